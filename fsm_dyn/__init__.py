@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from fsm_dyn.analysis.exploration import explore
     from fsm_dyn.analysis.limit_cycle import limit_cycle
     from fsm_dyn.analysis.linearisation import linearise
+    from fsm_dyn.analysis.study import study
     from fsm_dyn.analysis.verification import verify
     from fsm_dyn.analysis.wrenches import wrench
+    from fsm_dyn.analysis.yields import tolerance_study
     from fsm_dyn.automaton.mode_graph import ModeGraph
     from fsm_dyn.compilation import compile, load, open_graph
     from fsm_dyn.errors import FsmDynError, InputError, ModelError, RunError
@@ -48,6 +50,8 @@ _HOMES = {
     "open_run": "fsm_dyn.simulation_api",
     "simulate": "fsm_dyn.simulation_api",
     "static_equilibrium": "fsm_dyn.analysis.equilibrium",
+    "study": "fsm_dyn.analysis.study",
+    "tolerance_study": "fsm_dyn.analysis.yields",
     "verify": "fsm_dyn.analysis.verification",
     "wrench": "fsm_dyn.analysis.wrenches",
 }
@@ -74,6 +78,8 @@ __all__ = [
     "open_run",
     "simulate",
     "static_equilibrium",
+    "study",
+    "tolerance_study",
     "verify",
     "wrench",
 ]

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm, t
+from scipy.stats import norm, spearmanr, t
 
 from fsm_dyn.analysis.sampling import REPLICATES, sampled_deviations
 from fsm_dyn.automaton.mode_graph import ModeGraph
-from fsm_dyn.errors import InputError, RunError
+from fsm_dyn.compilation import compile as compile_mechanism
+from fsm_dyn.errors import InputError, RunError, did_you_mean
 from fsm_dyn.modes.elimination import Array
+from fsm_dyn.processes import in_processes
 from fsm_dyn.results.judgement import Verdict
 from fsm_dyn.simulator import Simulator
+from fsm_dyn.spec import load as load_mechanism
 from fsm_dyn.spec.tolerances import deviations
 from fsm_dyn.spec.values import parameter_values
 
@@ -52,6 +57,10 @@ class ToleranceStudy:
         By requirement; nan where there is none.
     outcomes : tuple of str
         Of each run; ``"failed: ..."`` if it did not start.
+    nominal : mapping of str to float
+        The parameters about which was sampled, SI.
+    sequences : tuple of tuple of str
+        The modes that each run visited, in their order; empty if it did not start.
     replicates : int
         Independent parts of equal size that the sample consists of, one after the other; 1 if it has none.
     """
@@ -60,7 +69,55 @@ class ToleranceStudy:
     verdicts: Mapping[str, tuple[Verdict, ...]]
     margins: Mapping[str, Array]
     outcomes: tuple[str, ...]
+    nominal: Mapping[str, float] = field(default_factory=dict)
+    sequences: tuple[tuple[str, ...], ...] = ()
     replicates: int = 1
+
+    def sensitivity(self, requirement: str) -> dict[str, float]:
+        """Return Spearman's rank correlation of a requirement's margin with each parameter, the strongest first.
+
+        It is nan where the margin or the parameter does not vary; runs without a finite margin are left out.
+        """
+        if requirement not in self.margins:
+            raise InputError(f"no requirement '{requirement}'", remedy=did_you_mean(requirement, list(self.margins)))
+        finite = np.isfinite(self.margins[requirement])
+        margin = self.margins[requirement][finite]
+        found = {name: _rank_correlation(column[finite], margin) for name, column in self.parameters.items()}
+        return dict(sorted(found.items(), key=lambda item: -np.nan_to_num(abs(item[1]))))
+
+    def nearest_failure(self, requirement: str = ALL) -> int | None:
+        """Return the number of the violating run whose parameters are nearest to the nominal ones; None if all met.
+
+        Distances are measured in the standard deviations of the sample.
+        """
+        failed = np.flatnonzero(np.array(self.verdicts[requirement]) == "violated")
+        if not failed.size:
+            return None
+        away = np.array(
+            [(column - self.nominal[name]) / (column.std() or 1.0) for name, column in self.parameters.items()]
+        )
+        return int(failed[np.linalg.norm(away[:, failed], axis=0).argmin()])
+
+    def mode_sequences(self, requirement: str = ALL) -> dict[tuple[str, ...], dict[Verdict, int]]:
+        """Return how many runs with each verdict visited each sequence of modes, the most frequent sequence first."""
+        counts = Counter(self.sequences)
+        found: dict[tuple[str, ...], dict[Verdict, int]] = {modes: {} for modes, _ in counts.most_common()}
+        for modes, verdict in zip(self.sequences, self.verdicts[requirement], strict=True):
+            found[modes][verdict] = found[modes].get(verdict, 0) + 1
+        return found
+
+    def table(self) -> tuple[list[str], list[list[float | str]]]:
+        """Return headings and rows, one for each run, as for a CSV file."""
+        headings = [*self.parameters, "outcome", "modes"]
+        headings += [text for name in self.margins for text in (name, f"{name} margin")]
+        rows: list[list[float | str]] = []
+        for i, (outcome, modes) in enumerate(zip(self.outcomes, self.sequences, strict=True)):
+            row: list[float | str] = [*(float(column[i]) for column in self.parameters.values()), outcome]
+            row.append(" > ".join(modes))
+            for name, margin in self.margins.items():
+                row += [self.verdicts[name][i], float(margin[i])]
+            rows.append(row)
+        return headings, rows
 
     def estimate(self, requirement: str = ALL) -> YieldEstimate:
         """Return the yield of a requirement, or of all together."""
@@ -96,6 +153,7 @@ def tolerance_study(
     n: int,
     seed: int,
     sample: str = "random",
+    jobs: int | None = None,
     progress: Callable[[int, int], None] | None = None,
     **options: Any,
 ) -> ToleranceStudy:
@@ -105,6 +163,8 @@ def tolerance_study(
     ----------
     n, seed, sample
         As for :func:`fsm_dyn.analysis.sampling.sampled_deviations`.
+    jobs : int, optional
+        Processes, with the same result for any number; by default one per core, as far as there are runs for them.
     progress : callable, optional
         Called with the number of runs done and of all.
     options
@@ -126,27 +186,83 @@ def tolerance_study(
     verdicts: dict[str, list[Verdict]] = {name: [] for name in (*names, ALL)}
     margins = {name: np.full(n, np.nan) for name in names}
     outcomes: list[str] = []
-    simulator = Simulator(graph)
-    for i in range(n):
-        point = {name: float(column[i]) for name, column in points.items()}
-        found: dict[str, Verdict] = dict.fromkeys(names, "undecided")
-        try:
-            run = simulator.run(parameters={**given, **point}, on_failure="return", **options)
-        except (InputError, RunError) as error:
-            outcomes.append(f"failed: {str(error).splitlines()[0]}")
-        else:
-            outcomes.append(run.outcome.name)
-            for name, item in run.judge().items():
-                found[name], margins[name][i] = item.verdict, item.margin
+    sequences: list[tuple[str, ...]] = []
+    cases = [{name: float(column[i]) for name, column in points.items()} for i in range(n)]
+    task = _SampleTask(mechanism.text, names, given, options)
+    for i, found in enumerate(_judged_runs(graph, task, cases, jobs)):
+        outcomes.append(found.outcome)
+        sequences.append(found.modes)
         for name in names:
-            verdicts[name].append(found[name])
-        verdicts[ALL].append(_together(tuple(found.values())))
+            verdicts[name].append(found.verdicts[name])
+            margins[name][i] = found.margins[name]
+        verdicts[ALL].append(_together(tuple(found.verdicts.values())))
         if progress is not None:
             progress(i + 1, n)
-    replicates = REPLICATES if sample == "sobol" else 1
+    nominal = {name: float(np.ravel(values[name])[0]) for name in points}
     return ToleranceStudy(
-        points, {name: tuple(items) for name, items in verdicts.items()}, margins, tuple(outcomes), replicates
-    )
+        points, {name: tuple(items) for name, items in verdicts.items()}, margins, tuple(outcomes), nominal,
+        tuple(sequences), REPLICATES if sample == "sobol" else 1,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _SampleTask:
+    """What every run of a study shares."""
+
+    text: str
+    requirements: tuple[str, ...]
+    parameters: Mapping[str, Any]
+    options: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class _JudgedRun:
+    """How one run ended, the modes it visited, and its verdicts and margins by requirement."""
+
+    outcome: str
+    modes: tuple[str, ...]
+    verdicts: Mapping[str, Verdict]
+    margins: Mapping[str, float]
+
+
+def _judged_runs(
+    graph: ModeGraph, task: _SampleTask, cases: Sequence[Mapping[str, float]], jobs: int | None
+) -> Iterator[_JudgedRun]:
+    """Yield the runs in the order of the cases, spread over processes where there is more than one."""
+    workers = min(jobs or os.cpu_count() or 1, len(cases))
+    if workers < 2:
+        simulator = Simulator(graph)
+        yield from (_judged_run((simulator, task), case) for case in cases)
+    else:
+        yield from in_processes("the study", workers, _begin, task, _judged_run, cases)
+
+
+def _begin(task: _SampleTask) -> tuple[Simulator, _SampleTask]:
+    return Simulator(compile_mechanism(load_mechanism("<study>", text=task.text))), task
+
+
+def _judged_run(shared: tuple[Simulator, _SampleTask], case: Mapping[str, float]) -> _JudgedRun:
+    """Run and judge one case; one that cannot begin has no more than its reason."""
+    simulator, task = shared
+    try:
+        run = simulator.run(parameters={**task.parameters, **case}, on_failure="return", **task.options)
+    except (InputError, RunError) as error:
+        none: dict[str, Verdict] = dict.fromkeys(task.requirements, "undecided")
+        return _JudgedRun(f"failed: {str(error).splitlines()[0]}", (), none, dict.fromkeys(task.requirements, np.nan))
+    judged = run.judge()
+    visited = [run.modes[0], *(x.target for x in run.transitions)]
+    modes = tuple(mode for k, mode in enumerate(visited) if not k or mode != visited[k - 1])
+    return _JudgedRun(
+        run.outcome.name, modes, {name: judged[name].verdict for name in task.requirements},
+        {name: judged[name].margin for name in task.requirements},
+    )  # fmt: skip
+
+
+def _rank_correlation(a: Array, b: Array) -> float:
+    """Return Spearman's rank correlation; nan where one of both does not vary."""
+    if len(a) < 2 or not np.ptp(a) or not np.ptp(b):
+        return float("nan")
+    return float(spearmanr(a, b).statistic)
 
 
 def _together(verdicts: tuple[Verdict, ...]) -> Verdict:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,19 +21,30 @@ if TYPE_CHECKING:
     from fsm_dyn.analysis.study import Study
 
 _UNTIL = 1.0  # s
+_SEQUENCES = 8  # of modes, listed
+_WIDE = 90  # characters
 
 
 @handle_errors
 def study_command(
     model: Model,
     vary: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
             "--vary", metavar="NAME=FIRST..LAST:COUNT", help="A parameter's range, let_off=0.5..3mm:6; repeat."
         ),
-    ],
+    ] = None,
+    sample: Annotated[
+        str | None,
+        typer.Option("--sample", help="random, lhs or sobol: sample the model's tolerances, judge its requirements."),
+    ] = None,
+    runs: Annotated[int, typer.Option("--runs", help="Runs of a sample.", min=1)] = 256,
+    seed: Annotated[int, typer.Option("--seed", help="Of a sample: the same seed gives the same runs.")] = 0,
     scenario: ScenarioOption = None,
-    until: Annotated[float, typer.Option("--until", help="End of each run, s.", min=0.0)] = _UNTIL,
+    until: Annotated[
+        float | None,
+        typer.Option("--until", help="End of each run, s; default: 1 s, of a sample the model's end.", min=0.0),
+    ] = None,
     quantity: Annotated[
         list[str] | None, typer.Option("--quantity", help="An output, coordinate or speed to evaluate; repeat.")
     ] = None,
@@ -43,14 +55,23 @@ def study_command(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder for a CSV file and the figure.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Run a model over a grid of parameter values, on all cores, and compare."""
+    """Run a model over a grid of parameter values, or over a sample of its tolerances, on all cores."""
     # The public half of the package: the runtime and the machine-code compiler.
     from fsm_dyn.analysis.study import read_range, study
 
     if out is not None:
         prepare_folder("--out", out)
+    if (sample is None) == (not vary):
+        raise InputError("a study needs --vary or --sample", remedy="--vary let_off=0.5..3mm:6, or --sample sobol")
+    if sample is not None:
+        options = {
+            "scenario": scenario, "until": until, "inputs": assignments("--input", input_),
+            "parameters": assignments("--set", set_), "initial": assignments("--initial", initial),
+        }  # fmt: skip
+        _sampled(model, sample, runs, seed, jobs, options, out, as_json)
+        return
     ranges: dict[str, list[str]] = {}
-    for text in vary:
+    for text in vary or ():
         name, values = read_range(text)
         if name in ranges:
             raise InputError("--vary names one parameter twice", found=name)
@@ -59,7 +80,8 @@ def study_command(
         graph = ready_graph(model, None, as_json)
         with progress_message(f"studying {graph.name}", as_json) as progress:
             found = study(
-                graph, dict(ranges), until=until, scenario=scenario, inputs=assignments("--input", input_),
+                graph, dict(ranges), until=_UNTIL if until is None else until, scenario=scenario,
+                inputs=assignments("--input", input_),
                 parameters=assignments("--set", set_), initial=assignments("--initial", initial),
                 quantities=quantity, jobs=jobs, progress=progress.counted,
             )  # fmt: skip
@@ -73,6 +95,77 @@ def study_command(
     typer.echo(table(headings, texts))
     for path in files:
         typer.echo(f"wrote {path}")
+
+
+def _sampled(
+    model: str,
+    sample: str,
+    runs: int,
+    seed: int,
+    jobs: int | None,
+    options: dict[str, Any],
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Sample the model's tolerances and print the yield of its requirements."""
+    from fsm_dyn.analysis.yields import ALL, tolerance_study
+
+    with asked_to_end() as asked, asked.at_once():
+        graph = ready_graph(model, None, as_json)
+        given = {name: value for name, value in options.items() if value is not None}
+        with progress_message(f"studying {graph.name}", as_json) as progress:
+            found = tolerance_study(
+                graph, n=runs, seed=seed, sample=sample, jobs=jobs, progress=progress.counted, **given
+            )
+    headings, lines = found.table()
+    files = []
+    if out is not None:
+        files.append(out / f"{graph.name}_sample.csv")
+        with files[0].open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows([headings, *lines])
+    estimates = {name: found.estimate(name) for name in (*found.margins, ALL)}
+    sensitivities = {name: found.sensitivity(name) for name in found.margins}
+    if as_json:
+        print_json(
+            {
+                "model": graph.name, "runs": runs, "sample": sample, "seed": seed,
+                "yield": {name: asdict(item) for name, item in estimates.items()},
+                "sensitivity": sensitivities, "nearest_failure": found.nearest_failure(),
+                "rows": [dict(zip(headings, line, strict=True)) for line in lines],
+                "files": [str(path) for path in files],
+            }
+        )  # fmt: skip
+        return
+    rows = [
+        (name, str(item.met), str(item.violated), str(item.undecided), f"{item.value:.4g}",
+         f"{item.lower:.4g} to {item.upper:.4g}")
+        for name, item in estimates.items()
+    ]  # fmt: skip
+    typer.echo(table(("requirement", "met", "violated", "undecided", "yield", "95 % interval"), rows))
+    strongest = [
+        (name, parameter, f"{value:+.2f}")
+        for name, items in sensitivities.items()
+        for parameter, value in items.items()
+    ]
+    typer.echo("\n" + table(("margin of", "parameter", "rank correlation"), strongest))
+    groups = list(found.mode_sequences().items())[:_SEQUENCES]
+    counted = [
+        (str(sum(verdicts.values())), ", ".join(f"{n} {verdict}" for verdict, n in verdicts.items()), _shortened(modes))
+        for modes, verdicts in groups
+    ]
+    typer.echo("\n" + table(("runs", "verdicts", "modes"), counted))
+    nearest = found.nearest_failure()
+    if nearest is not None:
+        point = ", ".join(f"{name} = {column[nearest]:.6g}" for name, column in found.parameters.items())
+        typer.echo(f"\nviolated nearest to the nominal values: run {nearest}, {point}")
+    for path in files:
+        typer.echo(f"wrote {path}")
+
+
+def _shortened(modes: tuple[str, ...]) -> str:
+    """Return a sequence of modes as one line of moderate length."""
+    text = " > ".join(modes)
+    return text if len(text) <= _WIDE else f"{text[: _WIDE // 2]} ... {text[-_WIDE // 2 :]}"
 
 
 def _write(found: Study, folder: Path) -> list[Path]:

@@ -600,3 +600,25 @@ def test_run_and_check_know_requirements(tmp_path):
     refused = call("check", file)
     assert refused.exit_code == 2
     assert f"{file}:{latch.count(chr(10)) + 3}:12: requirement 'latches': there is no mode 'latch'" in refused.stderr
+
+
+def test_a_sample_of_tolerances_gives_the_yield(tmp_path):
+    text = (
+        "fsm_dyn: 1\nname: drop\nparameters: {h: 1 m +- 5 cm}\ncoordinates: {y: m}\npoints: {C: {from: O, at: y*N.y}}\n"
+        "bodies: {ball: {center: C, mass: 1 kg}}\nloads: [{gravity: -9.81 m/s^2*N.y}]\ninitial: {y: h}\n"
+        "requirements: {high: eventually y < 0.2 m before 0.41 s}\n"
+    )
+    (tmp_path / "drop.yaml").write_text(text)
+    sample = ("study", tmp_path / "drop.yaml", "--sample", "lhs", "--runs", "32", "--until", "0.5", "--jobs", "1")
+    result = call(*sample, "--json", "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    data = json.loads(result.stdout)
+    # it falls 0.8245 m in 0.41 s: parts below 1.0245 m meet it, 74.5 % of the range, 23 or 24 of 32 strata
+    assert data["yield"]["high"]["met"] in (23, 24)
+    assert data["sensitivity"] == {"high": {"h": pytest.approx(-1.0)}}
+    assert len((tmp_path / "out" / "drop_sample.csv").read_text().splitlines()) == 33
+    shown = call(*sample)
+    assert "95 % interval" in shown.stdout
+    assert "violated nearest to the nominal values" in shown.stdout
+    assert call("study", tmp_path / "drop.yaml").exit_code == 2
+    assert call("study", tmp_path / "drop.yaml", "--sample", "sobol", "--runs", "30").exit_code == 2

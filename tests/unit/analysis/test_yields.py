@@ -106,3 +106,25 @@ def test_what_cannot_be_studied_is_refused(ball):
     free = fsm_dyn.compile(load("ball", text=TEXT.split("requirements")[0]))
     with pytest.raises(InputError, match="the model has no requirements"):
         tolerance_study(free, n=8, seed=0)
+
+
+def test_processes_give_the_same_bytes(ball):
+    one = tolerance_study(ball, n=16, seed=5, until=0.6, jobs=1)
+    two = tolerance_study(ball, n=16, seed=5, until=0.6, jobs=2)
+    assert one.margins["fast"].tobytes() == two.margins["fast"].tobytes()
+    assert (one.verdicts, one.sequences, one.outcomes) == (two.verdicts, two.sequences, two.outcomes)
+
+
+def test_what_decides_and_where_it_first_fails(ball):
+    """The speed at the ground grows with the height alone: rank correlation 1, and the failure nearest to 1 m."""
+    found = tolerance_study(ball, n=64, seed=2, until=0.6, jobs=1)
+    assert found.sensitivity("fast") == {"h": pytest.approx(1.0)}
+    heights, failed = found.parameters["h"], np.array(found.verdicts["fast"]) == "violated"
+    nearest = found.nearest_failure("fast")
+    assert abs(heights[nearest] - 1.0) == np.abs(heights[failed] - 1.0).min()
+    assert sum(n for counts in found.mode_sequences().values() for n in counts.values()) == 64
+    headings, rows = found.table()
+    assert headings[:3] == ["h", "outcome", "modes"]
+    assert [row[0] for row in rows] == heights.tolist()
+    with pytest.raises(InputError, match="did you mean 'fast'"):
+        found.sensitivity("fist")
