@@ -28,7 +28,8 @@
       "less restitution")                                                                                              \
     X(INCONSISTENT, 12, "inconsistent contact state",                                                                  \
       "No candidate satisfies the contact laws (Painlevé paradox, jamming).",                                          \
-      "check the candidates and residuals reported; lower the friction, or model the contact as compliant")            \
+      "check the candidates and residuals reported; lower the friction, model the contact as compliant, or let an "    \
+      "impact without collision resolve it: on_inconsistent: impact")                                                  \
     X(NON_UNIQUE_STATE, 13, "non-unique contact state",                                                                \
       "Several candidates with different motions satisfy the contact laws.",                                           \
       "choose a policy in the model, lower the friction, or model the contact as compliant")                           \

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from fsm_dyn.errors import ExpressionError, InputError
-from fsm_dyn.expressions import Dimension, Index, Name, Number, dimension_text, fold, parse, walk
+from fsm_dyn.expressions import DIMENSIONLESS, Dimension, Index, Name, Number, dimension_text, fold, parse, walk
 from fsm_dyn.expressions.units import dimension
 from fsm_dyn.spec.checks.dimension_algebra import DimensionedValue, QuantityAlgebra, Scope
 from fsm_dyn.spec.checks.expressions import parameter_scope, scopes_and_dimensions
@@ -39,13 +39,18 @@ def is_plain(text: str) -> bool:
     )
 
 
+def _has_unit(text: str) -> bool:
+    """Whether a number in an expression carries a unit."""
+    return any(isinstance(node, Number) and node.dimension is not None for node in walk(parse(text)))
+
+
 def check_unit(text: str, expected: Dimension, scope: Scope, what: str) -> None:
     """Refuse a text that carries another unit than the expected one.
 
     Parameters
     ----------
     text : str
-        An expression; numbers without a unit in it fit any.
+        An expression; numbers without a unit in it fit any, and so does a dimensionless one without a unit.
     expected : Dimension
     scope : Scope
         What may be named in it.
@@ -63,6 +68,8 @@ def check_unit(text: str, expected: Dimension, scope: Scope, what: str) -> None:
         raise InputError(f"{what}: {error.message}", found=text, allowed=error.allowed, remedy=error.remedy) from None
     if found.kind != "scalar":
         raise InputError(f"{what} must be a number", found=text)
+    if found.dimension == DIMENSIONLESS and not _has_unit(text):
+        return  # cos(9*t): a number in SI units
     if found.dimension is not None and not found.zero and found.dimension != expected:
         raise InputError(
             f"{what} has the wrong unit",

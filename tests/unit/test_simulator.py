@@ -66,8 +66,8 @@ def test_threads_on_one_graph_make_the_runs_that_each_would_make_alone(name):
 
 def test_a_graph_is_not_changed_by_its_runs():
     graph = fsm_dyn.compile("twelve_contacts")
-    before = dict(vars(graph))
     modes, nodes = list(graph.modes), set(graph.nx)
+    before = dict(vars(graph))
     fsm_dyn.simulate(graph, 0.4, initial={"x": 0.0, "y": 0.06, "vx": 0.3, "w": 5.0}, on_failure="return")
     assert vars(graph) == before
     assert (list(graph.modes), set(graph.nx)) == (modes, nodes)
