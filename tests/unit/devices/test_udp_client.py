@@ -130,9 +130,9 @@ def test_its_program_holds_the_driver(built):
 
 
 def test_a_second_program_holds_a_mechanism(built):
-    """The wall of a live run pushes the program's device back; when the run ends, the program shows no force.
+    """The program's device moves the mass of a live run and feels it; when the run ends, the program shows no force.
 
-    Its hand of 300 N/m moves 3 cm to either side; the coupler of 1 kN/m would take 20 N of it, limits and inertia less.
+    Its hand moves 3 cm to either side at 0.5 Hz, away from the wall: what is felt is inertia, some tenths of a newton.
     """
     program = built(CLIENTS / "udp_device.c", CLIENTS / "client.c")
     port = _free_port()
@@ -153,7 +153,7 @@ def test_a_second_program_holds_a_mechanism(built):
     forces, removed, dropped, largest, shown = map(float, counts.groups())
     assert forces > 500
     assert (removed, dropped, shown) == (1, 0, 0)
-    assert 0.5 < largest < 20.0
+    assert 0.1 < largest < 20.0
 
 
 def _free_port():
