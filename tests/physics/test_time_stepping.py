@@ -37,7 +37,7 @@ CONTINUOUS = {
     "felt_drop": (0.5, 4e-4, 4.0),
     "toggle_switch": (0.8, 2e-3, 200.0),
     "geneva_drive": (0.5, 4e-3, 10.0),
-    "planetary_gear": (1.0, 4e-3, 1.0),
+    "planetary_gear": (1.0, 4e-3, 500.0),  # its angles grow to hundreds of radians
     "gripper": (1.2, 4e-3, 2.0),
     "latch_door": (0.9, 4e-3, 2.0),
     "virtual_wall": (1.5, 2e-3, 2.0),
