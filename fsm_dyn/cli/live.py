@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +15,9 @@ from fsm_dyn.cli.file_commands import Json
 from fsm_dyn.cli.model_commands import Model, ready_graph
 from fsm_dyn.errors import RunError
 from fsm_dyn.interrupts import Asked, asked_to_end
+
+if TYPE_CHECKING:
+    from fsm_dyn.live.run_report import RunReport
 
 _SHOWN = 30
 
@@ -195,7 +198,7 @@ def _take(session: Any, transitions: list[dict[str, Any]], details: list[str]) -
             print_status(f"the recording has ended: {event['reason']}")
 
 
-def _told(name: str, report: dict[str, Any], transitions: list[dict[str, Any]]) -> str:
+def _told(name: str, report: RunReport, transitions: list[dict[str, Any]]) -> str:
     lines = [
         f"{name}: {report['ticks']} ticks, {len(transitions)} transitions, {report['overruns']} overruns, "
         f"ended {report['phase']}" + (f" ({report['fault']})" if report["fault"] else "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import webbrowser
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -142,7 +142,7 @@ def announce_address(model: str, no_browser: bool, as_json: bool) -> Callable[[s
     return opened
 
 
-def print_reports(model: str, reports: list[dict[str, Any]], as_json: bool) -> None:
+def print_reports(model: str, reports: Sequence[Mapping[str, Any]], as_json: bool) -> None:
     """Print the reports of the runs of a page."""
     if as_json:
         print_json({"model": model, "runs": reports})

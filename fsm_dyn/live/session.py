@@ -30,6 +30,7 @@ from fsm_dyn.live.owner_heartbeat import SignOfLife
 from fsm_dyn.live.realtime import percentiles
 from fsm_dyn.live.recorder import Recorder
 from fsm_dyn.live.run_controller import FAILED, FAULTS, PHASES
+from fsm_dyn.live.run_report import RunReport
 from fsm_dyn.live.session_launch import Prepared, derives, prepare, saved, start_processes
 from fsm_dyn.live.settings import Settings as Settings
 from fsm_dyn.live.tick_process import columns_of
@@ -283,7 +284,7 @@ class LiveSession:
         self._log.seek(0)
         return self._log.read().decode(errors="replace")
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> RunReport:
         """Return statistics of the run: times of the ticks, overruns, faults, privileges granted."""
         self._listen()
         header = self._block.header
@@ -375,7 +376,7 @@ class LiveSession:
         with self._lock:
             shared_memory.put_row(self._block.pointer, self._block.header, shared_memory.POINTER, row)
 
-    def close(self) -> dict[str, Any]:
+    def close(self) -> RunReport:
         """End the run, wait for its processes, close the recording; return the report.  May be called again.
 
         Ctrl-C is deferred until then.

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.errors import NOWHERE, FsmDynError, InputError, RunError
+from fsm_dyn.live.run_report import RunReport
 from fsm_dyn.viewer.device_panel import PLAY, CouplingDevice, without_run
 from fsm_dyn.viewer.live_view import LiveOptions, LiveView
 from fsm_dyn.viewer.run_parameters import check_mode
@@ -44,7 +45,7 @@ class LiveBroadcast:
         self.options = options
         self.view: LiveView | None = None
         self.error: dict[str, Any] | None = None
-        self.summary: list[dict[str, Any]] = []  # reports of finished runs
+        self.summary: list[RunReport] = []  # reports of finished runs
         self._listeners: list[Listener] = []
         self._number = 0
         self._starting = asyncio.Lock()
@@ -240,7 +241,7 @@ class LiveBroadcast:
     def _end(self, view: LiveView) -> dict[str, Any]:
         report = view.session.report()
         why = (
-            report["guard"]
+            report["watchdog_action"]
             or (report["fault"] and view.fault)
             or report["fault"]
             or (view.session.log() or "the run has ended").strip()[-600:]

@@ -17,6 +17,7 @@ from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.compilation import Parameters, graph_with_parameters
 from fsm_dyn.live.live_stepper import DeviceMap, Limits
 from fsm_dyn.live.port_coupling import add_couplers, coupled_ports
+from fsm_dyn.live.run_report import RunReport
 from fsm_dyn.live.session import LiveSession, Settings
 from fsm_dyn.live.session_launch import coupled_graph, merge_parameters
 from fsm_dyn.live.tick_columns import FIXED
@@ -276,7 +277,7 @@ class LiveView:
         self.session.send("port", port=port, axes=list(self.port_handles.mapping(port, twist)))
         self.port, self.twist = port, twist
 
-    def close(self) -> dict[str, Any]:
+    def close(self) -> RunReport:
         """End the run and return its report."""
         return self.session.close()
 

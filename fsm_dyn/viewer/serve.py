@@ -16,6 +16,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.errors import FsmDynError, InputError
 from fsm_dyn.interrupts import asked_to_end
+from fsm_dyn.live.run_report import RunReport
 from fsm_dyn.viewer.background_compile import compile_ahead
 from fsm_dyn.viewer.commands import LONGEST
 from fsm_dyn.viewer.live_broadcast import LiveBroadcast
@@ -44,7 +45,7 @@ def serve(
     port: int = 0,
     watched: WatchedFile | None = None,
     opened: Callable[[str], None] = lambda address: None,
-) -> list[dict[str, Any]]:
+) -> list[RunReport]:
     """Serve the page of a model until Ctrl-C; return the reports of the runs.
 
     Parameters

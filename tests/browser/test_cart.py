@@ -66,7 +66,7 @@ def test_dragged_by_its_handle_it_sticks_and_slips_and_all_agree(viewed, tmp_pat
     modes = recorded.settings["modes"]
     there = [[f"{r[1]:.4f}", modes[int(r[2])], modes[int(r[3])]] for r in recorded.records]
     assert [entry[:3] for entry in entries] == there
-    assert len(there) == totals["transitions"] == reports[0]["transitions"]
+    assert len(there) == totals["transitions"] == reports[0]["transition_count"]
     for (a, b), count in {(a, b): sum(t[1:] == [a, b] for t in there) for _, a, b in there}.items():
         assert [a, b, count] in totals["crossings"]
     times = recorded.rows[:, 1]

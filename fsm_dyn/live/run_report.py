@@ -1,0 +1,38 @@
+"""The report of a live run: its statistics by name."""
+
+from __future__ import annotations
+
+from typing import NotRequired, TypedDict
+
+
+class RunReport(TypedDict):
+    """Statistics of a live run, as ``LiveSession.report()`` returns and ``fsm-dyn live --json`` prints them.
+
+    Times are in s: ``p50``, ``p99``, ``p99.9`` and ``worst`` of all ticks.  Energies are in J, None where passivity is
+    not observed.  ``log`` is the error output of a run that did not end in order.
+    """
+
+    ticks: int
+    transition_count: int
+    phase: str
+    fault: str
+    failure: str
+    execution_time: dict[str, float]
+    cpu_time: dict[str, float]
+    wakeup_latency: dict[str, float]
+    overruns: int
+    saturated_ticks: int
+    saturations: int
+    releases: int
+    faded_ticks: int
+    lagging_ticks: int
+    rejected: int
+    excess_energy: float | None
+    release_excess_energy: float | None
+    dissipated_energy: float | None
+    kernels_adopted: int
+    realtime_privileges: list[str]
+    watchdog_action: str
+    rows_lost: int
+    recording_failed: str
+    log: NotRequired[str]
