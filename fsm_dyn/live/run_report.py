@@ -9,7 +9,7 @@ class RunReport(TypedDict):
     """Statistics of a live run, as ``LiveSession.report()`` returns and ``fsm-dyn live --json`` prints them.
 
     Times are in s: ``p50``, ``p99``, ``p99.9`` and ``worst`` of all ticks.  Energies are in J, None where passivity is
-    not observed.  ``log`` is the error output of a run that did not end in order.
+    not observed.  ``log`` is the error output of a run that ended abnormally.
     """
 
     ticks: int
