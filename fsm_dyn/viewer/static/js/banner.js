@@ -112,7 +112,11 @@ export class Banner {
     if (first.text) parts.push(el("p", { text: first.text }));
     if (first.clock) parts.push(el("p", { class: "clock soft" }));
     for (const [name, text] of first.notes ?? []) parts.push(el("p", { class: "note" }, el("b", { text: `${name}: ` }), text));
-    if (first.action) parts.push(el("button", { text: first.action[0], onclick: first.action[1] }));
+    if (first.action) {
+      const [text, act] = first.action;
+      // a hidden button keeps the focus until the next frame, and would swallow a key pressed before that
+      parts.push(el("button", { text, onclick: (event) => { event.currentTarget.blur(); act(); } }));
+    }
     this.box.replaceChildren(...parts);
     this.tick();
   }
