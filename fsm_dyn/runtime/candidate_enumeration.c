@@ -9,6 +9,23 @@
 #define FSM_EXACT       1e-3  // part of the tolerance up to which redundant rows are inconsistent by rounding alone
 #define FSM_INEXACT     100.0 // cost of rows that agree no better than that: more than all contacts can cost
 
+/* Contacts of a problem as one number: as bits where a double has enough of them, else, of up to FSM_LISTED contacts, the
+   negative of their numbers from 1 as digits to the base FSM_LISTED_BASE.  Otherwise a number that a double does not represent
+   exactly, and readers omit. */
+#define FSM_EXACT_BITS 53
+#define FSM_LISTED  5
+#define FSM_LISTED_BASE 1024.0
+static double contacts_as_number(fsm_indices contact)
+{
+    double bits = 0.0, digits = 0.0;
+    for (int64_t k = 0; k < contact.n; k++) {
+        bits += fsm_pow(2.0, (double)contact.at[k]);
+        digits = FSM_LISTED_BASE * digits + (double)(contact.at[k] + 1);
+    }
+    bool few = contact.n <= FSM_LISTED && contact.n > 0 && (double)contact.at[contact.n - 1] < FSM_LISTED_BASE - 1.0;
+    return few && contact.at[contact.n - 1] >= FSM_EXACT_BITS ? -digits : bits;
+}
+
 /* Enter one candidate in the log; one that no longer fits is only counted. */
 static void enter_candidate(struct fsm_candidate_log *log, const struct fsm_contact_problem *problem,
                             fsm_indices choices, const struct fsm_candidate_result *trial)
@@ -17,12 +34,11 @@ static void enter_candidate(struct fsm_candidate_log *log, const struct fsm_cont
     if (at + FSM_LOG_WIDTH > log->entries.n) {
         return;
     }
-    double members = 0.0, digits = 0.0;
+    double digits = 0.0;
     for (int64_t k = 0; k < choices.n; k++) {
-        members += fsm_pow(2.0, (double)problem->contact.at[k]);
         digits = 10.0 * digits + (double)choices.at[k];
     }
-    log->entries.at[at] = members;
+    log->entries.at[at] = contacts_as_number(problem->contact);
     log->entries.at[at + 1] = digits;
     log->entries.at[at + 2] = trial->violation;
     log->entries.at[at + 3] = 1000.0 * (double)trial->law + (double)problem->contact.at[trial->contact];

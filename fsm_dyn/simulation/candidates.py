@@ -27,6 +27,7 @@ _BROKEN: Final = {
     codes.EXCLUDED: "excluded: its guard fired",
 }
 _WHOLE: Final = 2.0**53  # up to here every whole number is a double
+_MANY: Final = 1024  # base of the numbers of contacts, where they are not bits
 CHOSEN: Final = {
     codes.NO_CANDIDATES: "no candidates",
     codes.UNIQUE: "only consistent candidate",
@@ -73,32 +74,43 @@ class Candidate:
 def read_candidates(log: NDArray[np.float64], tried: int) -> tuple[Candidate, ...]:
     """Read the log of a contact problem with ``tried`` candidates; it has the first of them.
 
-    Contacts are bits of a double and choices its digits: candidates that a double cannot represent are omitted.
+    Candidates whose contacts or choices a double cannot represent are omitted.
     """
     found = []
     entries = log.reshape(-1, codes.LOG_WIDTH)[:tried]
-    for row in entries[_held(entries)]:
-        members, code = int(row[0]), int(row[1])
-        contacts = [k for k in range(members.bit_length()) if members >> k & 1]
+    for row in entries[_exact(entries)]:
+        contacts, code = _contacts(int(row[0])), int(row[1])
         digits = f"{code:0{len(contacts)}d}"[-len(contacts) :] if contacts else ""
         choices = tuple((contact, int(digit)) for contact, digit in zip(contacts, digits, strict=False))
         found.append(Candidate(choices, float(row[2]), int(row[3]) // 1000, int(row[3]) % 1000))
     return tuple(found)
 
 
-def _held(entries: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _contacts(number: int) -> list[int]:
+    """Return the contacts of a candidate: bits, or of a negative number its digits to the base 1024, from 1."""
+    if number >= 0:
+        return [k for k in range(number.bit_length()) if number >> k & 1]
+    found, rest = [], -number
+    while rest:
+        rest, digit = divmod(rest, _MANY)
+        found.append(digit - 1)
+    return found[::-1]
+
+
+def _exact(entries: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Whether doubles represent contacts and choices of log entries, shape (n, LOG_WIDTH), exactly."""
-    return np.asarray((entries[:, :2] < _WHOLE).all(axis=1))
+    return np.asarray((np.abs(entries[:, :2]) < _WHOLE).all(axis=1))
 
 
 def candidates_fit(log: NDArray[np.float64], n_contacts: int) -> bool:
     """Whether an untrusted log, shape (n, LOG_WIDTH), has valid contacts, choices and laws."""
     numbers = log[:, [0, 1, 3]]
-    if not ((numbers >= 0.0) & (numbers < [np.inf, np.inf, 1e15])).all():
+    if not ((numbers >= [-_WHOLE, 0.0, 0.0]) & (numbers < [np.inf, np.inf, 1e15])).all():
         return False
-    log, numbers = log[_held(log)], numbers[_held(log)]
+    log, numbers = log[_exact(log)], numbers[_exact(log)]
     members, codes, broken = numbers.astype(np.int64).T
-    good = bool((members >> min(n_contacts, 62) == 0).all() and (broken % 1000 < max(n_contacts, 1)).all())
+    good = all(0 <= k < n_contacts for number in np.unique(members) for k in _contacts(int(number)))
+    good &= bool((broken % 1000 < max(n_contacts, 1)).all())
     good &= bool((np.isin(broken // 1000, [*_BROKEN]) | (log[:, 2] <= LAWS_KEPT)).all())
     while good and codes.any():
         good = bool((codes % 10 < len(_CHOICES)).all())

@@ -5,6 +5,7 @@ Everything is evaluated with NumPy over whole runs at once: gaps in 200 places o
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -44,6 +45,48 @@ def _basis():
 
 
 BASIS = _basis()
+
+
+def coulomb_motion(problem, closed, choices, mu):
+    """Accelerations (n_u,) with contacts (normal, tangent row) open (2), sticking (0) or sliding (its sign), or None.
+
+    None where Coulomb's laws forbid the combination, or its equations are singular.
+    """
+    M, f, A, gamma, u = problem
+    slip = [A[t] @ u for _, t in closed]
+    rows, forces = [], []  # accelerations that vanish, directions of the unknown forces
+    for (n, t), choice, speed in zip(closed, choices, slip, strict=True):
+        at_rest = abs(speed) <= 1e-9
+        if choice in (-1, 1):
+            if not at_rest and choice != np.sign(speed):
+                return None
+            rows.append(n)
+            forces.append(A[n] - choice * mu * A[t])
+        elif choice == 0:
+            if not at_rest:
+                return None
+            rows += [n, t]
+            forces += [A[n], A[t]]
+    B = np.array(forces).reshape(len(forces), len(f)).T
+    response = A[rows] @ np.linalg.solve(M, B)
+    if rows and np.linalg.cond(response) > 1e12:
+        return None
+    shares = np.linalg.solve(response, -(A[rows] @ np.linalg.solve(M, f) + gamma[rows]))
+    motion = np.linalg.solve(M, f + B @ shares)
+    shares = iter(shares)
+    for (n, t), choice, speed in zip(closed, choices, slip, strict=True):
+        if choice == 2:
+            kept = A[n] @ motion + gamma[n] >= 0.0
+        else:
+            pressure = next(shares)
+            kept = pressure >= 0.0
+            if choice == 0:
+                kept &= abs(next(shares)) <= mu * pressure
+            elif abs(speed) <= 1e-9:
+                kept &= choice * (A[t] @ motion + gamma[t]) >= 0.0
+        if not kept:
+            return None
+    return motion
 
 
 @dataclass(frozen=True)
@@ -116,6 +159,30 @@ class Checked:
         free = A @ np.linalg.solve(M, terms["f"].reshape(-1)[:n_u]) + terms["gamma"].reshape(-1)[rows]
         pressure, friction = np.linalg.solve(A @ np.linalg.solve(M, A.T), -free)
         return bool(abs(pressure) <= 1e-7 * abs(friction) and free[0] < 0.0)
+
+    def has_several_motions(self, run):
+        """Whether a run that ended non-unique did so where several motions satisfy the contact laws.
+
+        All combinations of open, sticking and sliding contacts are tried here, with NumPy alone.
+        """
+        return run.outcome.name == "non-unique contact state" and len(self.motions(run)) > 1
+
+    def motions(self, run, mu=None):
+        """Accelerations (n_u,) each that satisfy Coulomb's laws at the end of a run, with its coefficient or ``mu``."""
+        sample = run.sample([run.t[-1]])
+        n_u = sample.u.shape[1]
+        terms = self.graph.automaton.terms.evaluate(sample.t, sample.x, sample.context)
+        A, M = terms["A"].reshape(-1, terms["A"].shape[-1])[:, :n_u], terms["M"].reshape(-1, terms["M"].shape[-1])
+        states = run.model.charts[sample.mode[0]].states
+        closed = [(c.normal_row, c.tangent_row) for i, c in enumerate(self.contacts) if states[i] > 0]
+        problem = (M[:n_u, :n_u], terms["f"].reshape(-1)[:n_u], A, terms["gamma"].reshape(-1), sample.u[0])
+        mu = dict(zip(run.model.layout.p, sample.context[0], strict=False))["mu"] if mu is None else mu
+        motions = []
+        for choices in itertools.product(range(-1, 3), repeat=len(closed)):
+            motion = coulomb_motion(problem, closed, choices, mu)
+            if motion is not None and not any(np.allclose(motion, other, rtol=1e-6) for other in motions):
+                motions.append(motion)
+        return motions
 
     def gate_opened_late(self, run):
         """Whether a run ended by name as a ``closes_if`` came true behind a face, of which the model knows no more."""

@@ -188,3 +188,15 @@ def test_a_pull_at_the_ends_of_faces_is_seen(sliding_off):
         pulled = samples.context.copy()
         pulled[:, layout.p.index("P")] = -1e-4
         assert "pulls" in sliding_off.judge(replace(samples, context=pulled))[0]
+
+
+def test_a_wedged_domino_has_two_motions():
+    """With mu = 1 a falling domino's corner can slip free or jam; with less friction only one motion is left."""
+    model = Checked(dominoes(3))
+    knocked = Start(
+        "dominoes_3", 801, 1.0, {"vx2": -1.4595189119074026}, {"mu": 1.0, "e": 0.0}, {"push": 0.0}, ADAPTIVE
+    )
+    run = model.run(knocked)
+    assert model.has_several_motions(run)
+    assert [len(model.motions(run, mu)) for mu in (0.2, 0.5, 0.9)] == [1, 1, 1]
+    assert sum("consistent" in line for line in run.describe_outcome()) >= 1

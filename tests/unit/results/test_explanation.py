@@ -5,7 +5,7 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.errors import InputError
-from fsm_dyn.simulation.candidates import read_candidates
+from fsm_dyn.simulation.candidates import candidates_fit, read_candidates
 
 
 @pytest.fixture(scope="module")
@@ -74,3 +74,11 @@ def test_combinations_that_a_double_cannot_hold_are_left_out():
     ]
     found = read_candidates(np.array(rows).ravel(), 3)
     assert [candidate.choices for candidate in found] == [((3, 1), (9, 2)), ((0, 2), (52, 1))]
+
+
+def test_candidates_of_many_contacts_are_read_up_to_five_of_them():
+    rows = [[-float(((54 + 1) * 1024 + 55 + 1) * 1024 + 1023), 103.0, 0.0, 0.0], [-1.0, 2.0, 0.0, 0.0]]
+    found = read_candidates(np.array(rows).ravel(), 2)
+    assert [candidate.choices for candidate in found] == [((54, 1), (55, 0), (1022, 3)), ((0, 2),)]
+    assert candidates_fit(np.array(rows), 1023)
+    assert not candidates_fit(np.array(rows), 1022)
