@@ -9,12 +9,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.automaton.initial_values import parameter_vector
 from fsm_dyn.errors import InputError, did_you_mean
 from fsm_dyn.expressions import Text
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.programs import ExpressionGraph, Layout, Node, Program, compile_programs, tangent
 from fsm_dyn.simulation import input_signals as signals
 from fsm_dyn.simulation.input_signals import InputSignals, KernelSource, PiecewiseCubic
+from fsm_dyn.simulation.time_switches import time_switches
 from fsm_dyn.spec.argument_units import ArgumentUnits
 from fsm_dyn.spec.model import Schedule
 from fsm_dyn.spec.values import ParameterValue, evaluate
@@ -82,7 +84,10 @@ def resolve_inputs(
             pieces[name] = source
         else:
             kernels.append(source)
-    return signals.assemble_inputs(names, len(context.layout.p), pieces, kernels)
+    programs = [automaton.terms, *(kernel.program for kernel in kernels if kernel.program is not None)]
+    vector = parameter_vector(parameters)
+    jumps = [t for program in programs for t in time_switches(program, vector, span)]
+    return signals.assemble_inputs(names, len(context.layout.p), pieces, kernels, jumps)
 
 
 def _check_continuity(automaton: Automaton, name: str, source: PiecewiseCubic) -> None:

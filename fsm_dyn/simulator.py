@@ -326,7 +326,7 @@ class Simulator:
         """Return what a run with these arguments of :func:`fsm_dyn.simulate` is given."""
         if inputs or parameters or initial:
             return self._new_setup(scenario, inputs, parameters, initial, until)
-        return self.remember(("usual", scenario), lambda: self._new_setup(scenario, {}, None, {}, until))
+        return self.remember(("usual", scenario, until), lambda: self._new_setup(scenario, {}, None, {}, until))
 
     def _new_setup(
         self,
@@ -365,7 +365,7 @@ class Simulator:
         def make() -> InputSignals:
             return resolve_inputs(self.graph.automaton, numbers, inputs, span)
 
-        return make() if key is None else self.remember(("drive", *key), make)
+        return make() if key is None else self.remember(("drive", *key, span), make)
 
     def numerics(
         self, numbers: Mapping[str, ParameterValue], vector: Array, tolerances: Mapping[str, float] | None = None

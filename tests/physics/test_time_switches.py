@@ -1,0 +1,70 @@
+"""Loads and inputs that switch at an instant: no step passes over a pulse, and none mixes both branches."""
+
+import numpy as np
+import pytest
+
+import fsm_dyn
+
+PULSE = """\
+fsm_dyn: 1
+name: pulse
+summary: "A mass with a pulse."
+parameters: {{m: 2 kg, t0: 0.7 s, w: 1 ms, F: 100 N}}
+coordinates: {{y: m}}
+points: {{P: {{from: O, at: y*N.y}}}}
+bodies: {{ball: {{center: P, mass: m}}}}
+loads: [{{force: "{load}*N.y", at: P, name: tap}}]
+initial: {{y: 0 m}}
+"""
+ONCE = "where(t > t0, where(t <= t0 + w, F, 0), 0)"
+METHODS = {"dopri5": {}, "radau": {}, "bdf": {}, "rk4": {"step": 0.01}, "heun": {"step": 0.01}, "euler": {"step": 0.01}}
+
+
+def compiled(tmp_path, load):
+    path = tmp_path / "pulse.yaml"
+    path.write_text(PULSE.format(load=load), encoding="utf-8")
+    return fsm_dyn.compile(path)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_short_pulse_gives_its_momentum(tmp_path, method):
+    run = fsm_dyn.simulate(compiled(tmp_path, ONCE), 1.0, method=method, **METHODS[method])
+    # F w / m; bounds of the pulse are rounded to doubles, 1.1e-16 s apart
+    assert run.u[-1, 0] == pytest.approx(0.05, abs=1e-13)
+    if method != "euler":  # exact for constant forces up to the order
+        assert run.q[-1, 0] == pytest.approx(0.05 * 0.2995, abs=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("load", "momentum"),
+    [
+        ("where(sin(20*pi/1 s*t) > 0, F, 0)", 50.0),  # a square wave of 10 Hz
+        ("F*mod(floor(t/0.05 s), 2)", 50.0),
+        ("F*sign(t - 0.25 s)", 50.0),
+        ("F*sign(t - 0.3 s)", 40.0),
+        ("F*max(t - 0.9 s, 0 s)/1 s", 0.5),
+        ("F*abs(t - 0.3 s)/1 s", 29.0),
+    ],
+)
+def test_choices_of_the_time_end_steps(tmp_path, load, momentum):
+    graph = compiled(tmp_path, load)
+    for method in ("dopri5", "rk4"):
+        run = fsm_dyn.simulate(graph, 1.0, method=method, **METHODS[method])
+        assert 2.0 * run.u[-1, 0] == pytest.approx(momentum, abs=1e-11)
+
+
+def test_a_parameter_moves_the_switch_and_a_longer_run_has_more_of_them(tmp_path):
+    graph = compiled(tmp_path, ONCE)
+    assert fsm_dyn.simulate(graph, 0.5).u[-1, 0] == 0.0
+    late = fsm_dyn.simulate(graph, 2.0, parameters={"t0": 1.6})
+    assert np.interp(1.59, late.t, late.u[:, 0]) == 0.0
+    assert late.u[-1, 0] == pytest.approx(0.05, abs=1e-13)
+    assert fsm_dyn.simulate(graph, 2.0).u[-1, 0] == pytest.approx(0.05, abs=1e-13)
+
+
+def test_an_input_that_switches_is_seen(tmp_path):
+    graph = fsm_dyn.compile("latch")
+    name = graph.automaton.terms.layout.w[0]
+    text = fsm_dyn.simulate(graph, 0.5, inputs={name: "where(t < 0.3 s, 0, 1e-3)"})
+    table = fsm_dyn.simulate(graph, 0.5, inputs={name: {"steps": [[0, 0], [0.3, 1e-3]]}})
+    np.testing.assert_allclose(text.q[-1], table.q[-1], rtol=1e-9, atol=1e-12)
