@@ -18,9 +18,11 @@ from fsm_dyn.spec.model import Mechanism
 from fsm_dyn.spec.python_mapping import tree_of
 from fsm_dyn.spec.reader import compose, read_file
 from fsm_dyn.spec.yaml_edit import with_entry, with_item, with_setting
-from fsm_dyn.spec.yaml_tree import LocatedList, LocatedMapping, LocatedStr, Scalar, Tree
+from fsm_dyn.spec.yaml_tree import LocatedList, LocatedMapping, LocatedStr, Scalar, Tree, describe
 
-Value: TypeAlias = str | float | bool | None | Sequence["Value"] | Mapping[str, "Value"]
+Value: TypeAlias = str | float | bool | Sequence["Value"] | Mapping[str, "Value"] | None
+
+_REMEDY = "give all coordinates and inputs a unit or none; correct what a file has"
 
 
 class Model:
@@ -49,7 +51,7 @@ class Model:
     'm'
     """
 
-    def __init__(self, name: str, **settings: Value) -> None:
+    def __init__(self, name: str, /, **settings: Value) -> None:
         where = _caller()
         self._begin(LocatedMapping({}, where), "", name, NO_FILE)
         for key, value in {"fsm_dyn": FORMAT, "name": name, **settings}.items():
@@ -103,27 +105,27 @@ class Model:
             self._set(key, value, where)
         return self
 
-    def parameter(self, name: str, value: Value = None, **keys: Value) -> Self:
+    def parameter(self, name: str, value: Value = None, /, **keys: Value) -> Self:
         """Add a parameter: ``"4 kg"``, an expression, or its keys."""
         return self._add("parameters", name, value, keys)
 
-    def coordinate(self, name: str, unit: Value = None, **keys: Value) -> Self:
-        """Add a coordinate with its unit, or with keys: ``unit``, ``range``."""
-        return self._add("coordinates", name, unit, keys)
+    def coordinate(self, name: str, unit: Value = None, /, **keys: Value) -> Self:
+        """Add a coordinate with its unit, or with keys: ``unit``, ``range``; with neither where no units are used."""
+        return self._declare("coordinates", name, unit, keys)
 
-    def frame(self, name: str, **keys: Value) -> Self:
+    def frame(self, name: str, /, **keys: Value) -> Self:
         """Add a frame."""
         return self._add("frames", name, None, keys)
 
-    def point(self, name: str, **keys: Value) -> Self:
+    def point(self, name: str, /, **keys: Value) -> Self:
         """Add a point: ``from_``, ``at``."""
         return self._add("points", name, None, keys)
 
-    def body(self, name: str, **keys: Value) -> Self:
+    def body(self, name: str, /, **keys: Value) -> Self:
         """Add a body: ``frame``, ``center``, ``mass``, ``inertia``."""
         return self._add("bodies", name, None, keys)
 
-    def joint(self, name: str, **keys: Value) -> Self:
+    def joint(self, name: str, /, **keys: Value) -> Self:
         """Add a joint."""
         return self._add("joints", name, None, keys)
 
@@ -131,35 +133,35 @@ class Model:
         """Add a generalized speed, defined by an expression linear in the rates of coordinates."""
         return self._add("speeds", name, expression, {})
 
-    def constraint(self, name: str, value: Value = None, **keys: Value) -> Self:
+    def constraint(self, name: str, value: Value = None, /, **keys: Value) -> Self:
         """Add a constraint."""
         return self._add("constraints", name, value, keys)
 
-    def shape(self, name: str, **keys: Value) -> Self:
+    def shape(self, name: str, /, **keys: Value) -> Self:
         """Add a shape."""
         return self._add("shapes", name, None, keys)
 
-    def contact(self, name: str, **keys: Value) -> Self:
+    def contact(self, name: str, /, **keys: Value) -> Self:
         """Add a contact: ``gap``, ``slip``, ``friction``, ``restitution``, or the keys of another law."""
         return self._add("contacts", name, None, keys)
 
-    def input(self, name: str, unit: Value = None, **keys: Value) -> Self:
-        """Add an input with its unit."""
-        return self._add("inputs", name, unit, keys)
+    def input(self, name: str, unit: Value = None, /, **keys: Value) -> Self:
+        """Add an input with its unit, or with keys; with neither where no units are used."""
+        return self._declare("inputs", name, unit, keys)
 
-    def schedule(self, name: str, value: Value = None, **keys: Value) -> Self:
+    def schedule(self, name: str, value: Value = None, /, **keys: Value) -> Self:
         """Add the schedule of an input: a constant, or ``linear``, ``steps``, ``expression``."""
         return self._add("schedule", name, value, keys)
 
-    def scenario(self, name: str, **schedules: Value) -> Self:
+    def scenario(self, name: str, /, **schedules: Value) -> Self:
         """Add a scenario: schedules of inputs by their names."""
         return self._add("scenarios", name, None, schedules)
 
     def load(self, **keys: Value) -> Self:
         """Add a load, at the end of the list."""
-        return self._append("loads", keys)
+        return self._append("loads", _without_underscores(keys))
 
-    def mode(self, name: str, **states: Value) -> Self:
+    def mode(self, name: str, /, **states: Value) -> Self:
         """Add a name for a pattern of contact states."""
         return self._add("modes", name, None, states)
 
@@ -173,13 +175,13 @@ class Model:
 
     def transition(self, **keys: Value) -> Self:
         """Add a user-defined transition, at the end of the list."""
-        return self._append("transitions", keys)
+        return self._append("transitions", _without_underscores(keys))
 
     def numerics(self, **values: Value) -> Self:
         """Set tolerances of the model's runs."""
         return self._add_all("numerics", values)
 
-    def port(self, name: str, **keys: Value) -> Self:
+    def port(self, name: str, /, **keys: Value) -> Self:
         """Add a port."""
         return self._add("ports", name, None, keys)
 
@@ -191,19 +193,19 @@ class Model:
         """Add an output."""
         return self._add("outputs", name, expression, {})
 
-    def requirement(self, name: str, formula: Value = None, **keys: Value) -> Self:
+    def requirement(self, name: str, formula: Value = None, /, **keys: Value) -> Self:
         """Add a requirement on a run."""
         return self._add("requirements", name, formula, keys)
 
-    def view(self, name: str, outlines: Value = None, **keys: Value) -> Self:
+    def view(self, name: str, outlines: Value = None, /, **keys: Value) -> Self:
         """Add the outlines of a body: a list of them, or the keys of one."""
         return self._add("view", name, outlines, keys)
 
-    def use(self, name: str, **keys: Value) -> Self:
+    def use(self, name: str, /, **keys: Value) -> Self:
         """Add a component: ``file`` or ``model``, ``with_``, ``attach``."""
         return self._add("use", name, None, keys)
 
-    def variant(self, name: str, **sections: Value) -> Self:
+    def variant(self, name: str, /, **sections: Value) -> Self:
         """Add a variant: what differs, by sections."""
         return self._add("variants", name, None, sections)
 
@@ -218,10 +220,9 @@ class Model:
     def _add(self, section: str, name: str, value: Value, keys: Mapping[str, Value]) -> Self:
         where = _caller()
         if keys and value is not None:
-            raise ModelError(
-                f"{name!r} of {section} has a value and keys", where, found=", ".join(keys), remedy="write the value as a key"
-            )
-        self._put(section, name, _tree(value if value is not None else _without_underscores(keys), where), where)
+            raise ModelError(f"{name!r} of {section} has a value and keys", where, found=", ".join(keys))
+        tree = _tree(_without_underscores(keys) if value is None else value, where)
+        self._put(section, name, tree, where)
         return self
 
     def _add_all(self, section: str, values: Mapping[str, Value]) -> Self:
@@ -233,7 +234,7 @@ class Model:
     def _put(self, section: str, name: str, value: Tree, where: Location) -> None:
         entries = self._tree.get(LocatedStr(section), LocatedMapping({}, where))
         if not isinstance(entries, LocatedMapping):
-            raise ModelError(f"{section} of the file is no mapping", entries.where, remedy="correct the file first")
+            raise ModelError(f"'{section}' is no mapping of names", where, found=describe(entries), remedy=_REMEDY)
         first = self._calls.setdefault((section, name), where)
         if first is not where:
             raise ModelError(f"{name!r} of {section} is declared twice", where, found=f"first at {first}")
@@ -241,12 +242,15 @@ class Model:
         entries[LocatedStr(name, where)] = value
         self._tree.setdefault(LocatedStr(section, where), entries)
 
-    def _append(self, section: str, keys: Mapping[str, Value]) -> Self:
+    def _declare(self, section: str, name: str, unit: Value, keys: Mapping[str, Value]) -> Self:
+        return self._add(section, name, unit, keys) if keys or unit is not None else self._append(section, name)
+
+    def _append(self, section: str, item: Value) -> Self:
         where = _caller()
         items = self._tree.get(LocatedStr(section), LocatedList([], where))
         if not isinstance(items, LocatedList):
-            raise ModelError(f"{section} of the file is no list", items.where, remedy="correct the file first")
-        value = _tree(_without_underscores(keys), where)
+            raise ModelError(f"'{section}' is no list", where, found=describe(items), remedy=_REMEDY)
+        value = _tree(item, where)
         self._text = with_item(self._text, section, value)
         items.append(value)
         self._tree.setdefault(LocatedStr(section, where), items)
@@ -254,7 +258,7 @@ class Model:
 
 
 def _without_underscores(keys: Mapping[str, Value]) -> dict[str, Value]:
-    return {key[:-1] if iskeyword(key.removesuffix("_")) else key: value for key, value in keys.items()}
+    return {key[:-1] if key.endswith("_") and iskeyword(key[:-1]) else key: value for key, value in keys.items()}
 
 
 def _tree(value: Value, where: Location) -> Tree:
