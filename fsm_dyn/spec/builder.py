@@ -70,7 +70,7 @@ class Model:
         InputError
             The file cannot be read, or is no YAML mapping.
         """
-        file = models.resolve(path)
+        file = models.resolve(path if isinstance(path, str) else Path(path))
         text = read_file(file)
         tree = compose(text, str(file))
         if not isinstance(tree, LocatedMapping):
