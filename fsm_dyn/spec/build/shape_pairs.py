@@ -18,7 +18,7 @@ from fsm_dyn.spec.yaml_tree import LocatedStr, where_of
 def contact_entries(form: MechanismForm, shapes: Mapping[str, Shape]) -> dict[str, ContactForm]:
     """Return the entries of ``contacts``, those between all of several shapes written out.
 
-    A pair is named after its shapes.  One that an entry of its own lists is left to that entry.
+    A pair is named after its shapes.  One that another entry lists is left to that entry.
 
     Raises
     ------

@@ -92,4 +92,4 @@ def test_all_of_a_component_are_its_own_shapes():
         "initial": {"x": "1 m"},
     }
     model = disks(1).use("part", model=part)
-    assert list(model.mechanism().contacts) == ["part_ball_part_wall"]
+    assert list(model.mechanism().contacts) == ["part_ball_wall"]
