@@ -52,7 +52,7 @@ def test_eight_disks_in_a_box_have_sixty_pairs():
     assert load(text=model.text).digest == model.digest
 
 
-def test_a_pair_with_an_entry_that_lists_it_and_a_list_of_shapes():
+def test_a_pair_that_another_entry_lists_and_a_list_of_shapes():
     model = disks(3).contact("soft", between=["ground", "s1"], restitution=0)
     model.contact("touch", between=["s0", "s1", "ground"], restitution=0.5)
     assert list(model.mechanism().contacts) == ["soft", "s0_s1", "s0_ground"]
