@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from fsm_dyn.simulation.tolerances import Tolerances
     from fsm_dyn.simulation_api import Simulator as Simulator
     from fsm_dyn.simulation_api import open_run, simulate
+    from fsm_dyn.spec.builder import Model
     from fsm_dyn.spec.model import Mechanism
 
 __version__ = "0.1.0"
@@ -35,6 +36,7 @@ _HOMES = {
     "InputError": "fsm_dyn.errors",
     "Mechanism": "fsm_dyn.spec.model",
     "ModeGraph": "fsm_dyn.automaton.mode_graph",
+    "Model": "fsm_dyn.spec.builder",
     "ModelError": "fsm_dyn.errors",
     "RunError": "fsm_dyn.errors",
     "Simulator": "fsm_dyn.simulation_api",
@@ -63,6 +65,7 @@ __all__ = [
     "InputError",
     "Mechanism",
     "ModeGraph",
+    "Model",
     "ModelError",
     "RunError",
     "Simulator",

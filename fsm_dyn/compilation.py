@@ -18,7 +18,7 @@ from fsm_dyn.processes import in_processes
 from fsm_dyn.programs.cache import ObjectCache
 from fsm_dyn.programs.gc_pause import gc_paused
 from fsm_dyn.schemata import read_file
-from fsm_dyn.spec import Mechanism
+from fsm_dyn.spec import Mechanism, Model
 from fsm_dyn.spec import load as load_mechanism
 from fsm_dyn.spec.places import placed
 from fsm_dyn.spec.values import evaluate, parameter_values
@@ -28,20 +28,22 @@ Parameters = Mapping[str, float | str | Sequence[float | str]]
 COMPILER = "29"  # counts changes of what compiling a mechanism gives: automata kept before them are not used
 
 
-def load(source: str | os.PathLike[str] | Mapping[str, object]) -> Mechanism:
+def load(source: str | os.PathLike[str] | Mapping[str, object] | Model) -> Mechanism:
     """Read and check a mechanism.
 
     Parameters
     ----------
-    source : str, path or mapping
-        The bare name of a shipped model, a path to a YAML file, or the same content as a mapping.  A variant follows
-        after a colon: ``piano_action:hard_hammer``.
+    source : str, path, mapping or Model
+        The bare name of a shipped model, a path to a YAML file, the same content as a mapping, or a model made by
+        calls.  A variant follows after a colon: ``piano_action:hard_hammer``.
 
     Raises
     ------
     InputError
         There is no such model, or it cannot be used; the message names file, line and column.
     """
+    if isinstance(source, Model):
+        return source.mechanism()
     if isinstance(source, Mapping):
         return load_mechanism(source)
     path, variant = split_name(os.fspath(source))
@@ -49,7 +51,7 @@ def load(source: str | os.PathLike[str] | Mapping[str, object]) -> Mechanism:
 
 
 def compile(
-    mechanism: Mechanism | str | os.PathLike[str] | Mapping[str, object],
+    mechanism: Mechanism | str | os.PathLike[str] | Mapping[str, object] | Model,
     parameters: Parameters | None = None,
     *,
     cache: bool = True,

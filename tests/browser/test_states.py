@@ -264,3 +264,13 @@ def command(pid):
         return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
     except OSError:
         return ""
+
+
+def test_edges_are_dashed_until_a_run_has_taken_them(viewed):
+    _, page = viewed("bouncing_ball")
+    page.running()
+    page.wait("fsmDyn.map.cy.edges('.seen[label != \"\"]').nonempty()")  # the first rebound
+    page.evaluate("fsmDyn.map.cy.add({data: {id: 'untaken', source: 'm:resting', target: 'm:flight', label: ''}})")
+    styles = page.evaluate("fsmDyn.map.cy.edges().map((e) => [e.style('line-style'), e.data('label')])")
+    assert {style for style, label in styles if label} == {"solid"}
+    assert {style for style, label in styles if not label} == {"dashed"}

@@ -72,7 +72,7 @@ def touching(name: str, first: list[Feature], second: list[Feature], shapes: Map
     ModelError
         No feature of the one can touch any of the other, or there are far too many pairs.
     """
-    pairs = [(a, b) for a in first for b in second if _can_touch(a, b, shapes)]
+    pairs = [(a, b) for a in first for b in second if can_touch(a, b, shapes)]
     if not pairs:
         raise ModelError(
             f"nothing of {first[0].shape!r} can touch {second[0].shape!r}",
@@ -101,7 +101,8 @@ def touching(name: str, first: list[Feature], second: list[Feature], shapes: Map
     ]
 
 
-def _can_touch(a: Feature, b: Feature, shapes: Mapping[str, Shape]) -> bool:
+def can_touch(a: Feature, b: Feature, shapes: Mapping[str, Shape]) -> bool:
+    """Return whether two features are of kinds that can touch."""
     parts = {a.part, b.part}
     spatial = {shapes[f.shape].spatial for f in (a, b) if f.part != "point"}
     if len(spatial) == 2 or "rim" in parts:

@@ -13,6 +13,7 @@ from fsm_dyn.spec.build.contacts import contacts_of
 from fsm_dyn.spec.build.frames import frame_of
 from fsm_dyn.spec.build.joints import joints_of
 from fsm_dyn.spec.build.loads import loads_of
+from fsm_dyn.spec.build.shape_pairs import contact_entries
 from fsm_dyn.spec.build.shapes import shapes_of
 from fsm_dyn.spec.build.transitions import port_of, range_transitions, transitions_of
 from fsm_dyn.spec.checks.unit_usage import uses_units
@@ -153,7 +154,7 @@ def _constraint(name: str, form: ConstraintForm) -> Constraint:
 
 def _contacts(form: MechanismForm, shapes: Mapping[str, Shape]) -> dict[str, Contact]:
     found: dict[str, Contact] = {}
-    for name, entry in form.contacts.items():
+    for name, entry in contact_entries(form, shapes).items():
         for contact in contacts_of(name, entry, shapes):
             if contact.name in found:
                 raise ModelError(

@@ -10,6 +10,7 @@ from fsm_dyn.errors import Location, ModelError, did_you_mean
 from fsm_dyn.expressions import Text
 from fsm_dyn.spec.build.frames import frame_of
 from fsm_dyn.spec.build.joints import JointExpansion, joints_of
+from fsm_dyn.spec.build.shape_pairs import with_pairs_written_out
 from fsm_dyn.spec.components.lookup import MOST, Origin, inlined, load_component
 from fsm_dyn.spec.components.prefixing import FRAME, ORIGIN, Renaming
 from fsm_dyn.spec.forms.composition import PlaceForm, UseForm
@@ -55,6 +56,7 @@ def _joined(tree: Tree, origin: Origin, count: list[int]) -> tuple[MechanismForm
 
 
 def _with_component(form: MechanismForm, name: str, use: UseForm, component: MechanismForm) -> MechanismForm:
+    component = with_pairs_written_out(component)
     frame, point = _attachment(form, use)
     names = {str(own): f"{name}_{own}" for own in declared(component)}
     renaming = Renaming({**names, FRAME: frame, ORIGIN: point})

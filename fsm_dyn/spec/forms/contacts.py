@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 from pydantic import PlainValidator, WithJsonSchema, create_model
 
+from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text
 from fsm_dyn.laws import LAWS, Entry
 from fsm_dyn.laws import Law as ContactLaw
 from fsm_dyn.spec.forms.base import Form, validated
-from fsm_dyn.spec.forms.fields import Expression, Flag, Law, OneOrTwo, Pair, Reference, expression
-from fsm_dyn.spec.yaml_tree import LocatedMapping, Scalar, Tree
+from fsm_dyn.spec.forms.fields import Expression, Flag, Law, OneOrTwo, Reference, as_items, expression, name
+from fsm_dyn.spec.yaml_tree import LocatedMapping, Scalar, Tree, describe
 
 
 class _CoefficientsForm(Form):
@@ -65,6 +66,30 @@ FrictionField: TypeAlias = Annotated[
 ]
 
 
+def _shape_names(tree: Tree) -> tuple[str, ...]:
+    """Return the names of two or more shapes; none for all of them."""
+    if isinstance(tree, Scalar) and tree.text == "all":
+        return ()
+    names = tuple(name(item) for item in as_items(tree, "a list of shapes"))
+    if len(names) < 2:
+        raise ModelError("two names are wanted", tree.where, found=describe(tree), allowed="[P, Q], a longer list, all")
+    return names
+
+
+ShapeNames: TypeAlias = Annotated[
+    tuple[str, ...],
+    PlainValidator(_shape_names),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"const": "all", "description": "each of the shapes with each other"},
+                {"type": "array", "items": {"type": "string"}, "minItems": 2},
+            ]
+        }
+    ),
+]
+
+
 class JointStopForm(Form):
     """Limits of a coordinate."""
 
@@ -108,7 +133,7 @@ class _ContactForm(Form):
     what: ClassVar[str] = "a contact"
     hints: ClassVar[Mapping[str, str]] = {"repeat": "a shape is repeated: `repeat` stands with it under `shapes`"}
 
-    between: Pair | None = None
+    between: ShapeNames | None = None
     point: Reference | None = None
     on: Reference | None = None
     gap: Expression | None = None

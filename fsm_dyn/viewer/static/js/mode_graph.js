@@ -1,4 +1,4 @@
-// Mode graph: active mode highlighted, edges flash when taken, visit counts and dwell times, infeasible modes in grey.
+// Mode graph: active mode highlighted, edges dashed until they are taken, when they flash, visit counts and dwell times, infeasible modes in grey.
 
 import { $, duration, el, setText } from "./dom.js";
 import { layered } from "./layered_layout.js";
@@ -275,11 +275,11 @@ export class ModeGraph {
       { selector: "node.pruned", style: { "background-color": line, "background-opacity": 0.25, "border-style": "dashed", "border-color": soft, "border-width": 1, color: soft, "font-size": 10 } },
       { selector: "node.chosen", style: { "outline-width": 2, "outline-color": accent, "outline-offset": 2 } },
       { selector: "edge", style: {
-        width: 1.2, "line-color": line, "target-arrow-color": line, "target-arrow-shape": "triangle", "arrow-scale": 0.8, "curve-style": "bezier",
+        width: 1.2, "line-style": "dashed", "line-color": line, "target-arrow-color": line, "target-arrow-shape": "triangle", "arrow-scale": 0.8, "curve-style": "bezier",
         label: "data(label)", "font-size": 10, color: soft, "text-background-color": panel, "text-background-opacity": 0.9, "text-background-padding": 2,
         "loop-sweep": "-40deg",
       } },
-      { selector: "edge.seen", style: { "line-color": soft, "target-arrow-color": soft, width: 1.8 } },
+      { selector: "edge.seen", style: { "line-style": "solid", "line-color": soft, "target-arrow-color": soft, width: 1.8 } },
       { selector: "edge.flash", style: { "line-color": accent, "target-arrow-color": accent, width: 4 } },
       { selector: "edge.chosen", style: { "line-color": accent, "target-arrow-color": accent } },
     ];

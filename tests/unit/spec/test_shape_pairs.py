@@ -1,0 +1,95 @@
+"""Contacts between all shapes: the same model and the same motion as with the pairs listed by hand."""
+
+from itertools import combinations
+
+import pytest
+
+import fsm_dyn
+from fsm_dyn.errors import ModelError
+from fsm_dyn.spec import load
+
+
+def disks(n: int) -> fsm_dyn.Model:
+    """Return n disks in a box of four walls, without contacts."""
+    m = fsm_dyn.Model("disks").parameter("r", "0.1 m")
+    for i in range(n):
+        m.coordinate(f"x{i}", "m").coordinate(f"y{i}", "m")
+        m.point(f"P{i}", from_="O", at=f"x{i}*N.x + y{i}*N.y").body(f"d{i}", center=f"P{i}", mass="1 kg")
+        m.shape(f"s{i}", circle={"center": f"P{i}", "radius": "r"})
+        m.initial(
+            **{f"x{i}": f"{0.15 + 0.23 * i} m", f"y{i}": f"{0.3 + 0.07 * (i % 3)} m", f"x{i}_dot": f"{1 - i} m/s"}
+        )
+    m.point("R", from_="O", at=f"{0.3 * n} m*N.x").point("T", from_="O", at="1 m*N.y")
+    m.shape("ground", line={"along": "N.x"}, side="N.y").shape("left", line={"along": "N.y"}, side="N.x")
+    m.shape("right", line={"from": "R", "along": "N.y"}, side="-N.x")
+    m.shape("top", line={"from": "T", "along": "N.x"}, side="-N.y")
+    return m.load(gravity="-9.81 m/s^2*N.y")
+
+
+def by_hand(n: int) -> fsm_dyn.Model:
+    m = disks(n)
+    for a, b in combinations([*(f"s{i}" for i in range(n)), "ground", "left", "right", "top"], 2):
+        if a.startswith("s"):  # walls do not move against each other
+            m.contact(f"{a}_{b}", between=[a, b], restitution=0.5)
+    return m
+
+
+def test_all_pairs_are_those_listed_by_hand_and_move_alike_bit_for_bit():
+    runs = []
+    for model in (disks(3).contact("touch", between="all", restitution=0.5), by_hand(3)):
+        runs.append(fsm_dyn.simulate(fsm_dyn.compile(model, cache=False), until=0.5))
+    assert list(runs[0].columns) == list(runs[1].columns)
+    for column in runs[0].columns:
+        assert runs[0][column].tobytes() == runs[1][column].tobytes()
+    assert [str(t) for t in runs[0].transitions] == [str(t) for t in runs[1].transitions]
+    assert any("s0_s1" in str(t) for t in runs[0].transitions)
+
+
+def test_eight_disks_in_a_box_have_sixty_pairs():
+    model = disks(8).contact("touch", between="all", restitution=0.5).mechanism()
+    assert len(model.contacts) == 28 + 32
+    assert model.digest == by_hand(8).mechanism().digest
+    assert load(text=model.text).digest == model.digest
+
+
+def test_a_pair_that_another_entry_lists_and_a_list_of_shapes():
+    model = disks(3).contact("soft", between=["ground", "s1"], restitution=0)
+    model.contact("touch", between=["s0", "s1", "ground"], restitution=0.5)
+    assert list(model.mechanism().contacts) == ["soft", "s0_s1", "s0_ground"]
+
+
+def test_shapes_of_one_body_are_left_out():
+    model = fsm_dyn.Model("two").coordinate("x", "m").coordinate("q", "rad").frame("B", rotate={"z": "q"})
+    model.point("C", from_="O", at="x*N.x").point("K", from_="C", at="0.1 m*B.x")
+    model.point("L", from_="C", at="0.1 m*N.x").body(
+        "b", frame="B", center="C", mass="1 kg", inertia={"zz": "1 kg*m^2"}
+    )
+    for name, center in (("a", "C"), ("k", "K"), ("l", "L")):
+        model.shape(name, circle={"frame": "B", "center": center, "radius": "1 cm"})
+    model.contact("touch", between="all")
+    assert list(model.mechanism().contacts) == ["a_l", "k_l"]  # L turns against B
+
+
+@pytest.mark.parametrize("between", [["left", "ground", "top"], ["s0"], "some", ["s0", "s1", "s7"]])
+def test_shapes_that_cannot_touch_are_refused(between):
+    model = disks(2).contact("touch", between=between)
+    with pytest.raises(ModelError) as caught:
+        model.mechanism()
+    assert caught.value.where.file == __file__
+
+
+def test_all_of_a_component_are_its_own_shapes():
+    part = {
+        "fsm_dyn": 1,
+        "coordinates": {"x": "m"},
+        "points": {"P": {"from": "O", "at": "x*N.x"}},
+        "bodies": {"b": {"center": "P", "mass": "1 kg"}},
+        "shapes": {
+            "ball": {"circle": {"center": "P", "radius": "1 cm"}},
+            "wall": {"line": {"along": "N.y"}, "side": "N.x"},
+        },
+        "contacts": {"touch": {"between": "all"}},
+        "initial": {"x": "1 m"},
+    }
+    model = disks(1).use("part", model=part)
+    assert list(model.mechanism().contacts) == ["part_ball_wall"]
