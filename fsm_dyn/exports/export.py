@@ -16,27 +16,16 @@ import numpy as np
 import fsm_dyn.runtime
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.errors import InputError, did_you_mean
+from fsm_dyn.exports.c_kernels import KERNELS_HEADER
 from fsm_dyn.exports.c_model import ExportedRun, header, memory_words, source
 from fsm_dyn.exports.fmi3 import fmi3_files
 from fsm_dyn.modes.programs import ModePrograms
-from fsm_dyn.programs.c_code import HELPERS
 from fsm_dyn.simulation.integrators import METHODS
 from fsm_dyn.simulation.run_loop import run_automaton
 from fsm_dyn.simulator import Simulator
 
 _TEMPLATES: Final = ("main.c", "Makefile", "CMakeLists.txt", "README.md")
 _COPIED: Final = ("fsm_machine.h", "fsm_machine.c")
-_KERNELS: Final = f"""\
-/* Operations of the kernels; elementary functions are the runtime's own. */
-
-#ifndef FSM_KERNELS_H
-#define FSM_KERNELS_H
-
-#include "runtime/elementary.h"
-
-{HELPERS}
-#endif
-"""
 
 
 def export(
@@ -169,7 +158,7 @@ def _c99(run: ExportedRun) -> dict[str, bytes]:
     files |= {f"runtime/{path.name}": path.read_bytes() for path in sorted(runtime.glob("*.[ch]"))}
     files["LICENSE"] = _licence()
     files[f"{prefix}.h"], files[f"{prefix}.c"] = header(run).encode(), source(run).encode()
-    files["fsm_kernels.h"] = _KERNELS.encode()
+    files["fsm_kernels.h"] = KERNELS_HEADER.encode()
     return files
 
 
