@@ -6,7 +6,7 @@ import io
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +20,7 @@ from fsm_dyn.exports.c_kernels import KERNELS_HEADER
 from fsm_dyn.exports.c_model import ExportedRun, header, memory_words, source
 from fsm_dyn.exports.fmi3 import fmi3_files
 from fsm_dyn.modes.programs import ModePrograms
+from fsm_dyn.run_inputs import InputValue
 from fsm_dyn.simulation.integrators import METHODS
 from fsm_dyn.simulation.run_loop import run_automaton
 from fsm_dyn.simulator import Simulator
@@ -46,8 +47,9 @@ def export(
     graph : ModeGraph
     folder : str or Path
         Where to write to; made if need be.  Nothing else may be in it but an earlier export.
-    target : "c99" or "fmu3"
-        C99, or a unit ``NAME.fmu`` for FMI 3.0 (co-simulation) with its binary for this platform.
+    target : "c99", "fmu3" or "html"
+        C99; a unit ``NAME.fmu`` for FMI 3.0 (co-simulation) with its binary for this platform; or a page ``NAME.html``
+        that simulates in a browser without a server, for which `folder` may name the file itself.
     scenario : str, optional
         The model's scenario that becomes its schedule.
     parameters : mapping, optional
@@ -61,7 +63,7 @@ def export(
     Returns
     -------
     Path
-        The folder.
+        The folder; of a page the file.
 
     Raises
     ------
@@ -78,9 +80,10 @@ def export(
     >>> sorted(path.name for path in folder.glob("latch.*"))
     ['latch.c', 'latch.h']
     """
-    if target not in TARGETS:
+    known = [*TARGETS, PAGE]
+    if target not in known:
         raise InputError(
-            f"there is no export to '{target}'", allowed=", ".join(TARGETS), remedy=did_you_mean(target, list(TARGETS))
+            f"there is no export to '{target}'", allowed=", ".join(known), remedy=did_you_mean(target, known)
         )
     if method not in METHODS:
         raise InputError(
@@ -88,8 +91,10 @@ def export(
         )
     if not METHODS[method].adaptive and not step:
         raise InputError(f"method '{method}' needs the length of its steps", remedy="give step=... (s)")
-    run = _prepared(graph, scenario, parameters, method, step, listed_modes)
     path = Path(folder)
+    if target == PAGE:
+        return _write_page(graph, path, (scenario, parameters, method, step, listed_modes))
+    run = _prepared(graph, scenario, parameters, method, step, listed_modes)
     _check_folder(path, target)
     _write(path, TARGETS[target](run))
     return path
@@ -102,8 +107,9 @@ def _prepared(
     method: str,
     step: float | None,
     listed_modes: bool,
+    tried: Sequence[Mapping[str, InputValue]] = (),
 ) -> ExportedRun:
-    """Return what is exported: the modes, the start, the schedule."""
+    """Return what is exported: the modes, the start, the schedule; modes that runs with ``tried`` inputs reach, too."""
     simulator = Simulator(graph)
     setup = simulator.setup(scenario, {}, parameters, {}, None)
     executable = simulator.take("compiled")
@@ -114,6 +120,12 @@ def _prepared(
         run_automaton(
             executable.tables, setup.start.x, setup.start.context, mode, 0.0, setup.end,
             method=method, rtol=rtol, atol=atol, step=float(step or 0.0), drive=setup.drive, mode_source=executable,
+        )  # fmt: skip
+    for inputs in tried:
+        drive = simulator.setup(scenario, inputs, parameters, {}, None).drive
+        run_automaton(
+            executable.tables, setup.start.x, setup.start.context, mode, 0.0, setup.end,
+            method=method, rtol=rtol, atol=atol, step=float(step or 0.0), drive=drive, mode_source=executable,
         )  # fmt: skip
     derived = [chart.programs for chart in executable.charts if isinstance(chart.programs, ModePrograms)]
     return ExportedRun(
@@ -182,8 +194,27 @@ def _fmu3(run: ExportedRun) -> dict[str, bytes]:
     return {f"{run.prefix}.fmu": packed.getvalue()}
 
 
-#: What an export can be to: from what is exported to files by their paths.
+#: The target that is a page, which takes ports for the pointer.
+PAGE: Final = "html"
+
+#: What other exports can be to: from what is exported to files by their paths.
 TARGETS: Final[Mapping[str, Callable[[ExportedRun], dict[str, bytes]]]] = {"c99": _c99, "fmu3": _fmu3}
+
+
+def _write_page(graph: ModeGraph, path: Path, arguments: tuple[Any, ...]) -> Path:
+    """Write a page to a file, or to a folder under the model's name; return the file."""
+    from fsm_dyn.exports.html_page import dragged, for_page, page  # the page's parts load slowly
+
+    scenario, parameters, *rest = arguments
+    coupled, changed = for_page(graph, parameters)
+    tried = [] if rest[-1] else dragged(coupled)
+    run = _prepared(coupled, scenario, changed, *rest, tried=tried)
+    file = path if path.suffix == ".html" else path / f"{run.prefix}.html"
+    if file.is_dir():
+        raise InputError(f"{file} is a folder", remedy="name a file")
+    _check_folder(file.parent, PAGE)
+    _write(file.parent, {file.name: page(run, coupled)})
+    return file
 
 
 def _check_folder(folder: Path, target: str) -> None:

@@ -39,18 +39,39 @@ static void log_transition(void *data, const struct fsm_transition *transition)
     memcpy(record + log->n_rows + log->n_u, transition->u_after, (size_t)log->n_u * sizeof(double));
 }
 
-/* Bytes of a log of `most` transitions. */
-EXPORT("fsm_log_bytes") int32_t fsm_log_bytes(const struct fsm_model *model, int32_t most)
-{
-    return (int32_t)((int64_t)sizeof(struct fsm_log) + 8 * most * record_width(model->tables->sizes));
-}
-
 /* Let a machine write its transitions to a log. */
 EXPORT("fsm_log_open") void fsm_log_open(struct fsm_machine *machine, const struct fsm_model *model, struct fsm_log *log, int32_t most)
 {
     const struct fsm_sizes *s = model->tables->sizes;
     *log = (struct fsm_log){.n_rows = s->n_rows, .n_u = s->n_u, .most = most, .width = record_width(s)};
     fsm_machine_listen(machine, (struct fsm_listener){.data = log, .transition = log_transition});
+}
+
+/* Let all inputs run linearly to these values, shape (n_w,), in the next call of fsm_machine_advance. */
+EXPORT("fsm_lead_inputs") void fsm_lead_inputs(struct fsm_machine *machine, const double *values)
+{
+    for (int64_t i = 0; i < machine->tables.sizes->n_w; i++) {
+        fsm_machine_set_input(machine, i, values[i]);
+    }
+}
+
+/* Write the inputs of the model's schedule at the time `t` (s) into a context, of which the rest is the machine's. */
+EXPORT("fsm_schedule_at") void fsm_schedule_at(const struct fsm_machine *machine, double t, double *context)
+{
+    const struct fsm_input_tables *schedule = &machine->schedule;
+    int64_t segment = machine->model->segment;
+    while (fsm_next_breakpoint(schedule, segment) <= t) {
+        segment = schedule->next_hard.at[segment];
+    }
+    memcpy(context, machine->state.c.at, (size_t)machine->state.c.n * sizeof(double));
+    fsm_write_inputs(schedule, t, segment, machine->state.x, (fsm_vector){context, machine->state.c.n});
+}
+
+/* Set a parameter of the running machine: forces may jump, so contact states are decided again. */
+EXPORT("fsm_change_parameter") void fsm_change_parameter(struct fsm_machine *machine, int32_t parameter, double value)
+{
+    fsm_machine_set_parameter(machine, parameter, value);
+    machine->jumped = true;
 }
 
 EXPORT("kernel_sign") double exported_sign(double a)

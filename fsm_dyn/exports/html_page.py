@@ -1,0 +1,93 @@
+"""A page that simulates alone: one HTML file with the page of ``fsm-dyn view``, the runtime and a model as WebAssembly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+
+from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.automaton.initial_values import initial_state
+from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.compilation import Parameters
+from fsm_dyn.exports.c_model import ExportedRun
+from fsm_dyn.exports.page_data import page_data, runtime_text
+from fsm_dyn.live.port_coupling import PortAxis, coupled_ports
+from fsm_dyn.viewer.default_ports import with_default_ports
+from fsm_dyn.viewer.live_broadcast import plain
+from fsm_dyn.viewer.live_view import coupled_for_page
+from fsm_dyn.viewer.playback_frames import plain_json
+from fsm_dyn.viewer.report import COMPILING_POLICY, page_text
+
+#: Script that a page without a runtime of its own reads it from, beside it; one for all pages of a folder.
+RUNTIME_SCRIPT: Final = "fsm_runtime.js"
+_SHARING_POLICY: Final = COMPILING_POLICY.replace("script-src", "script-src 'self'", 1)
+_MOST_TRIED: Final = 12  # runs with a dragged port
+_REACH: Final = 0.3  # of the mechanism's extent, m, or as an angle, rad: how far a port is dragged
+
+
+def for_page(graph: ModeGraph, parameters: Parameters | None) -> tuple[ModeGraph, dict[str, Any]]:
+    """Return the graph with ports that the pointer can drag, and its parameters unlike the file's."""
+    if not with_default_ports(graph.automaton.mechanism).ports:
+        return graph, dict(parameters or {})
+    return coupled_for_page(graph, parameters)
+
+
+def page(run: ExportedRun, graph: ModeGraph, shared: bool = False) -> bytes:
+    """Return the page.
+
+    Parameters
+    ----------
+    run : ExportedRun
+        Of what :func:`for_page` returned.
+    graph : ModeGraph
+    shared : bool
+        Whether the runtime is in :data:`RUNTIME_SCRIPT` beside the page instead of in it.
+    """
+    data = page_data(run, graph)
+    runtime = f'<script src="{RUNTIME_SCRIPT}"></script>' if shared else _holder("runtime-data", "text", runtime_text())
+    holder = runtime + "\n" + _holder("machine-data", "application/json", plain_json(plain(data)))
+    planar = data["model"]["picture"]["planar"]
+    policy = _SHARING_POLICY if shared else COMPILING_POLICY
+    return page_text(graph.name, holder, in_space=not planar, policy=policy).encode()
+
+
+def runtime_script() -> bytes:
+    """Return the content of :data:`RUNTIME_SCRIPT`."""
+    return f'globalThis.fsmRuntime = "{runtime_text()}";\n'.encode()
+
+
+def _holder(name: str, kind: str, content: str) -> str:
+    return f'<script type="{kind}" id="{name}">{content}</script>\n'
+
+
+def dragged(graph: ModeGraph) -> list[dict[str, Any]]:
+    """Return inputs of runs in which one port is dragged to and fro, so that modes are known that the pointer reaches."""
+    automaton = graph.automaton
+    start = initial_state(automaton, graph.values, graph.parameters)
+    values = automaton.report.evaluate(0.0, start.x, start.context)
+    outputs = dict(zip(automaton.mechanism.outputs, np.atleast_1d(values.get("outputs", [])), strict=True))
+    points = automaton.geometry.evaluate(0.0, start.x, start.context)["points"]
+    extent = float(np.ptp(points, axis=0).max(initial=0.0)) or 1.0
+    found = [
+        _drag(axis, float(outputs[axis.outputs[1]]), _REACH * (1.0 if axis.is_rotational else extent), sense)
+        for axis in _coupled_axes(automaton)
+        for sense in (1.0, -1.0)
+    ]
+    return found[:_MOST_TRIED]
+
+
+def _coupled_axes(automaton: Automaton) -> Iterator[PortAxis]:
+    for port in coupled_ports(automaton.mechanism):
+        yield from (axis for axis in port.axes if not axis.prescribed_coordinate)
+
+
+def _drag(axis: PortAxis, begin: float, reach: float, sense: float) -> dict[str, Any]:
+    """Return the inputs of one drag: out, back past the begin, and to it."""
+    far = sense * reach
+    corners = [(0.0, 0.0), (0.1, 0.0), (0.6, far), (0.9, far), (1.6, -far), (1.9, -far), (2.4, 0.0)]
+    return {
+        axis.device: {"linear": [[t, begin + away] for t, away in corners]},
+        axis.engagement: {"linear": [[0.0, 0.0], [0.1, 1.0], [2.4, 1.0]]},
+    }
