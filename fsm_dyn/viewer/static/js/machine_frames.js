@@ -9,7 +9,7 @@ const times = (matrix, a) => [dot(matrix.slice(0, 3), a), dot(matrix.slice(3, 6)
 
 export class MachineFrames {
   constructor(data, machine) {
-    Object.assign(this, { machine, ...data });
+    Object.assign(this, data, { machine });
     this.flat = data.drawing.flat;
   }
 
