@@ -94,19 +94,19 @@ def export(
     path = Path(folder)
     if target == PAGE:
         return _write_page(graph, path, (scenario, parameters, method, step, listed_modes))
-    run = _prepared(graph, scenario, parameters, method, step, listed_modes)
+    run = prepared(graph, scenario, parameters, method, step, listed_modes)
     _check_folder(path, target)
     _write(path, TARGETS[target](run))
     return path
 
 
-def _prepared(
+def prepared(
     graph: ModeGraph,
-    scenario: str | None,
-    parameters: Mapping[str, Any] | None,
-    method: str,
-    step: float | None,
-    listed_modes: bool,
+    scenario: str | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    method: str = "dopri5",
+    step: float | None = None,
+    listed_modes: bool = False,
     tried: Sequence[Mapping[str, InputValue]] = (),
 ) -> ExportedRun:
     """Return what is exported: the modes, the start, the schedule; modes that runs with ``tried`` inputs reach, too."""
@@ -208,7 +208,7 @@ def _write_page(graph: ModeGraph, path: Path, arguments: tuple[Any, ...]) -> Pat
     scenario, parameters, *rest = arguments
     coupled, changed = for_page(graph, parameters)
     tried = [] if rest[-1] else dragged(coupled)
-    run = _prepared(coupled, scenario, changed, *rest, tried=tried)
+    run = prepared(coupled, scenario, changed, *rest, tried=tried)
     file = path if path.suffix == ".html" else path / f"{run.prefix}.html"
     if file.is_dir():
         raise InputError(f"{file} is a folder", remedy="name a file")

@@ -12,7 +12,8 @@ from fsm_dyn.automaton.initial_values import initial_state
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.compilation import Parameters
 from fsm_dyn.exports.c_model import ExportedRun
-from fsm_dyn.exports.page_data import page_data, runtime_text
+from fsm_dyn.exports.page_data import packed, page_data
+from fsm_dyn.exports.wasm_build import BINARY
 from fsm_dyn.live.port_coupling import PortAxis, coupled_ports
 from fsm_dyn.viewer.default_ports import with_default_ports
 from fsm_dyn.viewer.live_broadcast import plain
@@ -45,21 +46,20 @@ def page(run: ExportedRun, graph: ModeGraph, shared: bool = False) -> bytes:
     shared : bool
         Whether the runtime is in :data:`RUNTIME_SCRIPT` beside the page instead of in it.
     """
-    data = page_data(run, graph)
-    runtime = f'<script src="{RUNTIME_SCRIPT}"></script>' if shared else _holder("runtime-data", "text", runtime_text())
-    holder = runtime + "\n" + _holder("machine-data", "application/json", plain_json(plain(data)))
-    planar = data["model"]["picture"]["planar"]
+    data, module = page_data(run, graph)
+    runtime = f'<script src="{RUNTIME_SCRIPT}"></script>\n' if shared else _holder("runtime-data", BINARY.read_bytes())
+    holder = runtime + _holder("module-data", module) + _holder("machine-data", plain_json(plain(data)).encode())
     policy = _SHARING_POLICY if shared else COMPILING_POLICY
-    return page_text(graph.name, holder, in_space=not planar, policy=policy).encode()
+    return page_text(graph.name, holder, in_space=not data["model"]["picture"]["planar"], policy=policy).encode()
 
 
 def runtime_script() -> bytes:
     """Return the content of :data:`RUNTIME_SCRIPT`."""
-    return f'globalThis.fsmRuntime = "{runtime_text()}";\n'.encode()
+    return f'globalThis.fsmRuntime = "{packed(BINARY.read_bytes())}";\n'.encode()
 
 
-def _holder(name: str, kind: str, content: str) -> str:
-    return f'<script type="{kind}" id="{name}">{content}</script>\n'
+def _holder(name: str, content: bytes) -> str:
+    return f'<script type="text/plain" id="{name}">{packed(content)}</script>\n'
 
 
 def dragged(graph: ModeGraph) -> list[dict[str, Any]]:

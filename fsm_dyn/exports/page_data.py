@@ -11,12 +11,13 @@ import numpy as np
 
 from fsm_dyn import expressions
 from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.exports.c_model import ExportedRun
-from fsm_dyn.exports.wasm_build import BINARY
-from fsm_dyn.exports.wasm_model import TABLE_BEGIN, machine_bytes, wasm_model
+from fsm_dyn.exports.wasm_model import TABLE_BEGIN, WasmModel, machine_bytes, wasm_model
 from fsm_dyn.live.live_stepper import structural_parameters
 from fsm_dyn.live.port_coupling import PortAxis, coupled_ports
 from fsm_dyn.live.tick_columns import TickColumns
+from fsm_dyn.programs import Program
 from fsm_dyn.results.outlines import vector_of
 from fsm_dyn.results.scene import NEWTONIAN
 from fsm_dyn.results.transition_causes import cause_words
@@ -31,8 +32,8 @@ from fsm_dyn.viewer.scene_drawing import ORIGIN
 PERIOD: Final = 1e-3  # s, of the inputs' samples
 
 
-def page_data(run: ExportedRun, graph: Any) -> dict[str, Any]:
-    """Return the data of a page as plain data.
+def page_data(run: ExportedRun, graph: ModeGraph) -> tuple[dict[str, Any], bytes]:
+    """Return the data of a page, and the model as WebAssembly.
 
     Parameters
     ----------
@@ -48,13 +49,9 @@ def page_data(run: ExportedRun, graph: Any) -> dict[str, Any]:
     states = [tuple(int(code) for code in row) for row in run.tables.mode_states]
     labels = [encoder.evaluator.number(codes) for codes in states]
     model = wasm_model(run, [run.automaton.geometry])
-    return {
+    data = {
         "model": _payload(encoder, run, states),
-        "module": packed(model.module),
-        "machine": {
-            **_lengths(run), "model": model.model, "end": model.end, "bytes": machine_bytes(run), "until": run.until,
-            "table": TABLE_BEGIN + model.kernels,
-        },
+        "machine": machine_lengths(run, model, [run.automaton.geometry]),
         "kernels": {"full": list(model.full), "report": model.report, "geometry": model.extra[0]},
         "outputs": {
             "points": _span(run.automaton.geometry.slices["points"]),
@@ -72,11 +69,7 @@ def page_data(run: ExportedRun, graph: Any) -> dict[str, Any]:
         "endings": {code: [outcome.name, outcome.sentence] for code, outcome in OUTCOMES.items()},
         "period": PERIOD,
     }  # fmt: skip
-
-
-def runtime_text() -> str:
-    """Return the runtime, compressed, as text."""
-    return packed(BINARY.read_bytes())
+    return data, model.module
 
 
 def packed(content: bytes) -> str:
@@ -88,12 +81,15 @@ def _span(part: slice) -> list[int]:
     return [part.start, part.stop]
 
 
-def _lengths(run: ExportedRun) -> dict[str, int]:
+def machine_lengths(run: ExportedRun, model: WasmModel, further: Sequence[Program]) -> dict[str, float]:
+    """Return what ``machine.js`` must know of a model: where it is, and how long its arrays are."""
     layout, automaton = run.automaton.terms.layout, run.automaton
-    results = [automaton.geometry.size, automaton.report.size, *(full.size for _, full in run.programs)]
+    programs = [*further, automaton.report, *(full for _, full in run.programs)]
     return {
         "n_q": len(layout.q), "n_u": len(layout.u), "n_x": layout.n_x, "n_c": layout.n_c, "n_p": len(layout.p),
-        "n_w": len(layout.w), "n_rows": len(automaton.rows), "n_contacts": len(automaton.contacts), "n_out": max(results),
+        "n_w": len(layout.w), "n_rows": len(automaton.rows), "n_contacts": len(automaton.contacts),
+        "n_out": max(program.size for program in programs), "model": model.model, "end": model.end,
+        "bytes": machine_bytes(run), "until": run.until, "table": TABLE_BEGIN + model.kernels,
     }  # fmt: skip
 
 

@@ -15,7 +15,8 @@ const REPORT = 250; // ms between reports of the dwell times
 const CLICK = 0.012; // m/s, slowest impact that sounds
 const CLOSES = 1;
 
-const unzipped = async (text) => {
+// Bytes from base 64 of their compressed form, see packed() in fsm_dyn/exports/page_data.py.
+const unpacked = async (text) => {
   const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
   return new Uint8Array(await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer());
 };
@@ -23,13 +24,14 @@ const unzipped = async (text) => {
 export class MachineSource {
   constructor({ message, frame, state }, holder) {
     Object.assign(this, { message, emit: frame, phase: PAUSED, speed: 1, tick: 0, left: 0, owed: 0, reported: 0 });
-    this.start(JSON.parse(holder.textContent), state);
+    this.start(holder.textContent, state);
   }
 
-  async start(data, state) {
-    const shared = document.getElementById("runtime-data")?.textContent ?? globalThis.fsmRuntime;
-    const [runtime, module] = await Promise.all([shared, data.module].map(unzipped));
-    this.data = data;
+  async start(text, state) {
+    const held = (id) => document.getElementById(id)?.textContent;
+    const texts = [text, held("runtime-data") ?? globalThis.fsmRuntime, held("module-data")]; // the runtime may be beside the page
+    const [bytes, runtime, module] = await Promise.all(texts.map(unpacked));
+    const data = (this.data = JSON.parse(new TextDecoder().decode(bytes)));
     this.machine = new Machine(data.machine, runtime, module);
     this.frames = new MachineFrames(data, this.machine);
     this.log = new MachineLog(data);
