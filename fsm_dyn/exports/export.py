@@ -26,6 +26,7 @@ from fsm_dyn.simulation.run_loop import run_automaton
 from fsm_dyn.simulator import Simulator
 
 _TEMPLATES: Final = ("main.c", "Makefile", "CMakeLists.txt", "README.md")
+_ENOUGH_MODES: Final = 80  # beyond it no further inputs are tried
 _COPIED: Final = ("fsm_machine.h", "fsm_machine.c")
 
 
@@ -93,7 +94,7 @@ def export(
         raise InputError(f"method '{method}' needs the length of its steps", remedy="give step=... (s)")
     path = Path(folder)
     if target == PAGE:
-        return _write_page(graph, path, (scenario, parameters, method, step, listed_modes))
+        return _write_page(graph, path, scenario, parameters, method, step, listed_modes)
     run = prepared(graph, scenario, parameters, method, step, listed_modes)
     _check_folder(path, target)
     _write(path, TARGETS[target](run))
@@ -122,6 +123,8 @@ def prepared(
             method=method, rtol=rtol, atol=atol, step=float(step or 0.0), drive=setup.drive, mode_source=executable,
         )  # fmt: skip
     for inputs in tried:
+        if len(executable.charts) > _ENOUGH_MODES:
+            break
         drive = simulator.setup(scenario, inputs, parameters, {}, None).drive
         run_automaton(
             executable.tables, setup.start.x, setup.start.context, mode, 0.0, setup.end,
@@ -201,14 +204,21 @@ PAGE: Final = "html"
 TARGETS: Final[Mapping[str, Callable[[ExportedRun], dict[str, bytes]]]] = {"c99": _c99, "fmu3": _fmu3}
 
 
-def _write_page(graph: ModeGraph, path: Path, arguments: tuple[Any, ...]) -> Path:
+def _write_page(
+    graph: ModeGraph,
+    path: Path,
+    scenario: str | None,
+    parameters: Mapping[str, Any] | None,
+    method: str,
+    step: float | None,
+    listed_modes: bool,
+) -> Path:
     """Write a page to a file, or to a folder under the model's name; return the file."""
     from fsm_dyn.exports.html_page import dragged, for_page, page  # the page's parts load slowly
 
-    scenario, parameters, *rest = arguments
     coupled, changed = for_page(graph, parameters)
-    tried = [] if rest[-1] else dragged(coupled)
-    run = prepared(coupled, scenario, changed, *rest, tried=tried)
+    tried = [] if listed_modes else dragged(coupled)
+    run = prepared(coupled, scenario, changed, method, step, listed_modes, tried)
     file = path if path.suffix == ".html" else path / f"{run.prefix}.html"
     if file.is_dir():
         raise InputError(f"{file} is a folder", remedy="name a file")

@@ -1,13 +1,12 @@
-"""A page that simulates alone: one HTML file with the page of ``fsm-dyn view``, the runtime and a model as WebAssembly."""
+"""A page that simulates alone: the page of ``fsm-dyn view`` with the runtime and a model as WebAssembly, in one file."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.initial_values import initial_state
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.compilation import Parameters
@@ -15,6 +14,7 @@ from fsm_dyn.exports.c_model import ExportedRun
 from fsm_dyn.exports.page_data import packed, page_data
 from fsm_dyn.exports.wasm_build import BINARY
 from fsm_dyn.live.port_coupling import PortAxis, coupled_ports
+from fsm_dyn.spec.values import evaluate
 from fsm_dyn.viewer.default_ports import with_default_ports
 from fsm_dyn.viewer.live_broadcast import plain
 from fsm_dyn.viewer.live_view import coupled_for_page
@@ -25,6 +25,7 @@ from fsm_dyn.viewer.report import COMPILING_POLICY, page_text
 RUNTIME_SCRIPT: Final = "fsm_runtime.js"
 _SHARING_POLICY: Final = COMPILING_POLICY.replace("script-src", "script-src 'self'", 1)
 _MOST_TRIED: Final = 12  # runs with a dragged port
+_STROKES: Final = (1.0, 0.2, 0.05, 0.02)  # s, of a key
 _REACH: Final = 0.3  # of the mechanism's extent, m, or as an angle, rad: how far a port is dragged
 
 
@@ -63,31 +64,43 @@ def _holder(name: str, content: bytes) -> str:
 
 
 def dragged(graph: ModeGraph) -> list[dict[str, Any]]:
-    """Return inputs of runs in which one port is dragged to and fro, so that modes are known that the pointer reaches."""
+    """Return inputs of runs in which one port is dragged, so that the page has modes that the pointer reaches."""
     automaton = graph.automaton
     start = initial_state(automaton, graph.values, graph.parameters)
     values = automaton.report.evaluate(0.0, start.x, start.context)
     outputs = dict(zip(automaton.mechanism.outputs, np.atleast_1d(values.get("outputs", [])), strict=True))
     points = automaton.geometry.evaluate(0.0, start.x, start.context)["points"]
     extent = float(np.ptp(points, axis=0).max(initial=0.0)) or 1.0
-    found = [
-        _drag(axis, float(outputs[axis.outputs[1]]), _REACH * (1.0 if axis.is_rotational else extent), sense)
-        for axis in _coupled_axes(automaton)
-        for sense in (1.0, -1.0)
-    ]
+    found: list[dict[str, Any]] = []
+    for port in coupled_ports(automaton.mechanism):
+        axes = [axis for axis in port.axes if not axis.prescribed_coordinate]
+        press = automaton.mechanism.ports[port.name].press
+        if press and axes:
+            lifted, pressed = (float(evaluate(text, graph.values)) for text in press)
+            found += [_stroke(axes[0], lifted, pressed, taking) for taking in _STROKES]
+            continue
+        for axis in axes:
+            reach, begin = _REACH * (1.0 if axis.is_rotational else extent), float(outputs[axis.outputs[1]])
+            found += [_drag(axis, begin, sense * reach) for sense in (1.0, -1.0)]
     return found[:_MOST_TRIED]
 
 
-def _coupled_axes(automaton: Automaton) -> Iterator[PortAxis]:
-    for port in coupled_ports(automaton.mechanism):
-        yield from (axis for axis in port.axes if not axis.prescribed_coordinate)
+def _stroke(axis: PortAxis, lifted: float, pressed: float, taking: float) -> dict[str, Any]:
+    """Return the inputs of a key that is pressed in a time (s), held down, released, and pressed again."""
+    times = np.cumsum([0.0, 0.3, taking, 0.5, taking, 0.3, 2.0 * taking, 0.3])
+    places = [lifted, lifted, pressed, pressed, lifted, lifted, 1.5 * pressed, lifted]
+    return _led(axis, [(float(t), place) for t, place in zip(times, places, strict=True)])
 
 
-def _drag(axis: PortAxis, begin: float, reach: float, sense: float) -> dict[str, Any]:
+def _drag(axis: PortAxis, begin: float, far: float) -> dict[str, Any]:
     """Return the inputs of one drag: out, back past the begin, and to it."""
-    far = sense * reach
     corners = [(0.0, 0.0), (0.1, 0.0), (0.6, far), (0.9, far), (1.6, -far), (1.9, -far), (2.4, 0.0)]
+    return _led(axis, [(t, begin + away) for t, away in corners])
+
+
+def _led(axis: PortAxis, corners: Sequence[tuple[float, float]]) -> dict[str, Any]:
+    end = corners[-1][0]
     return {
-        axis.device: {"linear": [[t, begin + away] for t, away in corners]},
-        axis.engagement: {"linear": [[0.0, 0.0], [0.1, 1.0], [2.4, 1.0]]},
+        axis.device: {"linear": [list(corner) for corner in corners]},
+        axis.engagement: {"linear": [[0.0, 0.0], [0.1, 1.0], [end, 1.0]]},
     }

@@ -1,4 +1,4 @@
-"""What a page that simulates alone contains: the model of the page, its kernels, and how a display frame is made of them."""
+"""What a page that simulates alone contains: the model, its kernels, and how a display frame is made of them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Building the runtime as WebAssembly: ``python -m fsm_dyn.exports.wasm_build``, run by ``make wasm``.
 
-What is built is shipped (``wasm/fsm_runtime.wasm``), so exporting a page takes no compiler.  The same sources, compiler and C
-library give the same bytes.
+What is built is shipped (``wasm/fsm_runtime.wasm``), so exporting a page takes no compiler.  The same sources, compiler
+and C library give the same bytes.
 """
 
 from __future__ import annotations

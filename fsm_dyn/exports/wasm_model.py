@@ -1,4 +1,4 @@
-"""An automaton as a module of WebAssembly: its kernels, and its tables in the memory that it shares with the runtime."""
+"""An automaton as a module of WebAssembly: its kernels, and its tables in the memory shared with the runtime."""
 
 from __future__ import annotations
 
@@ -115,9 +115,7 @@ def machine_bytes(run: ExportedRun) -> int:
 def _module(image: Image, bodies: Sequence[bytes]) -> bytes:
     """Return a module of kernels and data."""
     pages = -(-image.end // PAGE)
-    functions = [
-        _import(name, b"\x00" + unsigned(_OF_ONE if name in CALLED_OF_ONE else _OF_TWO)) for name in CALLED
-    ]
+    functions = [_import(name, b"\x00" + unsigned(_OF_ONE if name in CALLED_OF_ONE else _OF_TWO)) for name in CALLED]
     memory = _import("memory", b"\x02\x00" + unsigned(pages))
     table = _import("__indirect_function_table", b"\x01\x70\x00" + unsigned(TABLE_BEGIN + len(bodies)))
     first = len(CALLED)

@@ -1,7 +1,7 @@
 """WebAssembly of programs: one function for each, straight-line, 64-bit floats, calls of the runtime's functions.
 
-Instructions and their order of rounding are those of machine code (``llvm.py``), so the bits are the same.  WebAssembly is a
-stack machine: a value that is used once stays on the stack, others are locals.
+Instructions and their order of rounding are those of machine code (``llvm.py``), so the bits are the same.  WebAssembly
+is a stack machine: a value that is used once stays on the stack, others are locals.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ _EQ, _NE = b"\x61", b"\x62"
 _TO_FLOAT = b"\xb8"  # of an unsigned integer
 _PLAIN: Final = {
     "neg": b"\x9a", "add": b"\xa0", "sub": b"\xa1", "mul": _MUL, "div": b"\xa3", "abs": b"\x99", "sqrt": _SQRT,
-    "floor": b"\x9c", "lt": b"\x63" + _TO_FLOAT, "le": b"\x65" + _TO_FLOAT, "eq": _EQ + _TO_FLOAT, "ne": _NE + _TO_FLOAT,
+    "floor": b"\x9c",
+    "lt": b"\x63" + _TO_FLOAT, "le": b"\x65" + _TO_FLOAT, "eq": _EQ + _TO_FLOAT, "ne": _NE + _TO_FLOAT,
 }  # fmt: skip
 _LOGIC: Final = {"and": b"\x71", "or": b"\x72"}
 
@@ -91,7 +92,7 @@ class _Function:
         return half_integer(constants[index]) if 0 <= index < len(constants) else None
 
     def write(self) -> None:
-        """Write instructions whose values are used several times in order, each with what it alone uses, then the results."""
+        """Write in order what is used several times, each with what it alone uses, then the results."""
         for k in range(len(self.program.instructions)):
             if self.uses[self.first + k] > 1 and self.first + k not in self.place:
                 self.push(self.first + k)
@@ -149,5 +150,5 @@ class _Function:
             return [operands[1], operands[2], operands[0], true + _SELECT]
         whole = self.half(operands) if op == "pow" else None
         if whole is not None:
-            return [operands[0], _SQRT, *whole * [operands[0], _MUL]]
+            return [operands[0], _SQRT, *(part for _ in range(whole) for part in (operands[0], _MUL))]
         return [*operands, _CALL + unsigned(_NUMBERS[op])]

@@ -1,4 +1,4 @@
-"""Pages that simulate alone: the model as WebAssembly in Node against Python, bit for bit; the shipped runtime; refusals."""
+"""Pages that simulate alone: models as WebAssembly in Node against Python, bit for bit; the runtime; refusals."""
 
 import base64
 import json
@@ -15,7 +15,7 @@ from fsm_dyn.exports.export import prepared
 from fsm_dyn.exports.page_data import machine_lengths
 from fsm_dyn.exports.wasm_build import BINARY, build
 from fsm_dyn.exports.wasm_model import wasm_model
-from fsm_dyn.programs import Layout, Program, compile_programs
+from fsm_dyn.programs import Program, compile_programs
 from fsm_dyn.programs.expression_graph import ExpressionGraph
 from fsm_dyn.programs.operations import OPERATIONS
 from fsm_dyn.viewer.report import bundled
