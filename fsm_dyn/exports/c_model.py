@@ -219,7 +219,8 @@ def method_fields(name: str, data: Any) -> dict[str, Any]:
     return {
         "a": data.view("method_a", arrays.a), "nodes": data.view("method_nodes", arrays.nodes),
         "weights": data.view("method_weights", arrays.weights),
-        "counts": data.structure("method_counts", "fsm_method_counts", counts), "counts_count": data.integer(len(counts)),
+        "counts": data.structure("method_counts", "fsm_method_counts", counts),
+        "counts_count": data.integer(len(counts)),
         "dense": data.view("method_dense", arrays.dense),
     }  # fmt: skip
 

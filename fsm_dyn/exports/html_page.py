@@ -1,4 +1,4 @@
-"""A page that simulates alone: the page of ``fsm-dyn view`` with the runtime and a model as WebAssembly, in one file."""
+"""A page that simulates alone: the page of ``fsm-dyn view``, the runtime and a model as WebAssembly, in a file."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from fsm_dyn.automaton.initial_values import initial_state
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.compilation import Parameters
 from fsm_dyn.exports.c_model import ExportedRun
+from fsm_dyn.exports.export import prepared
 from fsm_dyn.exports.page_data import packed, page_data
 from fsm_dyn.exports.wasm_build import BINARY
 from fsm_dyn.live.port_coupling import PortAxis, coupled_ports
@@ -52,6 +53,12 @@ def page(run: ExportedRun, graph: ModeGraph, shared: bool = False) -> bytes:
     holder = runtime + _holder("module-data", module) + _holder("machine-data", plain_json(plain(data)).encode())
     policy = _SHARING_POLICY if shared else COMPILING_POLICY
     return page_text(graph.name, holder, in_space=not data["model"]["picture"]["planar"], policy=policy).encode()
+
+
+def shared_page(graph: ModeGraph) -> bytes:
+    """Return the page of a model that reads the runtime from :data:`RUNTIME_SCRIPT`."""
+    coupled, changed = for_page(graph, None)
+    return page(prepared(coupled, parameters=changed, tried=dragged(coupled)), coupled, shared=True)
 
 
 def runtime_script() -> bytes:

@@ -1,0 +1,18 @@
+"""Writes the pages that simulate alone beside those of the gallery; one script with the runtime for all of them."""
+
+from pathlib import Path
+
+import fsm_dyn
+from fsm_dyn.exports.html_page import RUNTIME_SCRIPT, runtime_script, shared_page
+
+FOLDER = "play"
+MODELS = ("latch", "shopping_cart", "bouncing_ball", "rocking_block", "push_button", "geneva_drive", "piano_action")
+
+
+def on_post_build(config):
+    """Write the pages after those of the documentation."""
+    folder = Path(config["site_dir"]) / FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / RUNTIME_SCRIPT).write_bytes(runtime_script())
+    for name in MODELS:
+        (folder / f"{name}.html").write_bytes(shared_page(fsm_dyn.compile(name)))
