@@ -21,6 +21,7 @@ from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.input_signals import InputSignals
 from fsm_dyn.simulation.integrators import METHODS, STAGES
+from fsm_dyn.simulation.numerics import Numerics
 from fsm_dyn.simulation.tables import Tables
 
 _SIZES = ("n_q", "n_u", "n_k", "n_p", "n_w", "n_contacts", "n_memory", "n_rows", "n_modes", "max_guards",
@@ -57,6 +58,7 @@ class ExportedRun:
         An explicit method.
     rtol, step, until : float
         ``step`` (s) of a method with fixed steps, ``until`` (s) the end of the model's own schedule.
+    numerics : Numerics
     atol : float64 array
         One for each state.
     """
@@ -74,6 +76,7 @@ class ExportedRun:
     atol: NDArray[np.float64]
     step: float
     until: float
+    numerics: Numerics
 
     @property
     def prefix(self) -> str:

@@ -145,6 +145,7 @@ def prepared(
         atol,
         float(step or 0.0),
         setup.end,
+        executable.numerics,
     )
 
 

@@ -27,6 +27,7 @@ _STACK: Final = 0x100000  # bytes, below the data of the runtime
 _EXPORTED: Final = (
     *(f"fsm_machine_{name}" for name in ("bytes", "create", "restart", "advance", "time", "state", "context", "mode",
       "missing")),
+    "fsm_online_evaluate",
     *(name for name in CALLED if name.startswith("fsm_")),
 )  # fmt: skip
 _FLAGS: Final = (

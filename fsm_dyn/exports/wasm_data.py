@@ -64,16 +64,17 @@ class Image:
         """Return a field that is an integer."""
         return Field(8, struct.pack("<q", value))
 
-    def _view(self, address: int, *lengths: int) -> Field:
+    def view_at(self, address: int, *lengths: int) -> Field:
+        """Return a view of what lies at an address."""
         return Field(8, struct.pack(f"<I4x{len(lengths)}q", address, *lengths))
 
     def absent(self, length: int) -> Field:
         """Return a view whose array is made later."""
-        return self._view(0, length)
+        return self.view_at(0, length)
 
     def view(self, name: str, values: NDArray[Any]) -> Field:
         """Append an array and return a view of it."""
-        return self._view(struct.unpack("<I", self.array(name, values).content)[0], *values.shape)
+        return self.view_at(struct.unpack("<I", self.array(name, values).content)[0], *values.shape)
 
     def kernels(self, name: str, numbers: Iterable[int]) -> Field:
         """Append an array of kernels, 0 where there is none, and return a view of it."""

@@ -5,6 +5,7 @@ const RECORD_HEAD = 5; // time, source, target, reason, guards fired
 const FIRED = 8; // most guards of a transition
 const GUARD = 5; // event, contact, direction, value, slope
 const MOST = 256; // transitions between two readings
+const MODES = 8; // place in struct fsm_sizes
 const BLOCK = 65536; // bytes by which memory grows
 
 export class Machine {
@@ -25,6 +26,7 @@ export class Machine {
     this.table = table;
     new WebAssembly.Instance(new WebAssembly.Module(model), { runtime: this.runtime });
     if (!this.runtime.fsm_machine_create(about.model, this.at, BigInt(about.bytes))) throw new Error("too little memory for the machine");
+    if (about.sizes) new BigInt64Array(memory.buffer, about.sizes)[MODES] = BigInt(about.n_modes); // the machine has room for more
     this.runtime.fsm_log_open(this.at, about.model, this.logAt, MOST);
     this.values = new Map(); // parameters that were set
   }

@@ -5,11 +5,15 @@ const FREE = 0;
 
 export class MachineLog {
   constructor({ words, modes, model, rows }) {
-    Object.assign(this, { words, modes, rows, names: model.graph.modes.map((mode) => mode.name) });
+    Object.assign(this, { words, modes, rows, graph: model.graph });
     this.number = 0;
     this.visits = {};
     this.seconds = {};
     this.crossings = new Map();
+  }
+
+  name(mode) {
+    return this.graph.modes[this.modes[mode].label].name;
   }
 
   totals() {
@@ -18,7 +22,7 @@ export class MachineLog {
   }
 
   dwell(mode, time) {
-    const name = this.names[this.modes[mode].label];
+    const name = this.name(mode);
     this.seconds[name] = (this.seconds[name] ?? 0) + time;
   }
 
@@ -30,7 +34,7 @@ export class MachineLog {
   }
 
   entry({ time, source, target, reason, fired, impulse }) {
-    const [from, to] = [source, target].map((mode) => this.names[this.modes[mode].label]), handover = from === to && source !== target;
+    const [from, to] = [source, target].map((mode) => this.name(mode)), handover = from === to && source !== target;
     if (!handover) {
       this.visits[to] = (this.visits[to] ?? 0) + 1;
       const pair = `${from}\n${to}`;

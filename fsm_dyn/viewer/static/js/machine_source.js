@@ -2,6 +2,7 @@
 
 import { Machine } from "./machine.js";
 import { MachineFrames } from "./machine_frames.js";
+import { MachineModes } from "./machine_modes.js";
 import { MachineLog } from "./machine_log.js";
 
 const RUNNING = 0, PAUSED = 1, FAILED = 3, STOPPED = 4; // phases, see frames.js
@@ -34,6 +35,7 @@ export class MachineSource {
     const data = (this.data = JSON.parse(new TextDecoder().decode(bytes)));
     this.machine = new Machine(data.machine, runtime, module);
     this.frames = new MachineFrames(data, this.machine);
+    this.modes = new MachineModes(data, this.machine);
     this.log = new MachineLog(data);
     this.follows = data.model.schedule === true;
     this.port = data.model.port;
@@ -51,6 +53,7 @@ export class MachineSource {
   reset() {
     const { machine, frames } = this;
     machine.restart();
+    this.modes.forget();
     this.tick = this.left = this.owed = 0;
     this.hurries = false;
     this.inputs = this.follows ? machine.scheduled(0) : new Float64Array(machine.about.n_w);
@@ -87,7 +90,12 @@ export class MachineSource {
     const { machine } = this, mode = machine.mode;
     this.lead(h);
     this.tick += 1;
-    const status = machine.advance(this.tick * this.data.period);
+    let status = machine.advance(this.tick * this.data.period);
+    while (status === NOT_LISTED && this.modes.add(machine.missing())) {
+      this.message({ kind: "mode_graph", number: 1, graph: this.data.model.graph });
+      this.message({ kind: "guards", number: 1, guards: this.data.model.guards });
+      status = machine.advance(this.tick * this.data.period);
+    }
     this.log.dwell(mode, h);
     this.report();
     if (status === DONE) return;
