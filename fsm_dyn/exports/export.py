@@ -6,7 +6,7 @@ import io
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final
@@ -20,13 +20,11 @@ from fsm_dyn.exports.c_kernels import KERNELS_HEADER
 from fsm_dyn.exports.c_model import ExportedRun, header, memory_words, source
 from fsm_dyn.exports.fmi3 import fmi3_files
 from fsm_dyn.modes.programs import ModePrograms
-from fsm_dyn.run_inputs import InputValue
 from fsm_dyn.simulation.integrators import METHODS
 from fsm_dyn.simulation.run_loop import run_automaton
 from fsm_dyn.simulator import Simulator
 
 _TEMPLATES: Final = ("main.c", "Makefile", "CMakeLists.txt", "README.md")
-_ENOUGH_MODES: Final = 80  # beyond it no further inputs are tried
 _COPIED: Final = ("fsm_machine.h", "fsm_machine.c")
 
 
@@ -108,9 +106,8 @@ def prepared(
     method: str = "dopri5",
     step: float | None = None,
     listed_modes: bool = False,
-    tried: Sequence[Mapping[str, InputValue]] = (),
 ) -> ExportedRun:
-    """Return what is exported: the modes, the start, the schedule; modes that runs with ``tried`` inputs reach, too."""
+    """Return what is exported: the modes, the start, the schedule."""
     simulator = Simulator(graph)
     setup = simulator.setup(scenario, {}, parameters, {}, None)
     executable = simulator.take("compiled")
@@ -121,14 +118,6 @@ def prepared(
         run_automaton(
             executable.tables, setup.start.x, setup.start.context, mode, 0.0, setup.end,
             method=method, rtol=rtol, atol=atol, step=float(step or 0.0), drive=setup.drive, mode_source=executable,
-        )  # fmt: skip
-    for inputs in tried:
-        if len(executable.charts) > _ENOUGH_MODES:
-            break
-        drive = simulator.setup(scenario, inputs, parameters, {}, None).drive
-        run_automaton(
-            executable.tables, setup.start.x, setup.start.context, mode, 0.0, setup.end,
-            method=method, rtol=rtol, atol=atol, step=float(step or 0.0), drive=drive, mode_source=executable,
         )  # fmt: skip
     derived = [chart.programs for chart in executable.charts if isinstance(chart.programs, ModePrograms)]
     return ExportedRun(
@@ -215,11 +204,10 @@ def _write_page(
     listed_modes: bool,
 ) -> Path:
     """Write a page to a file, or to a folder under the model's name; return the file."""
-    from fsm_dyn.exports.html_page import dragged, for_page, page  # the page's parts load slowly
+    from fsm_dyn.exports.html_page import for_page, page  # the page's parts load slowly
 
     coupled, changed = for_page(graph, parameters)
-    tried = [] if listed_modes else dragged(coupled)
-    run = prepared(coupled, scenario, changed, method, step, listed_modes, tried)
+    run = prepared(coupled, scenario, changed, method, step, listed_modes)
     file = path if path.suffix == ".html" else path / f"{run.prefix}.html"
     if file.is_dir():
         raise InputError(f"{file} is a folder", remedy="name a file")

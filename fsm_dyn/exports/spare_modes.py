@@ -12,8 +12,9 @@ import numpy as np
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.exports.c_model import ExportedRun
 from fsm_dyn.exports.wasm_data import Field, Image
+from fsm_dyn.laws import GuardQuantity
 from fsm_dyn.modes.guard_list import list_guards
-from fsm_dyn.modes.guards import Guard, GuardQuantity
+from fsm_dyn.modes.guards import Guard
 from fsm_dyn.modes.unconstrained_system import of_one_corner
 from fsm_dyn.online import context as oc
 from fsm_dyn.simulation import tables as tb
@@ -120,7 +121,9 @@ def page_modes(run: ExportedRun, numerics: Numerics) -> dict[str, Any]:
     automaton = run.automaton
 
     def entry(guard: Guard) -> dict[str, Any]:
-        members = of_one_corner(automaton.contacts, guard.subject) if guard.quantity is GuardQuantity.LARGEST_GAP else []
+        members = (
+            of_one_corner(automaton.contacts, guard.subject) if guard.quantity is GuardQuantity.LARGEST_GAP else []
+        )
         return {
             "numbers": [int(guard.event), guard.subject, guard.direction, float(numerics.guards([guard])[0])],
             "measures": [int(guard.quantity), guard.subject, guard.sign],
@@ -130,7 +133,9 @@ def page_modes(run: ExportedRun, numerics: Numerics) -> dict[str, Any]:
 
     return {
         "guards": [[[entry(guard) for guard in state] for state in states] for states in guards_by_state(automaton)],
-        "flags": [[_flag(automaton, k, code) for code in range(len(c.states))] for k, c in enumerate(automaton.contacts)],
+        "flags": [
+            [_flag(automaton, k, code) for code in range(len(c.states))] for k, c in enumerate(automaton.contacts)
+        ],
         "base": tb.PROJECTS | tb.RANKS if any(row.role == "position" for row in automaton.rows) else 0,
         "states": [list(contact.states) for contact in automaton.contacts],
     }

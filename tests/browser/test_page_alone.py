@@ -77,9 +77,18 @@ def test_pause_step_parameter_schedule_and_reset(opened):
     page.wait(f"{READ}.length >= 1 && document.body.dataset.phase === 'paused'")
 
 
-def test_a_mode_that_is_not_in_the_page_is_named(opened):
-    page = opened("bouncing_ball")
-    assert page.evaluate("fsmDyn.connection.failure(18)").startswith("a mode that is not in this page")
+def test_the_piano_is_played_into_modes_that_are_not_in_the_page(opened):
+    """Wild presses of the key for 4 s; the mode graph grows."""
+    page = opened("piano_action")
+    known, grown, phase = page.evaluate(
+        "(() => { const source = fsmDyn.connection, { modes } = source.data, before = modes.length;"
+        " source.send({ do: 'pause' }); source.hands[0].held = true; source.phase = 0;"
+        " const [up, down] = fsmDyn.model.ports[0].press;"
+        " for (let i = 0; i < 4000 && source.phase === 0; i++) { source.hands[0].target[0] = i % 300 < 120 ? down : up;"
+        " source.advance(1e-3); } return [before, modes.length, source.phase]; })()"
+    )
+    assert phase == 0
+    assert grown > known
 
 
 def test_the_piano_is_five_times_faster_than_life(opened):

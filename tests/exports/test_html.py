@@ -12,12 +12,17 @@ import pytest
 import fsm_dyn
 from fsm_dyn.errors import InputError
 from fsm_dyn.exports.export import prepared
-from fsm_dyn.exports.page_data import machine_lengths
+from fsm_dyn.exports.page_data import machine_lengths, page_data
+from fsm_dyn.exports.spare_modes import guards_by_state
 from fsm_dyn.exports.wasm_build import BINARY, build
 from fsm_dyn.exports.wasm_model import wasm_model
+from fsm_dyn.laws import GuardQuantity
+from fsm_dyn.modes.guard_list import list_guards
+from fsm_dyn.modes.unconstrained_system import of_one_corner
 from fsm_dyn.programs import Program, compile_programs
 from fsm_dyn.programs.expression_graph import ExpressionGraph
 from fsm_dyn.programs.operations import OPERATIONS
+from fsm_dyn.viewer.live_broadcast import plain
 from fsm_dyn.viewer.report import bundled
 
 QUICK = ["latch", "shopping_cart", "cart_on_ramp", "piano_action"]
@@ -72,6 +77,74 @@ def test_the_same_bits_as_in_python(name):
     assert len(made) >= min(len(names), 256)
     assert found["time"] == bits([wanted.t[-1]])
     assert found["x"] == bits([*wanted.q[-1], *wanted.u[-1]])
+
+
+# The same with modes that are embedded on line where they are met.
+EMBED = """
+const { data, runtime, model } = JSON.parse(require("fs").readFileSync(0, "utf8"));
+const { Machine } = module_machine, { MachineModes } = module_machine_modes;
+const bytes = (text) => Buffer.from(text, "base64");
+const machine = new Machine(data.machine, bytes(runtime), bytes(model)), modes = new MachineModes(data, machine);
+const runs = [];
+for (const again of [false, true]) {
+  if (again) machine.restart();
+  modes.forget();
+  const made = [];
+  let status = 18;
+  while (status === 18) {
+    status = machine.advance(data.machine.until);
+    made.push(...machine.log().records);
+    if (status === 18 && !modes.add(machine.missing())) throw new Error("no mode was added");
+  }
+  const states = (mode) => data.modes[mode].states;
+  const steps = made.map(({ time, source, target }) => [time, states(source), states(target)]);
+  runs.push({ status, steps, made: modes.made.length, x: Array.from(machine.x) });
+}
+console.log(JSON.stringify(runs));
+"""
+
+
+def test_modes_that_are_not_in_the_page_are_embedded_on_line():
+    """Against the run by kernels; other charts of the same modes round otherwise, so times agree to 1e-8 s."""
+    if not shutil.which("node"):
+        pytest.skip("no node")
+    graph = fsm_dyn.compile("piano_action_simple")
+    data, module = page_data(prepared(graph, listed_modes=True), graph)
+    whole = {
+        "data": data,
+        "runtime": base64.b64encode(BINARY.read_bytes()).decode(),
+        "model": base64.b64encode(module).decode(),
+    }
+    script = bundled("machine") + bundled("machine_modes") + EMBED
+    done = subprocess.run(["node", "-e", script], input=json.dumps(plain(whole)), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    first, again = json.loads(done.stdout)
+    wanted = fsm_dyn.Simulator(graph).run(strategy="compiled")
+    names = graph.automaton.name_of
+    assert first["made"] > 10
+    made = [(names(a).name, names(b).name) for _, a, b in first["steps"]]
+    assert made == [(x.source, x.target) for x in wanted.transitions]
+    np.testing.assert_allclose([step[0] for step in first["steps"]], [x.time for x in wanted.transitions], atol=1e-8)
+    assert again["steps"] == first["steps"], "a run started again is the same, to the last bit"
+    assert again["x"] == first["x"]
+
+
+@pytest.mark.parametrize("name", ["piano_action", "rocking_block", "gripper"])
+def test_guards_of_any_mode_are_those_of_its_contacts(name):
+    """What a page joins from the contacts is what the package lists for the whole mode."""
+    automaton = fsm_dyn.compile(name).automaton
+    contacts, rng = automaton.contacts, np.random.default_rng(1)
+    *by_contact, [leaving] = guards_by_state(automaton)
+    for _ in range(60):
+        states = [int(rng.integers(len(contact.states))) for contact in contacts]
+        joined = [
+            guard
+            for k, code in enumerate(states)
+            for guard in by_contact[k][code]
+            if guard.quantity is not GuardQuantity.LARGEST_GAP or not any(states[i] for i in of_one_corner(contacts, k))
+        ]
+        listed = list_guards(automaton.system, states, range(len(automaton.user_transitions)))
+        assert tuple(joined + leaving) == listed
 
 
 def test_every_operation_as_in_machine_code():
