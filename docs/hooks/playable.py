@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import fsm_dyn
-from fsm_dyn.exports.html_page import RUNTIME_SCRIPT, runtime_script, shared_page
+from fsm_dyn.exports.export import prepared
+from fsm_dyn.exports.html_page import RUNTIME_SCRIPT, for_page, page, runtime_script
 
 FOLDER = "play"
 MODELS = ("latch", "shopping_cart", "bouncing_ball", "rocking_block", "push_button", "geneva_drive", "piano_action")
@@ -15,4 +16,5 @@ def on_post_build(config):
     folder.mkdir(parents=True, exist_ok=True)
     (folder / RUNTIME_SCRIPT).write_bytes(runtime_script())
     for name in MODELS:
-        (folder / f"{name}.html").write_bytes(shared_page(fsm_dyn.compile(name)))
+        graph, parameters = for_page(fsm_dyn.compile(name), None)
+        (folder / f"{name}.html").write_bytes(page(prepared(graph, parameters=parameters), graph, shared=True))

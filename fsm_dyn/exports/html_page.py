@@ -7,7 +7,6 @@ from typing import Any, Final
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.compilation import Parameters
 from fsm_dyn.exports.c_model import ExportedRun
-from fsm_dyn.exports.export import prepared
 from fsm_dyn.exports.page_data import packed, page_data
 from fsm_dyn.exports.wasm_build import BINARY
 from fsm_dyn.viewer.default_ports import with_default_ports
@@ -16,7 +15,7 @@ from fsm_dyn.viewer.live_view import coupled_for_page
 from fsm_dyn.viewer.playback_frames import plain_json
 from fsm_dyn.viewer.report import COMPILING_POLICY, page_text
 
-#: Script that a page without a runtime of its own reads it from, beside it; one for all pages of a folder.
+#: Script that a page without a runtime reads it from, in the same folder; one for all pages of a folder.
 RUNTIME_SCRIPT: Final = "fsm_runtime.js"
 _SHARING_POLICY: Final = COMPILING_POLICY.replace("script-src", "script-src 'self'", 1)
 
@@ -37,19 +36,13 @@ def page(run: ExportedRun, graph: ModeGraph, shared: bool = False) -> bytes:
         Of what :func:`for_page` returned.
     graph : ModeGraph
     shared : bool
-        Whether the runtime is in :data:`RUNTIME_SCRIPT` beside the page instead of in it.
+        Whether the runtime is in :data:`RUNTIME_SCRIPT` in the folder of the page instead of in it.
     """
     data, module = page_data(run, graph)
     runtime = f'<script src="{RUNTIME_SCRIPT}"></script>\n' if shared else _holder("runtime-data", BINARY.read_bytes())
     holder = runtime + _holder("module-data", module) + _holder("machine-data", plain_json(plain(data)).encode())
     policy = _SHARING_POLICY if shared else COMPILING_POLICY
     return page_text(graph.name, holder, in_space=not data["model"]["picture"]["planar"], policy=policy).encode()
-
-
-def shared_page(graph: ModeGraph) -> bytes:
-    """Return the page of a model that reads the runtime from :data:`RUNTIME_SCRIPT`."""
-    coupled, changed = for_page(graph, None)
-    return page(prepared(coupled, parameters=changed), coupled, shared=True)
 
 
 def runtime_script() -> bytes:

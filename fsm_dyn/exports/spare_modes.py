@@ -1,4 +1,4 @@
-"""Modes that a page embeds on line: room for them in the tables, and what they are made of, contact by contact."""
+"""Modes that a page embeds online: room for them in the tables, and what they are made of, contact by contact."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ROOM: Final = 250  # modes
 def embeds_on_line(automaton: Automaton) -> bool:
     """Whether any combination of contact states can become a mode in a page.
 
-    The model may neither list its modes nor bind transitions of its own to some of them.
+    The model may neither list its modes nor bind its transitions to some of them.
     """
     mechanism = automaton.mechanism
     return not mechanism.only_listed and all(item.source == "*" for item in mechanism.transitions)
@@ -85,7 +85,7 @@ def online_template(
     fields : mapping
         Of ``struct fsm_tables``.
     programs : sequence of int
-        Places in the table of ``rows motion watched``.
+        Table indices of ``rows motion watched``.
     most : int
         Guards of a mode.
     """

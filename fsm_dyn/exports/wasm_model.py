@@ -44,9 +44,9 @@ class WasmModel:
     end : int
         Address behind the data; the caller's memory may begin there.
     kernels : int
-        How many places of the table are taken, from ``TABLE_BEGIN`` on.
+        How much of the table is taken, from ``TABLE_BEGIN`` on.
     full : sequence of int
-        Places in the table of the kernel ``full`` of each mode.
+        Table indices of the kernel ``full`` of each mode.
     report, extra : int, sequence of int
         Of the report, and of further programs.
     spare : mapping

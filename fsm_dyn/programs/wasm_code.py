@@ -63,14 +63,14 @@ def function_body(program: Program) -> bytes:
     program : Program
         Functions of the runtime have the numbers of :data:`CALLED`.
     """
-    code = _Function(program)
+    code = _WasmFunction(program)
     code.write()
     locals_ = b"\x01" + unsigned(code.n_locals) + F64 if code.n_locals else b"\x00"
     body = locals_ + bytes(code.out) + _END
     return unsigned(len(body)) + body
 
 
-class _Function:
+class _WasmFunction:
     """Writer of one function; ``out`` grows, ``place`` maps the number of a value to its local."""
 
     def __init__(self, program: Program) -> None:

@@ -80,7 +80,7 @@ def test_the_same_bits_as_in_python(name):
     assert found["x"] == bits([*wanted.q[-1], *wanted.u[-1]])
 
 
-# The same with modes that are embedded on line where they are met.
+# The same with modes that are embedded online where they are met.
 EMBED = """
 const { data, runtime, model } = JSON.parse(require("fs").readFileSync(0, "utf8"));
 const { Machine } = module_machine, { MachineModes } = module_machine_modes;
@@ -105,7 +105,7 @@ console.log(JSON.stringify(runs));
 """
 
 
-def test_modes_that_are_not_in_the_page_are_embedded_on_line():
+def test_modes_that_are_not_in_the_page_are_embedded_online():
     """Against the run by kernels; other charts of the same modes round otherwise, so times agree to 1e-8 s."""
     if not shutil.which("node"):
         pytest.skip("no node")
@@ -133,7 +133,7 @@ def test_modes_that_are_not_in_the_page_are_embedded_on_line():
 
 @pytest.mark.parametrize("name", ["piano_action", "rocking_block", "gripper"])
 def test_guards_of_any_mode_are_those_of_its_contacts(name):
-    """What a page joins from the contacts is what the package lists for the whole mode."""
+    """A page joins from the contacts the list that the package makes for the whole mode."""
     automaton = fsm_dyn.compile(name).automaton
     contacts, rng = automaton.contacts, np.random.default_rng(1)
     *by_contact, [leaving] = guards_by_state(automaton)
@@ -150,7 +150,7 @@ def test_guards_of_any_mode_are_those_of_its_contacts(name):
 
 
 def test_every_operation_as_in_machine_code():
-    """Over signs, zeros, infinities and NaN; a NaN has no bits of its own."""
+    """Over signs, zeros, infinities and NaN; the bits of a NaN do not count."""
     run = prepared(fsm_dyn.compile("bouncing_ball"))
     layout = run.automaton.terms.layout
     names = [*layout.q, *layout.u][:2]
@@ -175,7 +175,7 @@ def test_every_operation_as_in_machine_code():
         np.testing.assert_array_equal(np.signbit(own) & ~np.isnan(own), np.signbit(wanted) & ~np.isnan(wanted))
 
 
-def test_the_shipped_runtime_is_what_its_sources_give():
+def test_the_shipped_runtime_is_built_from_these_sources():
     if not shutil.which("clang") or not shutil.which("wasm-ld"):
         pytest.skip("no clang for WebAssembly")
     version = subprocess.run(["clang", "--version"], capture_output=True, text=True).stdout

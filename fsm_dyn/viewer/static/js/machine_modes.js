@@ -1,4 +1,4 @@
-// Modes that are embedded on line: each gets a context of its own, and rows in the tables, see fsm_dyn/exports/spare_modes.py.
+// Modes embedded online: each gets a context, and rows in the tables, see fsm_dyn/exports/spare_modes.py.
 
 const MODES = 8; // place in struct fsm_sizes
 const GOLDEN = 137.5; // degrees between the hues of further modes
@@ -42,7 +42,7 @@ export class MachineModes {
     return [...own.filter(({ open }) => open.every((k) => states[k] === 0)), ...guards.at(-1)[0]];
   }
 
-  // The context of a mode in memory of its own, nothing chosen in it yet.
+  // The context of a mode in newly taken memory, nothing chosen in it yet.
   context(states, guards) {
     const { template } = this.further, { runtime } = this.machine, { memory } = runtime;
     const structure = Uint8Array.from(atob(template.structure), (character) => character.charCodeAt(0));
@@ -62,7 +62,7 @@ export class MachineModes {
     return at;
   }
 
-  // Let a chart be chosen anew in every mode, so that a run does not depend on those before it.
+  // Let a chart be chosen again in every mode, so that a run does not depend on those before it.
   forget() {
     const { template } = this.further ?? {}, view = new DataView(this.machine.runtime.memory.buffer);
     for (const at of this.made) view.setBigInt64(at - template.bytes + template.places.chart + 8 * template.chosen, 0n, true);

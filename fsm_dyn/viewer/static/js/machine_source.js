@@ -30,7 +30,7 @@ export class MachineSource {
 
   async start(text, state) {
     const held = (id) => document.getElementById(id)?.textContent;
-    const texts = [text, held("runtime-data") ?? globalThis.fsmRuntime, held("module-data")]; // the runtime may be beside the page
+    const texts = [text, held("runtime-data") ?? globalThis.fsmRuntime, held("module-data")]; // several pages may share the runtime
     const [bytes, runtime, module] = await Promise.all(texts.map(unpacked));
     const data = (this.data = JSON.parse(new TextDecoder().decode(bytes)));
     this.machine = new Machine(data.machine, runtime, module);
