@@ -1,4 +1,4 @@
-"""Arrays and structures of the runtime as they lie in the memory of WebAssembly: pointers of four bytes, little-endian.
+"""Arrays and structures of the runtime as bytes in the memory of WebAssembly: pointers of four bytes, little-endian.
 
 The same calls as :class:`fsm_dyn.exports.c_data.Data`, with bytes in place of text.
 """
@@ -65,7 +65,7 @@ class Image:
         return Field(8, struct.pack("<q", value))
 
     def view_at(self, address: int, *lengths: int) -> Field:
-        """Return a view of what lies at an address."""
+        """Return a view of the array at an address."""
         return Field(8, struct.pack(f"<I4x{len(lengths)}q", address, *lengths))
 
     def absent(self, length: int) -> Field:

@@ -68,7 +68,7 @@ class Quantities:
 
     @property
     def sources(self) -> dict[str, list[int]]:
-        """Where the values of ``all`` stand: numbers of states, inputs, rows and outputs."""
+        """Indices of the values of ``all``: numbers of states, inputs, rows and outputs."""
         return {
             "state": self._state, "inputs": self._inputs, "rows": self._rows, "outputs": self._outputs,
             "memory": list(range(self._evaluator.layout.n_c))[self._evaluator.layout.memory_slice],

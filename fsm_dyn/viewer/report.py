@@ -77,7 +77,7 @@ def page_text(name: str, holder: str, *, in_space: bool, policy: str = _POLICY) 
     name : str
         Of the model.
     holder : str
-        Elements with the data, which stand before the scripts.
+        Elements with the data, which precede the scripts.
     in_space : bool
         Whether three.js is needed.
     policy : str

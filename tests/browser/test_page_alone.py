@@ -1,4 +1,4 @@
-"""A page that simulates alone, opened from disk: what it asks for, the pointer, the buttons, and how fast it is."""
+"""A page that simulates alone, opened from disk: its requests, the pointer, the buttons, its speed."""
 
 import pytest
 
@@ -38,7 +38,7 @@ def handle(page):
 
 
 def test_a_door_is_pulled_open(opened):
-    """The latch is dragged until its seat opens; the log says why, the graph shows the mode."""
+    """The latch is dragged until its seat opens; the log has the cause, the graph the mode."""
     page = opened("latch")
     before = page.evaluate("document.querySelector('#mode').title")
     x, y = handle(page)

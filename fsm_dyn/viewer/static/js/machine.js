@@ -5,7 +5,7 @@ const RECORD_HEAD = 5; // time, source, target, reason, guards fired
 const FIRED = 8; // most guards of a transition
 const GUARD = 5; // event, contact, direction, value, slope
 const MOST = 256; // transitions between two readings
-const MODES = 8; // place in struct fsm_sizes
+const MODES = 8; // index in struct fsm_sizes
 const BLOCK = 65536; // bytes by which memory grows
 
 export class Machine {

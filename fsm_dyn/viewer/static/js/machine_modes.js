@@ -1,6 +1,6 @@
 // Modes embedded online: each gets a context, and rows in the tables, see fsm_dyn/exports/spare_modes.py.
 
-const MODES = 8; // place in struct fsm_sizes
+const MODES = 8; // index in struct fsm_sizes
 const GOLDEN = 137.5; // degrees between the hues of further modes
 
 export class MachineModes {
