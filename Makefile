@@ -12,7 +12,7 @@ PYTEST_ARGS ?= -n auto --dist worksteal
 SECONDS ?= 3
 ROUNDS ?= 7
 
-.PHONY: help demo live test ci-long test-firmware test-runtime test-browser lint format docs pictures gallery bench bench-against campaign reliability wheel clean
+.PHONY: help demo live test ci-long test-firmware test-runtime test-browser lint format docs wasm pictures gallery bench bench-against campaign reliability wheel clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):[^#]*## /  make \1\t/' | expand -t 22
@@ -52,6 +52,10 @@ format: $(VENV)/.installed-dev  ## rewrite the sources in the project's style
 
 docs: $(VENV)/.installed-docs  ## build the documentation into ./site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+wasm: $(VENV)/.installed-run  ## build the shipped runtime for pages again, as WebAssembly, by clang 14
+	bash .ci/get_compiler wasm
+	$(BIN)/python -m fsm_dyn.exports.wasm_build
 
 pictures: $(VENV)/.installed-run  ## draw the pictures of the documentation and count the gallery's modes again
 	$(BIN)/fsm-dyn run shopping_cart --figure --motion --out docs/pictures

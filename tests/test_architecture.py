@@ -37,7 +37,8 @@ ORDER = [
     ["simulation_api"],
     ["analysis", "live"],
     ["passivity"],
-    ["devices", "viewer", "exports"],
+    ["devices", "viewer"],
+    ["exports"],
     ["__init__"],
     ["cli"],
 ]

@@ -19,12 +19,13 @@ class ExportTarget(StrEnum):
 
     C99 = "c99"
     FMU3 = "fmu3"
+    HTML = "html"
 
 
 @handle_errors
 def export_command(
     model: Model,
-    out: Annotated[Path, typer.Option("--out", help="Folder to write to.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder to write to; of html also FILE.html.")],
     to: Annotated[ExportTarget, typer.Option("--to", help="What to export to.")] = ExportTarget.C99,
     scenario: Annotated[str | None, typer.Option("--scenario", help="The model's scenario to export.")] = None,
     method: Annotated[str, typer.Option("--method", help="dopri5, or rk4, heun, euler with --step.")] = "dopri5",
@@ -45,6 +46,13 @@ def export_command(
         folder = export(
             graph, out, str(to), scenario=scenario, method=method, step=step, listed_modes=modes_only
         )  # fmt: skip
+    if to is ExportTarget.HTML:
+        if as_json:
+            print_json({"model": graph.name, "target": str(to), "file": str(folder)})
+        else:
+            typer.echo(f"wrote {folder}, {folder.stat().st_size / 1e6:.2f} MB")
+            print_status("next: open it in a browser")
+        return
     files = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     if as_json:
         print_json({"model": graph.name, "target": str(to), "folder": str(folder), "files": files})

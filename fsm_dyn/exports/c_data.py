@@ -71,6 +71,14 @@ class Data:
         """Define an array and return the initialiser of a view of it."""
         return f"{{{', '.join([self.array(name, values), *map(str, values.shape)])}}}"
 
+    def integer(self, value: int) -> str:
+        """Return the initialiser of an integer."""
+        return str(value)
+
+    def absent(self, length: int) -> str:
+        """Return the initialiser of a view whose array is made later."""
+        return f"{{NULL, {length}}}"
+
     def kernels(self, name: str, functions: Iterable[str]) -> str:
         """Define an array of kernels, ``NULL`` among them where there is none; return the initialiser of a view."""
         entries = list(functions)

@@ -21,6 +21,7 @@ from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.input_signals import InputSignals
 from fsm_dyn.simulation.integrators import METHODS, STAGES
+from fsm_dyn.simulation.numerics import Numerics
 from fsm_dyn.simulation.tables import Tables
 
 _SIZES = ("n_q", "n_u", "n_k", "n_p", "n_w", "n_contacts", "n_memory", "n_rows", "n_modes", "max_guards",
@@ -57,6 +58,7 @@ class ExportedRun:
         An explicit method.
     rtol, step, until : float
         ``step`` (s) of a method with fixed steps, ``until`` (s) the end of the model's own schedule.
+    numerics : Numerics
     atol : float64 array
         One for each state.
     """
@@ -74,6 +76,7 @@ class ExportedRun:
     atol: NDArray[np.float64]
     step: float
     until: float
+    numerics: Numerics
 
     @property
     def prefix(self) -> str:
@@ -127,13 +130,13 @@ def source(run: ExportedRun) -> str:
         functions.append("static " + c_function(share_angles(program), f"{prefix}_kernel_{name}", own_functions=True))
         return f"{prefix}_kernel_{name}"
 
-    tables = _tables(run, data, kernel)
+    tables = table_fields(run, data, kernel)
     resets = [
         "NULL" if program is None else kernel(f"reset_{i}", program) for i, program in enumerate(run.automaton.resets)
     ]
     data.kernels("resets", resets)
     report = kernel("report", run.automaton.report)
-    schedule, method = _schedule(run.inputs, data, kernel), _method(run.method, data)
+    schedule, method = schedule_fields(run.inputs, data, kernel), method_fields(run.method, data)
     for kind, names in run.names.items():
         data.definitions.append(texts(f"{prefix}_{kind}_names", names))
     outputs = run.automaton.report.slices.get("outputs", slice(0, 0))
@@ -145,7 +148,7 @@ def source(run: ExportedRun) -> str:
         "n_outputs": str(len(run.names["output"])), "x": data.array("x", run.x), "c": data.array("c", run.c),
         "mode": str(run.mode), "atol": data.array("atol", run.atol), "rtol": number(run.rtol),
         "step": number(run.step), "until": number(run.until),
-        "input_moves": data.array("input_moves", _moves(run.automaton)),
+        "input_moves": data.array("input_moves", input_moves(run.automaton)),
         **{f"{kind}_names": f"{prefix}_{kind}_names" for kind in run.names},
     }  # fmt: skip
     parts = [f'/* {run.automaton.mechanism.name}: kernels and tables, generated. */\n\n#include "{prefix}.h"\n']
@@ -158,21 +161,21 @@ def source(run: ExportedRun) -> str:
     return "\n".join(parts)
 
 
-def _moves(automaton: Automaton) -> NDArray[np.int8]:
+def input_moves(automaton: Automaton) -> NDArray[np.int8]:
     """Whether each input drives a constraint on coordinates."""
     return np.array([name in automaton.moving_inputs for name in automaton.terms.layout.w], np.int8)
 
 
-def _tables(run: ExportedRun, data: Data, kernel: Any) -> dict[str, str]:
+def table_fields(run: ExportedRun, data: Any, kernel: Any) -> dict[str, Any]:
     """Define the tables; return the initialisers of ``struct fsm_tables``."""
     tables = run.tables
-    fields: dict[str, str] = {}
+    fields: dict[str, Any] = {}
     for name in Tables._fields:
         values: NDArray[Any] = getattr(tables, name)
         if name in ("sizes", "tolerances"):
             numbers = dict(zip(_SIZES if name == "sizes" else _TOLERANCES, values.tolist(), strict=True))
             fields[name] = data.structure(name, f"fsm_{name}", numbers)
-            fields[f"{name}_count"] = str(len(values))
+            fields[f"{name}_count"] = data.integer(len(values))
         elif name == "terms":
             fields[name] = data.kernels(name, [kernel("terms", run.automaton.terms)])
         elif name in ("mode_rhs", "mode_full"):
@@ -190,7 +193,7 @@ def _tables(run: ExportedRun, data: Data, kernel: Any) -> dict[str, str]:
     return fields
 
 
-def _schedule(inputs: InputSignals, data: Data, kernel: Any) -> dict[str, str]:
+def schedule_fields(inputs: InputSignals, data: Any, kernel: Any) -> dict[str, Any]:
     """Define the inputs over time; return the initialisers of ``struct fsm_input_tables``."""
     arrays = inputs.arrays
     for item in inputs.sources:
@@ -203,23 +206,24 @@ def _schedule(inputs: InputSignals, data: Data, kernel: Any) -> dict[str, str]:
     counts = dict(zip(_INPUT_COUNTS, arrays.counts.tolist(), strict=True))
     fields = {name: data.view(f"input_{name}", getattr(arrays, name)) for name in ("start", "origin", "pieces")}
     return {
-        "counts": data.structure("input_counts", "fsm_input_counts", counts), "counts_count": str(len(counts)),
+        "counts": data.structure("input_counts", "fsm_input_counts", counts), "counts_count": data.integer(len(counts)),
         **fields, "next_hard": data.view("input_next_hard", arrays.next_hard),
         "decides": data.view("input_decides", arrays.decides), "kernels": data.kernels("input_kernels", names),
         "kernel_start": data.view("input_kernel_start", arrays.kernel_start),
         "kernel_inputs": data.view("input_kernel_inputs", arrays.kernel_inputs),
-        "out": f"{{NULL, {len(arrays.out)}}}",
+        "out": data.absent(len(arrays.out)),
     }  # fmt: skip
 
 
-def _method(name: str, data: Data) -> dict[str, str]:
+def method_fields(name: str, data: Any) -> dict[str, Any]:
     """Define a tableau; return the initialisers of ``struct fsm_method``."""
     arrays = METHODS[name].arrays()
     counts = dict(zip(_METHOD_COUNTS, arrays.counts.tolist(), strict=True))
     return {
         "a": data.view("method_a", arrays.a), "nodes": data.view("method_nodes", arrays.nodes),
         "weights": data.view("method_weights", arrays.weights),
-        "counts": data.structure("method_counts", "fsm_method_counts", counts), "counts_count": str(len(counts)),
+        "counts": data.structure("method_counts", "fsm_method_counts", counts),
+        "counts_count": data.integer(len(counts)),
         "dense": data.view("method_dense", arrays.dense),
     }  # fmt: skip
 

@@ -16,27 +16,16 @@ import numpy as np
 import fsm_dyn.runtime
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.errors import InputError, did_you_mean
+from fsm_dyn.exports.c_kernels import KERNELS_HEADER
 from fsm_dyn.exports.c_model import ExportedRun, header, memory_words, source
 from fsm_dyn.exports.fmi3 import fmi3_files
 from fsm_dyn.modes.programs import ModePrograms
-from fsm_dyn.programs.c_code import HELPERS
 from fsm_dyn.simulation.integrators import METHODS
 from fsm_dyn.simulation.run_loop import run_automaton
 from fsm_dyn.simulator import Simulator
 
 _TEMPLATES: Final = ("main.c", "Makefile", "CMakeLists.txt", "README.md")
 _COPIED: Final = ("fsm_machine.h", "fsm_machine.c")
-_KERNELS: Final = f"""\
-/* Operations of the kernels; elementary functions are the runtime's own. */
-
-#ifndef FSM_KERNELS_H
-#define FSM_KERNELS_H
-
-#include "runtime/elementary.h"
-
-{HELPERS}
-#endif
-"""
 
 
 def export(
@@ -57,8 +46,9 @@ def export(
     graph : ModeGraph
     folder : str or Path
         Where to write to; made if need be.  Nothing else may be in it but an earlier export.
-    target : "c99" or "fmu3"
-        C99, or a unit ``NAME.fmu`` for FMI 3.0 (co-simulation) with its binary for this platform.
+    target : "c99", "fmu3" or "html"
+        C99; a unit ``NAME.fmu`` for FMI 3.0 (co-simulation) with its binary for this platform; or a page ``NAME.html``
+        that simulates in a browser without a server, for which `folder` may name the file itself.
     scenario : str, optional
         The model's scenario that becomes its schedule.
     parameters : mapping, optional
@@ -72,7 +62,7 @@ def export(
     Returns
     -------
     Path
-        The folder.
+        The folder; of a page the file.
 
     Raises
     ------
@@ -89,9 +79,10 @@ def export(
     >>> sorted(path.name for path in folder.glob("latch.*"))
     ['latch.c', 'latch.h']
     """
-    if target not in TARGETS:
+    known = [*TARGETS, PAGE]
+    if target not in known:
         raise InputError(
-            f"there is no export to '{target}'", allowed=", ".join(TARGETS), remedy=did_you_mean(target, list(TARGETS))
+            f"there is no export to '{target}'", allowed=", ".join(known), remedy=did_you_mean(target, known)
         )
     if method not in METHODS:
         raise InputError(
@@ -99,20 +90,22 @@ def export(
         )
     if not METHODS[method].adaptive and not step:
         raise InputError(f"method '{method}' needs the length of its steps", remedy="give step=... (s)")
-    run = _prepared(graph, scenario, parameters, method, step, listed_modes)
     path = Path(folder)
+    if target == PAGE:
+        return _write_page(graph, path, scenario, parameters, method, step, listed_modes)
+    run = prepared(graph, scenario, parameters, method, step, listed_modes)
     _check_folder(path, target)
     _write(path, TARGETS[target](run))
     return path
 
 
-def _prepared(
+def prepared(
     graph: ModeGraph,
-    scenario: str | None,
-    parameters: Mapping[str, Any] | None,
-    method: str,
-    step: float | None,
-    listed_modes: bool,
+    scenario: str | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    method: str = "dopri5",
+    step: float | None = None,
+    listed_modes: bool = False,
 ) -> ExportedRun:
     """Return what is exported: the modes, the start, the schedule."""
     simulator = Simulator(graph)
@@ -141,6 +134,7 @@ def _prepared(
         atol,
         float(step or 0.0),
         setup.end,
+        executable.numerics,
     )
 
 
@@ -169,7 +163,7 @@ def _c99(run: ExportedRun) -> dict[str, bytes]:
     files |= {f"runtime/{path.name}": path.read_bytes() for path in sorted(runtime.glob("*.[ch]"))}
     files["LICENSE"] = _licence()
     files[f"{prefix}.h"], files[f"{prefix}.c"] = header(run).encode(), source(run).encode()
-    files["fsm_kernels.h"] = _KERNELS.encode()
+    files["fsm_kernels.h"] = KERNELS_HEADER.encode()
     return files
 
 
@@ -193,8 +187,33 @@ def _fmu3(run: ExportedRun) -> dict[str, bytes]:
     return {f"{run.prefix}.fmu": packed.getvalue()}
 
 
-#: What an export can be to: from what is exported to files by their paths.
+#: The target that is a page, which takes ports for the pointer.
+PAGE: Final = "html"
+
+#: What other exports can be to: from what is exported to files by their paths.
 TARGETS: Final[Mapping[str, Callable[[ExportedRun], dict[str, bytes]]]] = {"c99": _c99, "fmu3": _fmu3}
+
+
+def _write_page(
+    graph: ModeGraph,
+    path: Path,
+    scenario: str | None,
+    parameters: Mapping[str, Any] | None,
+    method: str,
+    step: float | None,
+    listed_modes: bool,
+) -> Path:
+    """Write a page to a file, or to a folder under the model's name; return the file."""
+    from fsm_dyn.exports.html_page import for_page, page  # the page's parts load slowly
+
+    coupled, changed = for_page(graph, parameters)
+    run = prepared(coupled, scenario, changed, method, step, listed_modes)
+    file = path if path.suffix == ".html" else path / f"{run.prefix}.html"
+    if file.is_dir():
+        raise InputError(f"{file} is a folder", remedy="name a file")
+    _check_folder(file.parent, PAGE)
+    _write(file.parent, {file.name: page(run, coupled)})
+    return file
 
 
 def _check_folder(folder: Path, target: str) -> None:

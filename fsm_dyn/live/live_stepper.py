@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.initial_state import InitialState
 from fsm_dyn.automaton.initial_values import initial_state
 from fsm_dyn.automaton.mode_graph import ModeGraph
@@ -405,9 +406,7 @@ class LiveStepper:
     def structural(self) -> frozenset[str]:
         """Parameters that enter gaps, constraints or inertia."""
         if not hasattr(self, "_structural"):
-            nodes = self.graph.automaton.system.nodes
-            wanted = [node for name in _STRUCTURE for node in nodes[name].ravel()]
-            self._structural = frozenset(symbol.name for symbol in support(wanted))
+            self._structural = structural_parameters(self.graph.automaton)
         return self._structural
 
     @property
@@ -426,3 +425,10 @@ class LiveStepper:
 
 
 _STRUCTURE: Final[Sequence[str]] = ("W", "M", "A", "b", "gamma", "residual", "closes_if", "reach", "when")
+
+
+def structural_parameters(automaton: Automaton) -> frozenset[str]:
+    """Return the parameters that enter gaps, constraints or inertia."""
+    nodes = automaton.system.nodes
+    wanted = [node for name in _STRUCTURE for node in nodes[name].ravel()]
+    return frozenset(symbol.name for symbol in support(wanted))

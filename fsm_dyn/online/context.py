@@ -258,8 +258,8 @@ class Contexts:
 
     def _new_plan(self, guards: int) -> _Plan:
         sizes = self.tables.sizes
-        lengths = _lengths(sizes, len(self.tables.mass_columns), guards)
-        room = _room_lengths(sizes, guards)
+        lengths = array_lengths(sizes, len(self.tables.mass_columns), guards)
+        room = room_lengths(sizes, guards)
         lengths |= {"room": sum(room)}
         chart = np.zeros(lengths["chart"], np.int64)
         chart[1:PLACES] = np.cumsum(room)[:-1]
@@ -278,7 +278,7 @@ class Contexts:
         return _Plan(words, places, np.array(structure, np.int64), np.array(own), chart)
 
 
-def _room_lengths(sizes: Integers, guards: int) -> list[int]:
+def room_lengths(sizes: Integers, guards: int) -> list[int]:
     """Lengths of what the workspace holds, in the order of the constants above."""
     n_q, U, K, R, C, W = (int(sizes[i]) for i in (tb.N_Q, tb.N_U, tb.N_K, tb.N_ROWS, tb.N_CONTACTS, tb.N_TRANSITIONS))
     rows = [R * U, R]
@@ -288,7 +288,7 @@ def _room_lengths(sizes: Integers, guards: int) -> list[int]:
     return [*rows, *motion, *watch, *scratch, tb.context_length(sizes), 2 * guards, 2 * C, 2 * U]
 
 
-def _lengths(sizes: Integers, masses: int, guards: int) -> dict[str, int]:
+def array_lengths(sizes: Integers, masses: int, guards: int) -> dict[str, int]:
     """Lengths of the arrays of a mode; ``masses``: entries of the mass matrix that can differ from zero."""
     R, U, C = (int(sizes[i]) for i in (tb.N_ROWS, tb.N_U, tb.N_CONTACTS))
     D = min(R, U)  # rows held that are independent

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,14 @@ from fsm_dyn.simulation.candidates import CHOSEN, read_candidates
 from fsm_dyn.simulation.run_arrays import TransitionArrays
 
 States: TypeAlias = Sequence[Sequence[int]] | NDArray[np.int8]  # contact states of the modes by number
+
+#: What begins the cause of a transition that no guard caused, by its reason.
+REASONS: Final[Mapping[int, str]] = {
+    event_resolution.START: "start",
+    event_resolution.INPUT_JUMP: "input jump",
+    event_resolution.CONTRADICTION: "redundant constraints became inconsistent",
+    event_resolution.ZENO: "Zeno time reached",
+}
 
 
 def transition_cause(automaton: Automaton, found: TransitionArrays, states: States, number: int, labels: Labels) -> str:
@@ -49,14 +57,8 @@ def transition_cause(automaton: Automaton, found: TransitionArrays, states: Stat
     written = int(found.written[number])
     if written >= 0 and not any(_written(automaton, written) == part for part in parts):
         parts.append(_written(automaton, written))
-    if reason == event_resolution.START:
-        parts.insert(0, "start")
-    elif reason == event_resolution.INPUT_JUMP:
-        parts.insert(0, "input jump")
-    elif reason == event_resolution.CONTRADICTION:
-        parts.insert(0, "redundant constraints became inconsistent")
-    elif reason == event_resolution.ZENO:
-        parts.insert(0, "Zeno time reached")
+    if reason in REASONS:
+        parts.insert(0, REASONS[reason])
     along = []
     for pair, words in handovers.items():
         if pair[1] not in told:
@@ -86,6 +88,34 @@ def selection_log(automaton: Automaton, found: TransitionArrays, number: int) ->
     if tried > len(candidates):
         lines.append(f"and {tried - len(candidates)} more")
     return tuple(lines)
+
+
+def cause_words(automaton: Automaton) -> dict[str, Any]:
+    """Return the words that :func:`transition_cause` and :func:`fired` are made of, for a page that joins them itself.
+
+    Of each contact: ``moved`` by event, state before and state after, ``announced`` by event, ``became`` by state, and
+    ``beyond``, the normal row of one whose face ends, else -1.  Of user-defined transitions: ``written`` and ``named``.
+    """
+    contacts = []
+    for k, contact in enumerate(automaton.contacts):
+        codes, law = range(len(contact.states)), contact.contact_law
+        known = [event for event in Event if event is not Event.TRANSITION]
+        contacts.append(
+            {
+                "name": contact.name,
+                "moved": {e.value: [[_moved(automaton, k, e, a, b) for b in codes] for a in codes] for e in known},
+                "announced": {e.value: _announced(contact, e) for e in known},
+                "became": [f"{contact.name} {_became(law, state)}" for state in contact.states],
+                "beyond": contact.normal_row if contact.bounded_face else -1,
+            }
+        )
+    numbers = range(len(automaton.user_transitions))
+    return {
+        "contacts": contacts,
+        "written": [_written(automaton, i) for i in numbers],
+        "named": [automaton.user_transitions[i].name for i in numbers],
+        "reasons": REASONS,
+    }
 
 
 def _written(automaton: Automaton, index: int) -> str:

@@ -66,6 +66,15 @@ class Quantities:
         )
         self._evaluator = evaluator
 
+    @property
+    def sources(self) -> dict[str, list[int]]:
+        """Indices of the values of ``all``: numbers of states, inputs, rows and outputs."""
+        return {
+            "state": self._state, "inputs": self._inputs, "rows": self._rows, "outputs": self._outputs,
+            "memory": list(range(self._evaluator.layout.n_c))[self._evaluator.layout.memory_slice],
+            "pulls": self._pulls,
+        }  # fmt: skip
+
     def values(self, x: Floats, c: Floats, multipliers: Floats) -> Floats:
         """Return the values at one state, in the order of ``all``."""
         layout = self._evaluator.layout

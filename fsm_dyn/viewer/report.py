@@ -26,6 +26,8 @@ _POLICY: Final = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; "
     "base-uri 'none'; form-action 'none'"
 )
+#: The same for a page that compiles WebAssembly.
+COMPILING_POLICY: Final = _POLICY.replace("'unsafe-inline'", "'unsafe-inline' 'wasm-unsafe-eval'", 1)
 _IMPORT: Final = re.compile(r'^import \{ ([^}]*) \} from "\./([\w-]+)\.js";\n', re.MULTILINE)
 _EXPORT: Final = re.compile(r"^export (class|function|const) ([\w$]+)", re.MULTILINE)
 _LINK: Final = re.compile(r'<link rel="stylesheet" href="([^"]+)"( id="[^"]+")?>')
@@ -62,21 +64,38 @@ def write_report(run: Trajectory | RecordedRun, path: Path, graph: ModeGraph | N
 
 def report_text(recorded: RecordedRun) -> str:
     """Return the self-contained page of a recorded run."""
+    encoder, data = recorded.encoder, plain_json(plain(report_data(recorded)))
+    holder = f'<script type="application/json" id="playback-data">{data}</script>\n'
+    return page_text(encoder.graph.name, holder, in_space=not encoder.picture.planar)
+
+
+def page_text(name: str, holder: str, *, in_space: bool, policy: str = _POLICY) -> str:
+    """Return the page as one file: styles, scripts and icon are in it.
+
+    Parameters
+    ----------
+    name : str
+        Of the model.
+    holder : str
+        Elements with the data, which precede the scripts.
+    in_space : bool
+        Whether three.js is needed.
+    policy : str
+        Content security policy.
+    """
     page = (STATIC / "index.html").read_text(encoding="utf-8")
     icon = base64.b64encode((STATIC / "icon.svg").read_bytes()).decode()
     page = page.replace('href="icon.svg"', f'href="data:image/svg+xml;base64,{icon}"')
     page = page.replace(
-        "<meta charset", f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n<meta charset', 1
+        "<meta charset", f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n<meta charset', 1
     )
-    title = html.escape(f"{recorded.encoder.graph.name} · fsm_dyn")
-    page = page.replace("<title>fsm_dyn</title>", f"<title>{title}</title>")
+    page = page.replace("<title>fsm_dyn</title>", f"<title>{html.escape(f'{name} · fsm_dyn')}</title>")
     page = _LINK.sub(lambda link: f"<style{link[2] or ''}>\n{_file(link[1])}</style>", page)
     names = [script[0] for script in _SCRIPT.findall(page)]
     page = _SCRIPT.sub("", page)
     scripts = [bundled(Path(name).stem) if name.startswith("js/") else _file(name) for name in names]
-    if not recorded.encoder.picture.planar:
+    if in_space:
         scripts.insert(0, drawing_in_space())
-    holder = f'<script type="application/json" id="playback-data">{plain_json(plain(report_data(recorded)))}</script>\n'
     inline = "".join(f"<script>\n{_closed(script)}</script>\n" for script in scripts)
     return page.replace("</body>", f"{holder}{inline}</body>")
 

@@ -10,6 +10,7 @@ import { Playback } from "./playback.js";
 import { Frame } from "./frames.js";
 import { GuardBars } from "./guard_bars.js";
 import { Keys } from "./keys.js";
+import { MachineSource } from "./machine_source.js";
 import { ReportSource } from "./report_source.js";
 import { EventLog } from "./event_log.js";
 import { ModeGraph } from "./mode_graph.js";
@@ -48,15 +49,16 @@ class App {
       this.mechanism, this.space, this.playback, this.dragging, this.map, this.guardBars, this.charts, this.log, this.banner, this.timing,
       this.controls, this.setup, this.device, this.playing, this.sound,
     ];
-    const report = document.getElementById("playback-data");
-    this.connection = new (report ? ReportSource : Connection)({
+    const holder = document.getElementById("playback-data") ?? document.getElementById("machine-data");
+    const Source = { "playback-data": ReportSource, "machine-data": MachineSource }[holder?.id] ?? Connection;
+    this.connection = new Source({
       message: (message) => this.message(message),
       frame: (numbers) => this.frame(numbers),
       state: (state, wait) => {
         if (state !== "open") this.newest = null;
         for (const panel of this.panels) panel.connection?.(state, wait);
       },
-    }, report);
+    }, holder);
     requestAnimationFrame(() => this.draw());
   }
 

@@ -12,7 +12,7 @@ export class Banner {
   connection(state, wait) {
     const dot = $("link");
     dot.dataset.state = state;
-    setText(dot, { connecting: "connecting", lost: "connection lost", open: document.getElementById("playback-data") ? "report" : "connected" }[state]);
+    setText(dot, { connecting: "connecting", lost: "connection lost", open: document.getElementById("playback-data") ? "report" : document.getElementById("machine-data") ? "in this page" : "connected" }[state]);
     if (state === "open") this.say("connection", null);
     else if (state === "connecting") this.say("connection", { kind: "calm", title: "Connecting…" });
     else {

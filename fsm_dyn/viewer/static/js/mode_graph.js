@@ -58,6 +58,10 @@ export class ModeGraph {
     for (const [source, target] of taken.values()) this.flash(source, target);
   }
 
+  dwell({ totals }) {
+    this.timing({ totals });
+  }
+
   timing({ totals }) {
     this.totals = totals;
     this.count();

@@ -42,7 +42,7 @@ export class ParameterPanel {
       ...this.about.graph.modes.map(({ name }) => el("option", { value: name, text: name })));
     modes.value = mode;
     const parts = [
-      el("label", { class: "begins" }, "Initial mode", modes),
+      ...(this.about.alone ? [] : [el("label", { class: "begins" }, "Initial mode", modes)]),
       el("p", { class: "note", id: "waiting", role: "status" }),
     ];
     if (drives.length) parts.push(el("h3", { text: "Inputs" }), ...drives.map((drive) => this.drive(drive)));

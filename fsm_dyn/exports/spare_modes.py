@@ -1,0 +1,150 @@
+"""Modes that a page embeds online: room for them in the tables, and what they are made of, contact by contact."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.exports.c_model import ExportedRun
+from fsm_dyn.exports.wasm_data import Field, Image
+from fsm_dyn.laws import GuardQuantity
+from fsm_dyn.modes.guard_list import list_guards
+from fsm_dyn.modes.guards import Guard
+from fsm_dyn.modes.unconstrained_system import of_one_corner
+from fsm_dyn.online import context as oc
+from fsm_dyn.simulation import tables as tb
+from fsm_dyn.simulation.numerics import Numerics
+from fsm_dyn.simulation.tables import Tables
+from fsm_dyn.viewer.mode_graph_payload import guard_texts
+
+ROOM: Final = 250  # modes
+
+
+def embeds_on_line(automaton: Automaton) -> bool:
+    """Whether any combination of contact states can become a mode in a page.
+
+    The model may neither list its modes nor bind its transitions to some of them.
+    """
+    mechanism = automaton.mechanism
+    return not mechanism.only_listed and all(item.source == "*" for item in mechanism.transitions)
+
+
+def guards_by_state(automaton: Automaton) -> list[list[list[Guard]]]:
+    """Return the guards of each contact in each of its states; guards of all transitions are the last entry."""
+    system, contacts = automaton.system, automaton.contacts
+
+    def own(k: int, code: int) -> list[Guard]:
+        states = [code if i == k else 0 for i in range(len(contacts))]
+        return [guard for guard in list_guards(system, states, ()) if guard.subject == k]
+
+    found = [[own(k, code) for code in range(len(contact.states))] for k, contact in enumerate(contacts)]
+    free = [0] * len(contacts)
+    n = len(list_guards(system, free, ()))
+    return [*found, [list(list_guards(system, free, range(len(automaton.user_transitions)))[n:])]]
+
+
+def with_room(run: ExportedRun) -> ExportedRun:
+    """Return the run with room for further modes in its tables; all of them count, until the machine is made."""
+    tables, most = run.tables, most_guards(run)
+    sizes = tables.sizes.copy()
+    sizes[tb.N_MODES] += ROOM
+    sizes[tb.MAX_GUARDS] = most
+    by_mode = {
+        name: _longer(getattr(tables, name), ROOM, fill)
+        for name, fill in (("mode_states", 0), ("mode_flags", 0), ("mode_group", -1), ("mode_allowance", tb.NEVER),
+                           ("mode_guard_start", 0))
+    }  # fmt: skip
+    names = ("guard_event", "guard_contact", "guard_direction", "guard_unit")
+    by_guard = {name: _longer(getattr(tables, name), ROOM * most, 0) for name in names}
+    leaves = np.pad(tables.transition_leaves, ((0, 0), (0, ROOM)), constant_values=1)
+    return replace(run, tables=tables._replace(sizes=sizes, transition_leaves=leaves, **by_mode, **by_guard))
+
+
+def most_guards(run: ExportedRun) -> int:
+    """Return how many guards a mode can have."""
+    listed = sum(max(map(len, states)) for states in guards_by_state(run.automaton))
+    return max(listed, int(run.tables.sizes[tb.MAX_GUARDS]))
+
+
+def _longer(values: Any, count: int, fill: int) -> Any:
+    return np.concatenate([values, np.full((count, *values.shape[1:]), fill, values.dtype)])
+
+
+def online_template(
+    image: Image, tables: Tables, fields: Mapping[str, Field], programs: Sequence[int], most: int
+) -> dict[str, Any]:
+    """Return ``struct fsm_online_mode`` and the arrays behind it, addresses counted from the block's beginning.
+
+    Parameters
+    ----------
+    fields : mapping
+        Of ``struct fsm_tables``.
+    programs : sequence of int
+        Table indices of ``rows motion watched``.
+    most : int
+        Guards of a mode.
+    """
+    lengths = oc.array_lengths(tables.sizes, len(tables.mass_columns), most)
+    room = oc.room_lengths(tables.sizes, most)
+    lengths |= {"room": sum(room)}
+    structure, own, places, words = bytearray(), [], {}, 0
+    for name in oc.Online._fields:
+        if name == "sizes":
+            field = image.view_at(int.from_bytes(fields[name].content, "little"), len(tables.sizes))
+        elif name == "programs":
+            field = image.kernels(name, programs)
+        elif name in fields:
+            field = fields[name]
+        else:
+            own.append(len(structure))
+            places[name] = 8 * words
+            field = image.view_at(8 * words, lengths[name])
+            words += lengths[name] if name != "states" else 1 + lengths[name] // 8
+        structure += field.content
+    chart = np.zeros(oc.PLACES, np.int64)
+    chart[1:] = np.cumsum(room)[:-1]
+    ends = {name: own[list(places).index(name)] + 8 for name in ("guard_quantity", "guard_subject", "guard_sign")}
+    return {
+        "structure": base64.b64encode(structure).decode(), "own": own, "bytes": 8 * words, "places": places,
+        "lengths": list(ends.values()), "chart": chart.tolist(), "units": tables.state_unit.tolist(),
+        "limits": oc.limits_of(tables).tolist(), "chosen": oc.CHOSEN,
+    }  # fmt: skip
+
+
+def page_modes(run: ExportedRun, numerics: Numerics) -> dict[str, Any]:
+    """Return what further modes are made of: guards and flags by contact and state."""
+    automaton = run.automaton
+
+    def entry(guard: Guard) -> dict[str, Any]:
+        members = (
+            of_one_corner(automaton.contacts, guard.subject) if guard.quantity is GuardQuantity.LARGEST_GAP else []
+        )
+        return {
+            "numbers": [int(guard.event), guard.subject, guard.direction, float(numerics.guards([guard])[0])],
+            "measures": [int(guard.quantity), guard.subject, guard.sign],
+            "open": members,
+            **guard_texts(automaton, [guard])[0],
+        }
+
+    return {
+        "guards": [[[entry(guard) for guard in state] for state in states] for states in guards_by_state(automaton)],
+        "flags": [
+            [_flag(automaton, k, code) for code in range(len(c.states))] for k, c in enumerate(automaton.contacts)
+        ],
+        "base": tb.PROJECTS | tb.RANKS if any(row.role == "position" for row in automaton.rows) else 0,
+        "states": [list(contact.states) for contact in automaton.contacts],
+    }
+
+
+def _flag(automaton: Automaton, index: int, code: int) -> int:
+    """Return the bits that a contact's state adds to those of its mode."""
+    contact = automaton.contacts[index]
+    held = code and not contact.contact_law.compliant
+    flags = tb.PROJECTS if held and contact.normal_row >= 0 and automaton.rows[contact.normal_row].positional else 0
+    flags |= tb.TURNS if contact.in_space and code == tb.SLIDING else 0
+    return flags | (tb.WATCHES_GATES if contact.gated and not code else 0)

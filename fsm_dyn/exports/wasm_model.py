@@ -1,0 +1,201 @@
+"""An automaton as a module of WebAssembly: its kernels, and its tables in the memory shared with the runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fsm_dyn.exports.c_model import ExportedRun, input_moves, memory_words, method_fields, schedule_fields, table_fields
+from fsm_dyn.exports.spare_modes import ROOM, embeds_on_line, online_template, with_room
+from fsm_dyn.exports.wasm_data import Image, laid_out, pointer, real
+from fsm_dyn.online.programs import online_programs
+from fsm_dyn.programs.angle_sums import share_angles
+from fsm_dyn.programs.program import Program
+from fsm_dyn.programs.wasm_code import CALLED, CALLED_OF_ONE, F64, I32, I64, function_body, unsigned
+from fsm_dyn.simulation import tables as tb
+
+#: Where data and table of the runtime end at most, and those of a model begin.
+DATA_BEGIN: Final = 0x200000
+TABLE_BEGIN: Final = 64
+PAGE: Final = 0x10000  # bytes of memory are counted in these
+
+_EXTENDED: Final = ("sizes", "mode_states", "mode_flags", "mode_group", "mode_guard_start", "guard_event",
+                    "guard_contact", "guard_direction", "guard_unit")  # fmt: skip
+_TYPES: Final = (
+    b"\x60\x04" + F64 + 3 * I32 + b"\x00",  # kernels
+    b"\x60\x01" + F64 + b"\x01" + F64,
+    b"\x60\x02" + 2 * F64 + b"\x01" + F64,
+    b"\x60\x06" + I32 + I64 + F64 + 3 * I32 + b"\x01" + I64,  # fsm_online_evaluate
+)
+_KERNEL, _OF_ONE, _OF_TWO, _ONLINE = range(len(_TYPES))
+
+
+@dataclass(frozen=True)
+class WasmModel:
+    """A module and where things are in it.
+
+    Attributes
+    ----------
+    module : bytes
+        Imports memory, table and elementary functions of the runtime from ``runtime``.
+    model : int
+        Address of ``struct fsm_model``.
+    end : int
+        Address behind the data; the caller's memory may begin there.
+    kernels : int
+        How much of the table is taken, from ``TABLE_BEGIN`` on.
+    full : sequence of int
+        Table indices of the kernel ``full`` of each mode.
+    report, extra : int, sequence of int
+        Of the report, and of further programs.
+    spare : mapping
+        Where further modes can be put; empty where a model allows none.
+    """
+
+    module: bytes
+    model: int
+    end: int
+    kernels: int
+    full: Sequence[int]
+    report: int
+    extra: Sequence[int]
+    spare: Mapping[str, Any]
+
+
+def wasm_model(run: ExportedRun, further: Sequence[Program] = ()) -> WasmModel:
+    """Return the model as WebAssembly.
+
+    Parameters
+    ----------
+    run : ExportedRun
+    further : sequence of Program
+        Compiled too, to be called from outside.
+
+    Raises
+    ------
+    InputError
+        An input is a Python function.
+    """
+    image, bodies = Image(DATA_BEGIN), []
+    known, rooms = len(run.programs), embeds_on_line(run.automaton)
+    if rooms:
+        run = with_room(run)
+
+    def kernel(name: str, program: Program) -> int:
+        del name
+        bodies.append(function_body(share_angles(program)))  # the same operations as machine code, so the same bits
+        return TABLE_BEGIN + len(bodies) - 1
+
+    tables = table_fields(run, image, kernel)
+    first_full = TABLE_BEGIN + len(bodies) - len(run.programs)
+    spare: dict[str, Any] = {}
+    if rooms:
+        first_rhs = first_full - known
+        slots = image.put(bytes(4 * ROOM))
+        own = [[_place(bodies, _online_kernel(slots + 4 * k, what)) for k in range(ROOM)] for what in (0, 1)]
+        tables["mode_rhs"] = image.kernels("mode_rhs", [*range(first_rhs, first_full), *own[0]])
+        tables["mode_full"] = image.kernels("mode_full", [*range(first_full, first_full + known), *own[1]])
+        programs = [kernel("online", program) for program in online_programs(run.automaton.terms)]
+        most = int(run.tables.sizes[tb.MAX_GUARDS])
+        spare = {
+            "template": online_template(image, run.tables, tables, programs, most), "slots": slots, "room": ROOM,
+            "full": own[1], "at": {name: int.from_bytes(tables[name].content[:4], "little") for name in _EXTENDED},
+        }  # fmt: skip
+    resets = [0 if program is None else kernel("reset", program) for program in run.automaton.resets]
+    report = kernel("report", run.automaton.report)
+    outputs = run.automaton.report.slices.get("outputs", slice(0, 0))
+    schedule, method = schedule_fields(run.inputs, image, kernel), method_fields(run.method, image)
+    integer = image.integer
+    model = image.put(
+        laid_out(
+            [
+                pointer(0),  # names are not in it
+                pointer(image.put(laid_out(tables.values()))),
+                pointer(image.put(laid_out(map(pointer, resets)))),
+                pointer(image.put(laid_out(schedule.values()))),
+                integer(run.inputs.segment_at(0.0)),
+                pointer(image.put(laid_out(method.values()))),
+                pointer(report),
+                *map(integer, (run.automaton.report.size, outputs.start, len(run.names["output"]))),
+                *(image.array(name, values) for name, values in (("x", run.x), ("c", run.c))),
+                integer(run.mode),
+                image.array("atol", run.atol),
+                *map(real, (run.rtol, run.step, run.until)),
+                image.array("input_moves", input_moves(run.automaton)),
+                *(6 * [pointer(0)]),
+            ]
+        )
+    )
+    extra = [kernel("further", program) for program in further]
+    full = range(first_full, first_full + known)
+    return WasmModel(_module(image, bodies), model, image.end, len(bodies), full, report, extra, spare)
+
+
+def machine_bytes(run: ExportedRun) -> int:
+    """Return how many bytes a machine takes at most."""
+    return 8 * memory_words(with_room(run) if embeds_on_line(run.automaton) else run)
+
+
+def _place(bodies: list[bytes], body: bytes) -> int:
+    bodies.append(body)
+    return TABLE_BEGIN + len(bodies) - 1
+
+
+def _online_kernel(slot: int, what: int) -> bytes:
+    """Return a kernel that passes the mode whose address is in a slot to ``fsm_online_evaluate``."""
+    arguments = b"".join(b"\x20" + unsigned(k) for k in range(4))
+    load = _constant(slot) + b"\x28\x02\x00" + b"\x42" + unsigned(what)
+    body = b"\x00" + load + arguments + b"\x10" + unsigned(len(CALLED)) + b"\x1a\x0b"
+    return unsigned(len(body)) + body
+
+
+def _module(image: Image, bodies: Sequence[bytes]) -> bytes:
+    """Return a module of kernels and data."""
+    pages = -(-image.end // PAGE)
+    functions = [_import(name, b"\x00" + unsigned(_OF_ONE if name in CALLED_OF_ONE else _OF_TWO)) for name in CALLED]
+    memory = _import("memory", b"\x02\x00" + unsigned(pages))
+    table = _import("__indirect_function_table", b"\x01\x70\x00" + unsigned(TABLE_BEGIN + len(bodies)))
+    functions.append(_import("fsm_online_evaluate", b"\x00" + unsigned(_ONLINE)))
+    first = len(functions)
+    places = (unsigned(first + k) for k in range(len(bodies)))
+    return b"\x00asm\x01\x00\x00\x00" + b"".join(
+        [
+            _section(1, _TYPES),
+            _section(2, [*functions, memory, table]),
+            _section(3, [unsigned(_KERNEL) for _ in bodies]),
+            _section(9, [b"\x00" + _offset(TABLE_BEGIN) + _listed(list(places))]),
+            _section(10, bodies),
+            _section(11, [b"\x00" + _offset(DATA_BEGIN) + unsigned(len(image.content)) + bytes(image.content)]),
+        ]
+    )
+
+
+def _listed(items: Sequence[bytes]) -> bytes:
+    return unsigned(len(items)) + b"".join(items)
+
+
+def _section(number: int, items: Iterable[bytes]) -> bytes:
+    content = _listed(list(items))
+    return bytes([number]) + unsigned(len(content)) + content
+
+
+def _import(name: str, what: bytes) -> bytes:
+    def text(word: str) -> bytes:
+        return unsigned(len(word)) + word.encode()
+
+    return text("runtime") + text(name) + what
+
+
+def _offset(value: int) -> bytes:
+    """Return a constant address as an expression."""
+    return _constant(value) + b"\x0b"
+
+
+def _constant(value: int) -> bytes:
+    """Return the instruction that pushes an address: a signed integer in LEB128."""
+    out = bytearray()
+    while value >= 0x40:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return b"\x41" + bytes(out) + bytes([value])
