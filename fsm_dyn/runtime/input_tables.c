@@ -64,3 +64,21 @@ FSM_LOCAL double fsm_next_breakpoint(const struct fsm_input_tables *inputs, int6
     }
     return inputs->start.at[after];
 }
+
+#define FSM_NEIGHBOUR 2.3e-16 // two numbers that differ by no more than this part are neighbours
+
+/* Return the segment that begins at the breakpoint after `segment`, which a step has reached.
+
+   Where a program jumps between neighbouring numbers, each has a breakpoint: the segment is the one behind them, and the
+   time (s) becomes its begin. */
+FSM_LOCAL int64_t fsm_enter_segment(const struct fsm_input_tables *inputs, int64_t segment, double *time)
+{
+    segment = inputs->next_hard.at[segment];
+    double next = fsm_next_breakpoint(inputs, segment);
+    while (next < FSM_INFINITY && next - *time <= FSM_NEIGHBOUR * fabs(next)) {
+        segment = inputs->next_hard.at[segment];
+        *time = next;
+        next = fsm_next_breakpoint(inputs, segment);
+    }
+    return segment;
+}

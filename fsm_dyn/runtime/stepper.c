@@ -12,8 +12,6 @@ FSM_LOCAL double fsm_grid_point(const struct fsm_run *run)
     return state->clock->begin + (double)(state->counters->grid + 1) * run->options->numbers->fixed_step;
 }
 
-#define FSM_NEIGHBOUR 2.3e-16 // two numbers that differ by no more than this part are neighbours
-
 /* Return the next instant at which a step must end exactly (s). */
 static double step_target(const struct fsm_run *run)
 {
@@ -35,13 +33,8 @@ static enum fsm_status reach_target(const struct fsm_run *run)
         return FSM_DONE;
     }
     if (t >= fsm_next_breakpoint(inputs, state->counters->segment)) {
-        int64_t segment = inputs->next_hard.at[state->counters->segment];
-        double next = fsm_next_breakpoint(inputs, segment);
-        while (next < FSM_INFINITY && next - t <= FSM_NEIGHBOUR * fabs(next)) {
-            segment = inputs->next_hard.at[segment]; // a program jumps between neighbouring numbers: continue behind it
-            state->clock->time = t = next;
-            next = fsm_next_breakpoint(inputs, segment);
-        }
+        int64_t segment = fsm_enter_segment(inputs, state->counters->segment, &state->clock->time);
+        t = state->clock->time;
         state->counters->segment = segment;
         fsm_write_inputs(inputs, t, segment, state->x, state->c);
         if (inputs->decides.at[segment] != 0) {

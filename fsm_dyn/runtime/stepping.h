@@ -11,6 +11,7 @@ FSM_LOCAL void fsm_update_inputs(const struct fsm_input_tables *inputs, double t
 FSM_LOCAL void fsm_write_inputs(const struct fsm_input_tables *inputs, double t, int64_t segment, fsm_vector x,
                                 fsm_vector c);
 FSM_LOCAL double fsm_next_breakpoint(const struct fsm_input_tables *inputs, int64_t segment);
+FSM_LOCAL int64_t fsm_enter_segment(const struct fsm_input_tables *inputs, int64_t segment, double *time);
 
 /* runge_kutta.c */
 FSM_LOCAL void fsm_runge_kutta_step(const struct fsm_run *run, double h);

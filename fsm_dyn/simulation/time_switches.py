@@ -22,7 +22,7 @@ _PARTS: Final = 4096  # of a span, in each of which one switch of each choice is
 
 @lru_cache(maxsize=64)
 def switches(program: Program) -> Program | None:
-    """Return a program of what is constant but for jumps at instants, None where there is nothing of that kind.
+    """Return a program of choices that jump at instants and are constant between them, None where there are none.
 
     Its output ``switches`` has the choices of `program` between expressions of ``t`` and parameters alone.
     """
