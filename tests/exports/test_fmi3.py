@@ -192,6 +192,18 @@ def test_calls_in_a_wrong_state_are_errors_and_nothing_breaks(latch, tmp_path):
     assert np.isfinite(it.getFloat64([known["x"]])).all()
 
 
+@pytest.mark.parametrize(("point", "size"), [(0.0, np.inf), (np.inf, 0.1), (0.0, np.nan), (np.nan, 0.1), (0.0, -0.1)])
+def test_a_step_that_has_no_end_is_refused(latch, tmp_path, point, size):
+    """An error, after which the unit runs on; without the check an infinite step is accepted."""
+    _, path = latch
+    it, known = slave(path, tmp_path)
+    started(it)
+    with pytest.raises(fmpy.fmi1.FMICallException):
+        it.doStep(point, size)
+    run_on(it, 0.2)
+    assert np.isfinite(it.getFloat64([known["x"]])).all()
+
+
 def test_a_wrong_token_makes_no_instance(latch, tmp_path):
     _, path = latch
     it = FMU3Slave(

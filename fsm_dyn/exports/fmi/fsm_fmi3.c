@@ -153,7 +153,7 @@ FSM_API fmi3Status fmi3DoStep(fmi3Instance instance, double point, double size, 
         return fmi3Error;
     }
     double end = point + size - fmu->begin;
-    if (!(size > 0.0) || !(end >= fsm_machine_time(fmu->machine)) || fmu->stopped) {
+    if (!(size > 0.0 && end >= fsm_machine_time(fmu->machine) && end <= DBL_MAX) || fmu->stopped) {
         fmu_error(fmu, "a step from %.12g s over %.12g s is not possible at %.12g s", point, size, fmu_time(fmu));
         return fmi3Error;
     }

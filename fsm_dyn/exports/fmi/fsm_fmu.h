@@ -5,6 +5,7 @@
 
 #include "fsm_machine.h"
 
+#include <float.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
