@@ -158,6 +158,7 @@ class NewtonEuler:
                         list(self._in_n(points.position(body.center))),
                     )
                     for body in self._system.mechanism.bodies.values()
+                    if load.on in (None, body.name)
                 ]
         return [self._along(load)]
 

@@ -244,7 +244,8 @@ class Load:
     """One entry of ``loads``; ``kind`` selects which fields are used.
 
     ``force``: vector ``value`` at point ``at``.  ``torque``: vector ``value`` on body ``on``, reaction on body
-    ``reaction``.  ``gravity``: vector acceleration ``value`` on every body.  ``spring`` / ``damper`` /
+    ``reaction``.  ``gravity``: vector acceleration ``value`` on every body, or
+    on body ``on`` alone, where it may vary.  ``spring`` / ``damper`` /
     ``torsion_spring``: ``between`` two points, or on the scalar ``coordinate`` (an expression of coordinates),
     with ``stiffness``, ``free``, ``damping``.  ``law``: scalar generalized force ``value`` on ``coordinate``,
     or along the line ``between`` two points (positive pushes them apart).

@@ -121,16 +121,21 @@ class Loads:
     def _gravity(self, load: Load, gathered: LoadSums) -> None:
         field_ = self._algebra.vector(_given(load, "value", load.value))
         space = self.system.space
-        gathered.gravity = space.sum((gathered.gravity, field_))
+        bodies = [body for body in self._bodies if load.on in (None, body.name)]
+        if load.on is None:  # in common: enters with the accelerations of the centers
+            gathered.gravity = space.sum((gathered.gravity, field_))
+        for body in bodies if load.on is not None else ():
+            moved = partials(self.motion.velocity(body.center, load.where), self.motion.n)
+            self._apply(gathered, [body.mass * space.dot(p, field_) for p in moved])
         in_n = space.resolve(field_, NEWTONIAN)
         if support(in_n).isdisjoint(self._varying):
-            for body in self._bodies:
+            for body in bodies:
                 if not body.mass.is_zero:
                     height = space.dot(field_, self.motion.position(body.center))
                     gathered.potential.append(-(body.mass * height))
             return
         power = self.system.graph.zero
-        for body in self._bodies:
+        for body in bodies:
             power = power + body.mass * space.dot(field_, self.motion.speed_of(body.center))
         gathered.powers[load.name] = power
 

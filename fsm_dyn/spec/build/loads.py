@@ -15,7 +15,7 @@ from fsm_dyn.spec.yaml_tree import where_of
 _COMPANIONS: dict[str, tuple[str, ...]] = {
     "force": ("at",),
     "torque": ("on", "reaction"),
-    "gravity": (),
+    "gravity": ("on",),
     "spring": (),
     "damper": (),
     "torsion_spring": (),
@@ -53,7 +53,7 @@ def _of_kind(form: LoadForm, kind: str) -> Load:
             name, "torque", value=form.torque, on=_needed(form, kind, "on"), reaction=form.reaction, where=where
         )
     if form.gravity is not None:
-        return Load(name, "gravity", value=form.gravity, where=where)
+        return Load(name, "gravity", value=form.gravity, on=form.on, where=where)
     if form.law is not None:
         exactly_one(form, ("coordinate", "between"))
         return Load(name, "law", value=form.law, coordinate=form.coordinate, between=form.between, where=where)

@@ -25,6 +25,8 @@ def check_loads(mechanism: Mechanism, scopes: Scopes) -> None:
             expression_type(load.value, scopes.logic, what, [FORCE], "vector")
         elif load.kind == "torque" and load.value is not None:
             expression_type(load.value, scopes.logic, what, [ENERGY], "vector")
+        elif load.kind == "gravity" and load.on is not None and load.value is not None:
+            expression_type(load.value, scopes.logic, what, [ACCELERATION], "vector")
         elif load.kind == "gravity" and load.value is not None:
             expression_type(load.value, scopes.axes, what, [ACCELERATION], "vector")
             _constant_direction(load.value, what, fixed)

@@ -89,7 +89,9 @@ class References:
             self._point(name)
         if load.between is not None and load.between[0] == load.between[1]:
             raise ModelError("a load between a point and itself", where_of(load.between[1]), found=load.between[1])
-        for body in filter(None, (load.on, load.reaction)):
+        if load.kind == "gravity" and load.on is not None:
+            self._one_of(load.on, "a body", self.mechanism.bodies)
+        for body in filter(None, (load.on, load.reaction)) if load.kind != "gravity" else ():
             self._rigid(body)
         if load.reaction is not None and load.on == load.reaction:
             where = where_of(load.reaction)

@@ -1,4 +1,5 @@
-// Mode graph: active mode highlighted, edges dashed until they are taken, when they flash, visit counts and dwell times, infeasible modes in grey.
+// Mode graph: active mode highlighted; edges dashed until they are taken, flashing when they are; visit counts and dwell times;
+// infeasible modes in grey.
 
 import { $, duration, el, setText } from "./dom.js";
 import { layered } from "./layered_layout.js";
