@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = [page for page in sorted((ROOT / "docs" / "gallery").glob("*.md")) if page.stem not in ("models", "play")]  # no tables
+UNCOUNTED = ("models", "play")  # the first counts by itself, the second is to be played with
+PAGES = [page for page in sorted((ROOT / "docs" / "gallery").glob("*.md")) if page.stem not in UNCOUNTED]
 
 
 @pytest.fixture(scope="module")
