@@ -98,6 +98,11 @@ def test_a_saved_state_continues_to_the_same_bits(latch, tmp_path):
     assert it.getFloat64(states) == wanted
     other, _ = slave(path, tmp_path / "b")
     started(other)
+    for at_byte in (0, 8, len(stored) // 2, len(stored) - 1):
+        damaged = bytearray(stored)
+        damaged[at_byte] ^= 1
+        with pytest.raises(fmpy.fmi1.FMICallException):
+            other.deserializeFMUState(bytes(damaged))
     other.setFMUState(other.deserializeFMUState(stored))
     run_on(other, 2.5, at)
     assert other.getFloat64(states) == wanted
@@ -200,6 +205,19 @@ def test_a_step_that_has_no_end_is_refused(latch, tmp_path, point, size):
     started(it)
     with pytest.raises(fmpy.fmi1.FMICallException):
         it.doStep(point, size)
+    run_on(it, 0.2)
+    assert np.isfinite(it.getFloat64([known["x"]])).all()
+
+
+def test_values_that_are_no_numbers_and_results_without_a_place_are_refused(latch, tmp_path):
+    _, path = latch
+    it, known = slave(path, tmp_path)
+    started(it)
+    for value in (np.nan, np.inf):
+        with pytest.raises(fmpy.fmi1.FMICallException):
+            it.setFloat64([known["k_door"]], [value])
+    nowhere = (None, None, None, None)
+    assert it.dll.fmi3DoStep(it.component, ctypes.c_double(0.0), ctypes.c_double(0.1), False, *nowhere) == 3
     run_on(it, 0.2)
     assert np.isfinite(it.getFloat64([known["x"]])).all()
 

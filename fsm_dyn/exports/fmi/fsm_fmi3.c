@@ -152,6 +152,10 @@ FSM_API fmi3Status fmi3DoStep(fmi3Instance instance, double point, double size, 
     if (!fmu_allows(fmu, FMU_STEP, "fmi3DoStep")) {
         return fmi3Error;
     }
+    if (event == NULL || terminate == NULL || early == NULL || reached == NULL) {
+        fmu_error(fmu, "fmi3DoStep has nowhere to write its results");
+        return fmi3Error;
+    }
     double end = point + size - fmu->begin;
     if (!(size > 0.0 && end >= fsm_machine_time(fmu->machine) && end <= DBL_MAX) || fmu->stopped) {
         fmu_error(fmu, "a step from %.12g s over %.12g s is not possible at %.12g s", point, size, fmu_time(fmu));
@@ -291,7 +295,11 @@ FSM_API fmi3Status fmi3DeserializeFMUState(fmi3Instance, const uint8_t[], size_t
 FSM_API fmi3Status fmi3DeserializeFMUState(fmi3Instance instance, const uint8_t bytes[], size_t size,
                                            fmi3FMUState *state)
 {
-    if (instance == NULL || state == NULL || size != fmu_copy_bytes(instance)) {
+    if (instance == NULL || state == NULL || bytes == NULL) {
+        return fmi3Error;
+    }
+    if (size != fmu_copy_bytes(instance) || !fmu_copy_is_whole(instance, bytes)) {
+        fmu_error(instance, "the serialized state is damaged, or that of another model");
         return fmi3Error;
     }
     if (*state == NULL) {

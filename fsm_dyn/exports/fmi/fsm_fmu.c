@@ -114,6 +114,10 @@ FSM_LOCAL bool fmu_get_real(struct fmu *fmu, int64_t reference, double *value)
 FSM_LOCAL bool fmu_set_real(struct fmu *fmu, int64_t reference, double value)
 {
     struct fmu_places at = fmu_places();
+    if (!(fabs(value) <= DBL_MAX)) {
+        fmu_error(fmu, "the variable with value reference %ld cannot be %g", (long)reference, value);
+        return false;
+    }
     if (reference >= at.parameters && reference < at.inputs) {
         fsm_machine_set_parameter(fmu->machine, reference - at.parameters, value);
     } else if (reference >= at.inputs && reference < at.outputs) {
@@ -171,6 +175,20 @@ FSM_LOCAL size_t fmu_copy_bytes(const struct fmu *fmu)
     return sizeof(struct fmu_copy) + (size_t)fsm_machine_saved_bytes(fmu->machine);
 }
 
+/* FNV-1a of the model's token and of all bytes of a copy behind its seal: copies that are damaged, or another model's. */
+static uint64_t seal_of(const struct fmu *fmu, const void *bytes)
+{
+    uint64_t seal = 14695981039346656037u;
+    for (const char *token = fsm_fmu_token; *token != 0; token++) {
+        seal = (seal ^ (uint64_t)(unsigned char)*token) * 1099511628211u;
+    }
+    const unsigned char *byte = bytes;
+    for (size_t i = sizeof(uint64_t); i < fmu_copy_bytes(fmu); i++) {
+        seal = (seal ^ (uint64_t)byte[i]) * 1099511628211u;
+    }
+    return seal;
+}
+
 FSM_LOCAL void fmu_copy_out(const struct fmu *fmu, void *bytes)
 {
     struct fmu_copy *copy = bytes;
@@ -179,6 +197,15 @@ FSM_LOCAL void fmu_copy_out(const struct fmu *fmu, void *bytes)
     copy->stopped = fmu->stopped;
     copy->begin = fmu->begin;
     fsm_machine_save(fmu->machine, copy->machine);
+    copy->seal = seal_of(fmu, bytes);
+}
+
+/* Whether a block of fmu_copy_bytes is a copy of an instance of this model. */
+FSM_LOCAL bool fmu_copy_is_whole(const struct fmu *fmu, const void *bytes)
+{
+    uint64_t seal;
+    memcpy(&seal, bytes, sizeof seal);
+    return seal == seal_of(fmu, bytes);
 }
 
 FSM_LOCAL void fmu_copy_in(struct fmu *fmu, const void *bytes)

@@ -6,6 +6,7 @@
 #include "fsm_machine.h"
 
 #include <float.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -57,6 +58,7 @@ FSM_LOCAL void fmu_reset(struct fmu *fmu);
 
 /* A copy of an instance: its own fields and the machine. */
 struct fmu_copy {
+    uint64_t seal; // of the model and of all that follows
     enum fmu_phase phase;
     bool stopped;
     double begin;
@@ -65,6 +67,7 @@ struct fmu_copy {
 
 FSM_LOCAL size_t fmu_copy_bytes(const struct fmu *fmu);
 FSM_LOCAL void fmu_copy_out(const struct fmu *fmu, void *copy);
+FSM_LOCAL bool fmu_copy_is_whole(const struct fmu *fmu, const void *copy);
 FSM_LOCAL void fmu_copy_in(struct fmu *fmu, const void *copy);
 
 #endif
