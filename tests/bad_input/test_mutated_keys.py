@@ -25,7 +25,7 @@ MODELS = [*sorted((ROOT / "yaml_models").glob("*.yaml")), *sorted((ROOT / "tests
 #: Sections whose keys declare names, unless the section is a list.
 DECLARING = {
     *("parameters", "coordinates", "frames", "points", "bodies", "speeds", "constraints", "contacts"),
-    *("inputs", "modes", "memory", "ports", "outputs", "shapes", "use", "variants", "joints", "scenarios"),
+    *("inputs", "modes", "memory", "ports", "outputs", "shapes", "use", "variants", "joints", "scenarios", "requirements"),
 }
 
 
@@ -85,6 +85,8 @@ def used_names(mechanism: Mechanism, tree: Tree) -> set[str]:
     for port in mechanism.ports.values():
         used |= {port.point, port.body, port.coordinate}
     used |= {mechanism.initial.mode, *mechanism.initial.values, *mechanism.initial.guess, *mechanism.view}
+    for requirement in mechanism.requirements.values():
+        used |= set(re.findall(r"\w+", requirement.formula))
     assert isinstance(tree, LocatedMapping)
     schedule = tree.get(LocatedStr("schedule"))
     used |= set(schedule) if isinstance(schedule, LocatedMapping) else set()
