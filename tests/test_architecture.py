@@ -41,6 +41,7 @@ ORDER = [
     ["exports"],
     ["__init__"],
     ["cli"],
+    ["__main__"],
 ]
 RANK = {part: rank for rank, parts in enumerate(ORDER) for part in parts}
 

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from fsm_dyn.cli.console import handle_errors, set_progress
 from fsm_dyn.cli.demo import demo_command
 from fsm_dyn.cli.device import device_command
 from fsm_dyn.cli.equations import equations_command
@@ -70,8 +71,10 @@ def _options(
     version: Annotated[
         bool, typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True)
     ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress; results and errors remain.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show each stage and the time it took.")] = False,
 ) -> None:
-    pass
+    handle_errors(set_progress)(quiet, verbose)
 
 
 def main() -> None:

@@ -23,6 +23,7 @@ P = ParamSpec("P")
 
 FAILED, BAD_INPUT = 1, 2
 _PATIENCE = 1.0  # s before progress is shown
+_progress = {"quiet": False, "verbose": False}  # of this process, set by the options before the command
 
 
 def handle_errors(command: Callable[P, None]) -> Callable[P, None]:
@@ -72,6 +73,19 @@ def print_status(text: str) -> None:
     typer.echo(text, err=True)
 
 
+def set_progress(quiet: bool, verbose: bool) -> None:
+    """Choose whether progress is not shown at all, or each stage with the time it took.
+
+    Raises
+    ------
+    InputError
+        Both were asked for.
+    """
+    if quiet and verbose:
+        raise InputError("--quiet and --verbose exclude each other")
+    _progress.update(quiet=quiet, verbose=verbose)
+
+
 def print_json(data: Any) -> None:
     """Print data as JSON; numbers that JSON cannot hold become null."""
     typer.echo(json.dumps(_plain(data), indent=2, ensure_ascii=False))
@@ -111,10 +125,16 @@ class Progress:
 
 @contextmanager
 def progress_message(text: str, quiet: bool = False) -> Iterator[Progress]:
-    """Report a task once it takes longer than a second."""
+    """Report a task once it takes longer than a second, or as :func:`set_progress` has it."""
     progress = Progress(text)
-    if quiet:
+    if quiet or _progress["quiet"]:
         yield progress
+        return
+    if _progress["verbose"]:
+        began = time.monotonic()
+        print_status(f"{text} ...")
+        yield progress
+        print_status(f"{text}: {time.monotonic() - began:.2f} s")
         return
     reporter = threading.Thread(target=progress.report, daemon=True)
     reporter.start()

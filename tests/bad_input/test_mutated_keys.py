@@ -25,7 +25,19 @@ MODELS = [*sorted((ROOT / "yaml_models").glob("*.yaml")), *sorted((ROOT / "tests
 #: Sections whose keys declare names, unless the section is a list.
 DECLARING = {
     *("parameters", "coordinates", "frames", "points", "bodies", "speeds", "constraints", "contacts"),
-    *("inputs", "modes", "memory", "ports", "outputs", "shapes", "use", "variants", "joints", "scenarios", "requirements"),
+    *(
+        "inputs",
+        "modes",
+        "memory",
+        "ports",
+        "outputs",
+        "shapes",
+        "use",
+        "variants",
+        "joints",
+        "scenarios",
+        "requirements",
+    ),
 }
 
 

@@ -61,7 +61,7 @@ def children(command, environment):
 
 def test_whole_process_of_a_cached_run(tmp_path):
     environment = {**os.environ, "FSM_DYN_CACHE": str(tmp_path)}
-    command = [sys.executable, "-m", "fsm_dyn.cli", "run", "bouncing_ball"]
+    command = [sys.executable, "-m", "fsm_dyn", "run", "bouncing_ball"]
     children(command, environment)
     spent = min(children(command, environment) for _ in range(5))
     print(f"\nfsm-dyn run bouncing_ball: {spent:.2f} s")

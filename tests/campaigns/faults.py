@@ -28,7 +28,7 @@ from fsm_dyn.programs.cache import cache_directory
 from tests.campaigns.ledger import ROOT
 from tests.marked import PATIENT, Marked
 
-CLI = ("-m", "fsm_dyn.cli")
+CLI = ("-m", "fsm_dyn")
 PROGRAMS = {  # words of the command line; {} is the folder of the case
     "run": ("run", "piano_action", "--scenario", "forte", "--until", "2", "--save-run", "--out", "{}"),
     "compile": ("compile", "gripper", "--save", "{}/gripper.json"),

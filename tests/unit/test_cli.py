@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -27,6 +28,7 @@ bodies: {block: {center: P, mass: 1 kg}}
 contacts: {left: {gap: x + 0.1 m}, right: {gap: 0.3 m - x}}
 """
 
+DOCS = Path(__file__).parents[2] / "docs"
 COMMANDS = tuple(command.name for command in app.registered_commands)
 
 
@@ -40,6 +42,48 @@ def test_every_command_has_help(command):
     assert result.exit_code == 0
     assert "Usage" in result.stdout
     assert call("--help").stdout.count(f"{command} ") >= 1
+
+
+def test_the_page_of_the_command_line_lists_every_command():
+    rows = (DOCS / "how_to" / "command_line.md").read_text(encoding="utf-8").split("##")[0]
+    listed = re.findall(r"`(\w+)`", "".join(line.split("|")[1] for line in rows.splitlines() if line.startswith("| `")))
+    assert sorted(listed) == sorted(COMMANDS)
+
+
+def test_progress_is_left_out_or_shown_stage_by_stage(tmp_path):
+    """In separate processes: the choice holds for a process."""
+
+    def stderr_of(*options):
+        command = [sys.executable, "-m", "fsm_dyn", *options, "run", "bouncing_ball", "--until", "0.1"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+        assert "bouncing_ball: 0 s to 0.1 s" in done.stdout
+        return done.stderr
+
+    assert stderr_of("-q") == ""
+    stages = stderr_of("-v").splitlines()
+    assert "running bouncing_ball ..." in stages
+    assert any(re.fullmatch(r"running bouncing_ball: \d+\.\d\d s", line) for line in stages)
+    assert call("-q", "-v", "models").exit_code == 2
+
+
+def test_ctrl_c_ends_a_run_with_its_rows_and_code_130(tmp_path):
+    (tmp_path / "drift.yaml").write_text(
+        "fsm_dyn: 1\nname: drift\ncoordinates: [x]\npoints: {P: {from: O, at: x*N.x}}\n"
+        "bodies: {b: {center: P, mass: 1}}\nloads: [{law: 100*cos(50*x), coordinate: x}]\ninitial: {x: 0.01}\n"
+    )
+    command = [sys.executable, "-m", "fsm_dyn", "-v", "run", "drift.yaml", "--until", "1e9", "--csv", "--out", "out"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
+        try:
+            while "running" not in (line := process.stderr.readline()):
+                assert line
+            time.sleep(0.2)
+            process.send_signal(signal.SIGINT)
+            printed, _ = process.communicate(timeout=20)
+        finally:
+            process.kill()
+    assert process.returncode == 130
+    assert "drift: 0 s to" in printed
+    assert (tmp_path / "out" / "drift.csv").stat().st_size > 100
 
 
 def test_help_needs_none_of_the_heavy_libraries():
@@ -308,7 +352,7 @@ def test_watch_runs_again_after_a_save_and_ends_with_ctrl_c(tmp_path):
     path = tmp_path / "ball.yaml"
     text = models.find("bouncing_ball").read_text()
     path.write_text(text)
-    command = [sys.executable, "-m", "fsm_dyn.cli", "run", str(path), "--until", "0.5", "--watch"]
+    command = [sys.executable, "-m", "fsm_dyn", "run", str(path), "--until", "0.5", "--watch"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         lines = []
 

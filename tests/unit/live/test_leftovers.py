@@ -112,7 +112,7 @@ def test_ctrl_c_ends_all_that_other_commands_have_started(marked, program):
     """Servers, emulators, the processes of a study or of a derivation: right after the first is there, and later."""
     if program == "compile":
         marked.environment["FSM_DYN_CACHE"] = str(marked.folder.parent / "cache")
-    runs = [(marked.start("-m", "fsm_dyn.cli", program, *OTHERS[program]), waits) for waits in ((0.0,), (1.5, 0.05))]
+    runs = [(marked.start("-m", "fsm_dyn", program, *OTHERS[program]), waits) for waits in ((0.0,), (1.5, 0.05))]
     threads = [threading.Thread(target=interrupt, args=(process, "guard", waits)) for process, waits in runs]
     for thread in threads:
         thread.start()
@@ -176,7 +176,7 @@ def test_ctrl_c_between_any_two_calls_of_a_study_leaves_no_process(marked):
 
 
 def test_a_study_whose_process_is_killed_fails_by_name_and_one_that_is_killed_ends_its_processes(marked):
-    command = ("-m", "fsm_dyn.cli", "study", *OTHERS["study"])
+    command = ("-m", "fsm_dyn", "study", *OTHERS["study"])
     for victims, code in ((slice(0, 1), 1), (slice(0, 0), -signal.SIGKILL)):
         process = marked.start(*command)
         until = time.monotonic() + PATIENT
@@ -200,7 +200,7 @@ def test_ctrl_c_at_any_time_leaves_nothing(marked, cache, model):
     instants = INSTANTS if cache == "kept" else INSTANTS[1:4]
     if cache == "cold":
         marked.environment["FSM_DYN_CACHE"] = str(marked.folder.parent / "cache")
-    command = ("-m", "fsm_dyn.cli", "live", model, "--no-pacing")
+    command = ("-m", "fsm_dyn", "live", model, "--no-pacing")
     runs = [(marked.start(*command), starts, waits) for starts, *waits in instants]
     threads = [threading.Thread(target=interrupt, args=run) for run in runs]
     for thread in threads:

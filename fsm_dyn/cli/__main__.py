@@ -1,5 +1,0 @@
-"""``python -m fsm_dyn.cli`` does what ``fsm-dyn`` does."""
-
-from fsm_dyn.cli.app import main
-
-main()
