@@ -10,8 +10,7 @@ import numpy as np
 from tests.campaigns import flush
 from tests.physics.campaign import ADAPTIVE, GAP, Checked, Start, impacts
 from tests.physics.starts import STARTS, either, friction, restitution
-from tests.physics.test_campaign import start
-from tests.physics.variants import VARIANTS
+from tests.physics.variants import VARIANTS, start
 
 BEGIN = 1_000_000  # seeds that the tests do not use
 LOOKS = 2000  # instants of a run at which overlaps are looked for

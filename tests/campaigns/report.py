@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 from tests.campaigns.kinds import CAMPAIGNS
-from tests.campaigns.ledger import ROOT, Ledger, version
+from tests.campaigns.ledger import OF_RUNS, ROOT, Ledger, version
 from tests.campaigns.run import LEDGER
 
 PAGE = ROOT / "docs" / "reliability.md"
@@ -18,7 +18,8 @@ HEAD = """# Reliability
 Campaigns that try to make runs fail: how often, and with what result. `make campaign` runs the cases (hours; it goes on
 where it was left), `make reliability` writes this page from what it found. Every case follows from its seed, and is run
 again where a source of the package, a model or the case itself has changed. The last column has the digest of the
-sources for which the figures hold; that of the present ones is `{version}`.
+sources from which the cases follow, for which the figures hold; that of the present ones is `{runs}` for ramps, laws
+and methods, which take no part in commands, pages and devices, and `{version}` for the others.
 
 | campaign | what must hold | cases | of | bad | sources |
 |---|---|--:|--:|--:|---|
@@ -33,13 +34,13 @@ def kind_of(reason):
 def latest(ledger, name):
     """The entries of a campaign for the present sources, or for those it was last run with, and their digest."""
     versions = [entry["version"] for entry in ledger.entries if entry["campaign"] == name]
-    sources = version() if version() in versions or not versions else versions[-1]
+    sources = version(name) if version(name) in versions or not versions else versions[-1]
     return ledger.of(name, sources), f"`{sources}`" if versions else ""
 
 
 def page(ledger):
     """The page as text."""
-    lines, details = [HEAD.format(version=version())], []
+    lines, details = [HEAD.format(version=version(), runs=version(OF_RUNS[0]))], []
     for name, kind in CAMPAIGNS.items():
         entries, sources = latest(ledger, name)
         bad = [entry for entry in entries if not entry["ok"]]

@@ -3,7 +3,10 @@
 import json
 import os
 import random
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,7 +29,7 @@ from tests.campaigns import (
     steps,
 )  # fmt: skip
 from tests.campaigns.kinds import CAMPAIGNS, Kind
-from tests.campaigns.ledger import Ledger, key
+from tests.campaigns.ledger import ROOT, Ledger, key
 from tests.campaigns.run import outcome, pending, run
 
 RAMPS = {"toggle_switch": 60, "push_button": 60, "piano_action_simple": 10}
@@ -62,6 +65,23 @@ def fail_on(results):
     """Fail with the first bad results."""
     bad = [f"{seed}: {result}" for seed, result in results if not result["ok"]]
     assert not bad, f"{len(bad)} of {len(results)}:\n" + "\n".join(bad[:5])
+
+
+@pytest.mark.parametrize("campaign", [name for name in CAMPAIGNS if name.split(" ")[0] in ledger.OF_RUNS])
+def test_a_case_loads_no_source_that_its_version_leaves_out(campaign):
+    """In a separate process, with the module that makes the case alone."""
+    module, case = CAMPAIGNS[campaign].case.__module__, CAMPAIGNS[campaign].case.__name__
+    code = (
+        f"import sys, {module}\n{module}.{case}(0)\n"
+        "print(*(m.__file__ for m in list(sys.modules.values()) if getattr(m, '__file__', None)), sep='\\n')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    loaded = [
+        Path(line).relative_to(ROOT).as_posix() for line in done.stdout.splitlines() if Path(line).is_relative_to(ROOT)
+    ]
+    loaded = [name for name in loaded if not name.startswith(".venv")]
+    assert "fsm_dyn/simulator.py" in loaded
+    assert not [name for name in loaded if name.removeprefix("fsm_dyn/").startswith(ledger.NOT_OF_RUNS)]
 
 
 @pytest.mark.parametrize("model", RAMPS)
@@ -263,16 +283,16 @@ def test_other_sources_begin_anew(tmp_path, monkeypatch):
     book = Ledger(tmp_path / "ledger.jsonl")
     book.add("some", 0, good(0))
     assert key("some", 0) in book
-    monkeypatch.setattr(ledger, "version", lambda: "another")
+    monkeypatch.setattr(ledger, "version", lambda campaign: "another")
     assert key("some", 0) not in book
     assert book.of("some") == []
 
 
 def test_the_page_keeps_what_was_found_with_other_sources(tmp_path, monkeypatch):
     book = Ledger(tmp_path / "ledger.jsonl")
-    name, version = next(iter(CAMPAIGNS)), ledger.version()
+    name, version = next(iter(CAMPAIGNS)), ledger.version(next(iter(CAMPAIGNS)))
     book.add(name, 0, good(0))
-    monkeypatch.setattr(report, "version", lambda: "another")
+    monkeypatch.setattr(report, "version", lambda campaign="": "another")
     assert [entry["seed"] for entry in report.latest(book, name)[0]] == [0]
     assert f"`{version}` |" in report.page(book)
 
@@ -311,7 +331,7 @@ def test_page_counts_what_the_ledger_holds(tmp_path):
     book.add(name, 5, {"ok": False, "reason": "ends at 0.25 s", "model": "b"})
     book.add(name, 3, {"ok": False, "reason": "ends at 1.5e-3 s", "model": "b"})
     text = report.page(book)
-    assert f"| 2 | `{ledger.version()}` |" in text
+    assert f"| 2 | `{ledger.version(name)}` |" in text
     assert f"| {name} | {CAMPAIGNS[name].says} | 3 | {CAMPAIGNS[name].cases} | 2 |" in text
     assert "| b | 2 | 2 |" in text
     assert "| ends at … s | 2 | 3 |" in text

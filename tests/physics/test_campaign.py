@@ -6,28 +6,18 @@ The laws are evaluated from the record and the unconstrained terms, whatever str
 """
 
 import os
-import zlib
 from collections import Counter
 
-import numpy as np
 import pytest
 
-from tests.physics.campaign import Checked, Start, options
+from tests.physics.campaign import Checked
 from tests.physics.starts import STARTS
-from tests.physics.variants import VARIANTS
+from tests.physics.variants import VARIANTS, start
 
 TIMES = float(os.environ.get("FSM_DYN_CAMPAIGN", "1"))
 RUNS = 140  # of each model: 2,240 altogether
 MORE_RUNS = 60  # of each variant
 RUNS_ON_LINE = 30  # of each model, with each of the other strategies
-
-
-def start(name, seed, strategy="compiled"):
-    """The start with this number, the same on every machine."""
-    rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
-    make = STARTS[name] if name in STARTS else VARIANTS[name][1]
-    given, until = make(rng)
-    return Start(name, seed, until, options=options(name, rng) | {"strategy": strategy}, **given)
 
 
 def judge_all(name, model, count, strategy="compiled"):

@@ -3,8 +3,7 @@
 import pytest
 
 from tests.physics.campaign import ADAPTIVE, Checked, Start
-from tests.physics.test_campaign import start
-from tests.physics.variants import VARIANTS
+from tests.physics.variants import VARIANTS, start
 
 FINDINGS = [
     pytest.param("rocking_block", 7, id="two corners strike in turn without end"),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import zlib
 from pathlib import Path
 
 import numpy as np
 import yaml
 
 from tests.physics import starts
-from tests.physics.starts import either, friction, numbers, restitution
+from tests.physics.campaign import Start, options
+from tests.physics.starts import STARTS, either, friction, numbers, restitution
 
 SHIPPED = Path(__file__).parents[2] / "yaml_models"
 
@@ -144,3 +146,11 @@ VARIANTS = {
     "stack": (yaml.safe_load(STACK), stack),
     "stack in sequence": (yaml.safe_load(STACK) | {"impacts": "sequential"}, stack),
 }
+
+
+def start(name, seed, strategy="compiled"):
+    """The start with this number, of a model or of a variant, the same on every machine."""
+    rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
+    make = STARTS[name] if name in STARTS else VARIANTS[name][1]
+    given, until = make(rng)
+    return Start(name, seed, until, options=options(name, rng) | {"strategy": strategy}, **given)
