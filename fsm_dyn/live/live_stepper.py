@@ -344,7 +344,8 @@ class LiveStepper:
         self.loop.state.clock[st.PUT_OFF] = 0.0
         self.loop.state.clock[st.BEGIN] = t
         self.loop.state.counters[st.GRID] = 0
-        self.tick_data.counts[ct.STEPS] = 0
+        counts = self.tick_data.counts
+        counts[ct.STEPS], counts[ct.BEHIND], counts[ct.PERIODS] = 0, 0, 1
         self.options.numbers[st.FIXED_STEP] = step
 
     def set_parameters(self, values: Mapping[str, float]) -> tuple[str, ...]:

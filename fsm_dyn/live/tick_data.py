@@ -95,7 +95,9 @@ FADED_TICKS: Final = 54  # ticks in which the force had faded because no sample 
 SATURATION_TICKS_LEFT: Final = 55  # ticks until the occasion of a force beyond the limit is over, 0: there is none
 SATURATIONS: Final = 56  # occasions since the run began
 LAGGING_TICKS: Final = 57  # ticks that ended before their model time was reached
-COUNT_COUNT: Final = 58
+BEHIND: Final = 58  # ticks by which the model is behind the clock
+PERIODS: Final = 59  # periods by which the model moves in this tick: 1 unless it catches up
+COUNT_COUNT: Final = 60
 
 # what a live tick returns
 OK: Final = 0
@@ -123,6 +125,7 @@ CONTROL: Final = 2
 OCCASION: Final = 1.0  # s without saturation, after which another one is another occasion
 
 LATEST: Final = 8  # ticks that a force may take to be shown, as far as that is accounted for
+CAUGHT_UP_MOST: Final = 16  # periods that a tick adds to its own, at most, where the model is behind the clock
 
 # faults, ``Tick.counts[FAULT]``
 NONE: Final = 0

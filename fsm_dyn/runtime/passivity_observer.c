@@ -79,7 +79,7 @@ static double acting(struct fsm_tick *tick, int64_t device)
 static void model_side(struct fsm_tick *tick)
 {
     int64_t n_a = tick->source.n;
-    double h = tick->numbers->period * tick->numbers->speed;
+    double h = tick->numbers->period * tick->numbers->speed * (double)tick->counts->periods;
     fsm_vector c = tick->places->run.state->c;
     for (int64_t a = 0; a < n_a; a++) {
         double force = tick->ports.at[a], place = tick->now.at[tick->slot.at[a]], rate = 0.0,

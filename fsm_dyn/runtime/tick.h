@@ -18,8 +18,9 @@ enum fsm_passivity {
     FSM_PASSIVITY_OBSERVE = 1,
     FSM_PASSIVITY_CONTROL = 2,
 };
-#define FSM_OCCASION 1.0 // s without saturation, after which another one is another occasion
-#define FSM_LATEST   8   // ticks that a force may take to be shown, as far as that is accounted for
+#define FSM_OCCASION       1.0 // s without saturation, after which another one is another occasion
+#define FSM_LATEST         8   // ticks that a force may take to be shown, as far as that is accounted for
+#define FSM_CAUGHT_UP_MOST 16  // periods that a tick adds to its own, at most, where the model is behind the clock
 
 /* Faults, latched until cleared (`fsm_tick_counts.fault`). */
 enum fsm_fault {
@@ -137,6 +138,8 @@ struct fsm_tick_counts {
     int64_t saturation_ticks_left; // ticks until the occasion of a force beyond the limit is over, 0: there is none
     int64_t saturations;           // occasions since the run began
     int64_t lagging_ticks;         // ticks that ended before their model time was reached
+    int64_t behind;                // ticks by which the model is behind the clock
+    int64_t periods;               // periods by which the model moves in this tick: 1 unless it catches up
 };
 
 struct fsm_live_header {

@@ -9,7 +9,7 @@ static void smooth_inputs(struct fsm_tick *tick, double h);
 static double ramp_engagement(struct fsm_tick *tick)
 {
     // where an engagement begins the inputs move to the port first, and the ramp begins with the tick after
-    double step = tick->counts->anchor == 0 ? tick->numbers->engagement_step : 0.0;
+    double step = tick->counts->anchor == 0 ? tick->numbers->engagement_step * (double)tick->counts->periods : 0.0;
     double grip = tick->numbers->engagement, target = tick->numbers->engagement_target;
     if (tick->counts->fault != FSM_FAULT_NONE) {
         grip = 0.0;
@@ -66,7 +66,7 @@ static void smooth_inputs(struct fsm_tick *tick, double h)
     int64_t n = tick->smooth.n;
     for (int64_t k = 0; k < n; k++) {
         int64_t i = tick->smooth.at[k];
-        double g = tick->bandwidth.at[k];
+        double g = tick->bandwidth.at[k] * (double)tick->counts->periods;
         double value = tick->now.at[i], rate = tick->motion.at[k] * h, second = tick->motion.at[n + k] * h * h;
         double ahead = tick->targets.at[i] - value - rate - 0.5 * second;
         double faster = tick->target_rate.at[k] * h - rate - second;

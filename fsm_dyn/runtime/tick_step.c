@@ -11,6 +11,14 @@ static bool asks_caller(int64_t status)
     return FSM_PAUSED < status && status <= FSM_LAST_INTERNAL;
 }
 
+/* Return by how many periods the model is to move: what it is behind the clock is caught up with. */
+static int64_t periods_due(struct fsm_tick_counts *counts)
+{
+    int64_t extra = fsm_least(counts->behind, FSM_CAUGHT_UP_MOST);
+    counts->behind -= extra;
+    return 1 + extra;
+}
+
 /* Set the stepper its next goal; return whether the state is finite, so that it can be called. */
 static bool begin_tick(struct fsm_tick *tick)
 {
@@ -20,10 +28,13 @@ static bool begin_tick(struct fsm_tick *tick)
     state->counters->transitions = 0;
     state->counters->passed = 0;
     if (tick->counts->incomplete != 0) {
+        // once a tick: a supply within it counts as work
+        tick->counts->behind += state->counters->work_done == 0;
         return true;
     }
     double begin = state->clock->time;
-    tick->counts->steps += tick->counts->substeps;
+    tick->counts->periods = periods_due(tick->counts);
+    tick->counts->steps += tick->counts->substeps * tick->counts->periods;
     // as the grid of the stepper counts, so that both agree to the last bit
     double end = state->clock->begin + (double)tick->counts->steps * run->options->numbers->fixed_step;
     run->options->numbers->until = end;
@@ -46,7 +57,9 @@ static bool begin_tick(struct fsm_tick *tick)
 FSM_API int64_t fsm_move(struct fsm_tick *tick, bool shown)
 {
     int64_t status = FSM_DONE;
-    if (tick->counts->advancing != 0) {
+    if (tick->counts->advancing == 0) {
+        tick->counts->periods = 1;
+    } else {
         status = FSM_NON_FINITE;
         if (begin_tick(tick)) {
             status = fsm_advance(&tick->places->run);

@@ -77,14 +77,22 @@ def test_all_of_eight_repeated_notes_strike(held, scale, mass, damping):
     assert between.min() < 3e-3 < 9.5e-3 < between.max(), "above the place of repetition, and down to the bottom"
 
 
-def test_all_of_eight_strike_in_a_loop_whose_work_is_bounded(held):
-    """As `fsm-dyn device piano_action --scale 1/2` comes; what the model is behind the clock makes notes louder."""
-    played = Played(held("piano_action"), 0.5, FINGER, work=None)
-    assert played.told("lagging"), "work is bounded"
-    assert len(played.strikes) == NOTES
-    assert 1.2 < played.speeds.min() < played.speeds.max() < 2.5
-    assert np.ptp(played.speeds) < 0.2 * played.speeds.mean()
-    assert played.controller.phase == RUNNING
+@pytest.mark.parametrize("scale", [0.5, 1 / 3])
+def test_notes_are_as_loud_in_a_loop_whose_work_is_bounded(held, scale):
+    """As `fsm-dyn device piano_action --scale 1/2` comes.
+
+    Before later ticks caught up with the clock, the action was 160 ms slower in eight notes, and they were 7 and 13 %
+    louder; what is left is from forces shown some ticks longer (2.7 and 1.9 %).
+    """
+    graph = held("piano_action")
+    free, bounded = (Played(graph, scale, FINGER, work=work) for work in (0, None))
+    assert free.stepper.tick_data.counts[ct.LAGGING_TICKS] == 0
+    assert bounded.told("lagging")
+    assert bounded.stepper.t == pytest.approx(free.stepper.t, abs=(1 + ct.CAUGHT_UP_MOST) * 1e-3)
+    assert len(bounded.strikes) == len(free.strikes) == NOTES
+    np.testing.assert_allclose(bounded.strikes, free.strikes, atol=3e-3)
+    assert bounded.speeds.mean() == pytest.approx(free.speeds.mean(), rel=0.04)
+    assert bounded.controller.phase == RUNNING
 
 
 @pytest.mark.long
