@@ -14,16 +14,16 @@ FSM_LOCAL bool fsm_is_converged(double change, double fastest)
     return change <= FSM_CONVERGED * fastest;
 }
 
-/* Return the largest friction impulse of a contact, or impulse of a lock that lets go at a force (N s), static where it stuck before; negative: there is none. */
-FSM_LOCAL double fsm_friction_bound(const struct fsm_time_step *step, const struct fsm_active_rows *active, int64_t k,
-                                    fsm_vector impulse)
+/* Return the largest impulse (N s) of a contact's friction, `still` or sliding, or of a lock that lets go at a force;
+   negative: there is none. */
+static double largest_friction(const struct fsm_time_step *step, const struct fsm_active_rows *active, int64_t k,
+                               fsm_vector impulse, bool still)
 {
     const struct fsm_terms *terms = step->terms;
     if (step->tables->contact_flags.at[k] & FSM_FLAG_STICKS_ALWAYS) {
         return -1.0;
     }
-    bool stuck = step->codes.at[k] == FSM_CONTACT_HELD;
-    double ratio = stuck ? terms->static_friction.at[k] : terms->kinetic_friction.at[k];
+    double ratio = still ? terms->static_friction.at[k] : terms->kinetic_friction.at[k];
     int64_t flags = step->tables->contact_flags.at[k];
     if (flags & (FSM_FLAG_FRICTION_ONLY | FSM_FLAG_FORCE_LIMIT)) {
         return ratio * step->h;
@@ -34,25 +34,73 @@ FSM_LOCAL double fsm_friction_bound(const struct fsm_time_step *step, const stru
     return ratio * fabs(impulse.at[active->normal.at[k]]);
 }
 
-/* Update the friction impulse in space of the tangent rows `r` and `r + 1`, within a circle; returns the change of a
-   speed. */
-static double project_disc(fsm_matrix K, fsm_vector speed, fsm_vector impulse, int64_t r, double bound)
+/* Return the largest friction impulse of a contact, or impulse of a lock that lets go at a force (N s), static where it stuck before; negative: there is none. */
+FSM_LOCAL double fsm_friction_bound(const struct fsm_time_step *step, const struct fsm_active_rows *active, int64_t k,
+                                    fsm_vector impulse)
+{
+    return largest_friction(step, active, k, impulse, step->codes.at[k] == FSM_CONTACT_HELD);
+}
+
+/* Whether a contact that slides comes to rest within the step, where static friction exceeds kinetic: its speed along row
+   `r`, and the next one in space, goes from one sense to the other, `slip`. */
+static bool comes_to_rest(const struct fsm_time_step *step, const struct fsm_active_rows *active, int64_t k, int64_t r,
+                          const double *slip)
+{
+    const struct fsm_terms *terms = step->terms;
+    if (step->codes.at[k] < FSM_CONTACT_SLIDING || terms->static_friction.at[k] <= terms->kinetic_friction.at[k]) {
+        return false;
+    }
+    double along = fsm_row_speed(terms, active->rows.at[r], step->u) * slip[0];
+    if (step->tables->contact_flags.at[k] & FSM_FLAG_IN_SPACE) {
+        along += fsm_row_speed(terms, active->rows.at[r] + 1, step->u) * slip[1];
+    }
+    return along < 0.0;
+}
+
+/* Return an impulse of friction within a bound; negative: there is none. */
+static double within(double bound, double impulse)
+{
+    return bound < 0.0 ? impulse : fsm_smaller(bound, fsm_larger(-bound, impulse));
+}
+
+/* Write the friction impulse in space of the tangent rows `r` and `r + 1`, within a circle, to `after` (2,), and the
+   speeds that follow to `slip` (2,); returns the change of a speed. */
+static double project_disc(fsm_matrix K, fsm_vector speed, fsm_vector impulse, int64_t r, double bound, double *after,
+                           double *slip)
 {
     double stiff = fsm_larger(AT(K, r, r), AT(K, r + 1, r + 1)) + fabs(AT(K, r, r + 1));
-    double first = impulse.at[r] - speed.at[r] / stiff, second = impulse.at[r + 1] - speed.at[r + 1] / stiff;
-    double size = fsm_hypot(first, second);
+    after[0] = impulse.at[r] - speed.at[r] / stiff;
+    after[1] = impulse.at[r + 1] - speed.at[r + 1] / stiff;
+    double size = fsm_hypot(after[0], after[1]);
     if (0.0 <= bound && bound < size) {
-        first = first * bound / size;
-        second = second * bound / size;
+        after[0] = after[0] * bound / size;
+        after[1] = after[1] * bound / size;
     }
-    first -= impulse.at[r];
-    second -= impulse.at[r + 1];
+    double first = after[0] - impulse.at[r], second = after[1] - impulse.at[r + 1];
+    for (int64_t i = 0; i < 2; i++) {
+        slip[i] = speed.at[r + i] + AT(K, r + i, r) * first + AT(K, r + i, r + 1) * second;
+    }
+    return stiff * fsm_larger(fabs(first), fabs(second));
+}
+
+/* Update the friction impulse in space of a contact; returns the change of a speed. */
+static double rub_in_space(const struct fsm_time_step *step, const struct fsm_active_rows *active, int64_t k,
+                           double bound, fsm_matrix K, fsm_vector speed, fsm_vector impulse)
+{
+    int64_t r = active->tangent.at[k];
+    double after[2], slip[2];
+    double change = project_disc(K, speed, impulse, r, bound, after, slip);
+    if (comes_to_rest(step, active, k, r, slip)) {
+        bound = largest_friction(step, active, k, impulse, true);
+        change = project_disc(K, speed, impulse, r, bound, after, slip);
+    }
+    double first = after[0] - impulse.at[r], second = after[1] - impulse.at[r + 1];
     impulse.at[r] += first;
     impulse.at[r + 1] += second;
     for (int64_t s = 0; s < speed.n; s++) {
         speed.at[s] += AT(K, s, r) * first + AT(K, s, r + 1) * second;
     }
-    return stiff * fsm_larger(fabs(first), fabs(second));
+    return change;
 }
 
 /* Set the impulse of row `r`, and update the speeds; returns the change of its speed. */
@@ -93,12 +141,14 @@ static double sweep(const struct fsm_time_step *step, const struct fsm_active_ro
             bound = 0.0; // infinite friction does not act without a normal impulse
         }
         if (flags & FSM_FLAG_IN_SPACE) {
-            largest = fsm_larger(largest, project_disc(K, speed, impulse, tangent, bound) / unit);
+            largest = fsm_larger(largest, rub_in_space(step, active, k, bound, K, speed, impulse) / unit);
             continue;
         }
-        double after = impulse.at[tangent] - (speed.at[tangent] - target.at[tangent]) / AT(K, tangent, tangent);
-        if (bound >= 0.0) {
-            after = fsm_smaller(bound, fsm_larger(-bound, after));
+        double stop = impulse.at[tangent] - (speed.at[tangent] - target.at[tangent]) / AT(K, tangent, tangent);
+        double after = within(bound, stop);
+        double slip = speed.at[tangent] + AT(K, tangent, tangent) * (after - impulse.at[tangent]);
+        if (comes_to_rest(step, active, k, tangent, &slip)) { // it slides on beyond the static limit only
+            after = within(largest_friction(step, active, k, impulse, true), stop);
         }
         largest = fsm_larger(largest, set_impulse(K, speed, impulse, tangent, after) / unit);
     }

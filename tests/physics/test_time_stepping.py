@@ -260,6 +260,36 @@ def test_contact_problems_that_were_not_solved_are_told(monkeypatch):
         fsm_dyn.simulate(graph, 0.01, method="moreau_jean", step=5e-5)
 
 
+PLATE = """
+fsm_dyn: 1
+name: plate
+coordinates: {x: m, z: m, y: m}
+parameters: {mu_s: 0.6, mu_k: 0.3}
+inputs: {push: N}
+points: {P: {from: O, at: x*N.x + z*N.z + y*N.y}}
+bodies: {plate: {center: P, mass: 1 kg}}
+loads: [{gravity: 10 m/s^2*(-N.y)}, {law: push*0.8, coordinate: x}, {law: push*0.6, coordinate: z}]
+contacts: {table: {gap: y, slip: SLIP, friction: {static: mu_s, kinetic: mu_k}, restitution: 0}}
+"""
+
+
+@pytest.mark.parametrize("slip", ["rate(x)*0.8 + rate(z)*0.6", "[rate(x), rate(z)]"], ids=["plane", "space"])
+@pytest.mark.parametrize(("push", "stays"), [(4.5, True), (-4.5, True), (6.6, False), (-6.6, False)])
+def test_what_comes_to_rest_is_held_by_static_friction(slip, push, stays):
+    """A plate slides against a push, stops, and goes back if the push is beyond its static limit: 6 N, 3 N kinetic."""
+    graph = fsm_dyn.compile(yaml.safe_load(PLATE.replace("SLIP", slip)))
+    speed = -np.sign(push)
+    start = {"x_dot": 0.8 * speed, "z_dot": 0.6 * speed, "mode": "table_slide"}
+    run = fsm_dyn.simulate(graph, 1.0, method="moreau_jean", step=1e-3, inputs={"push": push}, initial=start)
+    exact = fsm_dyn.simulate(graph, 1.0, inputs={"push": push}, initial=start)
+    stop = 1.0 / (abs(push) + 3.0)
+    back = 0.5 * (abs(push) - 3.0) * (1.0 - stop) ** 2 * (not stays)
+    way = speed * (0.5 * stop - back)
+    assert exact.q[-1, :2] == pytest.approx([0.8 * way, 0.6 * way], abs=1e-9)
+    assert run.q[-1, :2] == pytest.approx(exact.q[-1, :2], abs=8e-3)  # two steps of the motion back
+    assert (np.abs(run.u[-1, :2]).max() < 1e-9) == stays
+
+
 def test_a_ball_comes_to_rest_where_impacts_pile_up():
     graph = fsm_dyn.compile("bouncing_ball")
     run = fsm_dyn.simulate(graph, until=6.0, method="moreau_jean", step=1e-3)
