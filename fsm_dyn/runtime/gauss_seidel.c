@@ -14,7 +14,7 @@ FSM_LOCAL bool fsm_is_converged(double change, double fastest)
     return change <= FSM_CONVERGED * fastest;
 }
 
-/* Return the largest impulse (N s) of a contact's friction, `still` or sliding, or of a lock that lets go at a force;
+/* Return the largest impulse (N s) of a contact's friction, `still` or sliding, or of a lock with a limit;
    negative: there is none. */
 static double largest_friction(const struct fsm_time_step *step, const struct fsm_active_rows *active, int64_t k,
                                fsm_vector impulse, bool still)
@@ -34,7 +34,7 @@ static double largest_friction(const struct fsm_time_step *step, const struct fs
     return ratio * fabs(impulse.at[active->normal.at[k]]);
 }
 
-/* Return the largest friction impulse of a contact, or impulse of a lock that lets go at a force (N s), static where it stuck before; negative: there is none. */
+/* Return the largest friction impulse of a contact, or impulse of a lock with a limit (N s), static where it stuck before; negative: there is none. */
 FSM_LOCAL double fsm_friction_bound(const struct fsm_time_step *step, const struct fsm_active_rows *active, int64_t k,
                                     fsm_vector impulse)
 {

@@ -273,6 +273,10 @@ FSM_LOCAL int64_t fsm_arm(const struct fsm_run *run)
             closes || g.event == FSM_EVENT_WRITTEN ? arm_closing(run, terms, &g, &fires) : arm_other(run, &g, &fires);
         if (fires) {
             below.at[count++] = g.number;
+        } else if (g.value < 0.0 &&
+                   state->armed.at[j] ==
+                       FSM_GUARD_ARMED) { // at its mark the sign of its slope would be lost in rounding
+            tolerances[j] = fsm_larger(tolerances[j], fsm_graze_tolerance(tables, g.number) - g.value);
         }
     }
     for (int64_t k = 0; k < count; k++) {

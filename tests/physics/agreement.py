@@ -5,7 +5,7 @@ the same state within its method's error, magnified as the motion magnifies it. 
 starts again from starts moved by the error that the method had before the two parted: if one of those runs passes
 through other modes as well, the motion is *sensitive* there. A method of fixed step that agrees with an eighth or a
 32nd of its step *converges*. An impact of the reference that Coulomb's and Newton's laws leave several outcomes, by
-an enumeration with NumPy alone, is *non-unique*: methods may go on by either. Else the method has *failed*.
+an enumeration with NumPy alone, is *non-unique*: methods may continue by either. Else the method has *failed*.
 
 Time stepping counts as agreeing too where its motion is never off by more than a thirtieth of its error, as it counts
 modes that last a few steps.
