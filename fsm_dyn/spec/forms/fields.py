@@ -15,6 +15,7 @@ from pydantic import PlainValidator, WithJsonSchema
 from fsm_dyn.errors import NOWHERE, ModelError, did_you_mean
 from fsm_dyn.expressions import Text
 from fsm_dyn.expressions.keywords import FUNCTIONS, MAX_NAME_LENGTH, RESERVED_NAMES, is_name
+from fsm_dyn.spec.forms.examples import EXAMPLES
 from fsm_dyn.spec.yaml_tree import LocatedList, LocatedMapping, LocatedStr, Scalar, Tree, describe
 
 MAX_TEXT = 2000
@@ -28,7 +29,10 @@ def as_section(tree: Tree, what: str) -> LocatedMapping:
     if isinstance(tree, Scalar) and tree.value is None:
         return LocatedMapping({}, tree.where)
     if not isinstance(tree, LocatedMapping):
-        raise ModelError(f"{what} must be a mapping", tree.where, found=describe(tree), allowed="key: value")
+        example = f"such as `{EXAMPLES[what]}`" if what in EXAMPLES else ""
+        raise ModelError(
+            f"{what} must be a mapping", tree.where, found=describe(tree), allowed="key: value", remedy=example
+        )
     return tree
 
 
