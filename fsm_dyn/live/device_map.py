@@ -109,6 +109,14 @@ class DeviceMap:
         return self.offset
 
 
+DeviceMaps = DeviceMap | tuple[DeviceMap, ...]  # of one device, or of each of several
+
+
+def device_maps_from(data: dict[str, Any] | Sequence[dict[str, Any]]) -> DeviceMaps:
+    """Return device maps from ``dataclasses.asdict`` of settings that have them, also by JSON."""
+    return DeviceMap.from_data(data) if isinstance(data, dict) else tuple(map(DeviceMap.from_data, data))
+
+
 LAST_BUTTON: Final = 62  # buttons are bits of an int64
 
 

@@ -18,9 +18,9 @@ ENGAGEMENT_TARGET: Final = 1
 ENGAGEMENT_STEP: Final = 2  # change of the engagement in a tick
 SPEED: Final = 3  # model time over wall-clock time
 FORCE_SCALE: Final = 4
-FORCE_LIMIT: Final = 5  # norm of the force shown, N
-SLEW_LIMIT: Final = 6  # change of the force in a tick, N
-VELOCITY_LIMIT: Final = 7  # norm of the device's velocity, m/s
+FORCE_LIMIT: Final = 5  # norm of the force of each device, N
+SLEW_LIMIT: Final = 6  # its change in a tick, N
+VELOCITY_LIMIT: Final = 7  # norm of the velocity of each device, m/s
 TORQUE_LIMIT: Final = 8  # as the three above, of the axes that turn: N m, N m, rad/s
 TORQUE_SLEW_LIMIT: Final = 9
 ANGULAR_VELOCITY_LIMIT: Final = 10
@@ -187,6 +187,8 @@ class Tick(NamedTuple):
         The device's workspace, and its largest velocity along each axis.
     turns : int64 array, shape (n_d,)
         1 for an axis in rad.
+    part : int64 array, shape (n_d,)
+        Number of the device that an axis belongs to, from 0 and ascending: norms are of one device each.
     before, balance, back, distrust : float64 arrays, shape (n_d,)
         Position of the device in the tick before; what it was given too much, J; the force that takes it back; for how
         long its own damping does not count, s.
@@ -229,6 +231,7 @@ class Tick(NamedTuple):
     high: Floats
     fastest: Floats
     turns: Integers
+    part: Integers
     before: Floats
     balance: Floats
     back: Floats

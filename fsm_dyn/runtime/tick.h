@@ -62,9 +62,9 @@ struct fsm_tick_numbers {
     double engagement_step; // ramp: change of the engagement in a tick
     double speed;           // model time over wall-clock time
     double force_scale;
-    double force_limit;    // norm of the force shown, N
-    double slew_limit;     // change of the force in a tick, N
-    double velocity_limit; // norm of the device's velocity, m/s
+    double force_limit;    // norm of the force of each device, N
+    double slew_limit;     // its change in a tick, N
+    double velocity_limit; // norm of the velocity of each device, m/s
     double torque_limit;   // as the three above, of the axes that turn: N m, N m, rad/s
     double torque_slew_limit;
     double angular_velocity_limit;
@@ -252,6 +252,8 @@ struct fsm_tick {
     fsm_vector fastest;
     // (n_d,): 1 for an axis in rad.
     fsm_indices turns;
+    // (n_d,): number of the device that an axis belongs to, from 0 and ascending: norms are of one device each.
+    fsm_indices part;
     // (n_d,): position of the device in the tick before; excess energy, J; the force that dissipates it; time for
     // which its own damping does not count, s.
     fsm_vector before;

@@ -6,8 +6,8 @@
 static void note_saturation(struct fsm_tick *tick, double force, double torque);
 static void combine_ports(struct fsm_tick *tick);
 static void fade(struct fsm_tick *tick);
-static double saturate(struct fsm_tick *tick, int64_t turns, double limit);
-static bool limit_slew_rate(struct fsm_tick *tick, int64_t turns, double limit);
+static double saturate(struct fsm_tick *tick, int64_t part, int64_t turns, double limit);
+static bool limit_slew_rate(struct fsm_tick *tick, int64_t part, int64_t turns, double limit);
 
 /* Evaluate force, position and rate of all axes into `tick->ports`; the force of a prescribed one is the multiplier of
    its row. */
@@ -46,15 +46,30 @@ FSM_LOCAL void fsm_show(struct fsm_tick *tick, bool shown)
         fsm_vector_fill(tick->force, 0.0);
         return;
     }
-    double force = saturate(tick, 0, tick->numbers->force_limit),
-           torque = saturate(tick, 1, tick->numbers->torque_limit);
+    double force = 0.0, torque = 0.0;
+    bool limited = false;
+    for (int64_t k = 0; k < fsm_part_count(tick); k++) {
+        force = fsm_larger(force, saturate(tick, k, 0, tick->numbers->force_limit));
+        torque = fsm_larger(torque, saturate(tick, k, 1, tick->numbers->torque_limit));
+        limited = limit_slew_rate(tick, k, 0, tick->numbers->slew_limit) || limited;
+        limited = limit_slew_rate(tick, k, 1, tick->numbers->torque_slew_limit) || limited;
+    }
     note_saturation(tick, force, torque);
-    bool limited = force > 0.0 || torque > 0.0;
-    limited = limit_slew_rate(tick, 0, tick->numbers->slew_limit) || limited;
-    limited = limit_slew_rate(tick, 1, tick->numbers->torque_slew_limit) || limited;
-    if (limited) {
+    if (limited || force > 0.0 || torque > 0.0) {
         tick->counts->saturated_ticks++;
     }
+}
+
+/* Return the number of devices whose axes are those of the tick. */
+FSM_LOCAL int64_t fsm_part_count(const struct fsm_tick *tick)
+{
+    return tick->part.n > 0 ? tick->part.at[tick->part.n - 1] + 1 : 0;
+}
+
+/* Whether an axis is one of device `part`, and of the kind `turns` (0: translation, 1: rotation). */
+FSM_LOCAL bool fsm_is_of(const struct fsm_tick *tick, int64_t axis, int64_t part, int64_t turns)
+{
+    return tick->part.at[axis] == part && tick->turns.at[axis] == turns;
 }
 
 /* Carry the forces of the ports over to the device, the same power on both sides but for the force scale.
@@ -95,14 +110,14 @@ static void fade(struct fsm_tick *tick)
     }
 }
 
-/* Scale what is wanted along one kind of axes (0: translation, 1: rotation) to a norm of at most `limit`.
+/* Scale what is wanted along one kind of axes of a device (0: translation, 1: rotation) to a norm of at most `limit`.
 
    Returns the norm it had if that was beyond the limit, else 0. */
-static double saturate(struct fsm_tick *tick, int64_t turns, double limit)
+static double saturate(struct fsm_tick *tick, int64_t part, int64_t turns, double limit)
 {
     double square = 0.0;
     for (int64_t i = 0; i < tick->wanted.n; i++) {
-        if (tick->turns.at[i] == turns) {
+        if (fsm_is_of(tick, i, part, turns)) {
             square += tick->wanted.at[i] * tick->wanted.at[i];
         }
     }
@@ -111,7 +126,7 @@ static double saturate(struct fsm_tick *tick, int64_t turns, double limit)
     }
     double norm = sqrt(square);
     for (int64_t i = 0; i < tick->wanted.n; i++) {
-        if (tick->turns.at[i] == turns) {
+        if (fsm_is_of(tick, i, part, turns)) {
             tick->wanted.at[i] *= limit / norm;
         }
     }
@@ -137,20 +152,20 @@ static void note_saturation(struct fsm_tick *tick, double force, double torque)
     }
 }
 
-/* Move the force along one kind of axes towards what is wanted, by at most `limit` in a tick; return whether it was
+/* Move the force along one kind of axes of a device towards what is wanted, by at most `limit` in a tick; return whether it was
    limited. */
-static bool limit_slew_rate(struct fsm_tick *tick, int64_t turns, double limit)
+static bool limit_slew_rate(struct fsm_tick *tick, int64_t part, int64_t turns, double limit)
 {
     double square = 0.0;
     for (int64_t i = 0; i < tick->wanted.n; i++) {
-        if (tick->turns.at[i] == turns) {
+        if (fsm_is_of(tick, i, part, turns)) {
             double change = tick->wanted.at[i] - tick->force.at[i];
             square += change * change;
         }
     }
     double factor = square <= limit * limit ? 1.0 : limit / sqrt(square);
     for (int64_t i = 0; i < tick->wanted.n; i++) {
-        if (tick->turns.at[i] == turns) {
+        if (fsm_is_of(tick, i, part, turns)) {
             tick->force.at[i] += factor * (tick->wanted.at[i] - tick->force.at[i]);
         }
     }
