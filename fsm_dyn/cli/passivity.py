@@ -65,7 +65,7 @@ def passivity_command(
     ):
         analyse(
             model, driver=driver, options=options, known=known, modes=mode or (), port=port,
-            axes=numbers(axes) or None, scale=ratios(scale), period=period, substeps=substeps,
+            axes=numbers(axes) if axes else None, scale=ratios(scale), period=period, substeps=substeps,
             parameters=assignments("--set", set_), at=assignments("--initial", initial), figure=figure,
             as_json=as_json,
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Several devices as one: their axes one after the other, each on a port of its own.
+"""Several devices as one: their axes one after the other, each at another port.
 
 A sample is one of all devices: it is new once every device has sent a new one, so that the force is removed from all of
 them as soon as one is silent.  The watchdog process has the transport of each and writes its safe packet to it; limits
@@ -14,6 +14,7 @@ devices : list of {driver, options}
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -29,6 +30,7 @@ from fsm_dyn.live.driver_protocol import (
     Sample,
     driver_class,
 )
+from fsm_dyn.live.paced_loop import CompiledIO
 
 MOST: Final = 3
 BUTTONS: Final = 16  # of a device
@@ -46,6 +48,7 @@ class Driver:
         ]
         self.spec = combined_spec([device.spec for device in self._devices])
         self._reads: list[Callable[[], Sample]] = [device.read for device in self._devices]
+        self._writes: list[Callable[[Sequence[float]], Sequence[float]]] = [device.write for device in self._devices]
         self._readers: list[BlockingReader] = []
         self._latest = [Sample(0.0, 0, (0.0,) * n, (0.0,) * n) for n in (part.axes for part in self.spec.parts)]
         self._used = [sample.sequence for sample in self._latest]  # of the combined sample before
@@ -104,6 +107,9 @@ class Driver:
             if device.spec.blocking_read:
                 self._readers.append(BlockingReader(device))
                 self._reads[k] = self._readers[-1].read
+            elif hasattr(device, "compiled") and (io := device.compiled()) is not None:
+                fast = _CompiledDevice(io, device.spec.axes)
+                self._reads[k], self._writes[k] = fast.read, fast.write
         self.spec = combined_spec([device.spec for device in self._devices])
 
     def read(self) -> Sample:
@@ -124,11 +130,11 @@ class Driver:
         sent: list[float] = []
         failure: Exception | None = None
         first = 0
-        for device in self._devices:
-            last = first + device.spec.axes
-            wanted = [0.0] * device.spec.axes if failure else list(force[first:last])
+        for part, write in zip(self.spec.parts, self._writes, strict=True):
+            last = first + part.axes
+            wanted = [0.0] * part.axes if failure else list(force[first:last])
             try:
-                sent += device.write(wanted) or wanted
+                sent += write(wanted) or wanted
             except Exception as error:  # a driver may raise anything
                 if failure is None and first:
                     self._disengage(first)
@@ -141,11 +147,11 @@ class Driver:
     def _disengage(self, until: int) -> None:
         """Command no force to the devices whose axes are in front of axis ``until``."""
         first = 0
-        for device in self._devices:
+        for part, write in zip(self.spec.parts, self._writes, strict=True):
             if first < until:
                 with contextlib.suppress(Exception):  # the first failure is the one that is reported
-                    device.write([0.0] * device.spec.axes)
-            first += device.spec.axes
+                    write([0.0] * part.axes)
+            first += part.axes
 
     def diagnostics(self) -> dict[str, Any]:
         """Return the counts of all devices, with the number of the device in front, from 1."""
@@ -163,6 +169,30 @@ class Driver:
         with contextlib.ExitStack() as closing:
             for device in self._devices:
                 closing.callback(device.close)
+
+
+class _CompiledDevice:
+    """A device by its compiled reading and writing, which takes a tenth of the time; ``axes`` is their number."""
+
+    def __init__(self, io: CompiledIO, axes: int) -> None:
+        self._io, self._axes = io, axes
+        function = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.POINTER(ctypes.c_double))
+        self._read, self._write = function(io.read), function(io.write)
+        self._sample, self._force = (ctypes.c_double * (2 * axes + 2))(), (ctypes.c_double * axes)()
+
+    def read(self) -> Sample:
+        """Return the latest sample; raise OSError where reading fails."""
+        if self._read(self._io.data, self._sample):
+            raise OSError("the device is gone: reading failed")
+        *numbers, sequence, buttons = self._sample
+        return Sample(0.0, int(sequence), numbers[: self._axes], numbers[self._axes :], int(buttons))
+
+    def write(self, force: Sequence[float]) -> Sequence[float]:
+        """Command a force; raise OSError where writing fails."""
+        self._force[:] = list(force)
+        if self._write(self._io.data, self._force):
+            raise OSError("the device is gone: writing failed")
+        return force
 
 
 def combined_spec(parts: Sequence[DeviceSpec]) -> DeviceSpec:
@@ -224,12 +254,13 @@ def _entries(options: Mapping[str, Any]) -> list[tuple[Any, dict[str, Any]]]:
 def _refuse_shared(entries: Sequence[tuple[Any, Mapping[str, Any]]]) -> None:
     """Raise InputError where two drivers would use one device; serial ports and sockets refuse that themselves."""
     for k, (kind, given) in enumerate(entries):
-        selector = getattr(kind, "SELECTED_BY", None)
+        selectors = getattr(kind, "SELECTED_BY", None)
         for other, (another, settings) in enumerate(entries[:k]):
-            values = [settings.get(selector), given.get(selector)]
-            if selector is not None and another is kind and (None in values or values[0] == values[1]):
+            if another is not kind or selectors is None:
+                continue
+            if all(None in (pair := (settings.get(name), given.get(name))) or pair[0] == pair[1] for name in selectors):
                 raise InputError(
                     f"devices {other + 1} and {k + 1} would be the same one",
-                    found=f"driver {kind.__module__.rpartition('.')[2]} {selector or ''} {values[1] or ''}",
-                    remedy=f"give each a {selector} of its own" if selector else "use another driver for one of them",
+                    found=f"driver {kind.__module__.rpartition('.')[2]}",
+                    remedy=f"give each its own {' or '.join(selectors)}" if selectors else "there is only one of it",
                 )

@@ -74,7 +74,7 @@ LIBRARY: Final = MakerLibrary(
 class Driver:
     """The device; see the module."""
 
-    SELECTED_BY: Final = "serial"
+    SELECTED_BY: Final[tuple[str, ...]] = ("serial",)
 
     def __init__(self, options: Mapping[str, Any], transport: int | None = None) -> None:
         self.spec = self.describe(options)

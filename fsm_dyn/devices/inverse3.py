@@ -188,7 +188,7 @@ def listed(message: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 class Driver:
     """The service's client; see the module."""
 
-    SELECTED_BY: Final = "device_id"
+    SELECTED_BY: Final[tuple[str, ...]] = ("host", "port", "device_id")
 
     def __init__(self, options: Mapping[str, Any], transport: int | None = None) -> None:
         self.spec = self.describe(options)

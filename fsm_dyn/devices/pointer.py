@@ -38,7 +38,7 @@ _KNOWN: Final = frozenset({"axes", "bandwidth", "patience", "period"})
 class Driver:
     """The pointer; see the module."""
 
-    SELECTED_BY: Final = ""
+    SELECTED_BY: Final[tuple[str, ...]] = ()
 
     def __init__(self, options: Mapping[str, Any], transport: int | None = None) -> None:
         self.spec = self.describe(options)

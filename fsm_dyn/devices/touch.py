@@ -183,7 +183,7 @@ class ServoLoop:
 class Driver:
     """The device; see the module."""
 
-    SELECTED_BY: Final = "device"
+    SELECTED_BY: Final[tuple[str, ...]] = ("device",)
 
     def __init__(self, options: Mapping[str, Any], transport: int | None = None) -> None:
         self.spec = self.describe(options)

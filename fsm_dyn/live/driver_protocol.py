@@ -163,7 +163,7 @@ class Device(Protocol):
     # devices); ``diagnostics(self)`` returns counts by name (lost packets), an event ``device`` when they change;
     # ``attach(self, block)`` receives the shared memory of the run; ``compiled(self)``, for loops faster than 2 kHz,
     # returns a :class:`~fsm_dyn.live.paced_loop.CompiledIO`, or None if the options rule that out; the attribute
-    # ``SELECTED_BY`` names the option that selects one of several devices, empty where there is only one.
+    # ``SELECTED_BY`` names the options that select one of several devices, none where there is only one.
 
 
 def driver_class(name: str) -> Any:

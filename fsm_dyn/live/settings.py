@@ -26,7 +26,7 @@ class Settings:
     method : str
         ``rk4``, ``heun`` or ``euler``.
     device_map : DeviceMap or tuple of DeviceMap
-        One for each device of the driver ``combined``, with the numbers of its own axes.
+        One for each device of the driver ``combined``, with the numbers of the axes of that device.
     limits : Limits
     schedule : bool
         Whether the model's scheduled inputs run; otherwise they are zero until commanded.
