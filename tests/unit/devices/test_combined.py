@@ -135,7 +135,6 @@ def test_one_of_them_lost_disengages_the_other_within_20_ms(held, happen):
     taken = time_to_zero(second, begin)
     if happen is kill_ticks:  # the watchdog process writes to both: they have no watchdog
         taken = max(taken, time_to_zero(first, begin))
-    print(f"{happen.__name__}: {1e3 * taken:.1f} ms")
     assert taken < SOON
 
 
