@@ -201,6 +201,9 @@ def combined_spec(parts: Sequence[DeviceSpec]) -> DeviceSpec:
     Force and torque are those of the weakest, damping the least one, if all are known, the delay the longest; without
     a stop mechanism of one device there is none.
     """
+    kinds = {part.kind for part in parts}
+    if len(kinds) > 1:
+        raise InputError("combined devices are of one kind", found=", ".join(sorted(kinds)))
     dampings = [part.handle.damping for part in parts if part.handle.damping is not None]
     first = [sum(part.axes for part in parts[:k]) for k in range(len(parts))]
     return DeviceSpec(
@@ -221,6 +224,7 @@ def combined_spec(parts: Sequence[DeviceSpec]) -> DeviceSpec:
         low=tuple(value for part in parts for value in part.low or (-_UNKNOWN,) * part.axes),
         high=tuple(value for part in parts for value in part.high or (_UNKNOWN,) * part.axes),
         felt=any(part.felt for part in parts),
+        kind=kinds.pop(),
         parts=tuple(parts),
     )
 

@@ -147,6 +147,9 @@ class Limits:
         Number of the button that disengages while it is pressed, -1 for none.
     outliers : int
         Samples in succession that may be rejected, as if none had arrived; one more is a fault.
+    speed, acceleration, angular_speed, angular_acceleration : float
+        Of the motion commanded to a device that follows (kind ``admittance``), in place of force and slew: norms, m/s,
+        m/s^2, rad/s, rad/s^2.
     """
 
     force: float = 8.0
@@ -162,6 +165,10 @@ class Limits:
     angular_velocity: float = 30.0
     velocities: tuple[float, ...] = ()
     outliers: int = 2
+    speed: float = 0.5
+    acceleration: float = 10.0
+    angular_speed: float = 5.0
+    angular_acceleration: float = 100.0
 
     @classmethod
     def from_data(cls, data: dict[str, Any]) -> Limits:
@@ -171,7 +178,10 @@ class Limits:
 
     def check(self, n_device: int) -> None:
         """Raise InputError for limits that are invalid or do not fit a device with ``n_device`` axes."""
-        for name in ("force", "slew", "velocity", "torque", "torque_slew", "angular_velocity"):
+        for name in (
+            "force", "slew", "velocity", "torque", "torque_slew", "angular_velocity", "speed", "acceleration",
+            "angular_speed", "angular_acceleration",
+        ):  # fmt: skip
             if not getattr(self, name) > 0.0:
                 raise InputError(f"limits.{name} of a live run", found=str(getattr(self, name)), allowed="above 0")
         for name, least, most in (

@@ -16,6 +16,7 @@ from fsm_dyn.errors import InputError
 
 WATCHDOG: Final = "watchdog"  # the device removes the force by itself when no packet arrives
 SAFE_FRAME: Final = "safe_frame"  # the watchdog process writes the safe packet to the device
+IMPEDANCE, ADMITTANCE = "impedance", "admittance"  # kinds of devices
 NOTHING: Final = "none"  # nothing removes the force: its limit is reduced
 UNSTOPPED_FORCE_FRACTION: Final = 0.2  # of the force limit, for devices without a stop mechanism
 
@@ -97,6 +98,10 @@ class DeviceSpec:
         The workspace, m or rad per axis; empty if unknown.
     felt : bool
         Whether the device can exert forces.
+    kind : str
+        ``IMPEDANCE``: the device measures motions and exerts forces.  ``ADMITTANCE``: it measures the force of the hand
+        and follows.  Then ``Sample.velocity`` is that force (N or N m), ``write`` gets velocities (m/s or rad/s), zero
+        of which is to stand still, and ``force`` and ``torque`` are the largest speeds.
     parts : tuple of DeviceSpec
         The devices that this one combines, whose axes follow each other; empty for a single one.
     """
@@ -116,6 +121,7 @@ class DeviceSpec:
     low: tuple[float, ...] = ()
     high: tuple[float, ...] = ()
     felt: bool = True
+    kind: str = IMPEDANCE
     parts: tuple[DeviceSpec, ...] = ()
 
 

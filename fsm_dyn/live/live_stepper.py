@@ -137,7 +137,8 @@ class LiveStepper:
         self.tick_data, self._tick_packed = new_tick(
             self.graph.automaton, self.executable.tables, self.axes, self.smooth, self.n_device
         )
-        set_limits(self.tick_data, self.limits, self.period)
+        applied = {axis.is_applied_force for axis in self.axes}
+        set_limits(self.tick_data, self.limits, self.period, applied == {True})
         tick = self.tick_data
         tick.bandwidth[:] = bandwidths(self.smooth, self.axes, self.values, self.period)
         tick.turns[:] = [i in self.turns for i in range(self.n_device)]
@@ -177,7 +178,7 @@ class LiveStepper:
         tick.numbers[ct.ENGAGEMENT] = tick.numbers[ct.ENGAGEMENT_TARGET] = tick.counts[ct.ENGAGED] = 0
         start = self._begin_at(np.concatenate([tick.now, rates, np.zeros(n_w)]))
         self.ports_at(start.x, start.context)
-        coupled = np.flatnonzero(tick.row < 0)
+        coupled = np.flatnonzero(tick.row == -1)
         tick.now[tick.slot[coupled]] = tick.ports[n_a + coupled]  # the couplers begin unstretched
         tick.next[:], tick.motion_next[:] = tick.now, tick.motion
         self._take(start)

@@ -17,8 +17,10 @@ from fsm_dyn import compilation
 from fsm_dyn.automaton import storage
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.compilation import Parameters, graph_with_parameters
+from fsm_dyn.errors import InputError
 from fsm_dyn.live import watchdog
 from fsm_dyn.live.driver_protocol import (
+    ADMITTANCE,
     NOTHING,
     SAFE_FRAME,
     UNSTOPPED_FORCE_FRACTION,
@@ -47,12 +49,24 @@ def merge_parameters(graph: ModeGraph, parameters: Parameters | None) -> dict[st
     return {**changed, **(parameters or {})}
 
 
-def coupled_graph(graph: ModeGraph, parameters: Parameters | None = None) -> ModeGraph:
-    """Return the coupled graph with these parameters, compiled if necessary."""
+def coupled_graph(graph: ModeGraph, parameters: Parameters | None = None, admittance: bool = False) -> ModeGraph:
+    """Return the coupled graph with these parameters, compiled if necessary; see :func:`.add_couplers`.
+
+    Raises
+    ------
+    InputError
+        The graph was coupled for the other kind of devices.
+    """
     mechanism = graph.automaton.mechanism
     ports = coupled_ports(mechanism)
     if not ports or any(name not in mechanism.inputs for port in ports for name in port.inputs):
-        return compilation.compile(add_couplers(mechanism), parameters)
+        return compilation.compile(add_couplers(mechanism, admittance), parameters)
+    if ports[0].axes[0].is_applied_force != admittance:
+        raise InputError(
+            f"'{graph.name}' is coupled for the other kind of devices",
+            found="impedance" if admittance else "admittance",
+            remedy="give the graph without couplers",
+        )
     return graph_with_parameters(graph.automaton, parameters)
 
 
@@ -62,8 +76,12 @@ def effective_limits(limits: Limits, spec: DeviceSpec) -> Limits:
     A device without a stop mechanism gets a fifth of force and torque.
     """
     part = UNSTOPPED_FORCE_FRACTION if spec.stop_mechanism == NOTHING else 1.0
-    force, torque = min(limits.force, spec.force) * part, min(limits.torque, spec.torque) * part
-    return replace(limits, force=force, torque=torque, low=limits.low or spec.low, high=limits.high or spec.high)
+    names = ("speed", "angular_speed") if spec.kind == ADMITTANCE else ("force", "torque")
+    reduced = {
+        name: min(getattr(limits, name), most) * part
+        for name, most in zip(names, (spec.force, spec.torque), strict=True)
+    }
+    return replace(limits, low=limits.low or spec.low, high=limits.high or spec.high, **reduced)
 
 
 def release_time(settings: Settings, spec: DeviceSpec) -> float:
@@ -117,11 +135,13 @@ def prepare(
     settings = settings or Settings()
     settings.check()
     parameters = merge_parameters(graph, parameters)
-    progress("deriving the model with its ports held")
-    graph = coupled_graph(graph, parameters)
     device = driver_class(driver)
     options = dict(getattr(device, "complete", dict)(options or {}))  # a driver may find out what was left open
     spec: DeviceSpec = device.describe(options)
+    if spec.kind == ADMITTANCE and settings.passivity != "off":
+        raise InputError("the energy at the port is not observed with a device that follows", remedy="passivity='off'")
+    progress("deriving the model with its ports held")
+    graph = coupled_graph(graph, parameters, spec.kind == ADMITTANCE)
     limits = effective_limits(settings.limits, spec)
     plain = {
         **asdict(settings), "substeps": substeps_of(settings, graph),

@@ -95,7 +95,9 @@ FADED_TICKS: Final = 54  # ticks in which the force had faded because no sample 
 SATURATION_TICKS_LEFT: Final = 55  # ticks until the occasion of a force beyond the limit is over, 0: there is none
 SATURATIONS: Final = 56  # occasions since the run began
 LAGGING_TICKS: Final = 57  # ticks that ended before their model time was reached
-COUNT_COUNT: Final = 58
+ADMITTANCE: Final = 58  # 1: the device measures forces and follows velocities
+COUNT_COUNT: Final = 59
+APPLIED: Final = -2  # ``Tick.row``: the force of the hand is an input
 
 # what a live tick returns
 OK: Final = 0
@@ -176,7 +178,8 @@ class Tick(NamedTuple):
         The inputs that are position, rate and grip of each axis; of an axis that the device prescribes, position
         only, and its place among the smooth ones instead of the rate, with -1 for the grip.
     row : int64 array, shape (n_a,)
-        The constraint by which a device prescribes the axis, -1 where a coupler holds it.
+        The constraint by which a device prescribes the axis, -1 where it has a coupler, ``APPLIED`` where the force of
+        the hand is an input, the first of ``slot``.
     scale, offset : float64 arrays, shape (n_a,)
         Model position = offset + scale * device position.
     ports : float64 array, shape (3 n_a,)
@@ -198,6 +201,8 @@ class Tick(NamedTuple):
         Known of the device, N s/m or N m s/rad.
     coupled : float64 array, shape (4 n_a,)
         Of the tick before: forces on the model, places of the device in the model, rates in the couplers, of the ports.
+    left : float64 array, shape (n_a,)
+        Position of the port at the end of the tick before.
     law : int64 array, shape (2 n_a,)
         Stiffnesses and dampings of the couplers in the context, -1 where there is none.
     full : float64 array
@@ -239,6 +244,7 @@ class Tick(NamedTuple):
     shown: Floats
     device_damping: Floats
     coupled: Floats
+    left: Floats
     law: Integers
     full: Floats
     context: Floats

@@ -64,18 +64,27 @@ def new_tick(
         (ct.LATEST + 2) * n_device,
         n_device,
     ]
-    lengths += [4 * n_a, 2 * n_a, _full_length(tables), layout.n_c]
+    lengths += [4 * n_a, n_a, 2 * n_a, _full_length(tables), layout.n_c]
     tick, packed = ct.TICK.allocate(*lengths)
     rows = [row.name for row in automaton.rows]
     tick.smooth[:] = [layout.w.index(name) for name in smooth]
     tick.slot[:] = np.transpose([_slots(axis, layout.w, smooth) for axis in axes]).ravel()
     tick.law[:] = [_law(axis, name, layout.p) for name in ("stiffness", "damping") for axis in axes]
-    tick.row[:] = [rows.index(axis.constraint) if axis.prescribed_coordinate else -1 for axis in axes]
+    tick.row[:] = [_row(axis, rows) for axis in axes]
     return tick, packed
+
+
+def _row(axis: PortAxis, rows: Sequence[str]) -> int:
+    """Return the constraint by which a device prescribes an axis, or how else it moves it."""
+    if axis.is_applied_force:
+        return ct.APPLIED
+    return rows.index(axis.constraint) if axis.prescribed_coordinate else -1
 
 
 def _slots(axis: PortAxis, inputs: Sequence[str], smooth: Sequence[str]) -> tuple[int, int, int]:
     """Return where position, rate and engagement of an axis are, see :class:`~fsm_dyn.live.tick_data.Tick`."""
+    if axis.is_applied_force:
+        return inputs.index(axis.applied_force), -1, -1
     if axis.prescribed_coordinate:
         return inputs.index(axis.device), smooth.index(axis.device), -1
     return inputs.index(axis.device), inputs.index(axis.rate), inputs.index(axis.engagement)
@@ -83,7 +92,7 @@ def _slots(axis: PortAxis, inputs: Sequence[str], smooth: Sequence[str]) -> tupl
 
 def _law(axis: PortAxis, name: str, parameters: Sequence[str]) -> int:
     """Return where a parameter of an axis's coupler stands in the context, -1 where it has none."""
-    return -1 if axis.prescribed_coordinate else parameters.index(getattr(axis, name))
+    return -1 if axis.prescribed_coordinate or axis.is_applied_force else parameters.index(getattr(axis, name))
 
 
 def _full_length(tables: Tables) -> int:
@@ -93,14 +102,19 @@ def _full_length(tables: Tables) -> int:
     return int(s[tb.N_Q] + 2 * s[tb.N_U] + 1 + 2 * guards + s[tb.N_ROWS])
 
 
-def set_limits(tick: ct.Tick, limits: Limits, period: float) -> None:
-    """Write the limits of a device into a tick of this length (s)."""
+def set_limits(tick: ct.Tick, limits: Limits, period: float, admittance: bool = False) -> None:
+    """Write the limits of a device into a tick of this length (s); with ``admittance`` of one that follows."""
     numbers = tick.numbers
     numbers[ct.PERIOD] = period
     numbers[ct.ENGAGEMENT_STEP] = min(period / limits.ramp, 1.0) if limits.ramp > 0.0 else 1.0
     numbers[ct.FORCE_LIMIT], numbers[ct.SLEW_LIMIT] = limits.force, limits.slew * period
     numbers[ct.TORQUE_LIMIT], numbers[ct.TORQUE_SLEW_LIMIT] = limits.torque, limits.torque_slew * period
     numbers[ct.VELOCITY_LIMIT], numbers[ct.ANGULAR_VELOCITY_LIMIT] = limits.velocity, limits.angular_velocity
+    if admittance:  # what is sent to the device are velocities
+        numbers[ct.FORCE_LIMIT], numbers[ct.SLEW_LIMIT] = limits.speed, limits.acceleration * period
+        numbers[ct.TORQUE_LIMIT] = limits.angular_speed
+        numbers[ct.TORQUE_SLEW_LIMIT] = limits.angular_acceleration * period
+    tick.counts[ct.ADMITTANCE] = admittance
     tick.low[:], tick.high[:] = limits.low or -FARTHEST, limits.high or FARTHEST
     tick.counts[ct.OUTLIERS] = limits.outliers
     tick.fastest[:] = limits.velocities or np.inf
@@ -141,6 +155,8 @@ def couple_ports(
         raise InputError(
             "device maps of several devices", remedy="give all of them offsets or none, and the same force_scale"
         )
+    if tick.counts[ct.ADMITTANCE] and maps[0].force_scale == 0.0:
+        raise InputError("force_scale of a device that measures forces", found="0", allowed="above 0")
     coupled = [_port_at(ports, one.port, k) for k, one in enumerate(maps)]
     tick.source[:], tick.scale[:], tick.offset[:] = -1, 1.0, 0.0
     for k, (one, port) in enumerate(zip(maps, coupled, strict=True)):

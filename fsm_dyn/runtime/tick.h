@@ -137,7 +137,10 @@ struct fsm_tick_counts {
     int64_t saturation_ticks_left; // ticks until the occasion of a force beyond the limit is over, 0: there is none
     int64_t saturations;           // occasions since the run began
     int64_t lagging_ticks;         // ticks that ended before their model time was reached
+    int64_t admittance;            // 1: the device measures forces and follows velocities
 };
+
+#define FSM_APPLIED (-2) // `fsm_tick.row`: the force of the hand is an input
 
 struct fsm_live_header {
     int64_t beats; // ticks begun
@@ -236,7 +239,8 @@ struct fsm_tick {
     // (3 n_a,): the inputs for position, rate and engagement of each axis; of an axis that the device prescribes, the
     // position only, and its index among the smooth ones instead of the rate, with -1 for the engagement.
     fsm_indices slot;
-    // (n_a,): the constraint by which a device prescribes the axis, -1 where it has a coupler.
+    // (n_a,): the constraint by which a device prescribes the axis, -1 where it has a coupler, FSM_APPLIED where the
+    // force of the hand is an input, the first of `slot`.
     fsm_indices row;
     // (n_a,): model position = offset + scale * device position.
     fsm_vector scale;
@@ -267,6 +271,8 @@ struct fsm_tick {
     // (4 n_a,): of the tick before: forces on the model, positions of the device in the model, rates in the couplers,
     // rates of the ports.
     fsm_vector coupled;
+    // (n_a,): position of the port at the end of the tick before.
+    fsm_vector left;
     // (2 n_a,): stiffnesses and dampings of the couplers in the context, -1 where there is none.
     fsm_indices law;
     // Output of a mode's kernel, for the multipliers.

@@ -3,8 +3,13 @@
 
 #include "live.h"
 
+#define FSM_MARGIN 0.02 // of the workspace, at its ends, that a device which follows is kept out of
+
+static void show(struct fsm_tick *tick, bool shown);
 static void note_saturation(struct fsm_tick *tick, double force, double torque);
 static void combine_ports(struct fsm_tick *tick);
+static double from_port(const struct fsm_tick *tick, int64_t axis);
+static double within_workspace(const struct fsm_tick *tick, int64_t device, double velocity);
 static void fade(struct fsm_tick *tick);
 static double saturate(struct fsm_tick *tick, int64_t part, int64_t turns, double limit);
 static bool limit_slew_rate(struct fsm_tick *tick, int64_t part, int64_t turns, double limit);
@@ -34,8 +39,18 @@ FSM_LOCAL void fsm_report_ports(struct fsm_tick *tick)
     }
 }
 
-/* Compute the force on the device (N, N m) into `tick->force`; zero unless `shown`, and after a fault or a release. */
+/* Compute the force on the device (N, N m) or, where it follows, its velocity (m/s, rad/s) into `tick->force`.
+
+   It is zero unless `shown`, and after a fault or a release. */
 FSM_LOCAL void fsm_show(struct fsm_tick *tick, bool shown)
+{
+    show(tick, shown);
+    for (int64_t a = 0; a < tick->left.n; a++) {
+        tick->left.at[a] = tick->ports.at[tick->left.n + a];
+    }
+}
+
+static void show(struct fsm_tick *tick, bool shown)
 {
     shown = shown && tick->counts->released == 0;
     if (shown && tick->counts->fault == FSM_FAULT_NONE) {
@@ -81,17 +96,41 @@ static void combine_ports(struct fsm_tick *tick)
         double wanted = 0.0;
         for (int64_t a = 0; a < tick->source.n; a++) {
             if (tick->source.at[a] == i) {
-                wanted -= tick->numbers->force_scale * tick->scale.at[a] * tick->ports.at[a];
+                wanted += from_port(tick, a);
             }
         }
         if (tick->back.at[i] != 0.0) {
             wanted += tick->back.at[i];
+        }
+        if (tick->counts->admittance != 0) {
+            wanted = within_workspace(tick, i, wanted);
         }
         if (!fsm_is_finite(wanted)) {
             tick->counts->fault = FSM_FAULT_NON_FINITE;
         }
         tick->wanted.at[i] = wanted;
     }
+}
+
+/* Return what an axis of a port asks of the device: the force on it or, where it follows, the velocity of the port. */
+static double from_port(const struct fsm_tick *tick, int64_t axis)
+{
+    if (tick->row.at[axis] != FSM_APPLIED) {
+        return -tick->numbers->force_scale * tick->scale.at[axis] * tick->ports.at[axis];
+    }
+    // the mean over the tick: their sum is the displacement of the port
+    double moved = tick->ports.at[tick->source.n + axis] - tick->left.at[axis];
+    return tick->numbers->engagement * moved / (tick->scale.at[axis] * tick->numbers->period);
+}
+
+/* Return a velocity reduced so that the device, braking as fast as it may, comes to rest within its workspace. */
+static double within_workspace(const struct fsm_tick *tick, int64_t device, double velocity)
+{
+    double low = tick->low.at[device], high = tick->high.at[device], at = tick->device.at[device];
+    double room = (velocity > 0.0 ? high - at : at - low) - FSM_MARGIN * (high - low);
+    double slew = tick->turns.at[device] != 0 ? tick->numbers->torque_slew_limit : tick->numbers->slew_limit;
+    double most = room > 0.0 ? sqrt(2.0 * slew / tick->numbers->period * room) : 0.0;
+    return fsm_larger(-most, fsm_smaller(velocity, most));
 }
 
 /* Let the force fade while no sample comes: it would push on, whatever becomes of the device.

@@ -71,7 +71,7 @@ static int64_t examine(const struct fsm_tick *tick)
             return FSM_FAULT_OUT_OF_WORKSPACE;
         }
     }
-    if (too_fast(tick, false, 1.0)) {
+    if (tick->counts->admittance == 0 && too_fast(tick, false, 1.0)) {
         return FSM_FAULT_VELOCITY_EXCEEDED;
     }
     if (tick->counts->sample_accepted != 0 && tick->counts->may_jump == 0 && too_fast(tick, true, time_since(tick))) {
