@@ -175,14 +175,13 @@ def _coupled(
     from fsm_dyn.live.device_map import Limits
     from fsm_dyn.live.driver_protocol import driver_class
     from fsm_dyn.viewer.device_panel import CouplingDevice
-    from fsm_dyn.viewer.live_view import coupled_for_page
 
     kind = driver_class(device.driver)
     options = dict(getattr(kind, "complete", dict)(options))  # a driver may determine missing options itself
     spec = kind.describe(options)
     with progress_message("compiling the model with its ports", as_json):
         graph = ready_graph(model, None, True)
-        held, changed = coupled_for_page(graph, parameters)
+        held, changed = _coupled_for(spec, graph, parameters)
     zeroed = spec.zeroed or emulation is not None  # an emulated device begins at its zero
     mapping = device_map_for(held, device.port, spec.axes, device.axes, device.scale, zeroed=zeroed)
     timeout = coupling.watchdog_timeout or (timing.WATCHDOG_TIMEOUT if emulation is None else EMULATED_TIMEOUT)
@@ -190,6 +189,18 @@ def _coupled(
         device.driver, options, mapping, Limits(**coupling.limits), timeout, emulation, **coupling.waiting
     )
     return graph, held, changed, by
+
+
+def _coupled_for(spec: Any, graph: Any, parameters: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Return the graph coupled for the kind of a device, and the parameters that differ from the file's."""
+    # the runtime comes with these
+    from fsm_dyn.live.driver_protocol import ADMITTANCE
+    from fsm_dyn.live.session_launch import coupled_graph
+    from fsm_dyn.viewer.live_view import coupled_for_page
+
+    if spec.kind == ADMITTANCE:
+        return coupled_graph(graph, parameters, True), parameters
+    return coupled_for_page(graph, parameters)
 
 
 def _hold_several(
@@ -207,7 +218,6 @@ def _hold_several(
     from fsm_dyn.live.device_map import Limits
     from fsm_dyn.live.settings import Settings
     from fsm_dyn.viewer.device_panel import CouplingDevice
-    from fsm_dyn.viewer.live_view import coupled_for_page
 
     with (
         asked_to_end() as asked,
@@ -216,8 +226,9 @@ def _hold_several(
         with asked.at_once():
             options = combined.Driver.complete({"devices": entries})
             with progress_message("compiling the model with its ports", as_json):
-                held, changed = coupled_for_page(ready_graph(model, None, True), parameters)
-            maps = maps_of(held, devices, combined.Driver.describe(options), emulate=emulate)
+                spec = combined.Driver.describe(options)
+                held, changed = _coupled_for(spec, ready_graph(model, None, True), parameters)
+            maps = maps_of(held, devices, spec, emulate=emulate)
             timeout = coupling.watchdog_timeout or (EMULATED_TIMEOUT if emulate else timing.WATCHDOG_TIMEOUT)
             by = CouplingDevice(
                 "combined", options, maps[0], Limits(**coupling.limits), timeout, None, **coupling.waiting
@@ -240,6 +251,8 @@ def _on_page(
     as_json: bool,
 ) -> None:
     """Serve the page of a model that is coupled to a device until Ctrl-C."""
+    if by.spec.kind != "impedance":
+        raise InputError("the page shows no device that follows", found=by.driver, remedy="--duration runs without it")
     with page_packages():
         from fsm_dyn.viewer.live_view import LiveOptions
         from fsm_dyn.viewer.serve import serve

@@ -203,6 +203,8 @@ class Tick(NamedTuple):
         Of the tick before: forces on the model, places of the device in the model, rates in the couplers, of the ports.
     left : float64 array, shape (n_a,)
         Position of the port at the end of the tick before.
+    lag : float64 array, shape (n_d,)
+        Displacement by which a device that follows lags behind its port, because of the limits.
     law : int64 array, shape (2 n_a,)
         Stiffnesses and dampings of the couplers in the context, -1 where there is none.
     full : float64 array
@@ -245,6 +247,7 @@ class Tick(NamedTuple):
     device_damping: Floats
     coupled: Floats
     left: Floats
+    lag: Floats
     law: Integers
     full: Floats
     context: Floats

@@ -273,6 +273,8 @@ struct fsm_tick {
     fsm_vector coupled;
     // (n_a,): position of the port at the end of the tick before.
     fsm_vector left;
+    // (n_d,): displacement by which a device that follows lags behind its port, because of the limits.
+    fsm_vector lag;
     // (2 n_a,): stiffnesses and dampings of the couplers in the context, -1 where there is none.
     fsm_indices law;
     // Output of a mode's kernel, for the multipliers.

@@ -3,12 +3,15 @@
 
 #include "live.h"
 
+#define FSM_CATCH_UP 10.0 // ticks in which a small lag is made up for
 #define FSM_MARGIN 0.02 // of the workspace, at its ends, that a device which follows is kept out of
 
 static void show(struct fsm_tick *tick, bool shown);
 static void note_saturation(struct fsm_tick *tick, double force, double torque);
 static void combine_ports(struct fsm_tick *tick);
 static double from_port(const struct fsm_tick *tick, int64_t axis);
+static double braking(const struct fsm_tick *tick, int64_t device, double distance);
+static double caught_up(struct fsm_tick *tick, int64_t device, double velocity);
 static double within_workspace(const struct fsm_tick *tick, int64_t device, double velocity);
 static void fade(struct fsm_tick *tick);
 static double saturate(struct fsm_tick *tick, int64_t part, int64_t turns, double limit);
@@ -47,6 +50,10 @@ FSM_LOCAL void fsm_show(struct fsm_tick *tick, bool shown)
     show(tick, shown);
     for (int64_t a = 0; a < tick->left.n; a++) {
         tick->left.at[a] = tick->ports.at[tick->left.n + a];
+    }
+    bool follows = shown && tick->counts->fault == FSM_FAULT_NONE && tick->numbers->engagement > 0.0;
+    for (int64_t i = 0; i < tick->lag.n; i++) {
+        tick->lag.at[i] = follows ? tick->lag.at[i] - tick->numbers->period * tick->force.at[i] : 0.0;
     }
 }
 
@@ -103,7 +110,7 @@ static void combine_ports(struct fsm_tick *tick)
             wanted += tick->back.at[i];
         }
         if (tick->counts->admittance != 0) {
-            wanted = within_workspace(tick, i, wanted);
+            wanted = within_workspace(tick, i, caught_up(tick, i, wanted));
         }
         if (!fsm_is_finite(wanted)) {
             tick->counts->fault = FSM_FAULT_NON_FINITE;
@@ -123,13 +130,28 @@ static double from_port(const struct fsm_tick *tick, int64_t axis)
     return tick->numbers->engagement * moved / (tick->scale.at[axis] * tick->numbers->period);
 }
 
-/* Return a velocity reduced so that the device, braking as fast as it may, comes to rest within its workspace. */
+/* Return the largest velocity from which a device comes to rest within a distance, slowing down as fast as it may. */
+static double braking(const struct fsm_tick *tick, int64_t device, double distance)
+{
+    double slew = tick->turns.at[device] != 0 ? tick->numbers->torque_slew_limit : tick->numbers->slew_limit;
+    return distance > 0.0 ? sqrt(2.0 * slew / tick->numbers->period * distance) : 0.0;
+}
+
+/* Return the velocity of the port with what brings the device back to it where the limits have held it up. */
+static double caught_up(struct fsm_tick *tick, int64_t device, double velocity)
+{
+    double lag = tick->lag.at[device], period = tick->numbers->period;
+    tick->lag.at[device] += period * velocity;
+    double most = fsm_smaller(fabs(lag) / (FSM_CATCH_UP * period), 0.5 * braking(tick, device, fabs(lag)));
+    return velocity + (lag < 0.0 ? -most : most);
+}
+
+/* Return a velocity reduced so that the device comes to rest within its workspace. */
 static double within_workspace(const struct fsm_tick *tick, int64_t device, double velocity)
 {
     double low = tick->low.at[device], high = tick->high.at[device], at = tick->device.at[device];
     double room = (velocity > 0.0 ? high - at : at - low) - FSM_MARGIN * (high - low);
-    double slew = tick->turns.at[device] != 0 ? tick->numbers->torque_slew_limit : tick->numbers->slew_limit;
-    double most = room > 0.0 ? sqrt(2.0 * slew / tick->numbers->period * room) : 0.0;
+    double most = braking(tick, device, room);
     return fsm_larger(-most, fsm_smaller(velocity, most));
 }
 
