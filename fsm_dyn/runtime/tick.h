@@ -140,7 +140,10 @@ struct fsm_tick_counts {
     int64_t admittance;            // 1: the device measures forces and follows velocities
 };
 
-#define FSM_APPLIED (-2) // `fsm_tick.row`: the force of the hand is an input
+/* Instead of a constraint in `fsm_tick.row`. */
+enum fsm_moved_by {
+    FSM_APPLIED = -2, // the force of the hand is an input
+};
 
 struct fsm_live_header {
     int64_t beats; // ticks begun

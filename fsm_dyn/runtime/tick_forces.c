@@ -8,6 +8,7 @@
 
 static void show(struct fsm_tick *tick, bool shown);
 static void note_saturation(struct fsm_tick *tick, double force, double torque);
+static void update_lag(struct fsm_tick *tick, bool shown);
 static void combine_ports(struct fsm_tick *tick);
 static double from_port(const struct fsm_tick *tick, int64_t axis);
 static double braking(const struct fsm_tick *tick, int64_t device, double distance);
@@ -51,10 +52,7 @@ FSM_LOCAL void fsm_show(struct fsm_tick *tick, bool shown)
     for (int64_t a = 0; a < tick->left.n; a++) {
         tick->left.at[a] = tick->ports.at[tick->left.n + a];
     }
-    bool follows = shown && tick->counts->fault == FSM_FAULT_NONE && tick->numbers->engagement > 0.0;
-    for (int64_t i = 0; i < tick->lag.n; i++) {
-        tick->lag.at[i] = follows ? tick->lag.at[i] - tick->numbers->period * tick->force.at[i] : 0.0;
-    }
+    update_lag(tick, shown);
 }
 
 static void show(struct fsm_tick *tick, bool shown)
@@ -135,6 +133,24 @@ static double braking(const struct fsm_tick *tick, int64_t device, double distan
 {
     double slew = tick->turns.at[device] != 0 ? tick->numbers->torque_slew_limit : tick->numbers->slew_limit;
     return distance > 0.0 ? sqrt(2.0 * slew / tick->numbers->period * distance) : 0.0;
+}
+
+/* Subtract from the lag what the device is commanded to move.
+
+   It is at most the distance in which the device comes to rest from its largest speed: a port that runs away does not take
+   the device along for longer than it moves itself. */
+static void update_lag(struct fsm_tick *tick, bool shown)
+{
+    const struct fsm_tick_numbers *numbers = tick->numbers;
+    bool follows = shown && tick->counts->fault == FSM_FAULT_NONE && numbers->engagement > 0.0;
+    for (int64_t i = 0; i < tick->lag.n; i++) {
+        bool turns = tick->turns.at[i] != 0;
+        double speed = turns ? numbers->torque_limit : numbers->force_limit;
+        double slew = turns ? numbers->torque_slew_limit : numbers->slew_limit;
+        double most = 0.5 * speed * speed * numbers->period / slew;
+        double lag = tick->lag.at[i] - numbers->period * tick->force.at[i];
+        tick->lag.at[i] = follows ? fsm_larger(-most, fsm_smaller(lag, most)) : 0.0;
+    }
 }
 
 /* Return the velocity of the port with what brings the device back to it where the limits have held it up. */
