@@ -1,4 +1,4 @@
-"""Devices that measure the force of the hand and follow: stability at its boundary, limits, standing still, bad input."""
+"""Devices that measure the force of the hand and follow: boundary of stability, limits, standing still, bad input."""
 
 import json
 import math
