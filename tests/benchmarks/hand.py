@@ -127,7 +127,7 @@ class Hand:
         log, found = self.device.log(), self.device.state()
         moved = found["position"][self.axis] - start
         if any(found["force"]):
-            return None, "nobody", moved
+            return None, "nothing", moved
         moves = [k for k, entry in enumerate(log) if any(entry["force"])]
         first = log[moves[-1] + 1 if moves else 0]
         return max(0.0, first["time"] - begin), first["why"], moved
