@@ -27,15 +27,14 @@ Tolerance = Annotated[
         "--tolerance", metavar="NAME=VALUE", help="What counts as zero, e.g. gap='1 um'; `check` lists them; repeat."
     ),
 ]
-Scale = Annotated[
-    str,
-    typer.Option(
-        "--scale",
-        metavar="RATIO",
-        help="Metres of the model per metre of the device, the force comes back by the same ratio: 0.5 or 1/3; or one "
-        "for each axis of the port, rad/m where kinds differ, e.g. 1/3,-2.",
-    ),
-]
+_SCALE = typer.Option(
+    "--scale",
+    metavar="RATIO",
+    help="Metres of the model per metre of the device, the force comes back by the same ratio: 0.5 or 1/3; or one "
+    "for each axis of the port, rad/m where kinds differ, e.g. 1/3,-2.",
+)
+Scale = Annotated[str, _SCALE]
+Scales = Annotated[list[str] | None, _SCALE]
 
 
 def ratios(text: str) -> float | tuple[float, ...]:

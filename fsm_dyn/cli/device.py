@@ -11,11 +11,12 @@ from typing import Annotated, Any
 import typer
 
 from fsm_dyn.cli import timing
-from fsm_dyn.cli.assignments import Initial, Scale, Set, assignments, ratios
+from fsm_dyn.cli.assignments import Initial, Scales, Set, assignments, ratios
 from fsm_dyn.cli.console import handle_errors, print_json, print_status, progress_message, table
 from fsm_dyn.cli.file_commands import Json
 from fsm_dyn.cli.live import Passivity, driver_options, hold_and_report
 from fsm_dyn.cli.model_commands import ready_graph
+from fsm_dyn.cli.several_devices import DeviceArguments, all_emulated, device_arguments, maps_of
 from fsm_dyn.cli.view import PagePort, announce_address, page_packages, print_reports
 from fsm_dyn.errors import InputError
 from fsm_dyn.interrupts import asked_to_end
@@ -23,20 +24,23 @@ from fsm_dyn.interrupts import asked_to_end
 CHECK_FORCE = 1.0  # N, the most with which a device is checked
 EMULATED_TIMEOUT = 0.5  # s, of the watchdog process: no person is at the device, and the computer may be busy
 
-Axes = Annotated[
-    str | None,
-    typer.Option(
-        "--axes",
-        help="Device axis for each port axis (from 0; -1: none), e.g. -1,0; default: those along which contacts close.",
-    ),
-]
+_AXES = typer.Option(
+    "--axes",
+    help="Device axis for each port axis (from 0; -1: none), e.g. -1,0; default: those along which contacts close.",
+)
+Axes = Annotated[str | None, _AXES]
 
 
 @handle_errors
 def device_command(
     model: Annotated[str | None, typer.Argument(help="A shipped model's name or a model file.")] = None,
     driver: Annotated[
-        str | None, typer.Option("--driver", help="hapkit and others, see --list-drivers, or module:Class of your own.")
+        list[str] | None,
+        typer.Option(
+            "--driver",
+            help="hapkit and others, see --list-drivers, or module:Class of your own; twice for two devices, each at "
+            "another port.",
+        ),
     ] = None,
     list_: Annotated[
         bool, typer.Option("--list-drivers", help="List drivers, their requirements and the serial ports found.")
@@ -58,12 +62,16 @@ def device_command(
     option: Annotated[
         list[str] | None,
         typer.Option(
-            "--option", metavar="NAME=VALUE", help="An option of the driver, or with --emulate of its emulator; repeat."
+            "--option",
+            metavar="NAME=VALUE",
+            help="An option of the driver, or with --emulate of its emulator; repeat. Of two devices: 1.NAME, 2.NAME.",
         ),
     ] = None,
-    port: Annotated[str, typer.Option("--port", help="Port that is coupled to the device; default: the first.")] = "",
-    axes: Axes = None,
-    scale: Scale = "1",
+    port: Annotated[
+        list[str] | None, typer.Option("--port", help="Port that is coupled to the device; default: the first.")
+    ] = None,
+    axes: Annotated[list[str] | None, _AXES] = None,
+    scale: Scales = None,
     force: Annotated[float, typer.Option("--max-force", help="Largest force of the device, N.")] = 8.0,
     slew: timing.Slew = 2000.0,
     ramp: timing.Ramp = timing.RAMP,
@@ -103,7 +111,7 @@ def device_command(
     if check is not None:
         _check(check, driver_options(option), emulate, min(force, CHECK_FORCE), check_report, as_json)
         return
-    if model is None or driver is None:
+    if model is None or not driver:
         raise InputError(
             "a model and --driver are needed", remedy="fsm-dyn device virtual_wall --driver hapkit --emulate"
         )
@@ -112,13 +120,20 @@ def device_command(
     ticks = timing.ticks("--duration", seconds, period)
     limits = {"force": force, "slew": slew, "ramp": ramp}
     waiting = {"release_after": release_after, "stall_timeout": stall_timeout, "owner_timeout": owner_timeout}
-    coupling = _CouplingOptions(
-        port, numbers(axes), ratios(scale), limits, period, substeps, watchdog_timeout, waiting, record, passivity
+    devices = device_arguments(
+        driver, driver_options(option), port or [], [numbers(text) for text in axes or []], [*map(ratios, scale or [])]
     )
+    coupling = _CouplingOptions(limits, period, substeps, watchdog_timeout, waiting, record, passivity)
     parameters = assignments("--set", set_) or {}
-    with asked_to_end() as asked, emulated(driver, driver_options(option), emulate) as (options, emulation):
+    if len(devices) > 1:
+        if seconds is None:
+            raise InputError("the page shows one device", found=", ".join(driver), remedy="--duration runs without it")
+        _hold_several(model, devices, emulate, coupling, parameters, ticks, as_json)
+        return
+    device = devices[0]
+    with asked_to_end() as asked, emulated(device.driver, device.options, emulate) as (options, emulation):
         with asked.at_once():
-            graph, held, changed, by = _coupled(model, driver, options, emulation, coupling, parameters, as_json)
+            graph, held, changed, by = _coupled(model, device, options, emulation, coupling, parameters, as_json)
         if seconds is None:
             _on_page(graph, model, by, coupling, parameters, page_port, no_browser, as_json)
         else:
@@ -129,16 +144,13 @@ def device_command(
                 period=period, substeps=substeps, device_map=by.mapping, limits=by.limits, **by.timeouts(period),
                 ticks=ticks, passivity=passivity,
             )  # fmt: skip
-            hold_and_report(asked, held, driver, options, settings, changed, record, as_json)
+            hold_and_report(asked, held, device.driver, options, settings, changed, record, as_json)
 
 
 @dataclass(frozen=True)
 class _CouplingOptions:
     """Options of the command line for the coupling of device and model."""
 
-    port: str
-    axes: tuple[int, ...]
-    scale: float | tuple[float, ...]
     limits: dict[str, Any]
     period: float
     substeps: int | None
@@ -150,7 +162,7 @@ class _CouplingOptions:
 
 def _coupled(
     model: str,
-    driver: str,
+    device: DeviceArguments,
     options: dict[str, Any],
     emulation: Any,
     coupling: _CouplingOptions,
@@ -163,19 +175,69 @@ def _coupled(
     from fsm_dyn.live.device_map import Limits
     from fsm_dyn.live.driver_protocol import driver_class
     from fsm_dyn.viewer.device_panel import CouplingDevice
-    from fsm_dyn.viewer.live_view import coupled_for_page
 
-    kind = driver_class(driver)
+    kind = driver_class(device.driver)
     options = dict(getattr(kind, "complete", dict)(options))  # a driver may determine missing options itself
     spec = kind.describe(options)
     with progress_message("compiling the model with its ports", as_json):
         graph = ready_graph(model, None, True)
-        held, changed = coupled_for_page(graph, parameters)
+        held, changed = _coupled_for(spec, graph, parameters)
     zeroed = spec.zeroed or emulation is not None  # an emulated device begins at its zero
-    mapping = device_map_for(held, coupling.port, spec.axes, coupling.axes, coupling.scale, zeroed=zeroed)
+    mapping = device_map_for(held, device.port, spec.axes, device.axes, device.scale, zeroed=zeroed)
     timeout = coupling.watchdog_timeout or (timing.WATCHDOG_TIMEOUT if emulation is None else EMULATED_TIMEOUT)
-    by = CouplingDevice(driver, options, mapping, Limits(**coupling.limits), timeout, emulation, **coupling.waiting)
+    by = CouplingDevice(
+        device.driver, options, mapping, Limits(**coupling.limits), timeout, emulation, **coupling.waiting
+    )
     return graph, held, changed, by
+
+
+def _coupled_for(spec: Any, graph: Any, parameters: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Return the graph coupled for the kind of a device, and the parameters that differ from the file's."""
+    # the runtime comes with these
+    from fsm_dyn.live.driver_protocol import ADMITTANCE
+    from fsm_dyn.live.session_launch import coupled_graph
+    from fsm_dyn.viewer.live_view import coupled_for_page
+
+    if spec.kind == ADMITTANCE:
+        return coupled_graph(graph, parameters, True), parameters
+    return coupled_for_page(graph, parameters)
+
+
+def _hold_several(
+    model: str,
+    devices: list[DeviceArguments],
+    emulate: bool,
+    coupling: _CouplingOptions,
+    parameters: dict[str, Any],
+    ticks: int,
+    as_json: bool,
+) -> None:
+    """Couple a model to several devices, each at its port, and report once the run has ended."""
+    # the runtime comes with these
+    from fsm_dyn.devices import combined
+    from fsm_dyn.live.device_map import Limits
+    from fsm_dyn.live.settings import Settings
+    from fsm_dyn.viewer.device_panel import CouplingDevice
+
+    with (
+        asked_to_end() as asked,
+        all_emulated(devices, lambda driver, given: emulated(driver, given, emulate)) as entries,
+    ):
+        with asked.at_once():
+            options = combined.Driver.complete({"devices": entries})
+            with progress_message("compiling the model with its ports", as_json):
+                spec = combined.Driver.describe(options)
+                held, changed = _coupled_for(spec, ready_graph(model, None, True), parameters)
+            maps = maps_of(held, devices, spec, emulate=emulate)
+            timeout = coupling.watchdog_timeout or (EMULATED_TIMEOUT if emulate else timing.WATCHDOG_TIMEOUT)
+            by = CouplingDevice(
+                "combined", options, maps[0], Limits(**coupling.limits), timeout, None, **coupling.waiting
+            )
+        settings = Settings(
+            period=coupling.period, substeps=coupling.substeps, device_map=maps, limits=by.limits,
+            **by.timeouts(coupling.period), ticks=ticks, passivity=coupling.passivity,
+        )  # fmt: skip
+        hold_and_report(asked, held, "combined", options, settings, changed, coupling.record, as_json)
 
 
 def _on_page(
@@ -189,6 +251,8 @@ def _on_page(
     as_json: bool,
 ) -> None:
     """Serve the page of a model that is coupled to a device until Ctrl-C."""
+    if by.spec.kind != "impedance":
+        raise InputError("the page shows no device that follows", found=by.driver, remedy="--duration runs without it")
     with page_packages():
         from fsm_dyn.viewer.live_view import LiveOptions
         from fsm_dyn.viewer.serve import serve
@@ -215,16 +279,14 @@ def emulated(driver: str, given: dict[str, Any], requested: bool) -> Iterator[tu
         started.close()
 
 
-def numbers(text: str | None) -> tuple[int, ...]:
-    """Return the numbers of ``--axes``, none without it.
+def numbers(text: str) -> tuple[int, ...]:
+    """Return the numbers of ``--axes``.
 
     Raises
     ------
     InputError
         The text is no list of integers.
     """
-    if text is None:
-        return ()
     try:
         return tuple(int(part) for part in text.split(","))
     except ValueError:

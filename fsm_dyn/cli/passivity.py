@@ -16,6 +16,7 @@ from fsm_dyn.cli.device import Axes, emulated, numbers
 from fsm_dyn.cli.file_commands import Json
 from fsm_dyn.cli.live import driver_options
 from fsm_dyn.cli.model_commands import Model, ready_graph
+from fsm_dyn.errors import InputError
 from fsm_dyn.interrupts import asked_to_end
 
 if TYPE_CHECKING:
@@ -44,6 +45,13 @@ def passivity_command(
         float | None, typer.Option("--resolution", help="Position resolution of the device, m.", min=0.0)
     ] = None,
     delay: Annotated[float | None, typer.Option("--delay", help="Delay from motion to force, s.", min=0.0)] = None,
+    hand_stiffness: Annotated[
+        float | None,
+        typer.Option("--hand-stiffness", help="Stiffness of the hand, N/m, for a device that follows.", min=0.0),
+    ] = None,
+    hand_damping: Annotated[
+        float | None, typer.Option("--hand-damping", help="Damping of the hand, N s/m, likewise.", min=0.0)
+    ] = None,
     port: Annotated[str, typer.Option("--port", help="Port that is coupled to the device; default: the first.")] = "",
     axes: Axes = None,
     scale: Scale = "1",
@@ -65,9 +73,9 @@ def passivity_command(
     ):
         analyse(
             model, driver=driver, options=options, known=known, modes=mode or (), port=port,
-            axes=numbers(axes) or None, scale=ratios(scale), period=period, substeps=substeps,
+            axes=numbers(axes) if axes else None, scale=ratios(scale), period=period, substeps=substeps,
             parameters=assignments("--set", set_), at=assignments("--initial", initial), figure=figure,
-            as_json=as_json,
+            as_json=as_json, hand=(hand_stiffness, hand_damping),
         )  # fmt: skip
 
 
@@ -87,6 +95,7 @@ def analyse(
     at: Mapping[str, Any] | None = None,
     figure: Path | None = None,
     as_json: bool = False,
+    hand: tuple[float | None, float | None] = (None, None),
 ) -> None:
     """Print the passivity assessment of a model and a device, and draw its Z-width.
 
@@ -99,10 +108,12 @@ def analyse(
         None: not given.
     at : mapping
         Values that replace entries of the model's ``initial``, about which its modes are linearised.
+    hand : tuple
+        Stiffness (N/m) and damping (N s/m) of the hand, for a device that measures its force and follows.
     """
     # The runtime comes with these.
     from fsm_dyn.live.axis_alignment import aligned_axes
-    from fsm_dyn.live.driver_protocol import DeviceDynamics, driver_class
+    from fsm_dyn.live.driver_protocol import ADMITTANCE, DeviceDynamics, DeviceSpec, driver_class
     from fsm_dyn.live.live_stepper import DeviceMap
     from fsm_dyn.live.session_launch import coupled_graph, substeps_of
     from fsm_dyn.live.settings import Settings
@@ -112,12 +123,15 @@ def analyse(
     settings.check()
     handle, n_device, turns = DeviceDynamics(), None, None
     if driver:
-        spec = driver_class(driver).describe(dict(options or {}))
-        handle, n_device, turns = spec.handle, spec.axes, spec.turns
+        spec: DeviceSpec = driver_class(driver).describe(dict(options or {}))
+        handle, n_device, turns = spec.handle, spec.axes, spec.rotational_axes
     elif axes:
         n_device = 1 + max(axes)
     given = {name: value for name, value in (known or {}).items() if value is not None}
     handle = replace(handle, **given)
+    if driver and spec.kind == ADMITTANCE:
+        _print_admittance(model, parameters, modes, port, scale, hand, handle.delay, period, as_json)
+        return
     with progress_message("compiling the model with its ports", as_json):
         graph = coupled_graph(ready_graph(model, None, True), parameters)
     if axes is None:
@@ -135,6 +149,48 @@ def analyse(
     typer.echo(as_text(found))
     if written:
         typer.echo(f"wrote {written}")
+
+
+def _print_admittance(
+    model: str,
+    parameters: Mapping[str, Any] | None,
+    modes: Sequence[str],
+    port: str,
+    scale: float | tuple[float, ...],
+    hand: tuple[float | None, float | None],
+    delay: float,
+    period: float,
+    as_json: bool,
+) -> None:
+    """Print for each axis and mode the inertia that the hand moves, and the least that is stable."""
+    # The runtime comes with these.
+    from fsm_dyn.live.session_launch import coupled_graph
+    from fsm_dyn.passivity.admittance import assess_admittance
+
+    stiffness, damping = hand
+    if stiffness is None or damping is None or isinstance(scale, tuple):
+        raise InputError(
+            "a device that follows is assessed with a hand, and one scale",
+            remedy="--hand-stiffness 500 --hand-damping 10",
+        )
+    with progress_message("compiling the model with its ports", as_json):
+        graph = coupled_graph(ready_graph(model, None, True), parameters, True)
+    found = [
+        condition
+        for mode in modes or (graph.initial,)
+        for condition in assess_admittance(
+            graph, mode, stiffness=stiffness, damping=damping, delay=delay, port=port, scale=scale, period=period
+        )
+    ]
+    if as_json:
+        conditions = [{**vars(condition), "stable": condition.stable} for condition in found]
+        print_json({"model": graph.name, "delay": delay + period, "conditions": conditions})
+        return
+    typer.echo(f"{graph.name}, followed {delay + period:g} s late; hand of {stiffness:g} N/m and {damping:g} N s/m\n")
+    rows = [
+        (c.mode, c.axis, "stable" if c.stable else "unstable", f"{c.required:.4g}", f"{c.inertia:.4g}") for c in found
+    ]
+    typer.echo(table(("mode", "axis", "verdict", "least inertia, kg", "inertia, kg"), rows))
 
 
 def as_text(found: Assessment) -> str:

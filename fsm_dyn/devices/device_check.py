@@ -15,7 +15,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from fsm_dyn.live.driver_protocol import BlockingReader, DeviceSpec, Sample, driver_class
+from fsm_dyn.errors import InputError
+from fsm_dyn.live.driver_protocol import (
+    IMPEDANCE,
+    NOTHING,
+    SAFE_FRAME,
+    BlockingReader,
+    DeviceSpec,
+    Sample,
+    driver_class,
+)
+from fsm_dyn.live.settings import Settings
 
 PERIOD: Final = 1e-3  # s
 QUIET_TIME: Final = 1.0  # s with zero force
@@ -87,7 +97,8 @@ def check_device(
     Raises
     ------
     InputError
-        The driver, its library or the device is missing, or an option is invalid.
+        The driver, its library or the device is missing, an option is invalid, or the driver commands no forces or is
+        that of several devices.
     """
     with _opened(driver, options) as (device, read):
         spec: DeviceSpec = device.spec
@@ -111,7 +122,13 @@ def _opened(driver: str, options: Mapping[str, Any]) -> Iterator[tuple[Any, Read
     """Open a device; at the end its force is zero, and it is closed."""
     kind = driver_class(driver)
     complete = dict(getattr(kind, "complete", dict)(options))
-    kind.describe(complete)
+    spec = kind.describe(complete)
+    if spec.parts or spec.kind != IMPEDANCE:  # a force of the check would be a velocity
+        raise InputError(
+            "the check is of one device that shows forces",
+            found=f"{driver}, of kind {spec.kind}" if not spec.parts else f"{len(spec.parts)} devices",
+            remedy="check devices one by one",
+        )
     transport = kind.open_transport(complete)
     device = kind(complete, transport)
     waiting: BlockingReader | None = None
@@ -252,6 +269,32 @@ def _largest(values: Sequence[float]) -> float:
     return max(map(abs, values), default=0.0)
 
 
+def _workspace(spec: DeviceSpec) -> list[str]:
+    """Return the table of the axes: unit and workspace as the driver declares them."""
+    rows = [
+        f"| {axis} | {'rad' if axis in spec.rotational_axes else 'm'} | {low:g} | {high:g} |"
+        for axis, (low, high) in enumerate(zip(spec.low, spec.high, strict=True))
+    ]
+    return (
+        ["| axis | unit | from | to |", "|--:|---|--:|--:|", *rows, ""] if rows else ["The workspace is unknown.", ""]
+    )
+
+
+def _safeguards(spec: DeviceSpec) -> list[str]:
+    """Return what acts on the device, as a list of Markdown, with the usual timeouts of a run."""
+    usual = Settings()
+    found = [f"- the run itself: after {1e3 * usual.release_after:g} ms"]
+    if spec.zero_frame:
+        found.append(f"- the watchdog process, by a packet of zero force: after {1e3 * usual.release_after:g} ms")
+    if spec.stop_mechanism == SAFE_FRAME:
+        found.append(f"- the watchdog process, by the safe packet: after {1e3 * usual.watchdog_timeout:g} ms")
+    if spec.watchdog:
+        found.append(f"- the watchdog of the device: after {1e3 * spec.watchdog:g} ms without a command")
+    if spec.stop_mechanism == NOTHING:
+        found.append("- nothing once the processes have stopped: a run limits the force to a fifth")
+    return found
+
+
 def report(driver: str, spec: DeviceSpec, steps: Sequence[CheckStep], force: float) -> str:
     """Return the results as a page of Markdown."""
     limits = "" if math.isinf(spec.force) else f", largest force {spec.force:g} N"
@@ -260,6 +303,11 @@ def report(driver: str, spec: DeviceSpec, steps: Sequence[CheckStep], force: flo
         "",
         f"{spec.axes} axes{limits}, stop mechanism `{spec.stop_mechanism}`, watchdog {spec.watchdog:g} s; "
         f"checked with up to {force:g} N.",
+        "",
+        *_workspace(spec),
+        "What removes the force when no sample, tick or heartbeat comes:",
+        "",
+        *_safeguards(spec),
         "",
         "| step | passed | found | measured |",
         "|---|---|---|---|",

@@ -74,6 +74,8 @@ LIBRARY: Final = MakerLibrary(
 class Driver:
     """The device; see the module."""
 
+    SELECTED_BY: Final[tuple[str, ...]] = ("serial",)
+
     def __init__(self, options: Mapping[str, Any], transport: int | None = None) -> None:
         self.spec = self.describe(options)
         self._library: Any = load_library(LIBRARY, str(options.get("library", "")))[0]

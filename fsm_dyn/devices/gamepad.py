@@ -123,6 +123,8 @@ def deflection(value: int, least: int, greatest: int, dead_zone: float) -> float
 class Driver:
     """The gamepad; see the module."""
 
+    SELECTED_BY: Final[tuple[str, ...]] = ("device",)
+
     def __init__(self, options: Mapping[str, Any], transport: int | None = None) -> None:
         self.spec = self.describe(options)
         self._transport = -1 if transport is None else transport

@@ -188,6 +188,8 @@ def listed(message: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 class Driver:
     """The service's client; see the module."""
 
+    SELECTED_BY: Final[tuple[str, ...]] = ("host", "port", "device_id")
+
     def __init__(self, options: Mapping[str, Any], transport: int | None = None) -> None:
         self.spec = self.describe(options)
         self._device = str(options.get("device_id", ""))

@@ -38,6 +38,8 @@ _KNOWN: Final = frozenset({"axes", "bandwidth", "patience", "period"})
 class Driver:
     """The pointer; see the module."""
 
+    SELECTED_BY: Final[tuple[str, ...]] = ()
+
     def __init__(self, options: Mapping[str, Any], transport: int | None = None) -> None:
         self.spec = self.describe(options)
         n = self.spec.axes

@@ -38,9 +38,9 @@ class Driver:
 
     @staticmethod
     def _spec(recorded: Recording) -> DeviceSpec:
-        return DeviceSpec(
-            "replay", recorded.columns.device, WATCHDOG, felt=False
-        )  # nothing moves: there is nothing to stop
+        # nothing moves: there is nothing to stop
+        parts = [DeviceSpec("replay", axes, WATCHDOG, felt=False) for axes in recorded.settings.get("parts", ())]
+        return DeviceSpec("replay", recorded.columns.device, WATCHDOG, felt=False, parts=tuple(parts))
 
     @classmethod
     def describe(cls, options: Mapping[str, Any]) -> DeviceSpec:

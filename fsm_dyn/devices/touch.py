@@ -183,6 +183,8 @@ class ServoLoop:
 class Driver:
     """The device; see the module."""
 
+    SELECTED_BY: Final[tuple[str, ...]] = ("device",)
+
     def __init__(self, options: Mapping[str, Any], transport: int | None = None) -> None:
         self.spec = self.describe(options)
         self._library: Any = load_library(LIBRARY, str(options.get("library", "")))[0]

@@ -31,7 +31,10 @@ patience : float
 workspace : list
     For each axis how far it goes to either side of zero, or its least and greatest position (1 m, 100 rad).
 force, torque : float
-    The largest that the device can show, N and N m.
+    The largest that the device can show, N and N m; of kind admittance its largest speeds, m/s and rad/s.
+kind : str
+    ``impedance``, or ``admittance`` for a program that measures the force of the hand and follows: the velocities of
+    its samples are that force (N or N m), and the forces sent to it are velocities (m/s or rad/s).
 mass, damping, friction, resolution, delay : float
     Apparent dynamics of the device as far as known, see :class:`~fsm_dyn.live.driver_protocol.DeviceDynamics`.
 """
@@ -54,7 +57,7 @@ from fsm_dyn.devices.wire.datagrams import BadDatagramError, ForceDatagram, Samp
 from fsm_dyn.errors import InputError
 from fsm_dyn.live import shared_memory
 from fsm_dyn.live import tick_data as ct
-from fsm_dyn.live.driver_protocol import NOTHING, SAFE_FRAME, DeviceSpec, Sample
+from fsm_dyn.live.driver_protocol import ADMITTANCE, IMPEDANCE, NOTHING, SAFE_FRAME, DeviceSpec, Sample
 
 PORT: Final = 10317
 WATCHDOG_TIME: Final = 0.02  # s
@@ -77,6 +80,7 @@ _KNOWN: Final = frozenset(
         "force",
         "torque",
         "workspace",
+        "kind",
         *HANDLE,
     }
 )
@@ -147,6 +151,7 @@ class Driver:
             zero_frame=let_go,
             low=low,
             high=high,
+            kind=given.choice("kind", IMPEDANCE, (IMPEDANCE, ADMITTANCE)),
         )
 
     @staticmethod
@@ -210,7 +215,7 @@ class Driver:
 
     def compiled(self) -> Any:
         """Return the compiled reading and writing of the peer; None where there is no peer yet."""
-        if self._peer is None or self._header is None:
+        if self._peer is None or self._header is None or self.spec.kind == ADMITTANCE:
             return None
         # plain ticks have no use for it
         from fsm_dyn.devices.wire.compiled_udp import new_link
@@ -250,6 +255,9 @@ class Driver:
             sample = datagrams.unpack_sample(data, self.spec.axes)
         except BadDatagramError as error:
             self.dropped[str(error)] += 1
+            return
+        if sample.velocity is None and self.spec.kind == ADMITTANCE:
+            self.dropped["no force in it"] += 1
             return
         now = time.monotonic()
         anew = now - self._heard > SILENCE

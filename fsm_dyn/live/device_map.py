@@ -109,6 +109,14 @@ class DeviceMap:
         return self.offset
 
 
+DeviceMaps = DeviceMap | tuple[DeviceMap, ...]  # of one device, or of each of several
+
+
+def device_maps_from(data: dict[str, Any] | Sequence[dict[str, Any]]) -> DeviceMaps:
+    """Return device maps from ``dataclasses.asdict`` of settings that have them, also by JSON."""
+    return DeviceMap.from_data(data) if isinstance(data, dict) else tuple(map(DeviceMap.from_data, data))
+
+
 LAST_BUTTON: Final = 62  # buttons are bits of an int64
 
 
@@ -139,6 +147,9 @@ class Limits:
         Number of the button that disengages while it is pressed, -1 for none.
     outliers : int
         Samples in succession that may be rejected, as if none had arrived; one more is a fault.
+    speed, acceleration, angular_speed, angular_acceleration : float
+        Of the motion commanded to a device that follows (kind ``admittance``), in place of force and slew: norms, m/s,
+        m/s^2, rad/s, rad/s^2.
     """
 
     force: float = 8.0
@@ -154,6 +165,10 @@ class Limits:
     angular_velocity: float = 30.0
     velocities: tuple[float, ...] = ()
     outliers: int = 2
+    speed: float = 0.5
+    acceleration: float = 10.0
+    angular_speed: float = 5.0
+    angular_acceleration: float = 100.0
 
     @classmethod
     def from_data(cls, data: dict[str, Any]) -> Limits:
@@ -163,7 +178,10 @@ class Limits:
 
     def check(self, n_device: int) -> None:
         """Raise InputError for limits that are invalid or do not fit a device with ``n_device`` axes."""
-        for name in ("force", "slew", "velocity", "torque", "torque_slew", "angular_velocity"):
+        for name in (
+            "force", "slew", "velocity", "torque", "torque_slew", "angular_velocity", "speed", "acceleration",
+            "angular_speed", "angular_acceleration",
+        ):  # fmt: skip
             if not getattr(self, name) > 0.0:
                 raise InputError(f"limits.{name} of a live run", found=str(getattr(self, name)), allowed="above 0")
         for name, least, most in (

@@ -16,6 +16,7 @@ from fsm_dyn.errors import InputError
 
 WATCHDOG: Final = "watchdog"  # the device removes the force by itself when no packet arrives
 SAFE_FRAME: Final = "safe_frame"  # the watchdog process writes the safe packet to the device
+IMPEDANCE, ADMITTANCE = "impedance", "admittance"  # kinds of devices
 NOTHING: Final = "none"  # nothing removes the force: its limit is reduced
 UNSTOPPED_FORCE_FRACTION: Final = 0.2  # of the force limit, for devices without a stop mechanism
 
@@ -97,6 +98,12 @@ class DeviceSpec:
         The workspace, m or rad per axis; empty if unknown.
     felt : bool
         Whether the device can exert forces.
+    kind : str
+        ``IMPEDANCE``: the device measures motions and exerts forces.  ``ADMITTANCE``: it measures the force of the hand
+        and follows.  Then ``Sample.velocity`` is that force (N or N m), ``write`` gets velocities (m/s or rad/s), zero
+        of which is to stand still, and ``force`` and ``torque`` are the largest speeds.
+    parts : tuple of DeviceSpec
+        The devices that this one combines, whose axes follow each other; empty for a single one.
     """
 
     name: str
@@ -114,6 +121,17 @@ class DeviceSpec:
     low: tuple[float, ...] = ()
     high: tuple[float, ...] = ()
     felt: bool = True
+    kind: str = IMPEDANCE
+    parts: tuple[DeviceSpec, ...] = ()
+
+
+Transport = int | None | Sequence[int | None]  # of a device; several of one that combines others
+
+
+def descriptors(transport: Transport) -> list[int]:
+    """Return the open descriptors of a transport."""
+    each = [transport] if isinstance(transport, int | None) else transport
+    return [descriptor for descriptor in each if descriptor is not None]
 
 
 class Device(Protocol):
@@ -126,8 +144,11 @@ class Device(Protocol):
         """Return the properties without opening the device; raise InputError for invalid options."""
 
     @classmethod
-    def open_transport(cls, options: Mapping[str, Any]) -> int | None:
-        """Return the descriptor that driver and watchdog process inherit (serial line, socket), or None."""
+    def open_transport(cls, options: Mapping[str, Any]) -> Transport:
+        """Return the descriptor that driver and watchdog process inherit (serial line, socket), or None.
+
+        Of a driver with ``spec.parts``: one for each part.
+        """
 
     def open(self) -> None:
         """Open the device for ``read`` and ``write``."""
@@ -147,7 +168,8 @@ class Device(Protocol):
     # Optional: the class method ``complete(options)``, called first, fills in missing options (which of several
     # devices); ``diagnostics(self)`` returns counts by name (lost packets), an event ``device`` when they change;
     # ``attach(self, block)`` receives the shared memory of the run; ``compiled(self)``, for loops faster than 2 kHz,
-    # returns a :class:`~fsm_dyn.live.paced_loop.CompiledIO`, or None if the options rule that out.
+    # returns a :class:`~fsm_dyn.live.paced_loop.CompiledIO`, or None if the options rule that out; the attribute
+    # ``SELECTED_BY`` names the options that select one of several devices, none where there is only one.
 
 
 def driver_class(name: str) -> Any:

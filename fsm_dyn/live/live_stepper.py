@@ -22,11 +22,12 @@ from fsm_dyn.errors import InputError, RunError, did_you_mean
 from fsm_dyn.live import checkpoints as cm
 from fsm_dyn.live import tick_data as ct
 from fsm_dyn.live.device_map import DeviceMap as DeviceMap
+from fsm_dyn.live.device_map import DeviceMaps
 from fsm_dyn.live.device_map import Limits as Limits
 from fsm_dyn.live.mode_pool import OwnKernels, PooledExecutable
 from fsm_dyn.live.port_coupling import CoupledPort, coupled_ports
 from fsm_dyn.live.shared_memory import plain
-from fsm_dyn.live.tick_setup import bandwidths, new_tick, set_limits, usual_work
+from fsm_dyn.live.tick_setup import bandwidths, couple_ports, new_tick, set_limits, usual_work
 from fsm_dyn.programs import Kernels, Program, compile_programs, support
 from fsm_dyn.run_inputs import resolve_inputs
 from fsm_dyn.runtime.library import move
@@ -62,7 +63,7 @@ class LiveStepper:
         Steps of the integrator in a tick.
     method : str
         ``rk4``, ``heun`` or ``euler``.
-    mapping : DeviceMap
+    mapping : DeviceMap or tuple of DeviceMap
     limits : Limits
     schedule : bool
         Whether the inputs that the model schedules follow their schedule, sampled at the ticks.
@@ -74,6 +75,8 @@ class LiveStepper:
         Work after which a tick ends, complete or not, besides two trial steps for each of the ``substeps``; 0: no
         limit; None: by the number of contacts, see :func:`fsm_dyn.live.tick_setup.usual_work`.  Costs:
         :data:`fsm_dyn.simulation.state.WORK_OF_TRANSITION` and its neighbours.
+    parts : tuple of int
+        Number of axes of each device, where the device combines several.
     """
 
     graph: ModeGraph
@@ -81,12 +84,13 @@ class LiveStepper:
     period: float = 1e-3
     substeps: int = 1
     method: str = "rk4"
-    mapping: DeviceMap = field(default_factory=DeviceMap)
+    mapping: DeviceMaps = field(default_factory=DeviceMap)
     limits: Limits = field(default_factory=Limits)
     schedule: bool = False
     turns: tuple[int, ...] = ()
     initial: Mapping[str, float | str] = field(default_factory=dict)
     work_per_tick: int | None = None
+    parts: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.method not in METHODS or METHODS[self.method].adaptive:
@@ -133,44 +137,29 @@ class LiveStepper:
         self.tick_data, self._tick_packed = new_tick(
             self.graph.automaton, self.executable.tables, self.axes, self.smooth, self.n_device
         )
-        set_limits(self.tick_data, self.limits, self.period)
+        applied = {axis.is_applied_force for axis in self.axes}
+        set_limits(self.tick_data, self.limits, self.period, applied == {True})
         tick = self.tick_data
         tick.bandwidth[:] = bandwidths(self.smooth, self.axes, self.values, self.period)
         tick.turns[:] = [i in self.turns for i in range(self.n_device)]
+        tick.part[:] = np.repeat(range(len(self.parts) or 1), self.parts or self.n_device)
         tick.counts[ct.SUBSTEPS], tick.counts[ct.SCHEDULED] = self.substeps, self.schedule
         tick.counts[ct.KERNEL] = self._kernels[0].address
         tick.counts[ct.WATCHDOG_BEATS] = -1
         tick.numbers[ct.SPEED] = 1.0
 
-    def set_device_map(self, mapping: DeviceMap) -> None:
-        """Couple the device to another port; only while it is disengaged.
+    def set_device_map(self, mapping: DeviceMaps) -> None:
+        """Couple the device, or each of several, to a port; only while it is disengaged.
 
         Raises
         ------
         InputError
             There is no such port, or the axes do not fit.
         """
-        names = [port.name for port in self.ports]
-        name = mapping.port or names[0]
-        if name not in names:
-            raise InputError(f"no port '{name}'", allowed=", ".join(names), remedy=did_you_mean(name, names))
-        port = self.ports[names.index(name)]
-        sources, scales = mapping.device_axes(port, self.n_device), mapping.scales(port)
-        offsets = mapping.offsets(port)
-        tick = self.tick_data
-        first = self.axes.index(port.axes[0])
-        own = slice(first, first + len(port.axes))
-        tick.source[:], tick.scale[:], tick.offset[:] = -1, 1.0, 0.0
-        tick.source[own], tick.scale[own] = sources, scales
-        tick.offset[own] = offsets or 0.0
-        if offsets:  # a prescribed coordinate counts from its initial value
-            begins = [
-                float(np.sum(self.values[axis.initial])) if axis.prescribed_coordinate else 0.0 for axis in port.axes
-            ]
-            tick.offset[own] -= begins
-        tick.counts[ct.ABSOLUTE_OFFSET] = bool(offsets)
-        tick.numbers[ct.FORCE_SCALE] = mapping.force_scale
-        self.mapping, self.port = mapping, port
+        parts = self.parts or (self.n_device,)
+        maps = mapping if isinstance(mapping, tuple) else (mapping,)
+        couple_ports(self.tick_data, self.ports, maps, parts, self.values)
+        self.mapping = mapping
 
     def reset(self) -> None:
         """Return to the model's initial state, with the present parameters and commanded inputs."""
@@ -189,7 +178,7 @@ class LiveStepper:
         tick.numbers[ct.ENGAGEMENT] = tick.numbers[ct.ENGAGEMENT_TARGET] = tick.counts[ct.ENGAGED] = 0
         start = self._begin_at(np.concatenate([tick.now, rates, np.zeros(n_w)]))
         self.ports_at(start.x, start.context)
-        coupled = np.flatnonzero(tick.row < 0)
+        coupled = np.flatnonzero(tick.row == -1)
         tick.now[tick.slot[coupled]] = tick.ports[n_a + coupled]  # the couplers begin unstretched
         tick.next[:], tick.motion_next[:] = tick.now, tick.motion
         self._take(start)

@@ -38,11 +38,12 @@ TURNING: Final = 0.02  # share of these for a rotational axis, per rad
 _SUFFIXES: Final = {
     "device": "_device", "rate": "_device_rate", "engagement": "_engagement", "position": "_position",
     "velocity": "_velocity", "constraint": "_constraint", "initial": "_initial", "displacement": "_displacement",
+    "applied": "_applied_force",
 }  # fmt: skip
 # the same in mechanisms coupled by versions before 0.2, which recordings hold
 _OLDER_SUFFIXES: Final = {
     "device": "", "rate": "_rate", "engagement": "_grip", "position": "_at", "velocity": "_at_rate",
-    "constraint": "_drive", "initial": "_begin", "displacement": "_way",
+    "constraint": "_drive", "initial": "_begin", "displacement": "_way", "applied": "_applied_force",
 }  # fmt: skip
 _OLDER_ROTATION: Final = "twist"
 
@@ -66,6 +67,8 @@ class PortAxis:
         Of the filter between the device and a prescribed coordinate, Hz.
     older : bool
         Whether the mechanism was coupled by a version before 0.2, with other names.
+    is_applied_force : bool
+        Whether the force of the hand is an input of the model, whose motion the device follows.
     """
 
     name: str
@@ -73,6 +76,7 @@ class PortAxis:
     prescribed_coordinate: str = ""
     bandwidth: Text | None = None
     older: bool = False
+    is_applied_force: bool = False
 
     def _named(self, role: str) -> str:
         return self.name + (_OLDER_SUFFIXES if self.older else _SUFFIXES)[role]
@@ -80,12 +84,19 @@ class PortAxis:
     @property
     def inputs(self) -> tuple[str, ...]:
         """The inputs that the coupling adds for this axis."""
+        if self.is_applied_force:
+            return (self.applied_force,)
         return (self.device,) if self.prescribed_coordinate else (self.device, self.rate, self.engagement)
 
     @property
     def device(self) -> str:
         """The input that is the device's position, m or rad."""
         return self._named("device")
+
+    @property
+    def applied_force(self) -> str:
+        """The input that is the force of the hand on the model, N or N m."""
+        return self._named("applied")
 
     @property
     def rate(self) -> str:
@@ -148,18 +159,26 @@ def coupled_ports(mechanism: Mechanism) -> tuple[CoupledPort, ...]:
 
 def _coupled_port(mechanism: Mechanism, port: Port) -> CoupledPort:
     older = f"{port.name}_1" in mechanism.inputs
+    applied = f"{port.name}_1_applied_force" in mechanism.inputs
     if port.coordinate is not None:
         turns = mechanism.coordinates[port.coordinate].unit in ("rad", "deg")
-        prescribes = port.coordinate if port.kinematic is not None else ""
-        return CoupledPort(port.name, (PortAxis(f"{port.name}_1", turns, prescribes, port.kinematic, older),))
-    axes = [PortAxis(f"{port.name}_{i + 1}", False, older=older) for i in range(len(port.axes))]
+        prescribes = port.coordinate if port.kinematic is not None and not applied else ""
+        bandwidth = port.kinematic if prescribes else None
+        return CoupledPort(port.name, (PortAxis(f"{port.name}_1", turns, prescribes, bandwidth, older, applied),))
+    axes = [
+        PortAxis(f"{port.name}_{i + 1}", False, older=older, is_applied_force=applied) for i in range(len(port.axes))
+    ]
     if port.rotation is not None:
-        axes.append(PortAxis(f"{port.name}_{_OLDER_ROTATION if older else ROTATION}", True, older=older))
+        name = f"{port.name}_{_OLDER_ROTATION if older else ROTATION}"
+        axes.append(PortAxis(name, True, older=older, is_applied_force=applied))
     return CoupledPort(port.name, tuple(axes))
 
 
-def add_couplers(mechanism: Mechanism) -> Mechanism:
+def add_couplers(mechanism: Mechanism, admittance: bool = False) -> Mechanism:
     """Return the mechanism with a virtual coupler on each of its ports.
+
+    With ``admittance`` a port has no coupler: the force of the hand is an input, for devices that measure it and follow
+    the motion of the port.
 
     Raises
     ------
@@ -175,7 +194,7 @@ def add_couplers(mechanism: Mechanism) -> Mechanism:
     data: dict[str, Any] = plain_data(compose(mechanism.text, mechanism.name))
     data.setdefault("name", mechanism.name)
     data.pop("variants", None)  # the variant has been chosen
-    writer = _Writer(mechanism, data)
+    writer = _Writer(mechanism, data, admittance)
     for port in mechanism.ports.values():
         writer.couple(port)
     return load_mechanism(data)
@@ -184,8 +203,8 @@ def add_couplers(mechanism: Mechanism) -> Mechanism:
 class _Writer:
     """Writes couplers into the sections of a model."""
 
-    def __init__(self, mechanism: Mechanism, data: dict[str, Any]) -> None:
-        self._mechanism = mechanism
+    def __init__(self, mechanism: Mechanism, data: dict[str, Any], admittance: bool) -> None:
+        self._mechanism, self._admittance = mechanism, admittance
         self._inputs = _named(data, "inputs")
         self._coordinates = _named(data, "coordinates")
         self._parameters: dict[str, Any] = data.setdefault("parameters", {})
@@ -211,7 +230,7 @@ class _Writer:
             self._rotation(port, coupled.axes[-1], port.rotation)
 
     def _coordinate(self, port: Port, axis: PortAxis, at: str) -> None:
-        if not axis.prescribed_coordinate:
+        if self._admittance or not axis.prescribed_coordinate:
             force = self._axis(port, axis, at, f"rate({at})", f"{axis.device} - {at}")
             self._loads.append({"law": force, "coordinate": at})
             return
@@ -271,6 +290,8 @@ class _Writer:
 
     def _axis(self, port: Port, axis: PortAxis, at: str, rate: str, lead: str) -> str:
         """Declare inputs, parameters and outputs of one axis; return the coupler's force along it."""
+        if self._admittance:
+            return self._applied(port, axis, at, rate)
         units = self._mechanism.uses_units
         length, force = ("rad", "N*m") if axis.is_rotational else ("m", "N")
         scale = TURNING if axis.is_rotational else 1.0
@@ -288,6 +309,14 @@ class _Writer:
         for name, entry in zip(axis.outputs, (text, at, rate), strict=True):
             self._put(self._outputs, port, name, entry)
         return text
+
+    def _applied(self, port: Port, axis: PortAxis, at: str, rate: str) -> str:
+        """Declare the input that is the hand's force along an axis, and the outputs; return its name."""
+        unit = "N*m" if axis.is_rotational else "N"
+        self._put(self._inputs, port, axis.applied_force, unit if self._mechanism.uses_units else "1")
+        for name, entry in zip(axis.outputs, (axis.applied_force, at, rate), strict=True):
+            self._put(self._outputs, port, name, entry)
+        return axis.applied_force
 
     def _put(self, section: dict[str, Any], port: Port, name: str, value: object) -> None:
         if name in section:

@@ -54,7 +54,7 @@ class _Settings(msgspec.Struct):
     period: Annotated[float, Meta(ge=1e-5, le=0.1)]
     substeps: Annotated[int, Meta(ge=1, le=1000)]
     method: str
-    device_map: DeviceMap
+    device_map: DeviceMap | tuple[DeviceMap, ...]
     limits: Limits
     schedule: bool
     rotational_axes: tuple[_Axes, ...]
@@ -66,6 +66,7 @@ class _Settings(msgspec.Struct):
     device_damping: float | None = None
     device_delay: float = 0.0
     work_per_tick: Annotated[int, Meta(ge=0, le=10**9)] | None = 0
+    parts: tuple[_Axes, ...] = ()
 
 
 class _Command(msgspec.Struct):

@@ -192,6 +192,8 @@ class RunController:
             self._tell({"event": "pending_reset", "parameters": list(waiting)})
 
     def _port(self, message: Mapping[str, Any]) -> None:
+        if isinstance(self.stepper.mapping, tuple):
+            raise InputError("several devices stay at their ports", remedy="end the run and start another one")
         names = {item.name for item in fields(DeviceMap)}
         changes = {key: value for key, value in message.items() if key in names}
         self.stepper.set_device_map(DeviceMap.from_data({**asdict(self.stepper.mapping), **changes}))

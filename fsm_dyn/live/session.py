@@ -26,6 +26,7 @@ from fsm_dyn.compilation import Parameters
 from fsm_dyn.errors import RunError
 from fsm_dyn.interrupts import held_back
 from fsm_dyn.live import shared_memory, watchdog
+from fsm_dyn.live.driver_protocol import descriptors
 from fsm_dyn.live.owner_heartbeat import SignOfLife
 from fsm_dyn.live.realtime import percentiles
 from fsm_dyn.live.recorder import Recorder
@@ -82,7 +83,7 @@ class LiveSession:
             }  # fmt: skip
             self._process = start_processes(self.graph, plain, ready.spec, self._log)
         finally:
-            for descriptor in [*([] if transport is None else [transport]), *between]:
+            for descriptor in [*descriptors(transport), *between]:
                 os.close(descriptor)
         made.pop_all()
         made.callback(self.close)

@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Final
@@ -17,8 +17,18 @@ from fsm_dyn import compilation
 from fsm_dyn.automaton import storage
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.compilation import Parameters, graph_with_parameters
+from fsm_dyn.errors import InputError
 from fsm_dyn.live import watchdog
-from fsm_dyn.live.driver_protocol import NOTHING, SAFE_FRAME, UNSTOPPED_FORCE_FRACTION, DeviceSpec, driver_class
+from fsm_dyn.live.driver_protocol import (
+    ADMITTANCE,
+    NOTHING,
+    SAFE_FRAME,
+    UNSTOPPED_FORCE_FRACTION,
+    DeviceSpec,
+    Transport,
+    descriptors,
+    driver_class,
+)
 from fsm_dyn.live.live_stepper import Limits, LiveStepper
 from fsm_dyn.live.port_coupling import add_couplers, coupled_ports
 from fsm_dyn.live.settings import Settings
@@ -39,12 +49,24 @@ def merge_parameters(graph: ModeGraph, parameters: Parameters | None) -> dict[st
     return {**changed, **(parameters or {})}
 
 
-def coupled_graph(graph: ModeGraph, parameters: Parameters | None = None) -> ModeGraph:
-    """Return the coupled graph with these parameters, compiled if necessary."""
+def coupled_graph(graph: ModeGraph, parameters: Parameters | None = None, admittance: bool = False) -> ModeGraph:
+    """Return the coupled graph with these parameters, compiled if necessary; see :func:`.add_couplers`.
+
+    Raises
+    ------
+    InputError
+        The graph was coupled for the other kind of devices.
+    """
     mechanism = graph.automaton.mechanism
     ports = coupled_ports(mechanism)
     if not ports or any(name not in mechanism.inputs for port in ports for name in port.inputs):
-        return compilation.compile(add_couplers(mechanism), parameters)
+        return compilation.compile(add_couplers(mechanism, admittance), parameters)
+    if ports[0].axes[0].is_applied_force != admittance:
+        raise InputError(
+            f"'{graph.name}' is coupled for the other kind of devices",
+            found="impedance" if admittance else "admittance",
+            remedy="give the graph without couplers",
+        )
     return graph_with_parameters(graph.automaton, parameters)
 
 
@@ -54,8 +76,12 @@ def effective_limits(limits: Limits, spec: DeviceSpec) -> Limits:
     A device without a stop mechanism gets a fifth of force and torque.
     """
     part = UNSTOPPED_FORCE_FRACTION if spec.stop_mechanism == NOTHING else 1.0
-    force, torque = min(limits.force, spec.force) * part, min(limits.torque, spec.torque) * part
-    return replace(limits, force=force, torque=torque, low=limits.low or spec.low, high=limits.high or spec.high)
+    names = ("speed", "angular_speed") if spec.kind == ADMITTANCE else ("force", "torque")
+    reduced = {
+        name: min(getattr(limits, name), most) * part
+        for name, most in zip(names, (spec.force, spec.torque), strict=True)
+    }
+    return replace(limits, low=limits.low or spec.low, high=limits.high or spec.high, **reduced)
 
 
 def release_time(settings: Settings, spec: DeviceSpec) -> float:
@@ -109,15 +135,18 @@ def prepare(
     settings = settings or Settings()
     settings.check()
     parameters = merge_parameters(graph, parameters)
-    progress("deriving the model with its ports held")
-    graph = coupled_graph(graph, parameters)
     device = driver_class(driver)
     options = dict(getattr(device, "complete", dict)(options or {}))  # a driver may find out what was left open
     spec: DeviceSpec = device.describe(options)
+    if spec.kind == ADMITTANCE and settings.passivity != "off":
+        raise InputError("the energy at the port is not observed with a device that follows", remedy="passivity='off'")
+    progress("deriving the model with its ports held")
+    graph = coupled_graph(graph, parameters, spec.kind == ADMITTANCE)
     limits = effective_limits(settings.limits, spec)
     plain = {
         **asdict(settings), "substeps": substeps_of(settings, graph),
-        "limits": asdict(limits), "axes": spec.axes, "rotational_axes": spec.rotational_axes, "driver": driver,
+        "limits": asdict(limits), "axes": spec.axes,
+        "parts": [part.axes for part in spec.parts], "rotational_axes": spec.rotational_axes, "driver": driver,
         "options": options, "parameters": parameters, "device_damping": spec.handle.damping,
         "device_delay": spec.handle.delay, "release": release_time(settings, spec), "felt": spec.felt,
     }  # fmt: skip
@@ -151,6 +180,21 @@ def saved(graph: ModeGraph) -> str:
     return json.dumps(storage.to_data(graph.automaton))
 
 
+def _guarded(spec: DeviceSpec, transport: Transport) -> list[dict[str, Any]]:
+    """Return the devices that the watchdog process can write to: transport, safe packet, packet of zero force."""
+    parts = spec.parts or (spec,)
+    lines = transport if isinstance(transport, Sequence) else [transport] * len(parts)
+    return [
+        {
+            "transport": line,
+            "safe_frame": part.safe_packet.hex() if part.stop_mechanism == SAFE_FRAME else "",
+            "zero_frame": part.zero_frame.hex(),
+        }
+        for part, line in zip(parts, lines, strict=True)
+        if line is not None
+    ]
+
+
 def start_processes(
     graph: ModeGraph, plain: dict[str, Any], spec: DeviceSpec, log: IO[bytes]
 ) -> subprocess.Popen[bytes]:
@@ -160,16 +204,14 @@ def start_processes(
     temporary file is left.
     """
     inherited = [int(plain["memory"])] if plain["memory"].isdigit() else []
-    if plain["transport"] is not None:
-        inherited.append(plain["transport"])
+    inherited += descriptors(plain["transport"])
     inherited += plain["kernels"]
     given = json.dumps({"settings": plain, "graph": storage.to_data(graph.automaton)}).encode()
     told = {
-        "memory": plain["memory"], "descriptors": inherited, "transport": plain["transport"],
-        "safe_frame": spec.safe_packet.hex() if spec.stop_mechanism == SAFE_FRAME else "",
+        "memory": plain["memory"], "descriptors": inherited, "devices": _guarded(spec, plain["transport"]),
         "timeout": plain["watchdog_timeout"], "release": plain["release"],
         "period": min(0.002, 0.2 * plain["watchdog_timeout"], 0.2 * (plain["release"] or 1.0)),
-        "zero_frame": spec.zero_frame.hex(), "privileges": plain["realtime_privileges"],
+        "privileges": plain["realtime_privileges"],
         "given": len(given), "command": [sys.executable, "-m", "fsm_dyn.live.tick_process"],
         "between": plain["kernels"],
         "beside": [sys.executable, "-m", "fsm_dyn.live.derivation_process", str(len(given))]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from fsm_dyn.errors import InputError
-from fsm_dyn.live.device_map import DeviceMap, Limits
+from fsm_dyn.live.device_map import DeviceMap, DeviceMaps, Limits
 from fsm_dyn.live.tick_setup import MOST_SUBSTEPS, PASSIVITY
 
 MOST_TICKS: Final = 2**53  # which a double counts
@@ -25,7 +25,8 @@ class Settings:
         Steps of the integrator in a tick.  None: by the ``step`` of the model's ports, 1 without one.
     method : str
         ``rk4``, ``heun`` or ``euler``.
-    device_map : DeviceMap
+    device_map : DeviceMap or tuple of DeviceMap
+        One for each device of the driver ``combined``, with the numbers of the axes of that device.
     limits : Limits
     schedule : bool
         Whether the model's scheduled inputs run; otherwise they are zero until commanded.
@@ -66,7 +67,7 @@ class Settings:
     period: float = 1e-3
     substeps: int | None = None
     method: str = "rk4"
-    device_map: DeviceMap = field(default_factory=DeviceMap)
+    device_map: DeviceMaps = field(default_factory=DeviceMap)
     limits: Limits = field(default_factory=Limits)
     schedule: bool = False
     paused: bool = False

@@ -18,9 +18,9 @@ ENGAGEMENT_TARGET: Final = 1
 ENGAGEMENT_STEP: Final = 2  # change of the engagement in a tick
 SPEED: Final = 3  # model time over wall-clock time
 FORCE_SCALE: Final = 4
-FORCE_LIMIT: Final = 5  # norm of the force shown, N
-SLEW_LIMIT: Final = 6  # change of the force in a tick, N
-VELOCITY_LIMIT: Final = 7  # norm of the device's velocity, m/s
+FORCE_LIMIT: Final = 5  # norm of the force of each device, N
+SLEW_LIMIT: Final = 6  # its change in a tick, N
+VELOCITY_LIMIT: Final = 7  # norm of the velocity of each device, m/s
 TORQUE_LIMIT: Final = 8  # as the three above, of the axes that turn: N m, N m, rad/s
 TORQUE_SLEW_LIMIT: Final = 9
 ANGULAR_VELOCITY_LIMIT: Final = 10
@@ -97,7 +97,9 @@ SATURATIONS: Final = 56  # occasions since the run began
 LAGGING_TICKS: Final = 57  # ticks that ended before their model time was reached
 BEHIND: Final = 58  # ticks by which the model is behind the clock
 PERIODS: Final = 59  # periods by which the model moves in this tick: 1 unless it catches up
-COUNT_COUNT: Final = 60
+ADMITTANCE: Final = 60  # 1: the device measures forces and follows velocities
+COUNT_COUNT: Final = 61
+APPLIED: Final = -2  # ``Tick.row``: the force of the hand is an input
 
 # what a live tick returns
 OK: Final = 0
@@ -179,7 +181,8 @@ class Tick(NamedTuple):
         The inputs that are position, rate and grip of each axis; of an axis that the device prescribes, position
         only, and its place among the smooth ones instead of the rate, with -1 for the grip.
     row : int64 array, shape (n_a,)
-        The constraint by which a device prescribes the axis, -1 where a coupler holds it.
+        The constraint by which a device prescribes the axis, -1 where it has a coupler, ``APPLIED`` where the force of
+        the hand is an input, the first of ``slot``.
     scale, offset : float64 arrays, shape (n_a,)
         Model position = offset + scale * device position.
     ports : float64 array, shape (3 n_a,)
@@ -190,6 +193,8 @@ class Tick(NamedTuple):
         The device's workspace, and its largest velocity along each axis.
     turns : int64 array, shape (n_d,)
         1 for an axis in rad.
+    part : int64 array, shape (n_d,)
+        Number of the device that an axis belongs to, from 0 and ascending: norms are of one device each.
     before, balance, back, distrust : float64 arrays, shape (n_d,)
         Position of the device in the tick before; what it was given too much, J; the force that takes it back; for how
         long its own damping does not count, s.
@@ -199,6 +204,10 @@ class Tick(NamedTuple):
         Known of the device, N s/m or N m s/rad.
     coupled : float64 array, shape (4 n_a,)
         Of the tick before: forces on the model, places of the device in the model, rates in the couplers, of the ports.
+    left : float64 array, shape (n_a,)
+        Position of the port at the end of the tick before.
+    lag : float64 array, shape (n_d,)
+        Displacement by which a device that follows lags behind its port, because of the limits.
     law : int64 array, shape (2 n_a,)
         Stiffnesses and dampings of the couplers in the context, -1 where there is none.
     full : float64 array
@@ -232,6 +241,7 @@ class Tick(NamedTuple):
     high: Floats
     fastest: Floats
     turns: Integers
+    part: Integers
     before: Floats
     balance: Floats
     back: Floats
@@ -239,6 +249,8 @@ class Tick(NamedTuple):
     shown: Floats
     device_damping: Floats
     coupled: Floats
+    left: Floats
+    lag: Floats
     law: Integers
     full: Floats
     context: Floats

@@ -26,9 +26,10 @@ from fsm_dyn.live import paced_loop as pacing
 from fsm_dyn.live import run_controller, shared_memory
 from fsm_dyn.live import tick_data as ct
 from fsm_dyn.live import tick_publishing as cp
+from fsm_dyn.live.device_map import device_maps_from
 from fsm_dyn.live.driver_protocol import BlockingReader, Device, driver_class
 from fsm_dyn.live.kernel_loading import Arrived, Receiver
-from fsm_dyn.live.live_stepper import DeviceMap, Limits, LiveStepper
+from fsm_dyn.live.live_stepper import Limits, LiveStepper
 from fsm_dyn.live.realtime import ask_for_privileges, clock, wait_until
 from fsm_dyn.live.run_controller import RunController
 from fsm_dyn.live.tick_columns import TickColumns
@@ -53,12 +54,13 @@ def new_stepper(settings: dict[str, Any], graph: Any) -> LiveStepper:
         float(settings["period"]),
         int(settings["substeps"]),
         str(settings["method"]),
-        DeviceMap.from_data(settings["device_map"]),
+        device_maps_from(settings["device_map"]),
         Limits.from_data(settings["limits"]),
         bool(settings["schedule"]),
         tuple(settings["rotational_axes"]),
         dict(settings.get("initial") or {}),
         settings.get("work_per_tick", 0),
+        tuple(settings.get("parts") or ()),
     )
     watch_port(stepper.tick_data, settings.get("passivity", "off"), settings.get("device_damping"),
                float(settings.get("device_delay", 0.0)))  # fmt: skip

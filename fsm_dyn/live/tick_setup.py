@@ -9,10 +9,10 @@ from typing import Final
 import numpy as np
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
-from fsm_dyn.errors import InputError
+from fsm_dyn.errors import InputError, did_you_mean
 from fsm_dyn.live import tick_data as ct
-from fsm_dyn.live.device_map import Limits
-from fsm_dyn.live.port_coupling import PortAxis
+from fsm_dyn.live.device_map import DeviceMap, Limits
+from fsm_dyn.live.port_coupling import CoupledPort, PortAxis
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.array_structs import Packed
 from fsm_dyn.simulation.tables import Tables
@@ -60,22 +60,31 @@ def new_tick(
         3 * n_a,
         *3 * [n_a],
         3 * n_a,
-        *10 * [n_device],
+        *11 * [n_device],
         (ct.LATEST + 2) * n_device,
         n_device,
     ]
-    lengths += [4 * n_a, 2 * n_a, _full_length(tables), layout.n_c]
+    lengths += [4 * n_a, n_a, n_device, 2 * n_a, _full_length(tables), layout.n_c]
     tick, packed = ct.TICK.allocate(*lengths)
     rows = [row.name for row in automaton.rows]
     tick.smooth[:] = [layout.w.index(name) for name in smooth]
     tick.slot[:] = np.transpose([_slots(axis, layout.w, smooth) for axis in axes]).ravel()
     tick.law[:] = [_law(axis, name, layout.p) for name in ("stiffness", "damping") for axis in axes]
-    tick.row[:] = [rows.index(axis.constraint) if axis.prescribed_coordinate else -1 for axis in axes]
+    tick.row[:] = [_row(axis, rows) for axis in axes]
     return tick, packed
+
+
+def _row(axis: PortAxis, rows: Sequence[str]) -> int:
+    """Return the constraint by which a device prescribes an axis, or how else it moves it."""
+    if axis.is_applied_force:
+        return ct.APPLIED
+    return rows.index(axis.constraint) if axis.prescribed_coordinate else -1
 
 
 def _slots(axis: PortAxis, inputs: Sequence[str], smooth: Sequence[str]) -> tuple[int, int, int]:
     """Return where position, rate and engagement of an axis are, see :class:`~fsm_dyn.live.tick_data.Tick`."""
+    if axis.is_applied_force:
+        return inputs.index(axis.applied_force), -1, -1
     if axis.prescribed_coordinate:
         return inputs.index(axis.device), smooth.index(axis.device), -1
     return inputs.index(axis.device), inputs.index(axis.rate), inputs.index(axis.engagement)
@@ -83,7 +92,7 @@ def _slots(axis: PortAxis, inputs: Sequence[str], smooth: Sequence[str]) -> tupl
 
 def _law(axis: PortAxis, name: str, parameters: Sequence[str]) -> int:
     """Return where a parameter of an axis's coupler stands in the context, -1 where it has none."""
-    return -1 if axis.prescribed_coordinate else parameters.index(getattr(axis, name))
+    return -1 if axis.prescribed_coordinate or axis.is_applied_force else parameters.index(getattr(axis, name))
 
 
 def _full_length(tables: Tables) -> int:
@@ -93,17 +102,86 @@ def _full_length(tables: Tables) -> int:
     return int(s[tb.N_Q] + 2 * s[tb.N_U] + 1 + 2 * guards + s[tb.N_ROWS])
 
 
-def set_limits(tick: ct.Tick, limits: Limits, period: float) -> None:
-    """Write the limits of a device into a tick of this length (s)."""
+def set_limits(tick: ct.Tick, limits: Limits, period: float, admittance: bool = False) -> None:
+    """Write the limits of a device into a tick of this length (s); with ``admittance`` of one that follows."""
     numbers = tick.numbers
     numbers[ct.PERIOD] = period
     numbers[ct.ENGAGEMENT_STEP] = min(period / limits.ramp, 1.0) if limits.ramp > 0.0 else 1.0
     numbers[ct.FORCE_LIMIT], numbers[ct.SLEW_LIMIT] = limits.force, limits.slew * period
     numbers[ct.TORQUE_LIMIT], numbers[ct.TORQUE_SLEW_LIMIT] = limits.torque, limits.torque_slew * period
     numbers[ct.VELOCITY_LIMIT], numbers[ct.ANGULAR_VELOCITY_LIMIT] = limits.velocity, limits.angular_velocity
+    if admittance:  # what is sent to the device are velocities
+        numbers[ct.FORCE_LIMIT], numbers[ct.SLEW_LIMIT] = limits.speed, limits.acceleration * period
+        numbers[ct.TORQUE_LIMIT] = limits.angular_speed
+        numbers[ct.TORQUE_SLEW_LIMIT] = limits.angular_acceleration * period
+    tick.counts[ct.ADMITTANCE] = admittance
     tick.low[:], tick.high[:] = limits.low or -FARTHEST, limits.high or FARTHEST
     tick.counts[ct.OUTLIERS] = limits.outliers
     tick.fastest[:] = limits.velocities or np.inf
+
+
+def couple_ports(
+    tick: ct.Tick,
+    ports: Sequence[CoupledPort],
+    maps: Sequence[DeviceMap],
+    parts: Sequence[int],
+    values: Mapping[str, ParameterValue],
+) -> None:
+    """Write into a tick by which axes of the devices each port is moved.
+
+    Parameters
+    ----------
+    tick : Tick
+    ports : sequence of CoupledPort
+        All of the model, in the order of its axes.
+    maps : sequence of DeviceMap
+        Of each device; one that names no port has that at the device's own place.
+    parts : sequence of int
+        Number of axes of each device.
+    values : mapping
+        Values of the parameters.
+
+    Raises
+    ------
+    InputError
+        There are more or fewer maps than devices, no such port, or two devices at one; axes do not fit; the devices
+        differ in what they need to have in common.
+    """
+    if len(maps) != len(parts):
+        raise InputError(
+            "device maps of a live run", found=str(len(maps)), allowed=f"{len(parts)}, one for each device"
+        )
+    if len({(bool(one.offset), one.force_scale) for one in maps}) != 1:
+        raise InputError(
+            "device maps of several devices", remedy="give all of them offsets or none, and the same force_scale"
+        )
+    if tick.counts[ct.ADMITTANCE] and maps[0].force_scale == 0.0:
+        raise InputError("force_scale of a device that measures forces", found="0", allowed="above 0")
+    coupled = [_port_at(ports, one.port, k) for k, one in enumerate(maps)]
+    tick.source[:], tick.scale[:], tick.offset[:] = -1, 1.0, 0.0
+    for k, (one, port) in enumerate(zip(maps, coupled, strict=True)):
+        if port in coupled[:k]:
+            raise InputError(f"two devices at port '{port.name}'", allowed="a port for each device")
+        first = sum(len(other.axes) for other in ports[: ports.index(port)])
+        own = slice(first, first + len(port.axes))
+        tick.source[own] = [sum(parts[:k]) + i if i >= 0 else -1 for i in one.device_axes(port, parts[k])]
+        tick.scale[own], tick.offset[own] = one.scales(port), one.offsets(port) or 0.0
+        if one.offset:  # a prescribed coordinate counts from its initial value
+            tick.offset[own] -= [
+                float(np.sum(values[axis.initial])) if axis.prescribed_coordinate else 0.0 for axis in port.axes
+            ]
+    tick.counts[ct.ABSOLUTE_OFFSET] = bool(maps[0].offset)
+    tick.numbers[ct.FORCE_SCALE] = maps[0].force_scale
+
+
+def _port_at(ports: Sequence[CoupledPort], name: str, place: int) -> CoupledPort:
+    """Return the port of this name, or without one that at a place; raise InputError where there is none."""
+    names = [port.name for port in ports]
+    if not name and place >= len(ports):
+        raise InputError(f"there is no port for device {place + 1}", found=", ".join(names))
+    if name and name not in names:
+        raise InputError(f"no port '{name}'", allowed=", ".join(names), remedy=did_you_mean(name, names))
+    return ports[names.index(name) if name else place]
 
 
 def bandwidths(

@@ -25,7 +25,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 # positions in the header, as in shared_memory.py
@@ -163,21 +163,36 @@ def hand_on(size: int, child: subprocess.Popen[bytes], beside: subprocess.Popen[
         threading.Thread(target=write, args=(beside.stdin, False), daemon=True).start()
 
 
-def make_safe(transport: int, frame: bytes, patience: float = SAFE_WRITE_TIMEOUT) -> None:
-    """Write a frame to the device, before anything that was sent and has not gone out."""
+def make_safe(frames: Mapping[int, bytes], patience: float = SAFE_WRITE_TIMEOUT) -> None:
+    """Write a frame to each device, by its transport, before anything that was sent and has not gone out.
+
+    A device that takes nothing does not hold up the others.
+    """
+    for transport in frames:
+        discard_unsent(transport)
+    remaining = dict(frames)
+    until = time.monotonic() + patience
+    while remaining and time.monotonic() < until:
+        for transport, frame in list(remaining.items()):
+            try:
+                remaining[transport] = frame[os.write(transport, frame) :]
+            except BlockingIOError:
+                continue
+            except OSError:  # the device itself is gone
+                remaining[transport] = b""
+            if not remaining[transport]:
+                del remaining[transport]
+        if remaining:
+            time.sleep(0.001)
+
+
+def discard_unsent(line: int) -> None:
+    """Discard what was written to a serial line and has not gone out."""
     with contextlib.suppress(ImportError, OSError, ValueError):
         import termios
 
-        if os.isatty(transport):
-            termios.tcflush(transport, termios.TCOFLUSH)
-    until = time.monotonic() + patience
-    while frame and time.monotonic() < until:
-        try:
-            frame = frame[os.write(transport, frame) :]
-        except BlockingIOError:
-            time.sleep(0.001)
-        except OSError:
-            return  # the device itself is gone
+        if os.isatty(line):
+            termios.tcflush(line, termios.TCOFLUSH)
 
 
 def main() -> None:
@@ -201,15 +216,18 @@ def main() -> None:
     for descriptor in settings["between"]:  # the tick process and the deriver
         os.close(descriptor)
     hand_on(settings["given"], child, beside)
-    zero = bytes.fromhex(settings["zero_frame"])
-    release = settings["release"] if zero and settings["transport"] is not None else 0.0
+    zero, safe = (
+        {device["transport"]: bytes.fromhex(device[frame]) for device in settings["devices"] if device[frame]}
+        for frame in ("zero_frame", "safe_frame")
+    )
+    release = settings["release"] if zero else 0.0
 
     def show_zero() -> None:
-        make_safe(settings["transport"], zero, ZERO_WRITE_TIMEOUT)
+        make_safe(zero, ZERO_WRITE_TIMEOUT)
 
     action = watch(header, child, settings["timeout"], settings["period"], release, show_zero)
-    if action and settings["transport"] is not None:
-        make_safe(settings["transport"], bytes.fromhex(settings["safe_frame"]))
+    if action:
+        make_safe(safe)
     header[WATCHDOG_ACTION] = action
     child.wait()
     if beside is not None:

@@ -20,6 +20,8 @@ FSM_LOCAL void fsm_take_over(struct fsm_tick *tick);
 /* tick_forces.c */
 FSM_LOCAL void fsm_report_ports(struct fsm_tick *tick);
 FSM_LOCAL void fsm_show(struct fsm_tick *tick, bool shown);
+FSM_LOCAL bool fsm_is_of(const struct fsm_tick *tick, int64_t axis, int64_t part, int64_t turns);
+FSM_LOCAL int64_t fsm_part_count(const struct fsm_tick *tick);
 
 /* passivity_observer.c */
 FSM_LOCAL void fsm_watch_energy(struct fsm_tick *tick);

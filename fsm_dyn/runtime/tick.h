@@ -63,9 +63,9 @@ struct fsm_tick_numbers {
     double engagement_step; // ramp: change of the engagement in a tick
     double speed;           // model time over wall-clock time
     double force_scale;
-    double force_limit;    // norm of the force shown, N
-    double slew_limit;     // change of the force in a tick, N
-    double velocity_limit; // norm of the device's velocity, m/s
+    double force_limit;    // norm of the force of each device, N
+    double slew_limit;     // its change in a tick, N
+    double velocity_limit; // norm of the velocity of each device, m/s
     double torque_limit;   // as the three above, of the axes that turn: N m, N m, rad/s
     double torque_slew_limit;
     double angular_velocity_limit;
@@ -140,6 +140,12 @@ struct fsm_tick_counts {
     int64_t lagging_ticks;         // ticks that ended before their model time was reached
     int64_t behind;                // ticks by which the model is behind the clock
     int64_t periods;               // periods by which the model moves in this tick: 1 unless it catches up
+    int64_t admittance;            // 1: the device measures forces and follows velocities
+};
+
+/* Instead of a constraint in `fsm_tick.row`. */
+enum fsm_moved_by {
+    FSM_APPLIED = -2, // the force of the hand is an input
 };
 
 struct fsm_live_header {
@@ -239,7 +245,8 @@ struct fsm_tick {
     // (3 n_a,): the inputs for position, rate and engagement of each axis; of an axis that the device prescribes, the
     // position only, and its index among the smooth ones instead of the rate, with -1 for the engagement.
     fsm_indices slot;
-    // (n_a,): the constraint by which a device prescribes the axis, -1 where it has a coupler.
+    // (n_a,): the constraint by which a device prescribes the axis, -1 where it has a coupler, FSM_APPLIED where the
+    // force of the hand is an input, the first of `slot`.
     fsm_indices row;
     // (n_a,): model position = offset + scale * device position.
     fsm_vector scale;
@@ -255,6 +262,8 @@ struct fsm_tick {
     fsm_vector fastest;
     // (n_d,): 1 for an axis in rad.
     fsm_indices turns;
+    // (n_d,): number of the device that an axis belongs to, from 0 and ascending: norms are of one device each.
+    fsm_indices part;
     // (n_d,): position of the device in the tick before; excess energy, J; the force that dissipates it; time for
     // which its own damping does not count, s.
     fsm_vector before;
@@ -268,6 +277,10 @@ struct fsm_tick {
     // (4 n_a,): of the tick before: forces on the model, positions of the device in the model, rates in the couplers,
     // rates of the ports.
     fsm_vector coupled;
+    // (n_a,): position of the port at the end of the tick before.
+    fsm_vector left;
+    // (n_d,): displacement by which a device that follows lags behind its port, because of the limits.
+    fsm_vector lag;
     // (2 n_a,): stiffnesses and dampings of the couplers in the context, -1 where there is none.
     fsm_indices law;
     // Output of a mode's kernel, for the multipliers.

@@ -3,11 +3,20 @@
 
 #include "live.h"
 
+#define FSM_CATCH_UP 10.0 // ticks in which a small lag is made up for
+#define FSM_MARGIN 0.02 // of the workspace, at its ends, that a device which follows is kept out of
+
+static void show(struct fsm_tick *tick, bool shown);
 static void note_saturation(struct fsm_tick *tick, double force, double torque);
+static void update_lag(struct fsm_tick *tick, bool shown);
 static void combine_ports(struct fsm_tick *tick);
+static double from_port(const struct fsm_tick *tick, int64_t axis);
+static double braking(const struct fsm_tick *tick, int64_t device, double distance);
+static double caught_up(struct fsm_tick *tick, int64_t device, double velocity);
+static double within_workspace(const struct fsm_tick *tick, int64_t device, double velocity);
 static void fade(struct fsm_tick *tick);
-static double saturate(struct fsm_tick *tick, int64_t turns, double limit);
-static bool limit_slew_rate(struct fsm_tick *tick, int64_t turns, double limit);
+static double saturate(struct fsm_tick *tick, int64_t part, int64_t turns, double limit);
+static bool limit_slew_rate(struct fsm_tick *tick, int64_t part, int64_t turns, double limit);
 
 /* Evaluate force, position and rate of all axes into `tick->ports`; the force of a prescribed one is the multiplier of
    its row. */
@@ -34,8 +43,19 @@ FSM_LOCAL void fsm_report_ports(struct fsm_tick *tick)
     }
 }
 
-/* Compute the force on the device (N, N m) into `tick->force`; zero unless `shown`, and after a fault or a release. */
+/* Compute the force on the device (N, N m) or, where it follows, its velocity (m/s, rad/s) into `tick->force`.
+
+   It is zero unless `shown`, and after a fault or a release. */
 FSM_LOCAL void fsm_show(struct fsm_tick *tick, bool shown)
+{
+    show(tick, shown);
+    for (int64_t a = 0; a < tick->left.n; a++) {
+        tick->left.at[a] = tick->ports.at[tick->left.n + a];
+    }
+    update_lag(tick, shown);
+}
+
+static void show(struct fsm_tick *tick, bool shown)
 {
     shown = shown && tick->counts->released == 0;
     if (shown && tick->counts->fault == FSM_FAULT_NONE) {
@@ -46,15 +66,30 @@ FSM_LOCAL void fsm_show(struct fsm_tick *tick, bool shown)
         fsm_vector_fill(tick->force, 0.0);
         return;
     }
-    double force = saturate(tick, 0, tick->numbers->force_limit),
-           torque = saturate(tick, 1, tick->numbers->torque_limit);
+    double force = 0.0, torque = 0.0;
+    bool limited = false;
+    for (int64_t k = 0; k < fsm_part_count(tick); k++) {
+        force = fsm_larger(force, saturate(tick, k, 0, tick->numbers->force_limit));
+        torque = fsm_larger(torque, saturate(tick, k, 1, tick->numbers->torque_limit));
+        limited = limit_slew_rate(tick, k, 0, tick->numbers->slew_limit) || limited;
+        limited = limit_slew_rate(tick, k, 1, tick->numbers->torque_slew_limit) || limited;
+    }
     note_saturation(tick, force, torque);
-    bool limited = force > 0.0 || torque > 0.0;
-    limited = limit_slew_rate(tick, 0, tick->numbers->slew_limit) || limited;
-    limited = limit_slew_rate(tick, 1, tick->numbers->torque_slew_limit) || limited;
-    if (limited) {
+    if (limited || force > 0.0 || torque > 0.0) {
         tick->counts->saturated_ticks++;
     }
+}
+
+/* Return the number of devices whose axes are those of the tick. */
+FSM_LOCAL int64_t fsm_part_count(const struct fsm_tick *tick)
+{
+    return tick->part.n > 0 ? tick->part.at[tick->part.n - 1] + 1 : 0;
+}
+
+/* Whether an axis is one of device `part`, and of the kind `turns` (0: translation, 1: rotation). */
+FSM_LOCAL bool fsm_is_of(const struct fsm_tick *tick, int64_t axis, int64_t part, int64_t turns)
+{
+    return tick->part.at[axis] == part && tick->turns.at[axis] == turns;
 }
 
 /* Carry the forces of the ports over to the device, the same power on both sides but for the force scale.
@@ -66,17 +101,74 @@ static void combine_ports(struct fsm_tick *tick)
         double wanted = 0.0;
         for (int64_t a = 0; a < tick->source.n; a++) {
             if (tick->source.at[a] == i) {
-                wanted -= tick->numbers->force_scale * tick->scale.at[a] * tick->ports.at[a];
+                wanted += from_port(tick, a);
             }
         }
         if (tick->back.at[i] != 0.0) {
             wanted += tick->back.at[i];
+        }
+        if (tick->counts->admittance != 0) {
+            wanted = within_workspace(tick, i, caught_up(tick, i, wanted));
         }
         if (!fsm_is_finite(wanted)) {
             tick->counts->fault = FSM_FAULT_NON_FINITE;
         }
         tick->wanted.at[i] = wanted;
     }
+}
+
+/* Return what an axis of a port asks of the device: the force on it or, where it follows, the velocity of the port. */
+static double from_port(const struct fsm_tick *tick, int64_t axis)
+{
+    if (tick->row.at[axis] != FSM_APPLIED) {
+        return -tick->numbers->force_scale * tick->scale.at[axis] * tick->ports.at[axis];
+    }
+    // the mean over the tick: their sum is the displacement of the port
+    double moved = tick->ports.at[tick->source.n + axis] - tick->left.at[axis];
+    return tick->numbers->engagement * moved / (tick->scale.at[axis] * tick->numbers->period);
+}
+
+/* Return the largest velocity from which a device comes to rest within a distance, slowing down as fast as it may. */
+static double braking(const struct fsm_tick *tick, int64_t device, double distance)
+{
+    double slew = tick->turns.at[device] != 0 ? tick->numbers->torque_slew_limit : tick->numbers->slew_limit;
+    return distance > 0.0 ? sqrt(2.0 * slew / tick->numbers->period * distance) : 0.0;
+}
+
+/* Subtract from the lag what the device is commanded to move.
+
+   It is at most the distance in which the device comes to rest from its largest speed: a port that runs away does not take
+   the device along for longer than it moves itself. */
+static void update_lag(struct fsm_tick *tick, bool shown)
+{
+    const struct fsm_tick_numbers *numbers = tick->numbers;
+    bool follows = shown && tick->counts->fault == FSM_FAULT_NONE && numbers->engagement > 0.0;
+    for (int64_t i = 0; i < tick->lag.n; i++) {
+        bool turns = tick->turns.at[i] != 0;
+        double speed = turns ? numbers->torque_limit : numbers->force_limit;
+        double slew = turns ? numbers->torque_slew_limit : numbers->slew_limit;
+        double most = 0.5 * speed * speed * numbers->period / slew;
+        double lag = tick->lag.at[i] - numbers->period * tick->force.at[i];
+        tick->lag.at[i] = follows ? fsm_larger(-most, fsm_smaller(lag, most)) : 0.0;
+    }
+}
+
+/* Return the velocity of the port with what brings the device back to it where the limits have held it up. */
+static double caught_up(struct fsm_tick *tick, int64_t device, double velocity)
+{
+    double lag = tick->lag.at[device], period = tick->numbers->period;
+    tick->lag.at[device] += period * velocity;
+    double most = fsm_smaller(fabs(lag) / (FSM_CATCH_UP * period), 0.5 * braking(tick, device, fabs(lag)));
+    return velocity + (lag < 0.0 ? -most : most);
+}
+
+/* Return a velocity reduced so that the device comes to rest within its workspace. */
+static double within_workspace(const struct fsm_tick *tick, int64_t device, double velocity)
+{
+    double low = tick->low.at[device], high = tick->high.at[device], at = tick->device.at[device];
+    double room = (velocity > 0.0 ? high - at : at - low) - FSM_MARGIN * (high - low);
+    double most = braking(tick, device, room);
+    return fsm_larger(-most, fsm_smaller(velocity, most));
 }
 
 /* Let the force fade while no sample comes: it would push on, whatever becomes of the device.
@@ -95,14 +187,14 @@ static void fade(struct fsm_tick *tick)
     }
 }
 
-/* Scale what is wanted along one kind of axes (0: translation, 1: rotation) to a norm of at most `limit`.
+/* Scale what is wanted along one kind of axes of a device (0: translation, 1: rotation) to a norm of at most `limit`.
 
    Returns the norm it had if that was beyond the limit, else 0. */
-static double saturate(struct fsm_tick *tick, int64_t turns, double limit)
+static double saturate(struct fsm_tick *tick, int64_t part, int64_t turns, double limit)
 {
     double square = 0.0;
     for (int64_t i = 0; i < tick->wanted.n; i++) {
-        if (tick->turns.at[i] == turns) {
+        if (fsm_is_of(tick, i, part, turns)) {
             square += tick->wanted.at[i] * tick->wanted.at[i];
         }
     }
@@ -111,7 +203,7 @@ static double saturate(struct fsm_tick *tick, int64_t turns, double limit)
     }
     double norm = sqrt(square);
     for (int64_t i = 0; i < tick->wanted.n; i++) {
-        if (tick->turns.at[i] == turns) {
+        if (fsm_is_of(tick, i, part, turns)) {
             tick->wanted.at[i] *= limit / norm;
         }
     }
@@ -137,20 +229,20 @@ static void note_saturation(struct fsm_tick *tick, double force, double torque)
     }
 }
 
-/* Move the force along one kind of axes towards what is wanted, by at most `limit` in a tick; return whether it was
+/* Move the force along one kind of axes of a device towards what is wanted, by at most `limit` in a tick; return whether it was
    limited. */
-static bool limit_slew_rate(struct fsm_tick *tick, int64_t turns, double limit)
+static bool limit_slew_rate(struct fsm_tick *tick, int64_t part, int64_t turns, double limit)
 {
     double square = 0.0;
     for (int64_t i = 0; i < tick->wanted.n; i++) {
-        if (tick->turns.at[i] == turns) {
+        if (fsm_is_of(tick, i, part, turns)) {
             double change = tick->wanted.at[i] - tick->force.at[i];
             square += change * change;
         }
     }
     double factor = square <= limit * limit ? 1.0 : limit / sqrt(square);
     for (int64_t i = 0; i < tick->wanted.n; i++) {
-        if (tick->turns.at[i] == turns) {
+        if (fsm_is_of(tick, i, part, turns)) {
             tick->force.at[i] += factor * (tick->wanted.at[i] - tick->force.at[i]);
         }
     }

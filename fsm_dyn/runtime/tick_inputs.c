@@ -4,6 +4,7 @@
 #include "live.h"
 
 static void smooth_inputs(struct fsm_tick *tick, double h);
+static double applied_force(const struct fsm_tick *tick, int64_t axis);
 
 /* Ramp the engagement by a step towards its target; return the target. */
 static double ramp_engagement(struct fsm_tick *tick)
@@ -33,6 +34,10 @@ FSM_LOCAL void fsm_next_inputs(struct fsm_tick *tick, double h)
     for (int64_t a = 0; a < n_a; a++) {
         int64_t source = tick->source.at[a], at = tick->slot.at[a], rate = tick->slot.at[n_a + a],
                 grip = tick->slot.at[2 * n_a + a];
+        if (tick->row.at[a] == FSM_APPLIED) {
+            tick->targets.at[at] = follows && source >= 0 ? applied_force(tick, a) : 0.0;
+            continue;
+        }
         double place = tick->now.at[at], velocity = 0.0;
         if (source >= 0 && follows) {
             if (tick->counts->anchor != 0 && tick->counts->absolute_offset == 0) {
@@ -53,6 +58,13 @@ FSM_LOCAL void fsm_next_inputs(struct fsm_tick *tick, double h)
     tick->counts->anchor = 0;
     fsm_put(tick->next, tick->targets);
     smooth_inputs(tick, h);
+}
+
+/* Return the force of the hand on the model along an axis: as measured, the same power on both sides. */
+static double applied_force(const struct fsm_tick *tick, int64_t axis)
+{
+    double measured = tick->device.at[tick->force.n + tick->source.at[axis]];
+    return tick->numbers->engagement * measured / (tick->scale.at[axis] * tick->numbers->force_scale);
 }
 
 /* Filter the smooth inputs over a tick of length `h` (s) of model time.

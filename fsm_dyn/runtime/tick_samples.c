@@ -12,6 +12,8 @@
 
 static int64_t examine(const struct fsm_tick *tick);
 static bool too_fast(const struct fsm_tick *tick, bool jump, double time);
+static double change_of(const struct fsm_tick *tick, bool jump, int64_t axis);
+static bool beyond(const struct fsm_tick *tick, bool jump, int64_t part, int64_t turns, double limit);
 static double time_since(const struct fsm_tick *tick);
 
 /* Latch a fault: the device is disengaged until the fault is cleared. */
@@ -69,7 +71,7 @@ static int64_t examine(const struct fsm_tick *tick)
             return FSM_FAULT_OUT_OF_WORKSPACE;
         }
     }
-    if (too_fast(tick, false, 1.0)) {
+    if (tick->counts->admittance == 0 && too_fast(tick, false, 1.0)) {
         return FSM_FAULT_VELOCITY_EXCEEDED;
     }
     if (tick->counts->sample_accepted != 0 && tick->counts->may_jump == 0 && too_fast(tick, true, time_since(tick))) {
@@ -85,22 +87,38 @@ static double time_since(const struct fsm_tick *tick)
     return fsm_larger(by_clock, (double)(tick->counts->ticks - tick->counts->accepted_tick) * tick->numbers->period);
 }
 
-/* Whether a sample's velocity or, for a `jump`, its way in a time (s) is beyond the limits. */
+/* Whether a sample's velocity or, for a `jump`, its displacement in a time (s) is beyond the limits. */
 static bool too_fast(const struct fsm_tick *tick, bool jump, double time)
 {
     int64_t n_d = tick->force.n;
-    double straight = 0.0, turning = 0.0;
     for (int64_t i = 0; i < n_d; i++) {
-        double way = jump ? tick->device.at[i] - tick->taken.at[i] : tick->device.at[n_d + i];
-        if (fabs(way) > time * tick->fastest.at[i]) {
+        if (fabs(change_of(tick, jump, i)) > time * tick->fastest.at[i]) {
             return true;
         }
-        if (tick->turns.at[i] != 0) {
-            turning += way * way;
-        } else {
-            straight += way * way;
+    }
+    for (int64_t k = 0; k < fsm_part_count(tick); k++) {
+        if (beyond(tick, jump, k, 0, time * tick->numbers->velocity_limit) ||
+            beyond(tick, jump, k, 1, time * tick->numbers->angular_velocity_limit)) {
+            return true;
         }
     }
-    double limit = time * tick->numbers->velocity_limit, limit_turning = time * tick->numbers->angular_velocity_limit;
-    return straight > limit * limit || turning > limit_turning * limit_turning;
+    return false;
+}
+
+/* Return an axis's displacement since the sample taken last (`jump`), or its velocity. */
+static double change_of(const struct fsm_tick *tick, bool jump, int64_t axis)
+{
+    return jump ? tick->device.at[axis] - tick->taken.at[axis] : tick->device.at[tick->force.n + axis];
+}
+
+/* Whether the norm of these along one kind of axes of a device (0: translation, 1: rotation) is beyond a limit. */
+static bool beyond(const struct fsm_tick *tick, bool jump, int64_t part, int64_t turns, double limit)
+{
+    double square = 0.0;
+    for (int64_t i = 0; i < tick->force.n; i++) {
+        if (fsm_is_of(tick, i, part, turns)) {
+            square += change_of(tick, jump, i) * change_of(tick, jump, i);
+        }
+    }
+    return square > limit * limit;
 }

@@ -26,6 +26,8 @@ DRIVERS = {
 WATCHDOG = 0.02  # s
 HAND = {"stiffness": 60.0, "damping": 10.0}  # firm: a loose one swings with the stiffest couplers, whatever is done
 BEHIND = {"hapkit": 0.05}  # m, where the hand wants to be; others are at the port, which begins 1 cm above the plate
+HEAVY = 2.0  # kg, of the tool, for a device that follows
+MOVES = 0.1  # m/s
 FASTEST = 0.3  # s that a force is waited for
 
 COMMANDS = {
@@ -53,6 +55,8 @@ def start(graph, driver, options, stiffness, **changes):
     """A session with usual settings: the wall, held through a coupler of a stiffness (N/m)."""
     from fsm_dyn.live.session_launch import coupled_graph
 
+    if options.get("kind") == "admittance":
+        return LiveSession.start(graph, driver, options, settings=Settings(**changes), parameters={"m": HEAVY})
     graph = coupled_graph(graph)
     mapping = device_map_for(graph, "", 1) if driver == "hapkit" else DeviceMap()
     settings = Settings(device_map=mapping, limits=changes.pop("limits", Limits()), **changes)
@@ -65,10 +69,13 @@ def start(graph, driver, options, stiffness, **changes):
 class Hand:
     """An emulated device whose hand presses the wall, and the session that holds it: in this process or in its own."""
 
-    def __init__(self, graph, driver, *, watchdog=WATCHDOG, stiffness=1000.0, own_process=False, **changes):
+    def __init__(
+        self, graph, driver, *, watchdog=WATCHDOG, stiffness=1000.0, own_process=False, kind="impedance", **changes
+    ):
         self.driver = driver
         self.axis = 0 if driver == "hapkit" else 1
-        self.device = emulation(driver, {**DRIVERS[driver], "watchdog": watchdog, "hand": HAND})
+        known = {**DRIVERS[driver], **({"kind": kind} if driver == "udp" else {})}
+        self.device = emulation(driver, {**known, "watchdog": watchdog, "hand": HAND})
         self.owner = self.session = None
         try:
             if own_process:
@@ -100,6 +107,30 @@ class Hand:
                 raise RuntimeError(f"it is not pressed: {found}, {self.session and self.session.report()}")
             time.sleep(0.02)
         self.device.log()
+
+    def set_off(self, patience=10.0):
+        """Have the hand pull a device that follows away from the wall until it moves."""
+        target = list(self.place)
+        target[self.axis] += 0.5
+        self.device.do("hand", target=target)
+        until = time.monotonic() + patience
+        while self.device.state()["force"][self.axis] < MOVES:
+            if time.monotonic() > until:
+                raise RuntimeError(f"it does not move: {self.device.state()}")
+        self.device.log()
+
+    def stop(self, happen, duration):
+        """Let something happen; return after what time no motion is commanded (s), by whom, and how far it went (m)."""
+        start, begin = self.device.state()["position"][self.axis], time.monotonic()
+        happen()
+        time.sleep(duration)
+        log, found = self.device.log(), self.device.state()
+        moved = found["position"][self.axis] - start
+        if any(found["force"]):
+            return None, "nothing", moved
+        moves = [k for k, entry in enumerate(log) if any(entry["force"])]
+        first = log[moves[-1] + 1 if moves else 0]
+        return max(0.0, first["time"] - begin), first["why"], moved
 
     def begin_again(self, patience=10.0):
         """Bring device and model back to where they began, and hold anew."""

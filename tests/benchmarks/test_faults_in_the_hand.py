@@ -138,6 +138,44 @@ def test_every_fault(wall):
     assert not late
 
 
+def stopped(wall, happen, duration, **options):
+    """What became of a device that follows; measured again where this machine had other things to do."""
+    for _ in range(4):
+        hand = None
+        try:
+            hand = Hand(wall, "udp", kind="admittance", **options)
+            hand.set_off()
+            return hand.stop(lambda: happen(hand), duration)  # noqa: B023
+        except RuntimeError as error:
+            print(f"\nagain: {error}")
+        finally:
+            if hand is not None:
+                hand.close()
+    raise RuntimeError("this machine is too busy")
+
+
+def test_every_fault_of_a_device_that_follows(wall):
+    late = []
+    lines = [
+        "| event | its watchdog | time until no motion is commanded, ms | ended by | displacement, mm |",
+        "|---|---|--:|---|--:|",
+    ]
+    for name, (happen, duration) in FAULTS.items():
+        for watchdog in (WATCHDOG, 0.0):
+            own = name.startswith("session")
+            after, why, moved = stopped(wall, happen, duration, watchdog=watchdog, own_process=own)
+            lines.append(
+                f"| {name} | {'on' if watchdog else 'off'} "
+                f"| {'stays' if after is None else f'{MILLI * after:.0f}'} | {why} | {MILLI * moved:.1f} |"
+            )
+            print(lines[-1], flush=True)
+            blind = name in BLIND and not watchdog
+            if (after is None) != blind or (after is not None and not own and after > SLOWEST):
+                late.append((name, watchdog, after))
+    put_table("faults while following", lines)
+    assert not late
+
+
 def test_every_command(wall):
     """Energy at most 1.2 x + 1 mJ of what a hand that lets go is given where the run goes on; work at most 1 mJ."""
     lines = [

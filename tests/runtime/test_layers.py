@@ -201,6 +201,7 @@ CODES = [
     ("live.tick_data", "OK", "SUPPLY_NEEDED", "TICK_", {}),
     ("live.tick_data", "OFF", "CONTROL", "PASSIVITY_", {}),
     ("live.tick_data", "OCCASION", "CAUGHT_UP_MOST", "", {}),
+    ("live.tick_data", "APPLIED", "APPLIED", "", {}),
     ("live.tick_data", "NONE", "JUMPED", "FAULT_", {}),
     ("live.tick_data", "NO_SAMPLE", "LOOP_ABSENT", "RELEASED_", {}),
     ("live.tick_data", "RUNNING", "STOPPED", "LIVE_", {}),

@@ -10,11 +10,13 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from fsm_dyn.devices.driver_options import OptionReader
+from fsm_dyn.devices.emulators.following import FollowingHandle
 from fsm_dyn.devices.emulators.handle import EmulatedHandle, Meter
+from fsm_dyn.live.driver_protocol import ADMITTANCE, IMPEDANCE
 
 STEP: Final = 2.5e-4  # s, in which the handles move: a force takes effect within one
 _LATE: Final = 0.1  # s behind the clock at the most; more is skipped
-OPTIONS: Final = frozenset({"axes", "mass", "damping", "friction", "resolution", "rate", "watchdog", "hand"})
+OPTIONS: Final = frozenset({"axes", "mass", "damping", "friction", "resolution", "rate", "watchdog", "hand", "kind"})
 HAND: Final = {"stiffness": 60.0, "damping": 2.0, "target": 0.0}  # a light grip
 
 
@@ -27,6 +29,7 @@ def check(device: str, options: Mapping[str, Any], known: Collection[str] = ()) 
     given.number("rate", 1000.0, above=True, most=1e4)
     for name in ("damping", "friction", "resolution", "watchdog"):
         given.number(name, 0.0)
+    given.choice("kind", IMPEDANCE, (IMPEDANCE, ADMITTANCE))
     hand = options.get("hand") or {}
     if not isinstance(hand, Mapping) or set(hand) - set(HAND):
         raise given.invalid("hand", ", ".join(HAND))
@@ -40,7 +43,8 @@ class EmulatedDevice:
     options : mapping
         ``axes`` (3); ``mass`` (0.2 kg), ``damping`` (0.5 N s/m), ``friction`` (0 N) and ``resolution`` (0 m) of each;
         ``rate`` (1000 Hz) of its samples; ``watchdog`` (0.02 s; 0: it has none); ``hand`` that holds it: a mapping with
-        ``stiffness``, ``damping`` and ``target`` (60 N/m, 2 N s/m, 0 m).
+        ``stiffness``, ``damping`` and ``target`` (60 N/m, 2 N s/m, 0 m); ``kind`` (``impedance``; ``admittance``:
+        stiff, geared, measures the hand's force and follows, of :class:`~.following.FollowingHandle`).
 
     Attributes
     ----------
@@ -56,7 +60,9 @@ class EmulatedDevice:
         axes = int(options.get("axes", 3))
         numbers = [float(options.get(name, usual)) for name, usual in (("mass", 0.2), ("damping", 0.5))]
         more = [float(options.get(name, 0.0)) for name in ("friction", "resolution")]
-        self.handles = [EmulatedHandle(*numbers, *more) for _ in range(axes)]
+        self.follows = options.get("kind") == ADMITTANCE
+        handle = FollowingHandle if self.follows else EmulatedHandle
+        self.handles = [handle(*numbers, *more) for _ in range(axes)]
         self._hand(**{**HAND, **dict(options.get("hand") or {})})
         self.spoiling, self.meter = PacketCorruption(), Meter()
         self.period = 1.0 / float(options.get("rate", 1000.0))
@@ -73,6 +79,8 @@ class EmulatedDevice:
     def known(self) -> dict[str, float]:
         """Options of a driver about the device; the delay of its samples is their period."""
         one = self.handles[0]
+        if isinstance(one, FollowingHandle):
+            return {"delay": self.period + one.delay}
         numbers = {"mass": one.mass, "damping": one.damping, "friction": one.friction, "resolution": one.resolution}
         return {**numbers, "delay": self.period}
 
@@ -90,6 +98,11 @@ class EmulatedDevice:
     def velocity(self) -> tuple[float, ...]:
         """True velocities, m/s."""
         return tuple(handle.velocity for handle in self.handles)
+
+    @property
+    def second(self) -> tuple[float, ...]:
+        """The second half of a sample: true velocities, m/s, or of a device that follows the forces of the hand, N."""
+        return tuple(h.hand_force if isinstance(h, FollowingHandle) else h.velocity for h in self.handles)
 
     @property
     def speaks(self) -> bool:

@@ -19,6 +19,7 @@ from fsm_dyn.devices.emulators.emulated_device import EmulatedDevice, check
 from fsm_dyn.devices.emulators.emulator_process import EmulationProcess
 from fsm_dyn.devices.wire import datagrams
 from fsm_dyn.devices.wire.datagrams import BadDatagramError, SampleDatagram
+from fsm_dyn.live.driver_protocol import ADMITTANCE
 from fsm_dyn.live.realtime import ask_for_privileges
 
 _KNOWN: Final = frozenset({"port", "velocity"})
@@ -53,7 +54,8 @@ class DeviceProgram:
     @property
     def driver_options(self) -> dict[str, Any]:
         """Options of the driver for this device."""
-        return {"axes": self._axes, "port": self.port, **self.body.known}
+        kind = {"kind": ADMITTANCE} if self.body.follows else {}
+        return {"axes": self._axes, "port": self.port, **self.body.known, **kind}
 
     def listen(self) -> None:
         """Apply the latest force received; without power it is lost."""
@@ -88,7 +90,7 @@ class DeviceProgram:
             return
         body = self.body
         self._sequence += 1
-        velocity = body.velocity if self._with_velocity else None
+        velocity = body.second if self._with_velocity else None
         data = datagrams.pack_sample(SampleDatagram(self._sequence, time.monotonic(), 0, body.position, velocity))
         if self.body.spoiling.once:
             self._send(os.urandom(self.body.spoiling.once))

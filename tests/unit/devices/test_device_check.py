@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fsm_dyn.cli.app import app
-from fsm_dyn.devices import device_check, scripted
+from fsm_dyn.devices import device_check, hapkit, scripted, udp
 from fsm_dyn.devices.device_check import check_device, report
 from fsm_dyn.errors import InputError
 
@@ -119,3 +119,25 @@ def test_emulated_devices_pass(driver, tmp_path):
     assert done.exit_code == 0, done.output
     assert [step["passed"] for step in json.loads(done.output)["steps"]] == [True] * len(STEPS)
     assert file.read_text(encoding="utf-8").startswith(f"# Check of `{driver}`")
+
+
+@pytest.mark.parametrize(
+    ("driver", "options"),
+    [
+        ("udp", {"kind": "admittance", "port": 0}),
+        ("combined", {"devices": [{"driver": "udp", "options": {"port": 0}}] * 2}),
+    ],
+)
+def test_devices_that_follow_and_several_are_refused_before_anything_is_sent(driver, options):
+    with pytest.raises(InputError, match="one device that shows forces"):
+        check_device(driver, options, 0.5, lambda: None)
+
+
+def test_the_report_names_workspace_and_all_that_removes_the_force():
+    written = report("udp", udp.Driver.describe({"axes": 2, "turns": [1], "workspace": [0.2, [-1.0, 2.0]]}), [], 1.0)
+    assert "| 0 | m | -0.2 | 0.2 |\n| 1 | rad | -1 | 2 |" in written
+    assert "- the watchdog of the device: after 20 ms without a command" in written
+    assert "the safe packet: after 100 ms" in report("hapkit", hapkit.Driver.describe({}), [], 1.0)
+    bare = report("scripted", scripted.Driver.describe({"stop": "none"}), [], 1.0)
+    assert "The workspace is unknown." in bare
+    assert "limits the force to a fifth" in bare

@@ -110,7 +110,7 @@ def test_half_a_frame_before_the_safe_frame_is_dropped(paddle, opened, watchdog)
     paddle.log()
     frame = hf.encode_packet(hf.ForceBody(7, 3_000_000))
     os.write(opened.line, frame[:-5])
-    make_safe(opened.line, opened.spec.safe_packet)
+    make_safe({opened.line: opened.spec.safe_packet})
     wait_for(lambda: paddle.state()["force"] == [0.0], "no force")
     (last,) = paddle.log()
     assert (last["why"], last["sequence"]) == ("host", 0) or watchdog, "the safe frame, unless this machine was late"
@@ -128,7 +128,7 @@ def test_nobody_writes_any_more(paddle, opened):
     pushed(opened, paddle, 2.0)
     time.sleep(0.1)
     assert paddle.state()["force"] == [2.0]
-    make_safe(opened.line, opened.spec.safe_packet)
+    make_safe({opened.line: opened.spec.safe_packet})
     wait_for(lambda: paddle.state()["force"] == [0.0], "no force")
 
 

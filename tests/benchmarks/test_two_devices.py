@@ -1,0 +1,45 @@
+"""Ticks at 1 kHz with two emulated devices on the ends of a bar, compared with those of one.
+
+What else this machine does is the larger part of the slowest ticks: runs alternate, and medians are compared.
+"""
+
+import os
+
+import numpy as np
+import pytest
+
+import fsm_dyn
+from fsm_dyn.devices.emulators.emulator_process import emulation
+from fsm_dyn.live.live_stepper import DeviceMap
+from fsm_dyn.live.session import LiveSession, Settings
+
+pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(900)]
+SECONDS = int(os.environ.get("SECONDS", "15"))
+REPETITIONS = 5
+TIMES = ("execution_time", "wakeup_latency")
+
+
+def percentiles(graph, count):
+    """Return the report of a run with emulated devices, each at an end of the bar."""
+    devices = [emulation("udp", {"axes": 2, "hand": {"stiffness": 300.0, "damping": 5.0}}) for _ in range(count)]
+    try:
+        entries = [{"driver": "udp", "options": device.options} for device in devices]
+        driver, options, maps = "combined", {"devices": entries}, (DeviceMap(),) * count
+        if count == 1:
+            driver, options, maps = "udp", entries[0]["options"], DeviceMap()
+        settings = Settings(device_map=maps, watchdog_timeout=0.5)
+        with LiveSession.start(graph, driver, options, settings=settings) as session:
+            session.wait_for_ticks(1000 * SECONDS)
+            report = session.close()
+            return [report[name]["p99.9"] for name in TIMES]
+    finally:
+        for device in devices:
+            device.close()
+
+
+def test_two_devices_cost_no_more_than_a_third_more_than_one():
+    graph = fsm_dyn.compile("carried_bar")
+    found = np.median([[percentiles(graph, count) for count in (1, 2)] for _ in range(REPETITIONS)], axis=0)
+    for name, one, two in zip(TIMES, *found, strict=True):
+        print(f"\n{name}, p99.9: {1e6 * one:.0f} µs with one device, {1e6 * two:.0f} µs with two")
+    assert (found[1] <= 1.3 * found[0]).all()
