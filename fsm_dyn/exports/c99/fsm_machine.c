@@ -468,7 +468,21 @@ static int64_t fallen_guard(const struct fsm_machine *m)
     return lead;
 }
 
-FSM_API enum fsm_status fsm_machine_end_step(struct fsm_machine *m)
+/* Whether an armed guard is below what counts as zero, and falling. */
+static bool is_overdue(const struct fsm_machine *m)
+{
+    int64_t most = m->tables.sizes->max_guards;
+    const double *values = m->state.guards.at, *slopes = values + most, *tolerances = slopes + most;
+    for (int64_t j = 0; j < fsm_guard_count(&m->tables, m->state.counters->mode); j++) {
+        if (m->state.armed.at[j] == FSM_GUARD_ARMED && slopes[j] < 0.0 && values[j] < -tolerances[j]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Evaluate here, arm the guards that have risen, and change the chart where it has become bad. */
+static enum fsm_status settle(struct fsm_machine *m)
 {
     if (!fsm_machine_evaluate(m)) {
         return FSM_NON_FINITE;
@@ -484,13 +498,19 @@ FSM_API enum fsm_status fsm_machine_end_step(struct fsm_machine *m)
     return keeps ? FSM_DONE : FSM_SINGULAR;
 }
 
+FSM_API enum fsm_status fsm_machine_end_step(struct fsm_machine *m)
+{
+    enum fsm_status status = settle(m);
+    return status == FSM_DONE && is_overdue(m) ? FSM_PAUSED : status;
+}
+
 /* Make the transitions of the guards that fell to zero here, then those of inputs that jumped. */
 static enum fsm_status resolve_guards(struct fsm_machine *m)
 {
     bool jumped = m->jumped;
     if (m->state.counters->started != 0 && m->state.counters->phase == FSM_PHASE_STEPPING) {
         m->jumped = false;
-        enum fsm_status status = fsm_machine_end_step(m);
+        enum fsm_status status = settle(m);
         if (status != FSM_DONE) {
             return status;
         }

@@ -93,7 +93,8 @@ FSM_API void fsm_machine_set_parameter(struct fsm_machine *machine, int64_t para
    where that is not finite.  Dependent speeds are made those that the constraints require.  Then fsm_machine_rates are its derivatives and
    fsm_machine_guards the `count` guards of the mode, the first of which has the number `first` in the tables.
 
-   fsm_machine_end_step is due after every step that the simulator keeps.  fsm_machine_resolve makes the transitions that are
+   fsm_machine_end_step is due after every step that the simulator keeps; FSM_PAUSED: a guard has fallen below zero, so that
+   fsm_machine_resolve is due.  fsm_machine_resolve makes the transitions that are
    due at the present time, none where no guard has fallen to zero; the state may jump.  FSM_DONE, or how the run ended. */
 FSM_API void fsm_machine_place(struct fsm_machine *machine, double time, const double *x);
 FSM_API bool fsm_machine_evaluate(struct fsm_machine *machine);

@@ -105,8 +105,8 @@ FSM_API fmi3Status fmi3CompletedIntegratorStep(fmi3Instance instance, fmi3Boolea
     if (!fmu_allows(fmu, FMU_CONTINUOUS, "fmi3CompletedIntegratorStep") || event == NULL || terminate == NULL) {
         return fmi3Error;
     }
-    *event = *terminate = false;
-    return status_of(fmu_end_step(fmu));
+    *terminate = false;
+    return status_of(fmu_end_step(fmu, event));
 }
 
 FSM_API fmi3Status fmi3GetNumberOfEventIndicators(fmi3Instance, size_t *);

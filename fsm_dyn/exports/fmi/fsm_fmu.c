@@ -280,11 +280,13 @@ FSM_LOCAL bool fmu_resolve(struct fmu *fmu, bool *jumped)
     return good;
 }
 
-/* A step of the importer's integrator was kept. */
-FSM_LOCAL bool fmu_end_step(struct fmu *fmu)
+/* A step of the importer's integrator was kept; `due`: an event lies in it. */
+FSM_LOCAL bool fmu_end_step(struct fmu *fmu, bool *due)
 {
     fmu->stale = false;
-    return fmu_judge(fmu, fsm_machine_end_step(fmu->machine));
+    enum fsm_status status = fsm_machine_end_step(fmu->machine);
+    *due = status == FSM_PAUSED;
+    return fmu_judge(fmu, status);
 }
 
 FSM_LOCAL void fmu_reset(struct fmu *fmu)

@@ -64,7 +64,7 @@ FSM_LOCAL bool fmu_set_states(struct fmu *fmu, const double *x);
 FSM_LOCAL bool fmu_evaluate(struct fmu *fmu);
 FSM_LOCAL void fmu_indicators(const struct fmu *fmu, double *values);
 FSM_LOCAL bool fmu_resolve(struct fmu *fmu, bool *jumped);
-FSM_LOCAL bool fmu_end_step(struct fmu *fmu);
+FSM_LOCAL bool fmu_end_step(struct fmu *fmu, bool *due);
 FSM_LOCAL bool fmu_judge(struct fmu *fmu, enum fsm_status status);
 FSM_LOCAL double fmu_time(const struct fmu *fmu);
 FSM_LOCAL void fmu_reset(struct fmu *fmu);
