@@ -1,4 +1,4 @@
-"""Export as a Functional Mock-up Unit for FMI 3.0: model exchange, and co-simulation with event mode and early return."""
+"""Export as a Functional Mock-up Unit for FMI 3.0: model exchange and co-simulation, with event mode in both."""
 
 from __future__ import annotations
 

@@ -2,11 +2,10 @@
 
 import ctypes
 
+import fmpy
 import numpy as np
 from fmpy.fmi3 import FMU3Model
 from scipy.integrate import DOP853
-
-import fmpy
 
 RTOL, ATOL = 1e-12, 1e-14
 FIRST = 1e-8  # s, of the steps after an event, as a flight may be short
@@ -111,8 +110,16 @@ class Importer:
         while time < until and not self.ended:
             self.it.getContinuousStates(pointer(x), self.n)
             target = min(until, self.next)
-            solver = DOP853(self.rates, time, x.copy(), target, rtol=RTOL, atol=ATOL, max_step=self.longest,
-                            first_step=min(FIRST, target - time))
+            solver = DOP853(
+                self.rates,
+                time,
+                x.copy(),
+                target,
+                rtol=RTOL,
+                atol=ATOL,
+                max_step=self.longest,
+                first_step=min(FIRST, target - time),
+            )
             zero, due = None, False
             while solver.status == "running" and zero is None:
                 if (message := solver.step()) is not None:
