@@ -96,8 +96,8 @@ def fmi3_files(run: ExportedRun, sources: Mapping[str, bytes]) -> dict[str, byte
 def event_indicators(run: ExportedRun) -> tuple[list[int], list[str]]:
     """Return the number of the event indicator of every guard in the tables, and the names of the indicators.
 
-    Guards of several modes are one indicator if they detect the same event at the same contact; a direction of slip has
-    its own.  A name is ``guard.EVENT.CONTACT``, that of a written transition ``guard.transition[K]``.
+    Guards of several modes are one indicator if they detect the same event at the same contact; each direction of slip
+    has one.  A name is ``guard.EVENT.CONTACT``, that of a user-defined transition ``guard.transition[K]``.
     """
     tables, contacts = run.tables, run.names["contact"]
     numbers: dict[str, int] = {}

@@ -452,7 +452,7 @@ FSM_API double fsm_machine_next_time(const struct fsm_machine *m)
     return fsm_next_breakpoint(m->run.inputs, m->state.counters->segment);
 }
 
-/* Return the armed guard that fell to zero first, or FSM_NO_EVENT; one that will within the resolution has fallen. */
+/* Return the armed guard that fired first, or FSM_NO_EVENT; one that reaches zero within the resolution has fired. */
 static int64_t fallen_guard(const struct fsm_machine *m)
 {
     int64_t lead = FSM_NO_EVENT, most = m->tables.sizes->max_guards;
@@ -504,7 +504,7 @@ FSM_API enum fsm_status fsm_machine_end_step(struct fsm_machine *m)
     return status == FSM_DONE && is_overdue(m) ? FSM_PAUSED : status;
 }
 
-/* Make the transitions of the guards that fell to zero here, then those of inputs that jumped. */
+/* Make the transitions of the guards that fired here, then those of inputs that jumped. */
 static enum fsm_status resolve_guards(struct fsm_machine *m)
 {
     bool jumped = m->jumped;

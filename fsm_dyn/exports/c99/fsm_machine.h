@@ -87,7 +87,7 @@ FSM_API void fsm_machine_hold_input(struct fsm_machine *machine, int64_t input, 
 /* Set a parameter, from the next call of fsm_machine_advance on. */
 FSM_API void fsm_machine_set_parameter(struct fsm_machine *machine, int64_t parameter, double value);
 
-/* For a simulator with an integrator of its own, which asks for derivatives and guards and decides where an event is.
+/* For a simulator that integrates, which asks for derivatives and guards and decides where an event is.
 
    fsm_machine_place moves to `time` (s) and the state `x`, which it copies; fsm_machine_evaluate evaluates there, false
    where that is not finite.  Dependent speeds are made those that the constraints require.  Then fsm_machine_rates are its derivatives and
@@ -95,7 +95,7 @@ FSM_API void fsm_machine_set_parameter(struct fsm_machine *machine, int64_t para
 
    fsm_machine_end_step is due after every step that the simulator keeps; FSM_PAUSED: a guard has fallen below zero, so that
    fsm_machine_resolve is due.  fsm_machine_resolve makes the transitions that are
-   due at the present time, none where no guard has fallen to zero; the state may jump.  FSM_DONE, or how the run ended. */
+   due at the present time, none where no guard has fired; the state may jump.  FSM_DONE, or how the run ended. */
 FSM_API void fsm_machine_place(struct fsm_machine *machine, double time, const double *x);
 FSM_API bool fsm_machine_evaluate(struct fsm_machine *machine);
 FSM_API const double *fsm_machine_rates(const struct fsm_machine *machine);

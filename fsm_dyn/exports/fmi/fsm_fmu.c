@@ -280,7 +280,7 @@ FSM_LOCAL bool fmu_resolve(struct fmu *fmu, bool *jumped)
     return good;
 }
 
-/* A step of the importer's integrator was kept; `due`: an event lies in it. */
+/* A step of the importer's integrator was kept; `due`: it passed an event. */
 FSM_LOCAL bool fmu_end_step(struct fmu *fmu, bool *due)
 {
     fmu->stale = false;
