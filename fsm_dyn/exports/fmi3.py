@@ -1,7 +1,8 @@
-"""Export as a Functional Mock-up Unit for FMI 3.0: co-simulation with event mode and early return."""
+"""Export as a Functional Mock-up Unit for FMI 3.0: model exchange and co-simulation, with event mode in both."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import platform
 import re
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+from collections import Counter
 from collections.abc import Mapping
 from hashlib import sha256
 from importlib import resources
@@ -22,9 +24,13 @@ from fsm_dyn.errors import InputError, RunError
 from fsm_dyn.exports.c_data import text
 from fsm_dyn.exports.c_model import ExportedRun
 from fsm_dyn.expressions.units import TABLE
+from fsm_dyn.simulation import tables as tb
 from fsm_dyn.spec.values import units
 
-_COPIED: Final = ("fsm_fmu.h", "fsm_fmu.c", "fsm_fmi3.c")
+_COPIED: Final = ("fsm_fmu.h", "fsm_fmu.c", "fsm_fmi3.c", "fsm_fmi3_exchange.c")
+_EVENTS: Final = {
+    tb.CLOSES: "closes", tb.OPENS: "opens", tb.SLIDES: "slides", tb.STICKS: "sticks", tb.LEAVES: "leaves"
+}  # fmt: skip
 _UNIT: Final = """\
 /* The unit: the exported model and the token by which it is instantiated. */
 
@@ -33,6 +39,8 @@ _UNIT: Final = """\
 
 const struct fsm_model *const fsm_fmu_model = &{prefix}_model;
 const char *const fsm_fmu_token = {token};
+const int64_t fsm_fmu_indicators = {count};
+const int32_t fsm_fmu_indicator_of[] = {{{numbers}}};
 """
 _BASE_UNITS: Final = ("m", "kg", "s", "A", "K", "mol", "cd")
 _FLAGS: Final = (
@@ -68,7 +76,11 @@ def fmi3_files(run: ExportedRun, sources: Mapping[str, bytes]) -> dict[str, byte
     own = resources.files("fsm_dyn.exports") / "fmi"
     kept = {name: sources[name] for name in sources if name.endswith((".c", ".h")) and name != "main.c"}
     kept |= {name: (own / name).read_bytes() for name in _COPIED}
-    kept["fsm_unit.c"] = _UNIT.format(prefix=prefix, token=text(token)).encode()
+    of_guard, indicator_names = event_indicators(run)
+    numbers = ", ".join(map(str, of_guard or [0]))
+    kept["fsm_unit.c"] = _UNIT.format(
+        prefix=prefix, token=text(token), count=len(indicator_names), numbers=numbers
+    ).encode()
     units_of_code = [f"{prefix}.c", "fsm_machine.c", "fsm_unit.c", "fsm_fmi3.c"]
     library = _library(kept, units_of_code)
     folder, suffix = _platform()
@@ -79,6 +91,33 @@ def fmi3_files(run: ExportedRun, sources: Mapping[str, bytes]) -> dict[str, byte
         "documentation/licenses/LICENSE": sources["LICENSE"],
         **{f"sources/{name}": content for name, content in kept.items()},
     }
+
+
+def event_indicators(run: ExportedRun) -> tuple[list[int], list[str]]:
+    """Return the number of the event indicator of every guard in the tables, and the names of the indicators.
+
+    Guards of several modes are one indicator if they detect the same event at the same contact; each direction of slip
+    has one.  A name is ``guard.EVENT.CONTACT``, that of a user-defined transition ``guard.transition[K]``.
+    """
+    tables, contacts = run.tables, run.names["contact"]
+    numbers: dict[str, int] = {}
+    of_guard: list[int] = []
+    for begin, end in itertools.pairwise(tables.mode_guard_start.tolist()):
+        met: Counter[str] = Counter()
+        for guard in range(begin, end):
+            event, contact = int(tables.guard_event[guard]), int(tables.guard_contact[guard])
+            if event == tb.WRITTEN:
+                name = f"guard.transition[{contact}]"
+            else:
+                name = f"guard.{_EVENTS[event]}.{_quoted(contacts[contact])}"
+            sign = float(tables.guard_direction[guard])
+            if sign:
+                name += ".forward" if sign > 0 else ".backward"
+            met[name] += 1
+            if met[name] > 1:
+                name += f".n{met[name]}"
+            of_guard.append(numbers.setdefault(name, len(numbers)))
+    return of_guard, list(numbers)
 
 
 def _platform() -> tuple[str, str]:
@@ -144,6 +183,10 @@ def model_description(run: ExportedRun, token: str) -> bytes:
         variableNamingConvention="structured",
     )  # fmt: skip
     SubElement(
+        root, "ModelExchange", modelIdentifier=prefix, canGetAndSetFMUState="true", canSerializeFMUState="true",
+        needsCompletedIntegratorStep="true",
+    )  # fmt: skip
+    SubElement(
         root, "CoSimulation", modelIdentifier=prefix, canGetAndSetFMUState="true", canSerializeFMUState="true",
         canHandleVariableCommunicationStepSize="true", hasEventMode="true", mightReturnEarlyFromDoStep="true",
     )  # fmt: skip
@@ -200,7 +243,7 @@ def _variables(root: Element, run: ExportedRun, known: Mapping[str, str]) -> Non
     def unit_of(name: str) -> dict[str, str]:
         return {"unit": known[name]} if name in known else {}
 
-    number = 1
+    number, first_state = 1, 0
     for kind, attributes in (
         ("parameter", {"causality": "parameter", "variability": "tunable"}),
         ("input", {"causality": "input", "variability": "continuous"}),
@@ -212,6 +255,8 @@ def _variables(root: Element, run: ExportedRun, known: Mapping[str, str]) -> Non
             _variable(variables, taken, "Float64", name, number, {**attributes, **more, **unit_of(name)})
             if kind == "output":
                 references.append(str(number))
+            if kind == "state" and not first_state:
+                first_state = number
             number += 1
     discrete = {"causality": "output", "variability": "discrete", "initial": "calculated"}
     taken.discard("mode")
@@ -221,9 +266,24 @@ def _variables(root: Element, run: ExportedRun, known: Mapping[str, str]) -> Non
         number += 1
         _variable(variables, taken, "Int64", f"contact.{name}", number, discrete)
         references.append(str(number))
+    states = range(first_state, first_state + len(names["state"]))
+    derivatives: list[str] = []
+    for state, name in zip(states, names["state"], strict=True):
+        number += 1
+        attributes = {"causality": "local", "variability": "continuous", "initial": "calculated"}
+        _variable(variables, taken, "Float64", f"der({name})", number, {**attributes, "derivative": str(state)})
+        derivatives.append(str(number))
+    indicators: list[str] = []
+    for name in event_indicators(run)[1]:
+        number += 1
+        _variable(variables, taken, "Float64", name, number, {"causality": "local", "variability": "continuous"})
+        indicators.append(str(number))
     structure = SubElement(root, "ModelStructure")
-    for kind in ("Output", "InitialUnknown"):
-        for reference in references:
+    for kind, listed in (
+        ("Output", references), ("ContinuousStateDerivative", derivatives),
+        ("InitialUnknown", [*references, *map(str, states), *derivatives]), ("EventIndicator", indicators),
+    ):  # fmt: skip
+        for reference in listed:
             SubElement(structure, kind, valueReference=reference)
 
 
@@ -239,9 +299,17 @@ def _variable(
 
 def _structured(name: str) -> str:
     """Return a name in the syntax of structured names: what is no identifier in quotes."""
+    if name.startswith("guard."):
+        return name
+    if name.startswith("der("):
+        return f"der({_quoted(name[4:-1])})"
     parts = name.split(".", 1) if name.startswith("contact.") else [name]
-    plain = r"[A-Za-z_][A-Za-z0-9_]*(\[\d+\])?"
-    return ".".join(part if re.fullmatch(plain, part) else f"'{part}'" for part in parts)
+    return ".".join(map(_quoted, parts))
+
+
+def _quoted(part: str) -> str:
+    """Return a part of a structured name, in quotes unless it is an identifier."""
+    return part if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*(\[\d+\])?", part) else f"'{part}'"
 
 
 def _xml(root: Element) -> bytes:

@@ -1,4 +1,4 @@
-/* FMI 3.0, co-simulation with event mode and early return.
+/* FMI 3.0: co-simulation with event mode and early return, and model exchange (fsm_fmi3_exchange.c).
 
    The types and signatures are those of the standard (https://fmi-standard.org, version 3.0.2, section 2.2). */
 
@@ -46,16 +46,10 @@ FSM_API fmi3Status fmi3SetDebugLogging(fmi3Instance instance, fmi3Boolean on, si
     return fmi3OK;
 }
 
-FSM_API fmi3Instance fmi3InstantiateCoSimulation(fmi3String, fmi3String, fmi3String, fmi3Boolean, fmi3Boolean,
-                                                 fmi3Boolean, fmi3Boolean, const fmi3ValueReference[], size_t,
-                                                 fmi3InstanceEnvironment, fmi3LogMessageCallback, fmi3Callback);
-FSM_API fmi3Instance fmi3InstantiateCoSimulation(fmi3String name, fmi3String token, fmi3String path,
-                                                 fmi3Boolean visible, fmi3Boolean logs, fmi3Boolean event_mode,
-                                                 fmi3Boolean returns_early, const fmi3ValueReference required[],
-                                                 size_t n, fmi3InstanceEnvironment environment,
-                                                 fmi3LogMessageCallback logger, fmi3Callback intermediate)
+/* Make an instance, or report why not. */
+static struct fmu *instantiate(fmi3String name, fmi3String token, bool logs, fmi3InstanceEnvironment environment,
+                               fmi3LogMessageCallback logger)
 {
-    (void)path, (void)visible, (void)required, (void)n, (void)intermediate;
     struct fmu *fmu = fmu_create(name, token);
     if (fmu == NULL) {
         if (logger != NULL) {
@@ -67,8 +61,24 @@ FSM_API fmi3Instance fmi3InstantiateCoSimulation(fmi3String name, fmi3String tok
     fmu->report = report;
     fmu->logger = (void (*)(void))logger;
     fmu->logs = logs;
-    fmu->event_mode = event_mode;
-    fmu->returns_early = returns_early;
+    return fmu;
+}
+
+FSM_API fmi3Instance fmi3InstantiateCoSimulation(fmi3String, fmi3String, fmi3String, fmi3Boolean, fmi3Boolean,
+                                                 fmi3Boolean, fmi3Boolean, const fmi3ValueReference[], size_t,
+                                                 fmi3InstanceEnvironment, fmi3LogMessageCallback, fmi3Callback);
+FSM_API fmi3Instance fmi3InstantiateCoSimulation(fmi3String name, fmi3String token, fmi3String path,
+                                                 fmi3Boolean visible, fmi3Boolean logs, fmi3Boolean event_mode,
+                                                 fmi3Boolean returns_early, const fmi3ValueReference required[],
+                                                 size_t n, fmi3InstanceEnvironment environment,
+                                                 fmi3LogMessageCallback logger, fmi3Callback intermediate)
+{
+    (void)path, (void)visible, (void)required, (void)n, (void)intermediate;
+    struct fmu *fmu = instantiate(name, token, logs, environment, logger);
+    if (fmu != NULL) {
+        fmu->event_mode = event_mode;
+        fmu->returns_early = returns_early;
+    }
     return fmu;
 }
 
@@ -99,7 +109,7 @@ FSM_API fmi3Status fmi3ExitInitializationMode(fmi3Instance instance)
     if (!fmu_allows(fmu, FMU_INITIALIZATION, "fmi3ExitInitializationMode") || !fmu_finish_initialization(fmu)) {
         return fmi3Error;
     }
-    fmu->phase = fmu->event_mode ? FMU_EVENT : FMU_STEP;
+    fmu->phase = fmu->event_mode || fmu->exchange ? FMU_EVENT : FMU_STEP;
     return fmi3OK;
 }
 
@@ -107,7 +117,7 @@ FSM_API fmi3Status fmi3EnterEventMode(fmi3Instance);
 FSM_API fmi3Status fmi3EnterEventMode(fmi3Instance instance)
 {
     struct fmu *fmu = instance;
-    if (!fmu_allows(fmu, FMU_STEP, "fmi3EnterEventMode")) {
+    if (!fmu_allows(fmu, FMU_STEP | FMU_CONTINUOUS, "fmi3EnterEventMode")) {
         return fmi3Error;
     }
     fmu->phase = FMU_EVENT;
@@ -121,13 +131,16 @@ FSM_API fmi3Status fmi3UpdateDiscreteStates(fmi3Instance instance, fmi3Boolean *
                                             fmi3Boolean *next_defined, double *next)
 {
     struct fmu *fmu = instance;
-    if (!fmu_allows(fmu, FMU_EVENT, "fmi3UpdateDiscreteStates") || !fmu_finish_initialization(fmu)) {
+    bool jumped = false;
+    if (!fmu_allows(fmu, FMU_EVENT, "fmi3UpdateDiscreteStates") || !fmu_resolve(fmu, &jumped)) {
         return fmi3Error;
     }
-    *again = *nominals_changed = *next_defined = false;
-    *states_changed = true;
+    double next_time = fsm_machine_next_time(fmu->machine);
+    *again = *nominals_changed = false; // one call resolves an instant
+    *states_changed = jumped || !fmu->exchange;
     *terminate = fmu->stopped;
-    *next = 0.0;
+    *next_defined = fmu->exchange && next_time < FSM_INFINITY;
+    *next = *next_defined ? fmu->begin + next_time : 0.0;
     return fmi3OK;
 }
 
@@ -136,6 +149,10 @@ FSM_API fmi3Status fmi3EnterStepMode(fmi3Instance instance)
 {
     struct fmu *fmu = instance;
     if (!fmu_allows(fmu, FMU_EVENT, "fmi3EnterStepMode")) {
+        return fmi3Error;
+    }
+    if (fmu->exchange) {
+        fmu_error(fmu, "there is no step mode in model exchange");
         return fmi3Error;
     }
     fmu->phase = FMU_STEP;
@@ -179,7 +196,7 @@ FSM_API fmi3Status fmi3Terminate(fmi3Instance);
 FSM_API fmi3Status fmi3Terminate(fmi3Instance instance)
 {
     struct fmu *fmu = instance;
-    if (!fmu_allows(fmu, FMU_STEP | FMU_EVENT, "fmi3Terminate")) {
+    if (!fmu_allows(fmu, FMU_STEP | FMU_EVENT | FMU_CONTINUOUS, "fmi3Terminate")) {
         return fmi3Error;
     }
     fmu->phase = FMU_TERMINATED;
@@ -198,8 +215,8 @@ FSM_API fmi3Status fmi3Reset(fmi3Instance instance)
 
 /* ---- variables ---- */
 
-#define READABLE (FMU_INITIALIZATION | FMU_EVENT | FMU_STEP | FMU_TERMINATED)
-#define WRITABLE (FMU_INSTANTIATED | FMU_INITIALIZATION | FMU_EVENT | FMU_STEP)
+#define READABLE (FMU_INITIALIZATION | FMU_EVENT | FMU_STEP | FMU_CONTINUOUS | FMU_TERMINATED)
+#define WRITABLE (FMU_INSTANTIATED | FMU_INITIALIZATION | FMU_EVENT | FMU_STEP | FMU_CONTINUOUS)
 
 FSM_API fmi3Status fmi3GetFloat64(fmi3Instance, REFERENCES, double[], size_t);
 FSM_API fmi3Status fmi3GetFloat64(fmi3Instance instance, REFERENCES, double values[], size_t n_values)
@@ -256,8 +273,7 @@ FSM_API fmi3Status fmi3SetFMUState(fmi3Instance instance, fmi3FMUState state)
     if (instance == NULL || state == NULL) {
         return fmi3Error;
     }
-    fmu_copy_in(instance, state);
-    return fmi3OK;
+    return status_of(fmu_copy_in(instance, state));
 }
 
 FSM_API fmi3Status fmi3FreeFMUState(fmi3Instance, fmi3FMUState *);
@@ -455,12 +471,6 @@ FSM_API fmi3Status fmi3EvaluateDiscreteStates(fmi3Instance instance)
     return refuse(instance, "fmi3EvaluateDiscreteStates");
 }
 
-FSM_API fmi3Status fmi3EnterContinuousTimeMode(fmi3Instance instance);
-FSM_API fmi3Status fmi3EnterContinuousTimeMode(fmi3Instance instance)
-{
-    return refuse(instance, "fmi3EnterContinuousTimeMode");
-}
-
 FSM_API fmi3Status fmi3GetIntervalDecimal(fmi3Instance instance, const fmi3ValueReference references[], size_t n,
                                           double intervals[], int qualifiers[]);
 FSM_API fmi3Status fmi3GetIntervalDecimal(fmi3Instance instance, const fmi3ValueReference references[], size_t n,
@@ -533,71 +543,6 @@ FSM_API fmi3Status fmi3SetShiftFraction(fmi3Instance instance, const fmi3ValueRe
     return refuse(instance, "fmi3SetShiftFraction");
 }
 
-FSM_API fmi3Status fmi3CompletedIntegratorStep(fmi3Instance instance, fmi3Boolean keeps, fmi3Boolean *event,
-                                               fmi3Boolean *terminate);
-FSM_API fmi3Status fmi3CompletedIntegratorStep(fmi3Instance instance, fmi3Boolean keeps, fmi3Boolean *event,
-                                               fmi3Boolean *terminate)
-{
-    (void)keeps, (void)event, (void)terminate;
-    return refuse(instance, "fmi3CompletedIntegratorStep");
-}
-
-FSM_API fmi3Status fmi3SetTime(fmi3Instance instance, double time);
-FSM_API fmi3Status fmi3SetTime(fmi3Instance instance, double time)
-{
-    (void)time;
-    return refuse(instance, "fmi3SetTime");
-}
-
-FSM_API fmi3Status fmi3SetContinuousStates(fmi3Instance instance, const double states[], size_t n);
-FSM_API fmi3Status fmi3SetContinuousStates(fmi3Instance instance, const double states[], size_t n)
-{
-    (void)states, (void)n;
-    return refuse(instance, "fmi3SetContinuousStates");
-}
-
-FSM_API fmi3Status fmi3GetContinuousStateDerivatives(fmi3Instance instance, double values[], size_t n);
-FSM_API fmi3Status fmi3GetContinuousStateDerivatives(fmi3Instance instance, double values[], size_t n)
-{
-    (void)values, (void)n;
-    return refuse(instance, "fmi3GetContinuousStateDerivatives");
-}
-
-FSM_API fmi3Status fmi3GetEventIndicators(fmi3Instance instance, double values[], size_t n);
-FSM_API fmi3Status fmi3GetEventIndicators(fmi3Instance instance, double values[], size_t n)
-{
-    (void)values, (void)n;
-    return refuse(instance, "fmi3GetEventIndicators");
-}
-
-FSM_API fmi3Status fmi3GetContinuousStates(fmi3Instance instance, double values[], size_t n);
-FSM_API fmi3Status fmi3GetContinuousStates(fmi3Instance instance, double values[], size_t n)
-{
-    (void)values, (void)n;
-    return refuse(instance, "fmi3GetContinuousStates");
-}
-
-FSM_API fmi3Status fmi3GetNominalsOfContinuousStates(fmi3Instance instance, double values[], size_t n);
-FSM_API fmi3Status fmi3GetNominalsOfContinuousStates(fmi3Instance instance, double values[], size_t n)
-{
-    (void)values, (void)n;
-    return refuse(instance, "fmi3GetNominalsOfContinuousStates");
-}
-
-FSM_API fmi3Status fmi3GetNumberOfEventIndicators(fmi3Instance instance, size_t *count);
-FSM_API fmi3Status fmi3GetNumberOfEventIndicators(fmi3Instance instance, size_t *count)
-{
-    (void)count;
-    return refuse(instance, "fmi3GetNumberOfEventIndicators");
-}
-
-FSM_API fmi3Status fmi3GetNumberOfContinuousStates(fmi3Instance instance, size_t *count);
-FSM_API fmi3Status fmi3GetNumberOfContinuousStates(fmi3Instance instance, size_t *count)
-{
-    (void)count;
-    return refuse(instance, "fmi3GetNumberOfContinuousStates");
-}
-
 FSM_API fmi3Status fmi3GetOutputDerivatives(fmi3Instance instance, const fmi3ValueReference references[], size_t n,
                                             const int32_t orders[], double values[], size_t n_values);
 FSM_API fmi3Status fmi3GetOutputDerivatives(fmi3Instance instance, const fmi3ValueReference references[], size_t n,
@@ -612,17 +557,6 @@ FSM_API fmi3Status fmi3ActivateModelPartition(fmi3Instance instance, fmi3ValueRe
 {
     (void)clock, (void)time;
     return refuse(instance, "fmi3ActivateModelPartition");
-}
-
-FSM_API fmi3Instance fmi3InstantiateModelExchange(fmi3String name, fmi3String token, fmi3String path,
-                                                  fmi3Boolean visible, fmi3Boolean logs,
-                                                  fmi3InstanceEnvironment environment, fmi3LogMessageCallback logger);
-FSM_API fmi3Instance fmi3InstantiateModelExchange(fmi3String name, fmi3String token, fmi3String path,
-                                                  fmi3Boolean visible, fmi3Boolean logs,
-                                                  fmi3InstanceEnvironment environment, fmi3LogMessageCallback logger)
-{
-    (void)name, (void)token, (void)path, (void)visible, (void)logs, (void)environment, (void)logger;
-    return NULL;
 }
 
 FSM_API fmi3Instance fmi3InstantiateScheduledExecution(fmi3String name, fmi3String token, fmi3String path,
@@ -640,3 +574,5 @@ FSM_API fmi3Instance fmi3InstantiateScheduledExecution(fmi3String name, fmi3Stri
         (void)lock, (void)unlock;
     return NULL;
 }
+
+#include "fsm_fmi3_exchange.c"

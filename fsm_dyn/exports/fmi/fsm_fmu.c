@@ -13,7 +13,9 @@ FSM_LOCAL struct fmu_places fmu_places(void)
     at.states = at.outputs + fsm_fmu_model->n_outputs;
     at.mode = at.states + s->n_q + s->n_u;
     at.contacts = at.mode + 1;
-    at.end = at.contacts + s->n_contacts;
+    at.derivatives = at.contacts + s->n_contacts;
+    at.indicators = at.derivatives + s->n_q + s->n_u;
+    at.end = at.indicators + fsm_fmu_indicators;
     return at;
 }
 
@@ -92,10 +94,93 @@ FSM_LOCAL double fmu_time(const struct fmu *fmu)
     return fmu->begin + fsm_machine_time(fmu->machine);
 }
 
+FSM_LOCAL int64_t fmu_state_count(void)
+{
+    return fsm_fmu_model->tables->sizes->n_q + fsm_fmu_model->tables->sizes->n_u;
+}
+
+/* Whether an array of the importer has the length that it must have. */
+FSM_LOCAL bool fmu_has_length(struct fmu *fmu, size_t n, int64_t length)
+{
+    if (n != (size_t)length) {
+        fmu_error(fmu, "an array has %lu numbers, not %ld", (unsigned long)n, (long)length);
+        return false;
+    }
+    return true;
+}
+
+FSM_LOCAL bool fmu_set_time(struct fmu *fmu, double time)
+{
+    if (!(fabs(time) <= DBL_MAX)) {
+        fmu_error(fmu, "the time cannot be %g", time);
+        return false;
+    }
+    fsm_machine_place(fmu->machine, time - fmu->begin, fsm_machine_state(fmu->machine));
+    fmu->stale = true;
+    return true;
+}
+
+FSM_LOCAL bool fmu_set_states(struct fmu *fmu, const double *x)
+{
+    for (int64_t i = 0; i < fmu_state_count(); i++) {
+        if (!(fabs(x[i]) <= DBL_MAX)) {
+            fmu_error(fmu, "the state %s cannot be %g", fsm_fmu_model->state_names[i], x[i]);
+            return false;
+        }
+    }
+    fsm_machine_place(fmu->machine, fsm_machine_time(fmu->machine), x);
+    fmu->stale = true;
+    return true;
+}
+
+/* Evaluate at the time and state that were set, unless that is done. */
+FSM_LOCAL bool fmu_evaluate(struct fmu *fmu)
+{
+    if (!fmu->stale) {
+        return true;
+    }
+    fmu->stale = false;
+    if (!fsm_machine_evaluate(fmu->machine)) {
+        fmu_error(fmu, "the derivatives at %.12g s are not finite", fmu_time(fmu));
+        return false;
+    }
+    return true;
+}
+
+/* An event indicator: the value of its guard, and 1 in a mode without that. */
+static double indicator(const struct fmu *fmu, int64_t number)
+{
+    int64_t first, count;
+    const double *guards = fsm_machine_guards(fmu->machine, &first, &count);
+    for (int64_t j = 0; j < count; j++) {
+        if (fsm_fmu_indicator_of[first + j] == number) {
+            return guards[j];
+        }
+    }
+    return 1.0;
+}
+
+/* Write all event indicators. */
+FSM_LOCAL void fmu_indicators(const struct fmu *fmu, double *values)
+{
+    int64_t first, count;
+    const double *guards = fsm_machine_guards(fmu->machine, &first, &count);
+    for (int64_t i = 0; i < fsm_fmu_indicators; i++) {
+        values[i] = 1.0;
+    }
+    for (int64_t j = 0; j < count; j++) {
+        values[fsm_fmu_indicator_of[first + j]] = guards[j];
+    }
+}
+
 FSM_LOCAL bool fmu_get_real(struct fmu *fmu, int64_t reference, double *value)
 {
     struct fmu_places at = fmu_places();
-    if (reference < 0 || reference >= at.mode) {
+    bool is_real = (reference >= 0 && reference < at.mode) || (reference >= at.derivatives && reference < at.end);
+    if (is_real && reference >= at.inputs && !fmu_evaluate(fmu)) {
+        return false;
+    }
+    if (!is_real) {
         fmu_error(fmu, "no real variable has the value reference %ld", (long)reference);
         return false;
     }
@@ -105,8 +190,12 @@ FSM_LOCAL bool fmu_get_real(struct fmu *fmu, int64_t reference, double *value)
         *value = fsm_machine_context(fmu->machine)[reference - at.parameters];
     } else if (reference < at.states) {
         *value = fsm_machine_output(fmu->machine, reference - at.outputs);
-    } else {
+    } else if (reference < at.mode) {
         *value = fsm_machine_state(fmu->machine)[reference - at.states];
+    } else if (reference < at.indicators) {
+        *value = fsm_machine_rates(fmu->machine)[reference - at.derivatives];
+    } else {
+        *value = indicator(fmu, reference - at.indicators);
     }
     return true;
 }
@@ -120,6 +209,10 @@ FSM_LOCAL bool fmu_set_real(struct fmu *fmu, int64_t reference, double value)
     }
     if (reference >= at.parameters && reference < at.inputs) {
         fsm_machine_set_parameter(fmu->machine, reference - at.parameters, value);
+        fmu->stale = fmu->phase == FMU_CONTINUOUS;
+    } else if (reference >= at.inputs && reference < at.outputs && fmu->phase == FMU_CONTINUOUS) {
+        fsm_machine_follow_input(fmu->machine, reference - at.inputs, value);
+        fmu->stale = true;
     } else if (reference >= at.inputs && reference < at.outputs) {
         fsm_machine_hold_input(fmu->machine, reference - at.inputs, value);
     } else {
@@ -132,7 +225,7 @@ FSM_LOCAL bool fmu_set_real(struct fmu *fmu, int64_t reference, double value)
 FSM_LOCAL bool fmu_get_integer(struct fmu *fmu, int64_t reference, int64_t *value)
 {
     struct fmu_places at = fmu_places();
-    if (reference < at.mode || reference >= at.end) {
+    if (reference < at.mode || reference >= at.derivatives) {
         fmu_error(fmu, "no integer variable has the value reference %ld", (long)reference);
         return false;
     }
@@ -162,11 +255,45 @@ FSM_LOCAL bool fmu_finish_initialization(struct fmu *fmu)
     return fmu_judge(fmu, fsm_machine_advance(fmu->machine, fsm_machine_time(fmu->machine)));
 }
 
+/* Make the transitions that are due now; `jumped`: whether a state has another value after. */
+FSM_LOCAL bool fmu_resolve(struct fmu *fmu, bool *jumped)
+{
+    *jumped = false;
+    if (fmu->stopped) {
+        return true;
+    }
+    if (!fmu->exchange) {
+        return fmu_finish_initialization(fmu);
+    }
+    size_t bytes = (size_t)fmu_state_count() * sizeof(double);
+    const double *x = fsm_machine_state(fmu->machine);
+    double *before = malloc(bytes);
+    if (before == NULL) {
+        fmu_error(fmu, "there is no memory");
+        return false;
+    }
+    memcpy(before, x, bytes);
+    fmu->stale = false;
+    bool good = fmu_judge(fmu, fsm_machine_resolve(fmu->machine));
+    *jumped = memcmp(before, x, bytes) != 0;
+    free(before);
+    return good;
+}
+
+/* A step of the importer's integrator was kept; `due`: it passed an event. */
+FSM_LOCAL bool fmu_end_step(struct fmu *fmu, bool *due)
+{
+    fmu->stale = false;
+    enum fsm_status status = fsm_machine_end_step(fmu->machine);
+    *due = status == FSM_PAUSED;
+    return fmu_judge(fmu, status);
+}
+
 FSM_LOCAL void fmu_reset(struct fmu *fmu)
 {
     fsm_machine_restart(fmu->machine);
     fmu->phase = FMU_INSTANTIATED;
-    fmu->stopped = false;
+    fmu->stopped = fmu->stale = false;
     fmu->begin = 0.0;
 }
 
@@ -195,6 +322,7 @@ FSM_LOCAL void fmu_copy_out(const struct fmu *fmu, void *bytes)
     memset(copy, 0, sizeof *copy);
     copy->phase = fmu->phase;
     copy->stopped = fmu->stopped;
+    copy->exchange = fmu->exchange;
     copy->begin = fmu->begin;
     fsm_machine_save(fmu->machine, copy->machine);
     copy->seal = seal_of(fmu, bytes);
@@ -208,11 +336,17 @@ FSM_LOCAL bool fmu_copy_is_whole(const struct fmu *fmu, const void *bytes)
     return seal == seal_of(fmu, bytes);
 }
 
-FSM_LOCAL void fmu_copy_in(struct fmu *fmu, const void *bytes)
+FSM_LOCAL bool fmu_copy_in(struct fmu *fmu, const void *bytes)
 {
     const struct fmu_copy *copy = bytes;
+    if (copy->exchange != fmu->exchange) {
+        fmu_error(fmu, "a state of model exchange is none of co-simulation");
+        return false;
+    }
     fmu->phase = copy->phase;
     fmu->stopped = copy->stopped;
     fmu->begin = copy->begin;
     fsm_machine_restore(fmu->machine, copy->machine);
+    fmu->stale = fmu->phase == FMU_CONTINUOUS;
+    return true;
 }

@@ -1,0 +1,139 @@
+"""An importer of units for model exchange: it integrates by DOP853 and locates the zeros of event indicators."""
+
+import ctypes
+
+import fmpy
+import numpy as np
+from fmpy.fmi3 import FMU3Model
+from scipy.integrate import DOP853
+
+RTOL, ATOL = 1e-12, 1e-14
+FIRST = 1e-8  # s, of the steps after an event, as a flight may be short
+PARTS = 8  # of a step, in each of which an indicator may change its sign
+
+
+def pointer(values):
+    """Return what FMPy passes for an array."""
+    return values.ctypes.data_as(ctypes.POINTER(ctypes.c_double))
+
+
+def instance(path, folder):
+    """Return an instance of a unit, and the value references of its variables."""
+    description = fmpy.read_model_description(str(path))
+    it = FMU3Model(
+        guid=description.guid, unzipDirectory=fmpy.extract(str(path), unzipdir=str(folder)),
+        modelIdentifier=description.modelExchange.modelIdentifier, instanceName="one",
+    )  # fmt: skip
+    it.instantiate()
+    return it, {v.name: v.valueReference for v in description.modelVariables}, description
+
+
+class Importer:
+    """One run of a unit from time 0 on.
+
+    Attributes
+    ----------
+    events : list of (time, mode before, mode after)
+        Transitions between modes, and those in which a state jumped, in s and values of the enumeration.
+    times : list of float
+        Ends of the steps, s.
+    states : list of float64 array
+    """
+
+    def __init__(self, path, folder, longest=0.02):
+        self.it, self.known, description = instance(path, folder)
+        self.n, self.n_z = description.numberOfContinuousStates, description.numberOfEventIndicators
+        self.longest, self.events, self.times, self.states = longest, [], [], []
+        self.it.enterInitializationMode()
+        self.it.exitInitializationMode()
+        self.update(0.0)
+
+    @property
+    def mode(self):
+        return self.it.getInt64([self.known["mode"]])[0]
+
+    def update(self, time):
+        """Resolve what happens in event mode and continue."""
+        before = self.mode
+        again = True
+        while again:
+            again, self.ended, _, jumped, defined, when = self.it.updateDiscreteStates()
+        self.next = when if defined else np.inf
+        if time > 0.0 and (jumped or self.mode != before):
+            self.events.append((time, before, self.mode))
+        if not self.ended:
+            self.it.enterContinuousTimeMode()
+
+    def place(self, time, x):
+        self.it.setTime(time)
+        kept = np.ascontiguousarray(x)
+        self.it.setContinuousStates(pointer(kept), self.n)
+
+    def rates(self, time, x):
+        self.place(time, x)
+        out = np.empty(self.n)
+        self.it.getContinuousStateDerivatives(pointer(out), self.n)
+        return out
+
+    def indicators(self, time, x):
+        self.place(time, x)
+        out = np.empty(self.n_z)
+        self.it.getEventIndicators(pointer(out), self.n_z)
+        return out
+
+    def first_zero(self, begin, end, state):
+        """Return the first time in a step at which an indicator has changed its sign, or None."""
+        at = np.linspace(begin, end, PARTS + 1)
+        values = np.array([self.indicators(t, state(t)) for t in at])
+        for k in range(PARTS):
+            changed = np.flatnonzero((values[k] > 0.0) != (values[k + 1] > 0.0))
+            if changed.size:
+                return min(self.located(j, at[k], at[k + 1], state) for j in changed)
+        return None
+
+    def located(self, j, low, high, state):
+        """Return the zero of one indicator, at the side behind it."""
+        before = self.indicators(low, state(low))[j] > 0.0
+        while high - low > 4e-16 * max(1.0, high):
+            middle = 0.5 * (low + high)
+            if not low < middle < high:
+                break
+            if (self.indicators(middle, state(middle))[j] > 0.0) == before:
+                low = middle
+            else:
+                high = middle
+        return high
+
+    def run(self, until):
+        """Run to a time, s, or to the end that the unit asks for."""
+        time, x = 0.0, np.empty(self.n)
+        while time < until and not self.ended:
+            self.it.getContinuousStates(pointer(x), self.n)
+            target = min(until, self.next)
+            solver = DOP853(
+                self.rates,
+                time,
+                x.copy(),
+                target,
+                rtol=RTOL,
+                atol=ATOL,
+                max_step=self.longest,
+                first_step=min(FIRST, target - time),
+            )
+            zero, due = None, False
+            while solver.status == "running" and zero is None:
+                if (message := solver.step()) is not None:
+                    raise AssertionError(message)
+                state = solver.dense_output()
+                zero = self.first_zero(solver.t_old, solver.t, state)
+                time, x = (solver.t, solver.y) if zero is None else (zero, state(zero))
+                self.place(time, x)
+                self.times.append(time)
+                self.states.append(np.array(x))
+                due, _ = self.it.completedIntegratorStep()
+                if due:
+                    break
+            if due or zero is not None or time >= self.next:
+                self.it.enterEventMode()
+                self.update(time)
+        return self
