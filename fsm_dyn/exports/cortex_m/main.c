@@ -96,6 +96,7 @@ int main(void)
         print_double(fsm_machine_state(machine)[i]);
         printf("\n");
     }
+    printf("stack %lu bytes\n", (unsigned long)board_stack());
     print_instructions("without a transition", instructions[0], ticks[0]);
     print_instructions("with a transition", instructions[1], ticks[1]);
     return status == FSM_DONE || status == FSM_STOPPED ? 0 : 1;

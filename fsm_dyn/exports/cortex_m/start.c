@@ -25,8 +25,21 @@ void _fini(void)
 {
 }
 
+#define STACK_WORDS 65536           // of the stack, watched
+#define UNUSED      0xA5A5A5A5u     // in words of the stack that were never written
+
+/* Fill the stack below the present frame. */
+static void fill_stack(void)
+{
+    volatile uint32_t here = 0;
+    for (volatile uint32_t *at = top_of_stack - STACK_WORDS; at < &here; at++) {
+        *at = UNUSED;
+    }
+}
+
 void start(void)
 {
+    fill_stack();
     *(volatile uint32_t *)0xE000ED88u |= 0xFu << 20; // CPACR: full access to the floating-point unit
     __asm volatile("dsb\n isb");
     for (uint32_t *to = begin_data, *from = load_data; to < end_data; to++, from++) {
@@ -54,4 +67,13 @@ __attribute__((section(".vectors"), used)) static const handler vectors[16] = {
 uint32_t board_counter(void)
 {
     return *(volatile const uint32_t *)0x40028018u;
+}
+
+uint32_t board_stack(void)
+{
+    const uint32_t *at = top_of_stack - STACK_WORDS;
+    while (at < top_of_stack && *at == UNUSED) {
+        at++;
+    }
+    return (uint32_t)((uintptr_t)top_of_stack - (uintptr_t)at);
 }
