@@ -232,7 +232,12 @@ def _check_folder(folder: Path, target: str) -> None:
     """Refuse a file in the place of the folder, and for several files one that holds something else."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file", remedy="name a folder")
-    if target in ("c99", "cortex-m") and folder.is_dir() and any(folder.iterdir()) and not (folder / "fsm_machine.h").exists():
+    if (
+        target in ("c99", "cortex-m")
+        and folder.is_dir()
+        and any(folder.iterdir())
+        and not (folder / "fsm_machine.h").exists()
+    ):
         raise InputError(f"{folder} holds other files", remedy="name an empty folder, or one of an earlier export")
 
 
