@@ -50,8 +50,9 @@ def export(
     folder : str or Path
         Where to write to; made if need be.  Nothing else may be in it but an earlier export.
     target : "c99", "cortex-m", "fmu3" or "html"
-        C99; C99 with start, memory map and Makefile for a Cortex-M4F or M7; a unit ``NAME.fmu`` for FMI 3.0 (co-simulation) with its binary for this platform; or a page ``NAME.html``
-        that simulates in a browser without a server, for which `folder` may name the file itself.
+        C99; C99 with start, memory map and Makefile for a Cortex-M4F or M7; a unit ``NAME.fmu`` for FMI 3.0
+        (co-simulation) with its binary for this platform; or a page ``NAME.html`` that simulates in a browser without
+        a server, for which `folder` may name the file itself.
     scenario : str, optional
         The model's scenario that becomes its schedule.
     parameters : mapping, optional

@@ -26,7 +26,7 @@ void _fini(void)
 }
 
 #define STACK_WORDS 65536           // of the stack, watched
-#define UNUSED      0xA5A5A5A5u     // in words of the stack that were never written
+#define UNUSED      0xA5A5A5A5u     // value of what was never written
 
 /* Fill the stack below the present frame. */
 static void fill_stack(void)
