@@ -26,6 +26,7 @@ test: $(VENV)/.installed-test  ## run the tests
 ci-long: $(VENV)/.installed-test  ## run the long tests
 	bash .ci/get_compiler avr
 	bash .ci/get_compiler wasm || true  # its test is skipped then
+	bash .ci/get_compiler arm || true
 	$(BIN)/python -m pytest $(PYTEST_ARGS) -m long
 
 test-firmware: $(VENV)/.installed-test  ## run the firmware on a simulated board; its compiler and simulator are got if missing

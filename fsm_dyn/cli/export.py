@@ -18,6 +18,7 @@ class ExportTarget(StrEnum):
     """What an export can be to."""
 
     C99 = "c99"
+    CORTEX_M = "cortex-m"
     FMU3 = "fmu3"
     HTML = "html"
 
@@ -57,7 +58,7 @@ def export_command(
     if as_json:
         print_json({"model": graph.name, "target": str(to), "folder": str(folder), "files": files})
         return
-    if to is ExportTarget.C99:
+    if to is not ExportTarget.FMU3:
         typer.echo(f"wrote {len(files)} files to {folder}")
         print_status(f"next: make -C {folder} run")
     else:

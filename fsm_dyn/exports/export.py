@@ -24,7 +24,10 @@ from fsm_dyn.simulation.integrators import METHODS
 from fsm_dyn.simulation.run_loop import run_automaton
 from fsm_dyn.simulator import Simulator
 
-_TEMPLATES: Final = ("main.c", "Makefile", "CMakeLists.txt", "README.md")
+_TEMPLATES: Final = {
+    "c99": ("main.c", "Makefile", "CMakeLists.txt", "README.md"),
+    "cortex_m": ("main.c", "Makefile", "README.md", "board.h", "start.c", "mps2.ld"),
+}
 _COPIED: Final = ("fsm_machine.h", "fsm_machine.c")
 
 
@@ -46,9 +49,10 @@ def export(
     graph : ModeGraph
     folder : str or Path
         Where to write to; made if need be.  Nothing else may be in it but an earlier export.
-    target : "c99", "fmu3" or "html"
-        C99; a unit ``NAME.fmu`` for FMI 3.0 (co-simulation) with its binary for this platform; or a page ``NAME.html``
-        that simulates in a browser without a server, for which `folder` may name the file itself.
+    target : "c99", "cortex-m", "fmu3" or "html"
+        C99; C99 with start, memory map and Makefile for a Cortex-M4F or M7; a unit ``NAME.fmu`` for FMI 3.0
+        (co-simulation) with its binary for this platform; or a page ``NAME.html`` that simulates in a browser without
+        a server, for which `folder` may name the file itself.
     scenario : str, optional
         The model's scenario that becomes its schedule.
     parameters : mapping, optional
@@ -138,8 +142,8 @@ def prepared(
     )
 
 
-def _c99(run: ExportedRun) -> dict[str, bytes]:
-    """Return the files of an export to C99 by their paths."""
+def _c99(run: ExportedRun, example: str = "c99") -> dict[str, bytes]:
+    """Return the files of an export to C99 by their paths, with the templates of one kind of example."""
     prefix, mechanism = run.prefix, run.automaton.mechanism
     missing = (
         "All modes that the model can be in are exported."
@@ -152,19 +156,24 @@ def _c99(run: ExportedRun) -> dict[str, bytes]:
         "modes": str(len(run.programs)), "bytes": f"{8 * memory_words(run):,}", "missing": missing,
     }  # fmt: skip
     files: dict[str, bytes] = {}
-    own = resources.files("fsm_dyn.exports") / "c99"
-    for name in _TEMPLATES:
-        text = (own / name).read_text(encoding="utf-8")
+    package = resources.files("fsm_dyn.exports")
+    for name in _TEMPLATES[example]:
+        text = (package / example / name).read_text(encoding="utf-8")
         for word, value in words.items():
             text = text.replace(f"@{word}@", value)
         files[name] = text.encode()
-    files |= {name: (own / name).read_bytes() for name in _COPIED}
+    files |= {name: (package / "c99" / name).read_bytes() for name in _COPIED}
     runtime = Path(fsm_dyn.runtime.__file__).parent
     files |= {f"runtime/{path.name}": path.read_bytes() for path in sorted(runtime.glob("*.[ch]"))}
     files["LICENSE"] = _licence()
     files[f"{prefix}.h"], files[f"{prefix}.c"] = header(run).encode(), source(run).encode()
     files["fsm_kernels.h"] = KERNELS_HEADER.encode()
     return files
+
+
+def _cortex_m(run: ExportedRun) -> dict[str, bytes]:
+    """Return the files of an export to a board with a Cortex-M4F or M7."""
+    return _c99(run, "cortex_m")
 
 
 def _licence() -> bytes:
@@ -191,7 +200,11 @@ def _fmu3(run: ExportedRun) -> dict[str, bytes]:
 PAGE: Final = "html"
 
 #: What other exports can be to: from what is exported to files by their paths.
-TARGETS: Final[Mapping[str, Callable[[ExportedRun], dict[str, bytes]]]] = {"c99": _c99, "fmu3": _fmu3}
+TARGETS: Final[Mapping[str, Callable[[ExportedRun], dict[str, bytes]]]] = {
+    "c99": _c99,
+    "cortex-m": _cortex_m,
+    "fmu3": _fmu3,
+}
 
 
 def _write_page(
@@ -220,7 +233,12 @@ def _check_folder(folder: Path, target: str) -> None:
     """Refuse a file in the place of the folder, and for several files one that holds something else."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file", remedy="name a folder")
-    if target == "c99" and folder.is_dir() and any(folder.iterdir()) and not (folder / "fsm_machine.h").exists():
+    if (
+        target in ("c99", "cortex-m")
+        and folder.is_dir()
+        and any(folder.iterdir())
+        and not (folder / "fsm_machine.h").exists()
+    ):
         raise InputError(f"{folder} holds other files", remedy="name an empty folder, or one of an earlier export")
 
 
