@@ -116,12 +116,15 @@ def test_a_fault_stays_until_a_person_clears_it(theatre, new_page):
         page.wait_for_timeout(60)
     page.wait("document.body.dataset.phase === 'fault'")
     page.expect("#banner").to_contain_text("faster than its limit")
+    boxes = "['#banner', '#mechanism'].map((one) => document.querySelector(one).getBoundingClientRect())"
+    assert page.evaluate(f"(([bar, stage]) => bar.height > 0 && bar.bottom <= stage.top)({boxes})"), "it covers the mechanism"
+    page.expect("#banner .close").to_have_text("Close")
     page.keyboard.press("Space")
     page.wait_for_timeout(300)
     assert page.phase == "fault"
     # a handle that is still out there would be the next fault
     page.evaluate("fsmDyn.connection.send({do: 'point', port: 'hand', x: 0, y: 1, turn: 0, held: false})")
-    page.locator("#banner button").click()
+    page.locator("#banner button:not(.close)").click()
     page.wait("document.body.dataset.phase === 'paused'")
     page.keyboard.press("Space")
     page.wait("document.body.dataset.phase === 'running'")
@@ -233,7 +236,7 @@ def test_a_run_whose_process_is_killed_is_started_again_and_ctrl_c_ends_all(view
     tick = next(pid for pid in descendants(run.process.pid) if "fsm_dyn.live.tick_process" in command(pid))
     os.kill(tick, signal.SIGKILL)
     page.wait("/ended/.test(document.querySelector('#banner').textContent)")
-    page.locator("#banner button").click()
+    page.locator("#banner button:not(.close)").click()
     page.running()
     assert page.evaluate("fsmDyn.model.number") == 2
 
