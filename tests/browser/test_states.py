@@ -2,6 +2,7 @@
 
 import asyncio
 import http.server
+import itertools
 import os
 import re
 import signal
@@ -117,7 +118,7 @@ def test_a_fault_stays_until_a_person_clears_it(theatre, new_page):
     page.wait("document.body.dataset.phase === 'fault'")
     page.expect("#banner").to_contain_text("faster than its limit")
     boxes = "['#banner', '#mechanism'].map((one) => document.querySelector(one).getBoundingClientRect())"
-    assert page.evaluate(f"(([bar, stage]) => bar.height > 0 && bar.bottom <= stage.top)({boxes})"), "it covers the mechanism"
+    assert page.evaluate(f"(([bar, stage]) => bar.height > 0 && bar.bottom <= stage.top)({boxes})"), "covers the stage"
     page.expect("#banner .close").to_have_text("Close")
     page.keyboard.press("Space")
     page.wait_for_timeout(300)
@@ -277,3 +278,19 @@ def test_edges_are_dashed_until_a_run_has_taken_them(viewed):
     styles = page.evaluate("fsmDyn.map.cy.edges().map((e) => [e.style('line-style'), e.data('label')])")
     assert {style for style, label in styles if label} == {"solid"}
     assert {style for style, label in styles if not label} == {"dashed"}
+
+
+@pytest.mark.parametrize("width", [360, 639])
+def test_a_narrow_page_has_one_column_with_the_mechanism_first(viewed, width):
+    _, page = viewed("bouncing_ball")
+    page.set_viewport_size({"width": width, "height": 640})
+    page.running()
+    boxes = page.evaluate(
+        """[...document.querySelectorAll("main > .panel")].filter((one) => one.checkVisibility())
+        .map((one) => ({ id: one.id, ...one.getBoundingClientRect().toJSON() })).sort((a, b) => a.top - b.top)"""
+    )
+    assert boxes[0]["id"] == "mechanism"
+    assert boxes[0]["height"] >= 240.0
+    assert all(above["bottom"] <= below["top"] for above, below in itertools.pairwise(boxes)), "panels overlap"
+    assert all(box["left"] >= 0.0 and box["right"] <= width for box in boxes), "wider than the page"
+    assert page.evaluate("document.querySelector('main').scrollHeight > document.querySelector('main').clientHeight")
