@@ -46,7 +46,7 @@ def test_stiffer_until_it_buzzes_then_unplugged(viewed, tmp_path):
     page.wait_for_timeout(300)
     assert page.phase == "fault"
     assert push(page) == 0.0
-    page.locator("#banner button").click()
+    page.locator("#banner button:not(.close)").click()
     page.wait("document.body.dataset.phase === 'paused'")
 
     # unplugged: the run is over, and says why and what to do
@@ -55,11 +55,11 @@ def test_stiffer_until_it_buzzes_then_unplugged(viewed, tmp_path):
     page.expect("#plug").to_have_text("Plug in")
     page.expect("#banner").to_contain_text(str(recording))
     page.expect("#device-state").to_contain_text("unplugged")
-    page.locator("#banner button").click()
+    page.locator("#banner button:not(.close)").click()
     page.wait("/plug the device in/.test(document.querySelector('#banner').textContent)")
     page.locator("#plug").click()
     page.wait("document.querySelector('#plug').textContent === 'Unplug'")
-    page.locator("#banner button").click()
+    page.locator("#banner button:not(.close)").click()
     page.wait("fsmDyn.model.number > 1")
     page.running().wait(ENGAGED)
     assert page.complaints == []

@@ -2,6 +2,7 @@
 
 import asyncio
 import http.server
+import itertools
 import os
 import re
 import signal
@@ -116,12 +117,15 @@ def test_a_fault_stays_until_a_person_clears_it(theatre, new_page):
         page.wait_for_timeout(60)
     page.wait("document.body.dataset.phase === 'fault'")
     page.expect("#banner").to_contain_text("faster than its limit")
+    boxes = "['#banner', '#mechanism'].map((one) => document.querySelector(one).getBoundingClientRect())"
+    assert page.evaluate(f"(([bar, stage]) => bar.height > 0 && bar.bottom <= stage.top)({boxes})"), "covers the stage"
+    page.expect("#banner .close").to_have_text("Close")
     page.keyboard.press("Space")
     page.wait_for_timeout(300)
     assert page.phase == "fault"
     # a handle that is still out there would be the next fault
     page.evaluate("fsmDyn.connection.send({do: 'point', port: 'hand', x: 0, y: 1, turn: 0, held: false})")
-    page.locator("#banner button").click()
+    page.locator("#banner button:not(.close)").click()
     page.wait("document.body.dataset.phase === 'paused'")
     page.keyboard.press("Space")
     page.wait("document.body.dataset.phase === 'running'")
@@ -233,7 +237,7 @@ def test_a_run_whose_process_is_killed_is_started_again_and_ctrl_c_ends_all(view
     tick = next(pid for pid in descendants(run.process.pid) if "fsm_dyn.live.tick_process" in command(pid))
     os.kill(tick, signal.SIGKILL)
     page.wait("/ended/.test(document.querySelector('#banner').textContent)")
-    page.locator("#banner button").click()
+    page.locator("#banner button:not(.close)").click()
     page.running()
     assert page.evaluate("fsmDyn.model.number") == 2
 
@@ -274,3 +278,19 @@ def test_edges_are_dashed_until_a_run_has_taken_them(viewed):
     styles = page.evaluate("fsmDyn.map.cy.edges().map((e) => [e.style('line-style'), e.data('label')])")
     assert {style for style, label in styles if label} == {"solid"}
     assert {style for style, label in styles if not label} == {"dashed"}
+
+
+@pytest.mark.parametrize("width", [360, 639])
+def test_a_narrow_page_has_one_column_with_the_mechanism_first(viewed, width):
+    _, page = viewed("bouncing_ball")
+    page.set_viewport_size({"width": width, "height": 640})
+    page.running()
+    boxes = page.evaluate(
+        """[...document.querySelectorAll("main > .panel")].filter((one) => one.checkVisibility())
+        .map((one) => ({ id: one.id, ...one.getBoundingClientRect().toJSON() })).sort((a, b) => a.top - b.top)"""
+    )
+    assert boxes[0]["id"] == "mechanism"
+    assert boxes[0]["height"] >= 240.0
+    assert all(above["bottom"] <= below["top"] for above, below in itertools.pairwise(boxes)), "panels overlap"
+    assert all(box["left"] >= 0.0 and box["right"] <= width for box in boxes), "wider than the page"
+    assert page.evaluate("document.querySelector('main').scrollHeight > document.querySelector('main').clientHeight")

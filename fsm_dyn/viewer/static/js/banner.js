@@ -97,7 +97,7 @@ export class Banner {
       failed: { kind: "error", title: "Simulation failed", text: this.why ?? "", action: reset },
       stopped: { kind: "calm", title: "Stopped", text: "A transition marked stop was taken.", action: reset },
     }[phase];
-    this.say("phase", notice ?? null);
+    this.say("phase", notice ? { ...notice, closable: true } : null);
   }
 
   say(key, what) {
@@ -117,6 +117,7 @@ export class Banner {
       // a hidden button keeps the focus until the next frame, and would swallow a key pressed before that
       parts.push(el("button", { text, onclick: (event) => { event.currentTarget.blur(); act(); } }));
     }
+    if (first.closable) parts.push(el("button", { class: "close", text: "Close", onclick: () => { this.box.hidden = true; } }));
     this.box.replaceChildren(...parts);
     this.tick();
   }
