@@ -79,7 +79,7 @@ def test_all_of_eight_repeated_notes_strike(held, scale, mass, damping):
 
 @pytest.mark.parametrize(("scale", "missed"), [(0.5, 0), (1 / 3, 1)])
 def test_notes_are_as_loud_in_a_loop_whose_work_is_bounded(held, scale, missed):
-    """As `fsm-dyn device piano_action --scale 1/2` comes; by a lever of 1/3 the second of so many notes is at its limit.
+    """As `fsm-dyn device piano_action --scale 1/2` comes; by a lever of 1/3 the second note is at its limit.
 
     Before later ticks caught up with the clock, the action was 160 ms slower in eight notes, and they were 7 and 13 %
     louder; what is left is from forces shown some ticks longer (2.7 and 1.9 %).
