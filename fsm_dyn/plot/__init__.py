@@ -4,6 +4,7 @@
 before a picture is asked for.
 """
 
+from fsm_dyn.plot.animation import animation
 from fsm_dyn.plot.drawing import draw
 from fsm_dyn.plot.energy import energy
 from fsm_dyn.plot.forces import forces
@@ -22,6 +23,7 @@ from fsm_dyn.renamed import renamed_in_module
 __getattr__ = renamed_in_module("fsm_dyn.plot", {"ending": "outcome"})
 
 __all__ = [
+    "animation",
     "draw",
     "energy",
     "forces",
