@@ -27,7 +27,7 @@ from fsm_dyn.results.trajectory import Trajectory
 
 VIDEO_CODECS = {".mp4": "libx264", ".webm": "libvpx-vp9"}
 SUFFIXES = (".gif", *VIDEO_CODECS)
-MOST_DISPLAY_FRAMES = 600
+MOST_DISPLAY_FRAMES = 601  # 12 s at 50 per second
 MOST_BYTES = 16 * 2**20
 MOST_RATE = 50.0  # display frames per second: programs slow down GIFs with less than 20 ms between two
 _SHORTEST, _LONGEST = 4.0, 12.0  # s of playback, unless a speed is chosen
@@ -122,20 +122,27 @@ def require_writable(path: Path) -> None:
         )
 
 
+def require_speed(speed: float | None) -> None:
+    """Check the speed of an animation, None for automatic; raise InputError if it is not positive and finite."""
+    if speed is not None and not (speed > 0.0 and math.isfinite(speed)):
+        raise InputError(
+            "the speed of an animation must be positive", found=f"{speed:g}", allowed="1 is real time, 0.1 a tenth"
+        )
+
+
 def playback(start: float, end: float, speed: float | None, rate: float) -> Playback:
     """Return the display frames of a run from ``start`` to ``end``, s; see :func:`animation`."""
     if not 0.0 < rate <= MOST_RATE:
         raise InputError("the frame rate of an animation is out of range", found=f"{rate:g}", allowed="0 to 50, 1/s")
-    if speed is not None and not (speed > 0.0 and math.isfinite(speed)):
-        raise InputError("the speed of an animation must be positive", found=f"{speed:g}", allowed="1 is real time")
+    require_speed(speed)
     chosen = _automatic_speed(end - start) if speed is None else speed
-    steps = (end - start) / chosen * rate
-    if steps + 1 > MOST_DISPLAY_FRAMES:
+    count = max(round((end - start) / chosen * rate), 1) + 1
+    if count > MOST_DISPLAY_FRAMES:
         raise InputError(
-            "an animation of this run has too many frames", found=f"{steps + 1:.0f}", allowed=f"{MOST_DISPLAY_FRAMES}",
+            "an animation of this run has too many frames", found=str(count), allowed=f"{MOST_DISPLAY_FRAMES}",
             remedy=f"a speed of at least {(end - start) * rate / (MOST_DISPLAY_FRAMES - 1):.2g}, or a lower frame rate",
         )  # fmt: skip
-    return Playback(np.linspace(start, end, max(round(steps), 1) + 1), chosen, rate)
+    return Playback(np.linspace(start, end, count), chosen, rate)
 
 
 def _automatic_speed(span: float) -> float:
