@@ -20,7 +20,7 @@ _EVEN = 0.15  # share of snapshots spaced evenly in time, the others by displace
 
 # Projection of spatial mechanisms: x to the lower left, y to the right, z up.
 _AXONOMETRIC = np.array([[-0.35, 0.94, 0.0], [-0.33, -0.12, 0.94]])
-_PLANAR = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+PLANAR = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def project(trajectory: Trajectory, scene: Scene, times: FloatArray) -> View:
     samples = trajectory.sample(times)
     placed = place_scene(scene, samples)
     along = place_scene(scene, trajectory.sample(np.linspace(start, end, PATH_POINTS)))
-    flat = _PLANAR if along.is_planar() else _AXONOMETRIC
+    flat = _projection(along)
     outlines = [placed.outline(shape) @ flat.T for shape in scene.shapes]
     return View(
         shapes=[[outline[i] for outline in outlines] for i in range(len(times))],
@@ -58,6 +58,16 @@ def project(trajectory: Trajectory, scene: Scene, times: FloatArray) -> View:
         times=samples.t,
         paths={shape.body: along.point(shape.origin) @ flat.T for shape in scene.shapes if shape.origin != ORIGIN},
     )
+
+
+def projection(trajectory: Trajectory, scene: Scene) -> FloatArray:
+    """Return the matrix (2, 3) from the Newtonian frame to the plane of the figure, for a scene in a run."""
+    times = np.linspace(trajectory.t[0], trajectory.t[-1], PATH_POINTS)
+    return _projection(place_scene(scene, trajectory.sample(times)))
+
+
+def _projection(placed: Placed) -> FloatArray:
+    return PLANAR if placed.is_planar() else _AXONOMETRIC
 
 
 def _links(placed: Placed) -> FloatArray:
