@@ -35,7 +35,7 @@ _SHORTEST, _LONGEST = 4.0, 12.0  # s of playback, unless a speed is chosen
 _ROUND = (1.0, 2.0, 5.0)  # speeds chosen automatically: these times powers of ten
 _DPI = 100
 _WIDTH, _STAGE_HIGHEST, _STAGE_LOWEST = 6.4, 4.0, 1.0  # inches
-_HEAD, _FOOT, _SIDE = 0.62, 0.78, 0.2  # inches above and below the mechanism, and beside it
+_HEAD, _FOOT, _SIDE = 0.62, 0.78, 0.2  # inches above and below the mechanism, and at its sides
 _BAND = 0.16  # inches
 _MARGIN = 0.06  # of the larger side of the mechanism
 _COLOURS = 64
@@ -161,7 +161,7 @@ def _automatic_speed(span: float) -> float:
 def _display_frames(
     trajectory: Trajectory, scene: Scene, plan: Playback, progress: Callable[[int, int], None] | None
 ) -> Iterator[Figure]:
-    """Yield one and the same figure, drawn anew for every display frame."""
+    """Yield one and the same figure, drawn again for every display frame."""
     view = project(trajectory, scene, plan.times)
     colours = palette.mode_colours(trajectory.model.labels)
     flat = projection(trajectory, scene)
@@ -185,7 +185,7 @@ def _display_frames(
             stage.plot(*ends.T, color=palette.INK, lw=1.2, zorder=1.5)
         draw_instant(stage, view, scene.shapes, i, np.zeros(2), colours[mode], 1.0)
         for tail, head in arrows[i] if arrows else ():
-            stage.annotate("", head, tail, arrowprops=_ARROW_STYLE, zorder=5)
+            stage.annotate("", head, tail, arrowprops=_ARROW_STYLE, zorder=len(arrows) + 4)  # above the shapes of all
         label.set_text(style.fitted(mode, 4.6, 9.0, abridged))
         clock.set_text(f"{time:.{_decimals(plan)}f} s")
         cursor.set_xdata([time, time])

@@ -86,10 +86,10 @@ def _force(
         directions = wrenches[..., :3]
         normals = directions[:, 0] / np.maximum(np.linalg.norm(directions[:, :1, :], axis=2), 1e-12)
         points = placed.positions[:, one[0]]
-        if one[1] is not None:
+        if _turns(partials, one):
             points = points + _lever(directions, wrenches[..., 3:6])
-        elif other is not None and other[1] is not None:
-            points = placed.positions[:, other[0]] - _lever(directions, wrenches[..., 3:6])
+        elif other is not None and _turns(partials, other):
+            points = placed.positions[:, other[0]] - _lever(directions, wrenches[..., -3:])
         else:
             points = points - _depth(placed, scene.points[one[0]], normals)[:, None] * normals
         forces = np.einsum("nr,nrk->nk", multipliers[:, acting], directions)
@@ -114,6 +114,10 @@ def _basis(partials: _Partials, one: _Place, other: _Place | None) -> FloatArray
     parts = [partials.linear[:, one[0]] - (0.0 if other is None else partials.linear[:, other[0]])]
     parts += [partials.angular[:, place[1]] for place in (one, other) if place is not None and place[1] is not None]
     return np.concatenate(parts, axis=1)
+
+
+def _turns(partials: _Partials, place: _Place) -> bool:
+    return place[1] is not None and bool(partials.angular[:, place[1]].any())
 
 
 def _fits(basis: FloatArray, rows: FloatArray) -> bool:

@@ -27,7 +27,7 @@ def test_the_force_on_a_rolling_disk_acts_at_its_lowest_point(disk):
     assert_allclose(np.linalg.norm(force.forces, axis=1), np.linalg.norm(forces, axis=1), rtol=NEAR)
 
 
-def test_a_resting_ball_bears_its_weight_at_the_rim_that_is_drawn():
+def test_a_resting_ball_carries_its_weight_at_the_rim_that_is_drawn():
     run = fsm_dyn.simulate(fsm_dyn.compile("bouncing_ball"))
     (force,) = contact_forces(run.model.scene, run.sample([0.1, 4.9]))
     assert_allclose(force.forces, [[0.0, 0.0, 0.0], [0.0, 0.981, 0.0]], atol=NEAR)  # m g
@@ -49,11 +49,14 @@ def test_a_run_without_touch_has_no_forces(disk):
     assert contact_forces(run.model.scene, run.sample(flying[2:4])) == ()
 
 
-def test_fingers_that_do_not_turn_press_on_the_faces_of_what_they_grip():
+def test_fingers_that_do_not_turn_press_on_the_faces_of_the_block():
     run = fsm_dyn.simulate(fsm_dyn.compile("gripper"), until=1.0)
     forces = contact_forces(run.model.scene, run.sample([0.1, 0.9, 1.0]))
     pressing = [force for force in forces if not force.grounded]
-    assert pressing
+    at = sorted(tuple(np.round(force.points[1, :2], 6)) for force in pressing)  # the ends of both pads
+    assert len(set(at)) == 4
+    assert at[0][1] == at[2][1]
+    assert at[1][1] == at[3][1]
     total = sum(force.forces[:, 0] for force in pressing if force.normals[1, 0] > 0.5)
     opposite = sum(force.forces[:, 0] for force in pressing if force.normals[1, 0] < -0.5)
     assert total[1] > 1.0
