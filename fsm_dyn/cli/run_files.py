@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fsm_dyn.automaton.mode_graph import ModeGraph
     from fsm_dyn.results import Trajectory
 
-PLOTS = ("modes", "states", "motion", "phase", "forces", "guards", "energy", "outcome", "graph")
+PLOTS = ("modes", "states", "motion", "film_strip", "phase", "forces", "guards", "energy", "outcome", "graph")
 
 
 @dataclass(frozen=True)

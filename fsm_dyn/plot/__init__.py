@@ -7,6 +7,7 @@ before a picture is asked for.
 from fsm_dyn.plot.animation import animation
 from fsm_dyn.plot.drawing import draw
 from fsm_dyn.plot.energy import energy
+from fsm_dyn.plot.film_strip import film_strip
 from fsm_dyn.plot.forces import forces
 from fsm_dyn.plot.guards import guards
 from fsm_dyn.plot.modes import modes
@@ -26,6 +27,7 @@ __all__ = [
     "animation",
     "draw",
     "energy",
+    "film_strip",
     "forces",
     "guards",
     "modes",

@@ -21,7 +21,7 @@ from fsm_dyn.graphics.diagram import abridged
 from fsm_dyn.plot import style
 from fsm_dyn.plot.contact_forces import ContactForce, contact_forces
 from fsm_dyn.plot.mode_bands import draw_bands, mode_spans
-from fsm_dyn.plot.scene_projection import PLANAR, View, draw_instant, project, projection
+from fsm_dyn.plot.scene_projection import PLANAR, View, draw_instant, filling, project, projection
 from fsm_dyn.results.arrays import FloatArray
 from fsm_dyn.results.scene import Scene
 from fsm_dyn.results.trajectory import Trajectory
@@ -167,9 +167,10 @@ def _display_frames(
     flat = projection(trajectory, scene)
     low, high = _limits(view)
     contacts = contact_forces(scene, trajectory.sample(plan.times))
+    picture, stage = _canvas(high - low)
+    low, high = filling(stage, low, high)
     grounds = [ends for ends in (_ground_ends(force, flat, low, high) for force in contacts) if ends is not None]
     arrows = _arrows(contacts, flat, _ARROW * float((high - low).max()))
-    picture, stage = _canvas(high - low)
     _write_head(picture, trajectory.model.name, plan.speed)
     label = picture.text(_SIDE / _WIDTH, 1.0 - 0.46 / picture.get_figheight(), "", fontsize=9, va="center")
     clock = picture.text(1.0 - _SIDE / _WIDTH, label.get_position()[1], "", fontsize=9, va="center", ha="right")

@@ -77,6 +77,15 @@ def _links(placed: Placed) -> FloatArray:
     return np.stack(ends, axis=1)
 
 
+def filling(axes: Axes, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the corners (2,), m, of the box around another with which axes of equal scale are filled."""
+    place = axes.get_window_extent()
+    size = np.array([place.width, place.height])
+    half = 0.5 * size * float(((high - low) / size).max())
+    middle = 0.5 * (low + high)
+    return middle - half, middle + half
+
+
 def representative_times(trajectory: Trajectory, scene: Scene, count: int) -> FloatArray:
     """Return ``count`` times of a run, s, with its ends, spaced by displacement."""
     times = np.linspace(trajectory.t[0], trajectory.t[-1], PATH_POINTS)
