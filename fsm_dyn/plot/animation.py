@@ -292,7 +292,11 @@ def _gif(pictures: Iterator[Figure], rate: float) -> bytes:
 
 def _video(pictures: Iterator[Figure], target: Path, rate: float) -> None:
     codec = VIDEO_CODECS[target.suffix.lower()]
-    writer = FFMpegWriter(fps=rate, codec=codec, extra_args=["-pix_fmt", "yuv420p", "-fflags", "+bitexact"])
+    writer = FFMpegWriter(
+        fps=rate,  # type: ignore[arg-type]  # a float is passed on as it is
+        codec=codec,
+        extra_args=["-pix_fmt", "yuv420p", "-fflags", "+bitexact"],
+    )
     first = next(pictures)
     with writer.saving(first, target, _DPI):
         writer.grab_frame()

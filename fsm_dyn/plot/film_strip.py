@@ -1,4 +1,4 @@
-"""Film strip of a run: the mechanism at its transitions, with the cause of each."""
+"""Strip of a run: the mechanism at its transitions, with the cause of each."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def film_strip(trajectory: Trajectory, most: int = 12) -> Figure:
     if scene is None:
         raise InputError(f"{trajectory.model.name} has nothing to draw")
     if most < 3:
-        raise InputError("a film strip needs more panels", found=str(most), allowed="3 or more")
+        raise InputError("a strip of transitions needs more panels", found=str(most), allowed="3 or more")
     chosen = select_transitions(trajectory.transitions, float(trajectory.t[-1]), most - 1)
     panels = [_Panel(float(trajectory.t[0]), trajectory.labels[0], "start")]
     panels += [panel for item in chosen for panel in _panels(item)]
@@ -111,8 +111,8 @@ def _panels(item: Transition) -> list[_Panel]:
     before, after = item.source_label or item.source, item.target_label or item.target
     if not item.impulse:
         return [_Panel(item.time, after, item.cause)]
-    lost = item.energy_lost
-    return [_Panel(item.time, before, f"before: {item.cause}"), _Panel(item.time, after, f"after: energy {-lost:+.2g} J")]
+    words = f"after: energy {-item.energy_lost:+.2g} J"
+    return [_Panel(item.time, before, f"before: {item.cause}"), _Panel(item.time, after, words)]
 
 
 def _canvas(name: str, left_out: int, count: int, size: FloatArray) -> tuple[Figure, list[Axes]]:

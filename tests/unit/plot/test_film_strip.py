@@ -1,4 +1,4 @@
-"""A film strip shows the transitions that matter most, in order, with their causes."""
+"""A strip shows the transitions that matter most, in order, with their causes."""
 
 import pytest
 
