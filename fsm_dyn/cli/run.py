@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +15,7 @@ from fsm_dyn.cli.console import handle_errors, print_json, progress_message, tab
 from fsm_dyn.cli.file_commands import Json
 from fsm_dyn.cli.file_watch import watch
 from fsm_dyn.cli.model_commands import ready_graph
-from fsm_dyn.cli.output_paths import prepare_file, prepare_folder
+from fsm_dyn.cli.run_files import PLOTS, RunOutputs, draw_plots, prepare_outputs, write_animation, write_files
 from fsm_dyn.errors import InputError, RunError, did_you_mean
 
 if TYPE_CHECKING:
@@ -27,24 +27,6 @@ if TYPE_CHECKING:
 _SHOWN = 30
 _ROUNDING = 1e-14  # of an energy: a difference of two that is smaller is none
 _WIDE = 60  # characters of two modes' names beyond which a line names one of them
-
-
-PLOTS = ("modes", "states", "motion", "phase", "forces", "guards", "energy", "outcome", "graph")
-
-
-@dataclass(frozen=True)
-class RunOutputs:
-    """Files to write of a run, in ``folder``; none if it is None. ``all_transitions``: the listing leaves out none."""
-
-    folder: Path | None
-    csv: bool
-    netcdf: bool
-    figure: bool
-    motion: bool
-    save_run: bool = False
-    html: Path | None = None
-    plots: tuple[str, ...] = ()
-    all_transitions: bool = False
 
 
 @handle_errors
@@ -92,6 +74,14 @@ def run_command(
         Path | None,
         typer.Option("--html", help="Write a self-contained HTML report with playback."),
     ] = None,
+    animation: Annotated[
+        Path | None,
+        typer.Option("--animation", help="Write an animation: FILE.gif, or with ffmpeg FILE.mp4 or FILE.webm."),
+    ] = None,
+    animation_speed: Annotated[
+        float | None,
+        typer.Option("--animation-speed", help="Seconds of the run per second of the animation: 0.1 is slow motion."),
+    ] = None,
     watching: Annotated[
         bool, typer.Option("--watch", help="Run again when the file is saved; Ctrl-C ends it.")
     ] = False,
@@ -117,13 +107,12 @@ def run_command(
         motion=motion or everything,
         save_run=save_run or everything,
         html=html,
+        animation=animation,
+        animation_speed=animation_speed,
         plots=plots,
         all_transitions=all_transitions,
     )
-    if outputs.folder is not None:
-        prepare_folder("--out", outputs.folder)
-    if html is not None:
-        prepare_file("--html", html)
+    prepare_outputs(outputs)
     options: dict[str, Any] = {
         "until": until,
         "method": method,
@@ -224,12 +213,14 @@ def _carry_out(
             failure, trajectory = error, error.trajectory
     with progress_message("writing", as_json):
         files = write_files(trajectory, outputs)
-        files += _draw_plots(trajectory, graph, outputs)
+        files += draw_plots(trajectory, graph, outputs)
         if outputs.html is not None:
             # the report evaluates rows online, with the live part of the package
             from fsm_dyn.viewer.report import write_report
 
             files.append(write_report(trajectory, outputs.html, graph()))
+    with progress_message("drawing the animation", as_json or outputs.animation is None) as drawing:
+        files += write_animation(trajectory, outputs, lambda done, of: drawing.counted(done, of, "frames"))
     if as_json:
         print_json(_summary(trajectory, files))
     else:
@@ -240,51 +231,6 @@ def _carry_out(
         raise KeyboardInterrupt  # Ctrl-C ends a watch too, whenever it comes
     if failure is not None:
         raise failure  # after what was recorded up to it
-
-
-def write_files(trajectory: Trajectory, outputs: RunOutputs) -> list[Path]:
-    """Write the requested files of a run, named after its model, and return the paths."""
-    if outputs.folder is None:
-        return []
-    stem = outputs.folder / trajectory.model.name
-    files = []
-    if outputs.csv:
-        files.append(trajectory.to_csv(stem.with_suffix(".csv")))
-    if outputs.save_run:
-        files.append(trajectory.save(stem.with_suffix(".run.json")))
-    if outputs.netcdf:
-        files.append(trajectory.to_netcdf(stem.with_suffix(".nc")))
-    if outputs.figure or outputs.motion:
-        # Matplotlib, for pictures only.
-        from fsm_dyn import plot
-
-        if outputs.figure:
-            files.append(plot.save(plot.states(trajectory), stem.with_suffix(".png")))
-        if outputs.motion and trajectory.model.scene is not None:
-            target = stem.with_name(f"{stem.name}_motion.png")
-            files.append(plot.save(plot.motion(trajectory), target))
-        if trajectory.outcome.failed and trajectory.model.scene is not None:
-            files.append(plot.save(plot.outcome(trajectory), stem.with_name(f"{stem.name}_outcome.png")))
-    return files
-
-
-def _draw_plots(trajectory: Trajectory, graph: Callable[[], ModeGraph], outputs: RunOutputs) -> list[Path]:
-    """Draw plots by name and return their paths."""
-    files: list[Path] = []
-    if outputs.folder is None or not outputs.plots:
-        return files
-    # Matplotlib, for pictures only.
-    from fsm_dyn import plot
-    from fsm_dyn.simulator import simulator_of
-
-    for name in outputs.plots:
-        target = outputs.folder / f"{trajectory.model.name}_{name}.png"
-        if name == "graph":
-            extended = simulator_of(graph()).extended_graph(trajectory)  # with the modes first reached in the run
-            files.append(plot.draw(extended.nx, target, trajectory=trajectory))
-        else:
-            files.append(plot.save(getattr(plot, name)(trajectory), target))
-    return files
 
 
 def describe(trajectory: Trajectory, most: int | None = _SHOWN) -> str:

@@ -4,8 +4,10 @@
 before a picture is asked for.
 """
 
+from fsm_dyn.plot.animation import animation
 from fsm_dyn.plot.drawing import draw
 from fsm_dyn.plot.energy import energy
+from fsm_dyn.plot.film_strip import film_strip
 from fsm_dyn.plot.forces import forces
 from fsm_dyn.plot.guards import guards
 from fsm_dyn.plot.modes import modes
@@ -22,8 +24,10 @@ from fsm_dyn.renamed import renamed_in_module
 __getattr__ = renamed_in_module("fsm_dyn.plot", {"ending": "outcome"})
 
 __all__ = [
+    "animation",
     "draw",
     "energy",
+    "film_strip",
     "forces",
     "guards",
     "modes",

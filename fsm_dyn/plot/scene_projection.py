@@ -20,7 +20,7 @@ _EVEN = 0.15  # share of snapshots spaced evenly in time, the others by displace
 
 # Projection of spatial mechanisms: x to the lower left, y to the right, z up.
 _AXONOMETRIC = np.array([[-0.35, 0.94, 0.0], [-0.33, -0.12, 0.94]])
-_PLANAR = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+PLANAR = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def project(trajectory: Trajectory, scene: Scene, times: FloatArray) -> View:
     samples = trajectory.sample(times)
     placed = place_scene(scene, samples)
     along = place_scene(scene, trajectory.sample(np.linspace(start, end, PATH_POINTS)))
-    flat = _PLANAR if along.is_planar() else _AXONOMETRIC
+    flat = _projection(along)
     outlines = [placed.outline(shape) @ flat.T for shape in scene.shapes]
     return View(
         shapes=[[outline[i] for outline in outlines] for i in range(len(times))],
@@ -60,11 +60,30 @@ def project(trajectory: Trajectory, scene: Scene, times: FloatArray) -> View:
     )
 
 
+def projection(trajectory: Trajectory, scene: Scene) -> FloatArray:
+    """Return the matrix (2, 3) from the Newtonian frame to the plane of the figure, for a scene in a run."""
+    times = np.linspace(trajectory.t[0], trajectory.t[-1], PATH_POINTS)
+    return _projection(place_scene(scene, trajectory.sample(times)))
+
+
+def _projection(placed: Placed) -> FloatArray:
+    return PLANAR if placed.is_planar() else _AXONOMETRIC
+
+
 def _links(placed: Placed) -> FloatArray:
     ends = [np.stack([placed.point(a), placed.point(b)], axis=1) for a, b in placed.scene.links]
     if not ends:
         return np.zeros((len(placed.positions), 0, 2, 3))
     return np.stack(ends, axis=1)
+
+
+def filling(axes: Axes, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the corners (2,), m, of the box around another with which axes of equal scale are filled."""
+    place = axes.get_window_extent()
+    size = np.array([place.width, place.height])
+    half = 0.5 * size * float(((high - low) / size).max())
+    middle = 0.5 * (low + high)
+    return middle - half, middle + half
 
 
 def representative_times(trajectory: Trajectory, scene: Scene, count: int) -> FloatArray:

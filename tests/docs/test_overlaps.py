@@ -22,7 +22,7 @@ SHIPPED = {
     "ratchet": {"until": 2.5},
     "shopping_cart": {},
 }
-FIGURES = ("states", "motion", "modes", "energy")
+FIGURES = ("states", "motion", "modes", "energy", "film_strip")
 
 
 def module(name):

@@ -585,6 +585,29 @@ def test_a_mechanism_that_is_nowhere_cannot_be_drawn(tmp_path):
     assert "cannot be drawn" in result.stderr
 
 
+def test_run_writes_an_animation(tmp_path):
+    file = tmp_path / "new" / "disk.gif"
+    result = call("run", "rolling_disk", "--until", "1", "--animation", file, "--animation-speed", "2")
+    assert f"wrote {file}" in result.output
+    assert file.read_bytes().startswith(b"GIF89a")
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--animation", "disk.avi"), "cannot be written as 'disk.avi'"),
+        (("--animation", "disk.gif", "--animation-speed", "0"), "must be positive"),
+        (("--animation-speed", "2"), "--animation-speed needs --animation"),
+    ],
+)
+def test_an_animation_that_cannot_be_written_is_refused_before_the_run(options, says, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = call("run", "rolling_disk", *options)
+    assert result.exit_code == 2
+    assert says in result.output
+    assert "running" not in result.output
+
+
 def test_run_draws_the_plots_asked_for(tmp_path):
     result = call("run", "rolling_disk", "--until", "1", "--plot", "forces", "--plot", "graph", "--out", tmp_path)
     assert result.exit_code == 0

@@ -10,7 +10,7 @@ from fsm_dyn.graphics import palette
 from fsm_dyn.plot.drawing import diagram
 from fsm_dyn.plot.mode_bands import dense_rows
 
-KINDS = ["modes", "states", "motion", "phase", "forces", "guards", "energy"]
+KINDS = ["modes", "states", "motion", "film_strip", "phase", "forces", "guards", "energy"]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,0 +1,304 @@
+"""Animation of a run: the mechanism in motion above a band of its modes."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from matplotlib.animation import FFMpegWriter
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from PIL import Image
+
+from fsm_dyn.errors import InputError
+from fsm_dyn.graphics import palette
+from fsm_dyn.graphics.diagram import abridged
+from fsm_dyn.plot import style
+from fsm_dyn.plot.contact_forces import ContactForce, contact_forces
+from fsm_dyn.plot.mode_bands import draw_bands, mode_spans
+from fsm_dyn.plot.scene_projection import PLANAR, View, draw_instant, filling, project, projection
+from fsm_dyn.results.arrays import FloatArray
+from fsm_dyn.results.scene import Scene
+from fsm_dyn.results.trajectory import Trajectory
+
+VIDEO_CODECS = {".mp4": "libx264", ".webm": "libvpx-vp9"}
+SUFFIXES = (".gif", *VIDEO_CODECS)
+MOST_DISPLAY_FRAMES = 601  # 12 s at 50 per second
+MOST_BYTES = 16 * 2**20
+MOST_RATE = 50.0  # display frames per second: programs slow down GIFs with less than 20 ms between two
+_SHORTEST, _LONGEST = 4.0, 12.0  # s of playback, unless a speed is chosen
+_ROUND = (1.0, 2.0, 5.0)  # speeds chosen automatically: these times powers of ten
+_DPI = 100
+_WIDTH, _STAGE_HIGHEST, _STAGE_LOWEST = 6.4, 4.0, 1.0  # inches
+_HEAD, _FOOT, _SIDE = 0.62, 0.78, 0.2  # inches above and below the mechanism, and at its sides
+_BAND = 0.16  # inches
+_MARGIN = 0.06  # of the larger side of the mechanism
+_COLOURS = 64
+_ARROW, _SHORTEST_ARROW = 0.2, 0.015  # of the larger side: the arrow of the largest force, and the shortest drawn
+_TYPICAL = 95.0  # percentile of the forces that the longest arrow stands for
+_ARROW_STYLE = {"arrowstyle": "-|>", "color": palette.LINES[1], "lw": 1.6, "shrinkA": 0.0, "shrinkB": 0.0}
+
+
+@dataclass(frozen=True)
+class Playback:
+    """Times of the display frames, s of the run; seconds of the run per second of playback; frames per second."""
+
+    times: FloatArray
+    speed: float
+    rate: float
+
+
+def animation(
+    trajectory: Trajectory,
+    path: str | Path,
+    *,
+    speed: float | None = None,
+    rate: float = 20.0,
+    progress: Callable[[int, int], None] | None = None,
+) -> Path:
+    """Write an animation of a run as GIF, or as MP4 or WebM where the program ffmpeg is installed.
+
+    A GIF above :data:`MOST_BYTES` is written with every second display frame, as often as necessary.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+    path : str or Path
+        File with the suffix ``.gif``, ``.mp4`` or ``.webm``.
+    speed : float, optional
+        Seconds of the run per second of playback: 1 is real time, 0.1 a tenth of it.  By default real time if the
+        playback then takes 4 s to 12 s, else the nearest of 1, 2 and 5 times a power of ten with which it does.
+    rate : float
+        Display frames per second, at most 50; of a GIF rounded to delays of whole hundredths of a second.
+    progress : callable, optional
+        Called with the number of display frames that are drawn, and the number of all.
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    InputError
+        The model has nothing to draw; the suffix is another, or needs ffmpeg and that is missing; the speed or rate is
+        not positive, or there would be more than :data:`MOST_DISPLAY_FRAMES` display frames.
+    """
+    target = Path(path)
+    require_writable(target)
+    scene = trajectory.model.scene
+    if scene is None:
+        raise InputError(f"{trajectory.model.name} has nothing to draw")
+    plan = playback(float(trajectory.t[0]), float(trajectory.t[-1]), speed, rate)
+    with style.settings():
+        pictures = _display_frames(trajectory, scene, plan, progress)
+        if target.suffix.lower() == ".gif":
+            target.write_bytes(_gif(pictures, plan.rate))
+        else:
+            _video(pictures, target, plan.rate)
+    return target
+
+
+def require_writable(path: Path) -> None:
+    """Check that an animation can be written in the format of this file's suffix.
+
+    Raises
+    ------
+    InputError
+        As of :func:`animation`.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise InputError(
+            f"an animation cannot be written as '{path.name}'",
+            found=suffix or "no suffix",
+            allowed=", ".join(SUFFIXES),
+        )
+    if suffix in VIDEO_CODECS and not FFMpegWriter.isAvailable():
+        raise InputError(
+            f"an animation is written as '{path.name}' by the program ffmpeg",
+            found="no ffmpeg on the search path",
+            remedy="install ffmpeg, or write a .gif",
+        )
+
+
+def require_speed(speed: float | None) -> None:
+    """Check the speed of an animation, None for automatic; raise InputError if it is not positive and finite."""
+    if speed is not None and not (speed > 0.0 and math.isfinite(speed)):
+        raise InputError(
+            "the speed of an animation must be positive", found=f"{speed:g}", allowed="1 is real time, 0.1 a tenth"
+        )
+
+
+def playback(start: float, end: float, speed: float | None, rate: float) -> Playback:
+    """Return the display frames of a run from ``start`` to ``end``, s; see :func:`animation`."""
+    if not 0.0 < rate <= MOST_RATE:
+        raise InputError("the frame rate of an animation is out of range", found=f"{rate:g}", allowed="0 to 50, 1/s")
+    require_speed(speed)
+    chosen = _automatic_speed(end - start) if speed is None else speed
+    count = max(round((end - start) / chosen * rate), 1) + 1
+    if count > MOST_DISPLAY_FRAMES:
+        raise InputError(
+            "an animation of this run has too many frames", found=str(count), allowed=f"{MOST_DISPLAY_FRAMES}",
+            remedy=f"a speed of at least {(end - start) * rate / (MOST_DISPLAY_FRAMES - 1):.2g}, or a lower frame rate",
+        )  # fmt: skip
+    return Playback(np.linspace(start, end, count), chosen, rate)
+
+
+def _automatic_speed(span: float) -> float:
+    """Return the speed nearest to real time with which a run of this length, s, plays 4 s to 12 s."""
+    if span <= 0.0:
+        return 1.0
+    exponents = range(math.floor(math.log10(span)) - 2, math.floor(math.log10(span)) + 2)
+    speeds = [factor * 10.0**exponent for exponent in exponents for factor in _ROUND]
+    return min((speed for speed in speeds if _SHORTEST <= span / speed <= _LONGEST), key=lambda s: abs(math.log(s)))
+
+
+def _display_frames(
+    trajectory: Trajectory, scene: Scene, plan: Playback, progress: Callable[[int, int], None] | None
+) -> Iterator[Figure]:
+    """Yield one and the same figure, drawn again for every display frame."""
+    view = project(trajectory, scene, plan.times)
+    colours = palette.mode_colours(trajectory.model.labels)
+    flat = projection(trajectory, scene)
+    low, high = _limits(view)
+    contacts = contact_forces(scene, trajectory.sample(plan.times))
+    picture, stage = _canvas(high - low)
+    low, high = filling(stage, low, high)
+    grounds = [ends for ends in (_ground_ends(force, flat, low, high) for force in contacts) if ends is not None]
+    arrows = _arrows(contacts, flat, _ARROW * float((high - low).max()))
+    _write_head(picture, trajectory.model.name, plan.speed)
+    label = picture.text(_SIDE / _WIDTH, 1.0 - 0.46 / picture.get_figheight(), "", fontsize=9, va="center")
+    clock = picture.text(1.0 - _SIDE / _WIDTH, label.get_position()[1], "", fontsize=9, va="center", ha="right")
+    cursor = _draw_band(picture, trajectory, colours)
+    for i, (time, mode) in enumerate(zip(view.times, view.modes, strict=True)):
+        stage.clear()
+        stage.set_axis_off()
+        stage.set_xlim(low[0], high[0])
+        stage.set_ylim(low[1], high[1])
+        for path in view.paths.values():
+            stage.plot(*path.T, color=palette.FAINT, lw=0.6, alpha=0.5, zorder=1)
+        for ends in grounds:
+            stage.plot(*ends.T, color=palette.INK, lw=1.2, zorder=1.5)
+        draw_instant(stage, view, scene.shapes, i, np.zeros(2), colours[mode], 1.0)
+        for tail, head in arrows[i] if arrows else ():
+            stage.annotate("", head, tail, arrowprops=_ARROW_STYLE, zorder=len(arrows) + 4)  # above the shapes of all
+        label.set_text(style.fitted(mode, 4.6, 9.0, abridged))
+        clock.set_text(f"{time:.{_decimals(plan)}f} s")
+        cursor.set_xdata([time, time])
+        yield picture
+        if progress is not None:
+            progress(i + 1, len(view.times))
+
+
+def _ground_ends(force: ContactForce, flat: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray | None:
+    """Return the ends (2, 2) of the line that a planar mechanism touches, across what is drawn; None if none."""
+    ground = force.ground()
+    if ground is None or not np.array_equal(flat, PLANAR):
+        return None
+    point, normal = ground[0] @ flat.T, ground[1] @ flat.T
+    middle = 0.5 * (low + high)
+    foot = middle - (middle - point) @ normal * normal
+    along = float(np.linalg.norm(high - low)) * np.array([-normal[1], normal[0]])
+    return np.array([foot - along, foot + along])
+
+
+def _arrows(contacts: Sequence[ContactForce], flat: FloatArray, longest: float) -> list[list[FloatArray]]:
+    """Return the arrows of the contact forces, tail and head (2, 2), m, of every display frame.
+
+    Their lengths are in proportion to the forces up to the 95th percentile of all; larger forces have the same length.
+    """
+    if not contacts:
+        return []
+    sizes = np.array([np.linalg.norm(force.forces, axis=1) for force in contacts])
+    unit = float(np.percentile(sizes[sizes > 0.0], _TYPICAL))
+    lengths = longest * np.minimum(1.0, unit / np.maximum(sizes, 1e-300)) / unit  # m/N
+    tails = np.array([force.points @ flat.T for force in contacts])
+    heads = tails + lengths[..., None] * np.array([force.forces @ flat.T for force in contacts])
+    shown = np.linalg.norm(heads - tails, axis=2) > _SHORTEST_ARROW / _ARROW * longest
+    pairs = np.stack([tails, heads], axis=2)
+    return [list(pairs[shown[:, i], i]) for i in range(pairs.shape[1])]
+
+
+def _limits(view: View) -> tuple[FloatArray, FloatArray]:
+    """Return the corners, m, of what is drawn in all display frames, with a margin."""
+    boxes = np.array([view.box(i) for i in range(len(view.times))])
+    corners = np.concatenate([boxes.reshape(-1, 2), *view.paths.values()])
+    low, high = corners.min(axis=0), corners.max(axis=0)
+    larger = max(float((high - low).max()), 1e-9)
+    return low - _MARGIN * larger, high + _MARGIN * larger
+
+
+def _canvas(size: FloatArray) -> tuple[Figure, Axes]:
+    """Return a figure with axes of equal scale for what is of this size, m."""
+    room = _WIDTH - 2.0 * _SIDE
+    tall = min(max(room * float(size[1] / size[0]), _STAGE_LOWEST), _STAGE_HIGHEST)
+    height = round((_HEAD + tall + _FOOT) * _DPI / 2.0) * 2.0 / _DPI  # videos need an even number of pixels
+    picture = style.new_figure(_WIDTH, height)
+    picture.set_dpi(_DPI)
+    axes = picture.add_axes((_SIDE / _WIDTH, _FOOT / height, room / _WIDTH, tall / height))
+    axes.set_aspect("equal")
+    return picture, axes
+
+
+def _write_head(picture: Figure, name: str, speed: float) -> None:
+    y = 1.0 - 0.2 / picture.get_figheight()
+    picture.text(
+        _SIDE / _WIDTH, y, style.fitted(name, 4.3, 11.0), fontsize=11, fontweight="bold", va="center"
+    )  # fmt: skip
+    if speed != 1.0:
+        words = f"{speed:.3g} × real time"
+        picture.text(1.0 - _SIDE / _WIDTH, y, words, fontsize=8.5, va="center", ha="right", color=palette.SOFT)
+
+
+def _draw_band(picture: Figure, trajectory: Trajectory, colours: dict[str, str]) -> Line2D:
+    """Draw the modes over time below the mechanism and return the line that marks the time."""
+    left, height = 0.35 / _WIDTH, picture.get_figheight()
+    axes = picture.add_axes((left, 0.44 / height, 1.0 - 2.0 * left, _BAND / height))
+    draw_bands(axes, mode_spans(trajectory), colours, alpha=1.0)
+    start, end = float(trajectory.t[0]), float(trajectory.t[-1])
+    axes.set_xlim(start, end if end > start else start + 1.0)
+    axes.set_ylim(0.0, 1.0)
+    axes.set_yticks([])
+    axes.tick_params(length=2, labelsize=8)
+    axes.set_xlabel("time, s", fontsize=8, labelpad=1.0)
+    return axes.axvline(start, color=palette.INK, lw=1.6)
+
+
+def _decimals(plan: Playback) -> int:
+    """Return the decimals with which the times of two display frames differ."""
+    step = float(plan.times[1] - plan.times[0])
+    return min(max(math.ceil(-math.log10(step)), 0), 9) if step > 0.0 else 3
+
+
+def _gif(pictures: Iterator[Figure], rate: float) -> bytes:
+    images = []
+    for picture in pictures:
+        picture.canvas.draw()
+        pixels = np.asarray(picture.canvas.buffer_rgba())[..., :3]  # type: ignore[attr-defined]
+        images.append(Image.fromarray(pixels).quantize(_COLOURS, dither=Image.Dither.NONE))
+    delay = 10 * max(round(100.0 / rate), 1)  # ms
+    while True:
+        buffer = io.BytesIO()
+        images[0].save(buffer, "GIF", save_all=True, append_images=images[1:], duration=delay, loop=0, optimize=True)
+        if buffer.tell() <= MOST_BYTES or len(images) == 1:
+            return buffer.getvalue()
+        images, delay = images[::2], 2 * delay
+
+
+def _video(pictures: Iterator[Figure], target: Path, rate: float) -> None:
+    codec = VIDEO_CODECS[target.suffix.lower()]
+    writer = FFMpegWriter(
+        fps=rate,  # type: ignore[arg-type]  # a float is passed on as it is
+        codec=codec,
+        extra_args=["-pix_fmt", "yuv420p", "-fflags", "+bitexact"],
+    )
+    first = next(pictures)
+    with writer.saving(first, target, _DPI):
+        writer.grab_frame()
+        for _ in pictures:
+            writer.grab_frame()
