@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from scipy.optimize import differential_evolution, minimize
+from scipy.optimize import Bounds, differential_evolution, minimize
 
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.errors import InputError, RunError, did_you_mean
@@ -26,7 +26,7 @@ _NO_MARGIN: Final = 1e30  # objective of a run that was not decided: above every
 
 
 @dataclass(frozen=True)
-class Violation:
+class ViolatingRun:
     """A run that violates the requirement.
 
     Attributes
@@ -36,7 +36,7 @@ class Violation:
     run : Trajectory
         ``run.save`` writes it.
     judgement : Judgement
-        Margin, deciding time, and the transitions that led there (``chain``).
+        Margin, deciding time, and the transitions before it (``chain``).
     """
 
     values: Mapping[str, float]
@@ -61,7 +61,7 @@ class WorstCase:
     margin : float
         The smallest margin, in ``unit``; nan if no run was decided.
     unit : str
-    violations : tuple of Violation
+    violations : tuple of ViolatingRun
         The smallest margin first.
     """
 
@@ -73,7 +73,7 @@ class WorstCase:
     values: Mapping[str, float]
     margin: float
     unit: str
-    violations: tuple[Violation, ...]
+    violations: tuple[ViolatingRun, ...]
 
     def __str__(self) -> str:
         if self.violations:
@@ -132,10 +132,10 @@ def worst_case(
         raise InputError("a search needs runs", found=str(runs), allowed="1 or more")
     parameters = dict(options.pop("parameters", None) or {})
     box = _box(graph, vary, parameters)
-    search = _Search(graph, requirement, tuple(box), runs, {**options, "parameters": parameters}, progress)
+    search = _MarginSearch(graph, requirement, tuple(box), runs, {**options, "parameters": parameters}, progress)
     nominal = parameter_values(graph.automaton.mechanism, parameters)
     first = [float(np.ravel(nominal[name])[0]) for name in box]
-    _minimise(search, np.array(list(box.values())), np.array(first), seed)
+    _minimise(search, Bounds(*np.transpose(list(box.values()))), np.array(first), seed)
     unit = search.worst.unit if search.worst else ""
     margin = search.worst.margin if search.worst else float("nan")
     violations = tuple(sorted(search.violations, key=lambda item: item.judgement.margin))
@@ -172,7 +172,7 @@ class _RunsSpentError(Exception):
     """The search has made the runs it may make."""
 
 
-class _Search:
+class _MarginSearch:
     """The objective of the search: runs and judges the model, and keeps what it finds."""
 
     def __init__(
@@ -189,7 +189,7 @@ class _Search:
         self.count = self.undecided = self.failed = 0
         self.worst: Judgement | None = None
         self.values: dict[str, float] = {}
-        self.violations: list[Violation] = []
+        self.violations: list[ViolatingRun] = []
 
     def __call__(self, point: Array) -> float:
         """Return the margin at a point of the box; NO_MARGIN where the run was not decided."""
@@ -217,16 +217,16 @@ class _Search:
                 self.failed += 1
             return _NO_MARGIN
         if judgement.verdict == "violated":
-            self.violations.append(Violation(values, run, judgement))
+            self.violations.append(ViolatingRun(values, run, judgement))
         if self.worst is None or judgement.margin < self.worst.margin:
             self.worst, self.values = judgement, values
         return float(np.clip(judgement.margin, -_NO_MARGIN, _NO_MARGIN))
 
 
-def _minimise(search: _Search, bounds: Array, first: Array, seed: int) -> None:
+def _minimise(search: _MarginSearch, bounds: Bounds, first: Array, seed: int) -> None:
     """Search the whole box, then the vicinity of the smallest margin, until the runs are spent."""
     search.limit = max(1, int(_GLOBAL * search.runs))
-    start = np.clip(first, *bounds.T)
+    start = np.clip(first, bounds.lb, bounds.ub)
     with suppress(_RunsSpentError):
         differential_evolution(
             search, bounds, rng=np.random.default_rng(seed), x0=start, init="sobol", polish=False, popsize=6

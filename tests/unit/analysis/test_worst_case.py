@@ -9,7 +9,7 @@ from fsm_dyn.cli.app import app
 from fsm_dyn.errors import InputError
 from fsm_dyn.spec import load
 
-# A mass in force-free motion: its position after 1 s is x0 + v0, linear in both parameters.
+# A mass without forces: its position after 1 s is x0 + v0, linear in both parameters.
 TEXT = """
 fsm_dyn: 1
 name: slider
