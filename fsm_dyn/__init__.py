@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from fsm_dyn.analysis.linearisation import linearise
     from fsm_dyn.analysis.study import study
     from fsm_dyn.analysis.verification import verify
+    from fsm_dyn.analysis.worst_case import worst_case
     from fsm_dyn.analysis.wrenches import wrench
     from fsm_dyn.analysis.yields import tolerance_study
     from fsm_dyn.automaton.mode_graph import ModeGraph
@@ -55,6 +56,7 @@ _HOMES = {
     "study": "fsm_dyn.analysis.study",
     "tolerance_study": "fsm_dyn.analysis.yields",
     "verify": "fsm_dyn.analysis.verification",
+    "worst_case": "fsm_dyn.analysis.worst_case",
     "wrench": "fsm_dyn.analysis.wrenches",
 }
 
@@ -84,6 +86,7 @@ __all__ = [
     "study",
     "tolerance_study",
     "verify",
+    "worst_case",
     "wrench",
 ]
 

@@ -14,6 +14,7 @@ from fsm_dyn.cli.console import handle_errors, print_json, progress_message, tab
 from fsm_dyn.cli.file_commands import Json
 from fsm_dyn.cli.model_commands import Model, ready_graph
 from fsm_dyn.cli.output_paths import prepare_folder
+from fsm_dyn.cli.worst_case import print_worst_case
 from fsm_dyn.errors import InputError
 from fsm_dyn.interrupts import asked_to_end
 
@@ -38,8 +39,11 @@ def study_command(
         str | None,
         typer.Option("--sample", help="random, lhs or sobol: sample the model's tolerances, judge its requirements."),
     ] = None,
-    runs: Annotated[int, typer.Option("--runs", help="Runs of a sample.", min=1)] = 256,
-    seed: Annotated[int, typer.Option("--seed", help="Of a sample: the same seed gives the same runs.")] = 0,
+    worst: Annotated[
+        str | None, typer.Option("--worst", metavar="REQUIREMENT", help="Search for the run that violates it most.")
+    ] = None,
+    runs: Annotated[int, typer.Option("--runs", help="Runs of a sample or search.", min=1)] = 256,
+    seed: Annotated[int, typer.Option("--seed", help="Of a sample or search: the same seed gives the same runs.")] = 0,
     scenario: ScenarioOption = None,
     until: Annotated[
         float | None,
@@ -61,13 +65,18 @@ def study_command(
 
     if out is not None:
         prepare_folder("--out", out)
+    options = {
+        "scenario": scenario, "until": until, "inputs": assignments("--input", input_),
+        "parameters": assignments("--set", set_), "initial": assignments("--initial", initial),
+    }  # fmt: skip
+    if worst is not None:
+        if sample is not None:
+            raise InputError("--worst and --sample are two studies", remedy="leave out one of them")
+        print_worst_case(model, worst, vary or [], runs, seed, options, out, as_json)
+        return
     if (sample is None) == (not vary):
         raise InputError("a study needs --vary or --sample", remedy="--vary let_off=0.5..3mm:6, or --sample sobol")
     if sample is not None:
-        options = {
-            "scenario": scenario, "until": until, "inputs": assignments("--input", input_),
-            "parameters": assignments("--set", set_), "initial": assignments("--initial", initial),
-        }  # fmt: skip
         _sampled(model, sample, runs, seed, jobs, options, out, as_json)
         return
     ranges: dict[str, list[str]] = {}

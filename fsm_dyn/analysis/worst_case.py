@@ -1,0 +1,239 @@
+"""Search over the tolerances of a model for the run that violates a requirement most."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from scipy.optimize import Bounds, differential_evolution, minimize
+
+from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.errors import InputError, RunError, did_you_mean
+from fsm_dyn.modes.elimination import Array
+from fsm_dyn.results.judgement import Judgement
+from fsm_dyn.results.trajectory import Trajectory
+from fsm_dyn.simulation.outcomes import DONE, STOPPED
+from fsm_dyn.simulator import Simulator
+from fsm_dyn.spec.tolerances import deviations
+from fsm_dyn.spec.values import parameter_values
+
+SIGMAS: Final = 3.0  # half the width of the box along a parameter with a normal distribution, standard deviations
+_GLOBAL: Final = 0.75  # share of the runs for the search of the whole box
+_NO_MARGIN: Final = 1e30  # objective of a run that was not decided: above every margin, and finite
+
+
+@dataclass(frozen=True)
+class ViolatingRun:
+    """A run that violates the requirement.
+
+    Attributes
+    ----------
+    values : mapping of str to float
+        The parameters varied, SI.
+    run : Trajectory
+        ``run.save`` writes it.
+    judgement : Judgement
+        Margin, deciding time, and the transitions before it (``chain``).
+    """
+
+    values: Mapping[str, float]
+    run: Trajectory
+    judgement: Judgement
+
+
+@dataclass(frozen=True)
+class WorstCase:
+    """What a search for violations of a requirement found.  It refutes the requirement or does not; it proves nothing.
+
+    Attributes
+    ----------
+    requirement : str
+    box : mapping of str to (float, float)
+        Least and greatest value of each parameter varied, SI.
+    runs : int
+        Runs made: those decided, ``undecided`` ones, and ``failed`` ones, which did not start or did not complete.
+    undecided, failed : int
+    values : mapping of str to float
+        The parameters of the smallest margin, SI; empty if no run was decided.
+    margin : float
+        The smallest margin, in ``unit``; nan if no run was decided.
+    unit : str
+    violations : tuple of ViolatingRun
+        The smallest margin first.
+    """
+
+    requirement: str
+    box: Mapping[str, tuple[float, float]]
+    runs: int
+    undecided: int
+    failed: int
+    values: Mapping[str, float]
+    margin: float
+    unit: str
+    violations: tuple[ViolatingRun, ...]
+
+    def __str__(self) -> str:
+        if self.violations:
+            verdict = f"refuted in {len(self.violations)} of {self.runs} runs"
+        else:
+            verdict = f"not refuted in {self.runs} runs"
+        apart = f" ({self.undecided} undecided, {self.failed} failed)" if self.undecided or self.failed else ""
+        return f"{self.requirement}: {verdict}{apart}"
+
+
+def worst_case(
+    graph: ModeGraph,
+    requirement: str,
+    *,
+    vary: Mapping[str, tuple[float | str, float | str]] | None = None,
+    runs: int = 256,
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+    **options: Any,
+) -> WorstCase:
+    """Search a box of parameters for the smallest margin of a requirement.
+
+    The whole box is searched by differential evolution (Storn and Price 1997), from the nominal values and a Sobol'
+    sequence, then the vicinity of the smallest margin by the method of Nelder and Mead (1965) within the box.
+
+    Parameters
+    ----------
+    requirement : str
+        A name among the model's requirements.
+    vary : mapping, optional
+        Least and greatest value of parameters, SI or texts with units; by default the limits of the model's tolerances,
+        of a normal distribution ``SIGMAS`` standard deviations to both sides.
+    runs : int
+        At most this number of runs is made; fewer if the search converges.
+    seed : int
+        The same seed makes the same runs.
+    progress : callable, optional
+        Called with the number of runs made and ``runs``.
+    options
+        As for ``fsm_dyn.Simulator.run``; ``parameters`` are those about which the box lies.
+
+    Raises
+    ------
+    InputError
+        The requirement or a parameter is unknown, a range is empty, or there is nothing to vary.
+    """
+    known = list(graph.automaton.mechanism.requirements)
+    if requirement not in known:
+        raise InputError(
+            f"'{graph.name}' has no requirement '{requirement}'",
+            found=requirement,
+            allowed=", ".join(known) or "none: the model has no section `requirements`",
+            remedy=did_you_mean(requirement, known),
+        )
+    if runs < 1:
+        raise InputError("a search needs runs", found=str(runs), allowed="1 or more")
+    parameters = dict(options.pop("parameters", None) or {})
+    box = _box(graph, vary, parameters)
+    search = _MarginSearch(graph, requirement, tuple(box), runs, {**options, "parameters": parameters}, progress)
+    nominal = parameter_values(graph.automaton.mechanism, parameters)
+    first = [float(np.ravel(nominal[name])[0]) for name in box]
+    _minimise(search, Bounds(*np.transpose(list(box.values()))), np.array(first), seed)
+    unit = search.worst.unit if search.worst else ""
+    margin = search.worst.margin if search.worst else float("nan")
+    violations = tuple(sorted(search.violations, key=lambda item: item.judgement.margin))
+    return WorstCase(
+        requirement, box, search.count, search.undecided, search.failed, search.values, margin, unit, violations
+    )
+
+
+def _box(
+    graph: ModeGraph, vary: Mapping[str, tuple[float | str, float | str]] | None, parameters: Mapping[str, Any]
+) -> dict[str, tuple[float, float]]:
+    """Return the least and greatest values of the parameters to vary, SI."""
+    mechanism = graph.automaton.mechanism
+    box: dict[str, tuple[float, float]] = {}
+    if vary is None:
+        values = parameter_values(mechanism, parameters)
+        for name, item in deviations(mechanism, values).items():
+            nominal, half = float(np.ravel(values[name])[0]), SIGMAS * item.sigma
+            box[name] = (nominal - half, nominal + half) if half else (nominal + item.lower, nominal + item.upper)
+    else:
+        for name, ends in vary.items():
+            low, high = (parameter_values(mechanism, {**parameters, name: end})[name] for end in ends)
+            box[name] = float(np.ravel(low)[0]), float(np.ravel(high)[0])
+    for name, (lower, upper) in box.items():
+        if not lower <= upper:
+            raise InputError(f"the range of '{name}' is empty", found=f"{lower:g} to {upper:g}", allowed="least first")
+    box = {name: ends for name, ends in box.items() if ends[0] < ends[1]}
+    if not box:
+        raise InputError("there is nothing to vary", remedy="name ranges, or write tolerances: `m: 4 kg +- 0.1 kg`")
+    return box
+
+
+class _RunsSpentError(Exception):
+    """The search has made the runs it may make."""
+
+
+class _MarginSearch:
+    """The objective of the search: runs and judges the model, and keeps what it finds."""
+
+    def __init__(
+        self,
+        graph: ModeGraph,
+        requirement: str,
+        names: tuple[str, ...],
+        runs: int,
+        options: Mapping[str, Any],
+        progress: Callable[[int, int], None] | None,
+    ) -> None:
+        self.simulator, self.requirement, self.names = Simulator(graph), requirement, names
+        self.runs, self.limit, self.options, self.progress = runs, runs, options, progress
+        self.count = self.undecided = self.failed = 0
+        self.worst: Judgement | None = None
+        self.values: dict[str, float] = {}
+        self.violations: list[ViolatingRun] = []
+
+    def __call__(self, point: Array) -> float:
+        """Return the margin at a point of the box; NO_MARGIN where the run was not decided."""
+        if self.count >= self.limit:
+            raise _RunsSpentError
+        self.count += 1
+        values = dict(zip(self.names, map(float, point), strict=True))
+        margin = self._margin(values)
+        if self.progress is not None:
+            self.progress(self.count, self.runs)
+        return margin
+
+    def _margin(self, values: dict[str, float]) -> float:
+        options = {**self.options, "parameters": {**self.options["parameters"], **values}}
+        try:
+            run = self.simulator.run(on_failure="return", **options)
+        except (InputError, RunError):
+            self.failed += 1
+            return _NO_MARGIN
+        judgement = run.judge()[self.requirement]
+        if judgement.verdict == "undecided":
+            if run.outcome.code in (DONE, STOPPED):
+                self.undecided += 1
+            else:
+                self.failed += 1
+            return _NO_MARGIN
+        if judgement.verdict == "violated":
+            self.violations.append(ViolatingRun(values, run, judgement))
+        if self.worst is None or judgement.margin < self.worst.margin:
+            self.worst, self.values = judgement, values
+        return float(np.clip(judgement.margin, -_NO_MARGIN, _NO_MARGIN))
+
+
+def _minimise(search: _MarginSearch, bounds: Bounds, first: Array, seed: int) -> None:
+    """Search the whole box, then the vicinity of the smallest margin, until the runs are spent."""
+    search.limit = max(1, int(_GLOBAL * search.runs))
+    start = np.clip(first, bounds.lb, bounds.ub)
+    with suppress(_RunsSpentError):
+        differential_evolution(
+            search, bounds, rng=np.random.default_rng(seed), x0=start, init="sobol", polish=False, popsize=6
+        )
+    search.limit = search.runs
+    if search.worst is None:
+        return
+    best = np.array(list(search.values.values()))
+    with suppress(_RunsSpentError):
+        minimize(search, best, method="Nelder-Mead", bounds=bounds)
