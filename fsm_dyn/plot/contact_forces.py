@@ -3,7 +3,7 @@
 A row ``A`` is the power of a unit force per unit speed.  If ``A = d · J_P`` at several states of a run, ``J_P`` the
 partial velocities of a point P, the force acts at P along d.  If ``A = d · J_P + m · Ω_F``, P the origin of a body's
 outline and Ω_F the partial angular velocities of its frame, it acts at C with ``(C - P) × d = m``.  Between two bodies
-the partial velocities are relative.  A contact without a fit has no arrow.
+the partial velocities are relative.  A contact has no arrow without a fit, nor where forces at several points fit.
 """
 
 from __future__ import annotations
@@ -80,7 +80,9 @@ def _force(
     probes = np.unique(np.linspace(0, len(multipliers) - 1, _PROBES).astype(int))
     for one, other in _candidates(scene):
         basis = _basis(partials, one, other)
-        if not _fits(basis[probes], partials.rows[probes][:, acting]):
+        if not (
+            _determines(basis[probes], other is not None) and _fits(basis[probes], partials.rows[probes][:, acting])
+        ):
             continue
         wrenches = partials.rows[:, acting] @ np.linalg.pinv(basis, rcond=1e-7)  # n, acting, 3 or more
         directions = wrenches[..., :3]
@@ -118,6 +120,18 @@ def _basis(partials: _Partials, one: _Place, other: _Place | None) -> FloatArray
 
 def _turns(partials: _Partials, place: _Place) -> bool:
     return place[1] is not None and bool(partials.angular[:, place[1]].any())
+
+
+def _determines(basis: FloatArray, pair: bool) -> bool:
+    """Whether a row follows from one force alone: with few freedoms forces at many points have the same power.
+
+    Between two bodies a fit is a test only if there are more speeds than unknowns.  Where the first three rows, those of
+    the force, vanish, moments alone would fit.
+    """
+    moving = np.abs(basis).max(axis=2) > 1e-12 * max(float(np.abs(basis).max()), 1e-300)
+    count = moving.sum(axis=1)
+    enough = moving[:, :3].any(axis=1) & ((basis.shape[2] > count) | (not pair))
+    return bool(np.any(enough & (np.linalg.matrix_rank(basis, rtol=1e-7) == count)))
 
 
 def _fits(basis: FloatArray, rows: FloatArray) -> bool:

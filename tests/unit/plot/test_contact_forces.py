@@ -61,3 +61,11 @@ def test_fingers_that_do_not_turn_press_on_the_faces_of_the_block():
     opposite = sum(force.forces[:, 0] for force in pressing if force.normals[1, 0] < -0.5)
     assert total[1] > 1.0
     assert_allclose(total, -opposite, rtol=1e-6)  # the box is at rest across: the fingers press alike
+
+
+def test_no_arrow_where_forces_at_several_points_have_the_same_power():
+    """Wheel and pawl of a ratchet have one freedom each: a force at the hub would do as one at the tooth."""
+    run = fsm_dyn.simulate(fsm_dyn.compile("ratchet"), 1.0)
+    samples = run.sample(np.linspace(0.0, 1.0, 60))
+    assert np.any(samples.multiplier_table != 0.0)
+    assert contact_forces(run.model.scene, samples) == ()
