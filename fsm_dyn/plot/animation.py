@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,9 +19,8 @@ from fsm_dyn.errors import InputError
 from fsm_dyn.graphics import palette
 from fsm_dyn.graphics.diagram import abridged
 from fsm_dyn.plot import style
-from fsm_dyn.plot.contact_forces import ContactForce, contact_forces
 from fsm_dyn.plot.mode_bands import draw_bands, mode_spans
-from fsm_dyn.plot.scene_projection import PLANAR, View, draw_instant, filling, project, projection
+from fsm_dyn.plot.scene_projection import View, draw_instant, filling, project
 from fsm_dyn.results.arrays import FloatArray
 from fsm_dyn.results.scene import Scene
 from fsm_dyn.results.trajectory import Trajectory
@@ -39,9 +38,6 @@ _HEAD, _FOOT, _SIDE = 0.62, 0.78, 0.2  # inches above and below the mechanism, a
 _BAND = 0.16  # inches
 _MARGIN = 0.06  # of the larger side of the mechanism
 _COLOURS = 64
-_ARROW, _SHORTEST_ARROW = 0.2, 0.015  # of the larger side: the arrow of the largest force, and the shortest drawn
-_TYPICAL = 95.0  # percentile of the forces that the longest arrow stands for
-_ARROW_STYLE = {"arrowstyle": "-|>", "color": palette.LINES[1], "lw": 1.6, "shrinkA": 0.0, "shrinkB": 0.0}
 
 
 @dataclass(frozen=True)
@@ -164,13 +160,9 @@ def _display_frames(
     """Yield one and the same figure, drawn again for every display frame."""
     view = project(trajectory, scene, plan.times)
     colours = palette.mode_colours(trajectory.model.labels)
-    flat = projection(trajectory, scene)
     low, high = _limits(view)
-    contacts = contact_forces(scene, trajectory.sample(plan.times))
     picture, stage = _canvas(high - low)
     low, high = filling(stage, low, high)
-    grounds = [ends for ends in (_ground_ends(force, flat, low, high) for force in contacts) if ends is not None]
-    arrows = _arrows(contacts, flat, _ARROW * float((high - low).max()))
     _write_head(picture, trajectory.model.name, plan.speed)
     label = picture.text(_SIDE / _WIDTH, 1.0 - 0.46 / picture.get_figheight(), "", fontsize=9, va="center")
     clock = picture.text(1.0 - _SIDE / _WIDTH, label.get_position()[1], "", fontsize=9, va="center", ha="right")
@@ -182,46 +174,13 @@ def _display_frames(
         stage.set_ylim(low[1], high[1])
         for path in view.paths.values():
             stage.plot(*path.T, color=palette.FAINT, lw=0.6, alpha=0.5, zorder=1)
-        for ends in grounds:
-            stage.plot(*ends.T, color=palette.INK, lw=1.2, zorder=1.5)
         draw_instant(stage, view, scene.shapes, i, np.zeros(2), colours[mode], 1.0)
-        for tail, head in arrows[i] if arrows else ():
-            stage.annotate("", head, tail, arrowprops=_ARROW_STYLE, zorder=len(arrows) + 4)  # above the shapes of all
         label.set_text(style.fitted(mode, 4.6, 9.0, abridged))
         clock.set_text(f"{time:.{_decimals(plan)}f} s")
         cursor.set_xdata([time, time])
         yield picture
         if progress is not None:
             progress(i + 1, len(view.times))
-
-
-def _ground_ends(force: ContactForce, flat: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray | None:
-    """Return the ends (2, 2) of the line that a planar mechanism touches, across what is drawn; None if none."""
-    ground = force.ground()
-    if ground is None or not np.array_equal(flat, PLANAR):
-        return None
-    point, normal = ground[0] @ flat.T, ground[1] @ flat.T
-    middle = 0.5 * (low + high)
-    foot = middle - (middle - point) @ normal * normal
-    along = float(np.linalg.norm(high - low)) * np.array([-normal[1], normal[0]])
-    return np.array([foot - along, foot + along])
-
-
-def _arrows(contacts: Sequence[ContactForce], flat: FloatArray, longest: float) -> list[list[FloatArray]]:
-    """Return the arrows of the contact forces, tail and head (2, 2), m, of every display frame.
-
-    Their lengths are in proportion to the forces up to the 95th percentile of all; larger forces have the same length.
-    """
-    if not contacts:
-        return []
-    sizes = np.array([np.linalg.norm(force.forces, axis=1) for force in contacts])
-    unit = float(np.percentile(sizes[sizes > 0.0], _TYPICAL))
-    lengths = longest * np.minimum(1.0, unit / np.maximum(sizes, 1e-300)) / unit  # m/N
-    tails = np.array([force.points @ flat.T for force in contacts])
-    heads = tails + lengths[..., None] * np.array([force.forces @ flat.T for force in contacts])
-    shown = np.linalg.norm(heads - tails, axis=2) > _SHORTEST_ARROW / _ARROW * longest
-    pairs = np.stack([tails, heads], axis=2)
-    return [list(pairs[shown[:, i], i]) for i in range(pairs.shape[1])]
 
 
 def _limits(view: View) -> tuple[FloatArray, FloatArray]:

@@ -60,12 +60,6 @@ def project(trajectory: Trajectory, scene: Scene, times: FloatArray) -> View:
     )
 
 
-def projection(trajectory: Trajectory, scene: Scene) -> FloatArray:
-    """Return the matrix (2, 3) from the Newtonian frame to the plane of the figure, for a scene in a run."""
-    times = np.linspace(trajectory.t[0], trajectory.t[-1], PATH_POINTS)
-    return _projection(place_scene(scene, trajectory.sample(times)))
-
-
 def _projection(placed: Placed) -> FloatArray:
     return PLANAR if placed.is_planar() else _AXONOMETRIC
 
