@@ -72,6 +72,8 @@ def study_command(
     if worst is not None:
         if sample is not None:
             raise InputError("--worst and --sample are two studies", remedy="leave out one of them")
+        if jobs is not None or quantity:
+            raise InputError("--jobs and --quantity have no effect on --worst", remedy="leave them out")
         print_worst_case(model, worst, vary or [], runs, seed, options, out, as_json)
         return
     if (sample is None) == (not vary):

@@ -109,3 +109,10 @@ def test_the_command_writes_each_violation_and_refuses_what_is_unknown(tmp_path)
     result = CliRunner().invoke(app, call)
     assert result.exit_code == 2
     assert "no requirement 'unknown'" in result.output
+
+
+@pytest.mark.parametrize("option", [("--jobs", "2"), ("--quantity", "x"), ("--sample", "sobol")])
+def test_options_of_other_studies_are_refused(option):
+    result = CliRunner().invoke(app, ["study", "latch_door", "--worst", "latches", *option])
+    assert result.exit_code == 2
+    assert option[0] in result.output
