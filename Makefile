@@ -27,6 +27,7 @@ ci-long: $(VENV)/.installed-test  ## run the long tests
 	bash .ci/get_compiler avr
 	bash .ci/get_compiler wasm || true  # its test is skipped then
 	bash .ci/get_compiler arm || true
+	bash .ci/get_compiler fuzz || true
 	$(BIN)/python -m pytest $(PYTEST_ARGS) -m long
 
 test-firmware: $(VENV)/.installed-test  ## run the firmware on a simulated board; its compiler and simulator are got if missing
@@ -66,10 +67,12 @@ pictures: $(VENV)/.installed-run  ## draw the pictures of the documentation and 
 	$(BIN)/python mechanisms/escapements.py docs/pictures
 	$(BIN)/python mechanisms/seat_belt_reel.py docs/pictures
 	$(BIN)/python mechanisms/latches_and_switches.py docs/pictures
+	$(BIN)/python mechanisms/will_it_latch.py docs/pictures
 	$(BIN)/fsm-dyn study piano_action --scenario forte --vary let_off=0.5..3mm:6 --until 0.3 --out docs/pictures
 	rm docs/pictures/piano_action_study.csv
 	$(BIN)/python mechanisms/mode_tables.py docs/gallery
 	$(BIN)/python mechanisms/wall_chatter.py docs/pictures
+	$(BIN)/python mechanisms/unit_in_fmpy.py docs/pictures
 	$(BIN)/fsm-dyn passivity virtual_wall --damping 1 --friction 0.1 --resolution 2e-5 --delay 1e-4 \
 	  --figure docs/pictures/z_width.png
 	$(BIN)/fsm-dyn run geneva_drive --until 1 --motion --out docs/pictures

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fsm_dyn.analysis.equilibrium import static_equilibrium
     from fsm_dyn.analysis.exploration import explore
+    from fsm_dyn.analysis.fit import fit
     from fsm_dyn.analysis.limit_cycle import limit_cycle
     from fsm_dyn.analysis.linearisation import linearise
     from fsm_dyn.analysis.study import study
@@ -46,6 +47,7 @@ _HOMES = {
     "compile": "fsm_dyn.compilation",
     "export": "fsm_dyn.exports.export",
     "explore": "fsm_dyn.analysis.exploration",
+    "fit": "fsm_dyn.analysis.fit",
     "limit_cycle": "fsm_dyn.analysis.limit_cycle",
     "linearise": "fsm_dyn.analysis.linearisation",
     "load": "fsm_dyn.compilation",
@@ -76,6 +78,7 @@ __all__ = [
     "compile",
     "explore",
     "export",
+    "fit",
     "limit_cycle",
     "linearise",
     "load",

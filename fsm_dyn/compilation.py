@@ -25,7 +25,7 @@ from fsm_dyn.spec.values import evaluate, parameter_values
 from fsm_dyn.spec.variants import split_name
 
 Parameters = Mapping[str, float | str | Sequence[float | str]]
-COMPILER = "29"  # counts changes of what compiling a mechanism gives: automata kept before them are not used
+COMPILER = "31"  # counts changes of what compiling a mechanism gives: automata kept before them are not used
 
 
 def load(source: str | os.PathLike[str] | Mapping[str, object] | Model) -> Mechanism:
@@ -165,7 +165,7 @@ def _derive(mechanism: Mechanism, jobs: int, progress: Callable[[int, int], None
     automaton = Automaton(
         mechanism, shared.rows, shared.contacts, shared.user_transitions, terms.quaternions, terms.n_k, shared.terms,
         shared.report, shared.geometry, tuple(terms.load_powers), tuple(terms.points), tuple(terms.frames),
-        shared.resets, pattern=shared.pattern,
+        shared.resets, pattern=shared.pattern, sample=shared.sample,
     )  # fmt: skip
     values = parameter_values(mechanism)
     begin = initial_state(automaton, values, parameter_vector(values))

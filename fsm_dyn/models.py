@@ -35,6 +35,13 @@ def names() -> list[str]:
     return sorted(path.stem for path in folder().glob("*.yaml"))
 
 
+def picture(name: str) -> Path | None:
+    """Return the picture of a shipped model, PNG; None where the installation has none."""
+    package = Path(__file__).resolve().parent
+    folders = (package / "yaml_models" / "pictures", package.parent / "docs" / "pictures" / "models")
+    return next((path for path in (place / f"{name}.png" for place in folders) if path.is_file()), None)
+
+
 def is_bare_name(text: str) -> bool:
     """Return whether ``text`` names a shipped model rather than a file: no suffix, no separator."""
     return _BARE_NAME.fullmatch(text) is not None

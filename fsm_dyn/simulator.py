@@ -38,7 +38,7 @@ from fsm_dyn.results.continuation import (
     storable,
 )  # fmt: skip
 from fsm_dyn.results.record import RunModel
-from fsm_dyn.results.result_builder import record_of, run_model
+from fsm_dyn.results.result_builder import record_of, run_model, with_parameters
 from fsm_dyn.results.trajectory import Trajectory
 from fsm_dyn.resumption import Before, Run, numbered
 from fsm_dyn.run_inputs import InputValue, last_breakpoint, resolve_inputs, scenario_schedules
@@ -56,6 +56,7 @@ from fsm_dyn.simulation.run_loop import run_automaton as integrate
 from fsm_dyn.simulation.saving import Saver
 from fsm_dyn.simulation.tolerances import Tolerances
 from fsm_dyn.spec.model import Schedule
+from fsm_dyn.spec.sampling import check_steps
 from fsm_dyn.spec.values import ParameterValue, parameter_values
 
 STRATEGIES: Final = ("auto", "compiled", "online")
@@ -167,7 +168,7 @@ class Simulator:
                 method="rk4" if step and method == "dopri5" else method,
                 strategy=strategy,
                 derive_after=_stored_allowance(derive_after),
-                tolerances={} if wanted is _DEFAULTS else wanted.given(),
+                tolerances={} if wanted is _DEFAULTS else wanted.specified_entries(),
                 atol=atol if atol is None else _listed(atol),
                 step=float(step or 0.0),
                 max_step=None if np.isinf(max_step) else float(max_step),
@@ -263,12 +264,13 @@ class Simulator:
         return self._modes.memory + sum(executable.memory for idle in self._executables.values() for executable in idle)
 
     def remember(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return what was made for ``key`` before, or make it now and keep it; the oldest is dropped in time."""
-        found: T | None = self._memory.get(key)
+        """Return what was made for ``key`` before, or make it now; kept are those that were used last."""
+        found: T | None = self._memory.pop(key, None)
         if found is None:
-            found = self._memory[key] = make()
-            if len(self._memory) > LONGEST_MEMORY:
-                self._memory.pop(next(iter(self._memory)), None)
+            found = make()
+        self._memory[key] = found
+        if len(self._memory) > LONGEST_MEMORY:
+            self._memory.pop(next(iter(self._memory)), None)
         return found
 
     # -- parts of a run ----------------------------------------------------------------------------------------
@@ -403,6 +405,7 @@ class Simulator:
                 x, held = before.run.record.x[before.row], before.run.record.held[before.row]
                 context, number = np.concatenate([run.vector, held]), resumed[1].mode
             if settings.method == TIME_STEPPING:
+                check_steps(executable.automaton.mechanism, run.numbers, settings.step)
                 raw = run_moreau_jean(
                     executable.tables,
                     x,
@@ -472,10 +475,13 @@ class Simulator:
     def _model(
         self, automaton: Automaton, names: tuple[str, ...], charts: tuple[RunnableMode, ...], run: Run
     ) -> RunModel:
-        return self.remember(
-            ("model", run.vector.tobytes(), names, tuple(map(id, charts))),
-            lambda: run_model(automaton, names, charts, run.vector, run.numbers),
-        )
+        key = names, tuple(map(id, charts))
+
+        def made() -> RunModel:
+            first = self.remember(("model", *key), lambda: run_model(automaton, names, charts, run.vector, run.numbers))
+            return with_parameters(first, automaton, run.vector, run.numbers)
+
+        return self.remember(("model", run.vector.tobytes(), *key), made)
 
 
 @dataclass(frozen=True)

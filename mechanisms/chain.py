@@ -28,6 +28,18 @@ def chain(n: int, start: str = "1.2 rad") -> dict[str, Any]:
     }
 
 
+def chain_with_backlash(n: int) -> dict[str, Any]:
+    """Return the chain with 2 degrees of play at every hinge, the first included, its end pushed to and fro."""
+    model = chain(n)
+    for joint in model["joints"].values():
+        joint["revolute"]["backlash"] = {"value": "play", "restitution": "e"}
+    model["parameters"] |= {"play": "2 deg", "e": 0.3, "F": "0.5 N"}
+    model["inputs"] = {"push": {"expression": "F*sin(60 Hz*t)"}}
+    model["loads"].append({"force": "push*N.x", "at": f"P{n}"})
+    model["initial"] = {}
+    return model
+
+
 def main() -> None:
     """Print how many operations a step's derivative takes in longer and longer chains."""
     import fsm_dyn

@@ -383,14 +383,11 @@ OLD_MODULES = {
 
 #: Vague names that are still there, one for each file: this set may only shrink.
 VAGUE_NAMES_LEFT = {
-    "devices/emulators/gamepad.py: tell",
     "live/recorder.py: tell",  # of a file, as in io
     "live/tick_data.py: wanted",
     "results/record.py: held",
     "results/run_file.py: held",
     "simulation/run_arrays.py: held",
-    "simulation/run_arrays.py: wanted",
     "simulation/state.py: wanted",
-    "simulation/tolerances.py: given",
     "spec/forms/base.py: given",
 }

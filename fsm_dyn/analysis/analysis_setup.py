@@ -24,6 +24,7 @@ from fsm_dyn.simulation.numerics import numerics_of
 from fsm_dyn.simulation.run_arrays import RunArrays, renumbered
 from fsm_dyn.simulation.run_loop import run_automaton
 from fsm_dyn.simulator import Simulator, simulator_of
+from fsm_dyn.spec.sampling import refuse_controllers
 from fsm_dyn.spec.values import ParameterValue, parameter_values
 
 LONGEST = 1e4  # s; over which a Python callable as an input may have to be tabulated
@@ -66,9 +67,10 @@ class AnalysisSetup:
         Raises
         ------
         InputError
-            A parameter or an input is unknown.
+            A parameter or an input is unknown, or the model has a sampled controller.
         """
         automaton = graph.automaton
+        refuse_controllers(automaton.mechanism, "an analysis of derivatives")
         numbers = parameter_values(automaton.mechanism, parameters) if parameters else graph.values
         for name in names:
             if name not in automaton.terms.layout.p:

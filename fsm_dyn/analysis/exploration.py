@@ -25,6 +25,7 @@ from fsm_dyn.modes.elimination import Array
 from fsm_dyn.processes import in_processes
 from fsm_dyn.results.trajectory import Trajectory
 from fsm_dyn.simulation_api import simulate
+from fsm_dyn.spec.sampling import clock_names
 from fsm_dyn.spec.values import ParameterValue
 
 KEPT: Final = 8  # states that a mode's runs begin from
@@ -148,6 +149,7 @@ def _cases(
     """Yield runs from states of a mode, with random speeds and inputs."""
     layout, random = graph.automaton.terms.layout, np.random.default_rng(seed)
     names = (*layout.q, *layout.u, *layout.memory)
+    clocks = clock_names(graph.automaton.mechanism)
     states = found.states[mode]
     n_q, n_u = len(layout.q), len(layout.u)
     for number in range(samples):
@@ -164,7 +166,8 @@ def _cases(
             name: {"linear": [[0.0, float(values[0, k])], *zip(times.tolist(), values[1:, k].tolist(), strict=True)]}
             for k, name in enumerate(layout.w)
         }
-        named = tuple({"settle": False, **dict(zip(names, start.tolist(), strict=True))} for start in starts)
+        values_of = ({n: v for n, v in zip(names, start.tolist(), strict=True) if n not in clocks} for start in starts)
+        named = tuple({"settle": False, **known} for known in values_of)
         yield _Case(named, drawn, None, length)
 
 

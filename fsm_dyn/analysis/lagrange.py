@@ -68,5 +68,6 @@ def bodies_alone(mechanism: Mechanism) -> Mechanism:
         mechanism,
         speeds=speeds,
         joints={}, constraints={}, shapes={}, contacts={}, loads=(), modes={}, only_listed=False, memory={},
+        controllers={},
         transitions=(), ports={}, initial=Initial(), outputs={}, view={},
     )  # fmt: skip

@@ -21,6 +21,8 @@ COMPLEMENT = "accelerations embedded, and in the orthogonal complement of the ro
 FORCES = "forces of the rows, by their effect on the speeds"
 NEWTON_EULER = "accelerations embedded, and by Newton's and Euler's equations of each body"
 
+LOAD_PASSES = 60  # each leaves of an error what friction changes its load by, far less than a half
+
 
 class ModeRoutes:
     """The equations ``M u̇ = f + G λ``, ``A u̇ + γ = 0`` of a mode in numbers, solved in several ways.
@@ -62,6 +64,7 @@ class ModeRoutes:
         terms = self._automaton.terms.evaluate(0.0, x, self.context_at(x))
         M, A, gamma = terms["M"][:n, :n], terms["A"][self.rows][:, :n], terms["gamma"][self.rows]
         G, known = self._contact_forces(terms, x)
+        known = known + self._bearing_friction(terms, x, (M, terms["f"][:n] + known, A, G, gamma))
         f = terms["f"][:n] + known
         if not np.isfinite(G).all() or not np.isfinite(f).all() or not self._determinate(M, A, G):
             return {}  # a contact that slides without slip has no direction
@@ -115,9 +118,27 @@ class ModeRoutes:
             known += terms["elastic"][contact] * A[self._automaton.contacts[contact].normal_row, :n]
         for contact in active.slipping:
             compliant = self._automaton.contacts[contact].contact_law.compliant
+            if self._automaton.contacts[contact].contact_law.loaded:
+                continue
             bound = terms["kinetic"][contact] * (terms["elastic"][contact] if compliant else 1.0)
             known -= bound * self._slip_direction(contact, slips, A)
         return G, known
+
+    def _bearing_friction(
+        self, terms: dict[str, Array], x: Array, equations: tuple[Array, Array, Array, Array, Array]
+    ) -> Array:
+        """Return the generalized forces (n_u,) of friction in bearings, whose loads are sought by repeated solution."""
+        (M, f, A, G, gamma), friction = equations, np.zeros(self.n_u)
+        slips = terms["A"][:, : self.n_u] @ x[-self.n_u :] + terms["b"]
+        bearings = [i for i in self._active.slipping if self._automaton.contacts[i].contact_law.loaded]
+        directions = {i: terms["kinetic"][i] * self._slip_direction(i, slips, terms["A"]) for i in bearings}
+        for _ in range(LOAD_PASSES if bearings else 0):
+            forces = _with_multipliers(M, f + friction, A, G, gamma)[1]
+            places = {i: [self.rows.index(row) for row in self._automaton.contacts[i].load_rows] for i in bearings}
+            friction = -sum(
+                (directions[i] * np.linalg.norm(forces[places[i]]) for i in bearings), start=np.zeros(self.n_u)
+            )
+        return friction
 
     def _slip_direction(self, contact: int, slips: Array, A: Array) -> Array:
         """Return what a unit force along the slip adds to the generalized forces."""

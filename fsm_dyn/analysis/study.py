@@ -6,26 +6,35 @@ import itertools
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
+from fsm_dyn.analysis.ledger import Ledger, study_settings
+from fsm_dyn.analysis.study_datasets import run_dataset
+from fsm_dyn.analysis.study_runs import StudyTask, study_results
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.compilation import Parameters
-from fsm_dyn.compilation import compile as compile_mechanism
 from fsm_dyn.errors import InputError, RunError, did_you_mean
 from fsm_dyn.modes.elimination import Array
-from fsm_dyn.processes import in_processes
 from fsm_dyn.renamed import RenamedAttribute, renamed_keywords
 from fsm_dyn.results.trajectory import Trajectory
 from fsm_dyn.run_inputs import InputValue
-from fsm_dyn.simulation_api import simulate
-from fsm_dyn.spec import load as load_mechanism
-from fsm_dyn.spec.values import parameter_values, units
+from fsm_dyn.simulator import Simulator
+from fsm_dyn.spec.model import Mechanism
+from fsm_dyn.spec.values import override_values, parameter_values, units
+
+if TYPE_CHECKING:
+    import xarray
+
+_Columns = dict[str, float]
+_DECODER = msgspec.msgpack.Decoder(tuple[str, float, str, int, _Columns, _Columns, _Columns, dict[str, bytes]])
 
 POINTS = 600  # of a curve over time
-MOST_RUNS = 10_000
+MOST_CURVES = 10_000  # runs up to which curves are kept, and points are checked before the first run
 _RANGE = re.compile(r"(?P<first>[-+.\deE]+)\s*\.\.\s*(?P<last>[-+.\deE]+)\s*(?P<unit>[^\d:][^:]*)?(:(?P<count>\d+))?")
 
 
@@ -47,7 +56,7 @@ class StudyRun:
     minimum, maximum, final : mapping of str to float
         Of every quantity over the run.
     curves : mapping of str to ndarray, shape (POINTS,)
-        Of every quantity over the study's ``times``; NaN after the end.
+        Of every quantity over the study's ``times``; NaN after the end. None in a study of more than 10,000 runs.
     """
 
     values: Mapping[str, float]
@@ -73,6 +82,26 @@ class Study:
     times: Array
     rows: tuple[StudyRun, ...]
 
+    def to_dataset(self) -> xarray.Dataset:
+        """Return the rows as an ``xarray.Dataset`` along ``run``, the curves along ``time`` too.
+
+        Raises
+        ------
+        InputError
+            If xarray is not installed (the extra ``analysis``).
+        """
+        columns: dict[str, Sequence[Any] | Array] = {"outcome": [row.outcome for row in self.rows]}
+        for name in ("end", "mode", "transitions"):
+            columns[name] = [getattr(row, name) for row in self.rows]
+        for name in self.quantities:
+            for part in ("minimum", "maximum", "final"):
+                columns[f"{name}_{part}"] = [getattr(row, part).get(name, np.nan) for row in self.rows]
+            if len(self.times):
+                missing = np.full(len(self.times), np.nan)
+                columns[name] = np.array([row.curves.get(name, missing) for row in self.rows])
+        parameters = {name: [row.values[name] for row in self.rows] for name in self.varied}
+        return run_dataset(self.model, parameters, columns, self.units, {"time": self.times})
+
     def table(self) -> tuple[list[str], list[list[float | int | str]]]:
         """Return headings and rows, as for a CSV file."""
         headings = [*self.varied, "outcome", "end", "mode", "transitions"]
@@ -85,17 +114,6 @@ class Study:
                 line += [part.get(name, np.nan) for part in (row.minimum, row.maximum, row.final)]
             lines.append(line)
         return headings, lines
-
-
-@dataclass(frozen=True)
-class _Task:
-    """What every run of a study shares."""
-
-    text: str
-    quantities: tuple[str, ...]
-    times: Array
-    parameters: Mapping[str, Any]
-    options: Mapping[str, Any]
 
 
 def read_range(text: str) -> tuple[str, list[str]]:
@@ -131,6 +149,7 @@ def study(
     initial: Mapping[str, float | str] | None = None,
     quantities: Sequence[str] | None = None,
     jobs: int | None = None,
+    ledger: str | os.PathLike[str] | None = None,
     progress: Callable[[int, int], None] | None = None,
     **options: Any,
 ) -> Study:
@@ -146,15 +165,17 @@ def study(
         Outputs, coordinates and speeds to look at; by default the model's outputs, or else its coordinates.
     jobs : int, optional
         Processes; by default one per core, as far as there are runs for them.
+    ledger : path, optional
+        An SQLite file to which results are written as they come; what it contains is not computed again.
     progress : callable, optional
         Called with the number of runs done and of all.
 
     Raises
     ------
     InputError
-        A name or value is impossible.
+        A name or value is impossible, or the ledger is of another study.
     RunError
-        A process was ended from outside.
+        The ledger cannot be written, or a process was ended from outside.
     """
     mechanism, layout = graph.automaton.mechanism, graph.automaton.terms.layout
     chosen = tuple(quantities or mechanism.outputs or layout.q)
@@ -163,16 +184,21 @@ def study(
         if name not in known:
             raise InputError(f"'{name}' is no quantity of '{graph.name}'", remedy=did_you_mean(name, known))
     cases = [dict(zip(vary, values, strict=True)) for values in itertools.product(*vary.values())]
-    if not 1 <= len(cases) <= MOST_RUNS:
-        raise InputError("too many runs", found=str(len(cases)), allowed=f"1 to {MOST_RUNS}")
-    numbers = [parameter_values(mechanism, {**(parameters or {}), **case}) for case in cases]  # refuses what is wrong
-    shared = {"until": until, "scenario": scenario, "inputs": inputs, "initial": initial, **options}
-    task = _Task(mechanism.text, chosen, np.linspace(0.0, until, POINTS), parameters or {}, shared)
+    if not cases:
+        raise InputError("a study needs a value of every parameter it varies")
+    numbers = _numbers(mechanism, parameters or {}, vary, cases)
+    run_options = {"until": until, "scenario": scenario, "inputs": inputs, "initial": initial, **options}
+    points = POINTS if len(cases) <= MOST_CURVES else 0
+    times = np.linspace(0.0, until, points)
+    given = {"quantities": chosen, "times": times, "parameters": parameters or {}, "run": run_options}
+    kept: Ledger[StudyRun] | None = None
+    if ledger is not None:
+        keyed = {**run_options, "parameters": parameters or {}, "quantities": chosen}
+        settings = study_settings("curves", mechanism.digest, cases, keyed)
+        kept = Ledger(Path(ledger), settings, _encoded, _decoded)
     done: list[StudyRun] = []
-    first = simulate_case(graph, task, cases[0])  # builds and keeps what the others find ready
-    for row in itertools.chain([first], _rows(graph, task, cases[1:], jobs)):
-        values = numbers[len(done)]
-        done.append(_with_values(row, {name: float(np.ravel(values[name])[0]) for name in vary}))
+    for row in study_results(graph, StudyTask(mechanism.text, simulate_case, given), cases, jobs, kept):
+        done.append(replace(row, values=dict(zip(vary, next(numbers), strict=True))))
         if progress is not None:
             progress(len(done), len(cases))
     return Study(
@@ -180,51 +206,56 @@ def study(
         tuple(vary),
         chosen,
         {name: unit for name, unit in units(mechanism).items() if name in (*chosen, *vary)},
-        task.times,
+        times,
         tuple(done),
     )
 
 
-def _rows(graph: ModeGraph, task: _Task, cases: Sequence[Mapping[str, Any]], jobs: int | None) -> Iterator[StudyRun]:
-    workers = min(jobs or os.cpu_count() or 1, len(cases))
-    if workers < 2:
-        yield from (simulate_case(graph, task, case) for case in cases)
-    else:
-        yield from in_processes("the study", workers, _begin, task, _work, cases)
+def _numbers(
+    mechanism: Mechanism, parameters: Parameters, vary: Mapping[str, Any], cases: Sequence[Mapping[str, Any]]
+) -> Iterator[tuple[float, ...]]:
+    """Return the values of each case, SI; up to ``MOST_CURVES`` cases are checked now, more when they run."""
+    if len(cases) <= MOST_CURVES:
+        every = [parameter_values(mechanism, {**parameters, **case}) for case in cases]
+        return iter([tuple(float(np.ravel(values[name])[0]) for name in vary) for values in every])
+    columns = [
+        [override_values(mechanism, {name: value})[name][0] for value in values] for name, values in vary.items()
+    ]
+    return itertools.product(*columns)
 
 
-def _begin(task: _Task) -> tuple[ModeGraph, _Task]:
-    return compile_mechanism(load_mechanism("<study>", text=task.text)), task
-
-
-def _work(shared: tuple[ModeGraph, _Task], case: Mapping[str, Any]) -> StudyRun:
-    return simulate_case(*shared, case)
-
-
-def simulate_case(graph: ModeGraph, task: _Task, case: Mapping[str, Any]) -> StudyRun:
+def simulate_case(simulator: Simulator, given: Mapping[str, Any], case: Mapping[str, Any]) -> StudyRun:
     """Return the row of one run; one that cannot begin has no more than its reason."""
     try:
-        run = simulate(graph, parameters={**task.parameters, **case}, on_failure="return", **task.options)
+        run = simulator.run(parameters={**given["parameters"], **case}, on_failure="return", **given["run"])
     except (InputError, RunError) as error:
         return StudyRun({}, f"failed: {str(error).splitlines()[0]}")
-    return _row(run, task)
+    return _row(run, given["quantities"], given["times"])
 
 
-def _row(run: Trajectory, task: _Task) -> StudyRun:
-    within = task.times <= run.t[-1]
-    samples = run.sample(task.times[within])
+def _row(run: Trajectory, quantities: Sequence[str], times: Array) -> StudyRun:
+    within = times <= run.t[-1]
+    samples = run.sample(times[within])
     curves: dict[str, Array] = {}
     minimum, maximum, final = {}, {}, {}
-    for name in task.quantities:
-        curve = np.full(len(task.times), np.nan)
-        curve[within] = samples[name]
+    for name in quantities:
+        if within.size:
+            curves[name] = np.full(len(times), np.nan)
+            curves[name][within] = samples[name]
         column = run[name]
-        curves[name] = curve
         minimum[name], maximum[name], final[name] = float(column.min()), float(column.max()), float(column[-1])
     return StudyRun(
         {}, run.outcome.name, float(run.t[-1]), run.modes[-1], len(run.transitions), minimum, maximum, final, curves
     )
 
 
-def _with_values(row: StudyRun, values: Mapping[str, float]) -> StudyRun:
-    return StudyRun(values, *(getattr(row, name) for name in StudyRun.__dataclass_fields__ if name != "values"))
+def _encoded(row: StudyRun) -> bytes:
+    """Return a row without its values, as bytes."""
+    parts = [getattr(row, item.name) for item in fields(row)[1:-1]]
+    return msgspec.msgpack.encode([*parts, {name: curve.tobytes() for name, curve in row.curves.items()}])
+
+
+def _decoded(data: bytes) -> StudyRun:
+    outcome, end, mode, transitions, minimum, maximum, final, curves = _DECODER.decode(data)
+    columns = {name: np.frombuffer(curve) for name, curve in curves.items()}
+    return StudyRun({}, outcome, end, mode, transitions, minimum, maximum, final, columns)

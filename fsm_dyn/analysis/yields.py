@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 from scipy.stats import norm, spearmanr, t
 
+from fsm_dyn.analysis.ledger import Ledger, study_settings
 from fsm_dyn.analysis.sampling import REPLICATES, sampled_deviations
+from fsm_dyn.analysis.study_datasets import run_dataset, with_sequences
+from fsm_dyn.analysis.study_runs import StudyTask, study_results
 from fsm_dyn.automaton.mode_graph import ModeGraph
-from fsm_dyn.compilation import compile as compile_mechanism
 from fsm_dyn.errors import InputError, RunError, did_you_mean
 from fsm_dyn.modes.elimination import Array
-from fsm_dyn.processes import in_processes
 from fsm_dyn.results.judgement import Verdict
 from fsm_dyn.simulator import Simulator
-from fsm_dyn.spec import load as load_mechanism
+from fsm_dyn.spec.checks.requirements import requirement_units
 from fsm_dyn.spec.tolerances import deviations
-from fsm_dyn.spec.values import parameter_values
+from fsm_dyn.spec.values import parameter_values, units
+
+if TYPE_CHECKING:
+    import xarray
 
 ALL = "all"  # what the yield of all requirements together is called
 _LEVEL = 0.95
+_DECIDED = ("met", "violated")
 
 
 @dataclass(frozen=True)
@@ -41,6 +49,22 @@ class YieldEstimate:
     value: float
     lower: float
     upper: float
+
+
+@dataclass(frozen=True)
+class Parting:
+    """Where runs of different verdicts part.
+
+    Attributes
+    ----------
+    before : tuple of str
+        The modes that all these runs have visited.
+    following : mapping
+        By the next mode, ``""`` where the run has no further one, how many runs with each verdict.
+    """
+
+    before: tuple[str, ...]
+    following: Mapping[str, Counter[Verdict]]
 
 
 @dataclass(frozen=True)
@@ -61,6 +85,10 @@ class ToleranceStudy:
         The parameters about which was sampled, SI.
     sequences : tuple of tuple of str
         The modes that each run visited, in their order; empty if it did not start.
+    units : mapping of str to str
+        Of parameters, and of the margins of requirements.
+    model : str
+        Its name.
     replicates : int
         Independent parts of equal size that the sample consists of, one after the other; 1 if it has none.
     """
@@ -72,6 +100,8 @@ class ToleranceStudy:
     nominal: Mapping[str, float] = field(default_factory=dict)
     sequences: tuple[tuple[str, ...], ...] = ()
     replicates: int = 1
+    units: Mapping[str, str] = field(default_factory=dict)
+    model: str = ""
 
     def sensitivity(self, requirement: str) -> dict[str, float]:
         """Return Spearman's rank correlation of a requirement's margin with each parameter, the strongest first.
@@ -105,6 +135,48 @@ class ToleranceStudy:
         for modes, verdict in zip(self.sequences, self.verdicts[requirement], strict=True):
             found[modes][verdict] = found[modes].get(verdict, 0) + 1
         return found
+
+    def transition_shares(self) -> dict[tuple[str, str], float]:
+        """Return the share of all runs that made a transition between two modes at least once, by these modes."""
+        made = Counter(pair for modes in self.sequences for pair in set(itertools.pairwise(modes)))
+        return {pair: count / len(self.sequences) for pair, count in made.items()}
+
+    def parting(self, requirement: str = ALL) -> Parting | None:
+        """Return the first transition by which runs that meet a requirement part from some that violate it.
+
+        It is the earliest in the sequences of modes, of several the one with the most runs; None if no mode is left
+        by runs of one verdict alone.
+        """
+        decided = [pair for pair in zip(self.sequences, self.verdicts[requirement], strict=True) if pair[1] in _DECIDED]
+        for length in range(1, max((len(modes) for modes, _ in decided), default=0) + 1):
+            groups: dict[tuple[str, ...], dict[str, Counter[Verdict]]] = {}
+            for modes, verdict in decided:
+                if len(modes) >= length:
+                    following = groups.setdefault(modes[:length], {})
+                    following.setdefault("".join(modes[length : length + 1]), Counter())[verdict] += 1
+            parted = [Parting(prefix, found) for prefix, found in groups.items() if _parts(found)]
+            if parted:
+                return max(parted, key=lambda item: sum(counts.total() for counts in item.following.values()))
+        return None
+
+    def to_dataset(self) -> xarray.Dataset:
+        """Return the runs as an ``xarray.Dataset`` along ``run``.
+
+        Parameters are coordinates; ``margin_<name>`` and ``verdict_<name>`` belong to a requirement, ``verdict_all`` to
+        all.  ``sequence`` is a number into the tables ``modes`` and ``digest`` along ``sequence_number``.
+
+        Raises
+        ------
+        InputError
+            If xarray is not installed (the extra ``analysis``).
+        """
+        numbers = {modes: number for number, modes in enumerate(dict.fromkeys(self.sequences))}
+        columns: dict[str, Sequence[Any] | Array] = {"outcome": self.outcomes}
+        columns["sequence"] = [numbers[modes] for modes in self.sequences]
+        columns |= {f"margin_{name}": margin for name, margin in self.margins.items()}
+        columns |= {f"verdict_{name}": verdicts for name, verdicts in self.verdicts.items()}
+        names = {f"margin_{name}": unit for name, unit in self.units.items()} | dict(self.units)
+        return with_sequences(run_dataset(self.model, self.parameters, columns, names), list(numbers))
 
     def table(self) -> tuple[list[str], list[list[float | str]]]:
         """Return headings and rows, one for each run, as for a CSV file."""
@@ -154,6 +226,7 @@ def tolerance_study(
     seed: int,
     sample: str = "random",
     jobs: int | None = None,
+    ledger: str | os.PathLike[str] | None = None,
     progress: Callable[[int, int], None] | None = None,
     **options: Any,
 ) -> ToleranceStudy:
@@ -165,6 +238,8 @@ def tolerance_study(
         As for :func:`fsm_dyn.analysis.sampling.sampled_deviations`.
     jobs : int, optional
         Processes, with the same result for any number; by default one per core, as far as there are runs for them.
+    ledger : path, optional
+        An SQLite file to which results are written as they come; what it contains is not computed again.
     progress : callable, optional
         Called with the number of runs done and of all.
     options
@@ -173,7 +248,9 @@ def tolerance_study(
     Raises
     ------
     InputError
-        The model has no requirements or no tolerances, or an option is impossible.
+        The model has no requirements or no tolerances, an option is impossible, or the ledger is of another study.
+    RunError
+        The ledger cannot be written, or a process was ended from outside.
     """
     mechanism = graph.automaton.mechanism
     if not mechanism.requirements:
@@ -188,8 +265,12 @@ def tolerance_study(
     outcomes: list[str] = []
     sequences: list[tuple[str, ...]] = []
     cases = [{name: float(column[i]) for name, column in points.items()} for i in range(n)]
-    task = _SampleTask(mechanism.text, names, given, options)
-    for i, found in enumerate(_judged_runs(graph, task, cases, jobs)):
+    task = StudyTask(mechanism.text, _judged_run, {"requirements": names, "parameters": given, "run": options})
+    kept: Ledger[_JudgedRun] | None = None
+    if ledger is not None:
+        settings = study_settings("judged", mechanism.digest, cases, {"parameters": given, **options})
+        kept = Ledger(Path(ledger), settings, msgspec.msgpack.encode, _DECODER.decode)
+    for i, found in enumerate(study_results(graph, task, cases, jobs, kept)):
         outcomes.append(found.outcome)
         sequences.append(found.modes)
         for name in names:
@@ -198,21 +279,14 @@ def tolerance_study(
         verdicts[ALL].append(_together(tuple(found.verdicts.values())))
         if progress is not None:
             progress(i + 1, n)
+    every = units(mechanism) | requirement_units(mechanism)
     nominal = {name: float(np.ravel(values[name])[0]) for name in points}
     return ToleranceStudy(
         points, {name: tuple(items) for name, items in verdicts.items()}, margins, tuple(outcomes), nominal,
         tuple(sequences), REPLICATES if sample == "sobol" else 1,
+        {name: unit for name, unit in every.items() if name in {*points, *names}},
+        graph.name,
     )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class _SampleTask:
-    """What every run of a study shares."""
-
-    text: str
-    requirements: tuple[str, ...]
-    parameters: Mapping[str, Any]
-    options: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -225,36 +299,23 @@ class _JudgedRun:
     margins: Mapping[str, float]
 
 
-def _judged_runs(
-    graph: ModeGraph, task: _SampleTask, cases: Sequence[Mapping[str, float]], jobs: int | None
-) -> Iterator[_JudgedRun]:
-    """Yield the runs in the order of the cases, spread over processes where there is more than one."""
-    workers = min(jobs or os.cpu_count() or 1, len(cases))
-    if workers < 2:
-        simulator = Simulator(graph)
-        yield from (_judged_run((simulator, task), case) for case in cases)
-    else:
-        yield from in_processes("the study", workers, _begin, task, _judged_run, cases)
+_DECODER = msgspec.msgpack.Decoder(_JudgedRun)
 
 
-def _begin(task: _SampleTask) -> tuple[Simulator, _SampleTask]:
-    return Simulator(compile_mechanism(load_mechanism("<study>", text=task.text))), task
-
-
-def _judged_run(shared: tuple[Simulator, _SampleTask], case: Mapping[str, float]) -> _JudgedRun:
+def _judged_run(simulator: Simulator, given: Mapping[str, Any], case: Mapping[str, float]) -> _JudgedRun:
     """Run and judge one case; one that cannot begin has no more than its reason."""
-    simulator, task = shared
+    requirements: tuple[str, ...] = given["requirements"]
     try:
-        run = simulator.run(parameters={**task.parameters, **case}, on_failure="return", **task.options)
+        run = simulator.run(parameters={**given["parameters"], **case}, on_failure="return", **given["run"])
     except (InputError, RunError) as error:
-        none: dict[str, Verdict] = dict.fromkeys(task.requirements, "undecided")
-        return _JudgedRun(f"failed: {str(error).splitlines()[0]}", (), none, dict.fromkeys(task.requirements, np.nan))
+        none: dict[str, Verdict] = dict.fromkeys(requirements, "undecided")
+        return _JudgedRun(f"failed: {str(error).splitlines()[0]}", (), none, dict.fromkeys(requirements, np.nan))
     judged = run.judge()
     visited = [run.modes[0], *(x.target for x in run.transitions)]
     modes = tuple(mode for k, mode in enumerate(visited) if not k or mode != visited[k - 1])
     return _JudgedRun(
-        run.outcome.name, modes, {name: judged[name].verdict for name in task.requirements},
-        {name: judged[name].margin for name in task.requirements},
+        run.outcome.name, modes, {name: judged[name].verdict for name in requirements},
+        {name: judged[name].margin for name in requirements},
     )  # fmt: skip
 
 
@@ -263,6 +324,12 @@ def _rank_correlation(a: Array, b: Array) -> float:
     if len(a) < 2 or not np.ptp(a) or not np.ptp(b):
         return float("nan")
     return float(spearmanr(a, b).statistic)
+
+
+def _parts(following: Mapping[str, Counter[Verdict]]) -> bool:
+    """Return whether runs of both verdicts leave a mode, and somewhere go those of one alone."""
+    verdicts = [set(counts) for counts in following.values()]
+    return len(set().union(*verdicts)) == 2 and any(len(found) == 1 for found in verdicts)
 
 
 def _together(verdicts: tuple[Verdict, ...]) -> Verdict:

@@ -78,7 +78,7 @@ def _leads_to(
         jump = "impact" if contact.contact_law.has_gap else ""
         if jump:
             name = shared_name(automaton.contacts, guard.subject)
-            yield states, f"{name} impacts and rebounds", jump, "impact"
+            yield states, f"{name} {automaton.labels.impact_words(guard.subject)}", jump, "impact"
         for index in of_one_corner(automaton.contacts, guard.subject):
             closing = automaton.contacts[index]
             for code in closing.codes[1:]:

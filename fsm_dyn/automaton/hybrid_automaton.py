@@ -76,6 +76,8 @@ class Automaton:
         Whether ``modes`` are all there are; otherwise further ones are derived when first reached.
     pattern : TreePattern or None
         Of mechanisms with many bodies: what the entries of the output ``tree`` of ``terms`` are.
+    sample : Program or None
+        All memory after a sample of controllers; None without any.
     """
 
     mechanism: Mechanism
@@ -95,6 +97,7 @@ class Automaton:
     infeasible: Mapping[str, str] = field(default_factory=dict)
     fully_enumerated: bool = True
     pattern: TreePattern | None = None
+    sample: Program | None = None
 
     @cached_property
     def numbers(self) -> Numbers:

@@ -15,6 +15,7 @@ from fsm_dyn.errors import InputError, ModelError
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.spec.argument_units import ArgumentUnits
 from fsm_dyn.spec.places import placed
+from fsm_dyn.spec.sampling import start_of_memory
 from fsm_dyn.spec.values import ParameterValue, coordinate_bounds, evaluate, named_values, parameter_values
 
 
@@ -132,7 +133,8 @@ def initial_values(
                 raise InputError(f"the initial value of '{name}' wants a finite number", found=repr(value))
     context = np.zeros(layout.n_c)
     context[layout.p_slice] = vector
-    context[layout.memory_slice] = [mechanism.memory[name].initial for name in layout.memory]
+    start = start_of_memory(mechanism, values)
+    context[layout.memory_slice] = [start[name] for name in layout.memory]
     for name in [name for name in given if name in layout.memory]:
         context[layout.memory_slice.start + layout.memory.index(name)] = given.pop(name)
     if inputs is not None:

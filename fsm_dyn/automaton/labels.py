@@ -17,12 +17,13 @@ from functools import cached_property
 
 from fsm_dyn.automaton.families import Families, brief
 from fsm_dyn.automaton.surfaces import Key, Surfaces, key_of
+from fsm_dyn.expressions import free_names, parse
 from fsm_dyn.laws import FREE
 from fsm_dyn.modes.enumeration import Pattern, name_mode
 from fsm_dyn.modes.unconstrained_system import ContactInfo
 from fsm_dyn.spec.model import Feature, Mechanism
 from fsm_dyn.spec.scales import own_scales
-from fsm_dyn.spec.values import ParameterValue, parameter_values
+from fsm_dyn.spec.values import ParameterValue, evaluate, parameter_values
 
 Pair = tuple[str, Key, Key]  # two surfaces that can lie flat on each other, of the entries of a family
 
@@ -93,10 +94,26 @@ class Labels:
             return f"{self._whole(one.corner)} passes on from {self._whole(one.face)} to {self._whole(other.face)}"
         return f"{self._contacts[old].name} passes on to {self._contacts[new].name}"
 
+    def impact_words(self, contact: int) -> str:
+        """Return what a contact does that is open after an impact: it rebounds only where it has a restitution."""
+        return "impacts and rebounds" if self._rebounds(contact) else "impacts and opens"
+
+    def _rebounds(self, contact: int) -> bool:
+        """Whether a contact's restitution is above zero, or depends on more than the parameters."""
+        found = self._mechanism.contacts.get(self._contacts[contact].name)
+        text = found.restitution if found is not None else None
+        if text is None:
+            return False
+        return not free_names(parse(text)) <= set(self._numbers) or evaluate(text, self._numbers) > 0
+
+    @cached_property
+    def _numbers(self) -> Mapping[str, ParameterValue]:
+        return parameter_values(self._mechanism) if self._values is None else self._values
+
     @cached_property
     def _surfaces(self) -> Surfaces:
-        values = parameter_values(self._mechanism) if self._values is None else self._values
-        return Surfaces(self._mechanism.shapes, values, own_scales(self._mechanism, values).length)
+        length = own_scales(self._mechanism, self._numbers).length
+        return Surfaces(self._mechanism.shapes, self._numbers, length)
 
     @cached_property
     def _families(self) -> Families:

@@ -76,6 +76,12 @@ class _Settling:
     def __init__(self, automaton: Automaton, locks: Mapping[int, int], t: float, context: Array) -> None:
         self.automaton = automaton
         for contact in automaton.contacts:
+            if contact.contact_law.loaded:
+                raise ModelError(
+                    f"'{contact.name}' depends on a reaction, where no rest is searched for yet",
+                    automaton.mechanism.contacts[contact.name].where,
+                    remedy="give the start itself under `initial`, without `settle`",
+                )
             if contact.in_space:
                 raise ModelError(
                     f"'{contact.name}' rubs in space, where no rest is searched for yet",

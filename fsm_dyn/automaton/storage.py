@@ -69,6 +69,7 @@ class _Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     infeasible: dict[str, str]
     fully_enumerated: bool
     pattern: TreePattern | None
+    sample: StoredProgram | None = None
 
 
 def to_data(automaton: Automaton) -> dict[str, Any]:
@@ -82,6 +83,7 @@ def to_data(automaton: Automaton) -> dict[str, Any]:
         "names": (automaton.load_names, automaton.point_names, automaton.frame_names),
         "resets": [None if program is None else program.to_data() for program in automaton.resets],
         "modes": [_mode_to_data(mode) for mode in automaton.modes],
+        "sample": None if automaton.sample is None else automaton.sample.to_data(),
     }
     plain: dict[str, Any] = msgspec.to_builtins(data)
     return plain
@@ -151,6 +153,7 @@ def _automaton(stored: _Stored, mechanism: Mechanism | None, where: Location) ->
         terms, report, geometry, loads, points, frames,
         tuple(None if item is None else Program.from_stored(item) for item in stored.resets),
         tuple(map(_mode, stored.modes)), stored.infeasible, stored.fully_enumerated, stored.pattern,
+        None if stored.sample is None else Program.from_stored(stored.sample),
     )  # fmt: skip
     for what in ("the digest of the model",) if stored.digest != mechanism.digest else _faults(automaton):
         raise InputError("the saved automaton is inconsistent or corrupt", where, found=what, remedy=_REMEDY)
@@ -177,7 +180,11 @@ def _faults(automaton: Automaton) -> Iterator[str]:
     if layout != layout_of(mechanism):
         yield "the arguments are not those of the model"
         return
-    if any(item.layout != layout for item in (automaton.report, automaton.geometry, *automaton.resets) if item):
+    if any(
+        item.layout != layout
+        for item in (automaton.report, automaton.geometry, automaton.sample, *automaton.resets)
+        if item
+    ):
         yield "a program has other arguments"
     terms = {
         "q_dot": (n_q,), "W": (n_q, n), "M": (n, n), "f": (n,), "A": (n_rows, n), "b": (n_rows,),
@@ -222,6 +229,9 @@ def _faults(automaton: Automaton) -> Iterator[str]:
     for reset in automaton.resets:
         if reset is not None and reset.outputs != {"after": (n_x + len(layout.memory),)}:
             yield "the outputs of a reset"
+    outputs = automaton.sample.outputs if automaton.sample is not None else None
+    if outputs != ({"after": (len(layout.memory),)} if mechanism.controllers else None):
+        yield "the outputs of a sample"
     seen: set[tuple[int, ...]] = set()
     for mode in automaton.modes:
         if mode.states in seen or not _mode_fits(automaton, mode, n_rows, n):
@@ -241,6 +251,7 @@ def _contact_fits(mechanism: Mechanism, automaton: Automaton, k: int, contact: C
     good &= not contact.in_space or spec.across is not None or spec.features is not None
     own = (*(row for row in (contact.normal_row,) if row != -1), *contact.tangent_rows)
     good &= contact.tangent_row >= -1 and all(0 <= row < len(rows) and rows[row].contact == k for row in own)
+    good &= contact.load_rows == tuple(n for row in spec.loaded_by for n, r in enumerate(rows) if r.name == row)
     good &= _within(contact.ends, -1, 3 * len(automaton.contacts))
     return good and -1 <= contact.outline < len(automaton.contacts)
 

@@ -15,6 +15,7 @@ from fsm_dyn.cli.equations import equations_command
 from fsm_dyn.cli.explain import explain_command
 from fsm_dyn.cli.export import export_command
 from fsm_dyn.cli.file_commands import models_command, new_command, schema_command
+from fsm_dyn.cli.fit import fit_command
 from fsm_dyn.cli.live import live_command
 from fsm_dyn.cli.model_commands import check_command, compile_command, graph_command
 from fsm_dyn.cli.older_options import Command, Group
@@ -45,6 +46,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "equations": equations_command,
     "run": run_command,
     "study": study_command,
+    "fit": fit_command,
     "explain": explain_command,
     "export": export_command,
     "live": live_command,

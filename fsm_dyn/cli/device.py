@@ -309,7 +309,7 @@ def _check(driver: str, given: dict[str, Any], emulate: bool, force: float, file
         spec, steps = check_device(driver, options, force, unplug)
     text = report(driver, spec, steps, force)
     if file is not None:
-        file.write_text(text, encoding="utf-8")
+        file.write_text(report(driver, spec, steps, force, drawn=True), encoding="utf-8")
     if as_json:
         print_json({"driver": driver, "max_force": force, "steps": [vars(step) for step in steps]})
     else:

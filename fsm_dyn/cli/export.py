@@ -19,6 +19,7 @@ class ExportTarget(StrEnum):
 
     C99 = "c99"
     CORTEX_M = "cortex-m"
+    FMU2 = "fmu2"
     FMU3 = "fmu3"
     HTML = "html"
 
@@ -58,7 +59,7 @@ def export_command(
     if as_json:
         print_json({"model": graph.name, "target": str(to), "folder": str(folder), "files": files})
         return
-    if to is not ExportTarget.FMU3:
+    if to not in (ExportTarget.FMU2, ExportTarget.FMU3):
         typer.echo(f"wrote {len(files)} files to {folder}")
         print_status(f"next: make -C {folder} run")
     else:

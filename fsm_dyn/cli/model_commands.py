@@ -67,10 +67,12 @@ def check_command(
     graph = ready_graph(model, assignments("--set", set_), as_json)
     # Only the run-time half of the package, for its table of tolerances.
     from fsm_dyn.simulation.numerics import numerics_of
+    from fsm_dyn.spec.checks.self_locking import self_locking_screws
 
     mechanism = graph.automaton.mechanism
+    locking = self_locking_screws(mechanism, graph.values)
     kinds = ("coordinates", "speeds", "frames", "points", "bodies", "constraints", "contacts", "inputs", "loads",
-             "memory", "transitions", "outputs", "requirements")  # fmt: skip
+             "memory", "controllers", "transitions", "outputs", "requirements")  # fmt: skip
     counts = {kind: len(getattr(mechanism, kind)) for kind in kinds}
     counts |= {"transitions": len(mechanism.written_transitions)}
     counts |= {"modes": len(graph.modes), "edges": graph.edge_count, "infeasible": len(graph.infeasible)}
@@ -86,6 +88,7 @@ def check_command(
                 **({} if found is None else {"geometry": asdict(found)}),
                 **({} if explored is None else {"exploration": explored.to_data()}),
                 "modes": _modes(graph),
+                "self_locking": locking,
                 "infeasible": graph.infeasible,
                 "unreachable": graph.unreachable,
                 "terminal_modes": graph.terminal_modes,
@@ -98,6 +101,7 @@ def check_command(
     typer.echo("\n" + mode_table(graph))
     for title, items in (
         ("indeterminate multipliers (redundant constraint rows)", _redundant_rows(graph)),
+        *([("self-locking screws", locking)] if locking else []),
         ("infeasible modes", [f"{states}: {reason}" for states, reason in graph.infeasible.items()]),
         ("unreachable modes", graph.unreachable),
         ("terminal modes", graph.terminal_modes),

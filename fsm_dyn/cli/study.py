@@ -20,6 +20,8 @@ from fsm_dyn.interrupts import asked_to_end
 
 if TYPE_CHECKING:
     from fsm_dyn.analysis.study import Study
+    from fsm_dyn.analysis.yields import ToleranceStudy
+    from fsm_dyn.automaton.mode_graph import ModeGraph
 
 _UNTIL = 1.0  # s
 _SEQUENCES = 8  # of modes, listed
@@ -53,6 +55,10 @@ def study_command(
         list[str] | None, typer.Option("--quantity", help="An output, coordinate or speed to evaluate; repeat.")
     ] = None,
     jobs: Annotated[int | None, typer.Option("--jobs", help="Processes; by default one per core.", min=1)] = None,
+    ledger: Annotated[
+        Path | None,
+        typer.Option("--ledger", metavar="FILE", help="Results as they come: the same command again continues."),
+    ] = None,
     set_: Set = None,
     input_: Input = None,
     initial: Initial = None,
@@ -72,14 +78,14 @@ def study_command(
     if worst is not None:
         if sample is not None:
             raise InputError("--worst and --sample are two studies", remedy="leave out one of them")
-        if jobs is not None or quantity:
-            raise InputError("--jobs and --quantity have no effect on --worst", remedy="leave them out")
+        if jobs is not None or quantity or ledger is not None:
+            raise InputError("--jobs, --quantity and --ledger have no effect on --worst", remedy="leave them out")
         print_worst_case(model, worst, vary or [], runs, seed, options, out, as_json)
         return
     if (sample is None) == (not vary):
         raise InputError("a study needs --vary or --sample", remedy="--vary let_off=0.5..3mm:6, or --sample sobol")
     if sample is not None:
-        _sampled(model, sample, runs, seed, jobs, options, out, as_json)
+        _sampled(model, sample, runs, seed, jobs, ledger, options, out, as_json)
         return
     ranges: dict[str, list[str]] = {}
     for text in vary or ():
@@ -94,7 +100,7 @@ def study_command(
                 graph, dict(ranges), until=_UNTIL if until is None else until, scenario=scenario,
                 inputs=assignments("--input", input_),
                 parameters=assignments("--set", set_), initial=assignments("--initial", initial),
-                quantities=quantity, jobs=jobs, progress=progress.counted,
+                quantities=quantity, jobs=jobs, ledger=ledger, progress=progress.counted,
             )  # fmt: skip
             files = [] if out is None else _write(found, out)
     headings, lines = found.table()
@@ -114,6 +120,7 @@ def _sampled(
     runs: int,
     seed: int,
     jobs: int | None,
+    ledger: Path | None,
     options: dict[str, Any],
     out: Path | None,
     as_json: bool,
@@ -126,7 +133,7 @@ def _sampled(
         given = {name: value for name, value in options.items() if value is not None}
         with progress_message(f"studying {graph.name}", as_json) as progress:
             found = tolerance_study(
-                graph, n=runs, seed=seed, sample=sample, jobs=jobs, progress=progress.counted, **given
+                graph, n=runs, seed=seed, sample=sample, jobs=jobs, ledger=ledger, progress=progress.counted, **given
             )
     headings, lines = found.table()
     files = []
@@ -134,6 +141,7 @@ def _sampled(
         files.append(out / f"{graph.name}_sample.csv")
         with files[0].open("w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows([headings, *lines])
+        files += _sample_figures(found, graph, out)
     estimates = {name: found.estimate(name) for name in (*found.margins, ALL)}
     sensitivities = {name: found.sensitivity(name) for name in found.margins}
     if as_json:
@@ -171,6 +179,27 @@ def _sampled(
         typer.echo(f"\nviolated nearest to the nominal values: run {nearest}, {point}")
     for path in files:
         typer.echo(f"wrote {path}")
+
+
+def _sample_figures(found: ToleranceStudy, graph: ModeGraph, folder: Path) -> list[Path]:
+    """Write the figures of a sample; return the paths."""
+    # Matplotlib, for the pictures only.
+    from fsm_dyn import plot
+    from fsm_dyn.analysis.study_diagrams import shares_svg
+
+    estimates = {name: found.estimate(name) for name in found.verdicts}
+    sensitivities = {name: found.sensitivity(name) for name in found.margins}
+    intervals = {name: (item.value, item.lower, item.upper) for name, item in estimates.items()}
+    figure = plot.requirements(graph.name, intervals, sensitivities, found.margins, found.units)
+    files = [plot.save(figure, folder / f"{graph.name}_yield.png"), folder / f"{graph.name}_shares.svg"]
+    files[1].write_text(shares_svg(found, graph), encoding="utf-8")
+    if len(found.parameters) > 1:
+        (across, x), (up, y), *others = found.parameters.items()
+        title = f"{graph.name}: sequences of modes"
+        columns = (across, x), (up, y), found.sequences, found.verdicts["all"], found.units
+        figure = plot.sequence_map(title, *columns, filled=not others)
+        files.append(plot.save(figure, folder / f"{graph.name}_map.png"))
+    return files
 
 
 def _shortened(modes: tuple[str, ...]) -> str:

@@ -26,12 +26,12 @@ PagePort = Annotated[int, typer.Option("--page-port", help="TCP port of the page
 @handle_errors
 def view_command(
     model: Annotated[
-        str,
+        str | None,
         typer.Argument(
             help="A shipped model's name, a model file, a saved automaton (.json); or a recorded run: "
-            "a recording (.mcap), a saved run (.run.json)."
+            "a recording (.mcap), a saved run (.run.json); default: a page of all shipped models."
         ),
-    ],
+    ] = None,
     page_port: PagePort = 0,
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Print the viewer URL; do not open a browser.")
@@ -66,9 +66,17 @@ def view_command(
         from fsm_dyn.viewer.live_view import LiveOptions
         from fsm_dyn.viewer.playback_session import open_recorded_run
         from fsm_dyn.viewer.report import write_report
-        from fsm_dyn.viewer.serve import WatchedFile, serve, serve_recorded_run
+        from fsm_dyn.viewer.serve import WatchedFile, serve, serve_catalogue, serve_recorded_run
 
-    opened = announce_address(model, no_browser, as_json)
+    opened = announce_address(model or "shipped models", no_browser, as_json)
+    if model is None:
+        if watch or record is not None or set_ or html is not None or scenario is not None or initial:
+            raise InputError("this option needs a model", remedy="fsm-dyn view MODEL ...")
+        chosen = LiveOptions(period=period, substeps=substeps, schedule=schedule)
+        with asked_to_end():
+            reports = serve_catalogue(lambda name: ready_graph(name, None, True), chosen, page_port, opened)
+        print_reports("shipped models", reports, as_json)
+        return
     if is_recorded_run(model):
         if watch or record is not None or set_ or schedule is not None or scenario is not None or initial:
             raise InputError(

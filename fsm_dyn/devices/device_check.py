@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from fsm_dyn.errors import InputError
+from fsm_dyn.graphics import svg
 from fsm_dyn.live.driver_protocol import (
     IMPEDANCE,
     NOTHING,
@@ -43,6 +44,10 @@ LEAST_RATE: Final = 100.0  # samples a second
 SETTLED: Final = 0.05  # part of the elongation that may be left as motion in the last quarter of the spring
 SILENCE: Final = 0.1  # s without a new sample: unplugged
 PATIENCE: Final = 20.0  # s for unplugging
+WIDTH: Final = 160.0  # points, of the largest axis in the picture of the workspace
+MARGIN: Final = 28  # points
+BAR: Final = 14.0  # points, height of the bar of a single axis
+LABEL: Final = 150.0  # points, least distance of the parts of the picture
 
 
 @dataclass(frozen=True)
@@ -81,6 +86,9 @@ def check_device(
 ) -> tuple[DeviceSpec, list[CheckStep]]:
     """Check a device; return what its driver declares, and the results.
 
+    In the first step the driver opens and calibrates the device, before any force, or raises the reason why it cannot.
+    Its figures are those of the maker, where the driver has ``maker_figures``.
+
     No force is applied where samples are wrong, no spring where a direction is, and nothing after a driver has failed.
 
     Parameters
@@ -105,8 +113,9 @@ def check_device(
         units = tuple(ARM if i in spec.rotational_axes else 1.0 for i in range(spec.axes))
         results: list[CheckStep] = []
         try:
+            results.append(_ready(device, spec))
             results.append(_zero_force(device, read, spec))
-            if results[0].passed and spec.felt:
+            if results[-1].passed and spec.felt:
                 for axis in range(spec.axes):
                     results.append(_direction(device, read, axis, force, units))
                 if all(step.passed for step in results):
@@ -170,6 +179,13 @@ def _exchange(device: Any, read: Read, law: Law, duration: float) -> _Course:
         time.sleep(max(0.0, due - time.monotonic()))
     device.write(none)
     return _Course(samples, shown)
+
+
+def _ready(device: Any, spec: DeviceSpec) -> CheckStep:
+    """The device is open and its driver has calibrated it: the figures of its maker."""
+    figures: dict[str, float] = getattr(device, "maker_figures", dict)()
+    zero = "its zero is where it stands now" if spec.zeroed else "its zero is that of its driver"
+    return CheckStep("ready", True, f"open and calibrated: {zero}", figures)
 
 
 def _zero_force(device: Any, read: Read, spec: DeviceSpec) -> CheckStep:
@@ -275,9 +291,46 @@ def _workspace(spec: DeviceSpec) -> list[str]:
         f"| {axis} | {'rad' if axis in spec.rotational_axes else 'm'} | {low:g} | {high:g} |"
         for axis, (low, high) in enumerate(zip(spec.low, spec.high, strict=True))
     ]
-    return (
-        ["| axis | unit | from | to |", "|--:|---|--:|--:|", *rows, ""] if rows else ["The workspace is unknown.", ""]
-    )
+    if not rows:
+        return ["The workspace is unknown.", ""]
+    return ["| axis | unit | from | to |", "|--:|---|--:|--:|", *rows, ""]
+
+
+def workspace_picture(spec: DeviceSpec) -> str:
+    """Return the workspace as SVG: axis 1 over axis 0, then axis 1 over axis 2, to one scale, zero as a cross.
+
+    One axis, more than three, and axes of different kinds are drawn as bars of one length.
+    """
+    kinds = {axis in spec.rotational_axes for axis in range(spec.axes)}
+    pairs: list[tuple[int, ...]] = [(0, 1), (2, 1)] if spec.axes == 3 else [(0, 1)]
+    if spec.axes not in (2, 3) or len(kinds) > 1:
+        pairs = [(axis,) for axis in range(spec.axes)]
+    extents = [high - low for low, high in zip(spec.low, spec.high, strict=True)]
+    parts, left, bottom = [], float(MARGIN), 0.0
+    for pair in pairs:
+        across, scale = pair[0], WIDTH / (max(extents) if len(pair) > 1 else extents[pair[0]])
+        width = scale * (spec.high[across] - spec.low[across])
+        height = scale * (spec.high[pair[1]] - spec.low[pair[1]]) if len(pair) > 1 else BAR
+        top = float(MARGIN)
+        x = left - scale * spec.low[across]
+        y = top + scale * spec.high[pair[1]] if len(pair) > 1 else top + 0.5 * height
+        parts += [
+            svg.element("rect", x=left, y=top, width=width, height=height, fill="#EEF2F7", stroke="#667085"),
+            svg.element("path", d=f"M{x - 5:.1f} {y:.1f}h10M{x:.1f} {y - 5:.1f}v10", stroke="#101828"),
+            svg.text(_extent(spec, across), left, top + height + 12, 11, "start"),
+        ]
+        if len(pair) > 1:
+            turned = f"rotate(-90 {left - 12:.1f} {top + 0.5 * height:.1f})"
+            parts.append(svg.text(_extent(spec, pair[1]), left - 12, top + 0.5 * height, 11, transform=turned))
+        bottom, left = max(bottom, top + height), left + max(width, LABEL) + 2 * MARGIN
+    return svg.picture(left - MARGIN, bottom + MARGIN, parts, "workspace")
+
+
+def _extent(spec: DeviceSpec, axis: int) -> str:
+    low, high = spec.low[axis], spec.high[axis]
+    if axis in spec.rotational_axes:
+        return f"axis {axis}: {low:g} to {high:g} rad"
+    return f"axis {axis}: {1e3 * low:g} to {1e3 * high:g} mm"
 
 
 def _safeguards(spec: DeviceSpec) -> list[str]:
@@ -295,8 +348,8 @@ def _safeguards(spec: DeviceSpec) -> list[str]:
     return found
 
 
-def report(driver: str, spec: DeviceSpec, steps: Sequence[CheckStep], force: float) -> str:
-    """Return the results as a page of Markdown."""
+def report(driver: str, spec: DeviceSpec, steps: Sequence[CheckStep], force: float, *, drawn: bool = False) -> str:
+    """Return the results as a page of Markdown; ``drawn``: with a picture of the workspace, SVG."""
     limits = "" if math.isinf(spec.force) else f", largest force {spec.force:g} N"
     lines = [
         f"# Check of `{driver}`",
@@ -305,6 +358,7 @@ def report(driver: str, spec: DeviceSpec, steps: Sequence[CheckStep], force: flo
         f"checked with up to {force:g} N.",
         "",
         *_workspace(spec),
+        *([workspace_picture(spec), ""] if drawn and spec.low else []),
         "What removes the force when no sample, tick or heartbeat comes:",
         "",
         *_safeguards(spec),

@@ -64,6 +64,7 @@ LIBRARY: Final = MakerLibrary(
         "dhdEnableForce": Signature(c_int, (c_ubyte, c_byte)),
         "dhdGetPosition": _VECTOR,
         "dhdGetLinearVelocity": _VECTOR,
+        "dhdGetMaxForce": Signature(c_double, (c_byte,)),
         "dhdGetButtonMask": Signature(c_uint, (c_byte,)),
         "dhdSetForce": Signature(c_int, (c_double, c_double, c_double, c_byte)),
         "dhdClose": Signature(c_int, (c_byte,)),
@@ -192,6 +193,11 @@ class Driver:
     def diagnostics(self) -> dict[str, int]:
         """Return how many forces the motors could not show."""
         return dict(self._counts)
+
+    def maker_figures(self) -> dict[str, float]:
+        """Return the limit of force that the library enforces, N; nothing where there is none."""
+        limit = float(self._library.dhdGetMaxForce(self._device))
+        return {"force limit of the library, N": limit} if limit >= 0.0 else {}
 
     def close(self) -> None:
         """Remove the force and leave the device; may be called again."""

@@ -35,7 +35,7 @@ from fsm_dyn.live.driver_protocol import SAFE_FRAME, DeviceDynamics, DeviceSpec,
 WATCHDOG: Final = 0.02  # s, of the firmware
 PATIENCE: Final = 4.0  # s until it answers: some boards begin anew when their port is opened
 AGAIN: Final = 0.1  # s between questions
-UNANSWERED: Final = 50  # forces that it may leave unanswered
+UNANSWERED: Final = 250  # forces that it may leave unanswered: its own watchdog has acted by then
 MOST: Final = 1 << 16  # bytes taken in at once
 BEGINNING: Final = 20  # ticks until what is lost on the line counts
 QUIET: Final = 5  # forces without a sample, after which the samples are missing: the tick detects the stall

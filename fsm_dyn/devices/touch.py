@@ -49,7 +49,10 @@ _MILLI: Final = 1e-3
 BUTTONS: Final = 0x2000
 POSITION: Final = 0x2050  # mm
 VELOCITY: Final = 0x2051  # mm/s
+USABLE_WORKSPACE: Final = 0x2551  # mm, the least x, y, z and the greatest
+SHORT_FORCE: Final = 0x2603  # N, the largest at the nominal position while the motors are at room temperature
 CONTINUOUS_FORCE: Final = 0x2604  # N
+MOTOR_TEMPERATURE: Final = 0x2605  # 0 (cold) to 1 (as warm as may be), of each motor
 FORCE: Final = 0x2700  # N
 FORCE_OUTPUT: Final = 0x4000
 INVALID_HANDLE: Final = 0xFFFFFFFF
@@ -193,6 +196,7 @@ class Driver:
         self._device = INVALID_HANDLE
         self._scheduled: int | None = None
         self._loop: ServoLoop | None = None
+        self._figures: dict[str, float] = {}
 
     @classmethod
     def complete(cls, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -242,6 +246,7 @@ class Driver:
         self._raise_error("gives no largest force")
         if largest[0] > 0.0:
             self.spec = replace(self.spec, force=min(self.spec.force, largest[0]))
+        self._figures = self._read_figures()
         self._start()
 
     def _start(self) -> None:
@@ -276,6 +281,26 @@ class Driver:
     def diagnostics(self) -> dict[str, int]:
         """Return the errors that the library has reported, and how often the servo loop removed the force."""
         return self._loop.counts if self._loop is not None else {}
+
+    def maker_figures(self) -> dict[str, float]:
+        """Return limits and temperatures as the library gave them when the device was opened; names have the unit."""
+        return self._figures
+
+    def _read_figures(self) -> dict[str, float]:
+        """Ask the library, before its servo loop runs; what it does not know is left out."""
+        found: dict[str, float] = {}
+        for name, what, count, part in (
+            ("largest force for a short time, N", SHORT_FORCE, 1, 0),
+            ("largest continuous force, N", CONTINUOUS_FORCE, 1, 0),
+            *((f"usable workspace, {axis} from, mm", USABLE_WORKSPACE, 6, i) for i, axis in enumerate("xyz")),
+            *((f"usable workspace, {axis} to, mm", USABLE_WORKSPACE, 6, i + 3) for i, axis in enumerate("xyz")),
+            *((f"temperature of motor {i + 1}, 0 to 1", MOTOR_TEMPERATURE, 6, i) for i in range(3)),
+        ):
+            values = (c_double * count)()
+            self._library.hdGetDoublev(what, values)
+            if not self._library.hdGetError().code:
+                found[name] = values[part]
+        return found
 
     def close(self) -> None:
         """Remove the force, end the servo loop and leave the device; may be called again."""

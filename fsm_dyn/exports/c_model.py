@@ -25,7 +25,7 @@ from fsm_dyn.simulation.numerics import Numerics
 from fsm_dyn.simulation.tables import Tables
 
 _SIZES = ("n_q", "n_u", "n_k", "n_p", "n_w", "n_contacts", "n_memory", "n_rows", "n_modes", "max_guards",
-          "n_transitions", "n_terms", "sequential", "on_inconsistent", "on_several")  # fmt: skip
+          "n_transitions", "n_terms", "sequential", "on_inconsistent", "on_several", "n_controllers")  # fmt: skip
 _TOLERANCES = ("gap", "speed", "acceleration", "multiplier", "energy", "pivot", "hysteresis", "time", "coincidence",
                "graze", "projection", "drift", "impact", "slip", "least_acceleration", "redundancy", "length_scale",
                "mass_scale", "time_scale")  # fmt: skip
@@ -178,6 +178,9 @@ def table_fields(run: ExportedRun, data: Any, kernel: Any) -> dict[str, Any]:
             fields[f"{name}_count"] = data.integer(len(values))
         elif name == "terms":
             fields[name] = data.kernels(name, [kernel("terms", run.automaton.terms)])
+        elif name == "sample":
+            sample = run.automaton.sample
+            fields[name] = data.absent(1) if sample is None else data.kernels(name, [kernel("sample", sample)])
         elif name in ("mode_rhs", "mode_full"):
             which = name == "mode_full"
             stem = name.removeprefix("mode_")

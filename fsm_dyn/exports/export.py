@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +19,7 @@ from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.errors import InputError, did_you_mean
 from fsm_dyn.exports.c_kernels import KERNELS_HEADER
 from fsm_dyn.exports.c_model import ExportedRun, header, memory_words, source
-from fsm_dyn.exports.fmi3 import fmi3_files
+from fsm_dyn.exports.fmi_unit import unit_files
 from fsm_dyn.modes.programs import ModePrograms
 from fsm_dyn.simulation.integrators import METHODS
 from fsm_dyn.simulation.run_loop import run_automaton
@@ -49,10 +50,10 @@ def export(
     graph : ModeGraph
     folder : str or Path
         Where to write to; made if need be.  Nothing else may be in it but an earlier export.
-    target : "c99", "cortex-m", "fmu3" or "html"
-        C99; C99 with start, memory map and Makefile for a Cortex-M4F or M7; a unit ``NAME.fmu`` for FMI 3.0
-        (co-simulation) with its binary for this platform; or a page ``NAME.html`` that simulates in a browser without
-        a server, for which `folder` may name the file itself.
+    target : "c99", "cortex-m", "fmu2", "fmu3" or "html"
+        C99; C99 with start, memory map and Makefile for a Cortex-M4F or M7; a unit ``NAME.fmu`` for FMI 2.0 or
+        3.0 (model exchange and co-simulation) with its binary for this platform; or a page ``NAME.html`` that
+        simulates in a browser without a server, for which `folder` may name the file itself.
     scenario : str, optional
         The model's scenario that becomes its schedule.
     parameters : mapping, optional
@@ -187,11 +188,11 @@ def _licence() -> bytes:
     return Path(str(found[0].locate())).read_bytes()
 
 
-def _fmu3(run: ExportedRun) -> dict[str, bytes]:
-    """Return a unit for FMI 3.0 as one file; the same bytes whenever it is made."""
+def _unit(run: ExportedRun, version: int) -> dict[str, bytes]:
+    """Return a unit for FMI 2.0 or 3.0 as one file; the same bytes whenever it is made."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
-        for name, content in sorted(fmi3_files(run, _c99(run)).items()):
+        for name, content in sorted(unit_files(run, _c99(run), version).items()):
             file.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), content, zipfile.ZIP_DEFLATED)
     return {f"{run.prefix}.fmu": packed.getvalue()}
 
@@ -203,7 +204,8 @@ PAGE: Final = "html"
 TARGETS: Final[Mapping[str, Callable[[ExportedRun], dict[str, bytes]]]] = {
     "c99": _c99,
     "cortex-m": _cortex_m,
-    "fmu3": _fmu3,
+    "fmu2": partial(_unit, version=2),
+    "fmu3": partial(_unit, version=3),
 }
 
 

@@ -9,13 +9,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from fsm_dyn import expressions
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.exports.c_model import ExportedRun
 from fsm_dyn.exports.spare_modes import most_guards, page_modes
+from fsm_dyn.exports.tunable import tunable_parameters
 from fsm_dyn.exports.wasm_model import TABLE_BEGIN, WasmModel, machine_bytes, wasm_model
-from fsm_dyn.live.live_stepper import structural_parameters
 from fsm_dyn.live.port_coupling import PortAxis, coupled_ports
 from fsm_dyn.live.tick_columns import TickColumns
 from fsm_dyn.programs import Program
@@ -181,25 +180,19 @@ def _directions(handle: PortHandle, frames: Sequence[str], values: Mapping[str, 
 
 def _parameters(encoder: FrameEncoder, run: ExportedRun) -> list[dict[str, Any]]:
     """Return the parameters that can be set while it runs: single numbers that no other and no gap depends on."""
-    mechanism, structural = run.automaton.mechanism, structural_parameters(run.automaton)
+    mechanism, tunable = run.automaton.mechanism, set(tunable_parameters(run))
     units, names = units_of(mechanism), list(run.automaton.terms.layout.p)
     coupling = {
         name for port in coupled_ports(mechanism) for axis in port.axes for name in (axis.stiffness, axis.damping)
     }
-    texts = {name: parameter.values for name, parameter in mechanism.parameters.items()}
-    read = {
-        name: {free for text in given for free in expressions.free_names(expressions.parse(text))} & set(texts)
-        for name, given in texts.items()
-    }
-    used = set().union(*read.values()) if read else set()
     values = {**parameter_values(mechanism), **encoder.graph.values}
     found = [
         {
             "name": name, "value": values[name], "now": values[name], "unit": units.get(name, ""), "reset": False,
             "hand": name in coupling, "index": names.index(name),
         }
-        for name in texts
-        if name in names and not isinstance(values[name], tuple) and not read[name] and name not in used | structural
+        for name in mechanism.parameters
+        if name in tunable and not isinstance(values[name], tuple)
     ]  # fmt: skip
     return sorted(found, key=lambda item: bool(item["hand"]))
 

@@ -21,13 +21,16 @@ class Box:
 class Arrow:
     """All transitions from one mode to another; a label per transition, in order of priority.
 
-    ``dashed``: they are possible, and no run made one of them.
+    ``dashed``: they are possible, and no run made one of them.  ``weight``: the share of runs that made one, by which
+    the line is the thicker.  ``marked``: it is drawn in another colour.
     """
 
     source: str
     target: str
     labels: tuple[str, ...] = ()
     dashed: bool = False
+    weight: float = 0.0
+    marked: bool = False
 
 
 @dataclass(frozen=True)

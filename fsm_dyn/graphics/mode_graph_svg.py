@@ -147,12 +147,13 @@ def _arrow(curve: EdgeCurve, low: NDArray[np.float64], high: NDArray[np.float64]
     line = f"M{a[0]:.1f} {a[1]:.1f}C{b[0]:.1f} {b[1]:.1f} {c[0]:.1f} {c[1]:.1f} {neck[0]:.1f} {neck[1]:.1f}"
     left, right = neck + 0.42 * _HEAD * across, neck - 0.42 * _HEAD * across
     head = f"M{d[0]:.1f} {d[1]:.1f}L{left[0]:.1f} {left[1]:.1f}L{right[0]:.1f} {right[1]:.1f}Z"
+    colour = palette.LINES[1] if curve.arrow.marked else palette.SOFT
     dashes = {"stroke_dasharray": "5 3"} if curve.arrow.dashed else {}
     return element(
         "g",
         [
-            element("path", d=line, fill="none", stroke=palette.SOFT, stroke_width=1.1, **dashes),
-            element("path", d=head, fill=palette.SOFT),
+            element("path", d=line, fill="none", stroke=colour, stroke_width=1.1 + 4.0 * curve.arrow.weight, **dashes),
+            element("path", d=head, fill=colour),
         ],
     )
 

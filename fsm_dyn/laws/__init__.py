@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from fsm_dyn.laws.base import FREE, HELD, SLIDING, SLIDING_UNDER, WORDS, Entry, Event, GuardQuantity, Law, Watched
+from fsm_dyn.laws.bearing import BEARING
 from fsm_dyn.laws.compliant import COMPLIANT
 from fsm_dyn.laws.dry_friction import DRY_FRICTION
 from fsm_dyn.laws.gap import GAP
@@ -30,7 +31,7 @@ __all__ = [
 ]  # fmt: skip
 
 #: all laws; those of one kind differ by being two-sided
-LAWS: Final = (GAP, SLOT, COMPLIANT, DRY_FRICTION, LOCK, LIMITED_LOCK, ONE_WAY)
+LAWS: Final = (GAP, SLOT, COMPLIANT, DRY_FRICTION, BEARING, LOCK, LIMITED_LOCK, ONE_WAY)
 
 _BY_KIND: Final[Mapping[tuple[str, bool], Law]] = {(law.name, law.bilateral): law for law in LAWS}
 

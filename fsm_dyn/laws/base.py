@@ -183,6 +183,8 @@ class Law:
         Whether there is a distance that closes; else the law is on the level of speeds.
     force_limit : bool
         Whether its constraint lets go at a force, that of the term ``static``.
+    loaded : bool
+        Whether its bounds are coefficients of the resultant of the forces of constraint rows.
     normal_noun, bound_noun : str
         What the expressions of its normal row and of its bound are called in messages.
     entry : Entry or None
@@ -200,6 +202,7 @@ class Law:
     bilateral: bool = False
     has_gap: bool = False
     force_limit: bool = False
+    loaded: bool = False
     normal_noun: str = "gap of"
     bound_noun: str = "static friction"
     entry: Entry | None = None

@@ -38,6 +38,7 @@ from fsm_dyn.simulation.input_signals import InputSignals, PiecewiseCubic
 from fsm_dyn.simulation.input_signals import assemble_inputs as join_inputs
 from fsm_dyn.simulation.integrators import METHOD, METHODS, STAGES
 from fsm_dyn.simulation.loop_state import LoopState, Workspace, asks_for_kernels, begin, provide_requested
+from fsm_dyn.spec.sampling import check_tick, parameters_of_periods
 from fsm_dyn.spec.values import check_values
 
 Floats = NDArray[np.float64]
@@ -102,6 +103,7 @@ class LiveStepper:
         missing = [name for port in self.ports for name in port.inputs if name not in layout.w]
         if missing or not self.ports:
             raise InputError(f"'{self.graph.name}' is not held", remedy="compile what fsm_dyn.live.hold returns")
+        check_tick(self.graph.automaton.mechanism, self.graph.values, self.period)
         self.smooth = self.graph.automaton.inputs_with_rates
         graph = self.graph
         # copies: other runs of the graph keep their parameters
@@ -340,8 +342,8 @@ class LiveStepper:
     def set_parameters(self, values: Mapping[str, float]) -> tuple[str, ...]:
         """Set parameters (SI); return the names of those that wait for a reset.
 
-        A parameter that enters gaps, constraints or inertia would violate constraints or change the energy: it takes
-        effect at the next reset.
+        A parameter that enters gaps, constraints or inertia would violate constraints or change the energy, one that
+        enters the period of a controller the order of its samples: it takes effect at the next reset.
 
         Raises
         ------
@@ -361,6 +363,7 @@ class LiveStepper:
             for name, value in values.items():
                 self._note(name, value)
             check_values(self.graph.automaton.mechanism, self.values, values)
+            check_tick(self.graph.automaton.mechanism, self.values, self.period)
         except InputError:
             self.values = before  # all or none
             raise
@@ -394,7 +397,7 @@ class LiveStepper:
 
     @property
     def structural(self) -> frozenset[str]:
-        """Parameters that enter gaps, constraints or inertia."""
+        """Parameters that enter gaps, constraints, inertia or periods of controllers."""
         if not hasattr(self, "_structural"):
             self._structural = structural_parameters(self.graph.automaton)
         return self._structural
@@ -418,7 +421,7 @@ _STRUCTURE: Final[Sequence[str]] = ("W", "M", "A", "b", "gamma", "residual", "cl
 
 
 def structural_parameters(automaton: Automaton) -> frozenset[str]:
-    """Return the parameters that enter gaps, constraints or inertia."""
+    """Return the parameters that enter gaps, constraints, inertia or periods of controllers."""
     nodes = automaton.system.nodes
     wanted = [node for name in _STRUCTURE for node in nodes[name].ravel()]
-    return frozenset(symbol.name for symbol in support(wanted))
+    return frozenset(symbol.name for symbol in support(wanted)) | parameters_of_periods(automaton.mechanism)

@@ -17,6 +17,7 @@ import numpy as np
 from fsm_dyn.modes.elimination import RANK, Array
 from fsm_dyn.modes.embedding import ActiveSet, column_scale
 from fsm_dyn.modes.unconstrained_system import ContactInfo, UnconstrainedSystem
+from fsm_dyn.programs import support
 
 LARGEST_ENUMERATION = 64  # beyond this, modes are derived when they are first reached
 ALWAYS_TRUE = 1e-9
@@ -92,7 +93,11 @@ def enumerate_modes(
     pruned: dict[str, str] = {}
     for states in _combinations(contacts, patterns, complete):
         mode = name_mode(contacts, patterns, states)
-        reason = infeasibility_reason(system, states, samples) or massless_speeds(system, states, samples)
+        reason = (
+            infeasibility_reason(system, states, samples)
+            or contradictory_speeds(system, states, samples)
+            or massless_speeds(system, states, samples)
+        )
         if not reason and only_listed and not mode.pattern:
             reason = "not listed, and the model says only_listed"
         if reason:
@@ -151,6 +156,34 @@ def infeasibility_reason(system: UnconstrainedSystem, states: Sequence[int], sam
             scale = combination[np.argmax(np.abs(combination))]  # the null vector's own sign means nothing
             return f"{' and '.join(involved)} exclude each other: their gaps always add up to {sums[0] / scale:.6g}"
     return ""
+
+
+def contradictory_speeds(system: UnconstrainedSystem, states: Sequence[int], samples: Mapping[str, Array]) -> str:
+    """Return which rows ask for speeds that contradict each other in a combination of states, or an empty text.
+
+    Rows that depend on each other in every sampled state leave ``vᵀA = 0``; with ``vᵀb ≠ 0`` no speeds satisfy
+    them.  Only rows whose ``b`` is made of parameters are compared: inputs and time may bring others together.
+    """
+    parameters = {system.symbols[name] for name in system.layout.p}
+    active = [r for r in ActiveSet.of(system, states).rows if support([system.nodes["b"][r]]) <= parameters]
+    A, b = samples["A"][:, active, : system.n_speeds], samples["b"][:, active]
+    if not b.any():
+        return ""
+    size = np.linalg.norm(A[0], axis=1)
+    size = np.where(size > 0.0, size, 1.0)
+    A, b = A / size[:, None], b / size
+    left, sizes, _ = np.linalg.svd(A[0])
+    dependent = left[:, int(np.sum(sizes > RANK * sizes.max(initial=0.0))) :]
+    v = dependent @ (dependent.T @ b[0])
+    largest = np.abs(v).max(initial=0.0)
+    if (
+        largest <= ALWAYS_TRUE * np.abs(b[0]).max()
+        or np.abs(np.einsum("r,srj->sj", v / largest, A)).max() > ALWAYS_TRUE
+    ):
+        return ""
+    rows = [system.rows[r] for r, weight in zip(active, v, strict=True) if abs(weight) > ALWAYS_TRUE * largest]
+    involved = dict.fromkeys(row.name for row in rows)
+    return f"{' and '.join(involved)} exclude each other: no motion has the speeds that they ask for"
 
 
 def massless_speeds(system: UnconstrainedSystem, states: Sequence[int], samples: Mapping[str, Array]) -> str:

@@ -12,10 +12,11 @@ import msgspec
 import numpy as np
 
 from fsm_dyn.laws import Event, GuardQuantity, Watched
+from fsm_dyn.modes.bearing_loads import resultant
 from fsm_dyn.modes.embedding import EmbeddedMode
 from fsm_dyn.modes.redundancy import Limit, determinate_limits
 from fsm_dyn.modes.unconstrained_system import UnconstrainedSystem, of_one_corner, shared_name
-from fsm_dyn.programs import Node, functions
+from fsm_dyn.programs import Node, functions, substitute
 
 SET_BACK = 1e-7  # part of its depth behind a face that a neighbour takes off the gap of a corner to that face
 
@@ -147,6 +148,9 @@ def _laws(system: UnconstrainedSystem, states: Sequence[int], embedded: Embedded
                 continue
             bound, size = system.friction_bound("static", index), float(embedded.static[index])
             parts = [(normal, bound, size)] if load == "constraint" and not contact.bilateral else []
+            if contact.contact_law.loaded:
+                reaction = resultant([embedded.multipliers[row] for row in contact.load_rows])
+                bound = substitute([bound], {system.load(index): reaction})[0]
             if contact.bilateral:
                 bound = bound * functions.absolute(embedded.multipliers[normal])
             for direction in watched.directions:

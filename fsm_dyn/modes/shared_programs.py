@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fsm_dyn.modes.corners import ends_of_faces, outlines
+from fsm_dyn.modes.elimination import solve_symmetric
 from fsm_dyn.modes.tree_equations import Tree, TreePattern
 from fsm_dyn.modes.unconstrained_system import ContactInfo, RowInfo, UserTransitionInfo
 from fsm_dyn.programs import Node, Program
@@ -28,6 +29,7 @@ class SharedPrograms:
     geometry: Program
     resets: tuple[Program | None, ...]
     pattern: TreePattern | None
+    sample: Program | None
 
 
 def build_shared_programs(terms: Terms) -> SharedPrograms:
@@ -73,6 +75,7 @@ def build_shared_programs(terms: Terms) -> SharedPrograms:
         ),
         resets=tuple(_reset_program(terms, item) for item in terms.transitions),
         pattern=pattern,
+        sample=None if terms.sample is None else _sample_program(terms, terms.sample),
     )
 
 
@@ -104,6 +107,7 @@ def _contact(contact: ContactTerms, ends: tuple[int, int, int], outline: int) ->
         lossy=contact.firm is not None,
         ends=ends,
         outline=outline,
+        load_rows=contact.load_rows,
     )
 
 
@@ -142,12 +146,28 @@ def _terms_program(terms: Terms, entries: Sequence[Node]) -> Program:
 
 
 def _reset_program(terms: Terms, item: TransitionTerms) -> Program | None:
-    """All of q, u and memory after a user-defined transition; what it does not mention is copied."""
-    if not item.reset and not item.set:
+    """All of q, u and memory after a user-defined transition; what it does not mention is copied.
+
+    Impulses change the speeds as if nothing were constrained; the plastic impact that follows a reset restores the
+    constraints and contacts.
+    """
+    if not item.reset and not item.set and not item.impulse:
         return None
     names = (*terms.layout.q, *terms.layout.u, *terms.layout.memory)
     new = {**item.reset, **item.set}
+    if item.impulse:
+        n = terms.n_u
+        change, _ = solve_symmetric([list(row[:n]) for row in terms.M[:n]], item.impulse[:n])
+        new |= {u: terms.graph.symbol(u) + more for u, more in zip(terms.layout.u, change, strict=True)}
     return terms.program({"after": _array([new.get(name, terms.graph.symbol(name)) for name in names], (len(names),))})
+
+
+def _sample_program(terms: Terms, sample: Mapping[str, Node]) -> Program:
+    """All memory after a sample of controllers; what no controller changes is copied."""
+    names = terms.layout.memory
+    return terms.program(
+        {"after": _array([sample.get(name, terms.graph.symbol(name)) for name in names], (len(names),))}
+    )
 
 
 def _array(entries: Any, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fsm_dyn.modes.bearing_loads import with_bearing_loads
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.modes.embedding import (
     ActiveSet,
@@ -75,6 +76,15 @@ def embed_cheapest(
     chart: Sequence[tuple[int, int]] | None = None,
 ) -> EmbeddedMode:
     """Embed an active set in the way that takes fewer operations; what would be long for certain is not tried."""
+    return with_bearing_loads(system, active, _embed_cheapest(system, active, samples, chart))
+
+
+def _embed_cheapest(
+    system: UnconstrainedSystem,
+    active: ActiveSet,
+    samples: dict[str, Array],
+    chart: Sequence[tuple[int, int]] | None,
+) -> EmbeddedMode:
     if system.tree is None or active.sliding:
         return embed(system, active, samples, chart)
     held = eliminate_active_rows(system, active, samples, chart)

@@ -56,6 +56,7 @@ class ContactInfo(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_f
     bilateral: bool = False  # a slot: always closed; code 3 slides pressed on its other face
     in_space: bool = False  # slips in two directions: the row after its tangent row is the second
     lossy: bool = False  # compliant with a loss: its force may vanish before the gap opens
+    load_rows: tuple[int, ...] = ()  # rows whose forces load a bearing, one or two
 
     @property
     def contact_law(self) -> Law:
@@ -205,9 +206,15 @@ class UnconstrainedSystem:
         ]
 
     def friction_bound(self, which: Literal["static", "kinetic"], contact: int) -> Node:
-        """Bound of a friction force known beforehand: of dry friction, or ``μ F`` of a compliant contact."""
+        """Bound of a friction force: of dry friction, ``μ F`` of a compliant contact, or of a bearing by its load."""
         bound: Node = self.nodes[which][contact]
+        if self.contacts[contact].contact_law.loaded:
+            return bound * self.load(contact)
         return bound * self.nodes["elastic"][contact] if self.contacts[contact].contact_law.compliant else bound
+
+    def load(self, contact: int) -> Node:
+        """The load of a bearing, a symbol that embedding puts in terms of the reactions."""
+        return self.graph.symbol(f"{self.contacts[contact].name}.load")
 
     def evaluate(self, t: float, x: Array, c: Array) -> dict[str, Array]:
         """Evaluate the terms with NumPy; leading axes of x and c broadcast."""

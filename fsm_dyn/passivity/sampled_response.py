@@ -20,6 +20,7 @@ from fsm_dyn.live.tick_setup import bandwidths
 from fsm_dyn.modes.programs import ModePrograms
 from fsm_dyn.programs import Program
 from fsm_dyn.simulation.integrators import METHODS, Tableau
+from fsm_dyn.spec.sampling import refuse_controllers
 
 Floats = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
@@ -158,13 +159,14 @@ def linearise_sampled_loop(
     Raises
     ------
     InputError
-        The mode or the port is unknown, or the axes do not fit.
+        The mode or the port is unknown, the axes do not fit, or the model has a sampled controller.
     ModelError
         The values contradict the mode.
     """
     mapping = mapping or DeviceMap()
     port = _port(graph, mapping.port)
     automaton = graph.automaton
+    refuse_controllers(automaton.mechanism, "passivity")
     mode = mode or graph.initial
     found = next((known for known in automaton.modes if known.name == mode), None)
     if found is None:

@@ -18,6 +18,7 @@ from fsm_dyn.plot.states import states
 from fsm_dyn.plot.study import study
 from fsm_dyn.plot.style import save
 from fsm_dyn.plot.thumbnail import thumbnail
+from fsm_dyn.plot.tolerance_study import requirements, sequence_map
 from fsm_dyn.plot.z_width import z_width
 from fsm_dyn.renamed import renamed_in_module
 
@@ -34,7 +35,9 @@ __all__ = [
     "motion",
     "outcome",
     "phase",
+    "requirements",
     "save",
+    "sequence_map",
     "states",
     "study",
     "thumbnail",

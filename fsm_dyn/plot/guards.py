@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import overload
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fsm_dyn.errors import InputError, did_you_mean
 from fsm_dyn.graphics import palette
 from fsm_dyn.plot import style
-from fsm_dyn.plot.mode_bands import dense_rows, head, mode_spans, time_panel
+from fsm_dyn.plot.mode_bands import Spans, dense_rows, head, mode_spans, time_panel
 from fsm_dyn.results.arrays import FloatArray
 from fsm_dyn.results.samples import Samples
 from fsm_dyn.results.trajectory import Trajectory
@@ -19,7 +21,15 @@ _PANEL = 0.95  # inches
 _MOST = 12
 
 
-def guards(trajectory: Trajectory, names: Sequence[str] | None = None) -> Figure:
+@overload
+def guards(trajectory: Trajectory, names: Sequence[str] | None = None) -> Figure: ...
+
+
+@overload
+def guards(trajectory: Trajectory, names: Sequence[str], *, ax: Axes) -> Axes: ...
+
+
+def guards(trajectory: Trajectory, names: Sequence[str] | None = None, *, ax: Axes | None = None) -> Figure | Axes:
     """Draw the guards of the modes over time: gaps, normal forces, margins of friction limits, slip velocities.
 
     A guard fires where its line reaches zero; it has no line while its mode is inactive.
@@ -30,11 +40,13 @@ def guards(trajectory: Trajectory, names: Sequence[str] | None = None) -> Figure
     names : sequence of str, optional
         Guards by their text, as in transitions ("gap of floor"); by default those of the run that come nearest to
         zero, at most twelve.
+    ax : Axes, optional
+        Where to draw one guard, without heading and legend; it is returned.
 
     Raises
     ------
     InputError
-        A guard does not occur in the run.
+        A guard does not occur in the run, or with ``ax`` there is not one guard.
     """
     rows = dense_rows(trajectory)
     found = _distances(rows)
@@ -46,6 +58,13 @@ def guards(trajectory: Trajectory, names: Sequence[str] | None = None) -> Figure
             )  # fmt: skip
     chosen = list(names) if names else _nearest_to_zero(found)
     spans = mode_spans(trajectory)
+    if ax is not None:
+        if len(chosen) != 1:
+            raise InputError("axes take one guard", found=", ".join(chosen) or "none")
+        with style.settings():
+            _draw(ax, trajectory, spans, rows, found, chosen[0])
+            ax.set_xlabel("time, s")
+        return ax
     with style.settings():
         height = 1.2 + _PANEL * max(len(chosen), 1)
         picture = style.new_figure(8.0, height)
@@ -54,18 +73,24 @@ def guards(trajectory: Trajectory, names: Sequence[str] | None = None) -> Figure
         )
         for i, name in enumerate(chosen):
             axes = picture.add_subplot(grid[i])
-            time_panel(axes, trajectory, spans)
-            axes.plot(rows.t, found[name], color=palette.LINES[0], zorder=3)
-            axes.axhline(0.0, color=palette.INK, lw=0.7, zorder=2)
-            axes.annotate(
-                name, (0.006, 0.9), xycoords="axes fraction", fontsize=8.5, va="top", zorder=4,
-                bbox={"facecolor": "white", "alpha": 0.75, "lw": 0, "pad": 1.5},
-            )  # fmt: skip
+            _draw(axes, trajectory, spans, rows, found, name)
             axes.tick_params(labelbottom=i == len(chosen) - 1)
         if chosen:
             axes.set_xlabel("time, s")
         head(picture, trajectory, "", spans)
     return picture
+
+
+def _draw(
+    axes: Axes, trajectory: Trajectory, spans: Spans, rows: Samples, found: dict[str, FloatArray], name: str
+) -> None:
+    time_panel(axes, trajectory, spans)
+    axes.plot(rows.t, found[name], color=palette.LINES[0], zorder=3)
+    axes.axhline(0.0, color=palette.INK, lw=0.7, zorder=2)
+    axes.annotate(
+        name, (0.006, 0.9), xycoords="axes fraction", fontsize=8.5, va="top", zorder=4,
+        bbox={"facecolor": "white", "alpha": 0.75, "lw": 0, "pad": 1.5},
+    )  # fmt: skip
 
 
 def _distances(rows: Samples) -> dict[str, FloatArray]:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import overload
+
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fsm_dyn.errors import InputError
@@ -12,7 +16,17 @@ from fsm_dyn.plot.mode_bands import dense_rows, head, mode_spans
 from fsm_dyn.results.trajectory import Trajectory
 
 
-def phase(trajectory: Trajectory, x: str | None = None, y: str | None = None) -> Figure:
+@overload
+def phase(trajectory: Trajectory, x: str | None = None, y: str | None = None) -> Figure: ...
+
+
+@overload
+def phase(trajectory: Trajectory, x: str | None = None, y: str | None = None, *, ax: Axes) -> Axes: ...
+
+
+def phase(
+    trajectory: Trajectory, x: str | None = None, y: str | None = None, *, ax: Axes | None = None
+) -> Figure | Axes:
     """Draw one quantity over another, coloured by mode; where a transition jumps, a dotted line.
 
     Parameters
@@ -20,6 +34,8 @@ def phase(trajectory: Trajectory, x: str | None = None, y: str | None = None) ->
     trajectory : Trajectory
     x, y : str, optional
         Columns as in ``trajectory[name]``; by default the first coordinate and the first speed.
+    ax : Axes, optional
+        Where to draw, without heading and legend; it is returned.
 
     Raises
     ------
@@ -30,28 +46,34 @@ def phase(trajectory: Trajectory, x: str | None = None, y: str | None = None) ->
     if not layout.q or not layout.u:
         raise InputError(f"{trajectory.model.name} has no coordinate and speed to draw over each other")
     x, y = x or layout.q[0], y or layout.u[0]
+    with style.settings():
+        if ax is not None:
+            _draw(ax, trajectory, x, y, units)
+            return ax
+        picture = style.new_figure(6.4, 5.2)
+        _draw(picture.add_axes((0.13, 0.11, 0.83, 0.74)), trajectory, x, y, units)
+        head(picture, trajectory, "● start   □ end", mode_spans(trajectory))
+    return picture
+
+
+def _draw(axes: Axes, trajectory: Trajectory, x: str, y: str, units: Mapping[str, str]) -> None:
     rows = dense_rows(trajectory)
     across, up = rows[x], rows[y]
     jump = np.flatnonzero(np.diff(rows.t) == 0.0)
     names = np.array(rows.labels)
     colours = palette.mode_colours(trajectory.model.labels)
-    with style.settings():
-        picture = style.new_figure(6.4, 5.2)
-        axes = picture.add_axes((0.13, 0.11, 0.83, 0.74))
-        ends = [*jump.tolist(), len(rows) - 1]
-        begin = 0
-        for end in ends:
-            part = slice(begin, end + 1)
-            axes.plot(across[part], up[part], color=style.strong(colours[names[end]]), lw=1.4, zorder=3)
-            begin = end + 1
-        for i in jump:
-            if across[i] != across[i + 1] or up[i] != up[i + 1]:
-                axes.plot(across[i : i + 2], up[i : i + 2], ":", color=palette.SOFT, lw=0.9, zorder=2)
-        axes.plot(across[0], up[0], "o", color=palette.INK, ms=5, zorder=4)
-        axes.plot(across[-1], up[-1], "s", color=palette.INK, mfc="white", ms=5, zorder=4)
-        axes.set_xlabel(style.labelled(x, units.get(x, "")))
-        axes.set_ylabel(style.labelled(y, units.get(y, "")))
-        axes.grid(color="#EEEEEE", lw=0.8)
-        axes.margins(0.06)
-        head(picture, trajectory, "● start   □ end", mode_spans(trajectory))
-    return picture
+    ends = [*jump.tolist(), len(rows) - 1]
+    begin = 0
+    for end in ends:
+        part = slice(begin, end + 1)
+        axes.plot(across[part], up[part], color=style.strong(colours[names[end]]), lw=1.4, zorder=3)
+        begin = end + 1
+    for i in jump:
+        if across[i] != across[i + 1] or up[i] != up[i + 1]:
+            axes.plot(across[i : i + 2], up[i : i + 2], ":", color=palette.SOFT, lw=0.9, zorder=2)
+    axes.plot(across[0], up[0], "o", color=palette.INK, ms=5, zorder=4)
+    axes.plot(across[-1], up[-1], "s", color=palette.INK, mfc="white", ms=5, zorder=4)
+    axes.set_xlabel(style.labelled(x, units.get(x, "")))
+    axes.set_ylabel(style.labelled(y, units.get(y, "")))
+    axes.grid(color="#EEEEEE", lw=0.8)
+    axes.margins(0.06)

@@ -49,7 +49,7 @@ def project(trajectory: Trajectory, scene: Scene, times: FloatArray) -> View:
     placed = place_scene(scene, samples)
     along = place_scene(scene, trajectory.sample(np.linspace(start, end, PATH_POINTS)))
     flat = _projection(along)
-    outlines = [placed.outline(shape) @ flat.T for shape in scene.shapes]
+    outlines = [_flat_outline(placed, shape, flat) for shape in scene.shapes]
     return View(
         shapes=[[outline[i] for outline in outlines] for i in range(len(times))],
         bounded=[not shape.endless for shape in scene.shapes],
@@ -58,6 +58,13 @@ def project(trajectory: Trajectory, scene: Scene, times: FloatArray) -> View:
         times=samples.t,
         paths={shape.body: along.point(shape.origin) @ flat.T for shape in scene.shapes if shape.origin != ORIGIN},
     )
+
+
+def _flat_outline(placed: Placed, shape: SceneShape, flat: FloatArray) -> FloatArray:
+    """Return a shape's outline in the plane of the figure, shape (n, k, 2), m."""
+    if shape.facing:
+        return np.asarray((placed.point(shape.origin) @ flat.T)[:, None, :] + shape.points)
+    return np.asarray(placed.outline(shape) @ flat.T)
 
 
 def _projection(placed: Placed) -> FloatArray:

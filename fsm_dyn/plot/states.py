@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import overload
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from fsm_dyn.errors import InputError
 from fsm_dyn.graphics import palette
 from fsm_dyn.graphics.diagram import abridged
 from fsm_dyn.plot import style
 from fsm_dyn.plot.legend import mode_legend
-from fsm_dyn.plot.mode_bands import Spans, dense_rows, draw_bands, draw_marks, lengths, mode_spans
+from fsm_dyn.plot.mode_bands import Spans, dense_rows, draw_bands, draw_marks, lengths, mode_spans, time_panel
 from fsm_dyn.results.samples import Samples
 from fsm_dyn.results.trajectory import Trajectory
 from fsm_dyn.results.transitions import Transition
@@ -27,7 +29,15 @@ _LEFT = 0.11  # of the width
 _NAMED = 1.5  # inches for the name of a mode in the list
 
 
-def states(trajectory: Trajectory, columns: Sequence[str] | None = None) -> Figure:
+@overload
+def states(trajectory: Trajectory, columns: Sequence[str] | None = None) -> Figure: ...
+
+
+@overload
+def states(trajectory: Trajectory, columns: Sequence[str] | None = None, *, ax: Axes) -> Axes: ...
+
+
+def states(trajectory: Trajectory, columns: Sequence[str] | None = None, *, ax: Axes | None = None) -> Figure | Axes:
     """Draw a run over time.
 
     Parameters
@@ -35,18 +45,22 @@ def states(trajectory: Trajectory, columns: Sequence[str] | None = None) -> Figu
     trajectory : Trajectory
     columns : sequence of str, optional
         What to draw, as in ``trajectory[name]``; by default coordinates, speeds and inputs.
+    ax : Axes, optional
+        Where to draw columns of one unit, without heading and list of transitions; it is returned.
 
     Returns
     -------
-    Figure
+    Figure or Axes
         Belongs to no window; save it with :func:`fsm_dyn.plot.save` or its own ``savefig``.
 
     Raises
     ------
     InputError
-        If a column does not exist.
+        If a column does not exist, or with ``ax`` the columns have several units.
     """
     groups = _groups(trajectory, columns)
+    if ax is not None:
+        return _in_axes(ax, trajectory, groups)
     listed = _listed(trajectory)
     with style.settings():
         below = _LINE * (len(listed) + 1) + 0.1 if listed else 0.0
@@ -68,6 +82,8 @@ def states(trajectory: Trajectory, columns: Sequence[str] | None = None) -> Figu
         colours = palette.mode_colours(trajectory.model.labels)
         for panel, (unit, names) in zip(panels, groups, strict=True):
             _draw_panel(panel, rows, unit, names)
+            panel.yaxis.set_label_coords(-0.105, 0.5)  # aligned, and clear of the longest numbers
+            panel.tick_params(labelbottom=False)
             draw_bands(panel, spans, colours, alpha=0.25)
             draw_marks(panel, trajectory.transitions, trajectory.t[-1] - trajectory.t[0])
         _draw_strip(strip, spans, colours, listed, trajectory.t[-1] - trajectory.t[0])
@@ -75,6 +91,21 @@ def states(trajectory: Trajectory, columns: Sequence[str] | None = None) -> Figu
         if listed:
             _list_transitions(picture, trajectory, listed, below / height)
     return picture
+
+
+def _in_axes(ax: Axes, trajectory: Trajectory, groups: list[tuple[str, list[str]]]) -> Axes:
+    """Draw columns of one unit over the bands of the modes."""
+    if len(groups) != 1:
+        raise InputError(
+            "axes take columns of one unit",
+            found=", ".join(f"{' '.join(names)} in {unit or '-'}" for unit, names in groups),
+            remedy=f"columns={groups[0][1]!r}" if groups else "",
+        )
+    with style.settings():
+        _draw_panel(ax, dense_rows(trajectory), *groups[0])
+        time_panel(ax, trajectory, mode_spans(trajectory))
+        ax.set_xlabel("time, s")
+    return ax
 
 
 def _groups(trajectory: Trajectory, columns: Sequence[str] | None) -> list[tuple[str, list[str]]]:
@@ -95,11 +126,10 @@ def _draw_panel(axes: Axes, rows: Samples, unit: str, names: list[str]) -> None:
         dashes = ("-", "--", ":")[(i // len(palette.LINES)) % 3]
         axes.plot(rows.t, rows[name], dashes, color=colour, label=name, zorder=3)
     axes.set_ylabel(unit or "–")
-    axes.yaxis.set_label_coords(-0.105, 0.5)  # aligned, and clear of the longest numbers
     axes.margins(x=0.0, y=0.12)
     axes.grid(axis="y", color="white", lw=0.8, zorder=1)
     axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), handlelength=1.4, borderaxespad=0.0)
-    axes.tick_params(length=3, labelbottom=False)
+    axes.tick_params(length=3)
 
 
 def _draw_strip(

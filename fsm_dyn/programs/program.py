@@ -298,6 +298,8 @@ def _stack(entries: Sequence[Any], lead: tuple[int, ...], shape: tuple[int, ...]
 
     An entry is in one piece of memory, whatever the number of states: entries scattered over it cost six times as much.
     """
+    if not lead:
+        return np.array(entries, dtype=np.float64).reshape(shape)
     result = np.empty((len(entries), *lead), dtype=np.float64)
     for i, entry in enumerate(entries):
         result[i] = entry

@@ -35,7 +35,7 @@ def write_csv(rows: Samples, path: Path) -> Path:
 
 def to_xarray(rows: Samples, transitions: Sequence[Transition], outcome: Outcome) -> xarray.Dataset:
     """Return the run as a data set; see :meth:`Trajectory.to_xarray`."""
-    module = _optional("xarray")
+    module = optional_library("xarray")
     units = rows.model.units
     variables: dict[str, Any] = {}
     for name, column in rows.columns():
@@ -75,7 +75,7 @@ def _unit(name: str, units: Mapping[str, str]) -> str:
 
 def to_pandas(rows: Samples) -> pandas.DataFrame:
     """Return the rows as a data frame; see :meth:`Trajectory.to_pandas`."""
-    module = _optional("pandas")
+    module = optional_library("pandas")
     frame: pandas.DataFrame = module.DataFrame(
         {"mode": rows.modes, **dict(rows.columns())}, index=module.Index(rows.t, name="time")
     )
@@ -87,12 +87,12 @@ def to_pandas(rows: Samples) -> pandas.DataFrame:
 def write_netcdf(rows: Samples, transitions: Sequence[Transition], outcome: Outcome, path: Path) -> Path:
     """Write the run as NetCDF 4; see :meth:`Trajectory.to_netcdf`."""
     for library in ("h5netcdf", "h5py"):
-        _optional(library)
+        optional_library(library)
     to_xarray(rows, transitions, outcome).to_netcdf(path, engine="h5netcdf")
     return path
 
 
-def _optional(name: str) -> ModuleType:
+def optional_library(name: str) -> ModuleType:
     """Import a library of the extra ``analysis`` or say how to get it."""
     try:
         return importlib.import_module(name)

@@ -37,7 +37,7 @@ class Outlines:
     """
 
     def __init__(self, automaton: Automaton, parameters: FloatArray, values: Mapping[str, ParameterValue]) -> None:
-        self._planar = [shape for shape in automaton.mechanism.shapes.values() if not shape.spatial]
+        self._shapes = list(automaton.mechanism.shapes.values())
         self._values = values
         # what is fixed in a frame can be seen in any state
         layout = automaton.terms.layout
@@ -48,9 +48,36 @@ class Outlines:
         self._places = dict(zip(automaton.point_names, geometry["points"], strict=True))
         self._turns = dict(zip(automaton.frame_names, geometry["frames"], strict=True))
 
-    def all(self) -> tuple[SceneShape, ...]:
-        """Return the outlines of all copies of all shapes."""
-        return tuple(outline for shape in self._planar for outline in self._copies(shape))
+    def planar(self) -> tuple[SceneShape, ...]:
+        """Return the outlines of all copies of all planar shapes."""
+        return tuple(outline for shape in self._shapes if not shape.spatial for outline in self._copies(shape))
+
+    def solids(self) -> tuple[SceneShape, ...]:
+        """Return the outlines of spheres, with two great circles fixed in them, and of disks, with a diameter."""
+        return tuple(outline for shape in self._shapes if shape.spatial for outline in self._solid(shape))
+
+    def _solid(self, shape: Given) -> list[SceneShape]:
+        if shape.radius is None:
+            return []  # a plane has no outline
+        circle = float(np.sum(evaluate(shape.radius, self._values))) * np.stack(
+            [np.cos(_AROUND), np.sin(_AROUND)], axis=-1
+        )
+        if shape.kind == "disk":
+            across = circle @ self._basis(shape.axis, shape.frame)
+            half = len(across) // 2
+            points = np.vstack([across, across[0], across[half], across[0]])
+            return [SceneShape(shape.name, shape.frame, shape.origin, points, closed=True)]
+        rings = [circle @ np.eye(3)[axes] for axes in ([0, 1], [1, 2])]
+        turning = [SceneShape(shape.name, shape.frame, shape.origin, np.vstack([ring, ring[0]])) for ring in rings]
+        return [SceneShape(shape.name, shape.frame, shape.origin, circle, closed=True, facing=True), *turning]
+
+    def _basis(self, axis: Text | None, frame: str) -> FloatArray:
+        """Return two unit vectors across an axis, resolved in a frame, shape (2, 3)."""
+        own = self._turns.get(frame, np.eye(3))
+        normal = np.array([0.0, 0.0, 1.0]) if axis is None else own.T @ vector_of(axis, self._values, self._turns)
+        first = np.cross(normal, np.eye(3)[int(np.argmin(np.abs(normal)))])
+        second = np.cross(normal, first)
+        return np.stack([first / np.linalg.norm(first), second / np.linalg.norm(second)])
 
     def _copies(self, shape: Given) -> list[SceneShape]:
         points = self._points(shape)

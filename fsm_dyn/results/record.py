@@ -62,8 +62,8 @@ class RunModel:
         One per mode index, giving ``multipliers`` (n_rows,), zero for rows that are not active.
     units : mapping of str to str
         Unit of a coordinate, speed, input or output, for labels; missing ones are left out.
-    scene : Scene, optional
-        What to draw of the motion.
+    make_scene : callable, optional
+        Returns what to draw of the motion; called when ``scene`` is first used.
     """
 
     name: str
@@ -77,7 +77,7 @@ class RunModel:
     outputs: tuple[str, ...] = ()
     loads: tuple[str, ...] = ()
     units: Mapping[str, str] = field(default_factory=dict)
-    scene: Scene | None = None
+    make_scene: Callable[[], Scene] | None = None
     contacts: tuple[ContactInfo, ...] = ()
     charts: tuple[RunnableMode, ...] = ()  # by mode index, like ``full``
     text: str = ""  # the model file: a saved run carries it
@@ -89,6 +89,11 @@ class RunModel:
     contact_entries: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # feature pairs by entry
     patterns: tuple[Pattern, ...] = ()
     values: Mapping[str, ParameterValue] = field(default_factory=dict)  # the parameters by name, SI
+
+    @cached_property
+    def scene(self) -> Scene | None:
+        """What to draw of the motion, if anything."""
+        return None if self.make_scene is None else self.make_scene()
 
     @cached_property
     def labels(self) -> tuple[str, ...]:

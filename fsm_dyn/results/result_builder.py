@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -49,7 +50,7 @@ def run_model(
         The same values by name, as ``fsm_dyn.spec.values.parameter_values`` gives them.
     """
     mechanism = automaton.mechanism
-    return RunModel(
+    model = RunModel(
         name=mechanism.name,
         layout=automaton.terms.layout,
         modes=tuple(names),
@@ -59,19 +60,29 @@ def run_model(
         charts=tuple(charts),
         indeterminate=tuple(chart.indeterminate for chart in charts),
         contacts=automaton.contacts,
-        labelling=Labels(mechanism, automaton.contacts, automaton.patterns, values),
         text=mechanism.text,
-        parameters=parameters,
         rows=tuple(ConstraintRowInfo(row.name, row.role) for row in automaton.rows),
         outputs=tuple(mechanism.outputs),
         loads=automaton.load_names,
         compliant=tuple((i, c.normal_row) for i, c in enumerate(automaton.contacts) if c.contact_law.compliant),
         units=units(mechanism),
-        scene=scene_of(automaton, parameters, values),
         requirements=tuple(mechanism.requirements.values()),
         requirement_units=requirement_units(mechanism),
         contact_entries=_contact_entries(mechanism),
         patterns=tuple(automaton.patterns),
+    )
+    return with_parameters(model, automaton, parameters, values)
+
+
+def with_parameters(
+    model: RunModel, automaton: Automaton, parameters: FloatArray, values: Mapping[str, ParameterValue]
+) -> RunModel:
+    """Return a model of runs in the same modes with other parameters; arguments as of :func:`run_model`."""
+    return replace(
+        model,
+        labelling=Labels(automaton.mechanism, automaton.contacts, automaton.patterns, values),
+        parameters=parameters,
+        make_scene=lambda: scene_of(automaton, parameters, values),
         values=values,
     )
 
@@ -85,10 +96,16 @@ def _contact_entries(mechanism: Mechanism) -> dict[str, tuple[str, ...]]:
     return entries
 
 
-def scene_of(automaton: Automaton, parameters: FloatArray, values: Mapping[str, ParameterValue]) -> Scene:
-    """Return what there is to draw of a mechanism; arguments as of :func:`run_model`."""
+def scene_of(
+    automaton: Automaton, parameters: FloatArray, values: Mapping[str, ParameterValue], *, solids: bool = True
+) -> Scene:
+    """Return what there is to draw of a mechanism; arguments as of :func:`run_model`.
+
+    ``solids``: with the outlines of spheres and disks.
+    """
+    outlines = Outlines(automaton, parameters, values)
     return Scene(
-        shapes=shapes_of(automaton.mechanism, values, Outlines(automaton, parameters, values).all()),
+        shapes=shapes_of(automaton.mechanism, values, outlines.planar() + (outlines.solids() if solids else ())),
         links=links_of(automaton.mechanism),
         points=automaton.point_names,
         frames=automaton.frame_names,
@@ -133,7 +150,7 @@ def record_of(
 
 def _tried(automaton: Automaton, raw: RunArrays) -> tuple[str, ...]:
     if raw.outcome.code == MODE_NOT_LISTED:
-        return (automaton.name_of(raw.wanted.tolist()).name,)
+        return (automaton.name_of(raw.requested_states.tolist()).name,)
     if raw.outcome.code in AT_CHANGE_POINTS:
         return _limit(automaton, raw)
     if raw.outcome.code == LEFT_RANGE:

@@ -12,9 +12,10 @@ NEWTONIAN = "N"
 
 @dataclass(frozen=True)
 class SceneShape:
-    """An outline in the x-y plane of ``frame``, from the point ``origin``.
+    """An outline fixed in ``frame``, from the point ``origin``.
 
-    ``points`` has shape (k, 2), m; ``closed`` tells an area from a line, ``endless`` a line that continues beyond its
+    ``points`` has shape (k, 2), m, in the x-y plane, or (k, 3); with ``facing`` it turns to the viewer, as the
+    silhouette of a sphere; ``closed`` tells an area from a line, ``endless`` a line that continues beyond its
     points.  A single point is drawn as a dot, with ``text`` beside it where there is one.
     """
 
@@ -25,6 +26,7 @@ class SceneShape:
     closed: bool = False
     text: str = ""
     endless: bool = False
+    facing: bool = False
 
 
 @dataclass(frozen=True)

@@ -30,11 +30,12 @@ class Placed:
     def outline(self, shape: SceneShape) -> FloatArray:
         """Return a shape's points in the Newtonian frame, shape (n, k, 3)."""
         origin = self.point(shape.origin)[:, None, :]
-        flat = np.hstack([shape.points, np.zeros((len(shape.points), 1))])
+        count, dimensions = shape.points.shape
+        solid = np.hstack([shape.points, np.zeros((count, 3 - dimensions))])
         if shape.frame == NEWTONIAN:
-            return origin + flat
+            return np.asarray(origin + solid)
         rotation = self.rotations[:, self.scene.frames.index(shape.frame)]
-        placed: FloatArray = origin + np.einsum("nij,kj->nki", rotation, flat)
+        placed: FloatArray = origin + np.einsum("nij,kj->nki", rotation, solid)
         return placed
 
     def is_planar(self) -> bool:

@@ -146,6 +146,8 @@ class States:
                 found.append(ShareLaw(normal, load))
             elif contact.contact_law.compliant:
                 load = self.terms["elastic"][:, k]
+            elif contact.contact_law.loaded:
+                load = np.linalg.norm(forces[:, list(contact.load_rows)], axis=1)
             if code == HELD and contact.tangent_rows and not contact.sticks_always:
                 limit = self.terms["static"][:, k]
                 found.append(ShareLaw(limit[:, None] * normal, limit * load, contact.tangent_rows))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -22,6 +23,7 @@ States: TypeAlias = Sequence[Sequence[int]] | NDArray[np.int8]  # contact states
 REASONS: Final[Mapping[int, str]] = {
     event_resolution.START: "start",
     event_resolution.INPUT_JUMP: "input jump",
+    event_resolution.SAMPLE: "sample of a controller",
     event_resolution.CONTRADICTION: "redundant constraints became inconsistent",
     event_resolution.ZENO: "Zeno time reached",
 }
@@ -53,7 +55,7 @@ def transition_cause(automaton: Automaton, found: TransitionArrays, states: Stat
             if event is Event.CLOSES and _beyond(automaton, found, number, subject, after[subject]):
                 continue
             told.append(subject)
-            parts.append(_moved(automaton, subject, event, before[subject], after[subject]))
+            parts.append(_moved(automaton, labels, subject, event, before[subject], after[subject]))
     written = int(found.written[number])
     if written >= 0 and not any(_written(automaton, written) == part for part in parts):
         parts.append(_written(automaton, written))
@@ -97,13 +99,14 @@ def cause_words(automaton: Automaton) -> dict[str, Any]:
     ``beyond``, the normal row of one whose face ends, else -1.  Of user-defined transitions: ``written`` and ``named``.
     """
     contacts = []
+    moved = partial(_moved, automaton, automaton.labels)
     for k, contact in enumerate(automaton.contacts):
         codes, law = range(len(contact.states)), contact.contact_law
         known = [event for event in Event if event is not Event.TRANSITION]
         contacts.append(
             {
                 "name": contact.name,
-                "moved": {e.value: [[_moved(automaton, k, e, a, b) for b in codes] for a in codes] for e in known},
+                "moved": {e.value: [[moved(k, e, a, b) for b in codes] for a in codes] for e in known},
                 "announced": {e.value: _announced(contact, e) for e in known},
                 "became": [f"{contact.name} {_became(law, state)}" for state in contact.states],
                 "beyond": contact.normal_row if contact.bounded_face else -1,
@@ -123,11 +126,11 @@ def _written(automaton: Automaton, index: int) -> str:
     return automaton.mechanism.transitions[index].because or automaton.user_transitions[index].name
 
 
-def _moved(automaton: Automaton, contact: int, event: Event, before: int, after: int) -> str:
+def _moved(automaton: Automaton, labels: Labels, contact: int, event: Event, before: int, after: int) -> str:
     """Return what a contact whose guard fired did; one guard can have several outcomes."""
     law, name = automaton.contacts[contact].contact_law, automaton.contacts[contact].name
     if event is Event.CLOSES and after == FREE and law.has_gap:
-        return f"{name} impacts and rebounds"
+        return f"{name} {labels.impact_words(contact)}"
     if event is Event.OPENS and automaton.contacts[contact].bilateral:
         return f"{name} changes to its opposite face"
     if event is Event.OPENS and after != FREE:  # it stays, with others beside it

@@ -63,7 +63,7 @@ FSM_LOCAL double fsm_rounding_of(const struct fsm_tables *tables, const struct f
                                  bool accelerations);
 FSM_LOCAL bool fsm_base_accelerations(struct fsm_arena *arena, const struct fsm_tables *tables,
                                       const struct fsm_terms *terms, const struct fsm_bilateral_system *bilateral,
-                                      fsm_vector force, fsm_vector u, fsm_vector motion);
+                                      fsm_vector force, fsm_vector u, fsm_vector motion, fsm_vector reaction);
 FSM_LOCAL double fsm_row_product(const struct fsm_terms *terms, int64_t row, fsm_vector v, double start);
 FSM_LOCAL void fsm_momentum(const struct fsm_terms *terms, fsm_vector v, fsm_vector momentum);
 FSM_LOCAL double fsm_row_speed(const struct fsm_terms *terms, int64_t row, fsm_vector u);

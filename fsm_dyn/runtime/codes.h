@@ -129,6 +129,7 @@ enum fsm_contact_flag {
     FSM_FLAG_FRICTION_ONLY = 1024, // a friction force with given bounds, and no normal force
     FSM_FLAG_NO_GAP = 2048,        // rigid, on the level of speeds: there is no distance that closes
     FSM_FLAG_FORCE_LIMIT = 4096,   // its constraint lets go at the force that the term `static_friction` gives
+    FSM_FLAG_LOADED = 8192,        // its bounds are coefficients of the resultant of the forces of its load rows
     FSM_FLAG_GROUP = 65536,        // bits from here on: number of the first contact of the same entry of the model
 };
 
@@ -149,7 +150,14 @@ enum fsm_reason {
     FSM_REASON_INPUT_JUMP = 2,
     FSM_REASON_ZENO = 3,
     FSM_REASON_INCONSISTENT_ROWS = 4, // redundant rows that are consistent no longer
+    FSM_REASON_SAMPLE = 5,            // a controller was sampled; the last
 };
+
+/* Whether a state is resolved that no event was located in. */
+static inline bool fsm_is_from_outside(int64_t reason)
+{
+    return reason == FSM_REASON_START || reason == FSM_REASON_INPUT_JUMP || reason == FSM_REASON_SAMPLE;
+}
 
 /* How the contact states after an instant were found (`fsm_notes.chosen_by`). */
 enum fsm_chosen_by {
@@ -160,6 +168,7 @@ enum fsm_chosen_by {
     FSM_CHOSEN_POLICY = 4,                   // several motions were consistent; the model asks for the least change
     FSM_CHOSEN_IMPACT_WITHOUT_COLLISION = 5, // none was, and the model asks for an impact without collision
     FSM_CHOSEN_CONTINUITY = 6,               // several motions were; in this one alone all that stuck still sticks
+    FSM_CHOSEN_PAST_LIMIT = 7,               // several motions were; this one alone exists past the limit of friction
 };
 
 /* How the texts of statuses, in English, are asked for; NULL for numbers that are no status. */

@@ -110,15 +110,16 @@ FSM_LOCAL double fsm_rounding_of(const struct fsm_tables *tables, const struct f
     return FSM_BILATERAL_ROUNDING * sqrt(square) * (accelerations ? fastest / tables->tolerances->time_scale : 1.0);
 }
 
-/* Write the accelerations `motion` (n_u,) under the generalized forces `force` (n_u,) with the bilateral rows held.
+/* Write the accelerations `motion` (n_u,) under the generalized forces `force` (n_u,) with the bilateral rows held, and
+   their forces `reaction` (m,).
 
    `u` (n_u,): the speeds.  False if the bilateral rows are inconsistent. */
 FSM_LOCAL bool fsm_base_accelerations(struct fsm_arena *arena, const struct fsm_tables *tables,
                                       const struct fsm_terms *terms, const struct fsm_bilateral_system *bilateral,
-                                      fsm_vector force, fsm_vector u, fsm_vector motion)
+                                      fsm_vector force, fsm_vector u, fsm_vector motion, fsm_vector reaction)
 {
     fsm_indices held = bilateral->held;
-    fsm_vector target = fsm_arena_vector(arena, held.n), reaction = fsm_arena_vector(arena, held.n);
+    fsm_vector target = fsm_arena_vector(arena, held.n);
     for (int64_t k = 0; k < held.n; k++) {
         target.at[k] = -terms->gamma.at[held.at[k]];
     }

@@ -264,6 +264,30 @@ FSM_LOCAL int64_t fsm_solve_contact_problem(struct fsm_arena *arena, const struc
                                             double tolerance, const struct fsm_contact_solution *solution,
                                             struct fsm_candidate_log *log, struct fsm_enumeration_result *result);
 
+/* bearing_loads.c */
+#define FSM_LOAD_PASSES 1000  // until loads and forces agree; beyond, there is no such motion
+#define FSM_LOAD_AGREES 1e-14 // change of a load, as a fraction of the largest
+struct fsm_bearing_problem {
+    const struct fsm_tables *tables;
+    const struct fsm_contact_problem *problem; // scaled
+    const struct fsm_response *response;
+    fsm_indices held;                             // (m,): numbers of the bilateral rows
+    fsm_vector base, reaction;                    // (m,): their forces without those of contacts, and with them
+    fsm_vector still, moving;                     // (n_contacts of the problem,): loads at rest and sliding, N
+    fsm_vector static_friction, kinetic_friction; // the same, coefficients
+};
+FSM_LOCAL double fsm_bearing_load(const struct fsm_tables *tables, int64_t k, fsm_indices held, fsm_vector force);
+FSM_LOCAL void fsm_reactions_under(const struct fsm_response *response, fsm_vector base, fsm_vector forces,
+                                   fsm_vector reaction);
+FSM_LOCAL bool fsm_any_bearing(const struct fsm_tables *tables, fsm_indices contact);
+FSM_LOCAL struct fsm_bearing_problem fsm_bearings_of(struct fsm_arena *arena, const struct fsm_tables *tables,
+                                                     const struct fsm_contact_problem *problem,
+                                                     const struct fsm_response *response, fsm_indices held,
+                                                     fsm_vector base);
+FSM_LOCAL int64_t fsm_solve_with_bearings(struct fsm_arena *arena, const struct fsm_bearing_problem *bearings,
+                                          double tolerance, const struct fsm_contact_solution *solution,
+                                          struct fsm_candidate_log *log, struct fsm_enumeration_result *result);
+
 /* slip_direction.c */
 FSM_LOCAL double fsm_angle_of(double first, double second, double present);
 FSM_LOCAL bool fsm_update_slip_directions(struct fsm_work *work, const struct fsm_tables *tables, double t,

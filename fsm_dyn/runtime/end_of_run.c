@@ -19,8 +19,8 @@ FSM_API bool fsm_end_is_near(const struct fsm_run *run)
     const struct fsm_state *state = run->state;
     const struct fsm_clock *clock = state->clock;
     double until = run->options->numbers->until;
-    double breakpoint = fsm_next_breakpoint(run->inputs, state->counters->segment);
-    if (until > breakpoint) {
+    double jump = fsm_next_jump(run);
+    if (until > jump) {
         return false;
     }
     if (state->counters->phase == FSM_PHASE_RESOLVING) {
@@ -31,7 +31,7 @@ FSM_API bool fsm_end_is_near(const struct fsm_run *run)
     }
     double length = clock->step;
     if (length <= 0.0) {
-        length = first_length_up_to(run, breakpoint);
+        length = first_length_up_to(run, jump);
         if (length != first_length_up_to(run, until)) {
             return true;
         }

@@ -20,7 +20,7 @@ FSM_API int64_t fsm_arena_sizes(const struct fsm_sizes *sizes, int64_t contacts,
     int64_t context = sizes->n_p + 4 * sizes->n_w + sizes->n_contacts + sizes->n_memory;
     int64_t floats = system * (system + n + 12) + 24 * n * n + 113 * n + 20;
     floats += held * (4 * sizes->n_u + 3 * held + 8) + 2 * system; // the rank of rows is found by itself
-    floats += 2 * (sizes->n_q + sizes->n_u) + 2 * context + 6 * sizes->n_contacts;
+    floats += 2 * (sizes->n_q + sizes->n_u) + 2 * context + 10 * sizes->n_contacts + 3 * held;
     *integers = 2 * system * (system + 3) + 3 * system + 2 * held + 8 * sizes->n_contacts + 104 * contacts +
                 sizes->max_guards + 450;
     return floats;
@@ -315,8 +315,7 @@ FSM_LOCAL int64_t fsm_resolve_event(struct fsm_work *work, const struct fsm_tabl
         outcome->notes->chosen_by = FSM_CHOSEN_NO_CANDIDATES;
         return FSM_CONTINUE;
     }
-    bool given = instant->reason == FSM_REASON_START || instant->reason == FSM_REASON_INPUT_JUMP;
-    double near = given ? tables->tolerances->gap : tables->tolerances->projection;
+    double near = fsm_is_from_outside(instant->reason) ? tables->tolerances->gap : tables->tolerances->projection;
     int64_t status = find_closed(&r, instant, near);
     if (status != FSM_CONTINUE) {
         return status;

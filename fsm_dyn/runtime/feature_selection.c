@@ -206,7 +206,8 @@ static fsm_vector gap_accelerations(const struct fsm_resolution *r)
     fsm_indices held = fsm_bilateral_rows(r->arena, r->tables, r->outcome->wanted);
     struct fsm_bilateral_system bilateral = fsm_factor_bilateral(r->arena, terms, held, n_u);
     fsm_vector motion = fsm_arena_vector(r->arena, n_u), rates = fsm_arena_vector(r->arena, r->closed.n);
-    fsm_base_accelerations(r->arena, r->tables, terms, &bilateral, fsm_vector_first(terms->f, n_u), r->u, motion);
+    fsm_base_accelerations(r->arena, r->tables, terms, &bilateral, fsm_vector_first(terms->f, n_u), r->u, motion,
+                           fsm_arena_vector(r->arena, held.n));
     for (int64_t k = 0; k < r->closed.n; k++) {
         if (r->closed.at[k] == 1) {
             int64_t row = AT(r->tables->contact_rows, k, 0);

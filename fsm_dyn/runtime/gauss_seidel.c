@@ -14,6 +14,18 @@ FSM_LOCAL bool fsm_is_converged(double change, double fastest)
     return change <= FSM_CONVERGED * fastest;
 }
 
+/* Return the resultant of the impulses that load a bearing in the step (N s). */
+static double load_of(const struct fsm_time_step *step, const struct fsm_active_rows *active, int64_t k,
+                      fsm_vector impulse)
+{
+    fsm_mark top = fsm_arena_mark(step->arena);
+    fsm_vector reaction = fsm_arena_vector(step->arena, active->held.n);
+    fsm_reactions_under(active->response, active->reaction, impulse, reaction);
+    double load = fsm_bearing_load(step->tables, k, active->held, reaction);
+    fsm_arena_release(step->arena, top);
+    return load;
+}
+
 /* Return the largest impulse (N s) of a contact's friction, `still` or sliding, or of a lock with a limit;
    negative: there is none. */
 static double largest_friction(const struct fsm_time_step *step, const struct fsm_active_rows *active, int64_t k,
@@ -25,6 +37,9 @@ static double largest_friction(const struct fsm_time_step *step, const struct fs
     }
     double ratio = still ? terms->static_friction.at[k] : terms->kinetic_friction.at[k];
     int64_t flags = step->tables->contact_flags.at[k];
+    if (flags & FSM_FLAG_LOADED) {
+        return ratio * load_of(step, active, k, impulse);
+    }
     if (flags & (FSM_FLAG_FRICTION_ONLY | FSM_FLAG_FORCE_LIMIT)) {
         return ratio * step->h;
     }

@@ -6,8 +6,9 @@
 
 #include "stepping.h"
 
-#define FSM_UNDECIDED 10.0  // tolerances by which a force may exceed its limit where decisions in an instant disagree
-#define FSM_IN_TURN   4     // decisions in one instant after which guards that fire in turn count as seen
+#define FSM_UNDECIDED 10.0 // tolerances by which a force may exceed its limit where decisions in an instant disagree
+#define FSM_IN_TURN   4    // decisions in one instant after which guards that fire in turn count as seen
+#define FSM_SUNK      3.0  // tolerances of a gap down to which a guard that is watched may have sunk between two events
 #define FSM_DEEP      100.0 // times the tolerance of a gap that an open corner is inside a polygon at most
 
 /* Whether this guard, or the same one of the mode before, is among those that fired. */
@@ -120,7 +121,30 @@ struct entered_guard {
     double value, slope;  // slope per s
     double tolerance;     // how far below zero it has not fired
     double depth;         // how far below zero it may begin
+    bool sunk;            // it is deeper than a gap's tolerance, and was armed in the mode before
 };
+
+/* Mark the guards of closing contacts that are deeper than a gap's tolerance, and were armed in the mode before.
+
+   The end of a flush face is watched from two tolerances below zero on: what happens in between finds it deeper than one.
+   `sunk` (n_guards,) is written.  To be called before the arming of the mode before is overwritten. */
+static void find_sunk(const struct fsm_run *run, int64_t before, fsm_indices sunk)
+{
+    const struct fsm_tables *tables = run->tables;
+    const struct fsm_state *state = run->state;
+    int64_t first = tables->mode_guard_start.at[state->counters->mode];
+    int64_t begin = tables->mode_guard_start.at[before], end = begin + fsm_guard_count(tables, before);
+    for (int64_t j = 0; j < sunk.n; j++) {
+        int64_t contact = tables->guard_contact.at[first + j];
+        bool deep = tables->guard_event.at[first + j] == FSM_EVENT_CLOSES &&
+                    state->guards.at[j] < -tables->tolerances->gap * tables->guard_unit.at[first + j];
+        for (int64_t other = begin; deep && other < end; other++) {
+            if (tables->guard_event.at[other] == FSM_EVENT_CLOSES && tables->guard_contact.at[other] == contact) {
+                sunk.at[j] = state->armed.at[other - begin] == FSM_GUARD_ARMED;
+            }
+        }
+    }
+}
 
 /* Return the unit of the force that a guard on a force measures, over that of a force along a length. */
 static double force_unit(const struct fsm_tables *tables, int64_t guard)
@@ -178,7 +202,7 @@ static enum fsm_guard_status arm_closing(const struct fsm_run *run, const struct
     if (outside && fired && has_outline(tables, g->number)) { // else it passes beside all faces
         outside = is_met(tables, terms, g->number);
     }
-    if (outside && (fired ? zero : 0.0) >= g->value && g->value >= -small) {
+    if (outside && (fired ? zero : 0.0) >= g->value && g->value >= -(g->sunk ? FSM_SUNK : 1.0) * small) {
         bool seen = fired || run->state->counters->instant >= FSM_IN_TURN;
         double depth = g->depth;
         if (seen && run->work->notes->changed == 0) {
@@ -235,11 +259,11 @@ static enum fsm_guard_status arm_other(const struct fsm_run *run, const struct e
     return FSM_GUARD_ARMED;
 }
 
-/* Set status and tolerance of every guard of the mode just entered.
+/* Set status and tolerance of every guard of the mode just entered; `before`: the mode before.
 
    Returns how many are below zero already and fire at once; they are in `state->fired`, their values and slopes behind
    the tolerances in `state->guards`.  The arena is cleared. */
-FSM_LOCAL int64_t fsm_arm(const struct fsm_run *run)
+FSM_LOCAL int64_t fsm_arm(const struct fsm_run *run, int64_t before)
 {
     const struct fsm_tables *tables = run->tables;
     struct fsm_state *state = run->state;
@@ -251,12 +275,13 @@ FSM_LOCAL int64_t fsm_arm(const struct fsm_run *run)
     double largest = fsm_larger(largest_force(run), 0.5 * state->clock->force);
     state->clock->force = largest;
     fsm_arena_clear(&run->work->arena);
-    fsm_indices below = fsm_arena_indices(&run->work->arena, n_g);
+    fsm_indices below = fsm_arena_indices(&run->work->arena, n_g), sunk = fsm_arena_indices(&run->work->arena, n_g);
+    find_sunk(run, before, sunk);
     bool evaluated = false;
     for (int64_t j = 0; j < n_g; j++) {
-        struct entered_guard g = {j,         first + j, (enum fsm_event)tables->guard_event.at[first + j],
-                                  values[j], slopes[j], tolerance_of(tables, first + j, largest),
-                                  0.0};
+        struct entered_guard g = {j,         first + j,      (enum fsm_event)tables->guard_event.at[first + j],
+                                  values[j], slopes[j],      tolerance_of(tables, first + j, largest),
+                                  0.0,       sunk.at[j] == 1};
         tolerances[j] = g.tolerance;
         bool closes = g.event == FSM_EVENT_CLOSES;
         if (closes && fabs(g.value) <= 20.0 * tables->tolerances->gap && has_outline(tables, g.number)) {

@@ -65,8 +65,6 @@ FSM_LOCAL double fsm_next_breakpoint(const struct fsm_input_tables *inputs, int6
     return inputs->start.at[after];
 }
 
-#define FSM_NEIGHBOUR 2.3e-16 // two numbers that differ by no more than this part are neighbours
-
 /* Return the segment that begins at the breakpoint after `segment`, which a step has reached.
 
    Where a program jumps between neighbouring numbers, each has a breakpoint: the segment is the one behind them, and the

@@ -10,6 +10,7 @@
 #define FSM_BASIS_RANK  1e-13 // rounding: a basis with a smaller pivot is singular
 #define FSM_NEGATIVE    1e-12 // part of the largest entry of q that a basic variable may be below zero
 #define FSM_EXCHANGES   12    // of variables that the tableau leaves negative
+#define FSM_COVERINGS   8     // covering vectors that are tried
 
 /* Return whether the ratio of row `i` is less than that of `best`: ties are broken lexicographically (which prevents
    cycling), the artificial variable first. */
@@ -109,8 +110,9 @@ static double solve_basis(struct fsm_arena *arena, fsm_matrix P, fsm_vector q, f
 
 /* Solve the basis found once more, and exchange what is negative in it: small pivots make errors of the tableau large.
 
-   K. G. Murty (1988), *Linear Complementarity, Linear and Nonlinear Programming*, ch. 4 (principal pivoting). */
-static void refine(struct fsm_arena *arena, fsm_matrix P, fsm_vector q, fsm_indices held, double size, fsm_vector z)
+   Returns by how much `z` violates the problem.  K. G. Murty (1988), *Linear Complementarity, Linear and Nonlinear
+   Programming*, ch. 4 (principal pivoting). */
+static double refine(struct fsm_arena *arena, fsm_matrix P, fsm_vector q, fsm_indices held, double size, fsm_vector z)
 {
     fsm_vector trial = fsm_arena_vector(arena, q.n);
     double least = FSM_INFINITY;
@@ -122,41 +124,43 @@ static void refine(struct fsm_arena *arena, fsm_matrix P, fsm_vector q, fsm_indi
             fsm_put(z, trial);
         }
         if (violation <= FSM_NEGATIVE * size) {
-            return;
+            break;
         }
         held.at[worst] = !held.at[worst];
     }
+    return least;
 }
 
-/* Find `z >= 0` (n,) with `w = P z + q >= 0` and `w·z = 0`; false where the method ends in a ray.
+/* Set up the tableau with all w basic.
 
-   Columns of the tableau, and numbers of the variables: w, z, the artificial variable; then the right-hand side. */
-FSM_LOCAL bool fsm_solve_lcp(struct fsm_arena *arena, fsm_matrix P, fsm_vector q, fsm_vector z)
+   Columns, and numbers of the variables: w, z, the artificial variable; then the right-hand side. */
+static void fill_tableau(fsm_matrix P, fsm_vector q, fsm_vector cover, fsm_matrix table, fsm_indices basic)
 {
-    int64_t n = q.n, lowest = 0;
-    double size = 0.0;
-    for (int64_t i = 0; i < n; i++) {
-        z.at[i] = 0.0;
-        size = fsm_larger(size, fabs(q.at[i]));
-        if (q.at[i] < q.at[lowest]) {
-            lowest = i;
-        }
-    }
-    if (n == 0 || q.at[lowest] >= 0.0) {
-        return true;
-    }
-    fsm_matrix table = fsm_arena_matrix(arena, n, 2 * n + 2);
-    fsm_indices basic = fsm_arena_indices(arena, n), held = fsm_arena_indices(arena, n);
+    int64_t n = q.n;
     for (int64_t i = 0; i < n; i++) {
         basic.at[i] = i;
         AT(table, i, i) = 1.0;
         for (int64_t j = 0; j < n; j++) {
             AT(table, i, n + j) = -AT(P, i, j);
         }
-        AT(table, i, 2 * n) = -1.0;
+        AT(table, i, 2 * n) = -cover.at[i];
         AT(table, i, 2 * n + 1) = q.at[i];
     }
-    int64_t row = lowest, entering = 2 * n;
+}
+
+/* Run Lemke's method with this covering vector (n,), positive; `size`: the largest entry of `q`, of which one is negative.
+
+   Returns by how much `z` violates the problem: infinite where the method ends in a ray. */
+static double solve_covered(struct fsm_arena *arena, fsm_matrix P, fsm_vector q, fsm_vector cover, double size,
+                            fsm_vector z)
+{
+    int64_t n = q.n, row = 0, entering = 2 * n;
+    fsm_matrix table = fsm_arena_matrix(arena, n, 2 * n + 2);
+    fsm_indices basic = fsm_arena_indices(arena, n), held = fsm_arena_indices(arena, n);
+    fill_tableau(P, q, cover, table, basic);
+    for (int64_t i = 0; i < n; i++) {
+        row = q.at[i] / cover.at[i] < q.at[row] / cover.at[row] ? i : row;
+    }
     for (int64_t pass = 0; pass < 60 * n + 60; pass++) {
         pivot(table, row, entering);
         int64_t left = basic.at[row];
@@ -167,18 +171,49 @@ FSM_LOCAL bool fsm_solve_lcp(struct fsm_arena *arena, fsm_matrix P, fsm_vector q
         entering = left < n ? left + n : left - n; // the complement of what left
         row = least_ratio_row(table, basic, entering, size);
         if (row < 0) {
-            return false;
+            return FSM_INFINITY;
         }
     }
     for (int64_t i = 0; i < n; i++) {
         if (basic.at[i] == 2 * n) {
-            return false;
+            return FSM_INFINITY;
         }
         if (basic.at[i] >= n) {
-            z.at[basic.at[i] - n] = AT(table, i, 2 * n + 1);
             held.at[basic.at[i] - n] = 1;
         }
     }
-    refine(arena, P, q, held, size, z);
-    return true;
+    return refine(arena, P, q, held, size, z);
+}
+
+/* Find `z >= 0` (n,) with `w = P z + q >= 0` and `w·z = 0`; false where the method ends in a ray.
+
+   Where rows of `P` are redundant, the pivots along the path of one covering vector may be rounding alone: its result
+   violates the problem, or it is a ray that does not exist.  Other vectors are tried then, and the `z` that violates the
+   problem least is kept.  The first vector is 1, the k-th has the fractional parts of multiples of the golden ratio. */
+FSM_LOCAL bool fsm_solve_lcp(struct fsm_arena *arena, fsm_matrix P, fsm_vector q, fsm_vector z)
+{
+    double size = 0.0, least = FSM_INFINITY;
+    bool negative = false;
+    for (int64_t i = 0; i < q.n; i++) {
+        z.at[i] = 0.0;
+        size = fsm_larger(size, fabs(q.at[i]));
+        negative = negative || q.at[i] < 0.0;
+    }
+    if (!negative) {
+        return true;
+    }
+    for (int64_t k = 0; k < FSM_COVERINGS && !(least <= FSM_NEGATIVE * size); k++) {
+        fsm_mark top = fsm_arena_mark(arena);
+        fsm_vector cover = fsm_arena_vector(arena, q.n), trial = fsm_arena_vector(arena, q.n);
+        for (int64_t i = 0; i < q.n; i++) {
+            cover.at[i] = 1.0 + fmod((double)(k * (i + 1)) * FSM_GOLDEN_RATIO, 1.0);
+        }
+        double violation = solve_covered(arena, P, q, cover, size, trial);
+        if (violation < least) {
+            least = violation;
+            fsm_put(z, trial);
+        }
+        fsm_arena_release(arena, top);
+    }
+    return least < FSM_INFINITY;
 }

@@ -81,6 +81,7 @@ FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "fsm_moreau_jean_may_start": (c_bool, (c_void_p, c_void_p, c_double, *3 * (VectorStructure,))),
     "fsm_arena_sizes": (c_int64, (c_void_p, c_int64, POINTER(c_int64))),
     "fsm_end_is_near": (c_bool, (POINTER(RunStructure),)),
+    "fsm_next_jump": (c_double, (POINTER(RunStructure),)),
     "fsm_save": (c_int64, (POINTER(RunStructure), VectorStructure, c_uint64, c_void_p, c_int64)),
     "fsm_restore": (c_int, (POINTER(RunStructure), VectorStructure, c_uint64, c_void_p, c_int64)),
     "fsm_save_steps": (c_int64, (c_void_p, POINTER(TimeStepping), c_int64, c_uint64, c_void_p, c_int64)),
@@ -158,6 +159,7 @@ def address(name: str) -> int:
 advance = function("fsm_advance")
 implicit_step = function("fsm_implicit_step")
 end_is_near = function("fsm_end_is_near")
+next_jump = function("fsm_next_jump")
 move = function("fsm_move")
 live_tick = function("fsm_live_tick")
 release_device = function("fsm_release_device")

@@ -2,6 +2,8 @@
 
 #include "contacts.h"
 
+#define FSM_PAST_LIMIT 1e-5 // part of a coefficient of friction by which a contact at its limit is taken past it
+
 /* Whether the speed along a normal row is positive. */
 static bool parts(const struct fsm_resolution *r, int64_t row)
 {
@@ -65,16 +67,58 @@ static fsm_index_table restrict_choices(const struct fsm_resolution *r, const st
     return admissible;
 }
 
-/* Solve the contact problem, with the choices that fired only if nothing else is consistent; returns a status. */
-static int64_t solve_selection(const struct fsm_resolution *r, const struct fsm_contact_problem *problem,
-                               fsm_index_table admissible, const struct fsm_contact_solution *solution)
+/* Of several motions at a limit of friction find the one that exists just past it; false where that decides nothing.
+
+   At the limit itself a contact that begins to slide has no slip acceleration yet, and its sign decides whether the motion
+   continues: with less friction it follows the slip where the motion exists after the instant, and opposes it where the
+   motion existed before.  The choices of `solution` become those of the motion found. */
+static bool decide_past_limits(const struct fsm_resolution *r, const struct fsm_contact_problem *problem,
+                               const struct fsm_contact_solution *solution)
+{
+    bool any = false;
+    struct fsm_contact_problem past = *problem;
+    past.kinetic_friction = fsm_arena_copy(r->arena, problem->kinetic_friction);
+    for (int64_t at = 0; at < problem->contact.n; at++) {
+        if (r->event.at[problem->contact.at[at]] == FSM_EVENT_SLIDES) {
+            past.kinetic_friction.at[at] *= 1.0 - FSM_PAST_LIMIT;
+            any = true;
+        }
+    }
+    if (!any) {
+        return false;
+    }
+    struct fsm_contact_solution found = fsm_allocate_solution(r->arena, problem->contact.n, solution->forces.n);
+    struct fsm_enumeration_result trial;
+    struct fsm_candidate_log none = {0};
+    double tolerance = r->tables->tolerances->acceleration;
+    int64_t status = fsm_solve_contact_problem(r->arena, &past, tolerance, &found, &none, &trial);
+    if (status != FSM_CONTINUE || trial.continuity) {
+        return false;
+    }
+    fsm_put_indices(solution->choices, found.choices);
+    return true;
+}
+
+/* Solve the contact problem as it is now; `bearings` may be none. */
+static int64_t solve_once(const struct fsm_resolution *r, const struct fsm_contact_problem *problem,
+                          const struct fsm_bearing_problem *bearings, const struct fsm_contact_solution *solution,
+                          struct fsm_enumeration_result *result)
 {
     double tolerance = r->tables->tolerances->acceleration;
-    struct fsm_notes *notes = r->outcome->notes;
     struct fsm_candidate_log *log = &r->outcome->log;
+    return bearings->still.n > 0 ? fsm_solve_with_bearings(r->arena, bearings, tolerance, solution, log, result)
+                                 : fsm_solve_contact_problem(r->arena, problem, tolerance, solution, log, result);
+}
+
+/* Solve the contact problem, with the choices that fired only if nothing else is consistent; returns a status. */
+static int64_t solve_selection(const struct fsm_resolution *r, const struct fsm_contact_problem *problem,
+                               const struct fsm_bearing_problem *bearings, fsm_index_table admissible,
+                               const struct fsm_contact_solution *solution)
+{
+    struct fsm_notes *notes = r->outcome->notes;
     struct fsm_enumeration_result result;
-    log->count = 0;
-    int64_t status = fsm_solve_contact_problem(r->arena, problem, tolerance, solution, log, &result);
+    r->outcome->log.count = 0;
+    int64_t status = solve_once(r, problem, bearings, solution, &result);
     notes->candidates = result.tried;
     notes->chosen_by = FSM_CHOSEN_NO_CANDIDATES;
     if (problem->contact.n > 0) {
@@ -83,13 +127,18 @@ static int64_t solve_selection(const struct fsm_resolution *r, const struct fsm_
     if (status == FSM_CONTINUE && result.continuity) {
         notes->chosen_by = FSM_CHOSEN_CONTINUITY;
     }
+    bool several = status == FSM_NON_UNIQUE_STATE || (status == FSM_CONTINUE && result.continuity);
+    if (several && bearings->still.n == 0 && decide_past_limits(r, problem, solution)) {
+        status = FSM_CONTINUE;
+        notes->chosen_by = FSM_CHOSEN_PAST_LIMIT;
+    }
     if (status == FSM_INCONSISTENT && fsm_readmit_fired_choices(r, problem, admissible)) {
-        status = fsm_solve_contact_problem(r->arena, problem, tolerance, solution, log, &result);
+        status = solve_once(r, problem, bearings, solution, &result);
         notes->candidates += result.tried;
         notes->chosen_by = FSM_CHOSEN_LEAST_CHANGE;
         if (status == FSM_INCONSISTENT) { // not even if some of the contacts keep their states: all of them may
             fsm_indices_fill(problem->excluded, -1);
-            status = fsm_solve_contact_problem(r->arena, problem, tolerance, solution, log, &result);
+            status = solve_once(r, problem, bearings, solution, &result);
             notes->candidates += result.tried;
             notes->chosen_by = FSM_CHOSEN_FIRED_STATE_KEPT;
         }
@@ -142,7 +191,8 @@ FSM_LOCAL int64_t fsm_select_contact_states(const struct fsm_resolution *r)
     fsm_indices rows = unscaled.row;
     struct fsm_bilateral_system bilateral =
         fsm_factor_bilateral(arena, terms, fsm_bilateral_rows(arena, r->tables, r->outcome->wanted), n_u);
-    if (!fsm_base_accelerations(arena, r->tables, terms, &bilateral, force, r->u, motion)) {
+    fsm_vector reaction = fsm_arena_vector(arena, bilateral.held.n);
+    if (!fsm_base_accelerations(arena, r->tables, terms, &bilateral, force, r->u, motion, reaction)) {
         r->outcome->notes->candidates = 0;
         r->outcome->notes->consistent = 0;
         r->outcome->notes->chosen_by = FSM_CHOSEN_NO_CANDIDATES;
@@ -157,7 +207,11 @@ FSM_LOCAL int64_t fsm_select_contact_states(const struct fsm_resolution *r)
     struct fsm_contact_problem problem =
         fsm_scale_problem(arena, &unscaled, response.K, base, free_response, acceleration_scale(r, motion));
     struct fsm_contact_solution solution = fsm_allocate_solution(arena, unscaled.contact.n, rows.n);
-    int64_t status = solve_selection(r, &problem, admissible, &solution);
+    struct fsm_bearing_problem bearings = {.still = {NULL, 0}};
+    if (fsm_any_bearing(r->tables, problem.contact)) {
+        bearings = fsm_bearings_of(arena, r->tables, &problem, &response, bilateral.held, reaction);
+    }
+    int64_t status = solve_selection(r, &problem, &bearings, admissible, &solution);
     if (status == FSM_CONTINUE) {
         adopt_states(r, &problem, solution.choices);
     }

@@ -200,6 +200,9 @@ static void solve_contacts(const struct fsm_time_step *step, const struct fsm_bi
     struct fsm_active_rows active = fsm_list_active(step);
     int64_t n = active.rows.n;
     struct fsm_response response = fsm_unit_responses(step->arena, step->terms, bilateral, active.rows, step->u.n);
+    active.held = bilateral->held;
+    active.reaction = reaction;
+    active.response = &response;
     fsm_vector speed = fsm_arena_vector(step->arena, n), target = fsm_arena_vector(step->arena, n);
     fsm_vector impulse = fsm_arena_vector(step->arena, n);
     double fastest = FSM_TINIEST;
@@ -286,6 +289,16 @@ static int64_t step_through(const struct fsm_tables *tables, const struct fsm_in
     return FSM_CONTINUE;
 }
 
+/* Sample the controllers that are due where the step from row `i` begins; row i + 1 has the values of row i. */
+static void sample_controllers(const struct fsm_tables *tables, const struct fsm_input_tables *inputs,
+                               struct fsm_work *work, const struct fsm_time_stepping *run, int64_t i)
+{
+    double t = run->times.at[i], slack = FSM_SAME_INSTANT * (run->times.at[i + 1] - t);
+    fsm_vector x = fsm_row(run->x, i + 1), c = fsm_row(run->c, i + 1);
+    fsm_write_inputs(inputs, t, run->segment, x, c);
+    fsm_sample(tables, work, slack, &t, x, c);
+}
+
 /* Step through all times of a run; returns FSM_DONE, or the failure of the step after the last row written. */
 FSM_API int64_t fsm_moreau_jean_steps(const struct fsm_tables *tables, const struct fsm_input_tables *inputs,
                                       struct fsm_work *work, struct fsm_time_stepping *run)
@@ -300,6 +313,9 @@ FSM_API int64_t fsm_moreau_jean_steps(const struct fsm_tables *tables, const str
         fsm_put(fsm_row(run->c, i + 1), fsm_row(run->c, i));
         for (int64_t k = 0; k < run->codes.m; k++) {
             AT(run->codes, i + 1, k) = AT(run->codes, i, k);
+        }
+        if (tables->sizes->n_controllers > 0) {
+            sample_controllers(tables, inputs, work, run, i);
         }
         int64_t status = step_through(tables, inputs, work, run, i);
         if (status != FSM_CONTINUE) {

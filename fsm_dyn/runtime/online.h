@@ -23,6 +23,8 @@ FSM_LOCAL void fsm_swap_entries(double *array, int64_t i, int64_t j);
 FSM_LOCAL double fsm_accelerate(struct fsm_online_mode *o, double t, const double *x, const double *c,
                                 enum fsm_online_program program, bool judge);
 
+FSM_LOCAL double fsm_online_load(const struct fsm_online_mode *o, int64_t k);
+
 /* online_few.c */
 #define FSM_FEW_SPEEDS 12 // up to which full loops cost less than lists
 FSM_LOCAL void fsm_eliminate_few(double *w, int64_t at, int64_t rank, int64_t width, int64_t columns);

@@ -7,6 +7,7 @@
    falls below the chart threshold, never in between.  The work is bounded by the numbers of rows and speeds, and
    nothing is allocated. */
 
+#include "elementary.h"
 #include "online.h"
 
 /* Eliminate the rows held, in the order they stand, with one entry more at column `extra` if that is not below zero.
@@ -255,30 +256,17 @@ FSM_LOCAL void fsm_swap_entries(double *array, int64_t i, int64_t j)
     array[j] = kept;
 }
 
-/* Work out speeds and accelerations of a mode at `AT_X AT_Q_DOT AT_U_DOT` of the workspace, by the program for the motion
-   or that for the motion and what guards look at.
-
-   Returns
-   -------
-   float
-       The smallest pivot of the reduced equations, scaled, where it is asked for by `judge`; 1 otherwise. */
-FSM_LOCAL double fsm_accelerate(struct fsm_online_mode *o, double t, const double *x, const double *c,
-                                enum fsm_online_program program, bool judge)
+/* Work out the accelerations at `AT_U_DOT` from the terms and slip directions in the workspace; returns the smallest
+   pivot as fsm_accelerate. */
+static double solve_accelerations(struct fsm_online_mode *o, bool judge)
 {
     int64_t *chart = o->chart.at;
     double *w = o->room.at;
-    int64_t at_A = chart[FSM_ONLINE_AT_A], at_q_dot = chart[FSM_ONLINE_AT_Q_DOT], at_gamma = chart[FSM_ONLINE_AT_GAMMA],
-            at_x = chart[FSM_ONLINE_AT_X];
-    int64_t at_P = chart[FSM_ONLINE_AT_P], at_H = chart[FSM_ONLINE_AT_H], at_right = chart[FSM_ONLINE_AT_RIGHT],
+    int64_t at_gamma = chart[FSM_ONLINE_AT_GAMMA], at_P = chart[FSM_ONLINE_AT_P], at_H = chart[FSM_ONLINE_AT_H],
+            at_right = chart[FSM_ONLINE_AT_RIGHT],
             at_u_dot = chart[FSM_ONLINE_AT_U_DOT];
     int64_t U = o->sizes->n_u, R = o->sizes->n_rows, rank = chart[FSM_ONLINE_RANK];
     int64_t columns = FSM_ONLINE_LISTS + 2 * R, width = U + 2;
-    eliminate_active_rows(o, t, x, c);
-    if (rank == 0 && chart[FSM_ONLINE_PUSHES] == 1) {
-        o->programs.at[FSM_ONLINE_ROWS](t, w + at_x, c, w + at_A);
-    }
-    o->programs.at[program](t, w + at_x, c, w + at_q_dot);
-    fsm_online_slip_directions(o, c);
     applied(o);
     const int64_t *lists = o->held_columns.at;
     for (int64_t k = 0; k < rank; k++) {
@@ -319,6 +307,70 @@ FSM_LOCAL double fsm_accelerate(struct fsm_online_mode *o, double t, const doubl
             total -= w[at_P + k * width + lists[e]] * w[at_right + lists[e] - rank];
         }
         w[at_u_dot + chart[columns + k]] = total;
+    }
+    return least;
+}
+
+/* Whether contact `k` is a bearing that slides. */
+static bool slides_in_bearing(const struct fsm_online_mode *o, int64_t k)
+{
+    return (o->contact_flags.at[k] & FSM_FLAG_LOADED) != 0 && o->states.at[k] >= FSM_CONTACT_SLIDING;
+}
+
+/* Return the load of a bearing, from the multipliers in the workspace. */
+FSM_LOCAL double fsm_online_load(const struct fsm_online_mode *o, int64_t k)
+{
+    const double *multipliers = o->room.at + o->chart.at[FSM_ONLINE_AT_MULTIPLIERS];
+    int64_t first = AT(o->contact_rows, k, 2), second = AT(o->contact_rows, k, 3);
+    return fsm_hypot(multipliers[first], second < 0 ? 0.0 : multipliers[second]);
+}
+
+/* Load the bearings that slide by the multipliers, each way times its load; returns the largest change as a fraction. */
+static double load_bearings(struct fsm_online_mode *o, const double *c)
+{
+    double *way = o->room.at + o->chart.at[FSM_ONLINE_AT_WAY];
+    double largest = FSM_TINIEST, change = 0.0;
+    for (int64_t k = 0; k < o->states.n; k++) {
+        if (slides_in_bearing(o, k)) {
+            double load = c[fsm_sigma_at(o->sizes) + k] * fsm_online_load(o, k);
+            change = fsm_larger(change, fabs(load - way[2 * k]));
+            largest = fsm_larger(largest, fabs(load));
+            way[2 * k] = load;
+        }
+    }
+    return change / largest;
+}
+
+/* Work out speeds and accelerations of a mode at `AT_X AT_Q_DOT AT_U_DOT` of the workspace, by the program for the motion
+   or that for the motion and what guards look at.  Where bearings slide, again until their loads agree.
+
+   Returns
+   -------
+   float
+       The smallest pivot of the reduced equations, scaled, where it is asked for by `judge`; 1 otherwise. */
+FSM_LOCAL double fsm_accelerate(struct fsm_online_mode *o, double t, const double *x, const double *c,
+                                enum fsm_online_program program, bool judge)
+{
+    int64_t *chart = o->chart.at;
+    double *w = o->room.at, *way = w + chart[FSM_ONLINE_AT_WAY];
+    eliminate_active_rows(o, t, x, c);
+    if (chart[FSM_ONLINE_RANK] == 0 && chart[FSM_ONLINE_PUSHES] == 1) {
+        o->programs.at[FSM_ONLINE_ROWS](t, w + chart[FSM_ONLINE_AT_X], c, w + chart[FSM_ONLINE_AT_A]);
+    }
+    o->programs.at[program](t, w + chart[FSM_ONLINE_AT_X], c, w + chart[FSM_ONLINE_AT_Q_DOT]);
+    fsm_online_slip_directions(o, c);
+    bool loaded = false;
+    for (int64_t k = 0; k < o->states.n; k++) {
+        if (slides_in_bearing(o, k)) {
+            way[2 * k] = 0.0;
+            loaded = true;
+        }
+    }
+    double least = solve_accelerations(o, judge);
+    for (int64_t pass = 0; loaded && pass < FSM_LOAD_PASSES; pass++) {
+        fsm_online_multipliers(o);
+        loaded = load_bearings(o, c) > FSM_LOAD_AGREES;
+        least = solve_accelerations(o, judge);
     }
     return least;
 }

@@ -74,6 +74,9 @@ static double guard_value(struct fsm_online_mode *o, const double *c, int64_t gu
         double load = w[chart[FSM_ONLINE_AT_MULTIPLIERS] + normal];
         bound *= (o->contact_flags.at[k] & FSM_FLAG_TWO_SIDED) ? fabs(load) : load;
     }
+    if (o->contact_flags.at[k] & FSM_FLAG_LOADED) {
+        bound *= fsm_online_load(o, k);
+    }
     if (what == FSM_ONLINE_FRICTION_CIRCLE) {
         double first = w[chart[FSM_ONLINE_AT_MULTIPLIERS] + tangent],
                second = w[chart[FSM_ONLINE_AT_MULTIPLIERS] + tangent + 1];

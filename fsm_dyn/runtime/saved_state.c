@@ -105,7 +105,7 @@ static bool take_counters(const struct fsm_run *run, const uint64_t *words, stru
     if (resolving && counters->reason == FSM_REASON_START && counters->started == 1) {
         return false; // the row of the start stands already, and is to be written over
     }
-    return counters->phase <= FSM_PHASE_RESOLVING && counters->reason <= FSM_REASON_INCONSISTENT_ROWS &&
+    return counters->phase <= FSM_PHASE_RESOLVING && counters->reason <= FSM_REASON_SAMPLE &&
            counters->segment < run->inputs->start.n && counters->started <= 1 && counters->asked <= 1 &&
            counters->cycle <= FSM_RING_LENGTH && (!ends_train || counters->cycle <= counters->history);
 }

@@ -60,7 +60,7 @@ static uint64_t layout_digest(const struct fsm_tables *tables)
     const struct fsm_sizes *s = tables->sizes;
     const int64_t sizes[] = {s->n_q,       s->n_u,    s->n_k,           s->n_p,     s->n_w,        s->n_contacts,
                              s->n_memory,  s->n_rows, s->n_transitions, s->n_terms, s->sequential, s->on_inconsistent,
-                             s->on_several};
+                             s->on_several, s->n_controllers};
     uint64_t hash = hash_indices(FSM_HASH_START, sizes, (int64_t)(sizeof sizes / sizeof sizes[0]));
     const double *tolerances = (const double *)tables->tolerances;
     for (int64_t i = 0; i < tables->tolerances_count; i++) {

@@ -15,15 +15,13 @@ FSM_LOCAL double fsm_grid_point(const struct fsm_run *run)
 /* Return the next instant at which a step must end exactly (s). */
 static double step_target(const struct fsm_run *run)
 {
-    double breakpoint = fsm_next_breakpoint(run->inputs, run->state->counters->segment);
-    double target = fsm_smaller(run->options->numbers->until, breakpoint);
+    double target = fsm_smaller(run->options->numbers->until, fsm_next_jump(run));
     return run->method->counts->adaptive != 0 ? target : fsm_smaller(target, fsm_grid_point(run));
 }
 
-/* Do what is due where a target was reached; return FSM_DONE at the end of the run. */
+/* Do what is due where a target was reached; return FSM_DONE at the end of the run, or a failure. */
 static enum fsm_status reach_target(const struct fsm_run *run)
 {
-    const struct fsm_input_tables *inputs = run->inputs;
     struct fsm_state *state = run->state;
     double t = state->clock->time;
     if (run->method->counts->adaptive == 0 && t >= fsm_grid_point(run)) {
@@ -32,20 +30,7 @@ static enum fsm_status reach_target(const struct fsm_run *run)
     if (t >= run->options->numbers->until) {
         return FSM_DONE;
     }
-    if (t >= fsm_next_breakpoint(inputs, state->counters->segment)) {
-        int64_t segment = fsm_enter_segment(inputs, state->counters->segment, &state->clock->time);
-        t = state->clock->time;
-        state->counters->segment = segment;
-        fsm_write_inputs(inputs, t, segment, state->x, state->c);
-        if (inputs->decides.at[segment] != 0) {
-            state->counters->phase = FSM_PHASE_RESOLVING;
-            state->counters->reason = FSM_REASON_INPUT_JUMP;
-            state->counters->fired = 0;
-        } else if (!fsm_evaluate_here(run)) {
-            return FSM_NON_FINITE;
-        }
-    }
-    return FSM_CONTINUE;
+    return t >= fsm_next_jump(run) ? fsm_jump(run) : FSM_CONTINUE;
 }
 
 /* Change to a better chart of the mode at the current state, or to one with kernels of its own if it has earned them.

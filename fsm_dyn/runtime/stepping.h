@@ -5,6 +5,8 @@
 
 #include "contacts.h"
 
+#define FSM_NEIGHBOUR 2.3e-16 // two numbers that differ by no more than this part are neighbours
+
 /* input_tables.c */
 FSM_LOCAL void fsm_update_inputs(const struct fsm_input_tables *inputs, double t, int64_t segment, fsm_vector x,
                                  fsm_vector c);
@@ -12,6 +14,13 @@ FSM_LOCAL void fsm_write_inputs(const struct fsm_input_tables *inputs, double t,
                                 fsm_vector c);
 FSM_LOCAL double fsm_next_breakpoint(const struct fsm_input_tables *inputs, int64_t segment);
 FSM_LOCAL int64_t fsm_enter_segment(const struct fsm_input_tables *inputs, int64_t segment, double *time);
+
+/* sampling.c */
+FSM_LOCAL enum fsm_status fsm_sample(const struct fsm_tables *tables, struct fsm_work *work, double slack, double *time,
+                                     fsm_vector x, fsm_vector c);
+FSM_LOCAL enum fsm_status fsm_sample_here(const struct fsm_run *run);
+FSM_API double fsm_next_jump(const struct fsm_run *run);
+FSM_LOCAL enum fsm_status fsm_jump(const struct fsm_run *run);
 
 /* runge_kutta.c */
 FSM_LOCAL void fsm_runge_kutta_step(const struct fsm_run *run, double h);
@@ -129,7 +138,7 @@ FSM_LOCAL void fsm_add_cycle_guards(const struct fsm_run *run, int64_t cycle);
 FSM_LOCAL bool fsm_cycle_is_closed(const struct fsm_run *run, int64_t mode);
 
 /* guard_arming.c */
-FSM_LOCAL int64_t fsm_arm(const struct fsm_run *run);
+FSM_LOCAL int64_t fsm_arm(const struct fsm_run *run, int64_t before);
 FSM_LOCAL void fsm_arm_positive(const struct fsm_run *run);
 FSM_LOCAL bool fsm_rearm(const struct fsm_run *run);
 

@@ -25,6 +25,7 @@ struct fsm_sizes {
     int64_t sequential;      // 1: impacts of several contacts one after the other
     int64_t on_inconsistent; // 1: where no combination agrees with the accelerations, an impact without collision
     int64_t on_several;      // 1: where several motions agree, the one that changes least continues
+    int64_t n_controllers;
 };
 
 /* What counts as zero, by kind of quantity (SI units), and the mechanism's own units; see fsm_dyn.Tolerances. */
@@ -56,6 +57,8 @@ struct fsm_tables {
     int64_t sizes_count;
     // (1,): the terms kernel (NULL where there is none).
     fsm_kernels terms;
+    // (1,): the kernel that writes all memory (n_memory) as it is after a sample; NULL without controllers.
+    fsm_kernels sample;
     // (n_modes,): the kernels of each mode.  `rhs` writes `x_dot` (n_q + n_u); `full` writes `x_dot`, `u`
     // (n_u), pivot (1), guards (n_g), slopes (n_g), multipliers (n_rows), in this order.
     fsm_kernels mode_rhs;
@@ -84,8 +87,8 @@ struct fsm_tables {
     fsm_codes row_positional;
     // (n_contacts,): bits, enum fsm_contact_flag.
     fsm_indices contact_flags;
-    // (n_contacts, 2): normal and tangent row of each contact, -1 where there is none (a lock has a normal row only,
-    // dry friction a tangent row only).
+    // (n_contacts, 4): normal and tangent row of each contact, -1 where there is none (a lock has a normal row only,
+    // dry friction a tangent row only); then the rows that load a bearing.
     fsm_index_table contact_rows;
     // (n_contacts, 3): of a corner on a straight face its number, and those of the corners in which the face ends, -1 where there
     // is none.
@@ -191,7 +194,7 @@ static inline int64_t fsm_sigma_at(const struct fsm_sizes *sizes)
     return sizes->n_p + 3 * sizes->n_w;
 }
 
-/* Where the memory of user-defined transitions begins in a context. */
+/* Where the memory of user-defined transitions and controllers begins in a context. */
 static inline int64_t fsm_memory_at(const struct fsm_sizes *sizes)
 {
     return sizes->n_p + 3 * sizes->n_w + sizes->n_contacts;

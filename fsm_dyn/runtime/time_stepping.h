@@ -24,6 +24,10 @@ struct fsm_active_rows {
     fsm_indices rows;    // (n,): numbers of the constraint rows
     fsm_indices normal;  // (n_contacts,)
     fsm_indices tangent; // (n_contacts,)
+    // What loads bearings: the bilateral rows (m,), their impulses without those of contacts, and the response to these.
+    fsm_indices held;
+    fsm_vector reaction;
+    const struct fsm_response *response;
 };
 
 /* Contact problems of a run that the sweeps did not solve, and the step limit. */

@@ -88,6 +88,7 @@ static void begin_run(const struct fsm_run *run)
     struct fsm_state *state = run->state;
     fsm_vector given = run->work->u_before;
     fsm_write_inputs(run->inputs, state->clock->time, state->counters->segment, state->x, state->c);
+    fsm_sample_here(run);
     fsm_put(given, fsm_speeds_of(run));
     fsm_evaluate_here(run);
     fsm_put(fsm_speeds_of(run), given);
@@ -101,7 +102,6 @@ static void begin_run(const struct fsm_run *run)
    mode begins at once, and what happens is met in steps. */
 static enum fsm_status end_train(const struct fsm_run *run)
 {
-    const struct fsm_input_tables *inputs = run->inputs;
     const struct fsm_method *method = run->method;
     const struct fsm_options *options = run->options;
     struct fsm_state *state = run->state;
@@ -110,7 +110,7 @@ static enum fsm_status end_train(const struct fsm_run *run)
     }
     double h = state->clock->jump, t = state->clock->time;
     double longest = method->counts->adaptive == 0 ? options->numbers->fixed_step : state->clock->step;
-    if (t + h > fsm_smaller(options->numbers->until, fsm_next_breakpoint(inputs, state->counters->segment)) ||
+    if (t + h > fsm_smaller(options->numbers->until, fsm_next_jump(run)) ||
         (h > longest && longest > 0.0)) {
         return FSM_CONTINUE;
     }
@@ -123,7 +123,7 @@ static enum fsm_status end_train(const struct fsm_run *run)
     fsm_arm_positive(run);
     int64_t event;
     fsm_first_event(run, h, &event);
-    fsm_write_inputs(inputs, t, state->counters->segment, state->x, state->c);
+    fsm_write_inputs(run->inputs, t, state->counters->segment, state->x, state->c);
     if (event != FSM_NO_EVENT) {
         return FSM_CONTINUE;
     }
@@ -271,7 +271,7 @@ static void record_transition(const struct fsm_run *run, int64_t source, int64_t
     if (reason == FSM_REASON_START && !changed) {
         run->state->counters->rows--; // the row of the state as given stands for both
     }
-    if (changed || reason == FSM_REASON_START || reason == FSM_REASON_INPUT_JUMP) {
+    if (changed || fsm_is_from_outside(reason)) {
         fsm_write_row(run, run->state->x);
     }
     if (changed) {
@@ -317,14 +317,14 @@ FSM_LOCAL enum fsm_status fsm_make_transition(const struct fsm_run *run)
         return FSM_NON_FINITE;
     }
     bool chatters = false;
-    if (reason == FSM_REASON_START || reason == FSM_REASON_INPUT_JUMP) {
+    if (fsm_is_from_outside(reason)) {
         counters->fired = 0;
         counters->history = 0;
     } else {
         chatters = is_chattering(run);
     }
     counters->phase = FSM_PHASE_STEPPING;
-    if (fsm_arm(run) > 0) {
+    if (fsm_arm(run, source) > 0) {
         counters->phase = FSM_PHASE_RESOLVING;
         counters->reason = FSM_REASON_EVENT;
     } else {

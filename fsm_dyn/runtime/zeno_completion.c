@@ -54,9 +54,11 @@ FSM_LOCAL int64_t fsm_complete_zeno_sequence(const struct fsm_resolution *r, dou
     struct fsm_bilateral_system bilateral = fsm_factor_bilateral(r->arena, r->terms, held, n_u);
     struct fsm_base_motion base;
     fsm_vector force = fsm_arena_vector(r->arena, n_u), acceleration = fsm_arena_vector(r->arena, n_u);
+    fsm_vector reaction = fsm_arena_vector(r->arena, held.n);
     fill_forces(r, force);
     if (!fsm_base_impact(r, &bilateral, &base) ||
-        !fsm_base_accelerations(r->arena, r->tables, r->terms, &bilateral, force, r->u, acceleration)) {
+        !fsm_base_accelerations(r->arena, r->tables, r->terms, &bilateral, force, r->u, acceleration,
+                                reaction)) {
         return FSM_SINGULAR;
     }
     struct fsm_contact_problem unscaled = fsm_build_impact_problem(r, r->closed, FSM_IMPACT_PLASTIC);

@@ -36,6 +36,7 @@ IMPACT_WITHOUT_COLLISION: Final = (
     5  # no candidate was consistent; by the policy of the model, an impact without collision
 )
 CONTINUITY: Final = 6  # several consistent motions; only here all sticking contacts within their limits stick
+PAST_LIMIT: Final = 7  # several consistent motions; only this one exists just past the limit of friction
 
 # a candidate in the log: which contacts (bits), their choices (decimal digits), violation, law and contact
 LOG_WIDTH: Final = 4

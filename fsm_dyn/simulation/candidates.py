@@ -35,6 +35,7 @@ CHOSEN: Final = {
     codes.FIRED_STATE_KEPT: "no other consistent candidate; fired state kept",
     codes.POLICY: "several consistent motions; fewest state changes, by on_nonunique",
     codes.CONTINUITY: "several consistent motions; by continuity, sticking contacts within their limits keep sticking",
+    codes.PAST_LIMIT: "several consistent motions at the limit of friction; the only one just past it",
     codes.IMPACT_WITHOUT_COLLISION: "no consistent candidate; impact without collision, by on_inconsistent",
 }
 

@@ -16,6 +16,7 @@ EVENT: Final = 1
 INPUT_JUMP: Final = 2
 ZENO: Final = 3
 CONTRADICTION: Final = 4  # rows that were redundant agree no longer
+SAMPLE: Final = 5  # a controller was sampled
 
 # entries of ``energy``
 ENERGY_BEFORE: Final = 0

@@ -90,14 +90,15 @@ class Executable:
         layout = automaton.terms.layout
         self.home = home if home is not None else (np.zeros(layout.n_x), np.zeros(layout.n_c))
         self.numerics = numerics_of(automaton, parameter_values(automaton.mechanism), tolerances or Tolerances())
-        resets = [program for program in automaton.resets if program is not None]
-        programs = [*resets, *(program for mode in modes for program in (mode.programs.rhs, mode.programs.full))]
+        seldom = [program for program in (automaton.sample, *automaton.resets) if program is not None]
+        programs = [*seldom, *(program for mode in modes for program in (mode.programs.rhs, mode.programs.full))]
         long = len(automaton.terms.instructions) > _LONG
         terms = compile_programs([automaton.terms], optimisation=SELDOM_RUN) if long else None
         kernels = compile_programs(programs if terms else [automaton.terms, *programs])
         self._kernels = kernels, terms  # as long as their addresses are in use
         addresses = iter([kernel.address for kernel in (*(terms or ()), *kernels)])
         self._terms = next(addresses)
+        self._sample = 0 if automaton.sample is None else next(addresses)
         self._resets = [0 if program is None else next(addresses) for program in automaton.resets]
         self.charts = [ModeChart(i, mode.programs, next(addresses), next(addresses)) for i, mode in enumerate(modes)]
         self._fixed = self._tables_of_the_model()
@@ -247,6 +248,7 @@ class Executable:
         sizes[tb.N_Q], sizes[tb.N_U], sizes[tb.N_K] = len(layout.q), len(layout.u), automaton.n_kinematic
         sizes[tb.N_P], sizes[tb.N_W], sizes[tb.N_CONTACTS] = len(layout.p), len(layout.w), n_contacts
         sizes[tb.N_MEMORY], sizes[tb.N_ROWS] = len(layout.memory), len(automaton.rows)
+        sizes[tb.N_CONTROLLERS] = len(automaton.mechanism.controllers)
         sizes[tb.N_MODES], sizes[tb.MAX_GUARDS] = len(charts), max(counts, default=0)
         sizes[tb.SEQUENTIAL] = automaton.mechanism.impacts == "sequential"
         sizes[tb.ON_INCONSISTENT] = automaton.mechanism.on_inconsistent == "impact"
@@ -282,12 +284,13 @@ class Executable:
         contacts, n_contacts = automaton.contacts, len(automaton.contacts)
         return {
             "terms": np.array([self._terms], np.int64),
+            "sample": np.array([self._sample], np.int64),
             "row_role": np.array([_ROLES.get(row.role, tb.CONTACT_ROW) for row in automaton.rows], np.int64),
             "row_positional": np.array([row.positional for row in automaton.rows], np.int8),
             "contact_flags": np.array([self._contact_flags(i) for i in range(n_contacts)], np.int64),
             "contact_rows": np.array(
-                [(contact.normal_row, contact.tangent_row) for contact in contacts], np.int64
-            ).reshape(n_contacts, 2),
+                [(c.normal_row, c.tangent_row, *(*c.load_rows, -1, -1)[:2]) for c in contacts], np.int64
+            ).reshape(n_contacts, 4),
             "contact_outline": np.array([_outline(contact) for contact in contacts], np.int64),
             "contact_ends": np.array([contact.ends for contact in contacts], np.int64).reshape(n_contacts, 3),
             **self._nonzero(),

@@ -197,10 +197,8 @@ class _Stiff:
 
     def target(self) -> float:
         """Return the next instant at which a step must end exactly (s)."""
-        arrays = self.drive.arrays
-        after = int(arrays.next_hard[self.loop.state.counters[st.SEGMENT]])
         until = float(self.options.numbers[st.UNTIL])
-        return min(until, float(arrays.start[after])) if after < len(arrays.start) else until
+        return min(until, float(library.next_jump(self.advances)))
 
     def make(self, kind: Any, target: float) -> Any:
         """Return a solver of this class that begins at the current state."""

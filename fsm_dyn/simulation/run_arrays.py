@@ -81,7 +81,7 @@ class RunArrays:
         Why the run ended.
     tables : Tables
         The automaton as it is at the end, with the modes added on the way.
-    wanted : int8 array, shape (n_contacts,)
+    requested_states : int8 array, shape (n_contacts,)
         Contact states asked for last.
     steps, rejected, retakes : int
         Steps accepted, rejected, and retaken to locate events.
@@ -108,7 +108,7 @@ class RunArrays:
     records: Floats = field(repr=False)
     outcome: Outcome
     tables: Tables
-    wanted: NDArray[np.int8]
+    requested_states: NDArray[np.int8]
     steps: int
     rejected: int
     retakes: int

@@ -30,7 +30,8 @@ N_TERMS: Final = 11  # length of the output of the terms kernel
 SEQUENTIAL: Final = 12  # 1: impacts of several contacts one after the other
 ON_INCONSISTENT: Final = 13  # 1: where no combination agrees with the accelerations, an impact without collision
 ON_SEVERAL: Final = 14  # 1: where several motions agree, the one that changes least continues
-SIZE_COUNT: Final = 15
+N_CONTROLLERS: Final = 15
+SIZE_COUNT: Final = 16
 
 NEVER: Final = 2**63 - 1  # entry of ``Tables.mode_allowance``
 
@@ -76,6 +77,7 @@ SWITCHED: Final = 512  # its constraint acts while it is held: transitions switc
 FRICTION_ONLY: Final = 1024  # a friction force with given bounds, and no normal force
 NO_GAP: Final = 2048  # its law is on the level of speeds: there is no distance that closes
 FORCE_LIMIT: Final = 4096  # its constraint lets go at the force that the term ``static`` gives
+LOADED: Final = 8192  # its bounds are coefficients of the resultant of the forces of its load rows
 GROUP: Final = 65536  # bits from here on: number of the first contact of the same entry of the model
 
 
@@ -83,7 +85,7 @@ def law_flags(law: Law) -> int:
     """Return the bits of the properties that a law declares."""
     flags = (RIGID if law.rigid else 0) | (COMPLIANT if law.compliant else 0) | (SWITCHED if law.switched else 0)
     flags |= (NO_GAP if law.rigid and not law.has_gap else 0) | (FORCE_LIMIT if law.force_limit else 0)
-    return flags | (FRICTION_ONLY if law.friction_only else 0)
+    return flags | (FRICTION_ONLY if law.friction_only else 0) | (LOADED if law.loaded else 0)
 
 
 TURNING: Final = 100.0  # times the speed that counts as zero: slip in space that came to rest may be so much off it
@@ -109,6 +111,8 @@ class Tables(NamedTuple):
         Lengths, indexed by ``N_Q`` ... ``N_TERMS``, and the model's choices ``SEQUENTIAL ON_INCONSISTENT ON_SEVERAL``.
     terms : int64 array, shape (1,)
         Address of the terms kernel (0 where there is none).
+    sample : int64 array, shape (1,)
+        Address of the kernel that writes all memory as it is after a sample of controllers, 0 without any.
     mode_rhs, mode_full : int64 arrays, shape (n_modes,)
         Addresses of the kernels of each mode.  ``rhs`` writes ``x_dot`` (n_q + n_u); ``full`` writes ``x_dot``,
         ``u`` (n_u), pivot (1), guards (n_g), slopes (n_g), multipliers (n_rows), in this order.
@@ -135,9 +139,9 @@ class Tables(NamedTuple):
         1 where the row has a residual on the level of coordinates.
     contact_flags : int64 array, shape (n_contacts,)
         Bits, see ``FRICTION``: properties of the contact and of its law (:mod:`fsm_dyn.laws`).
-    contact_rows : int64 array, shape (n_contacts, 2)
+    contact_rows : int64 array, shape (n_contacts, 4)
         Normal and tangent row of each contact, -1 where there is none (a lock has a normal row only, dry friction
-        a tangent row only).
+        a tangent row only); then the rows that load a bearing.
     contact_ends : int64 array, shape (n_contacts, 3)
         Of a corner on a straight face its number, and those of the corners in which the face ends, see
         :attr:`fsm_dyn.modes.unconstrained_system.ContactInfo.ends`; -1 where there is none.
@@ -168,6 +172,7 @@ class Tables(NamedTuple):
 
     sizes: NDArray[np.int64]
     terms: NDArray[np.int64]
+    sample: NDArray[np.int64]
     mode_rhs: NDArray[np.int64]
     mode_full: NDArray[np.int64]
     mode_states: NDArray[np.int8]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from fsm_dyn.errors import InputError, did_you_mean
 from fsm_dyn.expressions import Text, dimension_text
+from fsm_dyn.renamed import RenamedAttribute
 from fsm_dyn.spec.argument_units import check_unit
 from fsm_dyn.spec.checks.dimension_algebra import Scope
 from fsm_dyn.spec.evaluate import evaluate
@@ -157,7 +158,9 @@ class Tolerances:
                 )
         return cls(**{str(name): _number(str(name), value, values or {}) for name, value in entries.items()})
 
-    def given(self) -> dict[str, float]:
+    given = RenamedAttribute("specified_entries")
+
+    def specified_entries(self) -> dict[str, float]:
         """Return the entries that are not None, by name."""
         return {item.name: value for item in fields(self) if (value := getattr(self, item.name)) is not None}
 

@@ -173,6 +173,10 @@ class Model:
         """Add a discrete variable with its initial value."""
         return self._add("memory", name, value, {})
 
+    def controller(self, name: str, /, **keys: Value) -> Self:
+        """Add a sampled controller: ``period``, ``delay``, ``inputs``, ``memory``, ``outputs``."""
+        return self._add("controllers", name, None, keys)
+
     def transition(self, **keys: Value) -> Self:
         """Add a user-defined transition, at the end of the list."""
         return self._append("transitions", _without_underscores(keys))

@@ -18,7 +18,10 @@ T = TypeVar("T")
 _UNORDERED = frozenset({"inertia", "states", "reset", "set", "values", "guess", "view", "ports", "numerics"})
 _LEFT_OUT = frozenset({"where", "digest", "text", "variants"})
 # Fields that came later: left out where they are empty, so that models without them keep their digest.
-_LATER = frozenset({"numerics", "range", "range_of", "requirements", "step", "tolerance"})
+_LATER = frozenset(
+    {"acceleration", "backlash", "clearance", "controllers", "loaded_by", "numerics", "range", "range_of",
+     "requirements", "step", "thread", "tolerance"}
+)  # fmt: skip
 
 
 def with_digest(mechanism: Mechanism) -> Mechanism:

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from fsm_dyn.errors import NOWHERE, Location
+from fsm_dyn.expressions import Text
 
 JointKind: TypeAlias = Literal[
     "revolute",
     "prismatic",
+    "helical",
     "cylindrical",
     "universal",
     "ball",
@@ -28,7 +30,10 @@ class Joint:
     ``at`` holds the point of the parent where it is (in a tree), the points of parent and child that it brings
     together (closing a loop), the place of contact (``rolling``), or nothing (``gear``).  A joint of the tree has made
     the frame ``child``, the point ``origin`` of it and ``coordinates``; one that closes a loop has made ``rows``, the
-    names of constraints.  In absolute coordinates a joint of the tree has made all of them.
+    names of constraints.  In absolute coordinates a joint of the tree has made all of them, and so has one with
+    friction of its reaction.  ``backlash`` (an angle or a length) and ``clearance`` (a length) are the whole play; a
+    revolute joint with a clearance is ``planar``.  Their contacts are among those of the mechanism.  ``thread``: lead,
+    radius and static friction of a screw with friction.
     """
 
     name: str
@@ -39,6 +44,9 @@ class Joint:
     origin: str = ""
     coordinates: tuple[str, ...] = ()
     rows: tuple[str, ...] = ()
+    backlash: Text | None = None
+    clearance: Text | None = None
+    thread: tuple[Text, Text, Text] | None = None
     where: Location = NOWHERE
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fsm_dyn.expressions import Text
 from fsm_dyn.programs.layout import Layout
 from fsm_dyn.spec.model import Mechanism
+from fsm_dyn.spec.sampling import memory_of_controllers
 
 
 def layout_of(mechanism: Mechanism) -> Layout:
@@ -27,7 +28,7 @@ def layout_of(mechanism: Mechanism) -> Layout:
         p=tuple(p),
         w=tuple(mechanism.inputs),
         contacts=tuple(mechanism.contacts),
-        memory=tuple(mechanism.memory),
+        memory=(*mechanism.memory, *memory_of_controllers(mechanism)),
     )
 
 

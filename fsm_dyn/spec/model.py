@@ -85,13 +85,17 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """An always active row, on speeds (``velocity``) or on coordinates (``position``)."""
+    """An always active row, on speeds (``velocity``) or on coordinates (``position``).
+
+    ``acceleration``: what the rate of a row on speeds is to be, until that is written out when the model is built.
+    """
 
     name: str
     kind: Literal["velocity", "position"]
     expression: Text
     kinematic: bool = False
     joint: str = ""  # the joint that it holds together; such a row is left out where no motion could break it
+    acceleration: Text | None = None
     where: Location = NOWHERE
 
 
@@ -189,6 +193,9 @@ class Contact:
         as ``"gap"``, but it yields: pressed in, its force is that of ``compliance``, and friction is a part of it.
     ``"dry_friction"``
         friction on the speed ``slip`` bounded by the forces ``static`` and ``kinetic``.
+    ``"bearing"``
+        friction on the speed ``slip`` of a joint; ``static`` and ``kinetic`` are coefficients of the resultant of the
+        forces of the constraints ``loaded_by``.
     ``"lock"``
         a bilateral row on ``gap`` (position) or ``slip`` (velocity), engaged and released by transitions.
     ``"limited_lock"``
@@ -214,6 +221,7 @@ class Contact:
     bilateral: bool = False
     compliance: Compliance | None = None
     sound_frequency: Text | None = None
+    loaded_by: tuple[str, ...] = ()
     where: Location = NOWHERE
 
     @property
@@ -249,6 +257,9 @@ class Load:
     ``torsion_spring``: ``between`` two points, or on the scalar ``coordinate`` (an expression of coordinates),
     with ``stiffness``, ``free``, ``damping``.  ``law``: scalar generalized force ``value`` on ``coordinate``,
     or along the line ``between`` two points (positive pushes them apart).
+
+    The impulses of a transition are loads of the kinds ``force``, ``torque`` and ``law`` whose ``value`` is the time
+    integral.
     """
 
     name: str
@@ -285,8 +296,45 @@ class DiscreteVariable:
 
 
 @dataclass(frozen=True, slots=True)
+class ControllerQuantity:
+    """An input, a memory or an output of a controller: what it becomes at a sample.
+
+    ``start``: before the first sample, 0 if not given.  ``quantum``: it is rounded to whole multiples of this.
+    """
+
+    name: str
+    value: Text
+    unit: str = ""
+    start: Text | None = None
+    quantum: Text | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Controller:
+    """A sampled controller: every ``period`` it reads inputs, updates memory and computes outputs, constant between.
+
+    ``delay``: samples after which an output takes the value computed.
+    """
+
+    name: str
+    period: Text
+    delay: int
+    inputs: tuple[ControllerQuantity, ...]
+    memory: tuple[ControllerQuantity, ...]
+    outputs: tuple[ControllerQuantity, ...]
+    where: Location = NOWHERE
+
+    @property
+    def quantities(self) -> tuple[ControllerQuantity, ...]:
+        """Inputs, memory and outputs."""
+        return (*self.inputs, *self.memory, *self.outputs)
+
+
+@dataclass(frozen=True, slots=True)
 class TransitionSpec:
     """A user-defined transition: a scalar crosses zero (``when``, ``crossing``), or an event of a contact (``on``).
+
+    ``impulses`` change the speeds, together with those of the contacts that are closed and of the constraints.
 
     ``range_of`` names the coordinate of which a bound is crossed, in the transitions that stated ranges stand for.
     """
@@ -299,6 +347,7 @@ class TransitionSpec:
     on: tuple[str, str] | None = None
     reset: Mapping[str, Text] = field(default_factory=dict)
     set: Mapping[str, Text] = field(default_factory=dict)
+    impulses: tuple[Load, ...] = ()
     stop: bool = False
     because: str = ""
     range_of: str = ""
@@ -382,6 +431,7 @@ class Mechanism:
     modes: Mapping[str, ModePattern] = field(default_factory=dict)
     only_listed: bool = False
     memory: Mapping[str, DiscreteVariable] = field(default_factory=dict)
+    controllers: Mapping[str, Controller] = field(default_factory=dict)
     transitions: tuple[TransitionSpec, ...] = ()
     impacts: Literal["simultaneous", "sequential"] = "simultaneous"
     on_inconsistent: Literal["stop", "impact"] = "stop"

@@ -113,7 +113,8 @@ def own_scales(mechanism: Mechanism, values: Mapping[str, ParameterValue]) -> Sc
 
 #: Sections whose expressions hold numbers of the mechanism; what is drawn is not of it, nor are stated ranges.
 _SECTIONS = (
-    "points", "bodies", "constraints", "shapes", "contacts", "inputs", "scenarios", "loads", "written_transitions",
+    "points", "bodies", "constraints", "shapes", "contacts", "inputs", "scenarios", "loads", "controllers",
+    "written_transitions",
 )  # fmt: skip
 
 

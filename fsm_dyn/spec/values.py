@@ -25,6 +25,7 @@ __all__ = [
     "flat_parameters",
     "flat_values",
     "named_values",
+    "override_values",
     "parameter_values",
     "units",
 ]
@@ -55,8 +56,23 @@ def parameter_values(mechanism: Mechanism, overrides: Mapping[str, Given] | None
         For an unknown name, a text of the wrong unit, a wrong number of elements, a value not finite, and for all
         that the file could not hold either: see :func:`check_values`.
     """
+    given = override_values(mechanism, overrides or {})
+    values = evaluate_parameters(mechanism, given)
+    if given:
+        check_values(mechanism, values, {name: values[name] for name in given})
+    return values
+
+
+def override_values(mechanism: Mechanism, overrides: Mapping[str, Given]) -> dict[str, tuple[float, ...]]:
+    """Return the numbers of overrides, SI, a tuple each; they are not checked together with other parameters.
+
+    Raises
+    ------
+    InputError
+        For an unknown name, a text of the wrong unit, a wrong number of elements, a value not finite.
+    """
     given: dict[str, tuple[float, ...]] = {}
-    for name, value in (overrides or {}).items():
+    for name, value in overrides.items():
         if name not in mechanism.parameters:
             raise InputError(
                 f"the model has no parameter {name!r}",
@@ -65,10 +81,7 @@ def parameter_values(mechanism: Mechanism, overrides: Mapping[str, Given] | None
                 remedy=did_you_mean(str(name), mechanism.parameters),
             )
         given[name] = _override(mechanism, mechanism.parameters[name], value)
-    values = evaluate_parameters(mechanism, given)
-    if given:
-        check_values(mechanism, values, {name: values[name] for name in given})
-    return values
+    return given
 
 
 def check_values(mechanism: Mechanism, values: Values, given: Values) -> None:

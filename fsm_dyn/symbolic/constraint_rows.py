@@ -62,6 +62,7 @@ class ConstraintRowBuilder:
         self._symbols = motion.speeds
         self._still = dict.fromkeys(self._symbols, system.graph.zero)
         self.kinematics = kinematics
+        self._numbers: Mapping[str, int] = {}
 
     # -- constraints ---------------------------------------------------------------------------------------
 
@@ -80,6 +81,7 @@ class ConstraintRowBuilder:
             if not constraint.kinematic and not self._idle(constraint):
                 build = self.position if constraint.kind == "position" else self.velocity
                 rows.append(build(constraint.name, "constraint", constraint.kind, constraint.expression, -1))
+        self._numbers = {row.name: number for number, row in enumerate(rows)}
         return rows
 
     def _idle(self, constraint: Constraint) -> bool:
@@ -202,6 +204,7 @@ class ConstraintRowBuilder:
             static=self._value(static),
             kinetic=self._value(kinetic),
             restitution=self._value(contact.restitution),
+            load_rows=tuple(self._numbers[row] for row in contact.loaded_by if row in self._numbers),
             in_space=contact.across is not None,
             closes_if=None if contact.closes_if is None else self._value(contact.closes_if),
             reach=reach,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from fsm_dyn.programs import Node
-from fsm_dyn.spec.model import Mechanism
+from fsm_dyn.spec.model import Mechanism, TransitionSpec
 from fsm_dyn.symbolic.constraint_rows import ConstraintRowBuilder
 from fsm_dyn.symbolic.contact_kinematics import ContactGeometry
+from fsm_dyn.symbolic.controllers import sample_terms
 from fsm_dyn.symbolic.curve_rate import CurveParameterRate, follow
 from fsm_dyn.symbolic.frames import NEWTONIAN, Matrix
 from fsm_dyn.symbolic.kane import InertiaShare, Kane
@@ -56,7 +57,7 @@ def derive(mechanism: Mechanism) -> Terms:
 
     kane = (TreeKane if long else Kane)(system, held, flow)
     algebra = system.algebra(held, names)
-    loads = Loads(kane, algebra).gather()
+    loads = Loads(kane, algebra).gather(mechanism.loads)
     inertia = InertiaShare([], [zero] * free.n) if long else kane.equations(loads.gravity)
     rows = ConstraintRowBuilder(system, speeds, free, system.algebra(free, names), flow, meetings)
     constraints = rows.constraints()
@@ -91,12 +92,32 @@ def derive(mechanism: Mechanism) -> Terms:
         potential_energy=potential,
         load_powers=loads.powers,
         outputs={name: algebra.scalar(text) for name, text in mechanism.outputs.items()},
-        transitions=tuple(transition_terms(item, algebra) for item in mechanism.transitions),
+        transitions=tuple(
+            transition_terms(item, algebra, _impulse(item, system, speeds, flow)) for item in mechanism.transitions
+        ),
         points={name: system.space.resolve(free.position(name), NEWTONIAN) for name in system.points.names},
         frames={name: _matrix(system, name) for name in system.frames.names},
         followings=tuple(meeting.following for meeting in meetings.values() if meeting.following),
+        sample=sample_terms(system, held, names) if mechanism.controllers else None,
     )
     return along_tree(terms, kane, loads.gravity, speeds.kinematic) if isinstance(kane, TreeKane) else terms
+
+
+def _impulse(
+    item: TransitionSpec, system: MechanismSymbols, speeds: Speeds, flow: Mapping[Node, Node]
+) -> Sequence[Node]:
+    """Return the generalized impulses of a transition, without auxiliary speeds; nothing where it has none.
+
+    An impulse enters the equations of impulse and momentum as a load enters those of motion (Kane and Levinson 1985,
+    7.8): its scalar products with the partial velocities of where it acts.
+    """
+    if not item.impulses:
+        return ()
+    zero, kinematic = system.graph.zero, frozenset(speeds.kinematic)
+    free = system.motion(speeds.rates)
+    held = free.at([zero if symbol in kinematic else symbol for symbol in free.speeds])
+    names = {name: system.graph.symbol(name) for name in (*system.layout.u, *system.layout.memory)}
+    return Loads(Kane(system, held, flow), system.algebra(held, names)).gather(item.impulses).f
 
 
 def flow_of(system: MechanismSymbols, speeds: Speeds, followers: Sequence[CurveParameterRate] = ()) -> dict[Node, Node]:

@@ -49,7 +49,7 @@ def kane_tables(mechanism: Mechanism) -> KaneTables:
     n_u = len(system.layout.u)
     kane = Kane(system, held, flow_of(system, speeds))
     names = {name: system.graph.symbol(name) for name in (*system.layout.u, *system.layout.memory)}
-    loads = Loads(kane, system.algebra(held, names)).gather()
+    loads = Loads(kane, system.algebra(held, names)).gather(mechanism.loads)
     active = loads.f[:n_u]
     for body in kane.bodies:
         moved = partials(held.velocity(body.center), n_u)

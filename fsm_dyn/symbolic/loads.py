@@ -65,10 +65,10 @@ class Loads:
         time = system.graph.symbol(TIME)
         self._varying = frozenset((*system.coordinates, *system.inputs, *system.speeds, *memory, time))
 
-    def gather(self) -> LoadSums:
-        """Return the generalized forces, potentials and powers of all loads."""
+    def gather(self, loads: Sequence[Load]) -> LoadSums:
+        """Return the generalized forces, potentials and powers of loads; of impulses, the generalized impulses."""
         gathered = LoadSums([self.system.graph.zero] * self.motion.n)
-        for load in self.system.mechanism.loads:
+        for load in loads:
             match load.kind:
                 case "force":
                     self._force(load, gathered)

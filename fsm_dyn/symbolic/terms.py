@@ -104,6 +104,8 @@ class ContactTerms:
         Coefficients of friction, or for dry friction the bounds of the force (N or N m); 0 where not given.  Of a lock
         with a limit `static` is the force it holds to.
     restitution : Node
+    load_rows : tuple of int
+        Of a bearing the rows whose forces load it.
     in_space : bool
         Whether it slips in two directions: the row after the tangent row is its second one.
     closes_if : Node or None
@@ -130,6 +132,7 @@ class ContactTerms:
     static: Node
     kinetic: Node
     restitution: Node
+    load_rows: tuple[int, ...] = ()
     closes_if: Node | None = None
     in_space: bool = False
     elastic: Node | None = None
@@ -172,6 +175,8 @@ class TransitionTerms:
         New values of coordinates and speeds, from the values before.
     set : dict of str to Node
         New values of memory.
+    impulse : n nodes
+        Generalized impulses; none without.
     """
 
     spec: TransitionSpec
@@ -179,6 +184,7 @@ class TransitionTerms:
     crossing: Literal["rising", "falling", "both"]
     reset: Mapping[str, Node]
     set: Mapping[str, Node]
+    impulse: NodeRow = ()
 
 
 @dataclass(frozen=True)
@@ -211,6 +217,8 @@ class Terms:
         Of the contacts on curves, in the order of their parameters, which come last in q.
     tree : TreeTerms or None
         Of mechanisms with many bodies: the equations before auxiliary speeds are eliminated.
+    sample : dict of str to Node, or None
+        Memory of controllers as it is after a sample, by name; None without any.
     """
 
     mechanism: Mechanism
@@ -234,6 +242,7 @@ class Terms:
     frames: Mapping[str, NodeMatrix]
     followings: tuple[CurveParameter, ...] = ()
     tree: TreeTerms | None = None
+    sample: Mapping[str, Node] | None = None
 
     @property
     def q_names(self) -> tuple[str, ...]:

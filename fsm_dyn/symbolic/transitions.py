@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from fsm_dyn import expressions
@@ -15,8 +16,8 @@ from fsm_dyn.symbolic.terms import TransitionTerms
 Crossing: TypeAlias = Literal["rising", "falling", "both"]
 
 
-def transition_terms(transition: TransitionSpec, algebra: NodeAlgebra) -> TransitionTerms:
-    """Return a transition's guard and resets as nodes."""
+def transition_terms(transition: TransitionSpec, algebra: NodeAlgebra, impulse: Sequence[Node]) -> TransitionTerms:
+    """Return a transition's guard and resets as nodes, with its generalized impulses, shape (n,)."""
     guard, crossing = None, transition.crossing
     if transition.when is not None:
         guard, crossing = _guard(transition.when, transition.crossing, algebra)
@@ -26,6 +27,7 @@ def transition_terms(transition: TransitionSpec, algebra: NodeAlgebra) -> Transi
         crossing=crossing,
         reset={name: algebra.scalar(text) for name, text in transition.reset.items()},
         set={name: algebra.scalar(text) for name, text in transition.set.items()},
+        impulse=tuple(impulse),
     )
 
 

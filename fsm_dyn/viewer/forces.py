@@ -53,6 +53,8 @@ class Forces:
                 continue
             contact = self._evaluator.automaton.contacts[location.contact]
             bound = float(terms["static" if code == 1 else "kinetic"][location.contact])
+            if contact.contact_law.loaded:
+                bound *= float(np.linalg.norm(multipliers[list(contact.load_rows)]))
             entry = out[WIDTH * k : WIDTH * (k + 1)]
             entry[0] = 1.0
             if location.kind == "torque":

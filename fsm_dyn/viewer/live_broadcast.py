@@ -125,6 +125,18 @@ class LiveBroadcast:
         if view is not None:
             self.summary.append(await asyncio.to_thread(view.close))
 
+    async def clear(self, name: str) -> None:
+        """End the current run, for another model that is about to be compiled."""
+        async with self._starting:
+            await self._end_view()
+            self._graph, self.error, self._ended = None, None, False
+            self._since = time.monotonic()
+            self.compiling(name, "reading")
+
+    def compiling(self, name: str, stage: str) -> None:
+        """Report the stage of the compilation of a model that is to run next."""
+        self._at_stage(name, stage)
+
     @contextlib.contextmanager
     def recompiling(self, name: str) -> Iterator[Callable[[str], None]]:
         """Report recompilation of the file while the run continues; gives the function that reports a stage."""
@@ -146,7 +158,7 @@ class LiveBroadcast:
 
     def failed(self, error: FsmDynError) -> None:
         """Report an error of the model; the current run continues."""
-        self.error = error_payload(error)
+        self.error, self._stage = error_payload(error), None
         self._send(self.error)
 
     async def close(self) -> None:

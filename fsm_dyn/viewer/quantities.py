@@ -60,7 +60,7 @@ class Quantities:
                 for label, owner in (rows[i] for i in self._rows)
             ),
             *(Quantity(outputs[i], units.get(outputs[i], ""), "outputs") for i in self._outputs),
-            *(Quantity(name, "", "memory") for name in layout.memory),
+            *(Quantity(name, units.get(name, ""), "memory") for name in layout.memory),
             *(Quantity(f"{name} energy", "J", "energy") for name in ("kinetic", "potential", "total")),
             *(Quantity(f"{axis.name} pull", "N·m" if axis.is_rotational else "N", "hand") for axis in axes),
         )

@@ -42,7 +42,7 @@ class Picture:
     @classmethod
     def of(cls, graph: ModeGraph, evaluator: RowEvaluator, x: Floats, c: Floats) -> Picture:
         """Return the picture of a graph; ``x`` and ``c`` are its initial state and context."""
-        scene = scene_of(graph.automaton, graph.parameters, graph.values)
+        scene = scene_of(graph.automaton, graph.parameters, graph.values, solids=False)
         return cls(scene, PLANAR if _is_planar(evaluator, x, c) else seen_from(AZIMUTH, ELEVATION))
 
     @property

@@ -18,6 +18,7 @@ from fsm_dyn.errors import FsmDynError, InputError
 from fsm_dyn.interrupts import asked_to_end
 from fsm_dyn.live.run_report import RunReport
 from fsm_dyn.viewer.background_compile import compile_ahead
+from fsm_dyn.viewer.catalogue import Catalogue
 from fsm_dyn.viewer.commands import LONGEST
 from fsm_dyn.viewer.live_broadcast import LiveBroadcast
 from fsm_dyn.viewer.live_view import LiveOptions
@@ -90,22 +91,47 @@ def serve_recorded_run(
     _serve_until_asked(PlaybackSession(make, name), port, [], opened)
 
 
+def serve_catalogue(
+    compiled: Callable[[str], ModeGraph],
+    options: LiveOptions,
+    port: int = 0,
+    opened: Callable[[str], None] = lambda address: None,
+) -> list[RunReport]:
+    """Serve a page of all shipped models, of which one at a time runs, until Ctrl-C; return the reports of the runs.
+
+    Parameters
+    ----------
+    compiled : callable
+        Returns the graph of a shipped model by its name.
+    options, port, opened
+        As for :func:`serve`.
+    """
+    source = LiveBroadcast(options)
+    _serve_until_asked(source, port, [], opened, Catalogue(source, compiled))
+    return source.summary
+
+
 def _serve_until_asked(
     source: LiveBroadcast | PlaybackSession,
     port: int,
     tasks: Sequence[Callable[[], Coroutine[Any, Any, None]]],
     opened: Callable[[str], None],
+    catalogue: Catalogue | None = None,
 ) -> None:
     listening = listen(port)
     number, token = listening.getsockname()[1], new_token()
-    server = Server(configured(source, token, number))
+    server = Server(configured(source, token, number, catalogue))
+    page = "" if catalogue is None else "models.html"
+    closing = [source] if catalogue is None else [catalogue, source]
 
     def end(before: int) -> None:
         """Stop the server, at a second request without waiting for its pages.  The run ends cleanly in both cases."""
         server.should_exit, server.force_exit = True, before > 0
 
     with asked_to_end(end):
-        asyncio.run(_serve(server, listening, source, tasks, lambda: opened(address(number, token))))
+        asyncio.run(
+            _serve(server, listening, [source.play, *tasks], closing, lambda: opened(address(number, token) + page))
+        )
 
 
 class Connection(H11Protocol):
@@ -140,11 +166,13 @@ class Server(uvicorn.Server):
         yield
 
 
-def configured(source: LiveBroadcast | PlaybackSession, token: str, port: int) -> uvicorn.Config:
+def configured(
+    source: LiveBroadcast | PlaybackSession, token: str, port: int, catalogue: Catalogue | None = None
+) -> uvicorn.Config:
     """Return the server's configuration: errors logged only, small messages, short graceful shutdown."""
     return uvicorn.Config(
-        make_app(source, token, port), log_level="error", lifespan="off", ws_max_size=LONGEST, ws_max_queue=64,
-        timeout_graceful_shutdown=1, server_header=False, http=Connection,
+        make_app(source, token, port, catalogue), log_level="error", lifespan="off", ws_max_size=LONGEST,
+        ws_max_queue=64, timeout_graceful_shutdown=1, server_header=False, http=Connection,
     )  # fmt: skip
 
 
@@ -169,11 +197,11 @@ def listen(port: int) -> socket.socket:
 async def _serve(
     server: uvicorn.Server,
     listening: socket.socket,
-    source: LiveBroadcast | PlaybackSession,
     works: Sequence[Callable[[], Coroutine[Any, Any, None]]],
+    closing: Sequence[LiveBroadcast | PlaybackSession | Catalogue],
     opened: Callable[[], None],
 ) -> None:
-    tasks = [asyncio.create_task(work()) for work in (source.play, *works)]
+    tasks = [asyncio.create_task(work()) for work in works]
     opened()
     try:
         await server.serve(sockets=[listening])
@@ -181,7 +209,8 @@ async def _serve(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await source.close()
+        for part in closing:
+            await part.close()
         listening.close()
 
 

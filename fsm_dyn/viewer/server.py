@@ -20,11 +20,12 @@ from typing import Any, Final
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from fsm_dyn.errors import FsmDynError
+from fsm_dyn.viewer.catalogue import Catalogue
 from fsm_dyn.viewer.commands import LONGEST, RateLimiter, read_command
 from fsm_dyn.viewer.live_broadcast import LiveBroadcast, error_payload, plain
 from fsm_dyn.viewer.playback_session import PlaybackSession
@@ -50,7 +51,7 @@ def new_token() -> str:
 
 
 def make_app(
-    source: LiveBroadcast | PlaybackSession, token: str, port: int
+    source: LiveBroadcast | PlaybackSession, token: str, port: int, catalogue: Catalogue | None = None
 ) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
     """Return the application.
 
@@ -61,6 +62,8 @@ def make_app(
         First part of every path.
     port : int
         TCP port of the server.
+    catalogue : Catalogue, optional
+        Models that pages may start.
     """
     hosts = frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost"))
     files = {path.relative_to(STATIC).as_posix(): path for path in STATIC.rglob("*") if path.suffix in _TYPES}
@@ -94,8 +97,35 @@ def make_app(
         finally:
             pages.discard(socket)
 
+    async def listed(request: Request) -> Response:
+        check(request.path_params["token"])
+        return JSONResponse(await asyncio.to_thread(offered().entries))
+
+    async def picture(request: Request) -> Response:
+        check(request.path_params["token"])
+        path = offered().picture(request.path_params["model"])
+        if path is None:
+            raise HTTPException(404)
+        return FileResponse(path, media_type="image/png")
+
+    async def start(request: Request) -> Response:
+        check(request.path_params["token"])
+        if request.headers.get("origin") != f"http://{request.headers['host']}":
+            raise HTTPException(403)
+        if not await offered().start(request.path_params["model"]):
+            raise HTTPException(404)
+        return Response(status_code=204)
+
+    def offered() -> Catalogue:
+        if catalogue is None:
+            raise HTTPException(404)
+        return catalogue
+
     routes = [
         Route("/{token}/", file, methods=["GET"]),
+        Route("/{token}/catalogue", listed, methods=["GET"]),
+        Route("/{token}/pictures/{model}", picture, methods=["GET"]),
+        Route("/{token}/start/{model}", start, methods=["POST"]),
         Route("/{token}/{name:path}", file, methods=["GET"]),
         WebSocketRoute("/{token}/live", live),
     ]

@@ -48,6 +48,8 @@ class Key:
 
     @property
     def declares(self) -> bool:
+        if self.path[0] == "controllers":
+            return len(self.path) == 2 or (len(self.path) == 4 and self.path[2] in ("inputs", "memory", "outputs"))
         return len(self.path) == 2 and self.path[0] in DECLARING and self.word != "only_listed"
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -16,19 +18,25 @@ from fsm_dyn.devices.emulators.emulator_process import emulation
 from fsm_dyn.live.axis_alignment import device_map_for
 from fsm_dyn.live.device_map import DeviceMap, Limits
 from fsm_dyn.live.session import LiveSession, Settings
+from tests.devices.makers.emulated_library import Device, build
 
 PAGE = Path(__file__).parents[2] / "docs" / "how_to" / "device.md"
 DRIVERS = {
     "hapkit": {"mass": 0.05, "damping": 0.2},
     "udp": {"axes": 2, "mass": 0.2, "damping": 0.5},
     "inverse3": {"mass": 0.2, "damping": 0.5},
+    "pantograph": {"mass": 0.1, "damping": 0.5},
+    "force_dimension": {"mass": 0.2, "damping": 0.5},
+    "touch": {"mass": 0.1, "damping": 0.5},
 }
+LIBRARIES = {"force_dimension": "emulated_dhd.c", "touch": "emulated_hd.c"}  # behind which the device is
+UNWATCHED = {"pantograph", "touch"}  # have no watchdog, for which their force is limited to a fifth
 WATCHDOG = 0.02  # s
 HAND = {"stiffness": 60.0, "damping": 10.0}  # firm: a loose one swings with the stiffest couplers, whatever is done
 BEHIND = {"hapkit": 0.05}  # m, where the hand wants to be; others are at the port, which begins 1 cm above the plate
 HEAVY = 2.0  # kg, of the tool, for a device that follows
 MOVES = 0.1  # m/s
-FASTEST = 0.3  # s that a force is waited for
+PRESSED = {"pantograph": 0.3, "touch": 0.3}  # N, at least while the wall is pressed; others 1.5
 
 COMMANDS = {
     "pause": {},
@@ -66,6 +74,33 @@ def start(graph, driver, options, stiffness, **changes):
     )  # fmt: skip
 
 
+@functools.cache
+def library(source):
+    """Path of an emulated library, which is built once a process."""
+    return build(source, Path(tempfile.mkdtemp(prefix="emulated_")) / "emulated.so")
+
+
+def as_a_board(device):
+    """Have an emulated device scheduled before all else, where permitted: a board has a processor for itself."""
+    with contextlib.suppress(OSError, AttributeError):
+        for thread in os.listdir(f"/proc/{device.pid}/task"):
+            os.sched_setscheduler(int(thread), os.SCHED_FIFO, os.sched_param(80))
+    return device
+
+
+def emulated(driver, options):
+    """The emulated device of a driver, started; its ``options`` are those of the driver."""
+    if driver not in LIBRARIES:
+        return as_a_board(emulation(driver, options))
+    memory = Path(tempfile.mkdtemp(prefix="emulated_")) / "memory"
+    os.environ["FSM_EMULATED_DEVICE"] = str(memory)  # where the library finds the device, one at a time
+    device = Device(memory, **options, has_watchdog=bool(options["watchdog"]))
+    device.options = {"library": str(library(LIBRARIES[driver]))}
+    if driver not in UNWATCHED:
+        device.options["watchdog"] = options["watchdog"]
+    return as_a_board(device)
+
+
 class Hand:
     """An emulated device whose hand presses the wall, and the session that holds it: in this process or in its own."""
 
@@ -75,7 +110,8 @@ class Hand:
         self.driver = driver
         self.axis = 0 if driver == "hapkit" else 1
         known = {**DRIVERS[driver], **({"kind": kind} if driver == "udp" else {})}
-        self.device = emulation(driver, {**known, "watchdog": watchdog, "hand": HAND})
+        watchdog = 0.0 if driver in UNWATCHED else watchdog
+        self.device = emulated(driver, {**known, "watchdog": watchdog, "hand": HAND})
         self.owner = self.session = None
         try:
             if own_process:
@@ -101,7 +137,10 @@ class Hand:
         until, calm = time.monotonic() + patience, 0
         while calm < 8:
             found = self.device.state()
-            at_rest = abs(found["force"][self.axis]) > 1.5 and abs(found["velocity"][self.axis]) < 0.05
+            at_rest = (
+                abs(found["force"][self.axis]) > PRESSED.get(self.driver, 1.5)
+                and abs(found["velocity"][self.axis]) < 0.05
+            )
             calm = calm + 1 if at_rest else 0
             if time.monotonic() > until:
                 raise RuntimeError(f"it is not pressed: {found}, {self.session and self.session.report()}")
@@ -159,7 +198,7 @@ class Hand:
         time.sleep(duration)
         meter, log = self.device.state()["meter"], self.device.log()
         if any(log[-1]["force"] if log else self.device.state()["force"]):
-            return None, "nobody", meter
+            return None, "none", meter
         forces = [k for k, entry in enumerate(log) if any(entry["force"])]
         first = log[forces[-1] + 1 if forces else 0] if log else {"time": begin, "why": "free"}
         why = "the guard" if (first["why"], first.get("sequence")) == ("host", 0) else first["why"]

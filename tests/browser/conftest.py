@@ -136,7 +136,8 @@ class Viewed:
     """`fsm-dyn view` under way, or another command with a page."""
 
     def __init__(self, model, *options, command="view"):
-        words = [sys.executable, "-m", "fsm_dyn", command, str(model), "--no-browser", "--json", *map(str, options)]
+        named = [] if model is None else [str(model)]
+        words = [sys.executable, "-m", "fsm_dyn", command, *named, "--no-browser", "--json", *map(str, options)]
         self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         lines = []
         while not lines or lines[-1] != "}\n":

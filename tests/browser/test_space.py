@@ -1,10 +1,12 @@
 """A mechanism that leaves the plane: drawn in three dimensions, looked at from elsewhere, held all the same."""
 
+import re
 import shutil
 
 import pytest
 
 import fsm_dyn
+from fsm_dyn import models
 from fsm_dyn.viewer.report import write_report
 from tests.browser.conftest import NAMES, Page
 
@@ -100,3 +102,23 @@ def test_a_report_in_three_dimensions_opens_from_disk_alone(in_software, tmp_pat
     # the outline, laid out anew here, is where what is drawn in space is
     assert page.evaluate(APART) < 1.0, "px"
     assert [text for text in page.complaints if "GL Driver Message" not in text] == []
+
+
+def test_the_first_view_of_a_model_without_drawing_has_the_whole_ball(viewed, in_software, tmp_path):
+    """Spheres are no outlines: the first view is fitted to them as well."""
+    model = tmp_path / "ball.yaml"
+    text = models.find("billiard_ball").read_text(encoding="utf-8")
+    model.write_text(re.sub(r"^view:\n(?: .*\n)+", "", text, flags=re.MULTILINE), encoding="utf-8")
+    run, _ = viewed(model)
+    page = in_software(run.address).open().running()
+    page.wait("document.body.classList.contains('in-space') && fsmDyn.space.placed")
+    radius, left, top, right, bottom = page.evaluate(
+        """(() => {
+            const { view, about } = fsmDyn.mechanism, frame = fsmDyn.last, [x, y] = frame.handles;
+            const { radius } = about.picture.solids.find(({ kind }) => kind === "sphere"), [px, py] = view.screen(x, y);
+            const half = radius * view.scale;
+            return [half, px - half, py - half, view.width - px - half, view.height - py - half];
+        })()"""
+    )
+    assert min(left, top, right, bottom) >= 0.0, "px inside of the stage"
+    assert radius > 20.0, "px: it is not lost in it either"

@@ -99,6 +99,7 @@ def test_samples_forces_and_the_end(library, device):
     assert driver.diagnostics() == {}
     driver.write([13.0, 0.0, 0.0])
     assert driver.diagnostics() == {"forces that a motor cannot show": 1}
+    assert driver.maker_figures() == {"force limit of the library, N": 12.0}
     until(lambda: it.state()["force"][0] == 13.0)
     driver.close()
     until(lambda: it.state()["force"] == [0.0, 0.0, 0.0])

@@ -190,3 +190,16 @@ def test_the_watchdog_process_removes_the_force_of_a_tick_process_that_is_killed
         os.kill(session.tick_pid, 9)
         until(lambda: not any(it.state()["force"]))
         assert it.log()[-1]["why"] == "host"
+
+
+def test_wrong_angles_do_not_change_what_the_motors_do(device, opened):
+    """Encoders that are off by radians: the driver's positions jump or stop, and the board takes the torques."""
+    it = device()
+    driver = opened(it.options)
+    follow(driver, [0.5, 0.0])
+    before = driver.read()
+    it.do("jump", by=0.2)
+    after = follow(driver, [0.0, 0.0])
+    assert it.state()["force"] == [0.0, 0.0]
+    new = after.sequence > before.sequence
+    assert not new or max(abs(a - b) for a, b in zip(after.position, before.position, strict=True)) > 0.02

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -155,3 +158,22 @@ def test_a_run_is_limited_to_a_fifth_and_ends_without_force(library, device):
     forces = [change["force"][1] for change in it.log()]
     assert max(forces) == pytest.approx(UNSTOPPED_FORCE_FRACTION * 0.8, rel=1e-9)
     until(lambda: not any(it.state()["force"]))
+
+
+def test_limits_and_temperatures_of_the_library(device, opened):
+    """The queries have the numbers of the public binding; the workspace, which the library lacks, is left out."""
+    spec = importlib.util.find_spec("pyOpenHaptics")  # to import it takes the maker's library
+    text = (Path(spec.origin).parent / "hd_define.py").read_text(encoding="utf-8")
+    numbers = {name: int(number, 16) for name, number in re.findall(r"^(HD_\w+) = (0x\w+)", text, re.M)}
+    assert numbers["HD_NOMINAL_MAX_FORCE"] == touch.SHORT_FORCE
+    assert numbers["HD_NOMINAL_MAX_CONTINUOUS_FORCE"] == touch.CONTINUOUS_FORCE
+    assert numbers["HD_MOTOR_TEMPERATURE"] == touch.MOTOR_TEMPERATURE
+    assert numbers["HD_USABLE_WORKSPACE_DIMENSIONS"] == touch.USABLE_WORKSPACE
+    device()
+    assert opened().maker_figures() == pytest.approx(
+        {
+            "largest force for a short time, N": 3.3,
+            "largest continuous force, N": 0.88,
+            **{f"temperature of motor {i}, 0 to 1": 0.1 * i for i in (1, 2, 3)},
+        }
+    )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import fsm_dyn
-from fsm_dyn import plot
+from fsm_dyn import models, plot
 from fsm_dyn.plot import style
 from tests.docs.overlaps import overlaps
 
@@ -36,6 +36,13 @@ def module(name):
 @pytest.mark.parametrize("name", SHIPPED)
 def test_no_texts_of_a_model_overlap(name):
     run = fsm_dyn.simulate(fsm_dyn.compile(name), **SHIPPED[name])
+    assert {kind: overlaps(getattr(plot, kind)(run)) for kind in FIGURES} == {kind: [] for kind in FIGURES}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", sorted(set(models.names()) - set(SHIPPED)))
+def test_no_texts_of_any_shipped_model_overlap(name):
+    run = fsm_dyn.simulate(fsm_dyn.compile(name), until=2.0)
     assert {kind: overlaps(getattr(plot, kind)(run)) for kind in FIGURES} == {kind: [] for kind in FIGURES}
 
 

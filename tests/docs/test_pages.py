@@ -105,3 +105,13 @@ def test_the_site_fetches_nothing_from_elsewhere(tmp_path):
         text = page.read_text(encoding="utf-8")
         assert [found.group() for found in fetched.finditer(text)] == []
         assert "arithmatex" not in text, f"{page} holds a formula that was not turned into MathML"
+
+
+@pytest.mark.parametrize("page", sorted((DOCS / "tutorials").glob("*.md")), ids=lambda page: page.stem)
+def test_jupytext_opens_the_tutorials_as_notebooks(page):
+    jupytext = pytest.importorskip("jupytext")
+    notebook = jupytext.read(page)
+    assert notebook.metadata.kernelspec["language"] == "python"
+    code = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    assert code == [text.rstrip("\n") for text in blocks(page, "python")]
+    assert len(notebook.cells) > len(code) > 1  # code and text are cells apart

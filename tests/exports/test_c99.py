@@ -47,6 +47,26 @@ def test_nothing_outside_its_memory(name, tmp_path):
     check_same(graph, built(folder, name, *SANITIZE))
 
 
+def test_an_impulse(tmp_path):
+    struck = {
+        "fsm_dyn": 1,
+        "name": "struck",
+        "coordinates": {"x": "m", "y": "m"},
+        "points": {"C": {"from": "O", "at": "x*N.x + y*N.y"}},
+        "bodies": {"block": {"center": "C", "mass": "2 kg"}},
+        "loads": [{"gravity": "-9.81 m/s^2*N.y"}],
+        "contacts": {"table": {"gap": "y", "slip": "rate(x)", "friction": {"static": 0.5, "kinetic": 0.4}}},
+        "initial": {"x": "0 m", "y": "0 m"},
+        "transitions": [
+            {"from": "*", "when": "t - 0.1 s", "impulse": [{"linear": "3 N*s*N.x - 2 N*s*N.y", "at": "C"}]}
+        ],
+    }
+    graph = fsm_dyn.compile(struck)
+    folder = fsm_dyn.export(graph, tmp_path / "out")
+    assert len(fsm_dyn.simulate(graph).transitions) == 2  # struck, and at rest again
+    check_same(graph, built(folder, "struck"))
+
+
 def test_parameters_scenario_and_method(tmp_path):
     graph = fsm_dyn.compile("latch")
     folder = fsm_dyn.export(graph, tmp_path / "out", parameters=STIFFER, method="rk4", step=1e-3)
@@ -153,3 +173,23 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path):
     folder = fsm_dyn.export(fsm_dyn.compile("latch"), tmp_path / "own")
     first = (folder / "latch.c").read_bytes()
     assert (fsm_dyn.export(fsm_dyn.compile("latch"), folder) / "latch.c").read_bytes() == first
+
+
+def test_a_bearing(tmp_path):
+    """What decides with loads of reactions, exported: it starts at rest, slides, reverses and sticks."""
+    rocker = {
+        "fsm_dyn": 1,
+        "name": "rocker",
+        "joints": {
+            "pivot": {
+                "revolute": {"child": "arm", "at": "O", "axis": "N.z", "radius": "20 mm", "friction": "0.4"},
+            }
+        },
+        "points": {"C": {"from": "arm_origin", "at": "0.1 m*arm.x"}},
+        "bodies": {"weight": {"frame": "arm", "center": "C", "mass": "2 kg", "inertia": {"zz": "0.01 kg*m^2"}}},
+        "loads": [{"gravity": "-9.81 m/s^2*N.y"}],
+    }
+    graph = fsm_dyn.compile(rocker)
+    folder = fsm_dyn.export(graph, tmp_path / "out")
+    assert [x.target for x in fsm_dyn.simulate(graph).transitions][-1] == "pivot_friction_stick"
+    check_same(graph, built(folder, "rocker"))

@@ -3,12 +3,26 @@
 import numpy as np
 import pytest
 
-import fsm_dyn
+import fsm_dyn.models
 
 fmpy = pytest.importorskip("fmpy")
 from fmpy.fmi1 import FMICallException  # noqa: E402
 
-from tests.exports.importer import Importer, instance, pointer  # noqa: E402
+from tests.exports.importer import Importer, compare, instance, pointer  # noqa: E402
+
+QUICK = ["bouncing_ball", "latch", "shopping_cart", "piano_action_simple"]
+#: An importer cannot pass the change points of this one, where rows lose their rank.
+PASSES_CHANGE_POINTS = {"four_bar_row"}
+ALL = [
+    pytest.param(name, marks=() if name in QUICK else pytest.mark.long)
+    for name in fsm_dyn.models.names()
+    if name not in PASSES_CHANGE_POINTS
+]
+#: s; 151 closings and openings of felt, over which the errors of both methods add up
+LOOSE = {"felt_drop": 2e-7}
+#: s; then impacts of 1e-12 N s follow each other within a microsecond, and rounding decides their order; the other has
+#: no event, and at this accuracy a method in Python takes minutes
+UNTIL = {"piano_action": 0.75, "seven_body_mechanism": 1e-3}
 
 
 @pytest.fixture(scope="module")
@@ -28,19 +42,16 @@ def made(tmp_path_factory):
         yield make
 
 
-@pytest.mark.parametrize("name", ["bouncing_ball", "latch", "shopping_cart"])
+@pytest.mark.parametrize("name", ALL)
 def test_the_same_modes_and_event_times(made, tmp_path, name):
-    """Event times to 1e-7 s; the end of a Zeno sequence, whose contacts close at once here, is at most 2e-4 s early."""
+    """Event times to 1e-7 s; the end of a Zeno sequence, whose contacts close at once here, is at most 2e-4 s early.
+
+    The piano's let-off has a flight of 3 ns, in which a gap rises by 2e-17 m: no sign shows it.  Newton's cradle has
+    contact forces that are zero up to rounding.
+    """
     graph, path = made(name)
-    run = fsm_dyn.Simulator(graph).run(strategy="compiled")
-    end = float(run.t[-1])
-    events = Importer(path, tmp_path).run(end).events
-    own = [x for x in run.transitions if 0.0 < x.time < end]
-    names = [item.name for item in fmpy.read_model_description(str(path)).typeDefinitions[0].items]
-    assert [(names[a], names[b]) for _, a, b in events] == [(str(x.source), str(x.target)) for x in own]
-    for (time, _, _), x in zip(events, own, strict=True):
-        early = x.time - time
-        assert -1e-7 <= early <= (2e-4 if "Zeno" in str(x) else 1e-7), str(x)
+    run = fsm_dyn.Simulator(graph).run(strategy="compiled", on_failure="return")
+    compare(Importer(path, tmp_path), path, run, LOOSE.get(name, 1e-7), UNTIL.get(name, np.inf))
 
 
 def test_the_ball_comes_to_rest_and_never_sinks(made, tmp_path):
@@ -96,3 +107,39 @@ def test_a_saved_state_is_read_back(made, tmp_path):
     assert it.getFloat64([known["time"]]) == [0.01]
     it.terminate()
     it.freeInstance()
+
+
+@pytest.mark.parametrize(("name", "target", "until"), [("latch", "fmu3", 0.05), ("piano_action_simple", "fmu2", 0.08)])
+def test_directional_derivatives(tmp_path, monkeypatch, name, target, until):
+    """Of derivatives, outputs and indicators, against central differences; to 1e-5 of the largest."""
+    monkeypatch.setenv("CFLAGS", "-O0")
+    path = fsm_dyn.export(fsm_dyn.compile(name), tmp_path, target) / f"{name}.fmu"
+    importer = Importer(path, tmp_path / "unit")
+    importer.run(until)
+    it, known, time = importer.it, importer.known, importer.times[-1]
+    kinds = fmpy.read_model_description(str(path)).modelVariables
+    states = [known[x] for x in known if f"der({x})" in known]
+    inputs = [v.valueReference for v in kinds if v.causality == "input"]
+    outputs = [v.valueReference for v in kinds if v.causality == "output" and v.type in ("Float64", "Real")]
+    unknowns = [known[x] for x in known if x.startswith(("der(", "guard."))] + outputs
+    read, write = (it.getFloat64, it.setFloat64) if target == "fmu3" else (it.getReal, it.setReal)
+    x, w = np.array(read(states)), np.array(read(inputs))
+
+    def values(moved, given):
+        write(inputs, list(given))
+        importer.place(time, moved)
+        return np.array(read(unknowns))
+
+    rng = np.random.default_rng(2)
+    for known_first in (True, False):  # of states, of inputs
+        dx, dw = rng.normal(size=x.size) * known_first, rng.normal(size=w.size) * (not known_first)
+        values(x, w)
+        found = it.getDirectionalDerivative(unknowns, [*states, *inputs], [*dx, *dw])
+        h = 1e-7
+        wanted = (values(x + h * dx, w + h * dw) - values(x - h * dx, w - h * dw)) / (2.0 * h)
+        assert np.abs(wanted).max() > 0.0
+        for part in (slice(0, x.size), slice(x.size, None)):
+            scale = np.abs(wanted[part]).max()
+            np.testing.assert_allclose(found[part], wanted[part], rtol=1e-5, atol=1e-5 * scale)
+    with pytest.raises(FMICallException):
+        it.getDirectionalDerivative(unknowns[:1], [0], [1.0])

@@ -50,18 +50,20 @@ BASIS = _basis()
 def coulomb_motion(problem, closed, choices, mu):
     """Accelerations (n_u,) with contacts (normal, tangent row) open (2), sticking (0) or sliding (its sign), or None.
 
+    ``mu``: coefficient of friction of all contacts, or of each.
     None where Coulomb's laws forbid the combination, or its equations are singular.
     """
     M, f, A, gamma, u = problem
+    mu = np.broadcast_to(mu, len(closed))
     slip = [A[t] @ u for _, t in closed]
     rows, forces = [], []  # accelerations that vanish, directions of the unknown forces
-    for (n, t), choice, speed in zip(closed, choices, slip, strict=True):
+    for (n, t), choice, speed, m in zip(closed, choices, slip, mu, strict=True):
         at_rest = abs(speed) <= 1e-9
         if choice in (-1, 1):
             if not at_rest and choice != np.sign(speed):
                 return None
             rows.append(n)
-            forces.append(A[n] - choice * mu * A[t])
+            forces.append(A[n] - choice * m * A[t])
         elif choice == 0:
             if not at_rest:
                 return None
@@ -74,14 +76,14 @@ def coulomb_motion(problem, closed, choices, mu):
     shares = np.linalg.solve(response, -(A[rows] @ np.linalg.solve(M, f) + gamma[rows]))
     motion = np.linalg.solve(M, f + B @ shares)
     shares = iter(shares)
-    for (n, t), choice, speed in zip(closed, choices, slip, strict=True):
+    for (n, t), choice, speed, m in zip(closed, choices, slip, mu, strict=True):
         if choice == 2:
             kept = A[n] @ motion + gamma[n] >= 0.0
         else:
             pressure = next(shares)
             kept = pressure >= 0.0
             if choice == 0:
-                kept &= abs(next(shares)) <= mu * pressure
+                kept &= abs(next(shares)) <= m * pressure
             elif abs(speed) <= 1e-9:
                 kept &= choice * (A[t] @ motion + gamma[t]) >= 0.0
         if not kept:
@@ -167,14 +169,17 @@ class Checked:
         """
         return run.outcome.name == "non-unique contact state" and len(self.motions(run)) > 1
 
-    def motions(self, run, mu=None):
-        """Accelerations (n_u,) each that satisfy Coulomb's laws at the end of a run, with its coefficient or ``mu``."""
-        sample = run.sample([run.t[-1]])
+    def motions(self, run, mu=None, time=None, closed=None):
+        """Accelerations (n_u,) each that satisfy Coulomb's laws at the end of a run, or at ``time``.
+
+        ``mu``: instead of the run's coefficient, of all contacts or of each.  ``closed``: rows (normal, tangent) of the
+        contacts that may press, those that are closed in the mode there where not given.
+        """
+        sample = run.sample([run.t[-1] if time is None else time])
         n_u = sample.u.shape[1]
         terms = self.graph.automaton.terms.evaluate(sample.t, sample.x, sample.context)
         A, M = terms["A"].reshape(-1, terms["A"].shape[-1])[:, :n_u], terms["M"].reshape(-1, terms["M"].shape[-1])
-        states = run.model.charts[sample.mode[0]].states
-        closed = [(c.normal_row, c.tangent_row) for i, c in enumerate(self.contacts) if states[i] > 0]
+        closed = self.pressing(run, sample.mode[0]) if closed is None else closed
         problem = (M[:n_u, :n_u], terms["f"].reshape(-1)[:n_u], A, terms["gamma"].reshape(-1), sample.u[0])
         mu = dict(zip(run.model.layout.p, sample.context[0], strict=False))["mu"] if mu is None else mu
         motions = []
@@ -183,6 +188,11 @@ class Checked:
             if motion is not None and not any(np.allclose(motion, other, rtol=1e-6) for other in motions):
                 motions.append(motion)
         return motions
+
+    def pressing(self, run, mode):
+        """Rows (normal, tangent) of the contacts that are closed in a mode."""
+        states = run.model.charts[mode].states
+        return [(c.normal_row, c.tangent_row) for i, c in enumerate(self.contacts) if states[i] > 0]
 
     def gate_opened_late(self, run):
         """Whether a run ended by name as a ``closes_if`` came true behind a face, of which the model knows no more."""

@@ -68,3 +68,26 @@ def test_an_input_that_switches_is_seen(tmp_path):
     text = fsm_dyn.simulate(graph, 0.5, inputs={name: "where(t < 0.3 s, 0, 1e-3)"})
     table = fsm_dyn.simulate(graph, 0.5, inputs={name: {"steps": [[0, 0], [0.3, 1e-3]]}})
     np.testing.assert_allclose(text.q[-1], table.q[-1], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_condition_is_met_in_the_instant_of_a_jump(method):
+    """A jump of the schedule has all guards armed again, and one at zero would wait: the condition comes first."""
+    graph = fsm_dyn.compile(
+        {
+            "fsm_dyn": 1,
+            "name": "tapped",
+            "coordinates": {"x": "m"},
+            "points": {"P": {"from": "O", "at": "x*N.x"}},
+            "bodies": {"ball": {"center": "P", "mass": "2 kg"}},
+            "inputs": {"push": "N"},
+            "schedule": {"push": {"steps": [["0 s", "0 N"], ["0.05 s", "1 N"]]}},
+            "loads": [{"force": "push*N.x", "at": "P"}],
+            "transitions": [
+                {"from": "*", "when": "t - 0.05 s", "impulse": [{"along": "1 N*s", "coordinate": "x"}]},
+            ],
+        }
+    )
+    run = fsm_dyn.simulate(graph, 0.1, method=method, **METHODS[method])
+    assert [item.time for item in run.transitions] == [0.05]
+    assert run.u[-1, 0] == pytest.approx(0.5 + 0.5 * 0.05, abs=1e-13)

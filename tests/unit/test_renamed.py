@@ -20,6 +20,7 @@ from fsm_dyn.results.energy import EnergyBalance
 from fsm_dyn.results.explanation import ContactReport, Explanation, GuardReport
 from fsm_dyn.results.trajectory import Trajectory
 from fsm_dyn.results.transitions import Transition
+from fsm_dyn.simulation.tolerances import Tolerances
 from fsm_dyn.simulator import Simulator
 
 ATTRIBUTES = [
@@ -40,6 +41,7 @@ ATTRIBUTES = [
     (ContactReport, "shared", "indeterminate"),
     (Verification, "good", "passed"),
     (StudyRun, "last", "final"),
+    (Tolerances, "given", "specified_entries"),
 ]
 KEYWORDS = [
     (fsm_dyn.simulate, "drive", "scenario"),

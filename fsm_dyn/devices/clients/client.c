@@ -64,6 +64,11 @@ const double *fsm_client_exchange(fsm_client *client, const double *position, co
     return fsm_device_force(&client->device, now);
 }
 
+const double *fsm_client_follow(fsm_client *client, const double *position, const double *hand_force,
+                                uint32_t buttons) {
+    return fsm_client_exchange(client, position, hand_force, buttons); /* the same bytes with another meaning */
+}
+
 void fsm_client_close(fsm_client *client) {
     if (client->line >= 0) close(client->line);
     client->line = -1;

@@ -11,6 +11,9 @@
  *         show force[0] to force[2]
  *     fsm_client_close(&client);
  *
+ * A device that is stiff itself, measures the force of the hand and follows (the driver's option kind=admittance), calls
+ * fsm_client_follow in its place.
+ *
  * The force is zero before the first one is received, after FSM_WATCHDOG without any, and when the model's side removes
  * it; `client.device.flags` has FSM_RUNNING and FSM_FAULT. One thread may use a client at a time.
  */
@@ -39,6 +42,10 @@ int fsm_client_open(fsm_client *client, unsigned axes, const char *address, uint
 /* Send a sample, m and m/s (rad and rad/s); velocity may be NULL: the driver then estimates it. Return the force to be
  * shown until the next call, N or N m per axis. */
 const double *fsm_client_exchange(fsm_client *client, const double *position, const double *velocity, uint32_t buttons);
+
+/* Send position (m, rad) and measured force of the hand (N, N m) of a device that follows; return the velocity to follow
+ * until the next call, m/s or rad/s per axis, zero where a force would be: the device then stands still. */
+const double *fsm_client_follow(fsm_client *client, const double *position, const double *hand_force, uint32_t buttons);
 
 /* Close the socket; may be called again. */
 void fsm_client_close(fsm_client *client);

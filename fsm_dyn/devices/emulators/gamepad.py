@@ -125,7 +125,7 @@ class EmulatedGamepad:
     def _log(self) -> dict[str, Any]:
         return {"log": []}  # there is no force that could change
 
-    def tell(self) -> None:
+    def write_events(self) -> None:
         """Write the events of all changes and the event that ends them."""
         if self._pipe < 0 or self.stalled or self.frozen:
             return
@@ -163,7 +163,7 @@ def main() -> None:
     try:
         while lines.serve():
             select.select([lines.descriptor], [], [], gamepad.period)
-            gamepad.tell()
+            gamepad.write_events()
     finally:
         gamepad.close()
 

@@ -141,17 +141,16 @@ class EmulatedPantograph:
         except (BlockingIOError, OSError):
             return
         for second, first in self.board.feed(data):
-            angles = angles_of(self._bars, *self._place(self.body.position))
+            x, y = (handle.position for handle in self.body.handles)
+            angles = angles_of(self._bars, self._origin[0] + x, self._origin[1] + y)
             pose = angles and pose_of(self._bars, *angles)
             if angles is None or pose is None or not self.board.resolutions:
                 self.body.counts["no pose"] += 1
                 continue
             self.body.apply_force(force_of(pose, (first, second)))
             if self.body.speaks:
-                self._answer(angles[1], angles[0])
-
-    def _place(self, position: tuple[float, ...]) -> tuple[float, float]:
-        return self._origin[0] + position[0], self._origin[1] + position[1]
+                error = self.body.spoiling.shift / self._bars.inner
+                self._answer(angles[1] + error, angles[0] + error)
 
     def _answer(self, *radians: float) -> None:
         """Send angles as the encoders count them, with the corruption that is switched on."""

@@ -324,6 +324,7 @@ static bool begin_advance(struct fsm_machine *m, double until)
         state->counters->segment = 0;
     }
     if (state->counters->started == 0 || !(m->holds || m->changed)) {
+        m->changed = m->jumped = false; // all is decided at the start
         return true;
     }
     fsm_write_inputs(m->run.inputs, begin, state->counters->segment, state->x, state->c);
@@ -411,137 +412,6 @@ FSM_API void fsm_machine_hold_input(struct fsm_machine *m, int64_t input, double
     }
 }
 
-FSM_API void fsm_machine_follow_input(struct fsm_machine *m, int64_t input, double value)
-{
-    fsm_machine_set_input(m, input, value);
-    m->state.c.at[m->tables.sizes->n_p + input] = value;
-    m->changed = true;
-}
-
-FSM_API void fsm_machine_place(struct fsm_machine *m, double time, const double *x)
-{
-    m->state.clock->time = time;
-    memmove(m->state.x.at, x, (size_t)m->state.x.n * sizeof *x);
-}
-
-FSM_API bool fsm_machine_evaluate(struct fsm_machine *m)
-{
-    bool jumped = m->jumped; // contact states are decided again later
-    m->changed = true;
-    m->jumped = false;
-    bool finite = begin_advance(m, m->state.clock->time);
-    m->jumped = jumped;
-    return finite;
-}
-
-FSM_API const double *fsm_machine_rates(const struct fsm_machine *m)
-{
-    return m->state.x_dot.at;
-}
-
-FSM_API const double *fsm_machine_guards(const struct fsm_machine *m, int64_t *first, int64_t *count)
-{
-    int64_t mode = m->state.counters->mode;
-    *first = m->tables.mode_guard_start.at[mode];
-    *count = fsm_guard_count(&m->tables, mode);
-    return m->state.guards.at;
-}
-
-FSM_API double fsm_machine_next_time(const struct fsm_machine *m)
-{
-    return fsm_next_breakpoint(m->run.inputs, m->state.counters->segment);
-}
-
-/* Return the armed guard that fired first, or FSM_NO_EVENT; one that reaches zero within the resolution has fired. */
-static int64_t fallen_guard(const struct fsm_machine *m)
-{
-    int64_t lead = FSM_NO_EVENT, most = m->tables.sizes->max_guards;
-    const double *values = m->state.guards.at, *slopes = values + most;
-    double soonest = m->tables.tolerances->coincidence;
-    for (int64_t j = 0; j < fsm_guard_count(&m->tables, m->state.counters->mode); j++) {
-        bool falls = m->state.armed.at[j] == FSM_GUARD_ARMED && slopes[j] < 0.0;
-        if (falls && values[j] <= -slopes[j] * soonest) {
-            soonest = -values[j] / slopes[j];
-            lead = j;
-        }
-    }
-    return lead;
-}
-
-/* Whether an armed guard is below what counts as zero, and falling. */
-static bool is_overdue(const struct fsm_machine *m)
-{
-    int64_t most = m->tables.sizes->max_guards;
-    const double *values = m->state.guards.at, *slopes = values + most, *tolerances = slopes + most;
-    for (int64_t j = 0; j < fsm_guard_count(&m->tables, m->state.counters->mode); j++) {
-        if (m->state.armed.at[j] == FSM_GUARD_ARMED && slopes[j] < 0.0 && values[j] < -tolerances[j]) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Evaluate here, arm the guards that have risen, and change the chart where it has become bad. */
-static enum fsm_status settle(struct fsm_machine *m)
-{
-    if (!fsm_machine_evaluate(m)) {
-        return FSM_NON_FINITE;
-    }
-    if (fsm_rearm(&m->run)) {
-        return FSM_PENETRATION_LATER;
-    }
-    if (m->state.clock->pivot >= m->state.clock->pivot_alarm) {
-        return FSM_DONE;
-    }
-    enum fsm_status status = fsm_choose_chart(&m->run);
-    bool keeps = status == FSM_CONTINUE || (status == FSM_NEED_CHART && keeps_chart(m));
-    return keeps ? FSM_DONE : FSM_SINGULAR;
-}
-
-FSM_API enum fsm_status fsm_machine_end_step(struct fsm_machine *m)
-{
-    enum fsm_status status = settle(m);
-    return status == FSM_DONE && is_overdue(m) ? FSM_PAUSED : status;
-}
-
-/* Make the transitions of the guards that fired here, then those of inputs that jumped. */
-static enum fsm_status resolve_guards(struct fsm_machine *m)
-{
-    bool jumped = m->jumped;
-    if (m->state.counters->started != 0 && m->state.counters->phase == FSM_PHASE_STEPPING) {
-        m->jumped = false;
-        enum fsm_status status = settle(m);
-        if (status != FSM_DONE) {
-            return status;
-        }
-        int64_t lead = fallen_guard(m);
-        if (lead != FSM_NO_EVENT) {
-            fsm_collect_fired(&m->run, lead);
-            begin_event(&m->run);
-            status = fsm_machine_advance(m, m->state.clock->time);
-        }
-        if (status != FSM_DONE) {
-            return status;
-        }
-        m->jumped = jumped;
-        m->changed = true;
-    }
-    return fsm_machine_advance(m, m->state.clock->time);
-}
-
-FSM_API enum fsm_status fsm_machine_resolve(struct fsm_machine *m)
-{
-    enum fsm_status status = resolve_guards(m);
-    double now = m->state.clock->time, next = fsm_machine_next_time(m);
-    if (status != FSM_DONE || next - now > fsm_clock_resolution(&m->tables, now)) {
-        return status;
-    }
-    m->option_numbers.until = FSM_INFINITY;
-    m->state.clock->time = next;
-    status = reach_target(&m->run);
-    return status == FSM_CONTINUE ? fsm_machine_advance(m, m->state.clock->time) : status;
-}
-
 /* What changes in the head of a machine. */
 struct saved_head {
     struct fsm_option_numbers numbers;
@@ -583,8 +453,10 @@ FSM_API void fsm_machine_restore(struct fsm_machine *m, const void *bytes)
 
 FSM_API void fsm_machine_set_parameter(struct fsm_machine *m, int64_t parameter, double value)
 {
-    m->state.c.at[parameter] = value;
-    m->changed = true;
+    if (m->state.c.at[parameter] != value) {
+        m->state.c.at[parameter] = value;
+        m->changed = m->jumped = true;
+    }
 }
 
 FSM_API double fsm_machine_time(const struct fsm_machine *m)

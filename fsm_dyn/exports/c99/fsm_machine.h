@@ -84,28 +84,8 @@ FSM_API void fsm_machine_set_input(struct fsm_machine *machine, int64_t input, d
    coordinates runs to the value linearly instead, as by fsm_machine_set_input. */
 FSM_API void fsm_machine_hold_input(struct fsm_machine *machine, int64_t input, double value);
 
-/* Set a parameter, from the next call of fsm_machine_advance on. */
+/* Set a parameter, from the next call of fsm_machine_advance on; contact states are decided again, as forces may jump. */
 FSM_API void fsm_machine_set_parameter(struct fsm_machine *machine, int64_t parameter, double value);
-
-/* For a simulator that integrates, which asks for derivatives and guards and decides where an event is.
-
-   fsm_machine_place moves to `time` (s) and the state `x`, which it copies; fsm_machine_evaluate evaluates there, false
-   where that is not finite.  Dependent speeds are made those that the constraints require.  Then fsm_machine_rates are its derivatives and
-   fsm_machine_guards the `count` guards of the mode, the first of which has the number `first` in the tables.
-
-   fsm_machine_end_step is due after every step that the simulator keeps; FSM_PAUSED: a guard has fallen below zero, so that
-   fsm_machine_resolve is due.  fsm_machine_resolve makes the transitions that are
-   due at the present time, none where no guard has fired; the state may jump.  FSM_DONE, or how the run ended. */
-FSM_API void fsm_machine_place(struct fsm_machine *machine, double time, const double *x);
-FSM_API bool fsm_machine_evaluate(struct fsm_machine *machine);
-FSM_API const double *fsm_machine_rates(const struct fsm_machine *machine);
-FSM_API const double *fsm_machine_guards(const struct fsm_machine *machine, int64_t *first, int64_t *count);
-FSM_API enum fsm_status fsm_machine_end_step(struct fsm_machine *machine);
-FSM_API enum fsm_status fsm_machine_resolve(struct fsm_machine *machine);
-/* Time (s) of the next corner or jump of the schedule, at which fsm_machine_resolve is due; FSM_INFINITY: none. */
-FSM_API double fsm_machine_next_time(const struct fsm_machine *machine);
-/* Let an input have this value from now on, as a value of a continuous function: contact states are not decided again. */
-FSM_API void fsm_machine_follow_input(struct fsm_machine *machine, int64_t input, double value);
 
 FSM_API double fsm_machine_time(const struct fsm_machine *machine);
 FSM_API const double *fsm_machine_state(const struct fsm_machine *machine);   // coordinates, then speeds

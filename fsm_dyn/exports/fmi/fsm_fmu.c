@@ -1,4 +1,6 @@
-/* Instances: making, variables, failures, copies. */
+/* Instances: making, failures, variables. */
+
+#include "fsm_exchange.c"
 
 #include "fsm_fmu.h"
 
@@ -19,7 +21,12 @@ FSM_LOCAL struct fmu_places fmu_places(void)
     return at;
 }
 
-/* Log a transition: time, modes, guards. */
+/* Why contact states are decided, apart from guards. */
+static const char *const REASONS[] = {", at the start", "", ", as inputs or parameters jump", ", at a Zeno time",
+                                      ", as redundant constraints are inconsistent",
+                                      ", as a controller is sampled"};
+
+/* Log a transition: time, modes, reason, guards with their values. */
 static void report_transition(void *data, const struct fsm_transition *transition)
 {
     struct fmu *fmu = data;
@@ -28,13 +35,15 @@ static void report_transition(void *data, const struct fsm_transition *transitio
     }
     const struct fsm_model *model = fsm_fmu_model;
     char text[512];
-    int used = snprintf(text, sizeof text, "%.12g s: %s -> %s", fmu->begin + transition->time,
-                        model->mode_names[transition->source], model->mode_names[transition->target]);
+    int used = snprintf(text, sizeof text, "%.15g s: %s -> %s%s", fmu->begin + transition->time,
+                        model->mode_names[transition->source], model->mode_names[transition->target],
+                        REASONS[transition->reason]);
     for (int64_t i = 0; i < transition->n_fired && used > 0 && (size_t)used < sizeof text; i++) {
         const double *guard = transition->fired + i * FSM_GUARD_WIDTH;
         bool written = (int)guard[0] == FSM_EVENT_WRITTEN;
         const char *who = written ? "transition" : model->contact_names[(int)guard[1]];
-        used += snprintf(text + used, sizeof text - (size_t)used, ", %s %s", who, EVENTS[(int)guard[0]]);
+        used +=
+            snprintf(text + used, sizeof text - (size_t)used, ", %s %s (%.3g)", who, EVENTS[(int)guard[0]], guard[3]);
     }
     fmu->report(fmu, false, "logEvents", text);
 }
@@ -47,15 +56,21 @@ FSM_LOCAL struct fmu *fmu_create(const char *name, const char *token)
     int64_t bytes = fsm_machine_bytes(fsm_fmu_model);
     struct fmu *fmu = calloc(1, sizeof *fmu);
     void *memory = calloc(1, (size_t)bytes);
-    if (fmu == NULL || memory == NULL) {
+    double *rates = calloc((size_t)fsm_fmu_model->tables->sizes->n_w + 1, sizeof *rates);
+    int8_t *low = calloc((size_t)fsm_fmu_model->tables->sizes->max_guards + 1, sizeof *low);
+    if (fmu == NULL || memory == NULL || rates == NULL || low == NULL) {
         free(fmu);
         free(memory);
+        free(rates);
+        free(low);
         return NULL;
     }
     fmu->machine = fsm_machine_create(fsm_fmu_model, memory, bytes);
-    fmu->phase = FMU_INSTANTIATED;
+    fmu->rates = rates;
+    fmu->watch.low = low;
     fsm_machine_listen(fmu->machine, (struct fsm_listener){.data = fmu, .transition = report_transition});
     snprintf(fmu->name, sizeof fmu->name, "%s", name == NULL ? "" : name);
+    fmu_reset(fmu);
     return fmu;
 }
 
@@ -63,6 +78,8 @@ FSM_LOCAL void fmu_free(struct fmu *fmu)
 {
     if (fmu != NULL) {
         free(fmu->machine);
+        free(fmu->rates);
+        free(fmu->watch.low);
         free(fmu);
     }
 }
@@ -89,14 +106,13 @@ FSM_LOCAL bool fmu_allows(struct fmu *fmu, int phases, const char *function)
     return true;
 }
 
-FSM_LOCAL double fmu_time(const struct fmu *fmu)
+/* Whether the importer gave a place for what a function writes, or reads. */
+FSM_LOCAL bool fmu_has_room(struct fmu *fmu, const void *place, const char *function)
 {
-    return fmu->begin + fsm_machine_time(fmu->machine);
-}
-
-FSM_LOCAL int64_t fmu_state_count(void)
-{
-    return fsm_fmu_model->tables->sizes->n_q + fsm_fmu_model->tables->sizes->n_u;
+    if (place == NULL) {
+        fmu_error(fmu, "%s has nowhere to write to, or nothing to read", function);
+    }
+    return place != NULL;
 }
 
 /* Whether an array of the importer has the length that it must have. */
@@ -109,28 +125,14 @@ FSM_LOCAL bool fmu_has_length(struct fmu *fmu, size_t n, int64_t length)
     return true;
 }
 
-FSM_LOCAL bool fmu_set_time(struct fmu *fmu, double time)
+FSM_LOCAL double fmu_time(const struct fmu *fmu)
 {
-    if (!(fabs(time) <= DBL_MAX)) {
-        fmu_error(fmu, "the time cannot be %g", time);
-        return false;
-    }
-    fsm_machine_place(fmu->machine, time - fmu->begin, fsm_machine_state(fmu->machine));
-    fmu->stale = true;
-    return true;
+    return fmu->begin + fsm_machine_time(fmu->machine);
 }
 
-FSM_LOCAL bool fmu_set_states(struct fmu *fmu, const double *x)
+FSM_LOCAL int64_t fmu_state_count(void)
 {
-    for (int64_t i = 0; i < fmu_state_count(); i++) {
-        if (!(fabs(x[i]) <= DBL_MAX)) {
-            fmu_error(fmu, "the state %s cannot be %g", fsm_fmu_model->state_names[i], x[i]);
-            return false;
-        }
-    }
-    fsm_machine_place(fmu->machine, fsm_machine_time(fmu->machine), x);
-    fmu->stale = true;
-    return true;
+    return fsm_fmu_model->tables->sizes->n_q + fsm_fmu_model->tables->sizes->n_u;
 }
 
 /* Evaluate at the time and state that were set, unless that is done. */
@@ -139,45 +141,44 @@ FSM_LOCAL bool fmu_evaluate(struct fmu *fmu)
     if (!fmu->stale) {
         return true;
     }
-    fmu->stale = false;
     if (!fsm_machine_evaluate(fmu->machine)) {
         fmu_error(fmu, "the derivatives at %.12g s are not finite", fmu_time(fmu));
         return false;
     }
+    fmu->stale = false;
     return true;
 }
 
-/* An event indicator: the value of its guard, and 1 in a mode without that. */
+/* Write all event indicators: 1 in a mode without the guard. */
+FSM_LOCAL void fmu_indicators(const struct fmu *fmu, double *values)
+{
+    int64_t first, count = fsm_machine_guards(fmu->machine, &first);
+    for (int64_t i = 0; i < fsm_fmu_indicators; i++) {
+        values[i] = 1.0;
+    }
+    for (int64_t j = 0; j < count; j++) {
+        values[fsm_fmu_indicator_of[first + j]] = fsm_machine_indicator(fmu->machine, &fmu->watch, j);
+    }
+}
+
+/* One event indicator. */
 static double indicator(const struct fmu *fmu, int64_t number)
 {
-    int64_t first, count;
-    const double *guards = fsm_machine_guards(fmu->machine, &first, &count);
+    int64_t first, count = fsm_machine_guards(fmu->machine, &first);
     for (int64_t j = 0; j < count; j++) {
         if (fsm_fmu_indicator_of[first + j] == number) {
-            return guards[j];
+            return fsm_machine_indicator(fmu->machine, &fmu->watch, j);
         }
     }
     return 1.0;
 }
 
-/* Write all event indicators. */
-FSM_LOCAL void fmu_indicators(const struct fmu *fmu, double *values)
-{
-    int64_t first, count;
-    const double *guards = fsm_machine_guards(fmu->machine, &first, &count);
-    for (int64_t i = 0; i < fsm_fmu_indicators; i++) {
-        values[i] = 1.0;
-    }
-    for (int64_t j = 0; j < count; j++) {
-        values[fsm_fmu_indicator_of[first + j]] = guards[j];
-    }
-}
-
-FSM_LOCAL bool fmu_get_real(struct fmu *fmu, int64_t reference, double *value)
+static bool get_real(struct fmu *fmu, int64_t reference, double *value)
 {
     struct fmu_places at = fmu_places();
     bool is_real = (reference >= 0 && reference < at.mode) || (reference >= at.derivatives && reference < at.end);
-    if (is_real && reference >= at.inputs && !fmu_evaluate(fmu)) {
+    bool is_computed = is_real && reference >= at.outputs && fmu->phase != FMU_INSTANTIATED;
+    if (is_computed && !fmu_evaluate(fmu)) {
         return false;
     }
     if (!is_real) {
@@ -200,26 +201,67 @@ FSM_LOCAL bool fmu_get_real(struct fmu *fmu, int64_t reference, double *value)
     return true;
 }
 
-FSM_LOCAL bool fmu_set_real(struct fmu *fmu, int64_t reference, double value)
+/* Set a parameter where that is possible. */
+static bool set_parameter(struct fmu *fmu, int64_t number, double value)
+{
+    const char *name = fsm_fmu_model->parameter_names[number];
+    if (fsm_fmu_tunable[number] == 0) {
+        fmu_error(fmu, "the start depends on the parameter %s, so it is set when the unit is made", name);
+        return false;
+    }
+    if (fmu->phase == FMU_CONTINUOUS) {
+        fmu_error(fmu, "the parameter %s is set in event mode", name);
+        return false;
+    }
+    fsm_machine_set_parameter(fmu->machine, number, value);
+    return true;
+}
+
+static bool set_real(struct fmu *fmu, int64_t reference, double value)
 {
     struct fmu_places at = fmu_places();
     if (!(fabs(value) <= DBL_MAX)) {
         fmu_error(fmu, "the variable with value reference %ld cannot be %g", (long)reference, value);
         return false;
     }
+    fmu->stale = true;
     if (reference >= at.parameters && reference < at.inputs) {
-        fsm_machine_set_parameter(fmu->machine, reference - at.parameters, value);
-        fmu->stale = fmu->phase == FMU_CONTINUOUS;
-    } else if (reference >= at.inputs && reference < at.outputs && fmu->phase == FMU_CONTINUOUS) {
-        fsm_machine_follow_input(fmu->machine, reference - at.inputs, value);
-        fmu->stale = true;
-    } else if (reference >= at.inputs && reference < at.outputs) {
-        fsm_machine_hold_input(fmu->machine, reference - at.inputs, value);
-    } else {
+        return set_parameter(fmu, reference - at.parameters, value);
+    }
+    if (reference < at.inputs || reference >= at.outputs) {
         fmu_error(fmu, "the variable with value reference %ld cannot be set", (long)reference);
         return false;
     }
+    int64_t input = reference - at.inputs;
+    fmu->rates[input] = 0.0;
+    if (fmu->phase == FMU_CONTINUOUS) {
+        fsm_machine_follow_input(fmu->machine, input, value);
+    } else {
+        fsm_machine_hold_input(fmu->machine, input, value);
+    }
     return true;
+}
+
+FSM_LOCAL bool fmu_get_reals(struct fmu *fmu, const uint32_t *references, size_t n, double *values,
+                             const char *function)
+{
+    bool good = fmu_allows(fmu, FMU_READABLE, function);
+    good = good && (n == 0 || (fmu_has_room(fmu, references, function) && fmu_has_room(fmu, values, function)));
+    for (size_t i = 0; good && i < n; i++) {
+        good = get_real(fmu, (int64_t)references[i], &values[i]);
+    }
+    return good;
+}
+
+FSM_LOCAL bool fmu_set_reals(struct fmu *fmu, const uint32_t *references, size_t n, const double *values,
+                             const char *function)
+{
+    bool good = fmu_allows(fmu, FMU_WRITABLE, function);
+    good = good && (n == 0 || (fmu_has_room(fmu, references, function) && fmu_has_room(fmu, values, function)));
+    for (size_t i = 0; good && i < n; i++) {
+        good = set_real(fmu, (int64_t)references[i], values[i]);
+    }
+    return good;
 }
 
 FSM_LOCAL bool fmu_get_integer(struct fmu *fmu, int64_t reference, int64_t *value)
@@ -232,121 +274,5 @@ FSM_LOCAL bool fmu_get_integer(struct fmu *fmu, int64_t reference, int64_t *valu
     bool is_mode = reference == at.mode;
     *value = is_mode ? fsm_machine_mode(fmu->machine) + 1
                      : (int64_t)fsm_machine_contact(fmu->machine, reference - at.contacts);
-    return true;
-}
-
-/* Accept a status, or report why the run ended; false where it failed. */
-FSM_LOCAL bool fmu_judge(struct fmu *fmu, enum fsm_status status)
-{
-    if (status == FSM_STOPPED) {
-        fmu->stopped = true;
-    } else if (status != FSM_DONE && status != FSM_PAUSED) {
-        fmu_error(fmu, "%s at %.12g s: %s", fsm_status_text((int64_t)status), fmu_time(fmu),
-                  fsm_status_sentence((int64_t)status));
-        fmu->phase = FMU_FAILED;
-        return false;
-    }
-    return true;
-}
-
-/* Decide the contact states at the start. */
-FSM_LOCAL bool fmu_finish_initialization(struct fmu *fmu)
-{
-    return fmu_judge(fmu, fsm_machine_advance(fmu->machine, fsm_machine_time(fmu->machine)));
-}
-
-/* Make the transitions that are due now; `jumped`: whether a state has another value after. */
-FSM_LOCAL bool fmu_resolve(struct fmu *fmu, bool *jumped)
-{
-    *jumped = false;
-    if (fmu->stopped) {
-        return true;
-    }
-    if (!fmu->exchange) {
-        return fmu_finish_initialization(fmu);
-    }
-    size_t bytes = (size_t)fmu_state_count() * sizeof(double);
-    const double *x = fsm_machine_state(fmu->machine);
-    double *before = malloc(bytes);
-    if (before == NULL) {
-        fmu_error(fmu, "there is no memory");
-        return false;
-    }
-    memcpy(before, x, bytes);
-    fmu->stale = false;
-    bool good = fmu_judge(fmu, fsm_machine_resolve(fmu->machine));
-    *jumped = memcmp(before, x, bytes) != 0;
-    free(before);
-    return good;
-}
-
-/* A step of the importer's integrator was kept; `due`: it passed an event. */
-FSM_LOCAL bool fmu_end_step(struct fmu *fmu, bool *due)
-{
-    fmu->stale = false;
-    enum fsm_status status = fsm_machine_end_step(fmu->machine);
-    *due = status == FSM_PAUSED;
-    return fmu_judge(fmu, status);
-}
-
-FSM_LOCAL void fmu_reset(struct fmu *fmu)
-{
-    fsm_machine_restart(fmu->machine);
-    fmu->phase = FMU_INSTANTIATED;
-    fmu->stopped = fmu->stale = false;
-    fmu->begin = 0.0;
-}
-
-FSM_LOCAL size_t fmu_copy_bytes(const struct fmu *fmu)
-{
-    return sizeof(struct fmu_copy) + (size_t)fsm_machine_saved_bytes(fmu->machine);
-}
-
-/* FNV-1a of the model's token and of all bytes of a copy behind its seal: copies that are damaged, or another model's. */
-static uint64_t seal_of(const struct fmu *fmu, const void *bytes)
-{
-    uint64_t seal = 14695981039346656037u;
-    for (const char *token = fsm_fmu_token; *token != 0; token++) {
-        seal = (seal ^ (uint64_t)(unsigned char)*token) * 1099511628211u;
-    }
-    const unsigned char *byte = bytes;
-    for (size_t i = sizeof(uint64_t); i < fmu_copy_bytes(fmu); i++) {
-        seal = (seal ^ (uint64_t)byte[i]) * 1099511628211u;
-    }
-    return seal;
-}
-
-FSM_LOCAL void fmu_copy_out(const struct fmu *fmu, void *bytes)
-{
-    struct fmu_copy *copy = bytes;
-    memset(copy, 0, sizeof *copy);
-    copy->phase = fmu->phase;
-    copy->stopped = fmu->stopped;
-    copy->exchange = fmu->exchange;
-    copy->begin = fmu->begin;
-    fsm_machine_save(fmu->machine, copy->machine);
-    copy->seal = seal_of(fmu, bytes);
-}
-
-/* Whether a block of fmu_copy_bytes is a copy of an instance of this model. */
-FSM_LOCAL bool fmu_copy_is_whole(const struct fmu *fmu, const void *bytes)
-{
-    uint64_t seal;
-    memcpy(&seal, bytes, sizeof seal);
-    return seal == seal_of(fmu, bytes);
-}
-
-FSM_LOCAL bool fmu_copy_in(struct fmu *fmu, const void *bytes)
-{
-    const struct fmu_copy *copy = bytes;
-    if (copy->exchange != fmu->exchange) {
-        fmu_error(fmu, "a state of model exchange is none of co-simulation");
-        return false;
-    }
-    fmu->phase = copy->phase;
-    fmu->stopped = copy->stopped;
-    fmu->begin = copy->begin;
-    fsm_machine_restore(fmu->machine, copy->machine);
-    fmu->stale = fmu->phase == FMU_CONTINUOUS;
     return true;
 }

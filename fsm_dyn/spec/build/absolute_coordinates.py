@@ -90,18 +90,16 @@ def relative(name: str, form: EndsForm, at: str) -> dict[str, tuple[str, str]]:
     """Return value and rate of a joint's own coordinates, as expressions of its frames and points."""
     match form:
         case RevoluteForm():
-            return {name: _turn(form, form.axis[0])}
+            return {
+                name: _turn(form, form.axis[0]),
+                **(_slides(name, form, form.axis[0], at) if form.clearance else {}),
+            }
         case PrismaticForm():
             return {name: _slide(form, form.axis, at)}
         case CylindricalForm():
             return {f"{name}_slide": _slide(form, form.axis[0], at), f"{name}_turn": _turn(form, form.axis[0])}
         case PlanarForm():
-            first, second = (AxisForm(form.parent, letter) for letter in form.axis[0].across)
-            return {
-                f"{name}_x": _slide(form, first, at),
-                f"{name}_y": _slide(form, second, at),
-                f"{name}_turn": _turn(form, form.axis[0]),
-            }
+            return {**_slides(name, form, form.axis[0], at), f"{name}_turn": _turn(form, form.axis[0])}
         case PinSliderForm():
             return {f"{name}_slide": _slide(form, form.axis, at), f"{name}_turn": _turn(form, form.pin[0])}
     return {}
@@ -119,6 +117,11 @@ def _slide(form: EndsForm, axis: AxisForm, at: str) -> tuple[str, str]:
     origin = f"{form.child}_origin"
     speed = f"vel({origin})" + ("" if form.parent == NEWTONIAN else f" - vel({at}, {form.parent})")
     return f"dot(pos({origin}, {at}), {axis})", f"dot({speed}, {axis})"
+
+
+def _slides(name: str, form: EndsForm, axis: AxisForm, at: str) -> dict[str, tuple[str, str]]:
+    first, second = (AxisForm(form.parent, letter) for letter in axis.across)
+    return {f"{name}_x": _slide(form, first, at), f"{name}_y": _slide(form, second, at)}
 
 
 def own_point(joints: Mapping[str, Joint], frame: str, point: str) -> str:

@@ -8,8 +8,8 @@ from dataclasses import replace
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text, is_name
 from fsm_dyn.spec.build.feature_pairs import feature_list, touching
-from fsm_dyn.spec.forms.base import exactly_one, only_with
-from fsm_dyn.spec.forms.contacts import ENTRIES, ContactForm, Friction, JointStopForm
+from fsm_dyn.spec.forms.base import Form, exactly_one, only_with
+from fsm_dyn.spec.forms.contacts import ENTRIES, ComplianceForm, ContactForm, Friction, JointStopForm
 from fsm_dyn.spec.model import Compliance, Contact, Feature, Shape
 from fsm_dyn.spec.yaml_tree import LocatedStr, where_of
 
@@ -31,15 +31,26 @@ def contacts_of(name: str, form: ContactForm, shapes: Mapping[str, Shape]) -> li
 def _yielding(name: str, form: ContactForm, kind: str, shapes: Mapping[str, Shape]) -> list[Contact]:
     """Return compliant contacts."""
     assert form.compliant is not None
+    compliance = compliance_of(f"contact {str(name)!r}", form, form.compliant)
+    return [replace(c, kind="compliant", compliance=compliance) for c in _stiff(name, form, kind, shapes)]
+
+
+def compliance_of(what: str, form: Form, compliant: ComplianceForm) -> Compliance:
+    """Return the compliance of what `form` describes.
+
+    Raises
+    ------
+    ModelError
+        It has a restitution too.
+    """
     for key in RESTITUTION:
         if key in form.given():
             raise ModelError(
-                f"contact {str(name)!r} is compliant and has the key {form.spelling(key)!r}",
+                f"{what} is compliant and has the key {form.spelling(key)!r}",
                 form.key(key),
                 remedy="remove it; energy is lost by `dissipation` under `compliant`",
             )
-    compliance = Compliance(form.compliant.stiffness, form.compliant.exponent, form.compliant.dissipation)
-    return [replace(c, kind="compliant", compliance=compliance) for c in _stiff(name, form, kind, shapes)]
+    return Compliance(compliant.stiffness, compliant.exponent, compliant.dissipation)
 
 
 def _properties(form: ContactForm) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from fsm_dyn.errors import ModelError
 from fsm_dyn.spec.forms.base import Form, exactly_one, only_with
-from fsm_dyn.spec.forms.loads import LoadForm
+from fsm_dyn.spec.forms.loads import ImpulseForm, LoadForm
 from fsm_dyn.spec.model import Load
 from fsm_dyn.spec.yaml_tree import where_of
 
@@ -31,6 +31,32 @@ def loads_of(forms: list[LoadForm]) -> tuple[Load, ...]:
             raise ModelError(f"two loads are called {str(name)!r}", where_of(name), remedy="rename one of them")
     taken = {str(name) for name in written}
     return tuple(_load(form, taken) for form in forms)
+
+
+_OF_IMPULSES: dict[str, tuple[str, ...]] = {
+    "linear": ("at",),
+    "angular": ("on", "reaction"),
+    "along": ("coordinate", "between"),
+}
+
+
+def impulses_of(forms: list[ImpulseForm], transition: str) -> tuple[Load, ...]:
+    """Return the impulses of a transition as loads whose values are time integrals; ``transition``: its name."""
+    found: list[Load] = []
+    for form in forms:
+        kind = exactly_one(form, tuple(_OF_IMPULSES))
+        only_with(form, kind, _OF_IMPULSES[kind])
+        name, where = f"{transition}_impulse_{len(found) + 1}", form.key(kind)
+        if form.linear is not None:
+            load = Load(name, "force", value=form.linear, at=_needed(form, kind, "at"), where=where)
+        elif form.angular is not None:
+            on = _needed(form, kind, "on")
+            load = Load(name, "torque", value=form.angular, on=on, reaction=form.reaction, where=where)
+        else:
+            exactly_one(form, ("coordinate", "between"))
+            load = Load(name, "law", value=form.along, coordinate=form.coordinate, between=form.between, where=where)
+        found.append(load)
+    return tuple(found)
 
 
 def _load(form: LoadForm, taken: set[str]) -> Load:

@@ -9,7 +9,9 @@ from typing import TypeVar
 from fsm_dyn.errors import ModelError, did_you_mean
 from fsm_dyn.expressions import Text
 from fsm_dyn.spec.build.absolute_coordinates import reattached, substituted
+from fsm_dyn.spec.build.acceleration_constraints import with_accelerations
 from fsm_dyn.spec.build.contacts import contacts_of
+from fsm_dyn.spec.build.controllers import controllers_of
 from fsm_dyn.spec.build.frames import frame_of
 from fsm_dyn.spec.build.joints import joints_of
 from fsm_dyn.spec.build.loads import loads_of
@@ -17,7 +19,7 @@ from fsm_dyn.spec.build.shape_pairs import contact_entries
 from fsm_dyn.spec.build.shapes import shapes_of
 from fsm_dyn.spec.build.transitions import port_of, range_transitions, transitions_of
 from fsm_dyn.spec.checks.unit_usage import uses_units
-from fsm_dyn.spec.forms.base import exactly_one
+from fsm_dyn.spec.forms.base import exactly_one, only_with
 from fsm_dyn.spec.forms.geometry import BodyForm, ConstraintForm
 from fsm_dyn.spec.forms.mechanism import MechanismForm
 from fsm_dyn.spec.model import Body, Constraint, Contact, Coordinate, Frame, Input, Mechanism, Point, Schedule, Shape
@@ -63,6 +65,7 @@ def build(form: MechanismForm, default_name: str) -> Mechanism:
         modes=form.modes.modes,
         only_listed=form.modes.only_listed,
         memory=form.memory,
+        controllers=controllers_of(form.controllers),
         transitions=transitions_of(form.transitions),
         impacts=form.impacts,
         on_inconsistent=form.on_inconsistent,
@@ -76,7 +79,7 @@ def build(form: MechanismForm, default_name: str) -> Mechanism:
         variants=tuple(form.variants),
         where=form.where,
     )
-    mechanism = _with_joints(mechanism, form) if form.joints else mechanism
+    mechanism = with_accelerations(_with_joints(mechanism, form) if form.joints else mechanism)
     ends = range_transitions(mechanism.coordinates)
     return replace(mechanism, transitions=(*mechanism.transitions, *ends)) if ends else mechanism
 
@@ -101,6 +104,7 @@ def _with_joints(mechanism: Mechanism, form: MechanismForm) -> Mechanism:
         points=_joined(mechanism.points, made.points),
         speeds=_joined(mechanism.speeds, made.speeds),
         constraints=_joined(mechanism.constraints, made.rows),
+        contacts=_joined(mechanism.contacts, made.contacts),
     )
 
 
@@ -137,12 +141,23 @@ def _default_speeds(coordinates: Mapping[str, Coordinate], frames: Iterable[Fram
 
 
 def _constraint(name: str, form: ConstraintForm) -> Constraint:
-    exactly_one(form, ("velocity", "position"))
+    kind = exactly_one(form, ("velocity", "position", "acceleration"))
     where = where_of(name)
+    if kind == "acceleration":
+        only_with(form, kind, ("of",))
+        if form.of is None:
+            raise ModelError(
+                f"constraint {str(name)!r} lacks the speed whose rate it states", form.key("acceleration"),
+                remedy='add `of: "dot(vel(P), N.x)"`',
+            )  # fmt: skip
+        return Constraint(name, "velocity", form.of, where=where, acceleration=form.acceleration)
+    only_with(form, kind, ("kinematic",))
     if form.velocity is not None:
         return Constraint(name, "velocity", form.velocity, form.kinematic, where=where)
     if form.position is None:
-        raise ModelError(f"constraint {str(name)!r} has no content", where, allowed="velocity or position")
+        raise ModelError(
+            f"constraint {str(name)!r} has no content", where, allowed="velocity, position or acceleration"
+        )
     if form.kinematic:
         raise ModelError(
             f"constraint {str(name)!r} is kinematic but on positions",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Compare, Text, parse
+from fsm_dyn.spec.build.loads import impulses_of
 from fsm_dyn.spec.forms.base import exactly_one, only_with
 from fsm_dyn.spec.forms.hybrid import PortForm, TransitionForm
 from fsm_dyn.spec.model import Coordinate, Port, TransitionSpec
@@ -38,15 +39,22 @@ def _transition(form: TransitionForm, taken: set[str]) -> TransitionSpec:
             found=f"when: {form.when}",
             remedy="remove `crossing`, or write the difference: `when: a - b`",
         )
-    if form.target is None and not (form.stop or form.reset or form.set):
+    if form.reset and form.impulse:
+        raise ModelError(
+            "'impulse' does not go with 'reset'",
+            form.key("impulse"),
+            remedy="write two transitions: the impulse would depend on which came first",
+        )
+    if form.target is None and not (form.stop or form.reset or form.set or form.impulse):
         raise ModelError(
             "a transition without an effect",
             form.where,
-            allowed="to, stop, reset, set",
-            remedy="add `to: <mode>`, `reset`, `set` or `stop: true`",
+            allowed="to, stop, reset, set, impulse",
+            remedy="add `to: <mode>`, `reset`, `set`, `impulse` or `stop: true`",
         )
+    name = form.name or _free_name(form, taken)
     return TransitionSpec(
-        form.name or _free_name(form, taken),
+        name,
         form.source,
         form.target,
         when=form.when,
@@ -54,6 +62,7 @@ def _transition(form: TransitionForm, taken: set[str]) -> TransitionSpec:
         on=form.on,
         reset=form.reset or {},
         set=form.set or {},
+        impulses=impulses_of(form.impulse or [], name),
         stop=form.stop,
         because=form.because,
         where=form.where,

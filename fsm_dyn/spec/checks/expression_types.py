@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterable, Mapping
 
 from fsm_dyn.errors import ExpressionError, ModelError
-from fsm_dyn.expressions import DIMENSIONLESS, Dimension, Number, Text, dimension_text, fold, parse, walk
+from fsm_dyn.expressions import DIMENSIONLESS, Dimension, Number, Text, dimension_text, fold, parse, parse_unit, walk
 from fsm_dyn.expressions.tokens import excerpt
 from fsm_dyn.expressions.units import dimension
 from fsm_dyn.spec.checks.dimension_algebra import DimensionedValue, Kind, QuantityAlgebra, Scope
 from fsm_dyn.spec.checks.names import Declaration
+from fsm_dyn.spec.yaml_tree import where_of
 
 LENGTH = dimension(m=1)
 MASS = dimension(kg=1)
@@ -75,6 +76,22 @@ _KIND_REMEDIES: Mapping[tuple[str, str], str] = {
     ("condition", "scalar"): "write a comparison: x > 0",
     ("scalar", "condition"): "write where(condition, 1, 0)",
 }
+
+
+def unit_dimension(unit: str, what: str) -> Dimension:
+    """Return the dimension of an SI unit, none for no unit; raise ModelError for any other unit."""
+    if not unit:
+        return DIMENSIONLESS
+    factor, dimension = parse_unit(unit, where_of(unit))
+    if factor != 1.0:
+        raise ModelError(
+            f"{what} must be in an SI unit",
+            where_of(unit),
+            found=unit,
+            allowed=dimension_text(dimension) if dimension != DIMENSIONLESS else "rad",
+            remedy="values elsewhere may be in any unit: they are converted",
+        )
+    return dimension
 
 
 def _wrong_unit(

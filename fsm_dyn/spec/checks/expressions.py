@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fsm_dyn.errors import ModelError
-from fsm_dyn.expressions import DIMENSIONLESS, Boolean, Compare, Dimension, Text, dimension_text, parse, parse_unit
+from fsm_dyn.expressions import DIMENSIONLESS, Boolean, Compare, Dimension, Text, parse
 from fsm_dyn.expressions.units import divide, multiply, power
+from fsm_dyn.spec.checks.controllers import check_controllers, with_controllers
 from fsm_dyn.spec.checks.dimension_algebra import DimensionedValue, Scope
-from fsm_dyn.spec.checks.expression_types import INERTIA, LENGTH, MASS, POWER, TIME, expression_type
-from fsm_dyn.spec.checks.loads import check_loads
+from fsm_dyn.spec.checks.expression_types import INERTIA, LENGTH, MASS, POWER, TIME, expression_type, unit_dimension
+from fsm_dyn.spec.checks.loads import check_impulses, check_loads
 from fsm_dyn.spec.checks.names import Declaration
 from fsm_dyn.spec.checks.scopes import Scopes, constant_scope, scopes_of, with_scalar, with_speeds
 from fsm_dyn.spec.checks.unit_usage import texts_of
@@ -27,7 +28,6 @@ from fsm_dyn.spec.model import (
     TransitionSpec,
 )
 from fsm_dyn.spec.numerics import NUMERICS
-from fsm_dyn.spec.yaml_tree import where_of
 
 
 def check_expressions(mechanism: Mechanism, known: Mapping[str, Declaration], units: bool) -> dict[str, Dimension]:
@@ -54,6 +54,7 @@ def check_expressions(mechanism: Mechanism, known: Mapping[str, Declaration], un
         _shape(shape, scopes)
     for contact in mechanism.contacts.values():
         _contact(contact, scopes)
+    check_controllers(mechanism, scopes, named.controllers)
     check_loads(mechanism, scopes)
     for name, coordinate in mechanism.coordinates.items():
         for text in filter(None, coordinate.range):
@@ -77,7 +78,8 @@ def check_expressions(mechanism: Mechanism, known: Mapping[str, Declaration], un
     parameters = {name: q.dimension or DIMENSIONLESS for name, q in constant.scalars.items()}
     for name, elements in constant.vectors.items():
         parameters |= {f"{name}[{i}]": q.dimension or DIMENSIONLESS for i, q in enumerate(elements)}
-    return {str(n): d for n, d in {**parameters, **coordinates, **inputs, **speeds, **outputs}.items()}
+    known_names = {**parameters, **coordinates, **inputs, **speeds, **named.controllers, **outputs}
+    return {str(n): d for n, d in known_names.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +89,11 @@ class Named:
     coordinates: Mapping[str, Dimension]
     inputs: Mapping[str, Dimension]
     speeds: Mapping[str, Dimension]
+    controllers: Mapping[str, Dimension]
 
 
 def scopes_and_dimensions(mechanism: Mechanism, known: Mapping[str, Declaration], units: bool) -> tuple[Scopes, Named]:
-    """Return the scopes of a model, and the dimensions of its coordinates, inputs and speeds.
+    """Return the scopes of a model, and the dimensions of its coordinates, inputs, speeds and controllers.
 
     Raises
     ------
@@ -109,7 +112,8 @@ def scopes_and_dimensions(mechanism: Mechanism, known: Mapping[str, Declaration]
         name: expression_type(text, scopes.definition, f"speed {name!r}").dimension or DIMENSIONLESS
         for name, text in mechanism.speeds.items()
     }
-    return with_speeds(scopes, mechanism, speeds), Named(coordinates, inputs, speeds)
+    found = with_controllers(with_speeds(scopes, mechanism, speeds), mechanism)
+    return found.scopes, Named(coordinates, inputs, speeds, found.dimensions)
 
 
 def parameter_scope(mechanism: Mechanism, known: Mapping[str, Declaration], units: bool) -> Scope:
@@ -135,31 +139,16 @@ def parameter_scope(mechanism: Mechanism, known: Mapping[str, Declaration], unit
 def _coordinates(mechanism: Mechanism) -> dict[str, Dimension]:
     found: dict[str, Dimension] = {}
     for name, coordinate in mechanism.coordinates.items():
-        found[name] = _unit(coordinate.unit, f"coordinate {name!r}")
+        found[name] = unit_dimension(coordinate.unit, f"coordinate {name!r}")
     for frame in mechanism.frames.values():
         found |= dict.fromkeys(frame.euler_names, DIMENSIONLESS)
     return found
 
 
-def _unit(unit: str, what: str) -> Dimension:
-    if not unit:
-        return DIMENSIONLESS
-    factor, dimension = parse_unit(unit, where_of(unit))
-    if factor != 1.0:
-        raise ModelError(
-            f"{what} must be in an SI unit",
-            where_of(unit),
-            found=unit,
-            allowed=dimension_text(dimension) if dimension != DIMENSIONLESS else "rad",
-            remedy="values elsewhere may be in any unit: they are converted",
-        )
-    return dimension
-
-
 def _input(entry: Input, scope: Scope) -> Dimension:
     what = f"the schedule of {entry.name!r}"
     if entry.unit:
-        wanted: Dimension | None = _unit(entry.unit, f"input {entry.name!r}")
+        wanted: Dimension | None = unit_dimension(entry.unit, f"input {entry.name!r}")
     elif entry.schedule is not None:
         wanted = _inferred(entry.schedule, scope, what)
     else:
@@ -238,7 +227,7 @@ def _contact(contact: Contact, scopes: Scopes) -> None:
     law = contact.contact_law
     if law.friction_only or law.force_limit:
         rate = slip if slip is not None else divide(gap, TIME) if gap is not None else None
-        force = None if rate is None else [divide(POWER, rate)]
+        force = None if rate is None else [divide(divide(LENGTH, TIME) if law.loaded else POWER, rate)]
     elif gap is not None and slip is not None:
         force = [divide(divide(gap, TIME), slip)]
     elif contact.features is not None:
@@ -292,6 +281,7 @@ def _transition(
     for name, text in transition.set.items():
         boolean = mechanism.memory[name].is_boolean
         expression_type(text, scopes.logic, f"{what}: {name}", [DIMENSIONLESS], "condition" if boolean else "scalar")
+    check_impulses(transition, mechanism, scopes)
 
 
 def _trigger(when: Text, transition: TransitionSpec, scopes: Scopes) -> None:

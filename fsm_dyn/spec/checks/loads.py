@@ -7,7 +7,7 @@ from fsm_dyn.expressions import DIMENSIONLESS, Axis, Dimension, Text, free_names
 from fsm_dyn.expressions.units import divide, multiply
 from fsm_dyn.spec.checks.expression_types import ACCELERATION, ENERGY, FORCE, LENGTH, TIME, expression_type
 from fsm_dyn.spec.checks.scopes import Scopes
-from fsm_dyn.spec.model import Load, Mechanism
+from fsm_dyn.spec.model import Load, Mechanism, TransitionSpec
 
 
 def check_loads(mechanism: Mechanism, scopes: Scopes) -> None:
@@ -34,13 +34,55 @@ def check_loads(mechanism: Mechanism, scopes: Scopes) -> None:
             _along_a_length(load, scopes, what)
 
 
-def _along_a_length(load: Load, scopes: Scopes, what: str) -> None:
-    """Check a spring, a damper or a law: force times length is energy in any unit of length."""
+def check_impulses(transition: TransitionSpec, mechanism: Mechanism, scopes: Scopes) -> None:
+    """Check the impulses of a transition: forces and torques times time, and none on a coordinate that is driven.
+
+    Raises
+    ------
+    ModelError
+        At the first one that does not fit.
+    """
+    for number, impulse in enumerate(transition.impulses, 1):
+        what = f"impulse {number} of transition {transition.name!r}"
+        if impulse.kind == "law":
+            _not_driven(impulse, mechanism, what)
+            _along_a_length(impulse, scopes, what, multiply(ENERGY, TIME))
+        elif impulse.value is not None:
+            dimension = multiply(FORCE if impulse.kind == "force" else ENERGY, TIME)
+            expression_type(impulse.value, scopes.logic, what, [dimension], "vector")
+
+
+def _not_driven(impulse: Load, mechanism: Mechanism, what: str) -> None:
+    """Refuse an impulse on a coordinate whose motion a constraint prescribes: all of it would load the drive."""
+    if impulse.coordinate is None:
+        return
+    moved = free_names(parse(impulse.coordinate)) & set(mechanism.coordinate_names)
+    given = {"t", *mechanism.inputs, *mechanism.parameters}
+    for name, row in mechanism.constraints.items():
+        found = free_names(parse(row.expression))
+        driven = found & set(mechanism.coordinate_names)
+        if (
+            moved
+            and moved <= driven
+            and len(driven) == 1
+            and found <= driven | given
+            and found & {"t", *mechanism.inputs}
+        ):
+            raise ModelError(
+                f"{what} is on a driven coordinate",
+                impulse.coordinate.where,
+                found=f"{impulse.coordinate.text}, which the constraint {name!r} prescribes",
+                remedy="act on a point or body beyond the drive, or drive it by a force instead",
+            )
+
+
+def _along_a_length(load: Load, scopes: Scopes, what: str, work: Dimension = ENERGY) -> None:
+    """Check a spring, a damper or a law: force times length is energy, or ``work``, in any unit of length."""
     length: Dimension | None = LENGTH
     if load.coordinate is not None:
         angle = [DIMENSIONLESS] if load.kind == "torsion_spring" else None
         length = expression_type(load.coordinate, scopes.configuration, f"the coordinate of {what}", angle).dimension
-    force = divide(ENERGY, length) if length is not None else DIMENSIONLESS
+    force = divide(work, length) if length is not None else DIMENSIONLESS
     stiffness = divide(force, length) if length is not None else DIMENSIONLESS
     if load.value is not None:
         expression_type(load.value, scopes.logic, what, [force])

@@ -57,6 +57,7 @@ def _all(mechanism: Mechanism) -> Iterator[tuple[str, str, Location]]:
         ("a contact", mechanism.contacts),
         ("an input", mechanism.inputs),
         ("a memory", mechanism.memory),
+        ("a controller", mechanism.controllers),
         ("a mode", mechanism.modes),
         ("a port", mechanism.ports),
         ("an output", mechanism.outputs),
@@ -70,6 +71,15 @@ def _all(mechanism: Mechanism) -> Iterator[tuple[str, str, Location]]:
             yield from (
                 (joint.name, "a joint", joint.where) for joint in mechanism.joints.values() if joint.name not in taken
             )
+        if role == "a controller":
+            for controller in mechanism.controllers.values():
+                parts = (
+                    ("an input", controller.inputs),
+                    ("a memory", controller.memory),
+                    ("an output", controller.outputs),
+                )
+                for part, items in parts:
+                    yield from ((item.name, f"{part} of a controller", where_of(item.name)) for item in items)
         if role == "a coordinate":
             for frame in mechanism.frames.values():
                 for name in frame.euler_names:

@@ -179,6 +179,8 @@ class References:
             self._one_of(name, "a coordinate or speed", [*self.mechanism.coordinate_names, *self.mechanism.speeds])
         for name in transition.set:
             self._one_of(name, "a memory", self.mechanism.memory)
+        for impulse in transition.impulses:
+            self._load(impulse)
 
     def _event(self, name: str, event: str) -> None:
         self._contact(name)

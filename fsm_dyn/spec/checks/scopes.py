@@ -18,9 +18,9 @@ class Scopes:
     """The scopes of a model, from the narrowest to the widest.
 
     ``constant``: parameters.  ``schedule``: and ``t``.  ``configuration``: and inputs, coordinates, axes,
-    ``pos``.  ``definition``: and ``rate``, ``vel``, ``omega``.  ``state``: and speeds.  ``logic``: and memory.
-    ``axes``: parameters and axes (gravity).  ``angle``: as ``configuration``, without axes and ``pos``, so that
-    frames never depend on points.
+    ``pos``.  ``definition``: and ``rate``, ``vel``, ``omega``.  ``state``: and speeds.  ``logic``: and memory, that of
+    controllers included.  ``axes``: parameters and axes (gravity).  ``angle``: as ``configuration``, without axes and
+    ``pos``, so that frames never depend on points.
     """
 
     constant: Scope
@@ -84,6 +84,11 @@ def with_speeds(scopes: Scopes, mechanism: Mechanism, speeds: Mapping[str, Dimen
 def with_scalar(scope: Scope, name: str) -> Scope:
     """Return a scope in which one more number without a unit is visible, under any name."""
     return _extend(scope, f"a formula of {name}", {name: DIMENSIONLESS})
+
+
+def with_names(scope: Scope, names: Mapping[str, Dimension]) -> Scope:
+    """Return a scope in which these numbers are visible too."""
+    return _extend(scope, scope.label, names)
 
 
 def _extend(scope: Scope, label: str, names: Mapping[str, Dimension]) -> Scope:

@@ -21,6 +21,7 @@ def uses_units(mechanism: Mechanism) -> bool:
         At the first text that is not an expression or a unit.
     """
     units = [c.unit for c in mechanism.coordinates.values()] + [i.unit for i in mechanism.inputs.values()]
+    units += [item.unit for controller in mechanism.controllers.values() for item in controller.quantities]
     found = False
     for unit in filter(None, units):
         found |= parse_unit(unit, where_of(unit))[1] != DIMENSIONLESS

@@ -39,10 +39,17 @@ def check_numbers(mechanism: Mechanism, values: Values | None = None) -> None:
         for entry in ("xx", "yy", "zz"):
             if entry in body.inertia:
                 _not_negative(body.inertia[entry], values, f"the inertia {entry} of {name!r}")
+    for joint in mechanism.joints.values():
+        for text, word in ((joint.backlash, "backlash"), (joint.clearance, "clearance")):
+            if text is not None:
+                _positive(text, values, f"the {word} of {joint.name!r}")
     for shape in mechanism.shapes.values():
         _shape(shape, values)
     for contact in mechanism.contacts.values():
         _contact(contact, values)
+    for joint in mechanism.joints.values():
+        if joint.thread is not None:
+            _positive(joint.thread[1], values, f"the radius of the thread of {joint.name!r}")
     _stops(mechanism, values)
     for coordinate in mechanism.coordinates.values():
         _range(coordinate, values)
@@ -59,6 +66,12 @@ def check_numbers(mechanism: Mechanism, values: Values | None = None) -> None:
         _value(text, values, f"the initial value of {name!r}")
     for name, text in mechanism.numerics.items():
         _positive(text, values, f"the tolerance {name!r}")
+    for controller in mechanism.controllers.values():
+        _positive(controller.period, values, f"the period of controller {controller.name!r}")
+        for item in controller.quantities:
+            _value(item.start, values, f"the start of {item.name!r}")
+            if item.quantum is not None:
+                _positive(item.quantum, values, f"the quantum of {item.name!r}")
     for port in mechanism.ports.values():
         if port.step is not None:
             _positive(port.step, values, f"the step of port {port.name!r}")

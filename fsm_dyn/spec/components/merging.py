@@ -8,6 +8,7 @@ from typing import Any
 
 from fsm_dyn.errors import Location, ModelError, did_you_mean
 from fsm_dyn.expressions import Text
+from fsm_dyn.spec.build.acceleration_constraints import made_names
 from fsm_dyn.spec.build.frames import frame_of
 from fsm_dyn.spec.build.joints import JointExpansion, joints_of
 from fsm_dyn.spec.build.shape_pairs import with_pairs_written_out
@@ -21,12 +22,12 @@ from fsm_dyn.spec.yaml_tree import LocatedStr, Tree
 # Sections whose entries are those of the model followed by those of its components.
 _SECTIONS = (
     *("parameters", "coordinates", "frames", "points", "bodies", "constraints", "shapes", "contacts"),
-    *("inputs", "schedule", "memory", "outputs", "view", "joints"),
+    *("inputs", "schedule", "memory", "controllers", "outputs", "view", "joints"),
 )
 # Sections of a component that declare names; `modes` and `ports` stay behind.
 _DECLARING = (
     *("parameters", "coordinates", "frames", "points", "bodies", "speeds", "constraints", "shapes", "contacts"),
-    *("inputs", "memory", "outputs"),
+    *("inputs", "memory", "controllers", "outputs"),
 )
 
 
@@ -85,15 +86,19 @@ def _with_component(form: MechanismForm, name: str, use: UseForm, component: Mec
 def declared(form: MechanismForm) -> list[str]:
     """Return every name that a form declares, derived ones included."""
     names: list[str] = [name for section in _DECLARING for name in getattr(form, section)]
+    for controller in form.controllers.values():
+        names += [*controller.inputs, *controller.memory, *controller.outputs]
     names += [str(load.name) for load in form.loads if load.name]
     names += [str(transition.name) for transition in form.transitions if transition.name]
     for frame in form.frames.values():
         names += [f"{frame.euler_parameters}{i}" for i in ("", *range(4))] if frame.euler_parameters else []
     made = _made(form)
-    for section in (made.joints, made.coordinates, made.frames, made.points, made.speeds, made.rows):
+    for section in (made.joints, made.coordinates, made.frames, made.points, made.speeds, made.rows, made.contacts):
         names += [str(name) for name in section]
     for joint in made.frames.values():
         names += [joint.euler, *joint.euler_names] if joint.euler else []
+    for name, row in form.constraints.items():
+        names += made_names(name) if row.acceleration is not None else ()
     if not form.speeds:
         names += [f"{coordinate}_dot" for coordinate in form.coordinates]
     return names

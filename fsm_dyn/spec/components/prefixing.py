@@ -17,6 +17,7 @@ from pydantic import BaseModel
 from fsm_dyn.expressions import Text
 from fsm_dyn.expressions.tokens import Token, tokenise
 from fsm_dyn.expressions.unit_literals import read_quantity
+from fsm_dyn.spec.forms.controllers import ControllerMemoryForm, ControllerOutputForm
 from fsm_dyn.spec.forms.geometry import FrameForm
 from fsm_dyn.spec.forms.shapes import ArcForm, CircleForm, CurveForm, LineForm, PlaneForm, PolygonForm, SegmentForm
 from fsm_dyn.spec.model import Coordinate, Input
@@ -29,6 +30,8 @@ FRAME, ORIGIN = "N", "O"
 _KEPT: Mapping[type, frozenset[str]] = {
     Coordinate: frozenset({"unit"}),
     Input: frozenset({"unit"}),
+    ControllerMemoryForm: frozenset({"unit"}),
+    ControllerOutputForm: frozenset({"unit"}),
     FrameForm: frozenset({"body", "space", "rotate"}),
 }
 _OUTLINES = (LineForm, SegmentForm, CircleForm, ArcForm, PolygonForm, CurveForm, PlaneForm)

@@ -203,4 +203,6 @@ class ConstraintForm(Form):
 
     velocity: Expression | None = None
     position: Expression | None = None
+    acceleration: Expression | None = None
+    of: Expression | None = None
     kinematic: Flag = False

@@ -12,7 +12,7 @@ from pydantic import Field, PlainValidator, WithJsonSchema
 from fsm_dyn.errors import ModelError, did_you_mean
 from fsm_dyn.expressions import Text
 from fsm_dyn.laws import LAWS
-from fsm_dyn.spec.forms.base import Form, section_of
+from fsm_dyn.spec.forms.base import Form, items_of, section_of
 from fsm_dyn.spec.forms.fields import (
     Assignment,
     Crossing,
@@ -30,6 +30,7 @@ from fsm_dyn.spec.forms.fields import (
     name,
 )
 from fsm_dyn.spec.forms.geometry import unit_text
+from fsm_dyn.spec.forms.loads import ImpulseForm
 from fsm_dyn.spec.model import DiscreteVariable, Initial, Input, ModePattern, Schedule
 from fsm_dyn.spec.yaml_tree import LocatedList, LocatedMapping, LocatedStr, Scalar, Tree, describe, where_of
 
@@ -290,6 +291,7 @@ class TransitionForm(Form):
     on: Annotated[Event, PlainValidator(_event), WithJsonSchema({"type": "string"})] | None = None
     reset: Annotated[dict[Reference, Expression], section_of("reset")] | None = None
     set: Annotated[dict[Reference, Assignment], section_of("set")] | None = None
+    impulse: Annotated[list[ImpulseForm], items_of("impulse")] | None = None
     stop: Flag = False
     because: FreeText = ""
 

@@ -6,13 +6,14 @@ import re
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, TypeAlias
 
-from pydantic import PlainValidator, WithJsonSchema
+from pydantic import BeforeValidator, PlainValidator, WithJsonSchema
 
 from fsm_dyn.errors import NOWHERE, Location, ModelError
 from fsm_dyn.spec.forms.base import Form
-from fsm_dyn.spec.forms.fields import Expression, Expressions, Flag, Reference, name
+from fsm_dyn.spec.forms.contacts import ComplianceForm, FrictionField
+from fsm_dyn.spec.forms.fields import Expression, Expressions, Flag, Law, Reference, name
 from fsm_dyn.spec.forms.geometry import Axes, CoordinateRange
-from fsm_dyn.spec.yaml_tree import LocatedList, LocatedStr, Scalar, Tree, describe
+from fsm_dyn.spec.yaml_tree import LocatedList, LocatedMapping, LocatedStr, Scalar, Tree, describe
 
 _AXIS = re.compile(r"\s*(-?)\s*([A-Za-z][A-Za-z0-9_]*)\.([xyz])\s*")
 _CYCLE = "xyzxyz"
@@ -80,6 +81,45 @@ OneOrTwoAxes: TypeAlias = Annotated[tuple[AxisForm, ...], PlainValidator(_one_or
 OneOrTwoNames: TypeAlias = Annotated[tuple[str, ...], PlainValidator(_one_or_two_names), _pairs(_NAME)]
 
 
+class PlayForm(Form):
+    """A play, from one contact to the other, alone or in a mapping that has it as ``value``; and how these rebound."""
+
+    value: Expression
+    restitution: Expression | None = None
+    restitution_law: Law = "newton"
+    sound_frequency: Expression | None = None
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: Any, handler: Any) -> dict[str, Any]:
+        """Return the schema of the mapping or of the value alone."""
+        return {
+            "anyOf": [{"type": ["string", "number"], "description": "expression, with units"}, handler(core_schema)]
+        }
+
+
+class BacklashForm(PlayForm):
+    """Contacts at both ends of the motion of one coordinate."""
+
+    what: ClassVar[str] = "a backlash"
+    compliant: ComplianceForm | None = None
+
+
+class ClearanceForm(PlayForm):
+    """A contact of a pin with its hole; ``value`` is the difference of their diameters, ``radius`` that of the pin."""
+
+    what: ClassVar[str] = "a clearance"
+    friction: FrictionField | None = None
+    radius: Expression | None = None
+
+
+def _with_value(tree: Tree) -> Tree:
+    return LocatedMapping({LocatedStr("value", tree.where): tree}, tree.where) if isinstance(tree, Scalar) else tree
+
+
+Backlash: TypeAlias = Annotated[BacklashForm, BeforeValidator(_with_value)]
+Clearance: TypeAlias = Annotated[ClearanceForm, BeforeValidator(_with_value)]
+
+
 class EndsForm(Form):
     """What all joints have: the frames they join."""
 
@@ -95,23 +135,45 @@ class MovableForm(EndsForm):
 
 
 class RangedForm(MovableForm):
-    """A joint with one coordinate, for which the model may state a range."""
+    """A joint with one coordinate, for which the model may state a range and a backlash."""
 
     range: CoordinateRange | None = None
+    backlash: Backlash | None = None
 
 
-class RevoluteForm(RangedForm):
-    """A hinge about an axis."""
+class RubbingForm(RangedForm):
+    """A joint that may have friction in proportion to its reaction."""
+
+    friction: FrictionField | None = None
+
+
+class TurningForm(RubbingForm):
+    """A joint whose friction acts at a radius."""
+
+    radius: Expression | None = None
+
+
+class RevoluteForm(TurningForm):
+    """A hinge about an axis; with ``friction`` a journal bearing of a radius."""
 
     what: ClassVar[str] = "a revolute joint"
     axis: OneOrTwoAxes
+    clearance: Clearance | None = None
 
 
-class PrismaticForm(RangedForm):
+class PrismaticForm(RubbingForm):
     """A guide along an axis of the parent."""
 
     what: ClassVar[str] = "a prismatic joint"
     axis: OneAxis
+
+
+class HelicalForm(TurningForm):
+    """A screw along and about an axis of the parent, which advances by ``lead`` in a turn; its thread has a radius."""
+
+    what: ClassVar[str] = "a helical joint"
+    axis: OneAxis
+    lead: Expression
 
 
 class CylindricalForm(MovableForm):
@@ -164,6 +226,7 @@ class GearForm(EndsForm):
     carrier: Reference = "N"
     axis: OneOrTwoAxes
     ratio: Expression
+    backlash: Backlash | None = None
 
 
 class RollingForm(EndsForm):
@@ -181,6 +244,7 @@ class JointForm(Form):
 
     revolute: RevoluteForm | None = None
     prismatic: PrismaticForm | None = None
+    helical: HelicalForm | None = None
     cylindrical: CylindricalForm | None = None
     universal: UniversalForm | None = None
     ball: BallForm | None = None
@@ -189,3 +253,9 @@ class JointForm(Form):
     pin_slider: PinSliderForm | None = None
     gear: GearForm | None = None
     rolling: RollingForm | None = None
+
+
+def both_axes(form: EndsForm, axes: tuple[AxisForm, ...]) -> tuple[AxisForm, AxisForm]:
+    """Return the axes in parent and child; a single one stands for those with the same letter."""
+    first = axes[0]
+    return first, axes[1] if len(axes) == 2 else AxisForm(form.child, first.letter, first.sign, first.where)

@@ -41,6 +41,21 @@ class TorsionSpringForm(Form):
     damping: Expression | None = None
 
 
+class ImpulseForm(Form):
+    """An impulse of a transition: ``linear`` at a point, ``angular`` on a body, or ``along`` a length or coordinate."""
+
+    what: ClassVar[str] = "an impulse"
+
+    linear: Expression | None = None
+    at: Reference | None = None
+    angular: Expression | None = None
+    on: Reference | None = None
+    reaction: Reference | None = None
+    along: Expression | None = None
+    between: Pair | None = None
+    coordinate: Expression | None = None
+
+
 class LoadForm(Form):
     """A load; its kind is the key that is given."""
 

@@ -12,6 +12,7 @@ from fsm_dyn.expressions import Text
 from fsm_dyn.spec.forms.base import Form, items_of, section_of, validated
 from fsm_dyn.spec.forms.composition import UseForm, VariantsField
 from fsm_dyn.spec.forms.contacts import ContactForm
+from fsm_dyn.spec.forms.controllers import ControllerForm
 from fsm_dyn.spec.forms.fields import (
     Expression,
     FreeText,
@@ -116,6 +117,7 @@ class MechanismForm(Form):
     loads: Annotated[list[LoadForm], items_of("loads")] = Field(default_factory=list)
     modes: ModesField = Modes({})
     memory: MemoryField = Field(default_factory=dict)
+    controllers: Annotated[dict[Key, ControllerForm], section_of("controllers")] = Field(default_factory=dict)
     transitions: Annotated[list[TransitionForm], items_of("transitions")] = Field(default_factory=list)
     impacts: Impacts = "simultaneous"
     on_inconsistent: OnInconsistent = "stop"

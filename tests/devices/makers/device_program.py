@@ -6,6 +6,7 @@ Options are those of :class:`~fsm_dyn.devices.emulators.emulated_device.Emulated
 
 from __future__ import annotations
 
+import math
 import mmap
 import select
 from pathlib import Path
@@ -55,7 +56,7 @@ def main() -> None:
         int(options.get("has_watchdog", True)), int(options.get("uncalibrated", False)),
         int(options.get("version", 0)), int(options.get("error", 0)),
     )  # fmt: skip
-    commands = body.commands()
+    commands = {name: do for name, do in body.commands().items() if name != "half"}  # numbers come whole or not at all
     lines = CommandChannel(commands)
     ask_for_privileges()
     taken = memory.receive()[0]
@@ -63,7 +64,8 @@ def main() -> None:
     lines.ready({}, [name for name in commands if name not in ("state", "log")])
     while lines.serve():
         select.select([lines.descriptor], [], [], STEP)
-        if body.frozen:
+        if body.frozen:  # reads nothing, sends nothing; its watchdog runs
+            body.advance()
             continue
         count, force, enabled, watchdog = memory.receive()
         body._watchdog_time, body._watchdog_on = watchdog * WATCHDOG_STEP, watchdog > 0
@@ -73,7 +75,9 @@ def main() -> None:
         elif not enabled and any(body.force):
             body.release("host")
         body.advance()
-        memory.send(body.position, body.velocity, (BUTTONS, body.plugged, *fixed))
+        if not body.stalled:
+            position = (math.nan,) * 3 if body.spoiling.how == "garbage" else body.position
+            memory.send(position, body.velocity, (BUTTONS, body.plugged, *fixed))
 
 
 if __name__ == "__main__":

@@ -90,6 +90,11 @@ int dhdGetLinearVelocity(double *x, double *y, double *z, signed char id) {
     return 0;
 }
 
+double dhdGetMaxForce(signed char id) {
+    (void)id;
+    return absent() ? -1.0 : 12.0;
+}
+
 unsigned dhdGetButtonMask(signed char id) {
     (void)id;
     return absent() ? 0u : (unsigned)device->buttons;

@@ -53,7 +53,9 @@ error_info hdGetError(void) {
 
 static void *run(void *unused) {
     const struct timespec period = {0, 1000000};
+    const struct sched_param urgent = {.sched_priority = 70}; // the maker's scheduler is a real-time thread, where permitted
     (void)unused;
+    (void)pthread_setschedparam(pthread_self(), SCHED_FIFO, &urgent);
     while (running) {
         if (scheduled && !scheduled(argument)) scheduled = NULL;
         nanosleep(&period, NULL);
@@ -97,6 +99,10 @@ void hdGetDoublev(unsigned what, double *values) {
     copy_sample(device, position, velocity, &buttons);
     if (what == 0x2604) {
         values[0] = 0.88;
+    } else if (what == 0x2603) {
+        values[0] = 3.3;
+    } else if (what == 0x2605) {
+        for (int i = 0; i < 3; i++) values[i] = 0.1 * (i + 1);
     } else if (what == 0x2052) { /* a transform, column after column: translation in its last four numbers */
         for (int i = 0; i < 16; i++) values[i] = i % 5 == 0;
         for (int i = 0; i < 3; i++) values[12 + i] = 1e3 * position[i];

@@ -77,3 +77,13 @@ def test_figure(graph, tmp_path):
     assert len(figure.axes) == 3 * len(curves)
     assert len(figure.axes[0].lines) == 2
     assert plot.save(figure, tmp_path / "study.png").stat().st_size > 5000
+
+
+def test_the_data_set_has_parameters_extremes_and_curves(graph):
+    found = study(graph, {"e": [0.5, 0.9]}, until=1.0, jobs=1)
+    data = found.to_dataset()
+    assert data["e"].values.tolist() == [0.5, 0.9]
+    assert data["y"].dims == ("run", "time")
+    np.testing.assert_array_equal(data["y"].values, [row.curves["y"] for row in found.rows])
+    assert data["y_final"].values.tolist() == [row.final["y"] for row in found.rows]
+    assert data["y"].attrs == {"units": "m"}

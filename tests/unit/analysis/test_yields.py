@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import xarray
 from scipy.stats import norm
 
 import fsm_dyn
@@ -69,25 +70,25 @@ def test_the_yield_of_a_threshold_on_a_normal_parameter(ball):
     """Over 20 seeds the 95 % interval fails once on average, and more than 5 times once in 3,000."""
     outside = 0
     for seed in range(20):
-        found = tolerance_study(ball, n=32, seed=seed, until=0.6).estimate("fast")
+        found = tolerance_study(ball, n=32, seed=seed, until=0.6, jobs=1).estimate("fast")
         outside += not found.lower <= SHARE <= found.upper
     assert outside <= 5
 
 
 def test_sobol_points_err_less_and_equal_seeds_give_equal_bytes(ball):
-    first = tolerance_study(ball, n=256, seed=3, sample="sobol", until=0.6)
+    first = tolerance_study(ball, n=256, seed=3, sample="sobol", until=0.6, jobs=1)
     estimate = first.estimate("fast")
     assert estimate.lower < SHARE < estimate.upper
     low, high = wilson(estimate.met, 256)
     assert estimate.upper - estimate.lower < 0.5 * (high - low)
     margins = 0.5 * np.sqrt(2.0 * 9.81 * first.parameters["h"]) - 2.1694
     assert first.margins["fast"] == pytest.approx(margins, abs=1e-7)  # of integration to the default tolerance
-    again = tolerance_study(ball, n=256, seed=3, sample="sobol", until=0.6)
+    again = tolerance_study(ball, n=256, seed=3, sample="sobol", until=0.6, jobs=1)
     assert again.margins["fast"].tobytes() == first.margins["fast"].tobytes()
 
 
 def test_undecided_runs_are_counted_apart(ball):
-    found = tolerance_study(ball, n=16, seed=0, until=0.1)
+    found = tolerance_study(ball, n=16, seed=0, until=0.1, jobs=1)
     estimate = found.estimate(ALL)
     assert (estimate.met, estimate.violated, estimate.undecided) == (0, 16, 0)  # too slow until then
     late = found.estimate("strikes")
@@ -128,3 +129,17 @@ def test_what_decides_and_where_it_first_fails(ball):
     assert [row[0] for row in rows] == heights.tolist()
     with pytest.raises(InputError, match="did you mean 'fast'"):
         found.sensitivity("fist")
+
+
+def test_the_data_set_contains_all_runs_and_goes_through_a_file(ball, tmp_path):
+    found = tolerance_study(ball, n=16, seed=4, until=0.6, jobs=1)
+    data = found.to_dataset()
+    assert data["h"].values.tobytes() == found.parameters["h"].tobytes()
+    assert data["margin_fast"].values.tobytes() == found.margins["fast"].tobytes()
+    assert (data["h"].attrs, data["margin_fast"].attrs) == ({"units": "m"}, {"units": "m/s"})
+    assert tuple(data["verdict_all"].values) == found.verdicts[ALL]
+    table = data["modes"].values[data["sequence"].values]
+    assert table.tolist() == [" > ".join(modes) for modes in found.sequences]
+    data.to_netcdf(tmp_path / "study.nc", engine="h5netcdf")
+    with xarray.open_dataset(tmp_path / "study.nc", engine="h5netcdf") as again:
+        assert again.identical(data)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from typer.testing import CliRunner
 
 from fsm_dyn.cli.app import app
 from fsm_dyn.devices import device_check, hapkit, scripted, udp
-from fsm_dyn.devices.device_check import check_device, report
+from fsm_dyn.devices.device_check import check_device, report, workspace_picture
 from fsm_dyn.errors import InputError
 
 HAND = {"axes": 2, "mass": 0.1, "stiffness": 100.0, "damping": 5.0}
-STEPS = ["zero force", "direction of axis 0", "direction of axis 1", "soft spring", "unplugging"]
+STEPS = ["ready", "zero force", "direction of axis 0", "direction of axis 1", "soft spring", "unplugging"]
 
 
 class ScriptedDevice(scripted.Driver):
@@ -87,11 +88,11 @@ def test_each_mistake_fails_in_its_step(driver, failed):
 
 def test_a_device_that_fails_ends_the_check():
     found = checked("scripted", fault="raise", fault_at=0.3)
-    assert list(found) == ["zero force", "driver"]
+    assert list(found) == ["ready", "zero force", "driver"]
     assert "an injected failure" in found["driver"].remark
     for fault, remark in (("nan", "not finite"), ("stall", "samples a second")):
         found = checked("scripted", fault=fault, fault_at=0.01)
-        assert list(found) == ["zero force", "unplugging"], "no force without good samples"
+        assert list(found) == ["ready", "zero force", "unplugging"], "no force without good samples"
         assert remark in found["zero force"].remark
 
 
@@ -135,9 +136,24 @@ def test_devices_that_follow_and_several_are_refused_before_anything_is_sent(dri
 
 def test_the_report_names_workspace_and_all_that_removes_the_force():
     written = report("udp", udp.Driver.describe({"axes": 2, "turns": [1], "workspace": [0.2, [-1.0, 2.0]]}), [], 1.0)
+    assert "<svg" not in written
     assert "| 0 | m | -0.2 | 0.2 |\n| 1 | rad | -1 | 2 |" in written
     assert "- the watchdog of the device: after 20 ms without a command" in written
     assert "the safe packet: after 100 ms" in report("hapkit", hapkit.Driver.describe({}), [], 1.0)
     bare = report("scripted", scripted.Driver.describe({"stop": "none"}), [], 1.0)
     assert "The workspace is unknown." in bare
     assert "limits the force to a fifth" in bare
+
+
+def test_the_workspace_is_drawn_to_scale():
+    """Two axes of one kind as a rectangle, three as two of them, different kinds as bars; the cross is zero."""
+    plane = workspace_picture(udp.Driver.describe({"axes": 2, "workspace": [0.2, [-0.1, 0.3]]}))
+    assert '<rect x="28" y="28" width="160" height="160"' in plane
+    assert "M103.0 148.0h10M108.0 143.0v10" in plane  # a quarter of the height above its lower edge
+    space = workspace_picture(udp.Driver.describe({"axes": 3, "workspace": [0.2, 0.1, 0.05]}))
+    assert re.findall(r'width="(\d+)" height="(\d+)" fill="#EEF', space) == [("160", "80"), ("40", "80")]
+    bars = workspace_picture(udp.Driver.describe({"axes": 2, "turns": [1], "workspace": [0.2, [-1.0, 2.0]]}))
+    assert "axis 0: -200 to 200 mm" in bars
+    assert "axis 1: -1 to 2 rad" in bars
+    spec = udp.Driver.describe({"axes": 3})
+    assert "<svg" in report("udp", spec, [], 1.0, drawn=True)

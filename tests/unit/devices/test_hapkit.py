@@ -222,13 +222,13 @@ def test_samples_that_take_no_notice_of_forces(line):
     driver.open()
 
     def go():
-        for k in range(1, 100):
+        for k in range(1, 300):
             os.write(line[0], hf.encode_packet(hf.SampleBody(k, 1000 * k, 0, 0, 0, 0, 0, 0)))
             driver.read()
             driver.write([0.5])
             os.read(line[0], 4096)
 
-    with pytest.raises(TimeoutError, match="takes no forces: 51 are unanswered"):
+    with pytest.raises(TimeoutError, match="takes no forces: 251 are unanswered"):
         go()
 
 

@@ -12,6 +12,7 @@ import subprocess
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import fsm_dyn
@@ -20,10 +21,12 @@ from fsm_dyn.devices.wire import datagrams
 from fsm_dyn.devices.wire.datagrams import ForceDatagram, SampleDatagram
 from fsm_dyn.live.device_map import Limits
 from fsm_dyn.live.session import LiveSession, Settings
+from tests.runtime.building import sanitizers_work
 
 CLIENTS = Path(udp.__file__).parent / "clients"
 HARNESS = Path(__file__).parent / "udp_harness.c"
 WATCHDOG = 0.02
+PATIENT = 30.0  # s
 
 
 @pytest.fixture(scope="module")
@@ -33,9 +36,9 @@ def built(tmp_path_factory):
     compiler = shutil.which("cc")
     assert compiler, "the tests need a C compiler, as the Makefile says"
 
-    def build(*sources):
-        program = folder / sources[0].stem
-        strict = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-Wpedantic", "-Wshadow", "-Wconversion"]
+    def build(*sources, more=()):
+        program = folder / f"{sources[0].stem}{len(more)}"
+        strict = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-Wpedantic", "-Wshadow", "-Wconversion", *more]
         files = map(str, sources)
         subprocess.run([compiler, *strict, "-O2", f"-I{CLIENTS}", *files, "-o", str(program), "-lm"], check=True)
         return program
@@ -98,6 +101,26 @@ def test_what_it_shows_and_when_it_lets_go(built):
     assert found == [wanted for _, wanted in steps]
 
 
+def test_the_programs_access_no_memory_but_theirs(built):
+    """With forces of right and wrong lengths on their socket, under the sanitizers."""
+    if reason := sanitizers_work():
+        pytest.skip(reason)
+    rng = random.Random(11)
+    for name in ("udp_device", "udp_follower"):
+        program = built(CLIENTS / f"{name}.c", CLIENTS / "client.c", more=("-fsanitize=address,undefined", "-g"))
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as driver:
+            driver.bind(("127.0.0.1", 0))
+            driver.settimeout(PATIENT)
+            held = subprocess.Popen([program, "6", "0.5", str(driver.getsockname()[1])], stderr=subprocess.PIPE)
+            for number in range(150):
+                _, client = driver.recvfrom(512)
+                good = datagrams.pack_force(ForceDatagram(number + 1, 0.0, 0, (0.1,) * 6, datagrams.RUNNING))
+                driver.sendto(good + rng.randbytes(rng.randrange(200)) if number % 3 else good[: number % 60], client)
+                driver.sendto(good, client)
+            _, complaint = held.communicate(timeout=PATIENT)
+        assert (held.returncode, complaint) == (0, b"")
+
+
 def test_its_program_holds_the_driver(built):
     """Against the driver: it moves by its own mass and hand, feels the force, and lets go when told to."""
     options = {"axes": 2, "port": 0}
@@ -154,6 +177,39 @@ def test_a_second_program_holds_a_mechanism(built):
     assert forces > 500
     assert (removed, dropped, shown) == (1, 0, 0)
     assert 0.1 < largest < 20.0
+
+
+def test_a_program_whose_device_follows(built):
+    """The hand pulls the mass (2 kg) of a live run along 3 cm; the device goes where the port goes, then stands still.
+
+    The device integrates by its own clock: where ticks are late, port and device part by millimetres.
+    """
+    program, port = built(CLIENTS / "udp_follower.c", CLIENTS / "client.c"), _free_port()
+    settings = Settings(realtime_privileges=False, watchdog_timeout=1.0, stall_ticks=150)
+    device = subprocess.Popen([program, "2", "300", str(port)], stdout=subprocess.PIPE, text=True)
+    try:
+        options = {"axes": 2, "port": port, "kind": "admittance"}
+        graph = fsm_dyn.compile("virtual_wall")
+        with LiveSession.start(graph, "udp", options, settings=settings, parameters={"m": 2.0}) as session:
+            session.wait_for_ticks(1500)
+            assert session.snapshot()["fault"] in (None, "")
+            rows, columns = session.rows()[0], session.columns
+        time.sleep(0.1)
+        device.terminate()
+        found, _ = device.communicate(timeout=20.0)
+    finally:
+        device.kill()
+        device.wait()
+    counts = re.search(
+        r"velocities (\d+), removed (\d), dropped (\d+), .*largest (.*) m/s, went (.*) m, .* (\d)", found
+    )
+    velocities, removed, dropped, fastest, went, follows = map(float, counts.groups())
+    assert velocities > 500
+    assert (removed, dropped, follows) == (1, 0, 0)
+    assert 0.01 < fastest < 2.0
+    places, ports = rows[:, columns.places["position"]], rows[:, columns.places["ports"]][:, 2:4]
+    assert 0.003 < np.abs(places).max() <= went + 1e-4 < 0.1  # printed to 0.1 mm; it moves until the session closes
+    assert np.corrcoef(ports[:, 0], places[:, 0])[0, 1] > 0.9
 
 
 def _free_port():

@@ -107,6 +107,29 @@ def test_two_ends_of_one_travel_exclude_each_other(mode_graph):
     assert dict(graph.infeasible) == {both: reason, f"{both}+ground_closed": reason}
 
 
+def belt(speed):
+    return {"dry_friction": {"speed": f"rate(x) - {speed}", "static": 2, "kinetic": 1}}
+
+
+def test_what_sticks_to_two_belts_of_different_speeds_contradicts_itself(mode_graph):
+    graph = mode_graph(mass(contacts={"slow": belt(0.1), "fast": belt(0.3)}))
+    reason = "slow and fast exclude each other: no motion has the speeds that they ask for"
+    assert dict(graph.infeasible) == {"slow_stick+fast_stick": reason}
+    assert len(graph.modes) == 3
+
+
+def test_belts_of_one_speed_or_of_speeds_that_inputs_give_do_not(mode_graph):
+    assert not mode_graph(mass(contacts={"one": belt(0.3), "other": belt(0.3)})).infeasible
+    driven = mass(contacts={"one": belt(0.3), "other": belt("w")}, inputs={"w": {"constant": 0.1}})
+    assert not mode_graph(driven).infeasible
+
+
+def test_a_belt_contradicts_a_constraint(mode_graph):
+    graph = mode_graph(mass(contacts={"belt": belt(0.1)}, constraints={"led": {"velocity": "rate(x) - 0.2"}}))
+    (reason,) = graph.infeasible.values()
+    assert reason == "led and belt exclude each other: no motion has the speeds that they ask for"
+
+
 def test_travel_of_no_length_is_possible(mode_graph):
     """Both ends at once, if they are in one place: the rows depend on each other, but do not contradict."""
     stop = {"joint_stop": {"coordinate": "x", "lower": 1, "upper": 1}}

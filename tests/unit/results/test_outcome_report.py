@@ -125,7 +125,7 @@ def test_a_jam_tells_its_candidates_in_words_in_the_file_and_in_the_picture(tmp_
     assert plot.save(picture, tmp_path / "rod.png").stat().st_size > 10_000
 
 
-def test_several_answers_are_told_as_such(tmp_path):
+def test_report_of_nonunique_contact_state(tmp_path):
     """The rod of Painlevé while it turns fast: its foot may lift, or jam on, and nothing in rigid contact decides."""
     start = {"mode": "sliding", "q": 2.2, "vx": 1.0, "w": 5.0}
     graph = fsm_dyn.compile("sliding_rod")
@@ -135,7 +135,7 @@ def test_several_answers_are_told_as_such(tmp_path):
     assert plot.save(plot.outcome(run), tmp_path / "rod.png").stat().st_size > 10_000
 
 
-def test_motion_that_friction_leaves_open_is_told(tmp_path):
+def test_report_of_nonunique_motion_under_friction(tmp_path):
     """Three feet, the middle one rougher: how they share the weight decides how fast the sled stops."""
     several = ended(SLED)
     assert several.outcome.name == "non-unique contact state"
@@ -149,7 +149,7 @@ def test_motion_that_friction_leaves_open_is_told(tmp_path):
     assert alike["x"][-1] == pytest.approx(1.0 / (2.0 * 0.1 * 9.81), rel=1e-9)
 
 
-def test_impacts_without_end_are_told(tmp_path):
+def test_report_of_impact_sequence_that_does_not_terminate(tmp_path):
     run = ended(HEMMED_IN)
     assert run.outcome.name == "impact sequence does not terminate"
     assert "left: approach velocity -1 m/s" in run.describe_outcome()

@@ -57,6 +57,7 @@ def make_tables(
     values: dict[str, Any] = {
         "sizes": sizes,
         "terms": np.array([terms.address if terms is not None else _no_terms(sizes).address], dtype=np.int64),
+        "sample": np.zeros(1, dtype=np.int64),
         "mode_rhs": np.array([mode[0].address for mode in modes], dtype=np.int64),
         "mode_full": np.array([mode[1].address for mode in modes], dtype=np.int64),
         "mode_states": np.array([mode[2] for mode in modes], dtype=np.int8).reshape(len(modes), contacts),
@@ -71,7 +72,7 @@ def make_tables(
         "row_contact": np.arange(n_rows, dtype=np.int64),
         "row_positional": np.ones(n_rows, dtype=np.int8),
         "contact_flags": np.full(contacts, tb.RIGID, dtype=np.int64),
-        "contact_rows": np.array([[k, -1] for k in range(contacts)], dtype=np.int64).reshape(contacts, 2),
+        "contact_rows": np.array([[k, -1, -1, -1] for k in range(contacts)], dtype=np.int64).reshape(contacts, 4),
         "contact_ends": np.full((contacts, 3), -1, dtype=np.int64),
         "contact_outline": np.full(contacts, -1, dtype=np.int64),
         **dict(zip(("row_begin", "row_columns"), tb.nonzero_columns(np.ones((n_rows, n_u), bool)), strict=True)),

@@ -96,5 +96,5 @@ def test_modes_are_asked_for_when_they_are_reached() -> None:
 def test_without_a_source_the_missing_mode_is_named() -> None:
     raw = drop([1.0, 0.31, 0.0, 0.7], (9.81, 3.0), tables=fakes.corner([(False, False)]))
     assert raw.outcome.code == outcomes.MODE_NOT_LISTED
-    assert sorted(raw.wanted) == [0, 1]
+    assert sorted(raw.requested_states) == [0, 1]
     assert len(raw.t) > 10

@@ -1,5 +1,6 @@
 """A page's real server on this machine, without a run behind it."""
 
+import contextlib
 import http.client
 import threading
 import time
@@ -59,18 +60,25 @@ def show():
     return Quiet()
 
 
-@pytest.fixture
-def client(show):
+@contextlib.contextmanager
+def served(configuration):
+    """Serve until the block ends; ``configuration`` makes it for a port, which this gives."""
     listening = listen(0)
     port = listening.getsockname()[1]
-    server = uvicorn.Server(configured(show, TOKEN, port))
+    server = uvicorn.Server(configuration(port))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     until = time.monotonic() + 10
     while not server.started and time.monotonic() < until:
         time.sleep(0.01)
-    yield Client(port)
+    yield port
     server.should_exit = True
     thread.join(10)
     listening.close()
     assert not thread.is_alive()
+
+
+@pytest.fixture
+def client(show):
+    with served(lambda port: configured(show, TOKEN, port)) as port:
+        yield Client(port)

@@ -107,5 +107,9 @@ class App {
   }
 }
 
+if (new URLSearchParams(location.search).get("from") === "models") {
+  Object.assign(document.getElementById("models"), { href: "models.html", hidden: false });
+}
+
 // For tests and debugging.
 window.fsmDyn = new App();

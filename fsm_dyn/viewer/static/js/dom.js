@@ -32,6 +32,16 @@ export function elided(text, most = 48) {
   return `${text.slice(0, head)}…${text.slice(text.length - (most - 1 - head))}`;
 }
 
+// Show as much of a long name as an element has room for; the whole is its tooltip.
+export function setName(node, name) {
+  node.title = name;
+  setText(node, elided(name));
+  for (let most = node.textContent.length; most > 5 && node.scrollWidth > node.clientWidth; ) {
+    most = Math.min(most - 1, Math.floor((most * node.clientWidth) / node.scrollWidth));
+    setText(node, elided(name, Math.max(5, most)));
+  }
+}
+
 // A number with few digits.
 export function short(value, digits = 3) {
   if (!Number.isFinite(value)) return "–";

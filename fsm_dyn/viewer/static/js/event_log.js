@@ -1,12 +1,13 @@
 // Event log, latest on top; an entry opens to guards, impulses and selection.
 
-import { $, el, setText, short } from "./dom.js";
+import { $, el, elided, setText, short } from "./dom.js";
 
 const KEPT = 200;
 const AT_ONCE = 60; // transitions per request in playback
 const EACH = 2; // queued entries added per screen update
 const MOST = 240; // most entries in the list in playback
 const NEAR = 240; // px from an end of the list at which more are requested
+const LONGEST = 22; // characters of a mode's name
 const PAUSE = 350; // ms between requests in playback; while the list is scrolled: SCROLLED
 const SCROLLED = 60;
 
@@ -136,7 +137,7 @@ export class EventLog {
   }
 
   chip(name) {
-    const chip = el("span", { class: "chip", text: name, title: name });
+    const chip = el("span", { class: "chip", text: elided(name, LONGEST), title: name });
     chip.style.setProperty("--mode", this.colours.get(name) ?? "#bbbbbb");
     return chip;
   }

@@ -3,6 +3,7 @@
 const HEAD = 10;
 export const HANDLE = 5;
 export const FORCE = 9;
+export const PLACED = 12;
 
 export class Frame {
   constructor(numbers, model) {
@@ -21,7 +22,7 @@ export class Frame {
     this.forces = take(FORCE * model.forces.length);
     this.guards = take(2 * this.guardCount);
     const { picture } = model;
-    this.space = take(picture.planar ? 0 : 6 + 12 * (picture.shapes.length + picture.solids.length));
+    this.space = take(picture.planar ? 0 : 6 + PLACED * (picture.shapes.length + picture.solids.length));
     this.width = 2 + model.quantities.length;
     this.samples = take(this.count * this.width);
   }

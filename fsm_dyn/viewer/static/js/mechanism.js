@@ -1,8 +1,8 @@
 // Mechanism: outlines with their placements, links, contact forces, port handles and couplers.
 
-import { $, elided, setText, svg } from "./dom.js";
+import { $, setName, setText, svg } from "./dom.js";
 import { Arrows } from "./arrows.js";
-import { HANDLE, PHASES } from "./frames.js";
+import { HANDLE, PHASES, PLACED } from "./frames.js";
 import { Viewport } from "./viewport.js";
 
 export class Mechanism {
@@ -118,13 +118,13 @@ export class Mechanism {
   }
 
   drawState(frame) {
-    if (this.shown.mode !== frame.mode) {
+    if (this.shown.mode !== frame.mode || this.shown.width !== this.view.width) {
       this.shown.mode = frame.mode;
+      this.shown.width = this.view.width;
       const mode = this.about.graph.modes[frame.mode];
       this.world.style.setProperty("--mode", this.colour(frame.mode));
       $("mode").style.setProperty("--mode", this.colour(frame.mode));
-      setText($("mode"), elided(mode?.name ?? "…"));
-      $("mode").title = mode?.name ?? "";
+      setName($("mode"), mode?.name ?? "…");
     }
     if (!this.about.playback && this.shown.phase !== frame.phase) {
       this.shown.phase = frame.phase;
@@ -151,7 +151,22 @@ export class Mechanism {
     });
     for (let i = 0; i < frame.links.length; i += 2) add(frame.links[i], frame.links[i + 1]);
     for (let i = 0; i < frame.handles.length; i += HANDLE) add(frame.handles[i], frame.handles[i + 1]);
+    if (frame.space.length) this.addSolids(frame.space, add);
+    if (lx > hx) [lx, ly, hx, hy] = [-0.5, -0.5, 0.5, 0.5]; // nothing finite is drawn
     return [lx, ly, hx, hy];
+  }
+
+  // Add spheres and disks, which only the scene in three dimensions draws, by the squares around them.
+  addSolids(space, add) {
+    const { shapes, solids } = this.about.picture, [right, up] = [space.subarray(0, 3), space.subarray(3, 6)];
+    const along = (axis, at) => axis[0] * at[0] + axis[1] * at[1] + axis[2] * at[2];
+    solids.forEach(({ radius }, k) => {
+      if (!radius) return; // a plane has no end
+      const origin = space.subarray(6 + PLACED * (shapes.length + k) + 9, 6 + PLACED * (shapes.length + k + 1));
+      const [x, y] = [along(right, origin), along(up, origin)];
+      add(x - radius, y - radius);
+      add(x + radius, y + radius);
+    });
   }
 
   // Initial box: the mechanism and nearby ground planes.

@@ -2,9 +2,9 @@
 // remain. A report contains three.js.
 
 import { $ } from "./dom.js";
+import { PLACED } from "./frames.js";
 
 const FAR = 1e4; // m, clipping planes
-const PLACED = 12;
 const CELLS = 60; // per side of a ground plane
 
 export class Scene3D {

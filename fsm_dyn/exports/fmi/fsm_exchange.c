@@ -1,0 +1,273 @@
+/* The machine for a simulator that integrates: evaluation where it asks, and events where it found them.
+
+   It works on what only fsm_machine.c knows. */
+
+#include "fsm_machine.c"
+
+#include "fsm_exchange.h"
+
+FSM_LOCAL void fsm_machine_follow_input(struct fsm_machine *m, int64_t input, double value)
+{
+    fsm_machine_set_input(m, input, value);
+    m->state.c.at[m->tables.sizes->n_p + input] = value;
+    m->changed = true;
+}
+
+FSM_LOCAL void fsm_machine_ramp_input(struct fsm_machine *m, int64_t input, double rise)
+{
+    if (!m->holds) {
+        fsm_machine_set_input(m, input, m->state.c.at[m->tables.sizes->n_p + input]);
+    }
+    m->goals[input] += rise;
+}
+
+FSM_LOCAL void fsm_machine_place(struct fsm_machine *m, double time, const double *x)
+{
+    m->state.clock->time = time;
+    memmove(m->state.x.at, x, (size_t)m->state.x.n * sizeof *x);
+}
+
+/* Evaluate the state as it is given at the start, with speeds that no constraint has changed yet. */
+static bool evaluate_start(struct fsm_machine *m)
+{
+    const struct fsm_state *state = &m->state;
+    fsm_vector given = m->work.u_before, speeds = fsm_speeds_of(&m->run);
+    fsm_write_inputs(m->run.inputs, state->clock->time, state->counters->segment, state->x, state->c);
+    fsm_put(given, speeds);
+    bool finite = fsm_evaluate_here(&m->run);
+    fsm_put(speeds, given);
+    return finite;
+}
+
+FSM_LOCAL bool fsm_machine_evaluate(struct fsm_machine *m)
+{
+    bool jumped = m->jumped; // contact states are decided again later
+    m->changed = true;
+    m->jumped = false;
+    bool finite = begin_advance(m, m->state.clock->time);
+    m->changed = m->jumped = jumped;
+    return m->state.counters->started != 0 ? finite : evaluate_start(m);
+}
+
+FSM_LOCAL const double *fsm_machine_rates(const struct fsm_machine *m)
+{
+    return m->state.x_dot.at;
+}
+
+FSM_LOCAL int64_t fsm_machine_guards(const struct fsm_machine *m, int64_t *first)
+{
+    int64_t mode = m->state.counters->mode;
+    *first = m->tables.mode_guard_start.at[mode];
+    return fsm_guard_count(&m->tables, mode);
+}
+
+FSM_LOCAL double fsm_machine_breakpoint(const struct fsm_machine *m)
+{
+    return fsm_next_jump(&m->run);
+}
+
+/* Return how much an indicator is above its guard: the tolerance of one that is zero. */
+static double raised(const struct fsm_machine *m, const struct fsm_watch *watch, int64_t j)
+{
+    return watch->low[j] != 0 ? m->state.guards.at[2 * m->tables.sizes->max_guards + j] : 0.0;
+}
+
+FSM_LOCAL double fsm_machine_indicator(const struct fsm_machine *m, const struct fsm_watch *watch, int64_t j)
+{
+    return m->state.guards.at[j] + raised(m, watch, j);
+}
+
+/* Return the armed guard whose indicator fired first, or FSM_NO_EVENT; one at zero within the resolution has fired. */
+static int64_t fallen_guard(const struct fsm_machine *m, const struct fsm_watch *watch)
+{
+    int64_t lead = FSM_NO_EVENT, most = m->tables.sizes->max_guards;
+    const double *values = m->state.guards.at, *slopes = values + most;
+    double soonest = m->tables.tolerances->coincidence;
+    for (int64_t j = 0; j < fsm_guard_count(&m->tables, m->state.counters->mode); j++) {
+        bool falls = m->state.armed.at[j] == FSM_GUARD_ARMED && slopes[j] < 0.0;
+        double value = values[j] + raised(m, watch, j);
+        if (falls && value <= -slopes[j] * soonest) {
+            soonest = -value / slopes[j];
+            lead = j;
+        }
+    }
+    return lead;
+}
+
+/* Whether an armed guard is below what counts as zero, and falling. */
+static bool is_overdue(const struct fsm_machine *m)
+{
+    int64_t most = m->tables.sizes->max_guards;
+    const double *values = m->state.guards.at, *slopes = values + most, *tolerances = slopes + most;
+    for (int64_t j = 0; j < fsm_guard_count(&m->tables, m->state.counters->mode); j++) {
+        if (m->state.armed.at[j] == FSM_GUARD_ARMED && slopes[j] < 0.0 && values[j] < -tolerances[j]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Evaluate here, arm the guards that have risen, and change the chart where it has become bad. */
+static enum fsm_status settle(struct fsm_machine *m)
+{
+    if (!fsm_machine_evaluate(m)) {
+        return FSM_NON_FINITE;
+    }
+    if (fsm_rearm(&m->run)) {
+        return FSM_PENETRATION_LATER;
+    }
+    if (m->state.clock->pivot >= m->state.clock->pivot_alarm) {
+        return FSM_DONE;
+    }
+    enum fsm_status status = fsm_choose_chart(&m->run);
+    bool keeps = status == FSM_CONTINUE || (status == FSM_NEED_CHART && keeps_chart(m));
+    return keeps ? FSM_DONE : FSM_SINGULAR;
+}
+
+FSM_LOCAL enum fsm_status fsm_machine_end_step(struct fsm_machine *m, struct fsm_watch *watch)
+{
+    enum fsm_status status = settle(m);
+    const double *values = m->state.guards.at, *tolerances = values + 2 * m->tables.sizes->max_guards;
+    for (int64_t j = 0; j < fsm_guard_count(&m->tables, m->state.counters->mode); j++) {
+        watch->low[j] = watch->low[j] != 0 && values[j] <= tolerances[j];
+    }
+    return status == FSM_DONE && is_overdue(m) ? FSM_PAUSED : status;
+}
+
+/* Whether the flight that was foreseen ends here. */
+static bool is_due(const struct fsm_machine *m, const struct fsm_watch *watch)
+{
+    const double *values = m->state.guards.at, *tolerances = values + 2 * m->tables.sizes->max_guards;
+    double now = m->state.clock->time;
+    bool here = fabs(now - watch->due) <= fsm_clock_resolution(&m->tables, now);
+    return here && values[watch->guard] <= tolerances[watch->guard];
+}
+
+/* Length of the first step that the method of the model would take from here (s). */
+static double step_ahead(const struct fsm_machine *m)
+{
+    bool adaptive = m->model->method->counts->adaptive != 0;
+    double longest = fsm_machine_breakpoint(m) - m->state.clock->time;
+    longest = fsm_smaller(longest, adaptive ? FSM_INFINITY : m->model->step);
+    return adaptive ? fsm_first_step(&m->run, longest) : longest;
+}
+
+/* Whether an armed guard at zero is going to fall below its tolerance, and not merely the rounding in it. */
+static bool falls_clearly(struct fsm_machine *m, int64_t j)
+{
+    const struct fsm_sizes *sizes = m->tables.sizes;
+    double tolerance = m->state.guards.at[2 * sizes->max_guards + j], value = -FSM_INFINITY;
+    if (m->state.guards.at[j] >= -tolerance) {
+        double h = step_ahead(m);
+        fsm_trial_step(&m->run, h, m->state.clock->time + h);
+        value = fsm_end_is_finite(&m->run) ? m->work.full_end.at[m->state.x.n + sizes->n_u + 1 + j] : value;
+        fsm_machine_evaluate(m);
+    }
+    return value < -tolerance;
+}
+
+/* Note which armed guards are zero up to their tolerance, so that their sign does not show that they rise and fall
+   again; return whether there is one. */
+static bool note_low(const struct fsm_machine *m, struct fsm_watch *watch)
+{
+    int64_t most = m->tables.sizes->max_guards;
+    const double *values = m->state.guards.at, *tolerances = values + 2 * most;
+    bool any = false;
+    for (int64_t j = 0; j < fsm_guard_count(&m->tables, m->state.counters->mode); j++) {
+        watch->low[j] = m->state.armed.at[j] == FSM_GUARD_ARMED && fabs(values[j]) <= tolerances[j];
+        any = any || watch->low[j] != 0;
+    }
+    return any;
+}
+
+/* Take a trial step of length `h` (s) and return where the first guard fires in it (s), or a negative number.
+
+   `guard`: which, FSM_NO_EVENT, or FSM_INTERPOLANT_UNRELIABLE where the step is too long. */
+static double first_event_within(struct fsm_machine *m, double h, int64_t *guard)
+{
+    const struct fsm_run *run = &m->run;
+    double t_end = m->state.clock->time + h;
+    *guard = FSM_INTERPOLANT_UNRELIABLE;
+    fsm_trial_step(run, h, t_end);
+    if (!fsm_end_is_finite(run) || fsm_project_end(run, t_end) != FSM_CONTINUE) {
+        return -1.0;
+    }
+    fsm_evaluate_middle(run, h);
+    double fraction = fsm_first_event(run, h, guard);
+    return *guard < 0 ? -1.0 : fsm_locate(run, h, fraction, *guard, guard);
+}
+
+/* Look ahead for the end of a flight that no sign shows; whether all is finite. */
+static bool foresee(struct fsm_machine *m, struct fsm_watch *watch)
+{
+    watch->due = FSM_INFINITY;
+    if (!note_low(m, watch)) {
+        return true;
+    }
+    double now = m->state.clock->time, least = fsm_clock_resolution(&m->tables, now), h = step_ahead(m);
+    int64_t guard = FSM_INTERPOLANT_UNRELIABLE;
+    while (guard == FSM_INTERPOLANT_UNRELIABLE && h > least) {
+        double length = first_event_within(m, h, &guard);
+        if (guard >= 0) {
+            watch->due = now + length;
+            watch->guard = guard;
+        }
+        h *= 0.5;
+    }
+    return fsm_machine_evaluate(m); // the trial steps changed inputs and the evaluation
+}
+
+/* Return the guard that leads what happens here, or FSM_NO_EVENT. */
+static int64_t leading_guard(struct fsm_machine *m, struct fsm_watch *watch)
+{
+    if (is_due(m, watch)) {
+        return watch->guard;
+    }
+    int64_t lead = fallen_guard(m, watch);
+    return lead == FSM_NO_EVENT || watch->low[lead] != 0 || falls_clearly(m, lead) ? lead : FSM_NO_EVENT;
+}
+
+/* Make the transitions of the guards that fired here, then those of inputs that jumped. */
+static enum fsm_status resolve_guards(struct fsm_machine *m, struct fsm_watch *watch)
+{
+    bool jumped = m->jumped;
+    if (m->state.counters->started != 0 && m->state.counters->phase == FSM_PHASE_STEPPING) {
+        m->jumped = false;
+        enum fsm_status status = settle(m);
+        if (status != FSM_DONE) {
+            return status;
+        }
+        int64_t lead = leading_guard(m, watch);
+        if (lead != FSM_NO_EVENT) {
+            fsm_collect_fired(&m->run, lead);
+            begin_event(&m->run);
+            status = fsm_machine_advance(m, m->state.clock->time);
+        }
+        if (status != FSM_DONE) {
+            return status;
+        }
+        m->jumped = jumped;
+        m->changed = true;
+    }
+    return fsm_machine_advance(m, m->state.clock->time);
+}
+
+/* Make the transitions that are due: of guards, of inputs, of the schedule. */
+static enum fsm_status resolve_instant(struct fsm_machine *m, struct fsm_watch *watch)
+{
+    enum fsm_status status = resolve_guards(m, watch);
+    double now = m->state.clock->time, next = fsm_machine_breakpoint(m);
+    if (status != FSM_DONE || next - now > fsm_clock_resolution(&m->tables, now)) {
+        return status;
+    }
+    m->option_numbers.until = FSM_INFINITY;
+    m->state.clock->time = next;
+    status = reach_target(&m->run);
+    return status == FSM_CONTINUE ? fsm_machine_advance(m, m->state.clock->time) : status;
+}
+
+FSM_LOCAL enum fsm_status fsm_machine_resolve(struct fsm_machine *m, struct fsm_watch *watch)
+{
+    enum fsm_status status = resolve_instant(m, watch);
+    return status == FSM_DONE && !foresee(m, watch) ? FSM_NON_FINITE : status;
+}

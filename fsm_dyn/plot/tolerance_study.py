@@ -1,0 +1,175 @@
+"""Figures of runs with sampled parameters: yields, sensitivities, margins, and maps of mode sequences."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
+
+from fsm_dyn.graphics import palette
+from fsm_dyn.plot import style
+
+FloatArray = npt.NDArray[np.float64]
+MOST_SEQUENCES = len(palette.AREAS) - 1  # each with a colour; the last colour is for all others
+_SAME = 1e-6  # margins that differ by less, relative, are one
+_BINS = 40
+_WIDE = 110  # characters of a sequence
+_GRID = 240  # points of a map to each side
+_MARKERS = {"met": ("o", palette.INK), "violated": ("x", palette.LINES[1]), "undecided": (".", palette.SOFT)}
+
+
+def requirements(
+    title: str,
+    estimates: Mapping[str, tuple[float, float, float]],
+    sensitivities: Mapping[str, Mapping[str, float]],
+    margins: Mapping[str, FloatArray],
+    units: Mapping[str, str],
+) -> Figure:
+    """Draw yields with their intervals, and for each requirement which parameters decide, and its margins.
+
+    Parameters
+    ----------
+    title : str
+    estimates : mapping
+        Yield and both ends of its interval, by requirement.
+    sensitivities : mapping
+        By requirement: the rank correlation of its margin with each parameter, the strongest first.
+    margins : mapping of str to ndarray, shape (n,)
+        By requirement; negative where it is violated, not finite where there is none.
+    units : mapping of str to str
+        Of the margins.
+    """
+    with style.settings():
+        rows = len(sensitivities)
+        picture = style.new_figure(9.6, 1.2 + 0.3 * len(estimates) + 2.0 * rows)
+        heights = [0.5 + 0.3 * len(estimates), *[2.0] * rows]
+        grid = picture.add_gridspec(1 + rows, 2, height_ratios=heights)
+        _yields(picture.add_subplot(grid[0, :]), estimates)
+        for row, (name, found) in enumerate(sensitivities.items(), start=1):
+            _tornado(picture.add_subplot(grid[row, 0]), name, found)
+            _margins(picture.add_subplot(grid[row, 1]), name, margins[name], units.get(name, ""))
+        picture.suptitle(title, x=0.02, ha="left", fontweight="bold")
+        picture.tight_layout()
+    return picture
+
+
+def sequence_map(
+    title: str,
+    across: tuple[str, FloatArray],
+    up: tuple[str, FloatArray],
+    sequences: Sequence[tuple[str, ...]],
+    verdicts: Sequence[str],
+    units: Mapping[str, str],
+    *,
+    filled: bool = True,
+) -> Figure:
+    """Draw which modes runs visit over two parameters.
+
+    Parameters
+    ----------
+    title : str
+    across, up : (str, ndarray of shape (n,))
+        Names and values of the parameters.
+    sequences : sequence of tuple of str
+        The modes of each run, in order.
+    verdicts : sequence of str
+        ``"met"``, ``"violated"`` or ``"undecided"``, of each run.
+    units : mapping of str to str
+    filled : bool
+        Whether the plane has the colour of the nearest run; of use where only these two parameters vary.
+    """
+    frequent = [modes for modes, _ in Counter(sequences).most_common(MOST_SEQUENCES)]
+    index = {modes: number for number, modes in enumerate(frequent)}
+    numbers = np.array([index.get(modes, len(frequent)) for modes in sequences])
+    colours = [*palette.AREAS[: len(frequent)], palette.AREAS[-1]]
+    with style.settings():
+        picture = style.new_figure(9.6, 4.8 + 0.2 * len(frequent))
+        axes = picture.add_subplot()
+        (name_x, x), (name_y, y) = across, up
+        if filled and np.ptp(x) and np.ptp(y):
+            _fill(axes, x, y, numbers, colours)
+        for verdict, (marker, colour) in _MARKERS.items():
+            chosen = np.array(verdicts) == verdict
+            axes.scatter(x[chosen], y[chosen], s=9, marker=marker, color=colour, linewidths=0.7)
+        axes.set_xlabel(_label(name_x, units))
+        axes.set_ylabel(_label(name_y, units))
+        present = [verdict for verdict in _MARKERS if verdict in verdicts]
+        entries = [axes.scatter([], [], s=16, marker=_MARKERS[v][0], color=_MARKERS[v][1], label=v) for v in present]
+        for number, modes in enumerate([*frequent, ()][: int(numbers.max()) + 1]):
+            text = _shortened(" > ".join(modes)) if modes else "other sequences"
+            label = f"{int(np.sum(numbers == number))}×  {text}"
+            entries.append(axes.scatter([], [], s=40, marker="s", color=colours[number], label=label))
+        axes.legend(handles=entries, loc="upper left", bbox_to_anchor=(0.0, -0.14), fontsize=7.5)
+        picture.suptitle(title, x=0.02, ha="left", fontweight="bold")
+        picture.tight_layout()
+    return picture
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _WIDE else f"{text[: _WIDE // 2]} … {text[-_WIDE // 2 :]}"
+
+
+def _fill(axes: Axes, x: FloatArray, y: FloatArray, numbers: npt.NDArray[np.int64], colours: Sequence[str]) -> None:
+    """Colour the plane by the nearest run, distances measured in the ranges of the parameters."""
+    from scipy.interpolate import NearestNDInterpolator  # other pictures do not wait for it
+
+    nearest = NearestNDInterpolator(np.column_stack([x, y]), numbers, rescale=True)
+    columns, rows = (np.linspace(values.min(), values.max(), _GRID) for values in (x, y))
+    areas = nearest(*np.meshgrid(columns, rows))
+    axes.pcolormesh(
+        columns, rows, areas, cmap=ListedColormap(colours), vmin=-0.5, vmax=len(colours) - 0.5, alpha=0.75,
+        rasterized=True,
+    )  # fmt: skip
+
+
+def _label(name: str, units: Mapping[str, str]) -> str:
+    """Return the label of an axis; without a unit where the quantity has none."""
+    unit = units.get(name, "")
+    return style.labelled(name, "" if unit == "1" else unit)
+
+
+def _yields(axes: Axes, estimates: Mapping[str, tuple[float, float, float]]) -> None:
+    for i, (value, lower, upper) in enumerate(estimates.values()):
+        if np.isfinite(value):
+            axes.barh(i, 100.0 * value, height=0.6, color=palette.AREAS[0])
+        axes.plot([100.0 * lower, 100.0 * upper], [i, i], color=palette.INK, lw=1.2, marker="|", ms=7)
+        text = f"{100.0 * value:.4g} %" if np.isfinite(value) else "undecided"
+        axes.annotate(text, (1.01, i), xycoords=axes.get_yaxis_transform(), va="center", fontsize=8.5)
+    axes.set_yticks(range(len(estimates)), [style.fitted(name, 1.6, 9.0) for name in estimates])
+    axes.set_ylim(len(estimates) - 0.5, -0.5)
+    axes.set_xlim(0.0, 100.0)
+    axes.set_xlabel("yield and 95 % interval, %")
+
+
+def _tornado(axes: Axes, name: str, found: Mapping[str, float]) -> None:
+    for i, value in enumerate(found.values()):
+        shown = float(np.nan_to_num(value))
+        axes.barh(i, shown, height=0.6, color=palette.LINES[0] if shown >= 0.0 else palette.LINES[1])
+    axes.axvline(0.0, color=palette.INK, lw=0.7)
+    axes.set_yticks(range(len(found)), [style.fitted(parameter, 1.2, 9.0) for parameter in found])
+    axes.set_ylim(max(len(found), 1) - 0.5, -0.5)
+    axes.set_xlim(-1.0, 1.0)
+    axes.set_xlabel("rank correlation with the margin")
+    axes.set_title(name, fontsize=9.0, loc="left")
+
+
+def _margins(axes: Axes, name: str, margins: FloatArray, unit: str) -> None:
+    finite = margins[np.isfinite(margins)]
+    axes.set_title(name, fontsize=9.0, loc="left")
+    axes.set_xlabel(_label("margin", {"margin": unit}))
+    axes.set_ylabel("runs")
+    if not finite.size:
+        axes.annotate("no run has a margin", (0.5, 0.5), xycoords="axes fraction", ha="center")
+        return
+    width = max(np.ptp(finite), _SAME * np.abs(finite).max(), np.finfo(np.float64).tiny) / _BINS
+    edges = width * np.arange(np.floor(finite.min() / width), np.floor(finite.max() / width) + 2.0)  # 0 is among them
+    edges[0], edges[-1] = min(edges[0], finite.min()), max(edges[-1], finite.max())
+    for part, colour in ((finite[finite >= 0.0], palette.LINES[0]), (finite[finite < 0.0], palette.LINES[1])):
+        axes.hist(part, bins=edges.tolist(), color=colour)
+    axes.axvline(0.0, color=palette.INK, lw=0.7)
+    axes.locator_params(axis="x", nbins=5)

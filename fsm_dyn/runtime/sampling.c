@@ -1,0 +1,145 @@
+/* Instants at which a run jumps because of the time: breakpoints of the inputs, and samples of controllers.
+
+   A controller's state, its outputs and the instant of its next sample are memory; one kernel computes all memory after a
+   sample from the values before it.  The instants of the controllers are the last entries of the memory. */
+
+#include "stepping.h"
+
+/* Return the instants of the next samples (s), a view of the context. */
+static fsm_vector next_samples(const struct fsm_sizes *sizes, fsm_vector c)
+{
+    int64_t end = fsm_memory_at(sizes) + sizes->n_memory;
+    return fsm_vector_part(c, end - sizes->n_controllers, end);
+}
+
+/* Return the time (s) of the next sample of any controller, infinity if there is none. */
+static double next_sample(const struct fsm_sizes *sizes, fsm_vector c)
+{
+    fsm_vector next = next_samples(sizes, c);
+    double first = FSM_INFINITY;
+    for (int64_t i = 0; i < next.n; i++) {
+        first = fsm_smaller(first, next.at[i]);
+    }
+    return first;
+}
+
+/* Sample the controllers that are due at `time` (s) up to `slack` (s) later, in the state `x` and the context `c`.
+
+   What is due within the slack is sampled together; `time` becomes the instant of the last of them if that is later.
+   Returns FSM_DONE where none is due, FSM_CONTINUE, or FSM_CHATTERING where one has no next instant after this one. */
+FSM_LOCAL enum fsm_status fsm_sample(const struct fsm_tables *tables, struct fsm_work *work, double slack, double *time,
+                                     fsm_vector x, fsm_vector c)
+{
+    const struct fsm_sizes *sizes = tables->sizes;
+    fsm_vector next = next_samples(sizes, c);
+    double now = *time;
+    if (!(next_sample(sizes, c) - now <= slack)) {
+        return FSM_DONE;
+    }
+    for (int64_t i = 0; i < next.n; i++) {
+        if (next.at[i] - now <= slack) {
+            *time = fsm_larger(*time, next.at[i]);
+        }
+    }
+    fsm_vector after = fsm_vector_first(work->c_after, sizes->n_memory);
+    tables->sample.at[0](*time, x.at, c.at, after.at);
+    fsm_put(fsm_vector_part(c, fsm_memory_at(sizes), fsm_memory_at(sizes) + sizes->n_memory), after);
+    return next_sample(sizes, c) > *time ? FSM_CONTINUE : FSM_CHATTERING;
+}
+
+/* Sample the controllers that are due at the current state; see fsm_sample. */
+FSM_LOCAL enum fsm_status fsm_sample_here(const struct fsm_run *run)
+{
+    struct fsm_state *state = run->state;
+    double slack = FSM_NEIGHBOUR * fabs(state->clock->time);
+    return fsm_sample(run->tables, run->work, slack, &state->clock->time, state->x, state->c);
+}
+
+/* Return the next instant (s) after which inputs or outputs of controllers may jump, infinity if there is none. */
+FSM_API double fsm_next_jump(const struct fsm_run *run)
+{
+    double breakpoint = fsm_next_breakpoint(run->inputs, run->state->counters->segment);
+    return fsm_smaller(breakpoint, next_sample(run->tables->sizes, run->state->c));
+}
+
+/* Make the contact states be decided again, for `reason` and without a guard that fired. */
+static void decide_again(struct fsm_counters *counters, enum fsm_reason reason)
+{
+    counters->phase = FSM_PHASE_RESOLVING;
+    counters->reason = reason;
+    counters->fired = 0;
+}
+
+/* Return the first armed guard of a condition that is met, or FSM_NO_EVENT.
+
+   `values`, `slopes`: of the guards of the mode.  `jumped`: they may have jumped, else they cross zero. */
+static int64_t condition_met(const struct fsm_run *run, const double *values, const double *slopes, bool jumped)
+{
+    const struct fsm_tables *tables = run->tables;
+    const struct fsm_state *state = run->state;
+    int64_t first = tables->mode_guard_start.at[state->counters->mode];
+    for (int64_t j = 0; j < fsm_guard_count(tables, state->counters->mode); j++) {
+        double zero = fsm_graze_tolerance(tables, first + j);
+        bool met = jumped ? values[j] < -zero : values[j] <= zero && slopes[j] < 0.0;
+        if (met && state->armed.at[j] == FSM_GUARD_ARMED && tables->guard_event.at[first + j] == FSM_EVENT_WRITTEN) {
+            return j;
+        }
+    }
+    return FSM_NO_EVENT;
+}
+
+/* Make the transition of a condition that is met here the next thing to do; return whether there is one. */
+static bool begin_condition(const struct fsm_run *run, bool jumped)
+{
+    struct fsm_state *state = run->state;
+    if (run->tables->transitions.n == 0) {
+        return false;
+    }
+    int64_t mode = state->counters->mode;
+    double *values = run->work->full_end.at + state->x.n + run->tables->sizes->n_u + 1;
+    run->tables->mode_full.at[mode](state->clock->time, state->x.at, state->c.at, run->work->full_end.at);
+    int64_t lead = condition_met(run, values, values + fsm_guard_count(run->tables, mode), jumped);
+    if (lead == FSM_NO_EVENT) {
+        return false;
+    }
+    decide_again(state->counters, FSM_REASON_EVENT);
+    state->clock->jump = 0.0;
+    fsm_collect_fired(run, lead);
+    return true;
+}
+
+/* Let inputs and then controllers jump that are due at the current time; returns FSM_CONTINUE or a failure.
+
+   Where contact states are decided again all guards are armed again, so conditions that are met in this instant come
+   first: they would wait.  Conditions that a sample makes true follow it at once. */
+FSM_LOCAL enum fsm_status fsm_jump(const struct fsm_run *run)
+{
+    const struct fsm_input_tables *inputs = run->inputs;
+    struct fsm_state *state = run->state;
+    struct fsm_counters *counters = state->counters;
+    double time = state->clock->time;
+    bool enters = time >= fsm_next_breakpoint(inputs, counters->segment);
+    int64_t segment = enters ? fsm_enter_segment(inputs, counters->segment, &time) : counters->segment;
+    bool decides = enters && inputs->decides.at[segment] != 0;
+    bool samples = next_sample(run->tables->sizes, state->c) - time <= FSM_NEIGHBOUR * fabs(time);
+    if ((decides || samples) && begin_condition(run, false)) {
+        return FSM_CONTINUE;
+    }
+    if (enters) {
+        state->clock->time = time;
+        counters->segment = segment;
+        fsm_write_inputs(inputs, time, segment, state->x, state->c);
+    }
+    if (samples && fsm_sample_here(run) != FSM_CONTINUE) {
+        return FSM_CHATTERING;
+    }
+    if (samples && begin_condition(run, true)) {
+        return FSM_CONTINUE;
+    }
+    if (decides || samples) {
+        decide_again(counters, decides ? FSM_REASON_INPUT_JUMP : FSM_REASON_SAMPLE);
+    } else if (enters && !fsm_evaluate_here(run)) {
+        return FSM_NON_FINITE;
+    }
+    return FSM_CONTINUE;
+}

@@ -1,0 +1,94 @@
+"""Pages from the width of a telephone to that of a large screen: nothing visible overlaps or is out of reach."""
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+WIDTHS = {360: 640, 640: 800, 800: 600, 1280: 720, 1920: 1080}  # px, with a height each
+STAGE = 240  # px, least height of the mechanism
+
+# Texts and controls that are seen, each cut to what its ancestors let through: pairs of them that share more than two
+# pixels either way, of which none is inside the other.  What a picture or a chart draws is left to its own tests.
+OVERLAPS = """(() => {
+    const drawn = "canvas, svg, #map, .u-wrap, .strip, .visually-hidden, option";
+    const seen = (one) => one.checkVisibility({ visibilityProperty: true, opacityProperty: true });
+    const own = (one) => [...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+    const control = (one) => one.matches("button, input, select, [role=slider]");
+    const clipped = (one) => {
+        let { left, top, right, bottom } = one.getBoundingClientRect();
+        for (let at = one.parentElement; at; at = at.parentElement) {
+            if (getComputedStyle(at).overflow === "visible") continue;
+            const box = at.getBoundingClientRect();
+            left = Math.max(left, box.left); top = Math.max(top, box.top);
+            right = Math.min(right, box.right); bottom = Math.min(bottom, box.bottom);
+        }
+        return { left, top, right, bottom };
+    };
+    const counts = (one) => (own(one) || control(one)) && seen(one) && !one.closest(drawn);
+    const large = ([, box]) => box.right - box.left > 1 && box.bottom - box.top > 1;
+    const all = [...document.body.querySelectorAll("*")].filter(counts);
+    const boxes = all.map((one) => [one, clipped(one)]).filter(large);
+    const words = (one) => one.id || one.textContent.trim().slice(0, 40) || one.tagName;
+    const found = [];
+    for (const [i, [one, a]] of boxes.entries())
+        for (const [other, b] of boxes.slice(i + 1)) {
+            if (one.contains(other) || other.contains(one)) continue;
+            const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+            const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+            if (wide > 2 && high > 2) found.push(`${words(one)} | ${words(other)}`);
+        }
+    return found;
+})()"""
+OUTSIDE = """[...document.querySelectorAll("button, input, select")].filter((one) => {
+    const box = one.getBoundingClientRect();
+    const outside = box.right > innerWidth + 1 || box.left < -1;
+    return one.checkVisibility({ visibilityProperty: true }) && box.width && outside;
+}).map((one) => one.id || one.textContent)"""
+
+
+def checked(page, width):
+    page.set_viewport_size({"width": width, "height": WIDTHS[width]})
+    page.wait_for_timeout(400)  # panels follow a change of size with the next frames
+    return {"overlaps": page.evaluate(OVERLAPS), "outside": page.evaluate(OUTSIDE)}
+
+
+@pytest.mark.parametrize("model", ["shopping_cart", "piano_action", "billiard_ball"])
+def test_nothing_on_the_page_of_a_model_overlaps(viewed, model):
+    _, page = viewed(model)
+    page.running()
+    page.wait_for_timeout(1000)  # some transitions in the list
+    clean = {"overlaps": [], "outside": []}
+    assert {width: checked(page, width) for width in WIDTHS} == dict.fromkeys(WIDTHS, clean)
+    for width in WIDTHS:
+        checked(page, width)
+        assert page.locator("#mechanism").bounding_box()["height"] >= min(STAGE, 0.3 * WIDTHS[width]), width
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_the_name_of_the_mode_fits_with_both_its_ends(viewed, width):
+    _, page = viewed("piano_action")
+    page.running()
+    page.set_viewport_size({"width": width, "height": 640})
+    page.wait_for_timeout(400)
+    room = page.evaluate(
+        "(({ clientWidth, scrollWidth }) => clientWidth - scrollWidth)(document.querySelector('#mode'))"
+    )
+    assert room >= 0
+    shown, name = page.text("#mode"), page.get_attribute("#mode", "title")
+    head, tail = shown.split("…")
+    assert name.startswith(head)
+    assert name.endswith(tail)
+
+
+def test_nothing_on_the_page_of_all_models_overlaps(viewed):
+    _, page = viewed(None)
+    page.wait("document.querySelectorAll('#cards li').length")
+    clean = {"overlaps": [], "outside": []}
+    assert {width: checked(page, width) for width in WIDTHS} == dict.fromkeys(WIDTHS, clean)
+
+
+def test_overlaps_are_found(viewed):
+    _, page = viewed(None)
+    page.wait("document.querySelectorAll('#cards li').length")
+    page.evaluate("document.querySelector('#count').attributeStyleMap.set('margin-left', '-150px')")
+    assert any("count" in pair for pair in checked(page, 1280)["overlaps"])

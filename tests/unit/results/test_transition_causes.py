@@ -1,0 +1,50 @@
+"""What causes of transitions say of impacts: a contact rebounds only where it has a restitution."""
+
+import pytest
+import yaml
+
+import fsm_dyn
+
+BAR = """
+fsm_dyn: 1
+name: bar
+summary: A bar with heavy ends that falls flat onto two posts, of which the right one returns it.
+parameters: {m: 1 kg, k: 2 m**2, a: 0.5 m, g: 9.81 m/s**2, e: 0}
+coordinates: {y: m, turn: rad}
+frames:
+  B: {parent: N, rotate: {z: turn}}
+points:
+  P: {from: O, at: y*N.y}
+bodies:
+  bar: {center: P, mass: m, frame: B, inertia: {zz: m*k}}
+loads:
+  - {gravity: -g*N.y}
+contacts:
+  left: {gap: y - a*turn, restitution: e}
+  right: {gap: y + a*turn, restitution: 0.9}
+  end: {gap: y + 1 m}
+initial: {y: 0.2 m}
+"""
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return fsm_dyn.compile(yaml.safe_load(BAR))
+
+
+def test_without_restitution_an_impact_is_no_rebound(graph):
+    first = fsm_dyn.simulate(graph, until=0.25).transitions[0]
+    assert first.target == "all_free"  # the impact at the right end lifts the left one
+    assert "left impacts and opens" in first.cause
+    assert "right impacts and rebounds" in first.cause
+
+
+def test_the_run_s_own_restitution_decides(graph):
+    first = fsm_dyn.simulate(graph, until=0.25, parameters={"e": 0.5}).transitions[0]
+    assert "left impacts and rebounds" in first.cause
+
+
+def test_edges_say_the_same(graph):
+    causes = {edge["cause"] for *_, edge in graph.nx.edges(data=True)}
+    assert {"left impacts and opens", "right impacts and rebounds", "end impacts and opens"} <= causes
+    assert "left impacts and rebounds" not in causes
