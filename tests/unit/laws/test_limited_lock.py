@@ -136,7 +136,7 @@ def test_explained_drawn_and_kept(tmp_path):
     ended = fsm_dyn.simulate(graph, until=1.0)
     (magnet,) = ended.explain(0.3).contacts
     assert (magnet.state, magnet.normal, magnet.limit) == ("engaged", pytest.approx(-3.0), 5.0)
-    assert {guard.what for guard in ended.explain(0.3).guards} == {"holding limit of magnet"}
+    assert {guard.guard for guard in ended.explain(0.3).guards} == {"holding limit of magnet"}
     ((_, _, edge),) = graph.nx.edges(data=True)
     assert (edge["cause"], edge["event"], edge["reset"]) == ("magnet lets go", "lets go", "")
     graph.save(tmp_path / "graph.json")

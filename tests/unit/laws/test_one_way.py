@@ -156,8 +156,8 @@ def test_explained_drawn_and_kept(tmp_path):
     ended = fsm_dyn.simulate(graph, until=2.0)
     (clutch,) = ended.explain(1.5).contacts
     assert (clutch.state, clutch.gap, clutch.slip, clutch.friction) == ("locked", None, None, None)
-    assert [(g.event, g.what) for g in ended.explain(0.5).guards] == [("clutch locks", "speed of clutch")]
-    assert [(g.event, g.what) for g in ended.explain(1.5).guards] == [("clutch frees", "locking force of clutch")]
+    assert [(g.event, g.guard) for g in ended.explain(0.5).guards] == [("clutch locks", "speed of clutch")]
+    assert [(g.event, g.guard) for g in ended.explain(1.5).guards] == [("clutch frees", "locking force of clutch")]
     edges = {(a, b): (d["cause"], d["event"], d["reset"]) for a, b, d in graph.nx.edges(data=True)}
     assert edges == {
         ("overrun", "driven"): ("clutch locks", "locks", ""),

@@ -208,6 +208,17 @@ def silent(loop, ticks):
     return found
 
 
+def at_rest_on_the_wall(session):
+    """The last of five snapshots of pressing at rest; where ticks are late, the device may bounce first."""
+    until, pressing = time.monotonic() + 30.0, 0
+    while pressing < 5:
+        seen = session.snapshot()
+        assert time.monotonic() < until, seen
+        pressing = pressing + 1 if seen["mode"] == "pressing" and seen["velocity"][1] < -3.0 else 0  # N, of the hand
+        time.sleep(0.05)
+    return seen
+
+
 def test_a_rigid_wall_stops_the_device_and_the_run_is_replayed(wall, tmp_path):
     path = tmp_path / "followed.mcap"
     device = emulation("udp", {"axes": 2, "kind": "admittance", "hand": {"stiffness": 300.0, "damping": 20.0}})
@@ -216,11 +227,7 @@ def test_a_rigid_wall_stops_the_device_and_the_run_is_replayed(wall, tmp_path):
         with LiveSession.start(wall, "udp", device.options, settings=settings, record=path) as session:
             session.wait_for_ticks(300)
             device.do("hand", target=[0.0, -0.05])
-            until = time.monotonic() + 10.0
-            while not session.transitions()[0] and time.monotonic() < until:
-                time.sleep(0.02)
-            time.sleep(0.3)
-            pressed = session.snapshot()
+            pressed = at_rest_on_the_wall(session)
             os.kill(session.tick_pid, signal.SIGKILL)
             begin = time.monotonic()
             session.wait(5.0)
@@ -231,8 +238,6 @@ def test_a_rigid_wall_stops_the_device_and_the_run_is_replayed(wall, tmp_path):
             after = device.state()
     finally:
         device.close()
-    assert pressed["mode"] == "pressing"
-    assert pressed["velocity"][1] < -3.0  # N: the hand presses
     # 20 kN/m yield by less than a millimetre; the device integrates by its own clock, the ticks by theirs
     assert pressed["position"][1] == pytest.approx(-0.01, abs=3e-3)
     assert after["force"] == [0.0, 0.0]  # the watchdog process sent: stand still
