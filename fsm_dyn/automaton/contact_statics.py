@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from fsm_dyn.modes.least_squares import least_squares, product
+
 Array = npt.NDArray[np.float64]
 
 SWEEPS = 400
@@ -59,7 +61,7 @@ def solve_contacts(K: Array, d: Array, unknowns: Unknowns, guess: Array) -> Arra
     for _ in range(SWEEPS):
         change = 0.0
         for i in range(len(unknowns)):
-            new = forces[i] - float(K[i] @ forces + d[i]) / diagonal[i]
+            new = forces[i] - float((K[i] * forces).sum() + d[i]) / diagonal[i]
             new = _admitted(unknowns, i, new, forces)
             change = max(change, abs(new - forces[i]))
             forces[i] = new
@@ -104,7 +106,7 @@ def _pivoted(K: Array, d: Array, unknowns: Unknowns, forces: Array, diagonal: Ar
     """
     seen: set[bytes] = set()
     for _ in range(PIVOTS):
-        aim = forces - (K @ forces + d) / diagonal
+        aim = forces - (product(K, forces) + d) / diagonal
         choice = np.zeros(len(unknowns), dtype=np.int64)
         for i in range(len(unknowns)):
             if unknowns.kind[i] == 0:
@@ -141,10 +143,10 @@ def _solution(K: Array, d: Array, unknowns: Unknowns, choice: npt.NDArray[np.int
     if not held:
         return offset
     basis = np.array(carry).T
-    start = np.linalg.lstsq(basis, near - offset, rcond=None)[0]
-    remaining = (K @ (basis @ start + offset) + d)[held]
-    step = np.linalg.lstsq((K @ basis)[held], -remaining, rcond=1e-12)[0]
-    found: Array = basis @ (start + step) + offset
+    start = least_squares(basis, near - offset, 1e-15)
+    remaining = (product(K, product(basis, start) + offset) + d)[held]
+    step = least_squares(product(K, basis)[held], -remaining, 1e-12)
+    found: Array = product(basis, start + step) + offset
     return found
 
 
@@ -156,7 +158,7 @@ def _idle(unknowns: Unknowns, choice: npt.NDArray[np.int64], i: int) -> bool:
 def _bears(K: Array, d: Array, unknowns: Unknowns, choice: npt.NDArray[np.int64], found: Array) -> bool:
     """Whether forces obey every bound, and the answers to them every gap."""
     small = 1e-9 * (1.0 + np.abs(found).max(initial=0.0))
-    left = K @ found + d
+    left = product(K, found) + d
     reach = 1e-9 * (1.0 + np.abs(d).max(initial=0.0))
     for i in range(len(unknowns)):
         if unknowns.kind[i] == 0 and (found[i] < -small or left[i] < -reach):

@@ -90,7 +90,7 @@ def _between(contacts: Sequence[ContactInfo], terms: Mapping[str, Array], i: int
     scale = np.where(mass > 0.0, 1.0 / np.sqrt(np.where(mass > 0.0, mass, 1.0)), 1.0)
     a, b, c = (terms["A"][contacts[m].normal_row, :n_u] * scale for m in (i, j, k))
     step = c - b
-    apart, size = float(step @ step), float(a @ a)
-    s = float(step @ (a - b)) / apart if apart > SAME_ROW**2 * size else 0.0
+    apart, size = float((step * step).sum()), float((a * a).sum())
+    s = float((step * (a - b)).sum()) / apart if apart > SAME_ROW**2 * size else 0.0
     off = a - (1.0 - s) * b - s * c
-    return s if float(off @ off) <= SAME_ROW**2 * size else float("nan")
+    return s if float((off * off).sum()) <= SAME_ROW**2 * size else float("nan")

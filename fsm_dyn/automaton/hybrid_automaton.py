@@ -20,6 +20,7 @@ from fsm_dyn.modes.redundancy import closed_place
 from fsm_dyn.modes.tree_equations import TreePattern
 from fsm_dyn.modes.unconstrained_system import FOLLOWS, ContactInfo, RowInfo, UnconstrainedSystem, UserTransitionInfo
 from fsm_dyn.programs import Program, support
+from fsm_dyn.runtime.elementary import FUNCTIONS
 from fsm_dyn.spec.model import Mechanism
 from fsm_dyn.spec.places import placed
 from fsm_dyn.spec.scales import Numbers, Units, units_of
@@ -29,9 +30,12 @@ SAMPLES = 6  # configurations that guide the choice of a chart beside the presen
 SPREAD = 0.3  # their distance from it, per coordinate (rad, m)
 
 
+_ATAN2 = np.vectorize(FUNCTIONS["atan2"], otypes=[np.float64])  # NumPy's depends on the processor
+
+
 def slip_angle(slips: Array, kept: float, unit: float) -> Array:
     """Return the angle of slips (..., 2) in the tangent plane, in (0, 2π]; where there is none, the one kept."""
-    angle = np.arctan2(slips[..., 1], slips[..., 0])
+    angle = _ATAN2(slips[..., 1], slips[..., 0])
     angle = np.where(angle <= 0.0, angle + 2.0 * np.pi, angle)
     found: Array = np.where(np.hypot(slips[..., 0], slips[..., 1]) > FOLLOWS * unit, angle, kept)
     return found

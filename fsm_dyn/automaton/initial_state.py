@@ -12,6 +12,7 @@ from fsm_dyn.automaton.hybrid_automaton import Automaton, slip_angle
 from fsm_dyn.errors import InputError, did_you_mean
 from fsm_dyn.modes.assembly import PrescribedValues
 from fsm_dyn.modes.elimination import Array
+from fsm_dyn.modes.least_squares import norm, product
 
 TOUCHING = 1e-9  # a gap or speed below this, in the mechanism's own units, is zero at the start
 
@@ -60,12 +61,12 @@ def find_initial_state(
     )
     x = automaton.assemble(states, given)
     terms = automaton.terms.evaluate(t, x, context)
-    speeds = terms["A"][:, : len(layout.u)] @ x[layout.u_slice] + terms["b"]
+    speeds = product(terms["A"][:, : len(layout.u)], x[layout.u_slice]) + terms["b"]
     sigma = np.zeros(len(automaton.contacts))
     for i, contact in enumerate(automaton.contacts):
         slips = speeds[list(contact.tangent_rows)]
         if i not in fixed:
-            states[i] = _deduce(automaton, i, terms, speeds, float(np.linalg.norm(slips)))
+            states[i] = _deduce(automaton, i, terms, speeds, norm(slips))
     corners = [i for i, code in enumerate(states) if code and automaton.contacts[i].ends[0] >= 0]
     for i in {i for i in corners if i not in fixed and automaton.contacts[i].contact_law.rigid} - active_features(
         automaton.contacts,

@@ -21,6 +21,7 @@ from fsm_dyn.automaton.initial_state import InitialState, check_names, find_init
 from fsm_dyn.errors import ModelError
 from fsm_dyn.laws import FREE, HELD, SLIDING
 from fsm_dyn.modes.assembly import PrescribedValues
+from fsm_dyn.modes.least_squares import least_squares, norm, product
 from fsm_dyn.programs import Layout, Program, functions, gradient
 from fsm_dyn.spec.checks.expression_types import ENERGY
 
@@ -119,7 +120,7 @@ class _Settling:
             q, forces = self._moved(q, step), new_forces
             if length <= 1e-13:  # balanced, but not at rest: on a ridge
                 q = self._moved(q, NUDGE * random.uniform(-1.0, 1.0, len(layout.u)))
-            tau *= 0.25 if step @ last < 0.0 else GROWTH  # one that turns back has gone too far
+            tau *= 0.25 if float((step * last).sum()) < 0.0 else GROWTH  # one that turns back has gone too far
             last = step
         raise self._given_up(q, forces)
 
@@ -138,9 +139,11 @@ class _Settling:
         )
 
     def _moved(self, q: Array, step: Array) -> Array:
-        moved: Array = q + self._terms(q, np.zeros(len(self.automaton.rows)))["W"][:, : len(self.layout.u)] @ step
+        moved: Array = q + product(
+            self._terms(q, np.zeros(len(self.automaton.rows)))["W"][:, : len(self.layout.u)], step
+        )
         for first in self.automaton.quaternions:
-            moved[first : first + 4] /= np.linalg.norm(moved[first : first + 4])
+            moved[first : first + 4] /= norm(moved[first : first + 4])
         return moved
 
     def _newton(self, q: Array, forces: Array) -> EquilibriumState | None:
@@ -150,13 +153,13 @@ class _Settling:
         size = float(np.abs(terms["f"][:n_u]).max(initial=0.0))
         active = [*self.held, *self._loaded(terms, forces)]
         for _ in range(NEWTON_STEPS):
-            stiffness = -terms["force_q"] @ terms["W"][:, :n_u]
+            stiffness = -product(terms["force_q"], terms["W"][:, :n_u])
             A, positional = terms["A"][active, :n_u], self._positional(active)
             # where rows hold more than can move, gaps are to close and what sticks may give a little
             weight = np.where(positional > 0.0, 1.0, YIELDS)
             matrix = np.block([[stiffness, -A.T], [A * weight[:, None], np.zeros((len(active), len(active)))]])
             right = np.concatenate([self._balance(terms, forces), -terms["residual"][active] * positional])
-            solution = np.linalg.lstsq(matrix, right, rcond=1e-11)[0]
+            solution = least_squares(matrix, right, 1e-11)
             q = self._moved(q, solution[:n_u])
             forces = forces.copy()
             forces[active] += solution[n_u:]
@@ -228,20 +231,20 @@ class _Settling:
         bilateral[held] = forces[held]
         terms = self._terms(q, bilateral)
         A = terms["A"][:, :n_u]
-        stiffness = -terms["force_q"] @ terms["W"][:, :n_u]
+        stiffness = -product(terms["force_q"], terms["W"][:, :n_u])
         H = terms["M"][:n_u, :n_u] / tau + stiffness
         unknowns, rows, gaps = self._unknowns(terms)
         if not _positive(H, A[held]):
             return np.zeros(n_u), forces, False
         m = len(held)
         matrix = np.block([[H, -A[held].T], [A[held], np.zeros((m, m))]])
-        inverse = np.linalg.pinv(matrix, rcond=1e-14)
-        free = inverse @ np.concatenate([terms["f"][:n_u], -terms["residual"][held] * self._positional(held)])
-        response = inverse @ np.vstack([A[rows].T, np.zeros((m, len(rows)))])
-        K = A[rows] @ response[:n_u]
-        d = A[rows] @ free[:n_u] + gaps
+        inverse = least_squares(matrix, np.eye(len(matrix)), 1e-14)
+        free = product(inverse, np.concatenate([terms["f"][:n_u], -terms["residual"][held] * self._positional(held)]))
+        response = product(inverse, np.vstack([A[rows].T, np.zeros((m, len(rows)))]))
+        K = product(A[rows], response[:n_u])
+        d = product(A[rows], free[:n_u]) + gaps
         found = solve_contacts(K, d, unknowns, forces[rows]) if len(rows) else np.zeros(0)
-        solution = free + response @ found
+        solution = free + product(response, found)
         new = np.zeros(len(forces))
         new[rows] = found
         new[held] = solution[n_u:]
@@ -283,7 +286,7 @@ class _Settling:
 
     def _balance(self, terms: dict[str, Array], forces: Array) -> Array:
         n_u = len(self.layout.u)
-        balance: Array = terms["f"][:n_u] + terms["A"][:, :n_u].T @ forces
+        balance: Array = terms["f"][:n_u] + product(terms["A"][:, :n_u].T, forces)
         return balance
 
     def _rest(self, q: Array, forces: Array, terms: dict[str, Array], size: float) -> EquilibriumState | None:
@@ -314,7 +317,7 @@ class _Settling:
             states.append(HELD)
             if contact.tangent_row >= 0:
                 active.append(contact.tangent_row)
-        stiffness = -terms["force_q"] @ terms["W"][:, :n_u]
+        stiffness = -product(terms["force_q"], terms["W"][:, :n_u])
         if not _positive(stiffness, terms["A"][active, :n_u], strict=False):
             return None
         return EquilibriumState(q * self.own.q, forces * self.own.forces, tuple(states), sigma)

@@ -16,6 +16,7 @@ from fsm_dyn.errors import ModelError
 from fsm_dyn.modes.curve_parameters import SUFFIX, Follow
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.modes.embedding import ActiveSet
+from fsm_dyn.modes.least_squares import least_squares, norm, product
 from fsm_dyn.modes.unconstrained_system import UnconstrainedSystem
 from fsm_dyn.programs import Program
 
@@ -76,11 +77,11 @@ def _coordinates(system: UnconstrainedSystem, active: ActiveSet, given: Prescrib
         names = layout.q[first : first + 4]
         # the turn is no turn, or what the others leave of a unit norm
         if names[0] not in given.coordinates and names[0] not in given.guess:
-            q[first] = np.sqrt(max(0.0, 1.0 - float(q[first + 1 : first + 4] @ q[first + 1 : first + 4])))
-        norm = float(np.linalg.norm(q[first : first + 4]))
-        if norm == 0.0:
+            q[first] = np.sqrt(max(0.0, 1.0 - norm(q[first + 1 : first + 4]) ** 2))
+        size = norm(q[first : first + 4])
+        if size == 0.0:
             raise ModelError("Euler parameters cannot all be zero", found=", ".join(names))
-        q[first : first + 4] /= norm
+        q[first : first + 4] /= size
     rows = [r for r in active.rows if system.rows[r].positional]
     if not rows:
         return follow(q)
@@ -130,8 +131,10 @@ def _close(
         ways = free_directions(system, q, given.coordinates)
         nudge = size * random.uniform(-1.0, 1.0, (ways.shape[1],))
         # only what would be solved for is nudged: what is free stays where it is
-        dependent = dependent_columns(terms(_moved(system, q, ways @ nudge))[1] @ ways, range(ways.shape[1]))
-        start = _moved(system, q, ways[:, dependent] @ nudge[dependent])
+        dependent = dependent_columns(
+            product(terms(_moved(system, q, product(ways, nudge)))[1], ways), range(ways.shape[1])
+        )
+        start = _moved(system, q, product(ways[:, dependent], nudge[dependent]))
         other, other_residual = _newton(system, terms, start, given)
         if np.abs(other_residual).max() < np.abs(residual).max() or not np.isfinite(residual).all():
             found, residual = other, other_residual
@@ -150,7 +153,7 @@ def _close(
 def _moved(system: UnconstrainedSystem, q: Array, step: Array) -> Array:
     moved = q + step
     for first in system.quaternions:
-        moved[first : first + 4] /= np.linalg.norm(moved[first : first + 4])
+        moved[first : first + 4] /= norm(moved[first : first + 4])
     return moved
 
 
@@ -163,25 +166,25 @@ def _newton(
     therefore only goes as the residual does.
     """
     residual, jacobian = terms(q)
-    first, damping = max(float(residual @ residual), 1e-300), 1.0
+    first, damping = max(norm(residual) ** 2, 1e-300), 1.0
     for _ in range(NEWTON_STEPS):
         solved = bool(np.abs(residual).max() <= SOLVED)
         ways = free_directions(system, q, given.coordinates)
-        slopes = jacobian @ ways
+        slopes = product(jacobian, ways)
         dependent = dependent_columns(slopes, range(ways.shape[1])) if np.isfinite(slopes).all() else []
         if not dependent or not residual.any():
             break
         slopes = slopes[:, dependent]
-        strength = 0.0 if solved else max(damping, 0.3 * min(1.0, float(residual @ residual) / first))
-        brake = np.sqrt(strength) * np.diag(np.linalg.norm(slopes, axis=0))
+        strength = 0.0 if solved else max(damping, 0.3 * min(1.0, norm(residual) ** 2 / first))
+        brake = np.sqrt(strength) * np.diag(np.sqrt((slopes**2).sum(axis=0)))
         right = np.concatenate([-residual, np.zeros(len(dependent))])
-        step = np.linalg.lstsq(np.vstack([slopes, brake]), right, rcond=DEPENDENT)[0]
-        trial = _moved(system, q, ways[:, dependent] @ step)
+        step = least_squares(np.vstack([slopes, brake]), right, DEPENDENT)
+        trial = _moved(system, q, product(ways[:, dependent], step))
         new_residual, new_jacobian = terms(trial)
         if solved:  # one step more, undamped, for the last digits
             return (trial, new_residual) if np.abs(new_residual).max() <= np.abs(residual).max() else (q, residual)
-        before, expected = residual @ residual, np.sum((residual + slopes @ step) ** 2)
-        gain = (before - new_residual @ new_residual) / max(before - expected, 1e-300)
+        before, expected = norm(residual) ** 2, norm(residual + product(slopes, step)) ** 2
+        gain = (before - norm(new_residual) ** 2) / max(before - expected, 1e-300)
         if np.isfinite(new_jacobian).all() and gain > 0.1:
             q, residual, jacobian = trial, new_residual, new_jacobian
             damping *= 0.1 if gain > 0.75 else 1.0 if gain > 0.25 else 4.0
@@ -198,10 +201,10 @@ def dependent_columns(matrix: Array, free: Sequence[int]) -> list[int]:
     for column in reversed(free):
         vector = matrix[:, column].copy()
         for _ in range(2):
-            vector = vector - basis @ (basis.T @ vector)
-        norm = float(np.linalg.norm(vector))
-        if norm > DEPENDENT * max(scale, 1e-300):
-            basis = np.column_stack([basis, vector / norm])
+            vector = vector - product(basis, product(basis.T, vector))
+        size = norm(vector)
+        if size > DEPENDENT * max(scale, 1e-300):
+            basis = np.column_stack([basis, vector / size])
             chosen.append(column)
     return sorted(chosen)
 
@@ -221,8 +224,8 @@ def _speeds(system: UnconstrainedSystem, active: ActiveSet, given: PrescribedVal
     free = [i for i, name in enumerate(layout.u) if name not in given.speeds]
     dependent = dependent_columns(A, free)
     if dependent:
-        u[dependent] += np.linalg.lstsq(A[:, dependent], -(A @ u + b), rcond=DEPENDENT)[0]
-    residual = A @ u + b
+        u[dependent] += least_squares(A[:, dependent], -(product(A, u) + b), DEPENDENT)
+    residual = product(A, u) + b
     worst = int(np.argmax(np.abs(residual)))
     if not abs(residual[worst]) <= CONFLICT * (1.0 + float(np.abs(u).max())):
         raise ModelError(
