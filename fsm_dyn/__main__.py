@@ -1,5 +1,5 @@
 """``python -m fsm_dyn`` does what ``fsm-dyn`` does."""
 
-from fsm_dyn.cli.app import main
+from fsm_dyn.cli import main
 
 main()

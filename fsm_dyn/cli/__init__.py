@@ -4,6 +4,17 @@ Commands import what they need when they run: ``fsm-dyn --help`` should answer a
 Matplotlib together take seconds to import.
 """
 
-from fsm_dyn.cli.app import app, main
+import signal
 
-__all__ = ["app", "main"]
+
+def main() -> None:
+    """Run the command line; the console script ``fsm-dyn``.
+
+    Until a command begins, nothing has: Ctrl-C ends the process as the system does.  Python's own handler could be
+    called inside the import system, which can only print that it ignores the exception.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from fsm_dyn.cli import app
+
+    app.main()

@@ -76,6 +76,8 @@ def _options(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress; results and errors remain.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show each stage and the time it took.")] = False,
 ) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     handle_errors(set_progress)(quiet, verbose)
 
 

@@ -5,6 +5,8 @@
 #define FSM_MOST_ITERATIONS  60 // to refine one event
 #define FSM_MOST_REFINEMENTS 8  // of ever earlier events in one trial step
 #define FSM_JUST_BEFORE      1e-3 // part of a step to the end of a face, so long before which forces are looked at
+#define FSM_SHORT_WHILE      1e4 // length of the step that shows how slopes change, in tolerances of coincidence
+#define FSM_FLIGHTS          2   // durations of the shortest flight that begins that the next step lasts at most
 #define FSM_MOST_RETAKES     40 // in one trial step, after which no other guard is looked for but a shorter step taken
 
 /* Return how finely an instant near `t` is located (s). */
@@ -291,4 +293,43 @@ FSM_LOCAL void fsm_collect_fired(const struct fsm_run *run, int64_t lead)
         state->guards.at[3 * most + k] = work->full_end.at[at + j];
         state->guards.at[4 * most + k] = work->full_end.at[at + n_g + j];
     }
+}
+
+/* Return how long (s) a step of length `h` from the current state may last, by the gaps of outlines that open from zero and
+   will be back there soon.
+
+   A step is known by its ends and its middle: where a corner passes from face to face meanwhile, these do not show a
+   flight that is over before. */
+FSM_LOCAL double fsm_longest_flight(const struct fsm_run *run, double h)
+{
+    const struct fsm_tables *tables = run->tables;
+    struct fsm_state *state = run->state;
+    int64_t mode = state->counters->mode, most = tables->sizes->max_guards;
+    int64_t n_g = fsm_guard_count(tables, mode), first = tables->mode_guard_start.at[mode];
+    int64_t slopes_at = state->x.n + tables->sizes->n_u + 1 + n_g;
+    double brief = FSM_SHORT_WHILE * tables->tolerances->coincidence, longest = h;
+    bool known = false;
+    for (int64_t j = 0; j < n_g && h > brief; j++) {
+        double slope = state->guards.at[most + j];
+        bool outline = tables->guard_event.at[first + j] == FSM_EVENT_CLOSES &&
+                       tables->contact_outline.at[tables->guard_contact.at[first + j]] >= 0;
+        bool opens = outline && state->armed.at[j] == FSM_GUARD_ARMED &&
+                     fabs(state->guards.at[j]) <= tables->tolerances->gap && slope > tables->tolerances->speed;
+        if (!opens) {
+            continue;
+        }
+        if (!known) {
+            fsm_trial_step(run, brief, state->clock->time + brief);
+            known = true;
+        }
+        double fall = (slope - run->work->full_end.at[slopes_at + j]) / brief;
+        if (fall > 0.0) {
+            longest = fsm_smaller(longest, FSM_FLIGHTS * 2.0 * slope / fall);
+        }
+    }
+    if (known) {
+        state->counters->work_done--;
+        fsm_write_inputs(run->inputs, state->clock->time, state->counters->segment, state->x, state->c);
+    }
+    return longest;
 }

@@ -201,6 +201,9 @@ static enum fsm_status find_step(const struct fsm_run *run, double target, doubl
     bool loses_rank = (run->tables->mode_flags.at[state->counters->mode] & FSM_MODE_RANKS) != 0;
     struct fsm_trial trial = {.target = target, .error = 1.0, .rejected_error = FSM_INFINITY};
     trial.h = first_length(run, target);
+    if (run->method->counts->degree > 0) {
+        trial.h = fsm_longest_flight(run, trial.h);
+    }
     trial.least = fsm_larger(run->tables->tolerances->time, 16.0 * FSM_EPS * fsm_larger(fabs(t), fabs(t + trial.h)));
     // an implicit step was looked at before it was taken
     trial.keeps_clear = loses_rank && run->method->counts->degree == 0;

@@ -129,6 +129,7 @@ FSM_LOCAL double fsm_clock_resolution(const struct fsm_tables *tables, double t)
 FSM_LOCAL double fsm_first_event(const struct fsm_run *run, double h, int64_t *guard);
 FSM_LOCAL double fsm_locate(const struct fsm_run *run, double h, double fraction, int64_t j, int64_t *guard);
 FSM_LOCAL void fsm_collect_fired(const struct fsm_run *run, int64_t lead);
+FSM_LOCAL double fsm_longest_flight(const struct fsm_run *run, double h);
 
 /* zeno_detection.c */
 #define FSM_LONGEST_CYCLE 4 // strokes

@@ -4,8 +4,6 @@
 
 #define FSM_STANDSTILL        8   // times in one instant that a state may be kept though its guard fired
 #define FSM_TRANSITION_WINDOW 1e8 // length of the window in which transitions are counted, in time tolerances
-#define FSM_SHORT_WHILE       1e4 // length of the step that shows how slopes change, in tolerances of coincidence
-#define FSM_FLIGHTS           100 // durations of the shortest flight that begins that the next step lasts at most
 
 static void keep_limits(const struct fsm_run *run);
 
@@ -159,46 +157,6 @@ FSM_LOCAL enum fsm_status fsm_arrive(const struct fsm_run *run, double t_end)
     return FSM_CONTINUE;
 }
 
-/* Limit the next step by the gaps of outlines that open from zero and will be back there soon.
-
-   A step is known by its ends and its middle: where a corner passes from face to face meanwhile, these do not show a
-   flight that is over long before. */
-static void limit_next_step(const struct fsm_run *run)
-{
-    const struct fsm_tables *tables = run->tables;
-    struct fsm_state *state = run->state;
-    int64_t mode = state->counters->mode, most = tables->sizes->max_guards;
-    int64_t n_g = fsm_guard_count(tables, mode), first = tables->mode_guard_start.at[mode];
-    int64_t slopes_at = state->x.n + tables->sizes->n_u + 1 + n_g;
-    double h = FSM_SHORT_WHILE * tables->tolerances->coincidence;
-    if (run->method->counts->adaptive == 0 || run->method->counts->degree > 0 || !(state->clock->step > h)) {
-        return;
-    }
-    bool known = false;
-    for (int64_t j = 0; j < n_g; j++) {
-        double slope = state->guards.at[most + j];
-        bool outline = tables->guard_event.at[first + j] == FSM_EVENT_CLOSES &&
-                       tables->contact_outline.at[tables->guard_contact.at[first + j]] >= 0;
-        bool opens = outline && state->armed.at[j] == FSM_GUARD_ARMED &&
-                     fabs(state->guards.at[j]) <= tables->tolerances->gap && slope > tables->tolerances->speed;
-        if (!opens) {
-            continue;
-        }
-        if (!known) {
-            fsm_trial_step(run, h, state->clock->time + h);
-            known = true;
-        }
-        double fall = (slope - run->work->full_end.at[slopes_at + j]) / h;
-        if (fall > 0.0) {
-            state->clock->step = fsm_smaller(state->clock->step, FSM_FLIGHTS * 2.0 * slope / fall);
-        }
-    }
-    if (known) {
-        state->counters->work_done--;
-        fsm_write_inputs(run->inputs, state->clock->time, state->counters->segment, state->x, state->c);
-    }
-}
-
 /* Count the transition that was made; tell whether there are too many in an instant or in a very short time. */
 static bool is_chattering(const struct fsm_run *run)
 {
@@ -327,8 +285,8 @@ FSM_LOCAL enum fsm_status fsm_make_transition(const struct fsm_run *run)
     if (fsm_arm(run, source) > 0) {
         counters->phase = FSM_PHASE_RESOLVING;
         counters->reason = FSM_REASON_EVENT;
-    } else {
-        limit_next_step(run);
+    } else if (run->method->counts->adaptive != 0 && run->method->counts->degree == 0) {
+        state->clock->step = fsm_longest_flight(run, state->clock->step);
     }
     if (fsm_is_end(status)) {
         return status;

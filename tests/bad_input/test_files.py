@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fsm_dyn import spec
-from fsm_dyn.cli import app
+from fsm_dyn.cli.app import app
 from fsm_dyn.errors import ModelError
 
 FILES = sorted((Path(__file__).parent / "files").glob("*.yaml"))

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import fsm_dyn
 from fsm_dyn import models
-from fsm_dyn.cli import app
+from fsm_dyn.cli.app import app
 from fsm_dyn.cli.assignments import assignments
 from fsm_dyn.cli.file_watch import watch
 from fsm_dyn.errors import InputError, RunError
@@ -93,7 +93,7 @@ def test_ctrl_c_ends_a_run_with_its_rows_and_code_130(tmp_path):
 
 def test_help_needs_none_of_the_heavy_libraries():
     code = (
-        "import sys; from fsm_dyn.cli import app\n"
+        "import sys; from fsm_dyn.cli.app import app\n"
         "try: app(['run', '--help'])\nexcept SystemExit: pass\n"
         "print(sorted({'sympy', 'matplotlib', 'numpy', 'scipy'} & set(sys.modules)))"
     )
@@ -116,7 +116,7 @@ def test_a_compiled_model_is_listed_checked_and_run_without_heavy_libraries(argu
     """Importing networkx alone takes as long as numpy: it is for graphs that are drawn or asked for."""
     call(*arguments)  # compiled now, if it was not
     code = (
-        f"import sys; from fsm_dyn.cli import app\n"
+        f"import sys; from fsm_dyn.cli.app import app\n"
         f"try: app({list(arguments)!r})\nexcept SystemExit: pass\n"
         f"print(sorted({set(HEAVY)!r} & set(sys.modules)))"
     )

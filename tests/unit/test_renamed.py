@@ -13,7 +13,7 @@ from fsm_dyn.analysis.limit_cycle import LimitCycle
 from fsm_dyn.analysis.study import StudyRun, study
 from fsm_dyn.analysis.verification import Verification
 from fsm_dyn.automaton.mode_graph import ModeGraph
-from fsm_dyn.cli import app
+from fsm_dyn.cli.app import app
 from fsm_dyn.cli.older_options import OPTIONS, renamed_arguments
 from fsm_dyn.renamed import RenamedAttribute, RenamedWarning, renamed_keywords
 from fsm_dyn.results.energy import EnergyBalance

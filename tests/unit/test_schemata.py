@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import fsm_dyn
 from fsm_dyn import spec
 from fsm_dyn.automaton import storage
-from fsm_dyn.cli import app
+from fsm_dyn.cli.app import app
 from fsm_dyn.errors import InputError
 from fsm_dyn.live.recording_reader import read_recording
 from fsm_dyn.schemata import convert, decode, encode, opened, read_file

@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 import fsm_dyn
 from fsm_dyn.analysis.speed_advice import _with_speeds, advise_speeds
-from fsm_dyn.cli import app
+from fsm_dyn.cli.app import app
 
 
 def test_the_wrist_is_advised_what_the_paper_chooses():

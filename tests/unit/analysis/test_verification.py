@@ -9,7 +9,7 @@ from fsm_dyn.analysis.mode_routes import COMPLEMENT, LAGRANGE, NEWTON_EULER, Mod
 from fsm_dyn.analysis.momentum import Momenta
 from fsm_dyn.analysis.newton_euler import NewtonEuler
 from fsm_dyn.analysis.verification import INERTIA, MOMENTA
-from fsm_dyn.cli import app
+from fsm_dyn.cli.app import app
 from fsm_dyn.symbolic import bias_accelerations
 
 MODELS = [

@@ -11,7 +11,7 @@ import fsm_dyn
 import fsm_dyn.live.port_coupling
 from fsm_dyn import spec
 from fsm_dyn.analysis.study import study
-from fsm_dyn.cli import app
+from fsm_dyn.cli.app import app
 from fsm_dyn.errors import InputError, ModelError
 from fsm_dyn.live.live_stepper import LiveStepper
 from fsm_dyn.spec.checks import outlines, value_ranges

@@ -11,7 +11,7 @@ import sympy
 from typer.testing import CliRunner
 
 import fsm_dyn
-from fsm_dyn.cli import app
+from fsm_dyn.cli.app import app
 from fsm_dyn.cli.equations import SOURCE_OUTPUTS
 from fsm_dyn.symbolic.equations_page import page_of, to_html, to_latex, to_sympy_source
 

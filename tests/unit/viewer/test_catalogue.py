@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fsm_dyn import models
-from fsm_dyn.cli import app
+from fsm_dyn.cli.app import app
 from fsm_dyn.viewer.catalogue import Catalogue
 from fsm_dyn.viewer.live_broadcast import LiveBroadcast
 from fsm_dyn.viewer.live_view import LiveOptions

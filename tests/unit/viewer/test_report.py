@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import fsm_dyn
-from fsm_dyn.cli import app
+from fsm_dyn.cli.app import app
 from fsm_dyn.errors import InputError
 from fsm_dyn.viewer import report
 from fsm_dyn.viewer.playback_frames import PlaybackFrames
