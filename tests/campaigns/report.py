@@ -38,18 +38,34 @@ def latest(ledger, name):
     return ledger.of(name, sources), f"`{sources}`" if versions else ""
 
 
-def page(ledger):
-    """The page as text."""
+def written_before(text, name):
+    """The row and the section of a campaign on a page that was written before; "" where there is none."""
+    row = re.search(rf"^\| {re.escape(name)} \|.*\n", text, re.MULTILINE)
+    section = re.search(rf"^\n## {re.escape(titled(name))}\n(?:(?!## ).*\n)*", text, re.MULTILINE)
+    return row.group() if row else "", section.group().rstrip("\n") + "\n" if section else ""
+
+
+def titled(name):
+    return name[0].upper() + name[1:]
+
+
+def page(ledger, before=""):
+    """The page as text; of campaigns that the ledger has no case of, what the page ``before`` says of them."""
     lines, details = [HEAD.format(version=version(), runs=version(OF_RUNS[0]))], []
     for name, kind in CAMPAIGNS.items():
         entries, sources = latest(ledger, name)
+        row, section = written_before(before, name)
+        if not entries and row:
+            lines.append(row)
+            details.append(section)
+            continue
         bad = [entry for entry in entries if not entry["ok"]]
         tried, wrong = sum(entry.get("tried", 1) for entry in entries), sum(entry.get("wrong", 1) for entry in bad)
         lines.append(f"| {name} | {kind.says} | {tried} | {kind.cases * kind.batch} | {wrong} | {sources} |\n")
         if not entries:
             continue
         ends = Counter(kind_of(entry["reason"]) for entry in entries if entry["ok"])
-        details.append(f"\n## {name[0].upper()}{name[1:]}\n\n")
+        details.append(f"\n## {titled(name)}\n\n")
         if kind.batch > 1:
             details += [_answers(entries), *_reasons(bad)]
             continue
@@ -96,7 +112,8 @@ def main():
     parser.add_argument("--ledger", type=Path, default=LEDGER)
     parser.add_argument("--out", type=Path, default=PAGE)
     given = parser.parse_args()
-    given.out.write_text(page(Ledger(given.ledger)), encoding="utf-8")
+    before = given.out.read_text(encoding="utf-8") if given.out.exists() else ""
+    given.out.write_text(page(Ledger(given.ledger), before), encoding="utf-8")
 
 
 if __name__ == "__main__":
