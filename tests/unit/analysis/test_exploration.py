@@ -55,9 +55,11 @@ def random_drives(graph, number):
         yield drawn, {name: float(random.uniform(-most, most)) for name, most in start.items()}
 
 
-@pytest.mark.parametrize("name", MUST)
 @pytest.mark.parametrize(
-    ("depth", "samples", "drives"), [(2, 6, 50), pytest.param(4, 24, 1000, marks=pytest.mark.long)]
+    ("name", "depth", "samples", "drives"),
+    # a slice of it always; the escapement's teeth are met one a round, and none of the four rounds can be spared
+    [(name, 2, 6, 50) for name in MUST if name != "escapement_deadbeat"]
+    + [pytest.param(name, 4, 24, 1000, marks=pytest.mark.long) for name in MUST],
 )
 @pytest.mark.timeout(1800)
 def test_every_mode_of_random_drives_is_found(name, depth, samples, drives):
@@ -71,7 +73,7 @@ def test_every_mode_of_random_drives_is_found(name, depth, samples, drives):
         for mode in run.modes:
             met.setdefault(mode, number)
     counts = f"{len(found.modes)} modes in {found.runs} runs, {len(met)} in {drives} drives"
-    print(f"{name}: {counts}; a drive takes {np.median(times):.3f} s, the longest {max(times[1:]):.3f} s")
+    print(f"{name}: {counts}; a drive takes {np.median(times):.3f} s, at most {max(times[1:]):.3f} s")  # noqa: T201 - -rP
     assert not met.keys() - found.modes.keys()
     assert len(met) > 1
 

@@ -1,4 +1,6 @@
-"""A joint with friction in the live loop: a scripted hand turns its wheel; live, replayed and offline it is the same run."""
+"""A joint with friction in the live loop: a scripted hand turns its wheel; live, replayed and offline
+it is the same run.
+"""
 
 import numpy as np
 import pytest

@@ -2,6 +2,7 @@
 
 from itertools import combinations
 
+import numpy as np
 import pytest
 
 import fsm_dyn
@@ -88,6 +89,26 @@ def test_eight_disks_in_a_box_have_sixty_pairs():
     assert len(model.contacts) == 28 + 32
     assert model.digest == by_hand(8).mechanism().digest
     assert load(text=model.text).digest == model.digest
+
+
+def test_pairs_that_stay_far_apart_change_no_bit():
+    """Eight disks: all 60 pairs, and those alone whose shapes come nearer than a radius in some row."""
+    everything = fsm_dyn.simulate(fsm_dyn.compile(by_hand(8)), until=0.35)
+    places = everything.q.reshape(-1, 8, 2)
+    apart = {f"s{i}_s{j}": np.hypot(*(places[:, i] - places[:, j]).T).min() - 0.2 for i, j in combinations(range(8), 2)}
+    for i in range(8):
+        x, y = places[:, i].T
+        walls = {"ground": y.min(), "left": x.min(), "right": 2.4 - x.max(), "top": 1.0 - y.max()}
+        apart.update({f"s{i}_{wall}": distance - 0.1 for wall, distance in walls.items()})
+    near = [name for name in by_hand(8).mechanism().contacts if apart[name] < 0.1]
+    assert 10 < len(near) < 30
+    model = disks(8)
+    for name in near:
+        model.contact(name, between=name.split("_"), restitution=0.5)
+    run = fsm_dyn.simulate(fsm_dyn.compile(model), until=0.35)
+    assert run.rows.x.tobytes() == everything.rows.x.tobytes()
+    assert [str(t) for t in run.transitions] == [str(t) for t in everything.transitions]
+    assert len(run.transitions) > 100
 
 
 def test_a_pair_that_another_entry_lists_and_a_list_of_shapes():
