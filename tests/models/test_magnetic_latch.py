@@ -14,7 +14,7 @@ UNTIL = 1.0  # s, two rebounds before the drawer comes to rest on its stop
 
 
 def earliest_root(x, v, a, place, falling):
-    """Return when ``x + v t + a t²/2`` first passes a place in a direction, s; infinity where it does not."""
+    """Return when ``x + v t + a t²/2`` first passes a position in a direction, s; infinity where it does not."""
     roots = np.roots([0.5 * a, v, x - place]) if a else np.array([(place - x) / v if v else math.inf])
     times = [r.real for r in roots if abs(r.imag) == 0.0 and r.real > 1e-12 and (v + a * r.real < 0) == falling]
     return min(times, default=math.inf)
@@ -34,7 +34,7 @@ def by_hand(p, aim, delay=1):
         force, last = waiting.pop(0), place
         if mode == "caught" and abs(force) > p["hold"]:
             mode = "moving"
-            events.append((time, "lets go"))
+            events.append((time, "released"))
         if mode == "home" and force > 0.0:
             mode = "moving"
             events.append((time, "opens"))
@@ -65,10 +65,10 @@ def test_all_instants_and_forces_are_those_found_by_hand(graph, values, strategy
     run = fsm_dyn.simulate(graph, UNTIL, parameters=values, strategy=strategy, rtol=1e-11, atol=1e-13)
     p = {**graph.values, **values}
     events, wanted = by_hand(p, lambda t: np.interp(t, [0.05, 0.1, 0.5, 0.8], [0.0, 0.11, 0.11, -0.01]))
-    kinds = {("home", "moving"): "opens", ("moving", "caught"): "caught", ("caught", "moving"): "lets go"}
+    kinds = {("home", "moving"): "opens", ("moving", "caught"): "caught", ("caught", "moving"): "released"}
     met = [kinds.get((item.source, item.target), "strikes") for item in run.transitions]
     assert met == [kind for _, kind in events]
-    assert {"opens", "caught", "lets go"} <= set(met)
+    assert {"opens", "caught", "released"} <= set(met)
     assert [item.time for item in run.transitions] == pytest.approx([time for time, _ in events], abs=1e-10)
     columns = dict(run.rows.columns())
     first = [np.flatnonzero(np.abs(run.t - k * p["T"]) < 1e-9)[0] for k in range(len(wanted))]
@@ -76,14 +76,14 @@ def test_all_instants_and_forces_are_those_found_by_hand(graph, values, strategy
     assert found[1:] == pytest.approx(wanted[1:], abs=1e-10)  # m, m/s, N
 
 
-def test_the_magnet_lets_go_at_the_first_sample_whose_force_is_too_large(graph):
+def test_the_magnet_releases_at_the_first_sample_whose_force_is_too_large(graph):
     run = fsm_dyn.simulate(graph, UNTIL)
-    (let_go,) = (item for item in run.transitions if (item.source, item.target) == ("caught", "moving"))
+    (released,) = (item for item in run.transitions if (item.source, item.target) == ("caught", "moving"))
     period = graph.values["T"]
-    assert let_go.time == round(let_go.time / period) * period
-    caught = (np.array(run.labels) == "caught") & (run.t < let_go.time)
+    assert released.time == round(released.time / period) * period
+    caught = (np.array(run.labels) == "caught") & (run.t < released.time)
     held = np.abs(run["drive"][caught])
-    assert held.max() <= graph.values["hold"] < abs(run["drive"][run.t > let_go.time][0])
+    assert held.max() <= graph.values["hold"] < abs(run["drive"][run.t > released.time][0])
     force = np.abs(run.multipliers["magnet"][caught, 0])
     assert force == pytest.approx(held, abs=1e-12)  # what it holds is the drive
 
