@@ -33,6 +33,7 @@ SHOWN: dict[str, dict[str, Any]] = {
     "four_bar_row": {"until": 1.2},
     "geneva_drive": {"until": 0.45},
     "gripper": {"until": 2.5},
+    "magnetic_latch": {"until": 0.6},
     "piano_action": {"scenario": "forte", "until": 0.5},
     "piano_action_simple": {"until": 0.5},
     "ratchet": {"until": 2.5},

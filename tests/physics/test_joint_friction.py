@@ -296,8 +296,10 @@ bodies:
   one: {frame: A, center: A_origin, mass: 1, inertia: {xx: 1}}
   two: {frame: B, center: B_origin, mass: 1, inertia: {yy: 1}}
 """
-    with pytest.raises(ModelError, match="cannot have friction where it closes a loop in space"):
+    with pytest.raises(ModelError, match="joint 'c' cannot have friction where it closes a loop in space") as refused:
         spec.load(text=text)
+    assert refused.value.where.line == 6
+    assert "let it make its child" in str(refused.value)
 
 
 def test_a_component_keeps_its_friction_under_its_prefix():

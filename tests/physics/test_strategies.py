@@ -162,7 +162,11 @@ def test_the_same_transitions(name, strategy):
     assert counts["ties"] + counts["grazing"] <= max(2, TIES * counts["pieces"])  # one that grazes may be a tie, too
 
 
-@pytest.mark.parametrize("name", sorted(set(models.names()) - set(STARTS)))
+# the comparison weighs differences by derivatives of runs, which there are not across samples: see test_magnetic_latch
+SAMPLED = {name for name in models.names() if fsm_dyn.load(name).controllers}
+
+
+@pytest.mark.parametrize("name", sorted(set(models.names()) - set(STARTS) - SAMPLED))
 def test_shipped_starts(name):
     graph = fsm_dyn.compile(name)
     own, other = settings(graph, "online")

@@ -98,6 +98,7 @@ def test_converges_to_the_event_driven_motion(model):
 
 REFUSED = {
     "latch": "user-defined transitions",
+    "magnetic_latch": "user-defined transitions",
     "ratchet": "user-defined transitions",
     "cart_on_ramp": "user-defined transitions",
     "compass_gait": "user-defined transitions",

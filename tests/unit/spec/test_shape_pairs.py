@@ -2,6 +2,7 @@
 
 from itertools import combinations
 
+import numpy as np
 import pytest
 
 import fsm_dyn
@@ -45,11 +46,69 @@ def test_all_pairs_are_those_listed_by_hand_and_move_alike_bit_for_bit():
     assert any("s0_s1" in str(t) for t in runs[0].transitions)
 
 
+def balls(n: int) -> fsm_dyn.Model:
+    """Return n balls in space over a floor, between two walls, without contacts."""
+    m = fsm_dyn.Model("balls").parameter("r", "0.1 m")
+    for i in range(n):
+        m.coordinate(f"x{i}", "m").coordinate(f"y{i}", "m").coordinate(f"z{i}", "m")
+        m.point(f"P{i}", from_="O", at=f"x{i}*N.x + y{i}*N.y + z{i}*N.z").body(f"b{i}", center=f"P{i}", mass="1 kg")
+        m.shape(f"s{i}", sphere={"center": f"P{i}", "radius": "r"})
+        m.initial(
+            **{f"x{i}": f"{0.15 + 0.23 * i} m", f"y{i}": f"{0.2 + 0.01 * i} m", f"z{i}": f"{0.3 + 0.05 * (i % 2)} m"},
+            **{f"x{i}_dot": f"{1 - i} m/s", f"y{i}_dot": f"{0.4 * (i % 2) - 0.2} m/s"},
+        )
+    m.point("R", from_="O", at=f"{0.3 * n} m*N.x")
+    m.shape("ground", plane={"from": "O"}, side="N.z").shape("left", plane={"from": "O"}, side="N.x")
+    m.shape("right", plane={"from": "R"}, side="-N.x")
+    return m.load(gravity="-9.81 m/s^2*N.z")
+
+
+@pytest.mark.parametrize("law", [{"restitution": 0.6}, {"friction": 0.3, "restitution": 0.2}])
+@pytest.mark.parametrize("strategy", ["compiled", "online"])
+def test_spheres_and_planes_in_space_move_as_with_the_pairs_listed_by_hand_bit_for_bit(law, strategy):
+    hand = balls(3)
+    for a, b in combinations(["s0", "s1", "s2", "ground", "left", "right"], 2):
+        if a.startswith("s"):
+            hand.contact(f"{a}_{b}", between=[a, b], **law)
+    runs = [
+        fsm_dyn.simulate(fsm_dyn.compile(model, cache=False), until=0.8, strategy=strategy)
+        for model in (balls(3).contact("touch", between="all", **law), hand)
+    ]
+    assert list(runs[0].columns) == list(runs[1].columns)
+    for column in runs[0].columns:
+        assert runs[0][column].tobytes() == runs[1][column].tobytes()
+    assert [str(t) for t in runs[0].transitions] == [str(t) for t in runs[1].transitions]
+    met = {
+        pair for pair in ("s0_s1", "s1_s2", "s1_ground", "s0_left") if any(pair in str(t) for t in runs[0].transitions)
+    }
+    assert len(met) >= 3
+
+
 def test_eight_disks_in_a_box_have_sixty_pairs():
     model = disks(8).contact("touch", between="all", restitution=0.5).mechanism()
     assert len(model.contacts) == 28 + 32
     assert model.digest == by_hand(8).mechanism().digest
     assert load(text=model.text).digest == model.digest
+
+
+def test_pairs_that_stay_far_apart_change_no_bit():
+    """Eight disks: all 60 pairs, and those alone whose shapes come nearer than a radius in some row."""
+    everything = fsm_dyn.simulate(fsm_dyn.compile(by_hand(8)), until=0.35)
+    places = everything.q.reshape(-1, 8, 2)
+    apart = {f"s{i}_s{j}": np.hypot(*(places[:, i] - places[:, j]).T).min() - 0.2 for i, j in combinations(range(8), 2)}
+    for i in range(8):
+        x, y = places[:, i].T
+        walls = {"ground": y.min(), "left": x.min(), "right": 2.4 - x.max(), "top": 1.0 - y.max()}
+        apart.update({f"s{i}_{wall}": distance - 0.1 for wall, distance in walls.items()})
+    near = [name for name in by_hand(8).mechanism().contacts if apart[name] < 0.1]
+    assert 10 < len(near) < 30
+    model = disks(8)
+    for name in near:
+        model.contact(name, between=name.split("_"), restitution=0.5)
+    run = fsm_dyn.simulate(fsm_dyn.compile(model), until=0.35)
+    assert run.rows.x.tobytes() == everything.rows.x.tobytes()
+    assert [str(t) for t in run.transitions] == [str(t) for t in everything.transitions]
+    assert len(run.transitions) > 100
 
 
 def test_a_pair_that_another_entry_lists_and_a_list_of_shapes():
