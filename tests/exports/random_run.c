@@ -1,4 +1,4 @@
-/* Runs an exported model from any start under any schedule and notes what happens, for comparisons bit for bit. */
+/* Runs an exported model from any start under any schedule and notes its transitions, for comparisons bit for bit. */
 
 #include "fsm_machine.h"
 

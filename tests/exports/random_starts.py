@@ -48,7 +48,7 @@ def graph_of(name):
 
 
 def in_python(simulator, executable, one):
-    """Return what a start is given and its run: status, end and transitions."""
+    """Return the values that a start gives to a run, and the run."""
     given = simulator.setup(None, one.inputs, one.parameters, one.initial, one.until)
     numerics = simulator.numerics(given.numbers, given.vector, ADAPTIVE)
     executable.use(numerics)
@@ -120,7 +120,7 @@ def case(seed):
     simulator = Simulator(graph)
     executable = simulator.take("compiled")
     starts, left = [], 0
-    for number in range(first, first + BATCH):  # what modes there are
+    for number in range(first, first + BATCH):  # to reach modes
         one = start(name, number)
         try:
             _, run = in_python(simulator, executable, one)
@@ -149,11 +149,11 @@ def case(seed):
 
 
 def outcome(_, seed):
-    """Run a case, whatever becomes of it; a result for the ledger."""
+    """Run a case; return its result for the ledger, an exception included."""
     begin = time.perf_counter()
     try:
         result = case(seed)
-    except Exception as error:  # what a case raises is what it found
+    except Exception as error:  # a result like any other
         result = {"ok": False, "reason": f"raises {type(error).__name__}: {str(error).splitlines()[0][:200]}"}
     return {**result, "seconds": round(time.perf_counter() - begin, 3)}
 
@@ -171,9 +171,9 @@ def main():
     done = [entry for entry in ledger.entries if entry["campaign"] == CAMPAIGN]
     for entry in done:
         if not entry["ok"]:
-            print(f"{entry['seed']}: {entry['reason']}")
+            print(f"{entry['seed']}: {entry['reason']}")  # noqa: T201
     tried, wrong = (sum(entry.get(word, 0) for entry in done) for word in ("tried", "wrong"))
-    print(f"{tried} runs of {len({entry.get('model') for entry in done})} models, {wrong} with other bits")
+    print(f"{tried} runs of {len({entry.get('model') for entry in done})} models, {wrong} with other bits")  # noqa: T201
 
 
 if __name__ == "__main__":
