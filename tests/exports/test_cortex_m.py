@@ -3,7 +3,9 @@
 import hashlib
 import re
 import shutil
+import struct
 import subprocess
+from fractions import Fraction
 
 import pytest
 
@@ -96,3 +98,37 @@ def test_what_is_missing_is_named(variable, words, tmp_path):
     done = subprocess.run(["make", variable], cwd=folder, capture_output=True, text=True)
     assert done.returncode != 0
     assert words in done.stderr
+
+
+SUMS = """
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+int main(void)
+{
+    static const double larger[] = {-0x1p37, 0x1p52, -0x1p37};
+    static const double smaller[] = {0x1.262b0be0edd32p4, -0x1.e5aaa2db9d8c6p19, 0x1p5};
+    for (int i = 0; i < 3; i++) {
+        volatile double a = larger[i], b = smaller[i];
+        double sum = a + b;
+        uint64_t bits;
+        memcpy(&bits, &sum, sizeof bits);
+        printf("%08lx%08lx\\n", (unsigned long)(bits >> 32), (unsigned long)(bits & 0xffffffffu));
+    }
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("core", ["m7", "m4"])
+def test_sums_in_software_have_another_last_bit(core, tmp_path):
+    """The cause of other bits on a Cortex-M4F; exact sums are from rational numbers."""
+    need("arm-none-eabi-gcc", "qemu-system-arm", "make")
+    folder = fsm_dyn.export(fsm_dyn.compile("latch"), tmp_path / "out", target="cortex-m")
+    (folder / "main.c").write_text(SUMS)
+    found = run_on_board(folder, "latch", core).split()
+    pairs = [("-0x1p37", "0x1.262b0be0edd32p4"), ("0x1p52", "-0x1.e5aaa2db9d8c6p19"), ("-0x1p37", "0x1p5")]
+    right = [float(sum(Fraction(float.fromhex(x)) for x in pair)) for pair in pairs]
+    exact = [struct.unpack("<Q", struct.pack("<d", value))[0] for value in right]
+    off = [abs(int(bits, 16) - wanted) for bits, wanted in zip(found, exact, strict=True)]
+    assert off == ([0, 0, 0] if core == "m7" else [1, 1, 0])
