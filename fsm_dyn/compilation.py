@@ -37,6 +37,11 @@ def load(source: str | os.PathLike[str] | Mapping[str, object] | Model) -> Mecha
         The bare name of a shipped model, a path to a YAML file, the same content as a mapping, or a model made by
         calls.  A variant follows after a colon: ``piano_action:hard_hammer``.
 
+    Returns
+    -------
+    Mechanism
+        Frozen, in SI units, with the line of the file of every entry.
+
     Raises
     ------
     InputError
@@ -120,6 +125,18 @@ def graph_with_parameters(automaton: Automaton, parameters: Parameters | None = 
 
 def open_graph(path: str | os.PathLike[str], parameters: Parameters | None = None) -> ModeGraph:
     """Read a graph that ``ModeGraph.save`` wrote; sympy is not needed, unless an older version wrote it.
+
+    Parameters
+    ----------
+    path : str or path
+        A file that ``ModeGraph.save`` wrote.
+    parameters : mapping, optional
+        Values that replace those of the file: SI numbers, or text with units.
+
+    Returns
+    -------
+    ModeGraph
+        The same data as when it was saved.
 
     Raises
     ------

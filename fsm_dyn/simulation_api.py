@@ -128,6 +128,16 @@ def simulate(
 def open_run(path: str | os.PathLike[str]) -> Trajectory:
     """Read a run that ``Trajectory.save`` wrote; its model is compiled from the text in the file.
 
+    Parameters
+    ----------
+    path : str or path
+        A file that ``Trajectory.save`` wrote.
+
+    Returns
+    -------
+    Trajectory
+        The run with its rows, transitions and dense output; it can be continued if it could be when it was saved.
+
     Raises
     ------
     InputError

@@ -64,6 +64,11 @@ def static_equilibrium(
     parameters, inputs
         As for ``fsm_dyn.simulate``; inputs are taken at time 0.
 
+    Returns
+    -------
+    Equilibrium
+        The state at rest with its contact forces, in SI units.
+
     Raises
     ------
     InputError

@@ -107,6 +107,8 @@ def explore(
     ------
     InputError
         An argument is not a positive number, or an input does not exist.
+    RunError
+        None of the first runs could begin.
     """
     for name, number in (("depth", depth), ("samples", samples)):
         if not isinstance(number, int) or number < (0 if name == "depth" else 1):

@@ -86,6 +86,7 @@ def fit(
 
     Parameters
     ----------
+    graph : ModeGraph
     measured : str or Path
         A CSV file, :func:`fsm_dyn.analysis.measured_motion.read_measured`.
     vary : sequence of str, or mapping of str to (low, high)

@@ -68,10 +68,18 @@ def linearise(
 
     Parameters
     ----------
+    graph : ModeGraph
     mode : str
         A mode of the graph.
     at : mapping, optional
         Coordinates and speeds that replace the model's own start; what is not given follows.
+    parameters, inputs : mapping, optional
+        As for :func:`fsm_dyn.simulate`; inputs are taken at time 0.
+
+    Returns
+    -------
+    Linearisation
+        Its matrices, eigenvalues and independent states, in SI units.
 
     Raises
     ------

@@ -157,6 +157,7 @@ def study(
 
     Parameters
     ----------
+    graph : ModeGraph
     vary : mapping
         Values of parameters, SI or texts with units.
     until, scenario, inputs, parameters, initial, options
@@ -169,6 +170,11 @@ def study(
         An SQLite file to which results are written as they come; what it contains is not computed again.
     progress : callable, optional
         Called with the number of runs done and of all.
+
+    Returns
+    -------
+    Study
+        A run for each combination, in the order of ``vary``.
 
     Raises
     ------

@@ -101,6 +101,7 @@ def worst_case(
 
     Parameters
     ----------
+    graph : ModeGraph
     requirement : str
         A name among the model's requirements.
     vary : mapping, optional
@@ -114,6 +115,11 @@ def worst_case(
         Called with the number of runs made and ``runs``.
     options
         As for ``fsm_dyn.Simulator.run``; ``parameters`` are those about which the box lies.
+
+    Returns
+    -------
+    WorstCase
+        The smallest margin that was found, the parameters that give it, and the violations.
 
     Raises
     ------

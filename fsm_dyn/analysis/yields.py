@@ -234,6 +234,7 @@ def tolerance_study(
 
     Parameters
     ----------
+    graph : ModeGraph
     n, seed, sample
         As for :func:`fsm_dyn.analysis.sampling.sampled_deviations`.
     jobs : int, optional
@@ -244,6 +245,11 @@ def tolerance_study(
         Called with the number of runs done and of all.
     options
         As for ``fsm_dyn.Simulator.run``; ``parameters`` are those about which is sampled.
+
+    Returns
+    -------
+    ToleranceStudy
+        The samples, and the margin of every requirement in every run.
 
     Raises
     ------

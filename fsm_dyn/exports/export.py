@@ -112,7 +112,14 @@ def prepared(
     step: float | None = None,
     listed_modes: bool = False,
 ) -> ExportedRun:
-    """Return what is exported: the modes, the start, the schedule."""
+    """Return what is exported: the modes, the start, the schedule.
+
+    Parameters
+    ----------
+    graph : ModeGraph
+    scenario, parameters, method, step, listed_modes
+        As for :func:`export`.
+    """
     simulator = Simulator(graph)
     setup = simulator.setup(scenario, {}, parameters, {}, None)
     executable = simulator.take("compiled")

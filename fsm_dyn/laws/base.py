@@ -77,7 +77,7 @@ class Traits(Protocol):
 
 
 def always(_: Traits) -> bool:
-    """Whatever the contact is like."""
+    """Return True, whatever the contact is like."""
     return True
 
 
@@ -228,13 +228,33 @@ class Law:
         return self.normal == "none"
 
     def guards_of(self, contact: Traits, code: int) -> Iterator[Watched]:
-        """Yield the guards of a contact in one of its states."""
+        """Yield the guards of a contact in one of its states.
+
+        Parameters
+        ----------
+        contact : Traits
+        code : int
+            Of the state.
+        """
         for guard in self.guards:
             if code in guard.states and guard.when(contact):
                 yield guard
 
     def ends_in(self, contact: Traits, code: int, event: Event) -> tuple[int, ...]:
-        """Return the codes of the states that an event can end in, of a contact in one of its states."""
+        """Return the codes of the states that an event can end in, of a contact in one of its states.
+
+        Parameters
+        ----------
+        contact : Traits
+        code : int
+            Of the state.
+        event : Event
+
+        Returns
+        -------
+        tuple of int
+            Empty where no guard of the state has this event.
+        """
         return next((guard.leads_to for guard in self.guards_of(contact, code) if guard.event is event), ())
 
     def event_named(self, word: str) -> Event:

@@ -141,13 +141,29 @@ class Device(Protocol):
 
     @classmethod
     def describe(cls, options: Mapping[str, Any]) -> DeviceSpec:
-        """Return the properties without opening the device; raise InputError for invalid options."""
+        """Return the properties without opening the device.
+
+        Parameters
+        ----------
+        options : mapping
+            Options of the driver by name, as given by the user.
+
+        Raises
+        ------
+        InputError
+            An option is unknown or its value is invalid.
+        """
 
     @classmethod
     def open_transport(cls, options: Mapping[str, Any]) -> Transport:
         """Return the descriptor that driver and watchdog process inherit (serial line, socket), or None.
 
         Of a driver with ``spec.parts``: one for each part.
+
+        Parameters
+        ----------
+        options : mapping
+            Options of the driver by name, as given by the user.
         """
 
     def open(self) -> None:
@@ -160,7 +176,19 @@ class Device(Protocol):
         """Return the latest sample; without waiting, unless ``spec.blocking_read``."""
 
     def write(self, force: Sequence[float]) -> Sequence[float]:
-        """Command a force (N or N m per axis) and return the force that the device exerts."""
+        """Command a force and return the force that the device exerts.
+
+        Parameters
+        ----------
+        force : sequence of float, shape (axes,)
+            N, or N m about a rotational axis, in the device's own axes; of an admittance device velocities, m/s or
+            rad/s.
+
+        Returns
+        -------
+        sequence of float, shape (axes,)
+            What the device exerts after its own limits, in the same units and axes.
+        """
 
     def close(self) -> None:
         """Close the device."""
@@ -176,6 +204,10 @@ class Device(Protocol):
 
 def driver_class(name: str) -> Any:
     """Return the class of a driver: the name of a shipped one, or ``module:Class``.
+
+    Parameters
+    ----------
+    name : str
 
     Raises
     ------

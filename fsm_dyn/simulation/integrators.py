@@ -140,7 +140,17 @@ class Tableau:
 def order_residuals(
     a: tuple[tuple[Fraction, ...], ...], b: tuple[Fraction, ...], theta: Fraction = Fraction(1)
 ) -> list[tuple[int, Fraction]]:
-    """Return (order, residual) of the conditions up to order 5 for weights ``b`` of the state at ``t + theta h``."""
+    """Return (order, residual) of the conditions up to order 5 for the state at ``t + theta h``.
+
+    Parameters
+    ----------
+    a : tuple of tuple of Fraction, shape (s, s), lower triangle
+        Coefficients of the stages.
+    b : tuple of Fraction, shape (s,)
+        Weights of the stages.
+    theta : Fraction
+        Fraction of the step, 0 to 1.
+    """
     stages = range(len(b))
     full = [[row[j] if j < len(row) else Fraction(0) for j in stages] for row in a]
     c = [sum(row, Fraction(0)) for row in full]

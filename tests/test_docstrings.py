@@ -1,0 +1,166 @@
+"""Docstrings follow numpydoc: parameters, results, errors and shapes of arrays where they are promised."""
+
+import ast
+import inspect
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import fsm_dyn
+
+PACKAGE = Path(fsm_dyn.__file__).parent
+
+#: What a driver, a law, a method and an exporter are made of.
+EXTENDED = ("laws/base.py", "live/driver_protocol.py", "simulation/integrators.py", "exports/export.py")
+
+#: Methods of public classes, and main functions of modules, that lack sections: these numbers may only fall.
+METHODS_LEFT = 42
+MAIN_FUNCTIONS_LEFT = 107
+
+ELSEWHERE = re.compile(r"(are|is) (those|that) of\s+(:\w+:)?`")  # a docstring may refer to that of another function
+ARRAY = re.compile(r"\b(Array|FloatArray|Floats|NDArray|ndarray)\b")
+UNDOCUMENTED = {"self", "cls", "_"}
+
+
+@cache
+def tree(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def sections(text):
+    """Text of every numpydoc section by its title."""
+    parts = re.split(r"^(\w[\w ]*)\n-{3,}\n", text, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def own_nodes(function):
+    """The nodes of a function without those of functions inside it."""
+    waiting = list(function.body)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.Lambda | ast.ClassDef):
+            waiting += ast.iter_child_nodes(node)
+
+
+def raised(function):
+    calls = [node.exc for node in own_nodes(function) if isinstance(node, ast.Raise) and node.exc is not None]
+    names = [getattr(call.func if isinstance(call, ast.Call) else call, "id", "") for call in calls]
+    return {name for name in names if name[:1].isupper()}
+
+
+def lacking(function):
+    """What the docstring of a function lacks, as text."""
+    text = ast.get_docstring(function) or ""
+    found = sections(text)
+    marks = {ast.unparse(decorator) for decorator in function.decorator_list}
+    if "overload" in marks:
+        return []
+    if not text:
+        return ["a docstring"]
+    missing = [f"Raises {name}" for name in sorted(raised(function)) if name not in found.get("Raises", "")]
+    if ELSEWHERE.search(text) or marks & {"property", "cached_property"}:
+        return missing
+    names = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+    documented = found.get("Parameters", "")
+    for parameter in names:
+        if parameter.arg in UNDOCUMENTED or parameter.arg.startswith("_"):
+            continue
+        entry = re.search(rf"^[^\n]*\b{parameter.arg}\b[^\n]*(\n +[^\n]*|\n(?=\n))*", documented, re.MULTILINE)
+        if entry is None and len(names) <= 2 and re.search(rf"\b{parameter.arg}\b", text.split("\n\n")[0]):
+            continue  # "Return the word of an event"
+        if entry is None:
+            missing.append(f"parameter {parameter.arg}")
+        elif parameter.annotation and ARRAY.search(ast.unparse(parameter.annotation)) and "shape" not in entry[0]:
+            missing.append(f"shape of {parameter.arg}")
+    returns = function.returns is not None and ast.unparse(function.returns) not in ("None", "NoReturn")
+    # a summary that begins with what is returned is enough, as in "Return the mode of this name"
+    if (
+        returns
+        and not {"Returns", "Yields"} & set(found)
+        and not re.match(r"Return|Whether|How (many|much)|Yield", text)
+    ):
+        missing.append("Returns")
+    return missing
+
+
+def functions_of(node):
+    return [f for f in node.body if isinstance(f, ast.FunctionDef) and not f.name.startswith("_")]
+
+
+def report(path, functions, prefix=""):
+    where = path.relative_to(PACKAGE).as_posix()
+    return [f"{where}: {prefix}{f.name}: {', '.join(found)}" for f in functions if (found := lacking(f))]
+
+
+def classes_of(path, names=None):
+    found = [c for c in tree(path).body if isinstance(c, ast.ClassDef) and not c.name.startswith("_")]
+    return [c for c in found if names is None or c.name in names]
+
+
+def of_classes(path, names=None):
+    return [row for c in classes_of(path, names) for row in report(path, functions_of(c), f"{c.name}.")]
+
+
+def source_of(value):
+    return Path(inspect.getsourcefile(inspect.unwrap(value)))
+
+
+PUBLIC = {name: getattr(fsm_dyn, name) for name in fsm_dyn.__all__}
+
+
+@pytest.mark.parametrize("name", [name for name, value in PUBLIC.items() if not inspect.isclass(value)])
+def test_public_function(name):
+    path, found = source_of(PUBLIC[name]), PUBLIC[name].__name__
+    functions = [f for f in functions_of(tree(path)) if f.name == found]
+    assert functions, "not found where it is loaded from"
+    assert report(path, functions) == []
+
+
+def test_methods_of_public_classes():
+    classes = [value for value in PUBLIC.values() if inspect.isclass(value)]
+    check_count([row for c in classes for row in of_classes(source_of(c), {c.__name__})], METHODS_LEFT, "METHODS_LEFT")
+
+
+@pytest.mark.parametrize("file", EXTENDED)
+def test_what_extenders_use(file):
+    path = PACKAGE / file
+    assert report(path, functions_of(tree(path))) + of_classes(path) == []
+
+
+def check_count(rows, allowed, name):
+    assert len(rows) <= allowed, "\n".join(rows)
+    assert len(rows) == allowed, f"lower {name} to {len(rows)}"
+
+
+def main_functions(path):
+    """The function that a module is named after, or its only public one."""
+    functions = functions_of(tree(path))
+    return [f for f in functions if f.name == path.stem] or (functions if len(functions) == 1 else [])
+
+
+def test_main_functions_of_modules():
+    # a docstring of a command is the help that its user reads
+    paths = [p for p in sorted(PACKAGE.rglob("*.py")) if p.relative_to(PACKAGE).parts[0] != "cli"]
+    rows = [row for path in paths for row in report(path, main_functions(path))]
+    check_count(rows, MAIN_FUNCTIONS_LEFT, "MAIN_FUNCTIONS_LEFT")
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("def f(x: Floats) -> None:\n    '''Do.'''", ["parameter x"]),
+        (
+            "def f(x: Floats) -> None:\n    '''Do.\n\n    Parameters\n    ----------\n    x : array\n    '''",
+            ["shape of x"],
+        ),
+        ("def f() -> int:\n    '''Do.'''", ["Returns"]),
+        ("def f() -> int:\n    '''Return it.'''\n    raise InputError('no')", ["Raises InputError"]),
+        ("def f(x: int) -> int:\n    pass", ["a docstring"]),
+        ("def f(x: int) -> int:\n    '''Return ``x``.\n\n    Parameters\n    ----------\n    x : int\n    '''", []),
+    ],
+)
+def test_what_lacks_is_found(source, expected):
+    assert lacking(ast.parse(source).body[0]) == expected
