@@ -4,7 +4,7 @@
 #include "live.h"
 
 #define FSM_CATCH_UP 10.0 // ticks in which a small lag is made up for
-#define FSM_MARGIN 0.02 // of the workspace, at its ends, that a device which follows is kept out of
+#define FSM_MARGIN   0.02 // of the workspace, at its ends, that a device which follows is kept out of
 
 static void show(struct fsm_tick *tick, bool shown);
 static void note_saturation(struct fsm_tick *tick, double force, double torque);
@@ -68,9 +68,11 @@ static void show(struct fsm_tick *tick, bool shown)
     }
     double force = 0.0, torque = 0.0;
     bool limited = false;
+    // a force beyond its limit would stay there for most of the ramp of the engagement: the limit falls with it
+    double part = tick->counts->admittance != 0 ? 1.0 : tick->numbers->engagement;
     for (int64_t k = 0; k < fsm_part_count(tick); k++) {
-        force = fsm_larger(force, saturate(tick, k, 0, tick->numbers->force_limit));
-        torque = fsm_larger(torque, saturate(tick, k, 1, tick->numbers->torque_limit));
+        force = fsm_larger(force, saturate(tick, k, 0, part * tick->numbers->force_limit));
+        torque = fsm_larger(torque, saturate(tick, k, 1, part * tick->numbers->torque_limit));
         limited = limit_slew_rate(tick, k, 0, tick->numbers->slew_limit) || limited;
         limited = limit_slew_rate(tick, k, 1, tick->numbers->torque_slew_limit) || limited;
     }

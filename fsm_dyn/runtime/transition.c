@@ -108,8 +108,7 @@ static enum fsm_status end_train(const struct fsm_run *run)
     }
     double h = state->clock->jump, t = state->clock->time;
     double longest = method->counts->adaptive == 0 ? options->numbers->fixed_step : state->clock->step;
-    if (t + h > fsm_smaller(options->numbers->until, fsm_next_jump(run)) ||
-        (h > longest && longest > 0.0)) {
+    if (t + h > fsm_smaller(options->numbers->until, fsm_next_jump(run)) || (h > longest && longest > 0.0)) {
         return FSM_CONTINUE;
     }
     fsm_trial_step(run, h, t + h);

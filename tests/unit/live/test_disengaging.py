@@ -1,5 +1,7 @@
 """Letting go never pushes: what a device is given after that, whichever way it is let go of, and whoever holds it."""
 
+import itertools
+
 import pytest
 
 from fsm_dyn.live import tick_data as ct
@@ -9,7 +11,7 @@ MILLIJOULE = 1e-3
 STIFFNESS = (200.0, 1000.0, 5000.0)  # N/m
 
 
-@pytest.fixture(scope="module", params=["hapkit", "udp"])
+@pytest.fixture(scope="module", params=["hapkit", "udp", "touch"])
 def pressed(request, held):
     return Pressed(held("virtual_wall"), request.param)
 
@@ -32,6 +34,8 @@ def test_letting_go_never_pushes(pressed, stiffness):
 
 def test_what_the_loop_gave_is_told_apart_from_the_opening(pressed):
     """By an account of its own: force shown times way, less force of the coupler times the way of its end."""
+    if pressed.most < 1.0:
+        pytest.skip("it never shows the force of the coupler")
     for stiffness in STIFFNESS:
         pressed.begin(stiffness, "observe")
         numbers = pressed.stepper.tick_data.numbers
@@ -39,3 +43,17 @@ def test_what_the_loop_gave_is_told_apart_from_the_opening(pressed):
         pressed.let_go("pause", True)
         assert numbers[ct.EXCESS_ENERGY] == before
         assert 0.0 <= numbers[ct.RELEASE_EXCESS_ENERGY] < 0.1 * MILLIJOULE
+
+
+def test_a_force_beyond_its_limit_falls_from_the_first_tick_on(pressed):
+    """Not only where it comes below the limit by itself, which takes most of the ramp."""
+    pressed.begin(1000.0)
+    tick = pressed.stepper.tick_data
+    shown = [tick.force[-1]]
+    pressed.controller.command({"do": "pause"})
+    while tick.numbers[ct.ENGAGEMENT] > 0.0:
+        pressed.tick()
+        shown.append(tick.force[-1])
+        assert abs(shown[-1]) <= pressed.most * tick.numbers[ct.ENGAGEMENT] * (1.0 + 1e-12)
+    assert len(shown) > 100
+    assert max(b - a for a, b in itertools.pairwise(shown)) <= 0.02 * pressed.most
