@@ -4,7 +4,8 @@
 #include "elementary.h"
 #include "contacts.h"
 
-#define FSM_ANY_LOAD 1e30 // a load under which everything holds: beyond all others
+#define FSM_ANY_LOAD          1e30 // a load under which everything holds: beyond all others
+#define FSM_MOST_COMBINATIONS 64   // of bearings that hold, tried where the first loads lead nowhere
 
 /* Return the resultant of the forces that load contact `k`; `held` (m,): numbers of the rows with the forces `force`. */
 FSM_LOCAL double fsm_bearing_load(const struct fsm_tables *tables, int64_t k, fsm_indices held, fsm_vector force)
@@ -107,11 +108,11 @@ static void load_problem(const struct fsm_bearing_problem *bearings)
     }
 }
 
-/* Solve a contact problem with bearings, again until their loads agree with the forces; a status as
-   fsm_solve_contact_problem, FSM_INCONSISTENT where they never do. */
-FSM_LOCAL int64_t fsm_solve_with_bearings(struct fsm_arena *arena, const struct fsm_bearing_problem *bearings,
-                                          double tolerance, const struct fsm_contact_solution *solution,
-                                          struct fsm_candidate_log *log, struct fsm_enumeration_result *result)
+/* Solve with the loads, again until they agree with the forces; a status as fsm_solve_contact_problem, FSM_INCONSISTENT
+   where they never do. */
+static int64_t iterate_loads(struct fsm_arena *arena, const struct fsm_bearing_problem *bearings, double tolerance,
+                             const struct fsm_contact_solution *solution, struct fsm_candidate_log *log,
+                             struct fsm_enumeration_result *result)
 {
     for (int64_t pass = 0; pass < FSM_LOAD_PASSES; pass++) {
         fsm_mark top = fsm_arena_mark(arena);
@@ -125,4 +126,36 @@ FSM_LOCAL int64_t fsm_solve_with_bearings(struct fsm_arena *arena, const struct 
     }
     result->consistent = 0;
     return FSM_INCONSISTENT;
+}
+
+/* Let the bearings of `holding`, a bit each, hold under any load, and the others under none. */
+static void assume(const struct fsm_bearing_problem *bearings, int64_t holding)
+{
+    for (int64_t at = 0, bit = 1; at < bearings->still.n; at++) {
+        if (is_bearing(bearings, at)) {
+            bearings->still.at[at] = (holding & bit) != 0 ? FSM_ANY_LOAD : 0.0;
+            bearings->moving.at[at] =
+                fsm_bearing_load(bearings->tables, bearings->problem->contact.at[at], bearings->held, bearings->base);
+            bit *= 2;
+        }
+    }
+}
+
+/* Solve a contact problem with bearings: friction and loads that agree.
+
+   From loads under which all hold, as a rule.  The load of one bearing may depend on whether another holds: where that leads
+   nowhere, all combinations are tried of bearings that hold.  A status as fsm_solve_contact_problem. */
+FSM_LOCAL int64_t fsm_solve_with_bearings(struct fsm_arena *arena, const struct fsm_bearing_problem *bearings,
+                                          double tolerance, const struct fsm_contact_solution *solution,
+                                          struct fsm_candidate_log *log, struct fsm_enumeration_result *result)
+{
+    int64_t status = iterate_loads(arena, bearings, tolerance, solution, log, result), combinations = 1;
+    for (int64_t at = 0; at < bearings->still.n; at++) {
+        combinations *= is_bearing(bearings, at) && combinations < FSM_MOST_COMBINATIONS ? 2 : 1;
+    }
+    for (int64_t holding = combinations - 1; status == FSM_INCONSISTENT && holding >= 0; holding--) {
+        assume(bearings, holding);
+        status = iterate_loads(arena, bearings, tolerance, solution, log, result);
+    }
+    return status;
 }

@@ -223,6 +223,50 @@ def test_friction_on_a_body_is_the_coefficient_times_the_reaction(arm):
     np.testing.assert_allclose(torque, 0.4 * 0.03 * reaction, rtol=1e-9)  # turning backwards
 
 
+TROLLEY = """
+fsm_dyn: 1
+joints:
+  boom: {revolute: {child: A, at: O, axis: N.z, radius: 0.2 m, friction: 0.8}}
+  guide: {prismatic: {parent: A, child: B, at: P, axis: A.x, friction: {static: 0.6, kinetic: 0.5}}}
+points:
+  P: {from: A_origin, at: 0.3 m*A.x}
+bodies:
+  arm: {frame: A, center: P, mass: 1 kg, inertia: {zz: 0.01 kg*m^2}}
+  load: {frame: B, center: B_origin, mass: 1 kg, inertia: {zz: 0.01 kg*m^2}}
+inputs: {wind: N}
+loads:
+  - gravity: -9.81 m/s^2*N.y
+  - spring: {between: [P, B_origin], stiffness: 30 N/m, free: 0 m}
+  - force: wind*N.x
+    at: B_origin
+schedule:
+  wind: {linear: [[0.2 s, 0 N], [0.5 s, 8 N], [0.8 s, 8 N], [1.5 s, -5 N]]}
+initial: {boom: -30 deg, boom_dot: -1 rad/s, guide: 0.02 m, guide_dot: 0.3 m/s}
+"""
+
+
+@pytest.mark.parametrize("options", [{}, {"strategy": "online"}])
+def test_a_bearing_holds_by_the_load_that_it_has_when_another_slides(options):
+    """With both at rest the boom would exceed its limit; with the trolley sliding its load is larger, and it holds.
+
+    By the equations of motion of the trolley along the boom and of the boom under the force across it.
+    """
+    run = fsm_dyn.simulate(graph_of(TROLLEY), 0.6, **options)
+    assert [str(x.target) for x in run.transitions] == ["guide_friction_slide", "guide_friction_slide"]
+    angle, place = run["boom"][-1], run["guide"][-1]
+    along, across = np.array([np.cos(angle), np.sin(angle)]), np.array([-np.sin(angle), np.cos(angle)])
+    pull, weight = np.array([8.0, 0.0]), np.array([0.0, -G])
+    normal = -(pull + weight) @ across
+    acceleration = (pull + weight) @ along - 30.0 * place + 0.5 * abs(normal)  # friction against a slip inwards
+    before = run.sample([0.6 - 1e-5])
+    found = (run["guide_dot"][-1] - before["guide_dot"][0]) / 1e-5
+    assert found == pytest.approx(acceleration, abs=1e-3)
+    reaction = acceleration * along - pull - 2.0 * weight
+    needed = (pull @ across + weight @ across) * (0.3 + place) + weight @ across * 0.3
+    assert 0.8 < abs(needed) / (0.2 * 0.8 * np.linalg.norm(reaction)) < 1.0
+    assert abs(run["boom_dot"][-1]) < 1e-12
+
+
 def test_a_hinge_with_friction_closes_a_loop():
     text = """
 fsm_dyn: 1
