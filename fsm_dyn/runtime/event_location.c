@@ -6,7 +6,8 @@
 #define FSM_MOST_REFINEMENTS 8  // of ever earlier events in one trial step
 #define FSM_JUST_BEFORE      1e-3 // part of a step to the end of a face, so long before which forces are looked at
 #define FSM_SHORT_WHILE      1e4 // length of the step that shows how slopes change, in tolerances of coincidence
-#define FSM_FLIGHTS          2   // durations of the shortest flight that begins that the next step lasts at most
+#define FSM_FLIGHTS          5   // durations of the shortest flight that begins that the next step lasts at most; with 2,
+                                 // its middle would be the very instant in which the flight ends
 #define FSM_MOST_RETAKES     40 // in one trial step, after which no other guard is looked for but a shorter step taken
 
 /* Return how finely an instant near `t` is located (s). */

@@ -46,6 +46,7 @@ STEPS_FOUND = (
     311, 803, 1276, 1557,  # the first of these again
     567,  # a brick that rocks on a step
     699,  # a corner that slides within the tolerance of the end of its face, as the brick turns
+    652,  # a flight that ends in the very middle of the step that follows it
     1616, 5485,  # a corner of the brick and one of the step nanometres apart, of which the wrong one is kept
 )  # fmt: skip
 FLUSH = {"tower_2": 12, "tiles_2": 12}
@@ -55,6 +56,7 @@ FLUSH_FOUND = (
     432,  # towers that let go a nanosecond after the limit: pivots of 1e-9 in the complementarity problem
     349,  # a rebound that is over long before the step after it, in which the corner passes to another face
     393,  # an impact so low that others pull within the tolerance
+    2870,  # rebounds of micrometres at the end of a slab, which the corner has left when the step after them ends
     972,  # redundant rows: pivots of Lemke's method that are rounding alone
 )
 BATCHES = {
