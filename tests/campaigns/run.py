@@ -79,7 +79,11 @@ def run(ledger, cases, jobs, seconds=float("inf"), work=outcome):
         while True:
             room = jobs - len(running) if time.monotonic() < end else 0
             for case in itertools.islice(cases, room):
-                running[pool.submit(work, *case)] = case
+                try:
+                    running[pool.submit(work, *case)] = case
+                except BrokenProcessPool:  # it broke after those that had finished were taken: this one is next
+                    cases = itertools.chain([case], cases)
+                    break
             if not running:
                 return done
             finished, _ = wait(running, return_when=FIRST_COMPLETED)
