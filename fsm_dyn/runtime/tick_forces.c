@@ -71,8 +71,12 @@ static void show(struct fsm_tick *tick, bool shown)
     // a force beyond its limit would stay there for most of the ramp of the engagement: the limit falls with it
     double part = tick->counts->admittance != 0 ? 1.0 : tick->numbers->engagement;
     for (int64_t k = 0; k < fsm_part_count(tick); k++) {
-        force = fsm_larger(force, saturate(tick, k, 0, part * tick->numbers->force_limit));
-        torque = fsm_larger(torque, saturate(tick, k, 1, part * tick->numbers->torque_limit));
+        double beyond_force = saturate(tick, k, 0, part * tick->numbers->force_limit);
+        double beyond_torque = saturate(tick, k, 1, part * tick->numbers->torque_limit);
+        if (part == 1.0) {
+            force = fsm_larger(force, beyond_force);
+            torque = fsm_larger(torque, beyond_torque);
+        }
         limited = limit_slew_rate(tick, k, 0, tick->numbers->slew_limit) || limited;
         limited = limit_slew_rate(tick, k, 1, tick->numbers->torque_slew_limit) || limited;
     }
