@@ -76,6 +76,8 @@ def compose(text: str, file: str) -> Tree:
         where = Location(file, mark.line + 1, mark.column + 1) if mark else Location(file)
         problem = " ".join(part for part in (error.context, error.problem) if part)
         line = text.split("\n")[where.line - 1] if 0 < where.line <= text.count("\n") + 1 else ""
+        if "maximum nesting depth" in problem:  # libyaml since 0.2.6 scans that far ahead of the events
+            raise _too_deep(where) from None
         if open_quote:
             raise ModelError(
                 "not valid YAML: the quote that opens here does not close", where, found=line.strip()
@@ -103,6 +105,10 @@ def _yaml_remedy(problem: str, line: str, column: int) -> str:
     if "alias" in problem:
         return 'quote the star: from: "*"'
     return "check indentation, brackets and quotes"
+
+
+def _too_deep(where: Location) -> ModelError:
+    return ModelError("nested too deeply", where, allowed=f"{MAX_DEPTH} levels")
 
 
 class _Composer:
@@ -200,7 +206,7 @@ class _Composer:
 
     def _check(self, event: Any, depth: int, where: Location) -> None:
         if depth > MAX_DEPTH:
-            raise ModelError("nested too deeply", where, allowed=f"{MAX_DEPTH} levels")
+            raise _too_deep(where)
         if event.tag is not None:
             raise ModelError("tags are not allowed", where, found=str(event.tag), remedy="remove the tag")
 
