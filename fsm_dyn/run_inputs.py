@@ -12,6 +12,7 @@ from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.initial_values import parameter_vector
 from fsm_dyn.errors import InputError, did_you_mean
 from fsm_dyn.expressions import Text
+from fsm_dyn.expressions.node_algebra import ScalarAlgebra
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.programs import ExpressionGraph, Layout, Node, Program, compile_programs, tangent
 from fsm_dyn.simulation import input_signals as signals
@@ -206,13 +207,10 @@ def _from_mapping(name: str, value: Mapping[str, Any], context: _Context) -> Pie
 
 def _from_text(name: str, text: Text, context: _Context) -> PiecewiseCubic | KernelSource:
     """An expression of ``t`` and parameters: a constant, or a kernel of its value and three rates."""
-    # the algebra of the derivation, without the sympy that other parts of it need
-    from fsm_dyn.symbolic.algebra import NodeAlgebra
-
     graph = ExpressionGraph()
     symbols: dict[str, Node] = {n: graph.symbol(n) for n in ("t", *context.layout.p)}
     symbols["pi"] = graph.constant(np.pi)
-    node = NodeAlgebra(graph, symbols).scalar(text)
+    node = ScalarAlgebra(graph, symbols).scalar(text)
     if node.constant_value is not None:
         return signals.constant(node.constant_value)
     direction = {symbols["t"]: graph.one}

@@ -156,6 +156,15 @@ def test_sympy_stays_in_the_derivation():
     assert using <= {SYMPY_AT_HOME}
 
 
+# Parts that take a model to its modes, verify them, or print their equations for people.
+DERIVING = {"symbolic", "modes", "automaton", "compilation", "analysis", "cli"}
+
+
+def test_running_never_imports_deriving():
+    using = {part(dotted(path)) for path in modules() if {part(m) for m in imports(path)} & {"symbolic"}}
+    assert using <= DERIVING
+
+
 def test_nothing_executes_text():
     """No eval, exec, pickle or parser of SymPy's on whatever a user wrote."""
     against = []

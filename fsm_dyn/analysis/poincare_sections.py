@@ -11,6 +11,7 @@ from fsm_dyn.analysis.jacobians import Array, jacobian
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.errors import InputError, did_you_mean
 from fsm_dyn.expressions import Text
+from fsm_dyn.expressions.node_algebra import ScalarAlgebra
 from fsm_dyn.laws import LAWS, WORDS
 from fsm_dyn.programs import Program
 from fsm_dyn.renamed import warn_renamed
@@ -147,13 +148,10 @@ def read_section(automaton: Automaton, text: str) -> Section:
 
 
 def _expression(automaton: Automaton, text: str) -> Program:
-    # the algebra of the derivation, without the sympy that other parts of it need
-    from fsm_dyn.symbolic.algebra import NodeAlgebra
-
     graph, symbols, nodes = automaton.report.graph()
     layout = automaton.report.layout
     outputs = dict(zip(automaton.mechanism.outputs, nodes["outputs"], strict=True))
     names = {**outputs, **symbols, "pi": graph.constant(float(np.pi))}
-    value = NodeAlgebra(graph, names).scalar(Text(text))
+    value = ScalarAlgebra(graph, names).scalar(Text(text))
     by_state = jacobian([value], [symbols[name] for name in layout.x])[0]
     return Program.from_nodes(layout, {"value": value, "by_state": by_state})

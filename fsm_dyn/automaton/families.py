@@ -35,8 +35,7 @@ class Families:
                 laws[contact.entry] = _laws(contact)
         faces: dict[str, set[tuple[str, int, int]]] = {}
         for name, shape in mechanism.shapes.items():
-            count = len(shape.points) if shape.kind == "polygon" else int(shape.kind == "segment")
-            faces[name] = {surfaces.of((name, 0, i)) for i in range(count)}
+            faces[name] = {surfaces.of((name, 0, i)) for i in range(shape.straight_faces)}
         names = list(self._between)
         sets: Sets[str] = Sets(names)
         for i, one in enumerate(names):

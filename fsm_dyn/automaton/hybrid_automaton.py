@@ -21,6 +21,7 @@ from fsm_dyn.modes.tree_equations import TreePattern
 from fsm_dyn.modes.unconstrained_system import FOLLOWS, ContactInfo, RowInfo, UnconstrainedSystem, UserTransitionInfo
 from fsm_dyn.programs import Program, support
 from fsm_dyn.runtime.elementary import FUNCTIONS
+from fsm_dyn.spec.layout import parameters_of_contacts
 from fsm_dyn.spec.model import Mechanism
 from fsm_dyn.spec.places import placed
 from fsm_dyn.spec.scales import Numbers, Units, units_of
@@ -116,6 +117,11 @@ class Automaton:
         return units_of(self.mechanism, scales, layout.q, layout.u, rows)
 
     @cached_property
+    def curve_parameters(self) -> tuple[int, ...]:
+        """Indices in q of the coordinates that follow contacts along curves."""
+        return tuple(self.terms.layout.q.index(name) for name in parameters_of_contacts(self.mechanism))
+
+    @cached_property
     def system(self) -> UnconstrainedSystem:
         """The unconstrained terms as nodes; built when a mode or chart is to be derived.
 
@@ -130,6 +136,7 @@ class Automaton:
             self.n_kinematic,
             self.pattern,
             self.units,
+            self.curve_parameters,
         )
         system.graph.seal()
         return system
@@ -260,4 +267,9 @@ class Automaton:
             values = named_values(self.mechanism, list(given.context[self.terms.layout.p_slice]))
             own = {name: evaluate(text, values) for name, text in guess.items()}
             given = replace(given, guess={**own, **given.guess})
-        return assemble(self.system, states, given, curve_parameter_solver(self.geometry, given.t, given.context))
+        return assemble(
+            self.system,
+            states,
+            given,
+            curve_parameter_solver(self.geometry, self.curve_parameters, given.t, given.context),
+        )

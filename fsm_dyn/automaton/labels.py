@@ -21,8 +21,9 @@ from fsm_dyn.expressions import free_names, parse
 from fsm_dyn.laws import FREE
 from fsm_dyn.modes.enumeration import Pattern, name_mode
 from fsm_dyn.modes.unconstrained_system import ContactInfo
-from fsm_dyn.spec.model import Feature, Mechanism
+from fsm_dyn.spec.model import Mechanism
 from fsm_dyn.spec.scales import own_scales
+from fsm_dyn.spec.shape import ArcShape, CircleShape, Feature, PolygonShape, Shape
 from fsm_dyn.spec.values import ParameterValue, evaluate, parameter_values
 
 Pair = tuple[str, Key, Key]  # two surfaces that can lie flat on each other, of the entries of a family
@@ -184,7 +185,7 @@ class Labels:
         roles = self._families.roles(touch.family)
         corners = [key for key in self._surfaces.corners(touch.place[0]) if key[0] in roles]
         shapes, on = self._surface(touch.family, touch.place[1])
-        if all(self._kind(shape) == "polygon" for shape in (corners[0][0], *shapes)) and len(shapes) == 1:
+        if all(self._is_polygon(shape) for shape in (corners[0][0], *shapes)) and len(shapes) == 1:
             on = f"{on} of {shapes[0]}"  # numbers alone do not tell whose they are
         corner = self._corner(Feature(corners[0][0], touch.corner.part, corners[0][2], corners[0][1]))
         return [key[0] for key in corners] + shapes, f"{corner} on {on}"
@@ -195,17 +196,21 @@ class Labels:
         roles = self._families.roles(family)
         if roles.get(one[0], 0) > roles.get(other[0], 0):
             one, other = other, one
-        kinds = [self._kind(key[0]) for key in (one, other)]
-        if kinds[0] != "polygon" and kinds[1] == "polygon":  # a face of many on the only one there is
+        many = [self._is_polygon(key[0]) for key in (one, other)]
+        if not many[0] and many[1]:  # a face of many on the only one there is
             one, other = other, one
         (first, words), (second, on) = self._surface(family, one), self._surface(family, other)
         return first + second, f"{words} flat on {on}"
 
     def _is_face(self, feature: Feature) -> bool:
-        return feature.part == "face" or (feature.part == "round" and self._kind(feature.shape) == "arc")
+        return feature.part == "face" or (feature.part == "round" and isinstance(self._shape(feature.shape), ArcShape))
 
-    def _kind(self, shape: str) -> str:
-        return self._mechanism.shapes[shape].kind if shape in self._mechanism.shapes else "point"
+    def _shape(self, name: str) -> Shape | None:
+        """Return a shape, None for the name of a point."""
+        return self._mechanism.shapes.get(name)
+
+    def _is_polygon(self, name: str) -> bool:
+        return isinstance(self._shape(name), PolygonShape)
 
     def _surface(self, family: str, surface: Key) -> tuple[list[str], str]:
         """Return the shapes of a surface that take part in a family of entries, and what its faces are called."""
@@ -215,23 +220,23 @@ class Labels:
         return shapes, brief(shapes if len(shapes) > 1 else [self._face(_face_of(face)) for face in faces])
 
     def _corner(self, corner: Feature) -> str:
-        shape = self._mechanism.shapes.get(corner.shape)
-        if shape is None or shape.kind == "circle":
+        shape = self._shape(corner.shape)
+        if shape is None or isinstance(shape, CircleShape):
             return f"{corner.shape}{self._copy(corner)}"
-        if shape.kind == "polygon":
+        if isinstance(shape, PolygonShape):
             return f"corner {corner.index + 1}{self._copy(corner)}"
         return f"{'end' if corner.index else 'start'} of {corner.shape}{self._copy(corner)}"
 
     def _face(self, face: Feature) -> str:
-        return (f"face{face.index + 1}" if self._kind(face.shape) == "polygon" else face.shape) + self._copy(face)
+        return (f"face{face.index + 1}" if self._is_polygon(face.shape) else face.shape) + self._copy(face)
 
     def _whole(self, feature: Feature) -> str:
         """Return what a corner or face is called where nothing else tells whose it is."""
         words = self._face(feature) if feature.part == "face" else self._corner(feature)
-        return f"{words} of {feature.shape}" if self._kind(feature.shape) == "polygon" else words
+        return f"{words} of {feature.shape}" if self._is_polygon(feature.shape) else words
 
     def _copy(self, feature: Feature) -> str:
-        shape = self._mechanism.shapes.get(feature.shape)
+        shape = self._shape(feature.shape)
         return f" (copy {feature.copy + 1})" if shape is not None and shape.repeat is not None else ""
 
     def _same_corner(self, k: int, j: int) -> bool:

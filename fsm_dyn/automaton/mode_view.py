@@ -219,7 +219,7 @@ class ModeView:
         # in a new graph, as that of the automaton is sealed
         system = UnconstrainedSystem.build(
             automaton.terms, automaton.rows, automaton.contacts, automaton.user_transitions, automaton.quaternions,
-            automaton.n_kinematic, units=automaton.units,
+            automaton.n_kinematic, units=automaton.units, curve_parameters=automaton.curve_parameters,
         )  # fmt: skip
         return mode_matrices(system, programs.states, programs.chart, automaton.geometry)
 

@@ -14,7 +14,6 @@ import msgspec
 from fsm_dyn.automaton.hybrid_automaton import Automaton, DerivedMode
 from fsm_dyn.errors import NOWHERE, InputError, Location
 from fsm_dyn.laws import Event, GuardQuantity
-from fsm_dyn.modes.curve_parameters import followers
 from fsm_dyn.modes.guards import Guard
 from fsm_dyn.modes.programs import ModePrograms
 from fsm_dyn.modes.tree_equations import TreePattern
@@ -202,7 +201,7 @@ def _faults(automaton: Automaton) -> Iterator[str]:
         "kinetic_energy": (), "potential_energy": (), "load_powers": (len(automaton.load_names),),
         "outputs": (len(mechanism.outputs),), "restoring": (n_contacts,), "stored": (n_contacts,),
     }  # fmt: skip
-    points, frames, curves = len(automaton.point_names), len(automaton.frame_names), len(followers(layout))
+    points, frames, curves = len(automaton.point_names), len(automaton.frame_names), len(automaton.curve_parameters)
     geometry = {
         "points": (points, 3), "frames": (frames, 3, 3), "measure": (curves,), "slope": (curves,), "bend": (curves,)
     }  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
 
 from fsm_dyn.spec.evaluate import ParameterValue, evaluate
-from fsm_dyn.spec.model import Feature, Shape
+from fsm_dyn.spec.shape import Feature, PolygonShape, SegmentShape, Shape
 
 FLUSH = 1e-9  # own units: the tolerance of gaps; a smaller step between two faces is none
 
@@ -62,7 +62,7 @@ class Surfaces:
         faces = [
             (face, ends)
             for shape in shapes.values()
-            if shape.kind in ("polygon", "segment") and shape.points and shape.repeat is None
+            if isinstance(shape, PolygonShape | SegmentShape) and shape.points and shape.repeat is None
             for face, ends in _ends(shape, values)
         ]
         self._faces: Sets[Key] = Sets(face for face, _ in faces)
@@ -93,12 +93,9 @@ class Surfaces:
         shape = self._shapes.get(corner.shape)
         if corner.part != "corner" or shape is None:
             return []
-        if shape.kind == "segment":
-            return [(corner.shape, corner.copy, 0)]
-        if shape.kind != "polygon":
-            return []
-        count = len(shape.points)
-        return [(corner.shape, corner.copy, index % count) for index in (corner.index - 1, corner.index)]
+        beside = (0,) if isinstance(shape, SegmentShape) else (corner.index - 1, corner.index)
+        count = shape.straight_faces
+        return [(corner.shape, corner.copy, index % count) for index in beside if count]
 
     def _fixed(self, name: str) -> tuple[str, str]:
         return self._shapes[name].frame, self._shapes[name].origin
@@ -106,10 +103,14 @@ class Surfaces:
     def _join(self, one: Key, first: Ends, other: Key, second: Ends) -> None:
         """Join two faces where one ends in a place in which the other begins, on one line and facing one way."""
         shapes = self._shapes[one[0]], self._shapes[other[0]]
-        if shapes[0].kind != shapes[1].kind or str(shapes[0].side) != str(shapes[1].side):
-            return
-        if shapes[0].kind == "segment" and _along(first, second) < 0.0:
-            second = second[1], second[0]  # the side is given by itself: the sense of a segment means nothing
+        match shapes:
+            case SegmentShape(side=side), SegmentShape(side=other_side) if str(side) == str(other_side):
+                if _along(first, second) < 0.0:
+                    second = second[1], second[0]  # the side is given by itself: the sense of a segment means nothing
+            case PolygonShape(), PolygonShape():
+                pass
+            case _:
+                return
         for before, after in ((first, second), (second, first)):
             if math.dist(before[1][0], after[0][0]) <= self._flush and _straight(before, after, self._flush):
                 self._faces.join(other, one)
@@ -117,11 +118,11 @@ class Surfaces:
                 return
 
 
-def _ends(shape: Shape, values: Mapping[str, ParameterValue]) -> list[tuple[Key, Ends]]:
+def _ends(shape: PolygonShape | SegmentShape, values: Mapping[str, ParameterValue]) -> list[tuple[Key, Ends]]:
     """Return the ends of all faces of a shape, those of a polygon with the solid on their left."""
     points = [(evaluate(x, values), evaluate(y, values)) for x, y in shape.points]
     corners = [(place, (shape.name, 0, i)) for i, place in enumerate(points)]
-    if shape.kind == "segment":
+    if isinstance(shape, SegmentShape):
         return [((shape.name, 0, 0), (corners[0], corners[1]))]
     forward = shape.turn * (-1 if shape.inside else 1) > 0
     following = [*corners[1:], corners[0]]

@@ -298,7 +298,7 @@ class _Writer:
         self._put(self._inputs, port, axis.device, length if units else "1")
         self._put(self._inputs, port, axis.rate, f"{length}/s" if units else "1")
         self._put(self._inputs, port, axis.engagement, "1")
-        own = (None, None) if axis.name.endswith(ROTATION) else (port.stiffness, port.damping)
+        own = (None, None) if axis.is_rotational and port.coordinate is None else (port.stiffness, port.damping)
         for name, given, value, unit in (
             (axis.stiffness, own[0], STIFFNESS * scale, f"{force}/{length}"),
             (axis.damping, own[1], DAMPING * scale, f"{force}*s/{length}"),

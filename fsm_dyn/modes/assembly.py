@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fsm_dyn.errors import ModelError
-from fsm_dyn.modes.curve_parameters import SUFFIX, Follow
+from fsm_dyn.modes.curve_parameters import Follow
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.modes.embedding import ActiveSet
 from fsm_dyn.modes.least_squares import least_squares, norm, product
@@ -96,7 +96,7 @@ def free_directions(system: UnconstrainedSystem, q: Array, given: Collection[str
     quaternion = {first + k: first for first in system.quaternions for k in range(4)}
     ways = []
     for i, name in enumerate(system.layout.q):
-        if i not in quaternion and name not in given and not name.endswith(SUFFIX):
+        if i not in quaternion and name not in given and i not in system.curve_parameters:
             ways.append(np.eye(len(q))[i])
         elif i in system.quaternions and not any(other in given for other in system.layout.q[i : i + 4]):
             e0, e1, e2, e3 = q[i : i + 4]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fsm_dyn.spec.model import Contact, Feature
+from fsm_dyn.spec.model import Contact
+from fsm_dyn.spec.shape import Feature, PolygonShape
 from fsm_dyn.symbolic.terms import Terms
 
 
@@ -15,7 +16,8 @@ def ends_of_faces(terms: Terms) -> list[tuple[int, int, int]]:
     numbers: dict[tuple[str, bool, int, int, int], int] = {}
 
     def number(feature: Feature, index: int) -> int:
-        concave = feature.part == "face" and index in terms.mechanism.shapes[feature.shape].concave
+        shape = terms.mechanism.shapes[feature.shape] if feature.part == "face" else None
+        concave = isinstance(shape, PolygonShape) and index in shape.concave
         own = feature.index if concave else -1
         return numbers.setdefault((feature.shape, feature.part == "point", index, own, feature.copy), len(numbers))
 
@@ -30,7 +32,7 @@ def ends_of_faces(terms: Terms) -> list[tuple[int, int, int]]:
         if contact.margin_slope is None:
             found.append((one, -1, -1))
             continue
-        start, end = face.index, (face.index + 1) % max(len(terms.mechanism.shapes[face.shape].points), 2)
+        start, end = face.index, (face.index + 1) % max(terms.mechanism.shapes[face.shape].straight_faces, 2)
         ahead, behind = (start, end) if contact.starts_ahead else (end, start)
         found.append((one, number(face, ahead), number(face, behind)))
     return found
@@ -43,7 +45,7 @@ def outlines(terms: Terms) -> list[int]:
     for index, contact in enumerate(terms.contacts):
         pair = _corner_and_face(contact.spec)
         shape = None if pair is None else terms.mechanism.shapes[pair[1].shape]
-        convex = shape is not None and shape.kind == "polygon" and not shape.inside and not shape.concave
+        convex = isinstance(shape, PolygonShape) and not shape.inside and not shape.concave
         if pair is None or not convex:
             found.append(-1)
             continue

@@ -1,19 +1,18 @@
 """Curve parameters: position of a contact on its curve as a function of the other coordinates.
 
-They are coordinates that nobody gives: at a start they are found by a look around the whole curve, in a run they
+They are coordinates without given values: initially they are found by a search over the whole curve, in a run they
 follow (docs/theory.md, "Contact geometry").
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from fsm_dyn.modes.elimination import Array
-from fsm_dyn.programs import Layout, Program
+from fsm_dyn.programs import Program
 
-SUFFIX = ".xi"
 LOOKS = 256  # places of the curve that are looked at
 STEPS = 60
 TURN = 2.0 * np.pi
@@ -21,24 +20,25 @@ TURN = 2.0 * np.pi
 Follow = Callable[[Array], Array]
 
 
-def followers(layout: Layout) -> list[int]:
-    """Return the indices in q of the parameters of contacts on curves."""
-    return [i for i, name in enumerate(layout.q) if name.endswith(SUFFIX)]
-
-
-def curve_parameter_solver(geometry: Program, t: float, context: Array) -> Follow:
+def curve_parameter_solver(geometry: Program, indices: Sequence[int], t: float, context: Array) -> Follow:
     """Return the function that puts these parameters of a configuration ``q`` where they belong.
 
     Parameters
     ----------
     geometry : Program
         Gives ``measure``, which is least at the place of contact, and its derivatives ``slope`` and ``bend``.
+    indices : sequence of int
+        Of the curve parameters in q.
     t : float
         Time (s).
     context : ndarray, shape (n_c,)
+
+    Returns
+    -------
+    function
+        Of a configuration, shape (n_q,), in the coordinates' units; it returns another of the same shape.
     """
-    layout = geometry.layout
-    places = followers(layout)
+    layout, places = geometry.layout, list(indices)
     if not places:
         return lambda q: q
 

@@ -133,6 +133,7 @@ class UnconstrainedSystem:
     nodes: dict[str, npt.NDArray[Any]]
     tree: Tree | None = None
     units: Units | None = None
+    curve_parameters: tuple[int, ...] = ()
 
     @classmethod
     def build(
@@ -145,12 +146,35 @@ class UnconstrainedSystem:
         n_kinematic: int,
         pattern: TreePattern | None = None,
         units: Units | None = None,
+        curve_parameters: tuple[int, ...] = (),
     ) -> UnconstrainedSystem:
-        """Rebuild the nodes of ``program``, the terms program of a model; ``units`` are the mechanism's own."""
+        """Rebuild the nodes of ``program``, the terms program of a model.
+
+        Parameters
+        ----------
+        program : Program
+        rows, contacts, whens : sequences
+            What the rows, the contacts and the user-defined transitions are, in order.
+        quaternions : sequence of int
+            First indices in q of the Euler parameters.
+        n_kinematic : int
+            Number of kinematic rows.
+        pattern : TreePattern, optional
+            Of the sparse equations.
+        units : Units, optional
+            The mechanism's own.
+        curve_parameters : tuple of int
+            Indices in q of the curve parameters.
+
+        Returns
+        -------
+        UnconstrainedSystem
+        """
         graph, symbols, nodes = program.graph()
         return cls(
             program.layout, program, tuple(rows), tuple(contacts), tuple(whens), tuple(quaternions), n_kinematic,
             graph, symbols, nodes, None if pattern is None else Tree.put_together(pattern, nodes["tree"]), units,
+            curve_parameters,
         )  # fmt: skip
 
     @cached_property

@@ -14,8 +14,19 @@ from fsm_dyn.expressions import FloatAlgebra, Text
 from fsm_dyn.results.arrays import FloatArray
 from fsm_dyn.results.scene import NEWTONIAN, SceneShape
 from fsm_dyn.spec.curve_shapes import formula_at, periodic_spline
-from fsm_dyn.spec.model import Repeat
-from fsm_dyn.spec.model import Shape as Given
+from fsm_dyn.spec.shape import (
+    ArcShape,
+    CircleShape,
+    CurveShape,
+    DiskShape,
+    LineShape,
+    PolygonShape,
+    Repeat,
+    RoundShape,
+    SegmentShape,
+    Shape,
+    SphereShape,
+)
 from fsm_dyn.spec.values import ParameterValue, evaluate
 
 _STEP = math.radians(6.0)
@@ -56,13 +67,13 @@ class Outlines:
         """Return the outlines of spheres, with two great circles fixed in them, and of disks, with a diameter."""
         return tuple(outline for shape in self._shapes if shape.spatial for outline in self._solid(shape))
 
-    def _solid(self, shape: Given) -> list[SceneShape]:
-        if shape.radius is None:
+    def _solid(self, shape: Shape) -> list[SceneShape]:
+        if not isinstance(shape, SphereShape | DiskShape):
             return []  # a plane has no outline
         circle = float(np.sum(evaluate(shape.radius, self._values))) * np.stack(
             [np.cos(_AROUND), np.sin(_AROUND)], axis=-1
         )
-        if shape.kind == "disk":
+        if isinstance(shape, DiskShape):
             across = circle @ self._basis(shape.axis, shape.frame)
             half = len(across) // 2
             points = np.vstack([across, across[0], across[half], across[0]])
@@ -71,18 +82,20 @@ class Outlines:
         turning = [SceneShape(shape.name, shape.frame, shape.origin, np.vstack([ring, ring[0]])) for ring in rings]
         return [SceneShape(shape.name, shape.frame, shape.origin, circle, closed=True, facing=True), *turning]
 
-    def _basis(self, axis: Text | None, frame: str) -> FloatArray:
+    def _basis(self, axis: Text, frame: str) -> FloatArray:
         """Return two unit vectors across an axis, resolved in a frame, shape (2, 3)."""
         own = self._turns.get(frame, np.eye(3))
-        normal = np.array([0.0, 0.0, 1.0]) if axis is None else own.T @ vector_of(axis, self._values, self._turns)
+        normal = own.T @ vector_of(axis, self._values, self._turns)
         first = np.cross(normal, np.eye(3)[int(np.argmin(np.abs(normal)))])
         second = np.cross(normal, first)
         return np.stack([first / np.linalg.norm(first), second / np.linalg.norm(second)])
 
-    def _copies(self, shape: Given) -> list[SceneShape]:
+    def _copies(self, shape: Shape) -> list[SceneShape]:
         points = self._points(shape)
-        closed, endless = shape.kind in ("circle", "polygon", "curve") and not shape.inside, shape.kind == "line"
-        if shape.kind in ("circle", "polygon") and shape.inside:
+        ring = isinstance(shape, CircleShape | PolygonShape | CurveShape)
+        hollow = isinstance(shape, CircleShape | PolygonShape) and shape.inside
+        closed, endless = ring and not hollow, isinstance(shape, LineShape)
+        if hollow:
             points = np.vstack([points, points[:1]])
         copies = [points]
         if shape.repeat is not None:
@@ -99,23 +112,30 @@ class Outlines:
         turns = angle * np.arange(repeat.count)
         return [np.array([[math.cos(a), -math.sin(a)], [math.sin(a), math.cos(a)]]) for a in turns]
 
-    def _points(self, shape: Given) -> FloatArray:
+    def _points(self, shape: Shape) -> FloatArray:
         """Return the outline of the first copy in the shape's frame, from its point, shape (k, 2), m."""
-        if shape.along is not None:
-            direction = self._vector(shape.along, shape.frame)
-            return np.outer([-_FAR, _FAR], direction / np.linalg.norm(direction))
-        if shape.ends is not None:
-            return np.array([[0.0, 0.0], self._between(shape.frame, *shape.ends)])
-        if shape.radius is not None:
-            first, last = (evaluate(text, self._values) for text in shape.angles or (Text("0"), Text("2*pi")))
-            angles = np.linspace(first, last, max(8, math.ceil((last - first) / _STEP)))
-            if shape.angles is None:
-                angles = angles[:-1]
-            return evaluate(shape.radius, self._values) * np.stack([np.cos(angles), np.sin(angles)], axis=-1)
-        if shape.formula:
-            return np.array([formula_at(shape.formula, angle, self._values) for angle in _AROUND])
-        points = np.array([[evaluate(text, self._values) for text in point] for point in shape.points])
-        return np.asarray(periodic_spline(points)(_AROUND)) if shape.kind == "curve" else points
+        match shape:
+            case LineShape():
+                direction = self._vector(shape.along, shape.frame)
+                return np.outer([-_FAR, _FAR], direction / np.linalg.norm(direction))
+            case SegmentShape(ends=(start, end)):
+                return np.array([[0.0, 0.0], self._between(shape.frame, start, end)])
+            case RoundShape():
+                return self._arc(shape)
+            case CurveShape() if shape.formula:
+                return np.array([formula_at(shape.formula, angle, self._values) for angle in _AROUND])
+            case CurveShape() | SegmentShape() | PolygonShape():
+                points = np.array([[evaluate(text, self._values) for text in point] for point in shape.points])
+                return np.asarray(periodic_spline(points)(_AROUND)) if isinstance(shape, CurveShape) else points
+        raise TypeError(f"no planar outline of {shape.name!r}")
+
+    def _arc(self, shape: RoundShape) -> FloatArray:
+        ends = shape.angles if isinstance(shape, ArcShape) else (Text("0"), Text("2*pi"))
+        first, last = (evaluate(text, self._values) for text in ends)
+        angles = np.linspace(first, last, max(8, math.ceil((last - first) / _STEP)))
+        if not isinstance(shape, ArcShape):
+            angles = angles[:-1]
+        return evaluate(shape.radius, self._values) * np.stack([np.cos(angles), np.sin(angles)], axis=-1)
 
     def _between(self, frame: str, start: str, end: str) -> FloatArray:
         """Return the vector from one point to another, resolved in a frame."""

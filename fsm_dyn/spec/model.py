@@ -18,6 +18,8 @@ from fsm_dyn.spec.input_declarations import Schedule as Schedule
 from fsm_dyn.spec.joint import Joint as Joint
 from fsm_dyn.spec.parameter import Parameter as Parameter
 from fsm_dyn.spec.requirement import Requirement as Requirement
+from fsm_dyn.spec.shape import Feature as Feature
+from fsm_dyn.spec.shape import Shape as Shape
 
 POLAR, PARAMETER = "phi", "s"  # what the formula of a curve is a function of
 
@@ -97,74 +99,6 @@ class Constraint:
     joint: str = ""  # the joint that it holds together; such a row is left out where no motion could break it
     acceleration: Text | None = None
     where: Location = NOWHERE
-
-
-@dataclass(frozen=True, slots=True)
-class Repeat:
-    """Copies of a shape, turned about the point ``about`` by ``angle`` each (default: evenly over a whole turn)."""
-
-    count: int
-    about: str
-    angle: Text | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """A rigid outline that contacts are made of: it moves with the point ``origin`` and turns with ``frame``.
-
-    ``kind`` selects which fields are used: ``line`` (through the origin, ``along``), ``segment`` (two ``points``, or
-    the points of the model named in ``ends``), ``circle`` and ``arc`` (``radius`` about the origin; ``angles`` from
-    the frame's x axis), ``polygon`` (``points``), ``curve`` (``formula``: the distance from the origin as a function
-    of ``phi``, or x and y as functions of ``s``, both over a whole turn; or a periodic cubic spline through
-    ``points``); in space ``sphere`` (``radius``), ``plane`` (through the origin, facing ``side``) and ``disk``
-    (``radius``, ``axis``).  ``side`` is a vector to the free side of a line, segment or plane; ``inside`` tells that
-    the free side of the others is the inner one.  ``turn`` is +1 where a polygon or curve goes round against the
-    clock, else -1; ``concave`` holds the corners that nothing outside can touch.
-    """
-
-    name: str
-    kind: Literal["line", "segment", "circle", "arc", "polygon", "curve", "sphere", "plane", "disk"]
-    frame: str
-    origin: str
-    points: tuple[tuple[Text, ...], ...] = ()
-    ends: tuple[str, str] | None = None
-    along: Text | None = None
-    axis: Text | None = None
-    radius: Text | None = None
-    angles: tuple[Text, Text] | None = None
-    formula: tuple[Text, ...] = ()
-    side: Text | None = None
-    inside: bool = False
-    turn: int = 1
-    concave: tuple[int, ...] = ()
-    repeat: Repeat | None = None
-    where: Location = NOWHERE
-
-    @property
-    def spatial(self) -> bool:
-        """Whether it is a shape in space."""
-        return self.kind in ("sphere", "plane", "disk")
-
-    @property
-    def is_point(self) -> bool:
-        """Whether it is a circle whose radius is written as 0: a corner without faces."""
-        return self.kind == "circle" and self.radius is not None and self.radius.text.split()[:1] == ["0"]
-
-
-@dataclass(frozen=True, slots=True)
-class Feature:
-    """A part of a shape that can touch: ``part`` number ``index`` of the copy ``copy`` of a shape.
-
-    ``part`` is ``point`` (``shape`` names a point of the model), ``face`` (of a line, segment or polygon), ``round``
-    (circle, arc or sphere), ``corner`` (of a polygon, or an end of a segment or arc), ``curve`` or ``rim`` (of a disk).
-    ``label`` distinguishes it in names.
-    """
-
-    shape: str
-    part: Literal["point", "face", "round", "corner", "curve", "rim"]
-    index: int = 0
-    copy: int = 0
-    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ from fsm_dyn.expressions import Text, free_names, parse
 from fsm_dyn.programs import Node, functions, tangent
 from fsm_dyn.spec.curve_shapes import TURN, periodic_spline
 from fsm_dyn.spec.evaluate import evaluate
-from fsm_dyn.spec.model import PARAMETER, POLAR, Shape
+from fsm_dyn.spec.model import PARAMETER, POLAR
+from fsm_dyn.spec.shape import CurveShape
 from fsm_dyn.symbolic.vectors import Vector
 
 Pair = tuple[Node, Node]
@@ -39,7 +40,7 @@ class Curve:
     turn: int
 
 
-def components(shape: Shape, xi: Node, scalar: Callable[[Text, dict[str, Node]], Node]) -> Pair:
+def components(shape: CurveShape, xi: Node, scalar: Callable[[Text, dict[str, Node]], Node]) -> Pair:
     """Return x and y of a curve at the parameter ``xi``, in its frame.
 
     Parameters
@@ -67,7 +68,7 @@ def derivative(pair: Sequence[Node], xi: Node) -> Pair:
     return x, y
 
 
-def _spline(shape: Shape, xi: Node) -> Pair:
+def _spline(shape: CurveShape, xi: Node) -> Pair:
     """Return x and y of a spline: one cubic, its coefficients chosen by the piece in which the parameter is."""
     for point in shape.points:
         for text in point:

@@ -9,13 +9,24 @@ Shapes lie in planes of the x and y axes of their frames.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text
 from fsm_dyn.programs import Node, evaluate, functions, support
-from fsm_dyn.spec.model import Feature, Shape
+from fsm_dyn.spec.shape import (
+    ArcShape,
+    CurveShape,
+    DiskShape,
+    Feature,
+    LineShape,
+    PlaneShape,
+    PolygonShape,
+    RoundShape,
+    SegmentShape,
+    Shape,
+)
 from fsm_dyn.spec.values import parameter_values
 from fsm_dyn.symbolic.algebra import NodeAlgebra
 from fsm_dyn.symbolic.curves import Curve, components, derivative
@@ -138,47 +149,48 @@ class Shapes:
         if feature.part == "point":
             return Round(NEWTONIAN, feature.shape, Vector(), zero)
         shape = self.system.mechanism.shapes[feature.shape]
-        match shape.kind, feature.part:
-            case "plane", _:
-                normal = self._facing(shape, shape.side)
+        match shape, feature.part:
+            case PlaneShape(), _:
+                normal = self._facing(shape, "free side", shape.side)
                 tangent, across = self._tangents(shape, normal)
                 return Flat(shape.frame, shape.origin, Vector(), tangent, normal, across=across)
-            case "disk", _:
-                radius = self.system.graph.zero if shape.radius is None else self._algebra.scalar(shape.radius)
-                return Rim(shape.frame, shape.origin, Vector(), self._facing(shape, shape.axis), radius)
-            case "curve", _:
+            case DiskShape(), _:
+                radius = self._algebra.scalar(shape.radius)
+                return Rim(shape.frame, shape.origin, Vector(), self._facing(shape, "axis", shape.axis), radius)
+            case CurveShape(), _:
                 return self._curve(shape, feature.copy)
-            case "line", _:
+            case LineShape(), _:
                 return self._line(shape, feature.copy)
-            case "segment", "face":
+            case SegmentShape(), "face":
                 return self._segment(shape, feature.copy)
-            case "segment", _:
+            case SegmentShape(), _:
                 face = self._segment(shape, feature.copy)
                 along = self._space.scale(self._length(face), face.tangent)
                 offset = face.offset if feature.index == 0 else self._space.sum((face.offset, along))
                 return Round(shape.frame, shape.origin, offset, zero, beyond=(face,))
-            case "polygon", "face":
+            case PolygonShape(), "face":
                 return self._face(shape, feature.index, feature.copy)
-            case "polygon", _:
+            case PolygonShape(), _:
                 return self._corner(shape, feature.index, feature.copy)
-            case "arc", "corner":
-                arc = self._circle(shape, feature.copy)
-                if arc.span is None:
-                    raise ModelError(f"the arc '{shape.name}' has no ends", shape.where)
-                arm = self._space.scale(arc.radius, arc.span[feature.index])
+            case ArcShape(), "corner":
+                arc, span = self._arc(shape, feature.copy)
+                arm = self._space.scale(arc.radius, span[feature.index])
                 offset = self._space.sum((arc.offset, arm))
                 return Round(shape.frame, shape.origin, offset, zero, beyond=(arc,))
-            case _:
+            case ArcShape(), _:
+                return self._arc(shape, feature.copy)[0]
+            case RoundShape(), _:
                 return self._circle(shape, feature.copy)
+        raise TypeError(f"no primitive of {feature}")
 
     # -- kinds ---------------------------------------------------------------------------------------------
 
-    def _line(self, shape: Shape, copy: int) -> Flat:
-        tangent, normal = self._sides(shape, self._direction(shape, shape.along, "direction"))
+    def _line(self, shape: LineShape, copy: int) -> Flat:
+        tangent, normal = self._sides(shape, self._direction(shape, shape.along))
         turned = (self._turned(shape, copy, tangent), self._turned(shape, copy, normal))
         return Flat(shape.frame, shape.origin, self._moved(shape, copy, Vector()), *turned)
 
-    def _segment(self, shape: Shape, copy: int) -> Flat:
+    def _segment(self, shape: SegmentShape, copy: int) -> Flat:
         if shape.ends is not None:
             start = Vector()
             chord = self.system.points.position(shape.ends[1], shape.ends[0], shape.where)
@@ -194,7 +206,7 @@ class Shapes:
         tangent, normal = self._turned(shape, copy, tangent), self._turned(shape, copy, normal)
         return Flat(shape.frame, shape.origin, self._moved(shape, copy, start), tangent, normal, length, sense)
 
-    def _face(self, shape: Shape, index: int, copy: int) -> Flat:
+    def _face(self, shape: PolygonShape, index: int, copy: int) -> Flat:
         first = self._components(shape.points[index])
         last = self._components(shape.points[(index + 1) % len(shape.points)])
         length, (x, y, z) = self._unit(self._difference(last, first))
@@ -206,32 +218,29 @@ class Shapes:
         concave = (index in shape.concave, (index + 1) % len(shape.points) in shape.concave)
         return Flat(shape.frame, shape.origin, start, tangent, normal, length, -out, concave=concave)
 
-    def _corner(self, shape: Shape, index: int, copy: int) -> Round:
+    def _corner(self, shape: PolygonShape, index: int, copy: int) -> Round:
         count = len(shape.points)
         beyond = (self._face(shape, (index - 1) % count, copy), self._face(shape, index, copy))
         return Round(shape.frame, shape.origin, beyond[1].offset, self.system.graph.zero, beyond=beyond)
 
-    def _circle(self, shape: Shape, copy: int) -> Round:
-        if shape.radius is None:
-            raise ModelError(f"the circle '{shape.name}' has no radius", shape.where)
-        radius = self._algebra.scalar(shape.radius)
+    def _circle(self, shape: RoundShape, copy: int) -> Round:
         center = self._moved(shape, copy, Vector())
-        if shape.angles is None:
-            return Round(shape.frame, shape.origin, center, radius, shape.inside)
+        return Round(shape.frame, shape.origin, center, self._algebra.scalar(shape.radius), shape.inside)
+
+    def _arc(self, shape: ArcShape, copy: int) -> tuple[Round, tuple[Vector, Vector]]:
+        """Return an arc, and the unit vectors from its centre to its ends."""
         zero = self.system.graph.zero
-        span = []
+        whole = self._circle(shape, copy)
+        ends = []
         for text in shape.angles:
             c, s = self.system.frames.cosine_and_sine(self._algebra.scalar(text))
-            span.append(self._turned(shape, copy, self._space.vector(shape.frame, (c, s, zero))))
+            ends.append(self._turned(shape, copy, self._space.vector(shape.frame, (c, s, zero))))
         first, last = (self._value(self._algebra.scalar(text)) for text in shape.angles)
-        wide = last - first > math.pi
-        return Round(shape.frame, shape.origin, center, radius, shape.inside, (span[0], span[1]), wide)
+        span = (ends[0], ends[1])
+        return replace(whole, span=span, wide=last - first > math.pi), span
 
-    def _facing(self, shape: Shape, text: Text | None) -> Vector:
+    def _facing(self, shape: Shape, word: str, text: Text) -> Vector:
         """Return a unit vector in space, fixed in the shape's frame."""
-        if text is None:
-            raise ModelError(f"shape '{shape.name}' has no direction", shape.where)
-        word = "axis" if shape.kind == "disk" else "free side"
         x, y, z = self._fixed(shape, self._algebra.vector(text), word, text, flat=False)
         square = self.system.reducer.reduce(x * x + y * y + z * z)
         if square.is_one:
@@ -251,7 +260,7 @@ class Shapes:
         tangent = tangent if square.is_one else space.divide(tangent, functions.sqrt(square))
         return tangent, space.cross(normal, tangent)
 
-    def _curve(self, shape: Shape, copy: int) -> Curve:
+    def _curve(self, shape: CurveShape, copy: int) -> Curve:
         zero = self.system.graph.zero
 
         def scalar(text: Text, names: dict[str, Node]) -> Node:
@@ -273,10 +282,8 @@ class Shapes:
 
     # -- directions and copies -----------------------------------------------------------------------------
 
-    def _direction(self, shape: Shape, text: Text | None, word: str) -> Triple:
-        if text is None:
-            raise ModelError(f"shape '{shape.name}' has no {word}", shape.where)
-        return self._unit(self._fixed(shape, self._algebra.vector(text), word, text))[1]
+    def _direction(self, shape: Shape, text: Text) -> Triple:
+        return self._unit(self._fixed(shape, self._algebra.vector(text), "direction", text))[1]
 
     def _fixed(self, shape: Shape, vector: Vector, word: str, text: Text | None = None, flat: bool = True) -> Triple:
         """Return the components of a vector in the shape's frame; they must stay as they are (and lie in its plane)."""
@@ -299,10 +306,8 @@ class Shapes:
             )
         return (x, y, self.system.graph.zero)
 
-    def _sides(self, shape: Shape, direction: Triple) -> tuple[Vector, Vector]:
+    def _sides(self, shape: LineShape | SegmentShape, direction: Triple) -> tuple[Vector, Vector]:
         """Return tangent and normal of a face along ``direction`` with its free side where ``side`` points."""
-        if shape.side is None:
-            raise ModelError(f"shape '{shape.name}' has no free side", shape.where)
         x, y, z = direction
         a, b, _ = self._fixed(shape, self._algebra.vector(shape.side), "free side", shape.side)
         across = self._value(b * x - a * y)

@@ -57,13 +57,13 @@ def _port(mechanism: Mechanism, body: Body, axes: int) -> dict[str, Any] | None:
 
 
 def default_coupler_parameters(graph: ModeGraph) -> dict[str, float]:
-    """Return stiffness and damping of the couplers of default ports, from the mass of their bodies."""
+    """Return stiffness and damping of the couplers of a graph with default ports, from the mass of their bodies."""
     mechanism = graph.automaton.mechanism
     values = parameter_values(mechanism)
     found: dict[str, float] = {}
     for port in coupled_ports(mechanism):
         body = mechanism.bodies.get(mechanism.ports[port.name].body or "")
-        if body is None or not port.name.endswith(SUFFIX):
+        if body is None:
             continue
         mass = _number(body.mass, values)
         if mass is None:

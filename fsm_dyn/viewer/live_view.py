@@ -292,8 +292,12 @@ def coupled_for_page(graph: ModeGraph, parameters: Parameters | None) -> tuple[M
     """Return the coupled graph of the model's or of default ports, and its parameters unlike the file's."""
     mechanism = graph.automaton.mechanism
     with_ports = with_default_ports(mechanism)
-    found = coupled_graph(graph) if with_ports is mechanism else coupled_with_default_ports(graph, with_ports)
-    changed = {**default_coupler_parameters(found), **merge_parameters(graph, parameters)}
+    if with_ports is mechanism:
+        found, changed = coupled_graph(graph), {}
+    else:
+        found = coupled_with_default_ports(graph, with_ports)
+        changed = default_coupler_parameters(found)
+    changed |= merge_parameters(graph, parameters)
     return coupled_graph(found, changed), changed
 
 

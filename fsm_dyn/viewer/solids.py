@@ -39,11 +39,11 @@ def find_solids(graph: ModeGraph, evaluator: RowEvaluator, x: Floats, c: Floats)
     for shape in graph.automaton.mechanism.shapes.values():
         if not shape.spatial:
             continue
-        text = shape.axis if shape.kind == "disk" else shape.side
+        text = next((text for _, text in shape.vectors), None)  # the axis of a disk, the free side of a plane
         own = turns.get(shape.frame, np.eye(3))
         axis = np.array([0.0, 0.0, 1.0]) if text is None else own.T @ vector_of(text, graph.values, turns)
         axis = axis / max(float(np.linalg.norm(axis)), 1e-12)
-        radius = 0.0 if shape.radius is None else float(np.sum(evaluate(shape.radius, graph.values)))
+        radius = float(sum(np.sum(evaluate(text, graph.values)) for text in shape.lengths))  # a plane has none
         found.append(
             Solid(
                 shape.name, shape.kind, shape.frame, shape.origin, radius,

@@ -10,7 +10,8 @@ from fsm_dyn.expressions import Text, is_name
 from fsm_dyn.spec.build.feature_pairs import feature_list, touching
 from fsm_dyn.spec.forms.base import Form, exactly_one, only_with
 from fsm_dyn.spec.forms.contacts import ENTRIES, ComplianceForm, ContactForm, Friction, JointStopForm
-from fsm_dyn.spec.model import Compliance, Contact, Feature, Shape
+from fsm_dyn.spec.model import Compliance, Contact
+from fsm_dyn.spec.shape import Feature, Shape
 from fsm_dyn.spec.yaml_tree import LocatedStr, where_of
 
 KINDS = ("gap", "between", "point", "joint_stop", *ENTRIES)

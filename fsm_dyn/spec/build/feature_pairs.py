@@ -21,47 +21,13 @@ features that must be told apart: ``wheel_floor``, ``box_floor_2``, ``wheel_step
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from fsm_dyn.errors import ModelError, did_you_mean
-from fsm_dyn.spec.model import Contact, Feature, Shape
+from fsm_dyn.spec.model import Contact
+from fsm_dyn.spec.shape import Feature, RoundShape, Shape
 from fsm_dyn.spec.yaml_tree import LocatedStr, where_of
 
 MOST_PAIRS = 400
-
-
-def features_of(shape: Shape) -> list[Feature]:
-    """Return the features of all copies of a shape."""
-    single = _features_of_one(shape)
-    if shape.repeat is None:
-        return single
-    found = []
-    for copy in range(shape.repeat.count):
-        for feature in single:
-            label = "_".join(part for part in (str(copy + 1), feature.label) if part)
-            found.append(replace(feature, copy=copy, label=label))
-    return found
-
-
-def _features_of_one(shape: Shape) -> list[Feature]:
-    name = shape.name
-    match shape.kind:
-        case "line" | "plane":
-            return [Feature(name, "face")]
-        case "disk":
-            return [Feature(name, "rim")]
-        case "circle" if shape.is_point:
-            return [Feature(name, "corner")]
-        case "circle" | "sphere":
-            return [Feature(name, "round")]
-        case "curve":
-            return [Feature(name, "curve")]
-        case "segment" | "arc":
-            face: Feature = Feature(name, "face" if shape.kind == "segment" else "round", 0, 0, "face")
-            return [face, Feature(name, "corner", 0, 0, "start"), Feature(name, "corner", 1, 0, "end")]
-    count = len(shape.points)
-    faces = [Feature(name, "face", i, 0, f"face{i + 1}") for i in range(count)]
-    return faces + [Feature(name, "corner", i, 0, f"{i + 1}") for i in range(count) if i not in shape.concave]
 
 
 def touching(name: str, first: list[Feature], second: list[Feature], shapes: Mapping[str, Shape]) -> list[Contact]:
@@ -108,17 +74,23 @@ def can_touch(a: Feature, b: Feature, shapes: Mapping[str, Shape]) -> bool:
     if len(spatial) == 2 or "rim" in parts:
         return len(spatial) == 1 and parts == {"rim", "face"}
     if "curve" in parts:
-        return a.part != b.part and not any(f.part == "round" and shapes[f.shape].inside for f in (a, b))
+        return a.part != b.part and not any(_is_hollow(f, shapes) for f in (a, b))
     if parts in ({"face"}, {"point"}, {"corner"}, {"point", "corner"}):
         return False
-    hollow = [f for f in (a, b) if f.part == "round" and shapes[f.shape].inside]
+    hollow = [f for f in (a, b) if _is_hollow(f, shapes)]
     return not hollow or (len(hollow) == 1 and "face" not in parts)
+
+
+def _is_hollow(feature: Feature, shapes: Mapping[str, Shape]) -> bool:
+    """Whether a round feature is touched from inside."""
+    shape = None if feature.part == "point" else shapes[feature.shape]
+    return feature.part == "round" and isinstance(shape, RoundShape) and shape.inside
 
 
 def _limited(pair: tuple[Feature, Feature], shapes: Mapping[str, Shape]) -> bool:
     """Whether the contact is possible only within a bounded face, or only beyond one."""
     for feature, other in (pair, pair[::-1]):
-        if feature.part in ("face", "round") and shapes[feature.shape].kind in ("segment", "arc", "polygon"):
+        if feature.part in ("face", "round") and shapes[feature.shape].bounded:
             return True
         if feature.part == "corner" and other.part in ("round", "curve"):
             return True
@@ -142,4 +114,4 @@ def feature_list(name: str, shapes: Mapping[str, Shape]) -> list[Feature]:
             allowed=", ".join(shapes) or "declare it under `shapes`",
             remedy=did_you_mean(name, shapes) or "a point goes with `point: P, on: shape`",
         )
-    return features_of(shape)
+    return shape.features()

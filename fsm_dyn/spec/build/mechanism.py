@@ -22,7 +22,8 @@ from fsm_dyn.spec.checks.unit_usage import uses_units
 from fsm_dyn.spec.forms.base import exactly_one, only_with
 from fsm_dyn.spec.forms.geometry import BodyForm, ConstraintForm
 from fsm_dyn.spec.forms.mechanism import MechanismForm
-from fsm_dyn.spec.model import Body, Constraint, Contact, Coordinate, Frame, Input, Mechanism, Point, Schedule, Shape
+from fsm_dyn.spec.model import Body, Constraint, Contact, Coordinate, Frame, Input, Mechanism, Point, Schedule
+from fsm_dyn.spec.shape import Shape
 from fsm_dyn.spec.yaml_tree import LocatedStr, where_of
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from fsm_dyn.spec.build.feature_pairs import can_touch, feature_list
 from fsm_dyn.spec.build.shapes import shapes_of
 from fsm_dyn.spec.forms.contacts import ContactForm
 from fsm_dyn.spec.forms.mechanism import MechanismForm
-from fsm_dyn.spec.model import Shape
+from fsm_dyn.spec.shape import Shape
 from fsm_dyn.spec.yaml_tree import LocatedStr, where_of
 
 

@@ -13,7 +13,20 @@ from fsm_dyn.spec.forms.base import exactly_one
 from fsm_dyn.spec.forms.geometry import BodyForm
 from fsm_dyn.spec.forms.mechanism import MechanismForm
 from fsm_dyn.spec.forms.shapes import CurveForm, GeometryForm, PolygonForm, RepeatForm, SegmentForm
-from fsm_dyn.spec.model import Mechanism, Repeat, Shape
+from fsm_dyn.spec.model import Mechanism
+from fsm_dyn.spec.shape import (
+    ArcShape,
+    CircleShape,
+    CurveShape,
+    DiskShape,
+    LineShape,
+    PlaneShape,
+    PolygonShape,
+    Repeat,
+    SegmentShape,
+    Shape,
+    SphereShape,
+)
 from fsm_dyn.spec.yaml_tree import where_of
 
 KINDS = ("line", "segment", "circle", "arc", "polygon", "curve", "sphere", "plane", "disk")
@@ -40,45 +53,46 @@ def shapes_of(form: MechanismForm) -> dict[str, Shape]:
 def _shape(
     name: str, form: GeometryForm, bodies: Mapping[str, BodyForm], values: Mapping[str, ParameterValue] | None
 ) -> Shape:
-    kind = exactly_one(form, KINDS)
-    where = where_of(name)
-    repeat = _repeat(form.repeat)
+    exactly_one(form, KINDS)
+    where, repeat = where_of(name), None if form.repeat is None else _repeat(form.repeat)
     if form.line is not None:
-        origin = _origin(name, form.line.frame, form.line.origin, bodies)
+        frame, origin = form.line.frame, _origin(name, form.line.frame, form.line.origin, bodies)
         side = _side(name, form)
-        return Shape(
-            name, "line", form.line.frame, origin, along=form.line.along, side=side, repeat=repeat, where=where
+        return LineShape(
+            name=name, frame=frame, origin=origin, along=form.line.along, side=side, repeat=repeat, where=where
         )
     if form.segment is not None:
         return _segment(name, form, form.segment, bodies, repeat)
-    if form.sphere is not None or form.plane is not None or form.disk is not None:
-        return _spatial(name, form, bodies)
     if form.curve is not None:
         return _curve(name, form, form.curve, bodies, repeat, values)
-    inside = _inside(form, kind)
     if form.polygon is not None:
-        origin = _origin(name, form.polygon.frame, form.polygon.origin, bodies)
-        shape = Shape(
-            name, "polygon", form.polygon.frame, origin, form.polygon.points, inside=inside, repeat=repeat, where=where
-        )
-        return _turned(shape, form.polygon, values)
+        inside, polygon = _inside(form, "polygon"), form.polygon
+        origin = _origin(name, polygon.frame, polygon.origin, bodies)
+        shape = PolygonShape(
+            name=name, frame=polygon.frame, origin=origin, points=polygon.points, inside=inside, repeat=repeat,
+            where=where,
+        )  # fmt: skip
+        return _turned(shape, polygon, values)
     if form.arc is not None:
-        origin = _origin(name, form.arc.frame, form.arc.center, bodies)
-        return Shape(
-            name, "arc", form.arc.frame, origin, radius=form.arc.radius, angles=form.arc.angles, inside=inside,
+        inside, arc = _inside(form, "arc"), form.arc
+        origin = _origin(name, arc.frame, arc.center, bodies)
+        return ArcShape(
+            name=name, frame=arc.frame, origin=origin, radius=arc.radius, angles=arc.angles, inside=inside,
             repeat=repeat, where=where,
         )  # fmt: skip
-    if form.circle is None:
-        raise ModelError(f"shape {str(name)!r} has no content", where, allowed=", ".join(KINDS))
-    origin = _origin(name, form.circle.frame, form.circle.center, bodies)
-    return Shape(
-        name, "circle", form.circle.frame, origin, radius=form.circle.radius, inside=inside, repeat=repeat, where=where
-    )
+    if form.circle is not None:
+        inside, circle = _inside(form, "circle"), form.circle
+        origin = _origin(name, circle.frame, circle.center, bodies)
+        return CircleShape(
+            name=name, frame=circle.frame, origin=origin, radius=circle.radius, inside=inside, repeat=repeat,
+            where=where,
+        )  # fmt: skip
+    return _spatial(name, form, bodies)
 
 
 def _segment(
     name: str, form: GeometryForm, segment: SegmentForm, bodies: Mapping[str, BodyForm], repeat: Repeat | None
-) -> Shape:
+) -> SegmentShape:
     given = exactly_one(segment, ("points", "ends"))
     if segment.points is not None and len(segment.points) != 2:
         raise ModelError("a segment has two points", segment.key(given), found=f"{len(segment.points)}", allowed="2")
@@ -88,9 +102,9 @@ def _segment(
         origin = segment.ends[0]
     else:
         origin = _origin(name, segment.frame, segment.origin, bodies)
-    return Shape(
-        name, "segment", segment.frame, origin, segment.points or (), segment.ends, side=_side(name, form),
-        repeat=repeat, where=where_of(name),
+    return SegmentShape(
+        name=name, frame=segment.frame, origin=origin, points=segment.points or (), ends=segment.ends,
+        side=_side(name, form), repeat=repeat, where=where_of(name),
     )  # fmt: skip
 
 
@@ -100,18 +114,18 @@ def _spatial(name: str, form: GeometryForm, bodies: Mapping[str, BodyForm]) -> S
         raise ModelError("shapes in space are not repeated", form.key("repeat"), remedy="write them one by one")
     if form.plane is not None:
         origin = _origin(name, form.plane.frame, form.plane.origin, bodies)
-        return Shape(name, "plane", form.plane.frame, origin, side=_side(name, form), where=where)
+        return PlaneShape(name=name, frame=form.plane.frame, origin=origin, side=_side(name, form), where=where)
     if form.disk is not None:
         if form.side is not None:
             raise ModelError("a disk is touched at its rim", form.key("side"), remedy="leave `side` out")
         disk = form.disk
         origin = _origin(name, disk.frame, disk.center, bodies)
-        return Shape(name, "disk", disk.frame, origin, axis=disk.axis, radius=disk.radius, where=where)
+        return DiskShape(name=name, frame=disk.frame, origin=origin, axis=disk.axis, radius=disk.radius, where=where)
     if form.sphere is None:
         raise ModelError(f"shape {str(name)!r} has no content", where, allowed=", ".join(KINDS))
     sphere, inside = form.sphere, _inside(form, "sphere")
     origin = _origin(name, sphere.frame, sphere.center, bodies)
-    return Shape(name, "sphere", sphere.frame, origin, radius=sphere.radius, inside=inside, where=where)
+    return SphereShape(name=name, frame=sphere.frame, origin=origin, radius=sphere.radius, inside=inside, where=where)
 
 
 def _curve(
@@ -121,7 +135,7 @@ def _curve(
     bodies: Mapping[str, BodyForm],
     repeat: Repeat | None,
     values: Mapping[str, ParameterValue] | None,
-) -> Shape:
+) -> CurveShape:
     given = exactly_one(curve, ("r", "x", "points"))
     if (curve.x is None) != (curve.y is None):
         raise ModelError("a curve needs both 'x' and 'y'", curve.key("x" if curve.x is not None else "y"))
@@ -131,13 +145,14 @@ def _curve(
         raise ModelError("a spline goes through at least three points", curve.key(given), found=f"{len(curve.points)}")
     formula = tuple(text for text in (curve.r, curve.x, curve.y) if text is not None)
     origin = _origin(name, curve.frame, curve.origin, bodies)
-    shape = Shape(
-        name, "curve", curve.frame, origin, curve.points or (), formula=formula, repeat=repeat, where=where_of(name)
-    )
+    shape = CurveShape(
+        name=name, frame=curve.frame, origin=origin, points=curve.points or (), formula=formula, repeat=repeat,
+        where=where_of(name),
+    )  # fmt: skip
     return replace(shape, turn=_sense(shape, values))
 
 
-def _sense(shape: Shape, values: Mapping[str, ParameterValue] | None) -> int:
+def _sense(shape: CurveShape, values: Mapping[str, ParameterValue] | None) -> int:
     """Return +1 for a curve that goes round against the clock, else -1; it must close."""
     if values is None:
         return 1
@@ -165,8 +180,8 @@ def _inside(form: GeometryForm, kind: str) -> bool:
     )
 
 
-def _repeat(form: RepeatForm | None) -> Repeat | None:
-    return None if form is None else Repeat(form.count, form.about, form.angle)
+def _repeat(form: RepeatForm) -> Repeat:
+    return Repeat(form.count, form.about, form.angle)
 
 
 def _origin(name: str, frame: str, given: str | None, bodies: Mapping[str, BodyForm]) -> str:
@@ -185,7 +200,7 @@ def _origin(name: str, frame: str, given: str | None, bodies: Mapping[str, BodyF
     )
 
 
-def _turned(shape: Shape, form: PolygonForm, values: Mapping[str, ParameterValue] | None) -> Shape:
+def _turned(shape: PolygonShape, form: PolygonForm, values: Mapping[str, ParameterValue] | None) -> PolygonShape:
     """Return a polygon that knows in which sense it goes round, and which corners nothing outside can touch."""
     if len(form.points) < 3:
         raise ModelError(

@@ -24,10 +24,10 @@ from fsm_dyn.spec.model import (
     Mechanism,
     Port,
     Schedule,
-    Shape,
     TransitionSpec,
 )
 from fsm_dyn.spec.numerics import NUMERICS
+from fsm_dyn.spec.shape import CurveShape, Shape
 
 
 def check_expressions(mechanism: Mechanism, known: Mapping[str, Declaration], units: bool) -> dict[str, Dimension]:
@@ -198,17 +198,16 @@ def _geometry(mechanism: Mechanism, scopes: Scopes) -> None:
 
 def _shape(shape: Shape, scopes: Scopes) -> None:
     what = f"shape {shape.name!r}"
-    lengths = [*(text for point in shape.points for text in point), *filter(None, [shape.radius])]
-    for text in lengths:
+    for text in shape.lengths:
         expression_type(text, scopes.constant, f"a length of {what}", [LENGTH])
-    for text in (*(shape.angles or ()), *filter(None, [shape.repeat and shape.repeat.angle])):
+    for text in shape.angles_given:
         expression_type(text, scopes.constant, f"an angle of {what}", [DIMENSIONLESS])
-    name = POLAR if len(shape.formula) == 1 else PARAMETER
-    for text in shape.formula:
-        expression_type(text, with_scalar(scopes.constant, name), f"the formula of {what}", [LENGTH])
-    for word, vector in (("direction", shape.along), ("axis", shape.axis), ("free side", shape.side)):
-        if vector is not None:
-            expression_type(vector, scopes.axes, f"the {word} of {what}", kind="vector")
+    if isinstance(shape, CurveShape):
+        name = POLAR if len(shape.formula) == 1 else PARAMETER
+        for text in shape.formula:
+            expression_type(text, with_scalar(scopes.constant, name), f"the formula of {what}", [LENGTH])
+    for word, vector in shape.vectors:
+        expression_type(vector, scopes.axes, f"the {word} of {what}", kind="vector")
 
 
 def _contact(contact: Contact, scopes: Scopes) -> None:

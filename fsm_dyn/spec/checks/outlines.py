@@ -13,7 +13,8 @@ from fsm_dyn.expressions import FloatAlgebra, Text, fold, free_names, parse
 from fsm_dyn.expressions.nodes import AxisLetter
 from fsm_dyn.spec.curve_shapes import formula_at
 from fsm_dyn.spec.evaluate import ParameterValue, evaluate, evaluate_parameters
-from fsm_dyn.spec.model import Mechanism, Shape
+from fsm_dyn.spec.model import Mechanism
+from fsm_dyn.spec.shape import ArcShape, CurveShape, LineShape, PolygonShape, SegmentShape, Shape
 
 Values = Mapping[str, ParameterValue]
 Place = tuple[float, float]
@@ -22,7 +23,7 @@ LOOKS = 360  # points at which a curve is sampled
 CLOSED = 1e-9  # of a curve's size
 
 
-def polygon_sense(shape: Shape, values: Values) -> tuple[int, tuple[int, ...]]:
+def polygon_sense(shape: PolygonShape, values: Values) -> tuple[int, tuple[int, ...]]:
     """Return in which sense the corners go round (+1: against the clock), and which of them nothing outside can touch.
 
     Raises
@@ -51,7 +52,7 @@ def polygon_sense(shape: Shape, values: Values) -> tuple[int, tuple[int, ...]]:
     return turn, tuple(i for i, bend in enumerate(bends) if bend * outward <= 0.0)
 
 
-def curve_sense(shape: Shape, values: Values) -> int:
+def curve_sense(shape: CurveShape, values: Values) -> int:
     """Return +1 for a curve that goes round against the clock, else -1; it must close.
 
     Raises
@@ -104,9 +105,10 @@ def check_outlines(mechanism: Mechanism, values: Values) -> None:
 
 def _names(shape: Shape, mechanism: Mechanism) -> set[str]:
     """Return the names that the numbers of a shape depend on."""
-    texts = [text for point in shape.points for text in point]
-    texts += [*shape.formula, *(shape.angles or ()), *(text for text in (shape.along, shape.side) if text is not None)]
-    if shape.ends is not None:
+    texts = [*shape.lengths, *shape.angles_given, *(text for _, text in shape.vectors)]
+    if isinstance(shape, CurveShape):
+        texts += shape.formula
+    if isinstance(shape, SegmentShape) and shape.ends is not None:
         texts += [text for name in shape.ends for text in _way(name, mechanism)]
     return {name for text in texts for name in free_names(parse(text))}
 
@@ -120,7 +122,7 @@ def _way(name: str, mechanism: Mechanism) -> list[Text]:
     return found[::-1]
 
 
-def _chord(shape: Shape, mechanism: Mechanism, values: Values) -> Place | None:
+def _chord(shape: SegmentShape, mechanism: Mechanism, values: Values) -> Place | None:
     """Return the vector between the ends of a segment, as :func:`_vector` does."""
     if shape.ends is None:
         (x0, y0), (x1, y1) = places(shape, values)
@@ -137,25 +139,25 @@ def _chord(shape: Shape, mechanism: Mechanism, values: Values) -> Place | None:
     return total[0], total[1]
 
 
-def places(shape: Shape, values: Values) -> list[Place]:
+def places(shape: SegmentShape | PolygonShape | CurveShape, values: Values) -> list[Place]:
     """Return the points of a shape (m)."""
     return [(evaluate(point[0], values), evaluate(point[1], values)) for point in shape.points]
 
 
 def _decisions(shape: Shape, mechanism: Mechanism, values: Values) -> tuple[object, ...]:
     """Return all that the equations of a shape take from numbers."""
-    match shape.kind:
-        case "polygon":
+    match shape:
+        case PolygonShape():
             points = places(shape, values)
             edges = zip(shape.points, points, shape.points[1:] + shape.points[:1], points[1:] + points[:1], strict=True)
             return (*polygon_sense(shape, values), *[_along_axis(*edge) for edge in edges])
-        case "curve":
+        case CurveShape():
             return (curve_sense(shape, values),)
-        case "segment":
+        case SegmentShape():
             return (_looks(shape, _chord(shape, mechanism, values), values),)
-        case "line":
+        case LineShape():
             return (_looks(shape, _vector(shape, shape.along, values), values),)
-        case "arc" if shape.angles is not None:
+        case ArcShape():
             first, last = (evaluate(text, values) for text in shape.angles)
             return (last - first > math.pi,)
     return ()
@@ -174,7 +176,7 @@ def _always_equal(a: Text, b: Text) -> bool:
     return not free_names(parse(a)) and not free_names(parse(b)) and evaluate(a, {}) == evaluate(b, {})
 
 
-def _looks(shape: Shape, along: Place | None, values: Values) -> int:
+def _looks(shape: LineShape | SegmentShape, along: Place | None, values: Values) -> int:
     """Return +1 where the free side is on the left of a face, -1 where on the right, 0 if undecided numerically."""
     side = _vector(shape, shape.side, values)
     return 0 if along is None or side is None else _sign(along[0] * side[1] - along[1] * side[0])
@@ -184,10 +186,8 @@ def _sign(value: float) -> int:
     return (value > 0.0) - (value < 0.0)
 
 
-def _vector(shape: Shape, text: Text | None, values: Values) -> Place | None:
+def _vector(shape: Shape, text: Text, values: Values) -> Place | None:
     """Return a vector's components in the shape's frame; None where more than parameters and its axes are in it."""
-    if text is None:
-        return None
     try:
         parts = [fold(parse(text), _Component(values, shape.frame, axis)) for axis in ("x", "y")]
     except InputError:

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from fsm_dyn.errors import ModelError, did_you_mean
 from fsm_dyn.spec.checks.names import Declaration, unknown
-from fsm_dyn.spec.model import Contact, Load, Mechanism, Shape, TransitionSpec
+from fsm_dyn.spec.model import Contact, Load, Mechanism, TransitionSpec
+from fsm_dyn.spec.shape import SegmentShape, Shape
 from fsm_dyn.spec.yaml_tree import where_of
 
 
@@ -76,10 +77,11 @@ class References:
     def _shape(self, shape: Shape) -> None:
         self._frame(shape.frame)
         self._point(shape.origin)
-        for point in shape.ends or ():
-            self._point(point)
-        if shape.ends is not None and shape.ends[0] == shape.ends[1]:
-            raise ModelError("a segment from a point to itself", where_of(shape.ends[1]), found=shape.ends[1])
+        if isinstance(shape, SegmentShape) and shape.ends is not None:
+            for point in shape.ends:
+                self._point(point)
+            if shape.ends[0] == shape.ends[1]:
+                raise ModelError("a segment from a point to itself", where_of(shape.ends[1]), found=shape.ends[1])
         if shape.repeat is not None:
             self._point(shape.repeat.about)
 

@@ -10,7 +10,8 @@ from fsm_dyn.expressions import Text, free_names, parse
 from fsm_dyn.expressions.tokens import excerpt
 from fsm_dyn.spec.checks.unit_usage import texts_of
 from fsm_dyn.spec.evaluate import evaluate, evaluate_parameters
-from fsm_dyn.spec.model import Contact, Coordinate, Mechanism, Schedule, Shape
+from fsm_dyn.spec.model import Contact, Coordinate, Mechanism, Schedule
+from fsm_dyn.spec.shape import ArcShape, CircleShape, DiskShape, RoundShape, SegmentShape, Shape
 from fsm_dyn.spec.tolerances import deviations
 
 Values = Mapping[str, float | Sequence[float]]
@@ -106,31 +107,35 @@ def _positive(text: Text, values: Values, what: str) -> None:
 
 def _shape(shape: Shape, values: Values) -> None:
     what = f"shape {shape.name!r}"
-    for point in shape.points:
-        for text in point:
-            _value(text, values, f"a coordinate of {what}")
-    if shape.kind == "segment" and shape.points and None not in (ends := _ends(shape, values)) and ends[:2] == ends[2:]:
-        raise ModelError(
-            f"the ends of {what} coincide", shape.points[0][0].where, found=f"[{ends[0]:g}, {ends[1]:g}]",
-            remedy="a segment has a length; a point is a `circle` of radius 0",
-        )  # fmt: skip
-    radius = _value(shape.radius, values, f"the radius of {what}")
-    if shape.radius is not None and radius is not None and radius <= 0 and not shape.is_point:
-        raise ModelError(f"the radius of {what} is impossible", shape.radius.where, found=f"{radius:g}", allowed="> 0")
-    if shape.angles is not None:
-        first, last = (_value(text, values, f"an angle of {what}") for text in shape.angles)
-        if first is not None and last is not None and not 0.0 < last - first < 2.0 * math.pi:
+    match shape:
+        case SegmentShape(points=(first, last)) if (
+            None not in (ends := [_value(text, values, f"an end of {what}") for text in (*first, *last)])
+            and ends[:2] == ends[2:]
+        ):
+            raise ModelError(
+                f"the ends of {what} coincide", first[0].where, found=f"[{ends[0]:g}, {ends[1]:g}]",
+                remedy="a segment has a length; a point is a `circle` of radius 0",
+            )  # fmt: skip
+        case CircleShape(is_point=True):
+            pass
+        case RoundShape() | DiskShape():
+            radius = _value(shape.radius, values, f"the radius of {what}")
+            if radius is not None and radius <= 0:
+                raise ModelError(
+                    f"the radius of {what} is impossible", shape.radius.where, found=f"{radius:g}", allowed="> 0"
+                )
+    for text in shape.lengths:
+        _value(text, values, f"a coordinate of {what}")
+    if isinstance(shape, ArcShape):
+        start, end = (_value(text, values, f"an angle of {what}") for text in shape.angles)
+        if start is not None and end is not None and not 0.0 < end - start < 2.0 * math.pi:
             raise ModelError(
                 f"the angles of {what} are no arc",
                 shape.angles[1].where,
-                found=f"from {math.degrees(first):g} deg to {math.degrees(last):g} deg",
+                found=f"from {math.degrees(start):g} deg to {math.degrees(end):g} deg",
                 allowed="the second above the first, less than a whole turn",
                 remedy="a whole turn is a `circle`",
             )
-
-
-def _ends(shape: Shape, values: Values) -> list[float | None]:
-    return [_value(text, values, f"a coordinate of shape {shape.name!r}") for point in shape.points for text in point]
 
 
 def _contact(contact: Contact, values: Values) -> None:

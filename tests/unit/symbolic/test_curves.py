@@ -78,7 +78,8 @@ def followed(model, q, u):
     c = np.zeros(model.layout.n_c)
     c[model.layout.p_slice] = 0.35
     whole = np.concatenate([q, np.zeros(len(model.layout.q) - 6)])
-    whole = curve_parameter_solver(model.shared.geometry, 0.0, c)(whole)
+    curve_parameters = range(6, len(model.layout.q))
+    whole = curve_parameter_solver(model.shared.geometry, curve_parameters, 0.0, c)(whole)
     x = np.concatenate([whole, u])
     return x, model.shared.terms.evaluate(0.0, x, c)
 

@@ -14,6 +14,9 @@ from fsm_dyn.live.port_coupling import add_couplers
 from fsm_dyn.live.tick_columns import TickColumns
 from fsm_dyn.live.tick_process import columns_of
 from fsm_dyn.programs import compile_programs
+from fsm_dyn.spec.python_mapping import plain_data
+from fsm_dyn.spec.reader import compose
+from fsm_dyn.spec.values import parameter_values
 from fsm_dyn.viewer import forces as forces_module
 from fsm_dyn.viewer.contact_locations import direction, locate_contacts, partial_of
 from fsm_dyn.viewer.contact_offsets import with_surface_offsets
@@ -206,6 +209,15 @@ def test_ports_are_made_up_where_there_are_none():
     }
     found = default_coupler_parameters(fsm_dyn.compile(add_couplers(with_default_ports(fsm_dyn.load("box_on_table")))))
     assert math.sqrt(found["box_port_1_stiffness"] / 1.0) / (2 * math.pi) == pytest.approx(2.0)
+
+
+def test_ports_of_a_model_keep_their_couplers_whatever_their_names():
+    data = plain_data(compose(fsm_dyn.load("box_on_table").text, "box_on_table"))
+    port = {"point": "C", "body": "box", "axes": ["N.x", "N.y"], "stiffness": "123 N/m"}
+    graph = fsm_dyn.compile({**data, "ports": {"box_port": port}})
+    coupled, changed = coupled_for_page(graph, {})
+    assert changed == {}
+    assert parameter_values(coupled.automaton.mechanism)["box_port_1_stiffness"] == 123.0
 
 
 @pytest.fixture
