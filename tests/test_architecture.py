@@ -5,6 +5,7 @@ import importlib
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import networkx as nx
@@ -181,6 +182,7 @@ def test_a_saved_automaton_runs_without_the_derivation(tmp_path):
     fsm_dyn.compile("pendulum_with_stop").save(tmp_path / "pendulum.json")
     code = f"""
 import sys
+import tomllib
 import fsm_dyn
 graph = fsm_dyn.open_graph({str(tmp_path / "pendulum.json")!r})
 trajectory = fsm_dyn.simulate(graph, until=0.5)
@@ -192,3 +194,22 @@ print(sorted(sys.modules.keys() & {{"sympy", "mpmath", "matplotlib", "fsm_dyn.sy
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "[]"
+
+
+def test_tests_import_each_other_through_packages():
+    """No module of the tests is put into sys.modules by hand, or found by its path."""
+    by_hand = re.compile(r"sys\.modules\[[^]]+\]\s*=|spec_from_file_location\((?!\"other\")")
+    against = [
+        f"{path.relative_to(ROOT)}: {found[0]}"
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        if path != Path(__file__) and (found := by_hand.search(path.read_text(encoding="utf-8")))
+    ]
+    assert against == []
+
+
+def test_repeated_code_is_looked_for_at_eight_lines():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pylint"]
+    assert settings["main"]["enable"] == ["duplicate-code"]
+    assert settings["similarities"]["min-similarity-lines"] <= 8
+    assert "/pylint --score=no fsm_dyn" in (ROOT / "Makefile").read_text(encoding="utf-8").split("\nlint:")[1]
+    assert re.search(r"\bmake lint\b|\blint\b", (ROOT / ".ci" / "run").read_text(encoding="utf-8"))

@@ -172,6 +172,9 @@ def graph_command(
         int | None, typer.Option("--reach", help="Explore by runs in N rounds, and draw what they met.", min=0)
     ] = None,
     jobs: Annotated[int, typer.Option("--jobs", help="Processes that explore.", min=1)] = 1,
+    graphviz: Annotated[
+        bool, typer.Option("--graphviz", help="Lay a picture out with Graphviz (extra `graphviz`).")
+    ] = False,
     set_: Set = None,
     as_json: Json = False,
 ) -> None:
@@ -196,10 +199,8 @@ def graph_command(
     else:
         target = out or Path(f"{graph.name}.{kind}")
         with progress_message("drawing"):
-            drawing.draw(shown, target, kind)
+            drawing.draw(shown, target, kind, graphviz=graphviz)
         typer.echo(f"wrote {target}")
-        if not drawing.has_graphviz() and len(graph.modes) > 8:
-            print_status('a graph of this size is drawn better by Graphviz: pip install "fsm-dyn[graphviz]"')
 
 
 def _explored(graph: ModeGraph, rounds: int, jobs: int, quiet: bool) -> Exploration:

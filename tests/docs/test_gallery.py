@@ -1,8 +1,7 @@
 """The page of all models: every model is on it, with its pictures; what makes it is run as a whole by `.ci/run`."""
 
-import importlib.util
+import importlib
 import re
-import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
@@ -16,11 +15,7 @@ DOCS = ROOT / "docs"
 
 @pytest.fixture(scope="module")
 def gallery():
-    found = importlib.util.spec_from_file_location("gallery", ROOT / "mechanisms" / "gallery.py")
-    module = importlib.util.module_from_spec(found)
-    sys.modules["gallery"] = module  # where its classes look for their annotations
-    found.loader.exec_module(module)
-    return module
+    return importlib.import_module("mechanisms.gallery")
 
 
 def test_every_model_has_its_entry_and_its_pictures():

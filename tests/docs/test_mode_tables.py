@@ -1,6 +1,6 @@
 """The tables of modes in the gallery are what the models give."""
 
-import importlib.util
+import importlib
 from pathlib import Path
 
 import pytest
@@ -13,10 +13,7 @@ PAGES = [page for page in sorted((ROOT / "docs" / "gallery").glob("*.md")) if pa
 
 @pytest.fixture(scope="module")
 def tables():
-    found = importlib.util.spec_from_file_location("mode_tables", ROOT / "mechanisms" / "mode_tables.py")
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
+    return importlib.import_module("mechanisms.mode_tables")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

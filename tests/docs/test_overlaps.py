@@ -1,7 +1,6 @@
 """No texts of the figures overlap, in runs with many transitions, long names and many modes."""
 
-import importlib.util
-import sys
+import importlib
 from pathlib import Path
 
 import pytest
@@ -25,14 +24,6 @@ SHIPPED = {
 FIGURES = ("states", "motion", "modes", "energy", "film_strip")
 
 
-def module(name):
-    found = importlib.util.spec_from_file_location(name, ROOT / "mechanisms" / f"{name}.py")
-    loaded = importlib.util.module_from_spec(found)
-    sys.modules[name] = loaded
-    found.loader.exec_module(loaded)
-    return loaded
-
-
 @pytest.mark.parametrize("name", SHIPPED)
 def test_no_texts_of_a_model_overlap(name):
     run = fsm_dyn.simulate(fsm_dyn.compile(name), **SHIPPED[name])
@@ -48,14 +39,14 @@ def test_no_texts_of_any_shipped_model_overlap(name):
 
 @pytest.mark.parametrize("name", ["ball_point_pen", "ratchet_teeth", "stack_of_boxes"])
 def test_no_texts_of_the_cookbook_overlap(name):
-    until, columns = module("cookbook").SHOWN[name]
+    until, columns = importlib.import_module("mechanisms.cookbook").SHOWN[name]
     run = fsm_dyn.simulate(fsm_dyn.compile(RECIPES / f"{name}.yaml"), until=until)
     assert overlaps(plot.states(run, columns)) == [], name
     assert overlaps(plot.modes(run)) == [], name
 
 
 def test_weights_of_the_escapements_stay_inside_the_frame(monkeypatch):
-    escapements = module("escapements")
+    escapements = importlib.import_module("mechanisms.escapements")
     amplitudes = {"escapement_anchor": (4.5, 8.0), "escapement_deadbeat": (5.9, 9.2)}  # degrees, as the cycles have
 
     def rates(name):

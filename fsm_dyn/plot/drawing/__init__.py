@@ -1,12 +1,12 @@
 """Pictures of a mode graph, and its text in DOT and Mermaid.
 
-SVG, PNG and PDF go through Graphviz where pygraphviz is installed, else through a layout of our own and Matplotlib.
+SVG, PNG and PDF go through a layout of our own and Matplotlib, or through Graphviz where it is asked for.
 """
 
 from fsm_dyn.graphics.diagram import Diagram
 from fsm_dyn.plot.drawing.diagram import diagram
 from fsm_dyn.plot.drawing.exchange import EXCHANGE, from_graphml, from_json, to_graphml, to_json, to_transitions
-from fsm_dyn.plot.drawing.files import FORMATS, draw, format_of, has_graphviz, known_format
+from fsm_dyn.plot.drawing.files import FORMATS, draw, format_of, known_format
 from fsm_dyn.plot.drawing.text import to_dot, to_mermaid
 
 __all__ = [
@@ -18,7 +18,6 @@ __all__ = [
     "format_of",
     "from_graphml",
     "from_json",
-    "has_graphviz",
     "known_format",
     "to_dot",
     "to_graphml",

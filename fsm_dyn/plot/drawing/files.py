@@ -68,7 +68,7 @@ def draw(
     kind: str | None = None,
     *,
     trajectory: Trajectory | None = None,
-    graphviz: bool | None = None,
+    graphviz: bool = False,
 ) -> Path:
     """Write a mode graph as a picture or as text and return the path.
 
@@ -82,12 +82,16 @@ def draw(
     trajectory : Trajectory, optional
         A run whose visits and transitions are counted in the picture.
     graphviz : bool, optional
-        Whether to lay the graph out with Graphviz; by default if it is there.
+        Whether to lay the graph out with Graphviz, from the extra of this name.
+
+    Returns
+    -------
+    Path
 
     Raises
     ------
     InputError
-        If the format is not known.
+        If the format is not known, or Graphviz is asked for and not installed.
     """
     target = Path(path)
     kind = known_format(kind) if kind else format_of(target)
@@ -97,7 +101,7 @@ def draw(
     reduced = diagram(graph, trajectory=trajectory)
     if kind in ("dot", "mermaid"):
         target.write_text(to_dot(reduced) if kind == "dot" else to_mermaid(reduced), encoding="utf-8")
-    elif has_graphviz() if graphviz is None else graphviz:
+    elif graphviz:
         _with_graphviz(reduced, target, kind)
     else:
         _with_matplotlib(reduced, target, kind)
@@ -105,7 +109,9 @@ def draw(
 
 
 def _with_graphviz(reduced: Diagram, target: Path, kind: str) -> None:
-    # An extra: imported where it is used, since the package works without it.
+    if not has_graphviz():
+        raise InputError("Graphviz is not installed", remedy='pip install "fsm-dyn[graphviz]"')
+    # an extra
     import pygraphviz
 
     layout = pygraphviz.AGraph(string=to_dot(reduced))

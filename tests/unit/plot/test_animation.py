@@ -1,6 +1,6 @@
 """Animations play the run at the speed asked for, within bounds on their frames and bytes."""
 
-import sys
+import importlib
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from fsm_dyn import plot
 from fsm_dyn.errors import InputError
 from fsm_dyn.plot.animation import MOST_DISPLAY_FRAMES, animation, playback
 
-module = sys.modules["fsm_dyn.plot.animation"]  # as an attribute of the package the name is the function
+module = importlib.import_module("fsm_dyn.plot.animation")  # as an attribute of the package the name is the function
 
 
 def test_a_gif_has_a_frame_for_each_time_and_plays_as_long_as_the_speed_says(box, tmp_path):

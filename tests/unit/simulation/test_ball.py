@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import simulation_fakes as fakes
 
 from fsm_dyn.simulation import event_resolution, outcomes
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.run_loop import RunArrays, run_automaton
+from tests.unit.simulation import fakes
 
 G = 9.81
 

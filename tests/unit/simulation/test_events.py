@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import simulation_fakes as fakes
 
 from fsm_dyn.errors import InputError
 from fsm_dyn.simulation import outcomes
 from fsm_dyn.simulation.input_signals import assemble_inputs, linear, steps
 from fsm_dyn.simulation.run_loop import RunArrays, run_automaton
 from fsm_dyn.simulation.tolerances import Tolerances
+from tests.unit.simulation import fakes
 
 METHODS = [("dopri5", {}), ("rk4", {"step": 0.05}), ("radau", {"rtol": 1e-10, "atol": 1e-12})]
 

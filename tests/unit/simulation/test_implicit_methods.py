@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-import simulation_fakes as fakes
 
 import fsm_dyn
 from fsm_dyn.simulation import outcomes
 from fsm_dyn.simulation.input_signals import assemble_inputs, steps
 from fsm_dyn.simulation.run_loop import run_automaton
+from tests.unit.simulation import fakes
 
 RATE = 1e4
 

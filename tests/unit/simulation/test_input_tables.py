@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import simulation_fakes as fakes
 
 from fsm_dyn.errors import InputError
 from fsm_dyn.simulation.input_signals import (
@@ -18,6 +17,7 @@ from fsm_dyn.simulation.input_signals import (
     tabulate,
 )
 from tests.runtime.internals import internals
+from tests.unit.simulation import fakes
 
 
 def _write(address, t, segment, x, c):  # type: ignore[no-untyped-def]

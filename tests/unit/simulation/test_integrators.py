@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-import simulation_fakes as fakes
 
 from fsm_dyn.simulation.integrators import DOPRI5, METHODS, RK4, Tableau, interpolate, order_residuals
 from fsm_dyn.simulation.run_loop import RunArrays, run_automaton
+from tests.unit.simulation import fakes
 
 EXPLICIT = list(METHODS.values())
 FIXED = [method for method in EXPLICIT if not method.adaptive]

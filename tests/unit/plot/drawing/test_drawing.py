@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import sys
 import xml.etree.ElementTree as ET
 
 import networkx as nx
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 
 from fsm_dyn.errors import InputError
 from fsm_dyn.graphics.layered_layout import place
-from fsm_dyn.plot.drawing import FORMATS, diagram, draw, to_dot, to_mermaid
+from fsm_dyn.plot.drawing import FORMATS, diagram, draw, files, to_dot, to_mermaid
+from tests.pictures import is_drawn
 
 GRAPHVIZ = pytest.mark.skipif(importlib.util.find_spec("pygraphviz") is None, reason="pygraphviz is not installed")
 NASTY = '"];\n}<script>\\N & --> é'
@@ -94,7 +96,18 @@ def test_mermaid_codes_what_it_would_interpret():
 def test_matplotlib_draws_dollar_signs_and_markup_as_they_are(tmp_path):
     graph = nx.MultiDiGraph()
     graph.add_node("a", label="$\\frac{")
-    assert draw(graph, tmp_path / "a.svg", graphviz=False).stat().st_size > 1000
+    assert is_drawn(draw(graph, tmp_path / "a.svg", graphviz=False), 3)
+
+
+def test_what_is_installed_does_not_change_a_drawing(tmp_path, monkeypatch):
+    """Graphviz is imported where it is asked for, and named where it is missing then."""
+    monkeypatch.setitem(sys.modules, "pygraphviz", None)
+    assert (
+        draw(disk(), tmp_path / "a.svg").read_bytes() == draw(disk(), tmp_path / "b.svg", graphviz=False).read_bytes()
+    )
+    monkeypatch.setattr(files, "has_graphviz", lambda: False)
+    with pytest.raises(InputError, match="Graphviz is not installed"):
+        draw(disk(), tmp_path / "c.svg", graphviz=True)
 
 
 def test_an_empty_graph_can_be_drawn(tmp_path):
