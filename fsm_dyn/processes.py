@@ -43,6 +43,8 @@ def in_processes(
         Called once in each process with ``given``; what it returns is handed to ``work``.
     work : function of a module
         Gives the result of a case; what it raises is raised here.
+    cases : Sequence[Case]
+        Arguments of ``work``, one a case.
 
     Raises
     ------

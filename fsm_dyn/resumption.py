@@ -108,6 +108,10 @@ def numbered(run: Run, raw: RunArrays, states: Sequence[tuple[int, ...]], before
     states : sequence
         Contact states by these numbers.
     before : Before, optional
+
+    Returns
+    -------
+    Numbered
     """
     fixed = 0 if run.settings.strategy == "online" else len(run.graph.automaton.modes)
     if before is None or not before.whole:

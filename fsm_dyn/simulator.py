@@ -201,7 +201,13 @@ class Simulator:
         return _checked(trajectory, on_failure)
 
     def prepare(self, strategy: str = "auto") -> None:
-        """Load the machine code of all modes of the graph, which the first run would do otherwise."""
+        """Load the machine code of all modes of the graph, which the first run would do otherwise.
+
+        Parameters
+        ----------
+        strategy : str, optional
+            ``auto``, ``compiled`` or ``online``, as of :func:`fsm_dyn.simulate`.
+        """
         with self._executable(strategy_named(strategy)):
             pass
 
@@ -246,6 +252,15 @@ class Simulator:
         """Keep an executable for the next run, unless its modes occupy too much memory.
 
         The next run makes a new one then, which derives its modes again; its result is the same.
+
+        Parameters
+        ----------
+        executable : Executable
+            What :meth:`take` returned.
+        strategy : str
+            With which it was taken.
+        derive_after : Allowance, optional
+            With which it was taken.
         """
         if executable.memory > MOST_KEPT:
             self._memory = {key: kept for key, kept in self._memory.items() if not isinstance(kept, RunModel)}
@@ -264,7 +279,20 @@ class Simulator:
         return self._modes.memory + sum(executable.memory for idle in self._executables.values() for executable in idle)
 
     def remember(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return what was made for ``key`` before, or make it now; kept are those that were used last."""
+        """Return what was made for ``key`` before, or make it now; kept are those that were used last.
+
+        Parameters
+        ----------
+        key : Hashable
+            All that the result depends on.
+        make : Callable[[], T]
+            Makes it, without arguments.
+
+        Returns
+        -------
+        object
+            What ``make`` returned, now or before.
+        """
         found: T | None = self._memory.pop(key, None)
         if found is None:
             found = make()
@@ -325,7 +353,25 @@ class Simulator:
         initial: Mapping[str, float | str],
         until: float | None,
     ) -> RunSetup:
-        """Return what a run with these arguments of :func:`fsm_dyn.simulate` is given."""
+        """Return what a run with these arguments of :func:`fsm_dyn.simulate` is given.
+
+        Parameters
+        ----------
+        scenario : str
+            Schedules of the model; by default ``schedule``.
+        inputs : Mapping[str, InputValue]
+            Signals by name, in the units of the inputs.
+        parameters : Parameters
+            Values by name, SI or with units.
+        initial : Mapping[str, float or str]
+            Coordinates, speeds and ``mode``.
+        until : float
+            End, s; by default that of the schedules.
+
+        Returns
+        -------
+        RunSetup
+        """
         if inputs or parameters or initial:
             return self._new_setup(scenario, inputs, parameters, initial, until)
         return self.remember(("usual", scenario, until), lambda: self._new_setup(scenario, {}, None, {}, until))
@@ -372,7 +418,21 @@ class Simulator:
     def numerics(
         self, numbers: Mapping[str, ParameterValue], vector: Array, tolerances: Mapping[str, float] | None = None
     ) -> Numerics:
-        """Return tolerances and units of a run with these parameters, by name and as a vector."""
+        """Return tolerances and units of a run with these parameters, by name and as a vector.
+
+        Parameters
+        ----------
+        numbers : Mapping[str, ParameterValue]
+            Parameters by name, SI.
+        vector : ndarray, shape (n_p,)
+            The same in the order of the layout.
+        tolerances : Mapping[str, float], optional
+            Entries of :class:`fsm_dyn.Tolerances`.
+
+        Returns
+        -------
+        Numerics
+        """
         given = tolerances or {}
         return self.remember(
             ("numerics", vector.tobytes(), *given.items()),

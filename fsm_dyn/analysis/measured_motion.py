@@ -35,6 +35,17 @@ def read_measured(path: str | Path, mechanism: Mechanism) -> MeasuredMotion:
     The time is called ``t`` or ``time``, the others are coordinates, speeds or outputs of the model; a column ``mode``
     is ignored.  A unit may follow in brackets, ``x [mm]``; without one values are in SI units.
 
+    Parameters
+    ----------
+    path : str or Path
+        A table of comma-separated values.
+    mechanism : Mechanism
+        Gives the names of columns that are known, and their units.
+
+    Returns
+    -------
+    MeasuredMotion
+
     Raises
     ------
     InputError

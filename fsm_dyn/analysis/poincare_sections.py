@@ -106,6 +106,8 @@ def read_section(automaton: Automaton, text: str) -> Section:
 
     Parameters
     ----------
+    automaton : Automaton
+        The mechanism in which its names are looked up.
     text : str
         ``<contact> closes | opens | sticks | slides`` or another event of its law, the name of a user-defined
         transition, or an expression of coordinates, speeds, parameters and outputs followed by ``rising`` or

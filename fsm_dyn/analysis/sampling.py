@@ -21,6 +21,8 @@ def sampled_deviations(deviations: Mapping[str, Deviation], sample: str, n: int,
 
     Parameters
     ----------
+    deviations : Mapping[str, Deviation]
+        Distributions by parameter.
     sample : {'random', 'lhs', 'sobol'}
         Independent points, one Latin hypercube, or scrambled Sobol' sequences (``REPLICATES`` of n / REPLICATES points,
         one after the other).

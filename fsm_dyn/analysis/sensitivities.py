@@ -67,6 +67,8 @@ def sensitivities(
 
     Parameters
     ----------
+    graph : ModeGraph
+        The compiled model.
     until : float
         End of the run, s.
     by_initial, by_parameters : sequences of str

@@ -36,6 +36,10 @@ def propagate(setting: AnalysisSetup, raw: RunArrays, first: int, last: int, Y: 
 
     Parameters
     ----------
+    raw : RunArrays
+        The run.
+    last : int
+        Row at which the variations are wanted.
     Y : ndarray, shape (n_x, k + n_m)
         Variations of the state at the first row: k of initial states, then one per parameter of the setting.
 

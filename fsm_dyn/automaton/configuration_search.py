@@ -60,7 +60,13 @@ class Remaining:
 
 
 def common(first: Remaining, second: Remaining) -> Remaining:
-    """Return the boxes in which both conditions may be met; those of ``first`` where that would be too many."""
+    """Return the boxes in which both conditions may be met; those of ``first`` where that would be too many.
+
+    Parameters
+    ----------
+    second : Remaining
+        Boxes left by the other condition.
+    """
     low = np.maximum(first.low[:, :, None], second.low[:, None, :])
     high = np.minimum(first.high[:, :, None], second.high[:, None, :])
     there = (low <= high).all(axis=0)

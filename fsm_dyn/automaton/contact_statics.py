@@ -55,6 +55,15 @@ def solve_contacts(K: Array, d: Array, unknowns: Unknowns, guess: Array) -> Arra
         What each row answers to a unit force along each.
     d : ndarray, shape (n,)
         What each row answers without forces; of normals the gap there would be.
+    unknowns : Unknowns
+        Kinds and limits of the forces.
+    guess : ndarray, shape (n,)
+        Forces, N or N m.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+        The forces, N or N m.
     """
     forces = guess.copy()
     diagonal = np.maximum(np.diag(K), 1e-14 * max(float(np.abs(K).max(initial=0.0)), 1e-300))

@@ -32,7 +32,13 @@ class Edge:
 
 
 def edges(automaton: Automaton) -> Iterator[Edge]:
-    """Yield the edges between the modes derived so far; a limit of either sign of a force has one."""
+    """Yield the edges between the modes derived so far; a limit of either sign of a force has one.
+
+    Parameters
+    ----------
+    automaton : Automaton
+        The compiled mechanism.
+    """
     yield from dict.fromkeys(_all_edges(automaton))
 
 

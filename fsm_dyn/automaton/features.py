@@ -27,7 +27,8 @@ def active_features(
     Parameters
     ----------
     terms : mapping
-        The terms at the state, see :class:`fsm_dyn.modes.unconstrained_system.UnconstrainedSystem`.
+        The terms at the state, of the shapes stated in
+        :class:`fsm_dyn.modes.unconstrained_system.UnconstrainedSystem`.
     speeds : ndarray, shape (n_rows,)
         ``A u + b`` of all rows, times the mechanism's own unit of time (m).
     closed : sequence of int

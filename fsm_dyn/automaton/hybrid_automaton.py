@@ -35,7 +35,17 @@ _ATAN2 = np.vectorize(FUNCTIONS["atan2"], otypes=[np.float64])  # NumPy's depend
 
 
 def slip_angle(slips: Array, kept: float, unit: float) -> Array:
-    """Return the angle of slips (..., 2) in the tangent plane, in (0, 2π]; where there is none, the one kept."""
+    """Return the angle of slips (..., 2) in the tangent plane, in (0, 2π]; where there is none, the one kept.
+
+    Parameters
+    ----------
+    slips : ndarray, shape (..., 2)
+        Components of slip velocities in the tangent plane, m/s.
+    kept : float
+        Angle where there is no slip, rad.
+    unit : float
+        The mechanism's own unit of speed, m/s; slips far below it have no direction.
+    """
     angle = _ATAN2(slips[..., 1], slips[..., 0])
     angle = np.where(angle <= 0.0, angle + 2.0 * np.pi, angle)
     found: Array = np.where(np.hypot(slips[..., 0], slips[..., 1]) > FOLLOWS * unit, angle, kept)

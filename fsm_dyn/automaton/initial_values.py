@@ -113,7 +113,13 @@ def initial_values(
     overrides: Mapping[str, float | str] | None = None,
     inputs: Callable[[float, Array], Array] | None = None,
 ) -> InitialConditions:
-    """Return what a run begins with, as given; the arguments are those of :func:`initial_start`."""
+    """Return what a run begins with, as given; the arguments are those of :func:`initial_start`.
+
+    Raises
+    ------
+    InputError
+        A value is not finite, or has another unit.
+    """
     mechanism = automaton.mechanism
     layout = automaton.terms.layout
     given: dict[str, float] = {name: evaluate(text, values) for name, text in mechanism.initial.values.items()}

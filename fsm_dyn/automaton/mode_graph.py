@@ -161,6 +161,15 @@ class ModeGraph:
 
         Nodes of ``nx`` carry their ``verdict``.  Runs are those of the graph as it was: one that reaches an impossible
         mode, within the tolerances of contacts, continues there and warns.
+
+        Parameters
+        ----------
+        found : GeometricFeasibility
+            Its verdicts on contact states.
+
+        Returns
+        -------
+        ModeGraph
         """
         return replace(self, geometry=found)
 
@@ -170,6 +179,15 @@ class ModeGraph:
         Each verdict is ``impossible`` (proved by interval bounds on the gaps), ``possible`` (with a configuration) or
         ``undecided``; the number of combinations of contact states without anything impossible comes with them.  A few
         contacts take a second, thirty a minute; the assessment is kept in the user's cache directory.
+
+        Parameters
+        ----------
+        progress : Callable[[int, int], None], optional
+            Called with the number of questions answered and of all.
+
+        Returns
+        -------
+        GeometricFeasibility
         """
         # for those who ask: a run needs none of it
         from fsm_dyn.automaton.geometric_feasibility import GeometricFeasibility, assess_geometry
@@ -241,7 +259,18 @@ class ModeGraph:
         return self if automaton is self.automaton else replace(self, automaton=automaton)
 
     def save(self, path: str | Path) -> None:
-        """Write the automaton to a JSON file; ``fsm_dyn.open_graph`` reads it, without sympy."""
+        """Write the automaton to a JSON file; ``fsm_dyn.open_graph`` reads it, without sympy.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to write.
+
+        Raises
+        ------
+        OSError
+            The file cannot be written.
+        """
         save(self.automaton, path)
 
     def __iter__(self) -> Iterator[str]:

@@ -18,7 +18,13 @@ T = TypeVar("T", bound=Hashable)
 
 
 def key_of(feature: Feature) -> Key:
-    """Return what a face or corner is known by."""
+    """Return what a face or corner is known by.
+
+    Parameters
+    ----------
+    feature : Feature
+        A face or a corner.
+    """
     return feature.shape, feature.copy, feature.index
 
 

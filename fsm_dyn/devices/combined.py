@@ -200,6 +200,16 @@ def combined_spec(parts: Sequence[DeviceSpec]) -> DeviceSpec:
 
     Force and torque are those of the weakest, damping the least one, if all are known, the delay the longest; without
     a stop mechanism of one device there is none.
+
+    Parameters
+    ----------
+    parts : Sequence[DeviceSpec]
+        In the order in which their axes are put behind each other.
+
+    Raises
+    ------
+    InputError
+        Their kinds differ.
     """
     kinds = {part.kind for part in parts}
     if len(kinds) > 1:

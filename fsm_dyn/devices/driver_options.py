@@ -104,7 +104,17 @@ def _is_number(found: Any) -> bool:
 
 
 def is_pair(found: Any) -> bool:
-    """Tell whether something is two numbers, the second the larger one."""
+    """Tell whether something is two numbers, the second the larger one.
+
+    Parameters
+    ----------
+    found : Any
+        The value of an option.
+
+    Returns
+    -------
+    bool
+    """
     return isinstance(found, list | tuple) and len(found) == 2 and all(map(_is_number, found)) and found[0] < found[1]
 
 

@@ -193,7 +193,13 @@ class Driver:
 
 
 def origin_of(options: Mapping[str, Any]) -> tuple[float, float]:
-    """Return the zero of the positions, from the axle of the first motor, m."""
+    """Return the zero of the positions, from the axle of the first motor, m.
+
+    Parameters
+    ----------
+    options : Mapping[str, Any]
+        Of the driver.
+    """
     bars = VERSIONS[int(options.get("hardware", 3))].bars
     x, y = options.get("origin", (0.5 * bars.base, AWAY))
     return float(x), float(y)

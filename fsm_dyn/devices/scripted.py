@@ -43,7 +43,13 @@ _GENTLE: Final = 0.5  # s
 
 
 def usual_motion(axes: int) -> list[list[float]]:
-    """Return a motion that moves most mechanisms: 10 cm at half a hertz, with a frequency for each axis."""
+    """Return a motion that moves most mechanisms: 10 cm at half a hertz, with a frequency for each axis.
+
+    Parameters
+    ----------
+    axes : int
+        Number of axes.
+    """
     return [[axis, 0.1, 0.5 + 0.2 * axis, 0.3 * axis] for axis in range(axes)]
 
 

@@ -41,7 +41,17 @@ HAND: Final = Bundle(ScriptedHand, {"motion": 2})
 def compiled_hand(
     numbers: Sequence[float], motion: Sequence[tuple[float, ...]], axes: int
 ) -> tuple[ScriptedHand, CompiledIO]:
-    """Return a hand at rest and how it is read and written."""
+    """Return a hand at rest and how it is read and written.
+
+    Parameters
+    ----------
+    numbers : Sequence[float]
+        Those of :class:`ScriptedHand` but the time.
+    motion : Sequence[tuple[float, ...]]
+        Four numbers for each sinusoid.
+    axes : int
+        Number of axes.
+    """
     swings = np.array(motion, dtype=np.float64).reshape(-1, 4)
     hand = ScriptedHand(np.array([*numbers, 0.0]), swings, np.zeros(axes), np.zeros(axes), np.zeros(axes))
     packed = HAND.pack(hand)

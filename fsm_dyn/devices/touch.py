@@ -104,7 +104,13 @@ LIBRARY: Final = MakerLibrary(
 
 
 def described(code: int) -> str:
-    """Return an error of the library for a message."""
+    """Return an error of the library for a message.
+
+    Parameters
+    ----------
+    code : int
+        What the library returned.
+    """
     return ERRORS.get(code, f"error {code:#06x}")
 
 

@@ -54,6 +54,19 @@ def critically_damped_step(
 
     ``x'' = w^2 (target - x) - 2 w x'`` with ``w = 2 pi bandwidth`` (Hz), solved for the velocity at the end of the
     step: never unstable, and without overshoot.
+
+    Parameters
+    ----------
+    position : list[float]
+        Of each axis, m or rad; changed in place.
+    velocity : list[float]
+        Of each axis, m/s or rad/s; changed in place.
+    target : Sequence[float]
+        Positions approached, m or rad.
+    step : float
+        Length of the step, s.
+    bandwidth : float
+        Of the filter, Hz.
     """
     w = 2.0 * math.pi * bandwidth
     for i, place in enumerate(target):

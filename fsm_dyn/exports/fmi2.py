@@ -21,7 +21,19 @@ _KINDS: Final = {"mode": "Enumeration", "contact": "Integer"}
 
 
 def model_description(run: ExportedRun, variables: Sequence[Variable], token: str, compiled: Sequence[str]) -> bytes:
-    """Return modelDescription.xml; `compiled` are the sources that make the binary."""
+    """Return modelDescription.xml; `compiled` are the sources that make the binary.
+
+    Parameters
+    ----------
+    run : ExportedRun
+        What is exported.
+    variables : Sequence[Variable]
+        In the order of their value references.
+    token : str
+        The unit's ``guid``.
+    compiled : Sequence[str]
+        Names of C sources.
+    """
     indicators = sum(variable.role == "indicator" for variable in variables)
     root = description_root(run, "2.0", guid=token, numberOfEventIndicators=str(indicators))
     kept = {

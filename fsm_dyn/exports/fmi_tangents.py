@@ -18,6 +18,11 @@ def tangents_source(run: ExportedRun) -> str:
 
     Their argument ``x`` is the state, then its direction, then that of the inputs.  A mode gives the directional
     derivatives of ``x_dot``, of all speeds, which follow from the independent ones, and of its guards.
+
+    Parameters
+    ----------
+    run : ExportedRun
+        What is exported.
     """
     parts = ['/* Tangents of the kernels, generated. */\n\n#include "fsm_fmu.h"\n#include "fsm_kernels.h"\n']
     names = []

@@ -12,6 +12,11 @@ def tunable_parameters(run: ExportedRun) -> list[str]:
 
     The others enter gaps, constraints or inertia, so that the start would have to be assembled again, or values that
     were computed when the model was exported.
+
+    Parameters
+    ----------
+    run : ExportedRun
+        What is exported.
     """
     structural = structural_parameters(run.automaton)
     texts = {name: parameter.values for name, parameter in run.automaton.mechanism.parameters.items()}

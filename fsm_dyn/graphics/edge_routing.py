@@ -169,7 +169,13 @@ class Router:
 
 
 def bezier(control: FloatArray, fraction: float) -> FloatArray:
-    """Return the point of a cubic at ``fraction`` between 0 and 1, shape (2,)."""
+    """Return the point of a cubic at ``fraction`` between 0 and 1, shape (2,).
+
+    Parameters
+    ----------
+    control : ndarray, shape (4, 2)
+        Control points, pt.
+    """
     rest = 1.0 - fraction
     weights = np.array([rest**3, 3 * rest**2 * fraction, 3 * rest * fraction**2, fraction**3])
     return np.asarray(weights @ control)

@@ -37,6 +37,10 @@ def place(diagram: Diagram, sizes: Mapping[str, Size], labels: Mapping[tuple[str
         Width and height of every box by key.
     labels : mapping
         Width and height of every arrow's label by (source, target), zero where it has none.
+
+    Returns
+    -------
+    Placement
     """
     layers = _ordered(_layers(diagram), diagram)
     centres = _centres(layers, sizes, labels)

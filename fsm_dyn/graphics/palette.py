@@ -14,5 +14,16 @@ FONT = "DejaVu Sans"  # comes with Matplotlib, so a picture looks the same every
 
 
 def mode_colours(names: Sequence[str]) -> dict[str, str]:
-    """Give every mode the colour of its band and of its node, the same in all pictures of one model."""
+    """Give every mode the colour of its band and of its node, the same in all pictures of one model.
+
+    Parameters
+    ----------
+    names : Sequence[str]
+        Of the modes, in the order of the graph.
+
+    Returns
+    -------
+    dict of str to str
+        Colours as ``#RRGGBB``.
+    """
     return {name: AREAS[i % len(AREAS)] for i, name in enumerate(dict.fromkeys(names))}

@@ -37,5 +37,11 @@ _BY_KIND: Final[Mapping[tuple[str, bool], Law]] = {(law.name, law.bilateral): la
 
 
 def law_of(kind: str, bilateral: bool) -> Law:
-    """Return the law of contacts of a kind; KeyError where there is none."""
+    """Return the law of contacts of a kind; KeyError where there is none.
+
+    Parameters
+    ----------
+    bilateral : bool
+        Whether the contact also pulls.
+    """
     return _BY_KIND[kind, bilateral]

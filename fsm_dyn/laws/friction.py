@@ -39,7 +39,21 @@ BECAME: Final = {
 
 
 def events_of_faces(frictional: bool, infinite: bool, limited: bool) -> tuple[str, ...]:
-    """Words of the events of a contact that closes, with or without friction, on a face with or without ends."""
+    """Words of the events of a contact that closes, with or without friction, on a face with or without ends.
+
+    Parameters
+    ----------
+    frictional : bool
+        Whether there is friction.
+    infinite : bool
+        Whether it never slides.
+    limited : bool
+        Whether the face has ends.
+
+    Returns
+    -------
+    tuple of str
+    """
     closing = ("closes", "opens", *(("leaves_face",) if limited else ()))
     if not frictional:
         return closing

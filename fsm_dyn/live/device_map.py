@@ -113,7 +113,13 @@ DeviceMaps = DeviceMap | tuple[DeviceMap, ...]  # of one device, or of each of s
 
 
 def device_maps_from(data: dict[str, Any] | Sequence[dict[str, Any]]) -> DeviceMaps:
-    """Return device maps from ``dataclasses.asdict`` of settings that have them, also by JSON."""
+    """Return device maps from ``dataclasses.asdict`` of settings that have them, also by JSON.
+
+    Parameters
+    ----------
+    data : dict[str, Any] or Sequence[dict[str, Any]]
+        Of one map, or of several.
+    """
     return DeviceMap.from_data(data) if isinstance(data, dict) else tuple(map(DeviceMap.from_data, data))
 
 

@@ -56,7 +56,17 @@ class Receiver:
 
 
 def received(file: IO[bytes]) -> Arrived | None:
-    """Read and load the kernels of one mode; None at the end of the pipe."""
+    """Read and load the kernels of one mode; None at the end of the pipe.
+
+    Parameters
+    ----------
+    file : IO[bytes]
+        The pipe from the deriver.
+
+    Returns
+    -------
+    Arrived or None
+    """
     line = file.readline()
     if not line.endswith(b"\n"):
         return None

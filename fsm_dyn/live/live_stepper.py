@@ -421,7 +421,13 @@ _STRUCTURE: Final[Sequence[str]] = ("W", "M", "A", "b", "gamma", "residual", "cl
 
 
 def structural_parameters(automaton: Automaton) -> frozenset[str]:
-    """Return the parameters that enter gaps, constraints, inertia or periods of controllers."""
+    """Return the parameters that enter gaps, constraints, inertia or periods of controllers.
+
+    Parameters
+    ----------
+    automaton : Automaton
+        The compiled mechanism.
+    """
     nodes = automaton.system.nodes
     wanted = [node for name in _STRUCTURE for node in nodes[name].ravel()]
     return frozenset(symbol.name for symbol in support(wanted)) | parameters_of_periods(automaton.mechanism)

@@ -83,7 +83,19 @@ PACE: Final = Bundle(Pace)
 
 
 def new_pace(io: CompiledIO, tick: ct.Tick, period: int, watched: int) -> tuple[Pace, Any]:
-    """Return the data of the loop, for a driver and a tick of ``period`` ns, and their bundle."""
+    """Return the data of the loop, for a driver and a tick of ``period`` ns, and their bundle.
+
+    Parameters
+    ----------
+    io : CompiledIO
+        Reads and writes the device.
+    tick : ct.Tick
+        What a tick does.
+    period : int
+        Of a tick, ns.
+    watched : int
+        Number of the tick from which the end of the run is looked for.
+    """
     pace, packed = PACE.allocate(NUMBER_COUNT, len(tick.device) + 2)
     pace.numbers[[READ, WRITE, DATA]] = io.read, io.write, io.data
     pace.numbers[[PERIOD, EXECUTION_TIME, CPU_TIME, END_CHECK_FROM]] = period, -1, -1, min(watched, 2**62)

@@ -30,6 +30,11 @@ _REPEATED: Final = ("reset", "scrub", "speed", "set")  # commands whose effect i
 def replay(recorded: Recording) -> tuple[NDArray[np.float64], LiveStepper]:
     """Repeat the run of a recording tick by tick.
 
+    Parameters
+    ----------
+    recorded : Recording
+        An opened recording.
+
     Returns
     -------
     records : float64 array

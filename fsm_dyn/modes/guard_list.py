@@ -20,7 +20,15 @@ def list_guards(system: UnconstrainedSystem, states: Sequence[int], leaving: Seq
 
     Parameters
     ----------
+    system : UnconstrainedSystem
+        The unconstrained terms.
+    states : Sequence[int]
+        Contact states of the mode.
     leaving : indices of the user-defined transitions that leave this mode
+
+    Returns
+    -------
+    tuple of Guard
     """
     speeds = [system.symbols[name] for name in system.layout.u]
     with system.graph.scratch():

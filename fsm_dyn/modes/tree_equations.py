@@ -104,6 +104,8 @@ def accelerations(
 
     Parameters
     ----------
+    tree : Tree
+        The sparse equations of the bodies.
     n_u : int
         Speeds from there on are kinematic: they stay as they are.
     pushes : sequence of (row, force)

@@ -12,7 +12,17 @@ from fsm_dyn.programs import Program
 
 
 def online_programs(terms: Program) -> tuple[Program, Program, Program]:
-    """Cut the terms program into ``rows``, ``motion`` and ``watched``, in the order of ``Online.programs``."""
+    """Cut the terms program into ``rows``, ``motion`` and ``watched``, in the order of ``Online.programs``.
+
+    Parameters
+    ----------
+    terms : Program
+        Outputs of Kane's unconstrained terms.
+
+    Returns
+    -------
+    tuple of three Programs
+    """
     layout = terms.layout
     n = len(layout.u)
     graph, _symbols, nodes = terms.graph()

@@ -139,6 +139,10 @@ def assess(
     at : mapping, optional
         What replaces entries of the model's ``initial``.
 
+    Returns
+    -------
+    Assessment
+
     Raises
     ------
     InputError

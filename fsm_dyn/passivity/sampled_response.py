@@ -156,6 +156,10 @@ def linearise_sampled_loop(
     at : mapping, optional
         What replaces entries of the model's ``initial``; speeds are zero where they are not given here.
 
+    Returns
+    -------
+    SampledLoop
+
     Raises
     ------
     InputError

@@ -19,6 +19,11 @@ _NOTHING = 1e-9  # of the energy exchanged: smaller entries are omitted
 def energy(trajectory: Trajectory) -> Figure:
     """Draw the energies of a run, the work and heat exchanged, and the residual of the energy balance.
 
+    Parameters
+    ----------
+    trajectory : Trajectory
+        The run.
+
     Returns
     -------
     Figure

@@ -54,6 +54,10 @@ def film_strip(trajectory: Trajectory, most: int = 12) -> Figure:
     most : int
         Largest number of panels, at least 3.
 
+    Returns
+    -------
+    matplotlib.figure.Figure
+
     Raises
     ------
     InputError

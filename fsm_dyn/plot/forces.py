@@ -35,6 +35,10 @@ def forces(trajectory: Trajectory, contacts: Sequence[str] | None = None) -> Fig
     contacts : sequence of str, optional
         By default all contacts with friction that carry a force during the run.
 
+    Returns
+    -------
+    matplotlib.figure.Figure
+
     Raises
     ------
     InputError

@@ -43,6 +43,11 @@ def guards(trajectory: Trajectory, names: Sequence[str] | None = None, *, ax: Ax
     ax : Axes, optional
         Where to draw one guard, without heading and legend; it is returned.
 
+    Returns
+    -------
+    matplotlib.figure.Figure or matplotlib.axes.Axes
+        The axes if they were given.
+
     Raises
     ------
     InputError

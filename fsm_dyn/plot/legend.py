@@ -25,6 +25,8 @@ def mode_legend(
     ----------
     weights : mapping of str to float
         Modes in the order of display, with their shares of the figure.
+    colours : Mapping[str, str]
+        Colours by mode.
     left, right : float
         Begin and greatest end of the line, inches.
     y : float

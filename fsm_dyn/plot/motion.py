@@ -36,6 +36,10 @@ def motion(trajectory: Trajectory, scene: Scene | None = None, instants: int = _
     instants : int
         Number of snapshots, including begin and end of the run.
 
+    Returns
+    -------
+    matplotlib.figure.Figure
+
     Raises
     ------
     InputError

@@ -20,6 +20,15 @@ _LINE = 0.165  # inches
 def outcome(trajectory: Trajectory) -> Figure:
     """Draw the final snapshot of a run with the text of :meth:`~fsm_dyn.Trajectory.describe_outcome`.
 
+    Parameters
+    ----------
+    trajectory : Trajectory
+        The run.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
     Raises
     ------
     InputError

@@ -37,6 +37,11 @@ def phase(
     ax : Axes, optional
         Where to draw, without heading and legend; it is returned.
 
+    Returns
+    -------
+    matplotlib.figure.Figure or matplotlib.axes.Axes
+        The axes if they were given.
+
     Raises
     ------
     InputError

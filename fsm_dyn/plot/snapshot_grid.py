@@ -21,7 +21,21 @@ _MARGIN = 0.06  # of the panel's larger side
 
 
 def frames(trajectory: Trajectory, scene: Scene, count: int) -> Figure:
-    """Draw ``count`` snapshots of a run in panels of common size."""
+    """Draw ``count`` snapshots of a run in panels of common size.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+        The run.
+    scene : Scene
+        What is drawn.
+    count : int
+        Number of snapshots, evenly over the run.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
     view = project(trajectory, scene, representative_times(trajectory, scene, count))
     boxes = np.array([view.box(i) for i in range(count)])
     low, high = boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)

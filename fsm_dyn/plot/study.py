@@ -36,6 +36,10 @@ def study(
     curves : mapping
         For each quantity one array, shape (n,), per run, NaN where it had ended.
     units : mapping of str to str
+
+    Returns
+    -------
+    matplotlib.figure.Figure
     """
     name, values = varied
     low, high = min(values), max(values)

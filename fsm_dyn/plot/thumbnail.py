@@ -27,6 +27,15 @@ _THIN = 0.6  # of the lines of a large picture
 def thumbnail(trajectory: Trajectory) -> Figure:
     """Draw a run as a thumbnail: snapshots superposed if the mechanism travels, else side by side.
 
+    Parameters
+    ----------
+    trajectory : Trajectory
+        The run.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
     Raises
     ------
     InputError

@@ -35,6 +35,10 @@ def z_width(
         What friction and resolution allow at any rate, N/m.
     chosen : (float, float), optional
         Rate (Hz) and stiffness (N/m) that were chosen.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
     """
     dashes = ("-", "-", "--", ":")
     with style.settings():

@@ -9,7 +9,12 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def gc_paused() -> Iterator[None]:
-    """Switch the collector off for a while: what is made meanwhile stays in use anyway."""
+    """Switch the collector off for a while: what is made meanwhile stays in use anyway.
+
+    Yields
+    ------
+    None
+    """
     before = gc.isenabled()
     gc.disable()
     try:

@@ -22,6 +22,11 @@ def order_instructions(
     Calls of library functions destroy all vector registers, so what is called (mostly sines and cosines of
     coordinates) comes first; the rest follows in the order in which the outputs ask for it.
 
+    Parameters
+    ----------
+    layout : Layout
+        The arguments, which are numbered first.
+
     Raises
     ------
     InputError

@@ -43,6 +43,11 @@ def to_numpy(program: Program, name: str) -> str:
 
     ``x`` and ``c`` are sequences in the order of the program's layout, SI units.
 
+    Parameters
+    ----------
+    program : Program
+        The program to write.
+
     Raises
     ------
     InputError

@@ -23,6 +23,8 @@ def event_times(model: RunModel, transitions: Sequence[Transition], contacts: Se
 
     Parameters
     ----------
+    transitions : Sequence[Transition]
+        Of the run, in order.
     contacts : sequence of str
         Feature pairs of one entry of the model count as one contact.
     word : str

@@ -90,7 +90,12 @@ def energy_balance(
     starts : ndarray of bool, shape (n,)
         Which rows begin a stretch; no step leads to them.
     between : callable
-        ``between(times, first)`` samples the steps that start at the rows ``first`` at ``times``.
+        ``between(times, first)`` samples the steps that start at the rows ``first`` at ``times``, both of shape (m,).
+
+    Returns
+    -------
+    EnergyBalance
+        Energies and work, J.
     """
     steps = np.flatnonzero(~starts)
     loads = np.zeros((len(rows), len(rows.model.loads)))

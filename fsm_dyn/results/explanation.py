@@ -116,7 +116,23 @@ class Explanation:
 def explain(
     model: RunModel, at: Samples, transitions: Sequence[Transition], change_points: Sequence[ChangePoint] = ()
 ) -> Explanation:
-    """Explain the one row ``at`` of a run with these transitions and passages through change points."""
+    """Explain the one row ``at`` of a run with these transitions and passages through change points.
+
+    Parameters
+    ----------
+    model : RunModel
+        The modes of the run.
+    at : Samples
+        A single row.
+    transitions : Sequence[Transition]
+        Of the run, in order.
+    change_points : Sequence[ChangePoint], optional
+        Of the run.
+
+    Returns
+    -------
+    Explanation
+    """
     time, x, context = float(at.t[0]), at.x[0], at.context[0]
     chart = model.charts[int(at.mode[0])]
     terms = model.terms.evaluate(time, x, context)

@@ -272,6 +272,16 @@ class Judge:
 
 
 def judge(rows: Samples, record: RunRecord, between: Callable[[FloatArray, IntArray], Samples]) -> dict[str, Judgement]:
-    """Return the model's requirements, judged over a run, by name."""
+    """Return the model's requirements, judged over a run, by name.
+
+    Parameters
+    ----------
+    rows : Samples
+        Of the run.
+    record : RunRecord
+        The run as recorded.
+    between : Callable[[FloatArray, IntArray], Samples]
+        Samples steps of the run: of times, shape (n,), s, and the rows at which their steps begin, shape (n,).
+    """
     judging = Judge(rows, record, between)
     return {requirement.name: judging.judge(requirement) for requirement in rows.model.requirements}

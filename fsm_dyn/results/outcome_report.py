@@ -20,7 +20,17 @@ _GAP: Final = Tolerances().scaled().gap or 0.0
 
 
 def describe_outcome(rows: Samples, transitions: Sequence[Transition], record: RunRecord) -> tuple[str, ...]:
-    """Return the outcome of a run as lines of text; of a failed run with state, candidates, residuals and remedy."""
+    """Return the outcome of a run as lines of text; of a failed run with state, candidates, residuals and remedy.
+
+    Parameters
+    ----------
+    rows : Samples
+        Of the run; the last is described.
+    transitions : Sequence[Transition]
+        Of the run, in order.
+    record : RunRecord
+        The run as recorded.
+    """
     outcome, layout = record.outcome, rows.model.layout
     head = f"{outcome.name} at t = {rows.t[-1]:.9g} s in mode '{rows.labels[-1]}'"
     if not outcome.failed:

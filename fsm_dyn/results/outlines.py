@@ -149,7 +149,17 @@ class Outlines:
 
 
 def vector_of(text: Text, values: Mapping[str, ParameterValue], turns: Mapping[str, FloatArray]) -> FloatArray:
-    """Return a vector written with axes of N and of frames, in N; ``turns`` have the frames' axes as columns."""
+    """Return a vector written with axes of N and of frames, in N; ``turns`` have the frames' axes as columns.
+
+    Parameters
+    ----------
+    text : Text
+        An expression.
+    values : Mapping[str, ParameterValue]
+        Parameters by name, SI.
+    turns : Mapping[str, FloatArray]
+        Rotation matrices by frame, shape (3, 3), the axes as columns, resolved in N.
+    """
     algebra = _Vectors(values, {NEWTONIAN: np.eye(3), **turns})
     return np.asarray(expressions.fold(expressions.parse(text), algebra), dtype=np.float64)
 

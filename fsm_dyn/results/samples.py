@@ -224,6 +224,14 @@ class Samples:
 
 
 def kernel_context(model: RunModel, held: FloatArray) -> FloatArray:
-    """Return the programs' context, shape (n, n_c): the parameters before what was recorded with the rows."""
+    """Return the programs' context, shape (n, n_c): the parameters before what was recorded with the rows.
+
+    Parameters
+    ----------
+    model : RunModel
+        Of the run.
+    held : ndarray, shape (n, n_held)
+        Inputs, discrete variables and slip directions, recorded with the rows.
+    """
     parameters = np.broadcast_to(model.parameters, (len(held), len(model.parameters)))
     return np.hstack([parameters, held])

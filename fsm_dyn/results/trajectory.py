@@ -307,6 +307,16 @@ class Trajectory:
     def save(self, path: str | Path) -> Path:
         """Write the whole run as JSON, with the text of its model, and return the path; ``fsm_dyn.open_run`` reads it.
 
+        Parameters
+        ----------
+        path : str or Path
+            File to write.
+
+        Returns
+        -------
+        Path
+            The same.
+
         Raises
         ------
         InputError
@@ -327,7 +337,18 @@ class Trajectory:
         return run_bytes(self.model, self.record, self._resume.stored() if self._resume else self._final)
 
     def to_csv(self, path: str | Path) -> Path:
-        """Write every column as comma-separated text, numbers so that they read back exactly; return the path."""
+        """Write every column as comma-separated text, numbers so that they read back exactly; return the path.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to write.
+
+        Returns
+        -------
+        Path
+            The same.
+        """
         return export.write_csv(self.rows, Path(path))
 
     def to_xarray(self) -> xarray.Dataset:
@@ -357,6 +378,16 @@ class Trajectory:
 
     def to_netcdf(self, path: str | Path) -> Path:
         """Write :meth:`to_xarray` as NetCDF 4 and return the path.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to write.
+
+        Returns
+        -------
+        Path
+            The same.
 
         Raises
         ------

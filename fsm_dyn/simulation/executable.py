@@ -373,7 +373,13 @@ class Executable:
 
 
 def compiled_together(programs: ModePrograms) -> list[tuple[list[Program], int]]:
-    """Return ``rhs`` and ``full`` of a mode as they are compiled, in one part or two, each with its optimisation."""
+    """Return ``rhs`` and ``full`` of a mode as they are compiled, in one part or two, each with its optimisation.
+
+    Parameters
+    ----------
+    programs : ModePrograms
+        Of the mode.
+    """
     both = [programs.rhs, programs.full]
     if len(programs.full.instructions) <= _LONG_MODE:
         return [(both, OPTIMISATION)]

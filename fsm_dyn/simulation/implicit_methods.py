@@ -334,6 +334,33 @@ def run_stiff(
 
     ``method_packed`` is the adaptive explicit method for which ``loop`` has workspace; it advances to the end of a
     train of impacts.
+
+    Parameters
+    ----------
+    loop : LoopState
+        Tables, state and arena.
+    options : tuple[st.Options, Packed]
+        Of the stepper, as a structure and packed.
+    method : str
+        ``radau`` or ``bdf``.
+    method_packed : Packed
+        The data of the method.
+    drive : InputSignals
+        The input signals.
+    mode_source : ModeProvider
+        Provides modes that the tables lack.
+    jacobians : Sequence[int]
+        Addresses of the kernels of the Jacobians, by mode.
+    progress : Callable[[float], None]
+        Called with the time reached, s.
+    saver : Saver, optional
+        Saves states of the run.
+    resumed : tuple[SavedState, FirstRow], optional
+        The state from which the run continues, and its first row.
+
+    Returns
+    -------
+    RunArrays
     """
     stiff = _Stiff(loop, options, drive, method_packed, method, jacobians, saver)
     options[0].counts[st.CHUNK] = 1

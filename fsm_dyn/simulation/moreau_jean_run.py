@@ -63,16 +63,47 @@ def run_moreau_jean(
     The mode of a row follows from the impulses of its step; where contact states change, two rows at the end of the
     step hold the speeds without and with the impulses of the contacts, and a transition is recorded.
 
-    Raises
-    ------
-    InputError
-        There is no step; it is too long for the compliant contacts of the run; or the model has user-defined
-        transitions, sequential impacts or Poisson's restitution, which this method does not support.
+    Parameters
+    ----------
+    tables : Tables
+        Of the automaton.
+    x0 : ndarray, shape (n_x,)
+        Initial state, SI.
+    c0 : ndarray, shape (n_c,)
+        Initial context, SI.
+    mode0 : int
+        Number of the initial mode.
+    until : float
+        End, s.
+    step : float
+        Length of a step, s.
+    drive : InputSignals
+        The input signals.
+    mode_source : ModeProvider
+        Provides modes that the tables lack.
+    progress : Callable[[float], None], optional
+        Called with the time reached, s.
+    saver : Saver, optional
+        Saves states of the run.
+    resumed : tuple[SavedState, FirstRow], optional
+        The state from which the run continues, and its first row.
+    bounds : Floats, optional
+        Least and greatest coordinates, SI, shape (2, n_q).
+
+    Returns
+    -------
+    RunArrays
 
     Warns
     -----
     UserWarning
         The contact problems of some steps were not solved to their tolerance.
+
+    Raises
+    ------
+    InputError
+        There is no step; it is too long for the compliant contacts of the run; or the model has user-defined
+        transitions, sequential impacts or Poisson's restitution, which this method does not support.
     """
     if not (np.isfinite(step) and step > 0.0):
         raise InputError(

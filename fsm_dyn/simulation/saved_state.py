@@ -66,6 +66,17 @@ class FirstRow:
 
 
 def check(result: int) -> None:
-    """Raise InputError where a state was not restored."""
+    """Raise InputError where a state was not restored.
+
+    Parameters
+    ----------
+    result : int
+        The status returned by the runtime.
+
+    Raises
+    ------
+    InputError
+        It is not that of success.
+    """
     if result != library.RESTORED:
         raise InputError("the run cannot be continued", found=library.restored_sentence(result), remedy="run it again")

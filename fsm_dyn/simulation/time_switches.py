@@ -64,6 +64,8 @@ def time_switches(program: Program, parameters: npt.NDArray[np.float64], span: t
 
     Parameters
     ----------
+    program : Program
+        Of one scalar or several.
     parameters : float64 array, shape (n_p,)
     span : (float, float)
         Times between which they are looked for, s. Of each choice one is found in each of 4096 parts.

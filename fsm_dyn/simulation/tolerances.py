@@ -165,7 +165,17 @@ class Tolerances:
         return {item.name: value for item in fields(self) if (value := getattr(self, item.name)) is not None}
 
     def or_else(self, other: Tolerances) -> Tolerances:
-        """Return these tolerances with the entries that are None taken from others."""
+        """Return these tolerances with the entries that are None taken from others.
+
+        Parameters
+        ----------
+        other : Tolerances
+            Gives the entries that these lack.
+
+        Returns
+        -------
+        Tolerances
+        """
         missing = {item.name: getattr(other, item.name) for item in fields(self) if getattr(self, item.name) is None}
         return replace(self, **missing) if missing else self
 

@@ -35,6 +35,11 @@ def digest(mechanism: Mechanism) -> str:
     Comments, places, quotes, spaces in expressions, and the order of keys where it means nothing do not
     change it.  The order of coordinates, speeds, parameters, inputs, contacts and transitions does: it is
     the order of columns and of priorities.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The model.
     """
     canonical = json.dumps(_canonical(mechanism, ""), separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(f"fsm_dyn model 1\n{canonical}".encode()).hexdigest()

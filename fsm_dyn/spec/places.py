@@ -15,6 +15,15 @@ from fsm_dyn.spec.model import Mechanism
 def placed(mechanism: Mechanism) -> Iterator[None]:
     """Let an error of a model leave with a place: that of ``initial``, else that of the model, if it has none.
 
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Gives the places.
+
+    Yields
+    ------
+    None
+
     Raises
     ------
     ModelError

@@ -124,6 +124,11 @@ class Requirement:
 def read_formula(text: Text) -> Claim:
     """Return a formula as data.
 
+    Parameters
+    ----------
+    text : Text
+        The formula.
+
     Raises
     ------
     ExpressionError

@@ -22,7 +22,13 @@ MAX_DIGITS = 300
 
 
 def resolve(text: str) -> Plain:
-    """Return the value of a plain (unquoted) scalar under the core schema."""
+    """Return the value of a plain (unquoted) scalar under the core schema.
+
+    Parameters
+    ----------
+    text : str
+        The scalar.
+    """
     if text in _NULL:
         return None
     if text in _TRUE:

@@ -25,6 +25,8 @@ def deviations(mechanism: Mechanism, values: Mapping[str, float | Sequence[float
 
     Parameters
     ----------
+    mechanism : Mechanism
+        The model.
     values : mapping
         All parameters, SI.
 

@@ -19,6 +19,15 @@ def sample_terms(system: MechanismSymbols, motion: Motion, names: Mapping[str, N
 
     A controller changes where its next sample is not later than the time.  All controllers due in one instant see the
     values before; `names` are those of speeds and memory.
+
+    Parameters
+    ----------
+    system : MechanismSymbols
+        The symbols of the mechanism.
+    motion : Motion
+        Velocities of points and frames.
+    names : Mapping[str, Node]
+        What further names mean.
     """
     graph, algebra = system.graph, system.algebra(motion, names)
     found: dict[str, Node] = {}

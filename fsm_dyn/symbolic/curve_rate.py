@@ -33,6 +33,8 @@ def follow(motion: Motion, following: CurveParameter, speeds: Speeds) -> CurvePa
     ----------
     motion : Motion
         With all speeds as symbols, kinematic ones included.
+    following : CurveParameter
+        The parameter and its equation.
     """
     *columns, rest = (column[0] for column in motion.columns([following.slope]))
     factor = -1.0 / following.bend

@@ -15,6 +15,11 @@ def cancelled(numerators: Sequence[Polynomial], denominator: Polynomial) -> tupl
     """Divide a denominator and several numerators by their greatest common divisor.
 
     Polynomials with coefficients that are no simple fractions are returned as they are.
+
+    Returns
+    -------
+    tuple
+        Numerators and denominator without their common divisor.
     """
     from sympy.polys.domains import QQ  # half a second to import: only where it is needed
     from sympy.polys.rings import ring

@@ -17,6 +17,15 @@ def sample(system: MechanismSymbols, nodes: Sequence[Node], count: int = 1) -> n
     """Return the values of `nodes` at `count` arbitrary states, shape (count, len(nodes)).
 
     All symbols get arbitrary values between 0.3 and 1.3; Euler parameters are scaled to unit norm.
+
+    Parameters
+    ----------
+    system : MechanismSymbols
+        Gives the symbols.
+    nodes : Sequence[Node]
+        Expressions of them.
+    count : int, optional
+        Number of states.
     """
     random = np.random.default_rng(SEED)
     symbols = sorted(support(nodes) | {e for group in system.euler for e in group}, key=lambda node: node.name)

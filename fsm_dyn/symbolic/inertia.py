@@ -25,7 +25,13 @@ class Inertia:
 
 
 def inertias(system: MechanismSymbols) -> list[Inertia]:
-    """Return the inertias of all bodies in file order."""
+    """Return the inertias of all bodies in file order.
+
+    Parameters
+    ----------
+    system : MechanismSymbols
+        The symbols of the mechanism.
+    """
     return [_inertia(system, name, body) for name, body in system.mechanism.bodies.items()]
 
 

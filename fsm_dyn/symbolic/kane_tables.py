@@ -40,7 +40,12 @@ class KaneTables:
 
 
 def kane_tables(mechanism: Mechanism) -> KaneTables:
-    """Derive the tables of a mechanism; arguments and errors as of :func:`fsm_dyn.symbolic.derive.derive`."""
+    """Derive the tables of a mechanism; arguments and errors as of :func:`fsm_dyn.symbolic.derive.derive`.
+
+    Returns
+    -------
+    KaneTables
+    """
     system = build_system(mechanism)
     speeds = solve_speeds(system)
     motion = system.motion(speeds.rates)

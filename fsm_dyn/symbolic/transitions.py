@@ -17,7 +17,17 @@ Crossing: TypeAlias = Literal["rising", "falling", "both"]
 
 
 def transition_terms(transition: TransitionSpec, algebra: NodeAlgebra, impulse: Sequence[Node]) -> TransitionTerms:
-    """Return a transition's guard and resets as nodes, with its generalized impulses, shape (n,)."""
+    """Return a transition's guard and resets as nodes, with its generalized impulses, shape (n,).
+
+    Parameters
+    ----------
+    transition : TransitionSpec
+        The entry of the model.
+    algebra : NodeAlgebra
+        Gives names their meaning.
+    impulse : Sequence[Node]
+        Generalized impulses, of as many entries as there are speeds.
+    """
     guard, crossing = None, transition.crossing
     if transition.when is not None:
         guard, crossing = _guard(transition.when, transition.crossing, algebra)

@@ -36,6 +36,11 @@ _PLAIN: Final = ("run", "pause", "reset", "clear", "restart", "next")
 def read_command(text: str) -> dict[str, Any]:
     """Return a message as a command with validated fields.
 
+    Parameters
+    ----------
+    text : str
+        JSON from a page.
+
     Raises
     ------
     InputError

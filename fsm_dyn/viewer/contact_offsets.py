@@ -23,6 +23,19 @@ def with_surface_offsets(
 
     The gap of two points is their distance along the normal less the extents of the bodies towards each other; the
     outlines determine the share of each body.
+
+    Parameters
+    ----------
+    evaluator : RowEvaluator
+        Evaluates rows of the model.
+    picture : Picture
+        The drawing.
+    locations : Iterable[ContactLocation]
+        Where contacts act.
+    x : ndarray, shape (n_x,)
+        A state, SI.
+    c : ndarray, shape (n_c,)
+        Its context, SI.
     """
     points, frames = evaluator.points(x, c)
     linear, angular = evaluator.partial_velocities(x, c)

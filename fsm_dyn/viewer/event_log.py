@@ -77,7 +77,15 @@ class EventLog:
 
 
 def entry(number: int, x: Transition) -> dict[str, Any]:
-    """Return the log entry of a transition."""
+    """Return the log entry of a transition.
+
+    Parameters
+    ----------
+    number : int
+        Of the transition, from 0.
+    x : Transition
+        The transition.
+    """
     return {
         "number": number,
         "t": x.time,

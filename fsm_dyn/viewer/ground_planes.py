@@ -35,7 +35,21 @@ class Ground:
 def find_grounds(
     evaluator: RowEvaluator, picture: Picture, locations: tuple[ContactLocation, ...], x: Floats, c: Floats
 ) -> tuple[Ground, ...]:
-    """Return the ground planes of a planar model; empty for a spatial one."""
+    """Return the ground planes of a planar model; empty for a spatial one.
+
+    Parameters
+    ----------
+    evaluator : RowEvaluator
+        Evaluates rows of the model.
+    picture : Picture
+        The drawing.
+    locations : tuple[ContactLocation, ...]
+        Where contacts act.
+    x : ndarray, shape (n_x,)
+        A state, SI.
+    c : ndarray, shape (n_c,)
+        Its context, SI.
+    """
     if picture.flat is not PLANAR:
         return ()
     found: list[Ground] = []

@@ -24,6 +24,15 @@ AT_ONCE: Final = 10  # rows evaluated between yields to the event loop
 def open_recorded_run(path: Path) -> RecordedRun:
     """Open a recording of a live run (``.mcap``) or a saved run (``.run.json``).
 
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Returns
+    -------
+    RecordedRun
+
     Raises
     ------
     InputError

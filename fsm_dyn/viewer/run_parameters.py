@@ -138,6 +138,12 @@ class RunParameters:
 
 
 def check_mode(graph: ModeGraph, mode: str) -> None:
-    """Raise InputError unless the model has an initial state in the mode."""
+    """Raise InputError unless the model has an initial state in the mode.
+
+    Parameters
+    ----------
+    graph : ModeGraph
+        The compiled model.
+    """
     if mode:
         initial_state(graph.automaton, graph.values, graph.parameters, {"mode": mode})

@@ -20,7 +20,15 @@ PLANAR: Final = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
 
 
 def seen_from(azimuth: float, elevation: float) -> Floats:
-    """Return the directions in N of right and up on the page, shape (2, 3), for a view direction, rad; z is up."""
+    """Return the directions in N of right and up on the page, shape (2, 3), for a view direction, rad; z is up.
+
+    Parameters
+    ----------
+    azimuth : float
+        About z, rad.
+    elevation : float
+        Above the plane of x and y, rad.
+    """
     (sa, ca), (se, ce) = ((np.sin(angle), np.cos(angle)) for angle in (azimuth, elevation))
     return np.array([[-sa, ca, 0.0], [-ca * se, -sa * se, ce]])
 

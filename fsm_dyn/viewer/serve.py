@@ -59,6 +59,11 @@ def serve(
     opened : callable
         Called with the address once the page can be opened.
 
+    Returns
+    -------
+    list of RunReport
+        One for each run that was begun.
+
     Raises
     ------
     InputError

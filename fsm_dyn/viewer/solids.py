@@ -32,7 +32,19 @@ class Solid:
 
 
 def find_solids(graph: ModeGraph, evaluator: RowEvaluator, x: Floats, c: Floats) -> tuple[Solid, ...]:
-    """Return the spatial shapes of a model; the state resolves their axes."""
+    """Return the spatial shapes of a model; the state resolves their axes.
+
+    Parameters
+    ----------
+    graph : ModeGraph
+        The compiled model.
+    evaluator : RowEvaluator
+        Evaluates rows of the model.
+    x : ndarray, shape (n_x,)
+        A state, SI.
+    c : ndarray, shape (n_c,)
+        Its context, SI.
+    """
     _, frames = evaluator.points(x, c)
     turns = dict(zip(evaluator.automaton.frame_names, frames, strict=True))
     found = []

@@ -237,7 +237,7 @@ def test_graph_writes_what_the_suffix_says(tmp_path, suffix):
     result = call("graph", "shopping_cart", "--out", path)
     assert result.exit_code == 0
     if suffix in (".dot", ".mmd"):
-        assert all(name in path.read_text() for name in ("rolling", "sliding"))
+        assert all(name in path.read_text() for name in ("rolling", "sticking", "caster_axis sticks"))
     else:
         assert is_drawn(path)
     assert str(path) in result.stdout

@@ -21,7 +21,17 @@ HAND: Final = {"stiffness": 60.0, "damping": 2.0, "target": 0.0}  # a light grip
 
 
 def check(device: str, options: Mapping[str, Any], known: Collection[str] = ()) -> None:
-    """Raise InputError for unknown or invalid options of an emulator."""
+    """Raise InputError for unknown or invalid options of an emulator.
+
+    Parameters
+    ----------
+    device : str
+        Its name, for messages.
+    options : Mapping[str, Any]
+        As given.
+    known : Collection[str], optional
+        Further options that the emulator has.
+    """
     given = OptionReader(f"emulated {device}", options, OPTIONS | set(known))
     given.count("axes", 3, 1, 6)
     given.count("port", 0, 0, 65535)

@@ -184,6 +184,15 @@ class EmulationProcess:
 def emulation(driver: str, options: Mapping[str, Any]) -> Emulation:
     """Start the emulator that belongs to a shipped driver.
 
+    Parameters
+    ----------
+    options : Mapping[str, Any]
+        Of the emulator.
+
+    Returns
+    -------
+    Emulation
+
     Raises
     ------
     InputError

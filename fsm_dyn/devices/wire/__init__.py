@@ -11,6 +11,11 @@ from fsm_dyn.errors import InputError
 def shared(found: socket.socket) -> int:
     """Return the descriptor of a socket for the tick process and the watchdog process to inherit.
 
+    Parameters
+    ----------
+    found : socket.socket
+        An open socket.
+
     Raises
     ------
     InputError

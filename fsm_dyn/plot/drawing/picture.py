@@ -21,7 +21,12 @@ _POINTS_PER_INCH = 72.0
 
 
 def picture(diagram: Diagram) -> Figure:
-    """Draw the diagram: boxes in the colours of the modes, one arrow per pair, initial modes with a thick border."""
+    """Draw the diagram: boxes in the colours of the modes, one arrow per pair, initial modes with a thick border.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
     sizes = {box.key: _box_size(box) for box in diagram.boxes}
     labels = {(arrow.source, arrow.target): _label_size(arrow.labels) for arrow in diagram.arrows}
     placement = place(diagram, sizes, labels)

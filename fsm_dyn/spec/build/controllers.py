@@ -13,6 +13,11 @@ from fsm_dyn.spec.yaml_tree import where_of
 def controllers_of(forms: Mapping[str, ControllerForm]) -> dict[str, Controller]:
     """Return the controllers.
 
+    Parameters
+    ----------
+    forms : Mapping[str, ControllerForm]
+        Entries by name.
+
     Raises
     ------
     ModelError

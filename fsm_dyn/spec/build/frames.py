@@ -10,7 +10,18 @@ from fsm_dyn.spec.yaml_tree import where_of
 
 
 def frame_of(name: str, form: FrameForm) -> Frame:
-    """Return the frame `name`."""
+    """Return the frame `name`.
+
+    Parameters
+    ----------
+    form : FrameForm
+        Its entry.
+
+    Raises
+    ------
+    ModelError
+        Its keys are not compatible, or an axis is unknown.
+    """
     kind = exactly_one(form, ("rotate", "body", "space", "euler_parameters"))
     where = where_of(name)
     if form.rotate is not None:

@@ -33,6 +33,10 @@ def contacts_of_play(
 
     Parameters
     ----------
+    name : str
+        Of the joint.
+    form : EndsForm
+        Its entry.
     points : tuple of str
         The joint's point of the parent and that of the child; not used for gear pairs.
     frames : mapping

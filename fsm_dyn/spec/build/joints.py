@@ -79,6 +79,8 @@ def joints_of(
 
     Parameters
     ----------
+    forms : Mapping[str, JointForm]
+        Entries by name.
     frames : dict of str to Frame
         Those written by hand.
     units : bool

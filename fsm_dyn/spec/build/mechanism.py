@@ -32,6 +32,11 @@ T = TypeVar("T")
 def build(form: MechanismForm, default_name: str) -> Mechanism:
     """Return the mechanism that `form` describes, before any cross-reference is checked.
 
+    Parameters
+    ----------
+    default_name : str
+        Of a model without a name.
+
     Raises
     ------
     ModelError

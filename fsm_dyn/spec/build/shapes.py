@@ -36,6 +36,11 @@ NEWTONIAN, ORIGIN = "N", "O"
 def shapes_of(form: MechanismForm) -> dict[str, Shape]:
     """Return the shapes of a model.
 
+    Parameters
+    ----------
+    form : MechanismForm
+        The whole model.
+
     Raises
     ------
     ModelError

@@ -15,6 +15,8 @@ def self_locking_screws(mechanism: Mechanism, values: Mapping[str, float | Seque
 
     Parameters
     ----------
+    mechanism : Mechanism
+        The model.
     values : mapping
         All parameters, SI.  A screw whose friction depends on more (inputs, memory) is not judged.
     """

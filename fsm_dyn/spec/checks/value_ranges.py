@@ -24,6 +24,8 @@ def check_numbers(mechanism: Mechanism, values: Values | None = None) -> None:
 
     Parameters
     ----------
+    mechanism : Mechanism
+        The model.
     values : mapping, optional
         All parameters, SI; by default those of the file.
 

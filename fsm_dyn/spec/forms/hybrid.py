@@ -59,7 +59,18 @@ SCHEDULE_KEYS = ("linear", "steps", "expression", "constant")
 
 
 def schedule(tree: Tree) -> Schedule:
-    """Return how an input runs: a constant, an expression of ``t``, or a table."""
+    """Return how an input runs: a constant, an expression of ``t``, or a table.
+
+    Parameters
+    ----------
+    tree : Tree
+        The entry.
+
+    Raises
+    ------
+    ModelError
+        It is none of these, or a table of invalid times or values.
+    """
     if not isinstance(tree, LocatedMapping):
         return Schedule("constant", (), expression(tree), tree.where)
     for word in tree:

@@ -256,6 +256,12 @@ class JointForm(Form):
 
 
 def both_axes(form: EndsForm, axes: tuple[AxisForm, ...]) -> tuple[AxisForm, AxisForm]:
-    """Return the axes in parent and child; a single one stands for those with the same letter."""
+    """Return the axes in parent and child; a single one stands for those with the same letter.
+
+    Parameters
+    ----------
+    form : EndsForm
+        The joint, for its location in messages.
+    """
     first = axes[0]
     return first, axes[1] if len(axes) == 2 else AxisForm(form.child, first.letter, first.sign, first.where)

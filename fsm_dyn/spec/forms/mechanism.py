@@ -139,6 +139,15 @@ _RESOLVED = (Coordinate, Input, DiscreteVariable, Parameter, DrawnOutline, Requi
 def form_of(tree: Tree) -> MechanismForm:
     """Validate the form of a composed file.
 
+    Parameters
+    ----------
+    tree : Tree
+        The file.
+
+    Returns
+    -------
+    MechanismForm
+
     Raises
     ------
     ModelError

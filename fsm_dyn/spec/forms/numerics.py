@@ -16,7 +16,13 @@ _VALUE: dict[str, Any] = {"type": ["string", "number"], "description": "a positi
 
 
 def numerics(tree: Tree) -> dict[str, Text]:
-    """Return the tolerances of a file by name."""
+    """Return the tolerances of a file by name.
+
+    Parameters
+    ----------
+    tree : Tree
+        The section.
+    """
     section = as_section(tree, "numerics")
     for key in section:
         if key not in NUMERICS:

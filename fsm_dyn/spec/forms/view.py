@@ -29,7 +29,18 @@ def _point(tree: Tree) -> tuple[Text, ...]:
 
 
 def points_of(tree: Tree, least: int) -> tuple[tuple[Text, ...], ...]:
-    """Return a list of at least so many points, each of 2 or 3 expressions."""
+    """Return a list of at least so many points, each of 2 or 3 expressions.
+
+    Parameters
+    ----------
+    tree : Tree
+        The list.
+
+    Raises
+    ------
+    ModelError
+        It is no such list.
+    """
     items = as_items(tree, "the points")
     if not least <= len(items) <= MAX_POINTS:
         raise ModelError("too few or too many points", tree.where, found=describe(tree), allowed=f"at least {least}")
