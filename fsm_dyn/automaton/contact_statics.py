@@ -107,7 +107,7 @@ def _polished(K: Array, d: Array, unknowns: Unknowns, forces: Array) -> Array | 
 
 
 def _pivoted(K: Array, d: Array, unknowns: Unknowns, forces: Array, diagonal: Array) -> Array | None:
-    """Change the choice by its own solution until it bears it; None where that does not come to an end.
+    """Change the choice by its own solution until it bears it; None where that does not terminate.
 
     A normal carries where ``λ - w/K_ii`` is positive, a tangent sticks where that is within its bound: Newton's method
     on the complementarity (Hintermüller, Ito and Kunisch, SIAM J. Optim. 13, 2003), for forces too stiffly coupled for

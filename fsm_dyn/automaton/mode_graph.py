@@ -100,7 +100,7 @@ class ModeGraph:
 
     @property
     def infeasible(self) -> Mapping[str, str]:
-        """Combinations of contact states that cannot be, with the reason."""
+        """Infeasible combinations of contact states, with the reason."""
         return {**self.automaton.infeasible, **self._excluded}
 
     @cached_property

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Values = Sequence[float] | Array
 Inputs = Mapping[str, float] | Sequence[float] | None
 AXES = ("x", "y", "z")
-SINGULAR = 1e-6  # below this smallest scaled pivot the choice of independent speeds is left for another
+SINGULAR = 1e-6  # below this smallest scaled pivot the chart is left for another
 
 
 class ModeView:
@@ -62,7 +62,7 @@ class ModeView:
 
     @property
     def redundant_rows(self) -> tuple[str, ...]:
-        """Rows that others imply in this mode; their multipliers are indeterminate."""
+        """Redundant rows of this mode; their multipliers are indeterminate."""
         return tuple(self._automaton.rows[r].name for r in self._mode.programs.redundant)
 
     @property

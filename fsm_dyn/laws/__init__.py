@@ -30,7 +30,7 @@ __all__ = [
     "law_of",
 ]  # fmt: skip
 
-#: all laws; those of one kind differ by being two-sided
+#: all laws; those of one kind differ by being bilateral
 LAWS: Final = (GAP, SLOT, COMPLIANT, DRY_FRICTION, BEARING, LOCK, LIMITED_LOCK, ONE_WAY)
 
 _BY_KIND: Final[Mapping[tuple[str, bool], Law]] = {(law.name, law.bilateral): law for law in LAWS}

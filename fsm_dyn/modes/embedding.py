@@ -69,7 +69,7 @@ class EmbeddedMode:
 
     ``speeds`` (n_u,): all speeds in terms of the independent ones; ``accelerations`` (n_u,); ``multipliers``
     (n_rows,), zero for rows not active; ``pivots``: the scaled pivots of the chart; ``chart``: (row, column) pairs;
-    ``redundant``: rows that others imply.
+    ``redundant``: rows that depend linearly on others.
     """
 
     speeds: list[Node]
@@ -386,7 +386,7 @@ def _still_redundant(M: list[list[Node]], factors: Factors, size: Array) -> list
 
 
 def _weight(node: Node) -> Node:
-    """The weight of a column, 1 for a speed without inertia."""
+    """The weight of a column, 1 for a massless speed."""
     if node.constant_value is not None:
         return node.graph.constant(node.constant_value or 1.0)
     return functions.where(functions.compare(">", node, 0.0), node, 1.0)

@@ -80,7 +80,7 @@ class EarnedExecutable(OnlineExecutable):
         return Executable.provide_chart(self, number, t, x, c)
 
     def _is_on_line(self, number: int) -> bool:
-        """Whether a chart's mode was met in a run."""
+        """Whether a run reached a chart's mode."""
         group = self.charts[number].mode
         return any(chart.mode == group and chart.full in self._online for chart in self.charts)
 

@@ -36,7 +36,7 @@ def routine_address() -> int:
 
 @dataclass(frozen=True)
 class OnlineFull:
-    """Stands in for the full program of a mode.
+    """Substitutes for the full program of a mode.
 
     ``contexts`` makes what it works in.
     """

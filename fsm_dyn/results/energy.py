@@ -88,7 +88,7 @@ def energy_balance(
     rows : Samples
         The recorded rows.
     starts : ndarray of bool, shape (n,)
-        Which rows begin a stretch; no step leads to them.
+        Which rows begin an interval of the run; no step leads to them.
     between : callable
         ``between(times, first)`` samples the steps that start at the rows ``first`` at ``times``, both of shape (m,).
 

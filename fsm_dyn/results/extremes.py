@@ -37,7 +37,7 @@ def largest(
     end : float
         Time after which the run does not count, s; at or after the last of ``t[first]``.
     between : callable
-        Gives the quantity, shape (m,), at times of shape (m,) within the steps that begin at as many rows.
+        Gives the quantity, shape (m,), at times of shape (m,) within the steps that begin at the rows, shape (m,).
 
     Returns
     -------

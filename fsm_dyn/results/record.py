@@ -124,7 +124,7 @@ class RunRecord:
         Mode index; a row that ends a step carries the mode of that step.
     held : ndarray, shape (n, 4 n_w + n_contacts + n_memory)
         The context without the parameters: inputs, two rates, slip directions, memory, third rates; from the right at a
-        row that begins a stretch, else from the left.
+        row that begins an interval, else from the left.
     read_transitions : callable
         Returns the transitions with their causes, in order; called on first use.
     inputs : InputFunction
@@ -164,7 +164,7 @@ class RunRecord:
 
     @cached_property
     def starts(self) -> BoolArray:
-        """Which rows begin a stretch: the first, and the later of two rows at one time; shape (n,)."""
+        """Which rows begin an interval: the first, and the later of two rows at one time; shape (n,)."""
         begins = np.ones(len(self.t), dtype=np.bool_)
         begins[1:] = self.t[1:] == self.t[:-1]
         return begins

@@ -344,7 +344,7 @@ def _least_distance(linear: FloatArray, right: FloatArray, least: FloatArray, fr
     k = free.shape[1]
     try:
         weights, length = nnls(np.vstack([G.T, h]), np.append(np.zeros(k), 1.0))
-    except RuntimeError:  # it did not come to an end
+    except RuntimeError:  # it did not terminate
         return None
     if length <= HARDLY:
         return None

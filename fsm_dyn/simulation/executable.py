@@ -162,7 +162,7 @@ class Executable:
 
     @property
     def memory(self) -> int:
-        """Memory of the modes that were met since the executable was made, bytes."""
+        """Memory of the modes that were reached since the executable was made, bytes."""
         return sum(program_memory(mode.programs) for mode in self.automaton.modes[self._given :])
 
     def online_modes(self) -> npt.NDArray[np.int64]:

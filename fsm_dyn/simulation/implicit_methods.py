@@ -74,7 +74,7 @@ class _Stiff:
         self.dense = dense_method(len(loop.state.x))
         self.dense_packed = METHOD.pack(self.dense)
         self.solver_class: Any = {"radau": Radau, "bdf": BDF}[method]
-        # bdf begins with its first order, which a train of ever lower bounces would never leave
+        # bdf begins with its first order, which a Zeno sequence would never leave
         self.starter: Any = Radau
         self.since = 0  # steps taken since the last event
         self.unlimited = 0.0  # s, step length of the solver without the limit of a change point, 0: not limited
@@ -333,7 +333,7 @@ def run_stiff(
     """Run a loop that is about to start by ``radau`` or ``bdf``; see :func:`fsm_dyn.simulation.run_loop.run_automaton`.
 
     ``method_packed`` is the adaptive explicit method for which ``loop`` has workspace; it advances to the end of a
-    train of impacts.
+    Zeno sequence.
 
     Parameters
     ----------

@@ -129,7 +129,7 @@ def begin(
 
 
 def provide_requested(loop: LoopState, status: int, mode_source: ModeProvider | None) -> int | None:
-    """Give the compiled loop what it asks for; return how the run ends where that cannot be had."""
+    """Provide what the compiled loop requests; return how the run ends where that cannot be had."""
     if status == outcomes.BUFFER_FULL and loop.work.top[st.OVERFLOWN] != 0:
         loop.work, loop.work_packed = st.new_work(loop.tables, loop.stages, int(loop.tables.sizes[tb.N_CONTACTS]))
     elif status == outcomes.BUFFER_FULL:

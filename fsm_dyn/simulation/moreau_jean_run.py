@@ -290,7 +290,7 @@ def _as_run(
     saved: SavedState | None,
     last: int,
 ) -> RunArrays:
-    """Number the modes met, double the rows where they change, and record the changes.
+    """Number the modes reached, double the rows where they change, and record the changes.
 
     ``first``: the row before the first step, where one led there; ``saved``: the state after row ``last``, if the run
     can be continued.

@@ -217,7 +217,7 @@ def _drive_loop(
     progress: Callable[[float], None] | None,
     saver: Saver | None,
 ) -> int:
-    """Call the compiled loop until the run is over, giving it what it asks for; return how the run ended."""
+    """Call the compiled loop until the run has ended, and provide what it requests; return how the run ended."""
     counts, chunk = options.counts, _FIRST_CHUNK
     run = handle()
     try:

@@ -90,7 +90,7 @@ DRIFT_COUNT: Final = 2  # ``RunState.drift``: energy put in by projections (J), 
 # ``RunState.counters[WORK_DONE]``: a trial step counts one, also one retaken to locate an event
 WORK_OF_TRANSITION: Final = 6
 WORK_OF_CANDIDATE: Final = 0.4  # a combination of contact states solved, in an impact or a decision
-WORK_OF_MODE: Final = 30  # a mode met for the first time
+WORK_OF_MODE: Final = 30  # a mode reached for the first time
 
 ROWS_PER_TURN: Final = 5  # a turn of the loop records at most this many rows
 

@@ -76,7 +76,7 @@ class Tolerances:
     energy : float
         Fraction of the work of an impact by which its energy may rise before restitution is reduced.
     pivot : float
-        Smallest scaled pivot before another choice of independent speeds is taken.
+        Smallest scaled pivot before another chart is taken.
     hysteresis : float
         Such a choice is left when its pivot falls so many times below its best.
     time : float

@@ -262,7 +262,7 @@ def _parents_first(frames: Mapping[str, Frame]) -> list[str]:
     Raises
     ------
     ModelError
-        A parent is missing, or frames hang on each other in a circle.
+        A parent is missing, or frames depend on each other in a cycle.
     """
     order: list[str] = []
     placed = {NEWTONIAN}

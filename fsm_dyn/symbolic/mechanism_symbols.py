@@ -86,7 +86,7 @@ def build_system(mechanism: Mechanism) -> MechanismSymbols:
     Raises
     ------
     ModelError
-        A frame or point is missing, hangs in a circle, or depends on what geometry may not depend on.
+        A frame or point is missing, depends on itself in a cycle, or depends on what geometry may not depend on.
     """
     layout = layout_of(mechanism)
     graph = ExpressionGraph()

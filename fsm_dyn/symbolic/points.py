@@ -49,7 +49,7 @@ class Points:
         Raises
         ------
         ModelError
-            There is no such point, or points are given from each other in a circle.
+            There is no such point, or points are given from each other in a cycle.
         """
         chain = self._chains.get(name)
         if chain is None:

@@ -26,7 +26,7 @@ def transition_terms(transition: TransitionSpec, algebra: NodeAlgebra, impulse: 
     algebra : NodeAlgebra
         Gives names their meaning.
     impulse : Sequence[Node]
-        Generalized impulses, of as many entries as there are speeds.
+        Generalized impulses, one for each speed.
     """
     guard, crossing = None, transition.crossing
     if transition.when is not None:

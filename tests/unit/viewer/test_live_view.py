@@ -211,7 +211,7 @@ def test_ports_are_made_up_where_there_are_none():
     assert math.sqrt(found["box_port_1_stiffness"] / 1.0) / (2 * math.pi) == pytest.approx(2.0)
 
 
-def test_ports_of_a_model_keep_their_couplers_whatever_their_names():
+def test_ports_of_a_model_keep_their_couplers_under_any_name():
     data = plain_data(compose(fsm_dyn.load("box_on_table").text, "box_on_table"))
     port = {"point": "C", "body": "box", "axes": ["N.x", "N.y"], "stiffness": "123 N/m"}
     graph = fsm_dyn.compile({**data, "ports": {"box_port": port}})
