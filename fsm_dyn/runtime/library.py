@@ -224,7 +224,7 @@ _Room: Final = c_uint64 * _USUAL_WORDS  # passed by its address; looking that of
 
 
 def _saved(save_into: Callable[[Any, int], int]) -> NDArray[np.uint64]:
-    room = _Room()
+    room: Any = _Room()
     count = save_into(room, _USUAL_WORDS)
     if count <= _USUAL_WORDS:
         return np.frombuffer(room, np.uint64, count).copy()
