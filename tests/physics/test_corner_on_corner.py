@@ -1,4 +1,4 @@
-"""A brick at rest that touches a table with a corner on its corner: where gravity points decides which face bears it.
+"""A brick at rest that touches a table with a corner on its corner: where gravity points decides which face carries it.
 
 The brick's lower right corner is at the table's upper left one; its inertia is so large that it does not turn.
 """
@@ -29,7 +29,7 @@ def run_under(gravity, turned=0.0):
 
 @pytest.mark.parametrize("turned", [0.0, 0.6])
 @pytest.mark.parametrize("gravity", [(3.0, -9.0), (9.0, -3.0), (0.5, -9.0), (9.0, -0.5)])
-def test_the_face_towards_which_it_accelerates_less_bears_it(gravity, turned):
+def test_the_face_towards_which_it_accelerates_less_carries_it(gravity, turned):
     """It falls along the table's side, or slides over its top: as if the other face were not there."""
     run, speed = run_under(gravity, turned)
     side = gravity[0] < -gravity[1]
@@ -39,7 +39,7 @@ def test_the_face_towards_which_it_accelerates_less_bears_it(gravity, turned):
     np.testing.assert_allclose(pushed, min(abs(gravity[0]), abs(gravity[1])), rtol=1e-6)
 
 
-def test_it_falls_freely_beside_a_face_that_it_does_not_press():
+def test_it_falls_freely_along_a_face_that_it_does_not_press():
     run, speed = run_under((0.0, -9.0))
     assert speed[-1] == pytest.approx([0.0, -1.8], abs=1e-9)
     assert sum(np.abs(force[run.t > 0.0, 0]).max() for force in run.multipliers.values()) <= 1e-9
