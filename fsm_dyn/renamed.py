@@ -35,8 +35,9 @@ def renamed_keywords(**new_names: str) -> Callable[[Callable[P, R]], Callable[P,
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         @functools.wraps(function)
         def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-            for old in new_names.keys() & kwargs.keys():
-                new = new_names[old]
+            for old, new in new_names.items():
+                if old not in kwargs:
+                    continue
                 if new in kwargs:
                     raise TypeError(f"{function.__name__}() takes '{new}' or, its older name, '{old}', not both")
                 warn_renamed(f"keyword of {function.__name__}()", old, new)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
@@ -59,6 +59,9 @@ from fsm_dyn.spec.model import Schedule
 from fsm_dyn.spec.sampling import check_steps
 from fsm_dyn.spec.values import ParameterValue, parameter_values
 
+if TYPE_CHECKING:
+    from fsm_dyn.automaton.geometric_feasibility import GeometricFeasibility
+
 STRATEGIES: Final = ("auto", "compiled", "online")
 OLD_STRATEGIES: Final = {"graph": "compiled", "mixed": "auto"}
 TIME_STEPPING: Final = "moreau_jean"
@@ -83,6 +86,24 @@ class RunSetup:
     inputs: Mapping[str, InputValue]
     drive: InputSignals
     start: InitialState
+
+
+class _Alone:
+    """Refuses a run of a simulator while another thread is in one."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._running = threading.RLock()
+
+    def __enter__(self) -> None:
+        if not self._running.acquire(blocking=False):
+            raise RunError(
+                f"this simulator of '{self._name}' is running in another thread"
+                "\n  remedy: one fsm_dyn.Simulator for each thread, or fsm_dyn.simulate, which keeps one for each"
+            )
+
+    def __exit__(self, *raised: object) -> None:
+        self._running.release()
 
 
 class Simulator:
@@ -119,7 +140,7 @@ class Simulator:
         self._executables: dict[tuple[str, Hashable], list[Executable]] = {}
         self._modes = DerivedModes(MOST_KEPT)  # by runs
         self._memory: dict[Hashable, Any] = {}
-        self._running = threading.RLock()
+        self._alone = _Alone(graph.name)
         if graph.start is not None:
             self._memory[initial_values(graph.automaton, graph.values, graph.parameters).key] = graph.start
 
@@ -156,7 +177,7 @@ class Simulator:
         """
         strategy = strategy_named(strategy, method, derive_after)
         _check_names(method, on_failure)
-        with self._alone():
+        with self._alone:
             given = self.setup(scenario, inputs or {}, parameters, initial or {}, until)
             wanted = _DEFAULTS
             if tolerances is not None:
@@ -195,7 +216,7 @@ class Simulator:
         """Continue a run; arguments, result and what is raised are those of ``Trajectory.resume``."""
         _check_names(run.settings.method, on_failure)
         check_continuation(before.continuation, run.digest, COMPILER)
-        with self._alone():
+        with self._alone:
             driven = self._driven(run.numbers, _inputs_key(run.vector, run.inputs), run.inputs, (0.0, until))
             trajectory = self._carry_out(run, until, driven, None, before, max_steps, progress)
         return _checked(trajectory, on_failure)
@@ -208,8 +229,8 @@ class Simulator:
         strategy : str, optional
             ``auto``, ``compiled`` or ``online``, as of :func:`fsm_dyn.simulate`.
         """
-        with self._executable(strategy_named(strategy)):
-            pass
+        strategy = strategy_named(strategy)
+        self.give_back(self.take(strategy), strategy)
 
     def extended_graph(self, run: Trajectory | None = None) -> ModeGraph:
         """Return the graph with further modes, which then are its own: its runs have their kernels from the beginning.
@@ -307,27 +328,6 @@ class Simulator:
     def _fixed(self) -> int:
         """How many modes the graph has of itself."""
         return len(self.graph.automaton.modes)
-
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Refuse a run while another thread is in one."""
-        if not self._running.acquire(blocking=False):
-            raise RunError(
-                f"this simulator of '{self.graph.name}' is running in another thread"
-                "\n  remedy: one fsm_dyn.Simulator for each thread, or fsm_dyn.simulate, which keeps one for each"
-            )
-        try:
-            yield
-        finally:
-            self._running.release()
-
-    @contextmanager
-    def _executable(self, strategy: str, derive_after: Allowance = None) -> Iterator[Executable]:
-        executable = self.take(strategy, derive_after)
-        try:
-            yield executable
-        finally:
-            self.give_back(executable, strategy, derive_after)
 
     def _new_executable(self, strategy: str, derive_after: Allowance) -> Executable:
         automaton = self.graph.automaton
@@ -455,7 +455,8 @@ class Simulator:
         after = settings.derive_after
         if isinstance(after, float | int) and after < 0:
             after = np.inf
-        with self._executable(settings.strategy, after) as executable:
+        executable = self.take(settings.strategy, after)
+        try:
             executable.use(numerics)
             saver = None if run.final else Saver(executable, run.model)
             if start is not None:
@@ -502,6 +503,8 @@ class Simulator:
                     resumed=resumed,
                 )
             return self._trajectory(executable, raw, run, drive, before)
+        finally:
+            self.give_back(executable, settings.strategy, after)
 
     def _trajectory(
         self, executable: Executable, raw: RunArrays, run: Run, drive: InputSignals, before: Before | None
@@ -512,18 +515,19 @@ class Simulator:
         names = tuple(executable.chart_names[number] for number in part.order)
         charts = tuple(executable.chart_programs[number] for number in part.order)
         model = self._model(executable.automaton, names, charts, run)
-        self._warn_of_excluded(model, names, set(part.raw.mode.tolist()))
+        if self.graph.geometry is not None:
+            self._warn_of_excluded(self.graph.geometry, model, names, set(part.raw.mode.tolist()))
         record = record_of(executable.automaton, names, part.raw, lambda times: drive(times, context), model.labelling)
         if part.continuation is None:
             final = run.final or f"it ended for good: {raw.outcome.name}"
             return Trajectory(model, part.joined(record), final=final)
         return Trajectory(model, part.joined(record), Resume(run, part.continuation))
 
-    def _warn_of_excluded(self, model: RunModel, names: tuple[str, ...], visited: set[int]) -> None:
+    @staticmethod
+    def _warn_of_excluded(
+        geometry: GeometricFeasibility, model: RunModel, names: tuple[str, ...], visited: set[int]
+    ) -> None:
         """Warn where a run has met a mode that an assessment of the graph proves impossible."""
-        geometry = self.graph.geometry
-        if geometry is None:
-            return
         for number in sorted(visited):
             name, chart = names[number], model.charts[number]
             states = {contact.name: code > 0 for contact, code in zip(model.contacts, chart.states, strict=True)}

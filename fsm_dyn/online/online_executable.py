@@ -50,6 +50,8 @@ class OnlineExecutable(Executable):
     def reset_charts(self) -> None:
         """Keep one chart of every mode, and none of the choices made in runs before."""
         super().reset_charts()
+        if not self._online:
+            return
         self._online = {chart.full: self._online[chart.full] for chart in self.charts if chart.full in self._online}
         for kernels in self._online.values():
             kernels.forget()

@@ -12,7 +12,7 @@ from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.labels import Labels
 from fsm_dyn.modes.programs import RunnableMode
 from fsm_dyn.results.arrays import FloatArray, InputFunction
-from fsm_dyn.results.change_points import change_points_of, rows_that_take_part
+from fsm_dyn.results.change_points import ChangePoint, change_points_of, rows_that_take_part
 from fsm_dyn.results.outlines import Outlines
 from fsm_dyn.results.record import ConstraintRowInfo, RunModel, RunRecord
 from fsm_dyn.results.scene import NEWTONIAN, Scene, SceneShape
@@ -144,8 +144,12 @@ def record_of(
         inputs=inputs,
         outcome=raw.outcome,
         tried=_tried(automaton, raw),
-        change_points=change_points_of(raw.passages, [row.name for row in automaton.rows], names),
+        change_points=_change_points(automaton, raw, names),
     )
+
+
+def _change_points(automaton: Automaton, raw: RunArrays, names: Sequence[str]) -> tuple[ChangePoint, ...]:
+    return change_points_of(raw.passages, [row.name for row in automaton.rows], names) if len(raw.passages) else ()
 
 
 def _tried(automaton: Automaton, raw: RunArrays) -> tuple[str, ...]:

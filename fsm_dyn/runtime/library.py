@@ -197,7 +197,7 @@ def restored_sentence(result: int) -> str:
 def save(run: RunStructure, online: NDArray[np.int64], digest: int) -> NDArray[np.uint64]:
     """Return the whole state of a run, as words; see ``runtime/saved_state.h``."""
     modes = vector(online) if len(online) else _NO_MODES
-    return _saved(lambda words: _save(run, modes, digest, words.ctypes.data, len(words)))
+    return _saved(lambda words, length: int(_save(run, modes, digest, words, length)))
 
 
 def restore(run: RunStructure, online: NDArray[np.int64], digest: int, words: NDArray[np.uint64]) -> int:
@@ -207,7 +207,7 @@ def restore(run: RunStructure, online: NDArray[np.int64], digest: int, words: ND
 
 def save_steps(tables: int, run: TimeStepping, step: int, digest: int) -> NDArray[np.uint64]:
     """Return the whole state of a run by time stepping after step ``step``, as words."""
-    return _saved(lambda words: _save_steps(tables, run, step, digest, words.ctypes.data, len(words)))
+    return _saved(lambda words, length: int(_save_steps(tables, run, step, digest, words, length)))
 
 
 def restore_steps(
@@ -219,13 +219,18 @@ def restore_steps(
     return int(result), step.value
 
 
-def _saved(save_into: Callable[[NDArray[np.uint64]], int]) -> NDArray[np.uint64]:
-    words = np.empty(768, np.uint64)
-    count = save_into(words)
-    if count > len(words):
-        words = np.empty(count, np.uint64)
-        save_into(words)
-    return words[:count].copy()
+_USUAL_WORDS: Final = 768  # most states take less
+_Room: Final = c_uint64 * _USUAL_WORDS  # passed by its address; looking that of a NumPy array up takes a microsecond
+
+
+def _saved(save_into: Callable[[Any, int], int]) -> NDArray[np.uint64]:
+    room: Any = _Room()
+    count = save_into(room, _USUAL_WORDS)
+    if count <= _USUAL_WORDS:
+        return np.frombuffer(room, np.uint64, count).copy()
+    words = np.empty(count, np.uint64)
+    save_into(words.ctypes.data, count)
+    return words
 
 
 def time_stepping(segment: int, report: NDArray[np.float64], **arrays: NDArray[Any]) -> TimeStepping:

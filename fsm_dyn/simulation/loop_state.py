@@ -231,7 +231,9 @@ def _grow_buffers(loop: LoopState) -> None:
 def finish(loop: LoopState, status: int, saved: SavedState | None = None) -> RunArrays:
     """Cut what was recorded out of the buffers; ``saved``: from where the run can be continued."""
     state = loop.state
-    n = int(state.counters[st.ROWS])
+    counters = state.counters.tolist()
+    drift_energy, drift_residual = state.drift.tolist()
+    n = counters[st.ROWS]
     n_x = len(state.x)
     rows = loop.buffers.rows[:n]
     raw = RunArrays(
@@ -241,21 +243,21 @@ def finish(loop: LoopState, status: int, saved: SavedState | None = None) -> Run
         x_mid=rows[:, 1 + 2 * n_x : 1 + 3 * n_x].copy(),
         mode=loop.buffers.modes[:n].copy(),
         held=rows[:, 1 + 3 * n_x :].copy(),
-        records=loop.buffers.transitions[: int(state.counters[st.TRANSITIONS])].copy(),
+        records=loop.buffers.transitions[: counters[st.TRANSITIONS]].copy(),
         outcome=OUTCOMES[status],
         tables=loop.tables,
         requested_states=loop.work.wanted.copy(),
-        steps=int(state.counters[st.STEPS]),
-        rejected=int(state.counters[st.REJECTED]),
-        retakes=int(state.counters[st.RETAKES]),
-        drift_energy=float(state.drift[0]),
-        drift_residual=float(state.drift[1]),
-        mode_end=int(state.counters[st.MODE]),
+        steps=counters[st.STEPS],
+        rejected=counters[st.REJECTED],
+        retakes=counters[st.RETAKES],
+        drift_energy=drift_energy,
+        drift_residual=drift_residual,
+        mode_end=counters[st.MODE],
         c_end=state.c.copy(),
         tried=int(loop.work.notes[event_resolution.CANDIDATES]),
         log=loop.work.log.copy(),
         rank=state.rank.copy(),
-        passages=loop.buffers.passages[: int(state.counters[st.PASSED])].copy(),
+        passages=loop.buffers.passages[: counters[st.PASSED]].copy(),
         saved=saved,
     )
     loop.workspace.give_back(loop)

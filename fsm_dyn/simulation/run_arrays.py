@@ -59,9 +59,9 @@ class TransitionArrays:
         return len(self.time)
 
 
-@dataclass(frozen=True)
+@dataclass  # not frozen: to fill one that is takes six times as long, a third of finishing a short run
 class RunArrays:
-    """A run as arrays.
+    """A run as arrays, which nothing changes.
 
     Attributes
     ----------

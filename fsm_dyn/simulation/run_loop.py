@@ -121,10 +121,10 @@ def run_automaton(
         From ``mode_source``.
     """
     x, c = np.asarray(x0, dtype=np.float64), np.asarray(c0, dtype=np.float64)
-    _check(tables, x, c, mode0, t0, until, method, rtol, step, max_step)
-    s = tables.sizes
+    sizes = tables.sizes.tolist()
+    _check(sizes, x, c, mode0, t0, until, method, rtol, step, max_step)
     if drive is None:
-        drive = assemble_inputs([f"w{i}" for i in range(int(s[tb.N_W]))], int(s[tb.N_P]))
+        drive = assemble_inputs([f"w{i}" for i in range(sizes[tb.N_W])], sizes[tb.N_P])
     method_arrays, method_packed = _method("dopri5" if method in STIFF_METHODS else method)
     stages = int(method_arrays.counts[STAGES])
     loop = begin(tables, t0, x, c, mode0, drive, stages, workspace or Workspace())
@@ -176,7 +176,7 @@ def _options(
 
 
 def _check(
-    tables: Tables,
+    sizes: list[int],
     x: Floats,
     c: Floats,
     mode0: int,
@@ -187,18 +187,17 @@ def _check(
     step: float,
     max_step: float,
 ) -> None:
-    s = tables.sizes
-    known = (*METHODS, *STIFF_METHODS)
-    if method not in known:
+    if method not in METHODS and method not in STIFF_METHODS:
+        known = (*METHODS, *STIFF_METHODS)
         raise InputError(f"there is no method '{method}'", allowed=", ".join(known), remedy=did_you_mean(method, known))
     for name, found, wanted in (
-        ("x0", len(x), s[tb.N_Q] + s[tb.N_U]),
-        ("c0", len(c), tb.context_length(s)),
+        ("x0", len(x), sizes[tb.N_Q] + sizes[tb.N_U]),
+        ("c0", len(c), tb.context_length(sizes)),
     ):
         if found != wanted:
-            raise InputError(f"{name} has the wrong length", found=str(found), allowed=str(int(wanted)))
-    if not 0 <= mode0 < s[tb.N_MODES]:
-        raise InputError("there is no such mode number", found=str(mode0), allowed=f"0 to {int(s[tb.N_MODES]) - 1}")
+            raise InputError(f"{name} has the wrong length", found=str(found), allowed=str(wanted))
+    if not 0 <= mode0 < sizes[tb.N_MODES]:
+        raise InputError("there is no such mode number", found=str(mode0), allowed=f"0 to {sizes[tb.N_MODES] - 1}")
     if not (math.isfinite(t0) and math.isfinite(until) and until >= t0):
         raise InputError("a run goes forward between two finite times", found=f"from {t0} to {until}")
     if not (rtol > 0.0 and max_step > 0.0):

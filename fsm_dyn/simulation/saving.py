@@ -57,7 +57,7 @@ class Saver:
         self, loop: LoopState, run: RunStructure, solver: Mapping[str, Any] | None = None, *, before_end: bool = False
     ) -> None:
         """Save the current state; not once it has mattered where the run ends, nor before anything was recorded."""
-        counters = loop.state.counters
+        counters = loop.state.counters.tolist()
         fits = len(loop.state.armed) == loop.tables.sizes[tb.MAX_GUARDS]
         starting = counters[st.PHASE] == st.RESOLVING and counters[st.REASON] == event_resolution.START
         if self.before_end or not fits or starting or counters[st.ROWS] == 0:
@@ -65,7 +65,7 @@ class Saver:
         self.before_end = before_end
         self._saved = SavedState(
             library.save(run, self.source.online_modes(), self.digest),
-            int(counters[st.ROWS]), int(counters[st.TRANSITIONS]), int(counters[st.PASSED]),
+            counters[st.ROWS], counters[st.TRANSITIONS], counters[st.PASSED],
             self.source.charts_known(), loop.charted, solver,
         )  # fmt: skip
 

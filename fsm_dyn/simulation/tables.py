@@ -6,6 +6,7 @@ run are appended to the mode and guard arrays.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -97,7 +98,7 @@ ALWAYS_POSITION: Final = 2  # a constraint on coordinates
 CONTACT_ROW: Final = 3  # belongs to a contact
 
 
-def context_length(sizes: NDArray[np.int64]) -> int:
+def context_length(sizes: NDArray[np.int64] | Sequence[int]) -> int:
     """Return the length of a kernel's context ``c``, from ``Tables.sizes``."""
     return int(sizes[N_P] + 4 * sizes[N_W] + sizes[N_CONTACTS] + sizes[N_MEMORY])
 

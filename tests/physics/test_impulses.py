@@ -260,3 +260,45 @@ def test_a_lock_with_a_limit_is_released():
     run = fsm_dyn.simulate(fsm_dyn.compile(tapped(magnet, {"linear": "2 N*s*N.x", "at": "C"})), 0.3)
     assert [(item.source, item.target) for item in run.transitions] == [("held", "free")]
     assert run.u[-1] == pytest.approx([1.0, 0.0], abs=ROUNDING)
+
+
+@pytest.mark.parametrize("order", ["simultaneous", "sequential"])
+def test_a_lock_engages_with_an_impulse_while_a_contact_is_closed(order):
+    """Two masses on one axis take their common speed; a block that is on the floor stays there."""
+    model = {
+        "fsm_dyn": 1, "name": "coupling", "impacts": order,
+        "coordinates": {"a": "m", "b": "m", "y": "m"},
+        "points": {"A": {"from": "O", "at": "a*N.x"}, "B": {"from": "O", "at": "b*N.x"},
+                   "Y": {"from": "O", "at": "y*N.y"}},
+        "bodies": {"one": {"center": "A", "mass": "1 kg"}, "two": {"center": "B", "mass": "3 kg"},
+                   "third": {"center": "Y", "mass": "2 kg"}},
+        "loads": [{"gravity": "-9.81 m/s^2*N.y"}],
+        "contacts": {"clutch": {"lock": {"velocity": "rate(a) - rate(b)"}}, "ground": {"gap": "y", "restitution": 0.5}},
+        "modes": {"apart": {"clutch": "released", "ground": "closed"},
+                  "together": {"clutch": "engaged", "ground": "closed"}},
+        "transitions": [{"from": "apart", "to": "together", "when": f"t - {AT} s"}],
+        "initial": {"a_dot": "2 m/s", "b_dot": "-1 m/s", "mode": "apart"},
+    }  # fmt: skip
+    run = fsm_dyn.simulate(fsm_dyn.compile(model), 2 * AT)
+    common = (1.0 * 2.0 + 3.0 * -1.0) / 4.0
+    engaged = run.transitions[-1]
+    assert engaged.u_after == pytest.approx([common, common, 0.0], abs=ROUNDING)
+    assert engaged.energy_lost == pytest.approx(0.5 * 0.75 * 3.0**2, rel=1e-12)  # of the reduced mass
+    assert run.u[-1] == pytest.approx([common, common, 0.0], abs=1e-9)
+
+
+def test_newtons_and_poissons_law_in_one_impact():
+    """A point that strikes floor and wall at once rebounds from each by the law of each."""
+    model = {
+        **BLOCK,
+        "contacts": {
+            "ground": {"gap": "y", "restitution": 0.5},
+            "wall": {"gap": "x", "restitution": 0.8, "restitution_law": "poisson"},
+        },
+        "loads": [],
+        "initial": {"x": "0.5 m", "y": "0.25 m", "x_dot": "-2 m/s", "y_dot": "-1 m/s"},
+    }
+    run = fsm_dyn.simulate(fsm_dyn.compile(model), 0.5)
+    (strike,) = run.transitions
+    assert strike.time == pytest.approx(AT, rel=1e-12)
+    assert strike.u_after == pytest.approx([1.6, 0.5], abs=1e-12)

@@ -71,7 +71,7 @@ def test_valgrind(tmp_path):
 #: Tests that call the runtime, run with a library that counts its lines.
 COVERING = [
     "tests/unit/simulation", "tests/unit/laws", "tests/unit/online", "tests/unit/passivity", "tests/unit/live",
-    "tests/unit/devices", "tests/unit/results", "tests/stored", "tests/physics", "tests/models",
+    "tests/unit/devices", "tests/unit/results", "tests/stored", "tests/physics", "tests/models", "tests/reference",
 ]  # fmt: skip
 LEAST_LINES = 95.0  # % of each file
 
