@@ -3,14 +3,17 @@
 
 #include "live.h"
 
-#define FSM_CATCH_UP 10.0 // ticks in which a small lag is made up for
-#define FSM_MARGIN   0.02 // of the workspace, at its ends, that a device which follows is kept out of
+#define FSM_CATCH_UP   10.0 // ticks in which a small lag is made up for
+#define FSM_MARGIN     0.02 // of the workspace, at its ends, that a device which follows is kept out of
+#define FSM_AHEAD_MOST 4.0  // periods that a port is moved on by where the model is behind the clock
 
 static void show(struct fsm_tick *tick, bool shown);
 static void note_saturation(struct fsm_tick *tick, double force, double torque);
 static void update_lag(struct fsm_tick *tick, bool shown);
 static void combine_ports(struct fsm_tick *tick);
 static double from_port(const struct fsm_tick *tick, int64_t axis);
+static double coupler_force(const struct fsm_tick *tick, int64_t axis);
+static double time_behind(const struct fsm_tick *tick);
 static double braking(const struct fsm_tick *tick, int64_t device, double distance);
 static double caught_up(struct fsm_tick *tick, int64_t device, double velocity);
 static double within_workspace(const struct fsm_tick *tick, int64_t device, double velocity);
@@ -127,11 +130,41 @@ static void combine_ports(struct fsm_tick *tick)
 static double from_port(const struct fsm_tick *tick, int64_t axis)
 {
     if (tick->row.at[axis] != FSM_APPLIED) {
-        return -tick->numbers->force_scale * tick->scale.at[axis] * tick->ports.at[axis];
+        return -tick->numbers->force_scale * tick->scale.at[axis] * coupler_force(tick, axis);
     }
     // the mean over the tick: their sum is the displacement of the port
     double moved = tick->ports.at[tick->source.n + axis] - tick->left.at[axis];
     return tick->numbers->engagement * moved / (tick->scale.at[axis] * tick->numbers->period);
+}
+
+/* Return the force on the model along an axis of a port, at the end of the tick.
+
+   Where the model is behind the clock, the force of the instant that it has reached is some ticks old, and a hand feels it
+   for too long.  The coupler is then taken between the device, as sampled last, and the port, moved on at its present
+   rate (docs/theory.md, "The work of a tick"). */
+static double coupler_force(const struct fsm_tick *tick, int64_t axis)
+{
+    int64_t n_a = tick->source.n, device = tick->source.at[axis];
+    double behind = time_behind(tick);
+    if (behind <= 0.0 || tick->row.at[axis] >= 0 || device < 0 || tick->counts->engaged == 0) {
+        return tick->ports.at[axis];
+    }
+    fsm_vector c = tick->places->run.state->c;
+    double place = tick->offset.at[axis] + tick->scale.at[axis] * tick->device.at[device];
+    double velocity = tick->scale.at[axis] * tick->device.at[tick->force.n + device] / tick->numbers->speed;
+    double rate = tick->ports.at[2 * n_a + axis], port = tick->ports.at[n_a + axis] + behind * rate;
+    double spring = c.at[tick->law.at[axis]] * (place - port), damper = c.at[tick->law.at[n_a + axis]] * (velocity - rate);
+    return tick->numbers->engagement * (spring + damper);
+}
+
+/* Return the model time (s) by which the model is behind the end of the tick, up to FSM_AHEAD_MOST periods. */
+static double time_behind(const struct fsm_tick *tick)
+{
+    const struct fsm_tick_counts *counts = tick->counts;
+    const struct fsm_run *run = &tick->places->run;
+    double period = (double)counts->substeps * run->options->numbers->fixed_step;
+    double left = counts->incomplete != 0 ? run->options->numbers->until - run->state->clock->time : 0.0;
+    return fsm_smaller(left + (double)counts->behind * period, FSM_AHEAD_MOST * period);
 }
 
 /* Return the largest velocity from which a device comes to rest within a distance, slowing down as fast as it may. */

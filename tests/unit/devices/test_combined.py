@@ -83,18 +83,23 @@ def test_a_recording_of_two_devices_is_replayed_bit_for_bit(bar, tmp_path):
         assert session.snapshot()["mode"] == "carried"
 
 
-@pytest.fixture
-def held(bar):
-    """Two emulated devices that pull at the bar, and the session that couples them."""
-    devices = [emulation("udp", {"axes": 2, "watchdog": 0.0, "hand": HAND}) for _ in range(2)]
+PULLED = {"carried_bar": ((-0.02, 0.03), (0.02, 0.03)), "gripper": ((0.04,), (0.04,))}  # m, where the hands want to be
+
+
+@pytest.fixture(params=PULLED)
+def held(request):
+    """Two emulated devices that pull at the bar or close the gripper, and the session that couples them."""
+    graph, places = coupled_graph(fsm_dyn.compile(request.param)), PULLED[request.param]
+    axes = len(places[0])
+    devices = [emulation("udp", {"axes": axes, "watchdog": 0.0, "hand": HAND}) for _ in range(2)]
     entries = [{"driver": "udp", "options": device.options} for device in devices]
     settings = Settings(device_map=TWO, watchdog_timeout=0.2)
     session = None
     try:
-        session = LiveSession.start(bar, "combined", {"devices": entries}, settings=settings)
+        session = LiveSession.start(graph, "combined", {"devices": entries}, settings=settings)
         session.wait_for_ticks(300)
-        for device, away in zip(devices, (-0.02, 0.02), strict=True):
-            device.do("hand", target=[away, 0.03])
+        for device, place in zip(devices, places, strict=True):
+            device.do("hand", target=list(place))
         until = time.monotonic() + 20.0
         while min(abs(device.state()["force"][0]) for device in devices) < 0.5:
             assert time.monotonic() < until, session.report()

@@ -9,6 +9,7 @@ from fsm_dyn.live import tick_data as ct
 from fsm_dyn.live.driver_protocol import Sample
 from fsm_dyn.live.live_stepper import DeviceMap, Limits, LiveStepper
 from fsm_dyn.live.port_coupling import add_couplers
+from fsm_dyn.live.run_controller import RUNNING, RunController
 from fsm_dyn.live.session_launch import coupled_graph as held_graph
 from fsm_dyn.live.session_launch import substeps_of
 from fsm_dyn.live.settings import Settings
@@ -165,3 +166,24 @@ def test_work_is_bounded_where_friction_and_force_end_together(bench, limit):
     assert run.stepper.mode != run.stepper.executable.chart_names[0]
     assert max(done) <= (100 if limit == 0 else 30) + 2 * st.WORK_OF_MODE
     assert (behind > 0) == (limit > 0)
+
+
+def test_while_the_model_is_behind_the_force_is_that_of_the_latest_sample(held):
+    """Between the device as sampled and the port moved on at its rate; in other ticks it is the model's own."""
+    limits = Limits(force=1e6, torque=1e6, slew=1e12, ramp=0.01, velocity=1e3)
+    stepper = LiveStepper(held("virtual_wall"), 2, mapping=DeviceMap(scale=(2.0, -0.5)), limits=limits, work_per_tick=1)
+    controller = RunController(stepper, lambda event: None)
+    tick, seen = stepper.tick_data, []
+    stiffness, damping = (np.array([stepper.parameters[i] for i in part]) for part in tick.law.reshape(2, 2))
+    for k in range(1500):
+        place, rate = 0.03 * np.sin(0.05 * k), 1.5 * np.cos(0.05 * k)
+        controller.tick(Sample(0.0, k + 1, [place, place], [rate, rate]))
+        behind = min(1e-3 * (k + 1) - stepper.t, 4e-3)
+        port, velocity = tick.ports.reshape(3, 2)[1:]
+        away = tick.offset + tick.scale * place - port - behind * velocity
+        force = tick.numbers[ct.ENGAGEMENT] * (stiffness * away + damping * (tick.scale * rate - velocity))
+        np.testing.assert_allclose(tick.force, -tick.scale * force, rtol=1e-9, atol=1e-8)
+        seen.append(behind)
+    assert controller.phase == RUNNING
+    assert 10 < np.count_nonzero(np.array(seen) > 1e-9) < 1400
+    assert max(seen) > 1.5e-3

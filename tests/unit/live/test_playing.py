@@ -13,7 +13,7 @@ from fsm_dyn.live.recording_reader import read_recording
 from fsm_dyn.live.run_controller import RUNNING, RunController
 from fsm_dyn.live.session import LiveSession, Settings
 from fsm_dyn.live.session_launch import substeps_of
-from fsm_dyn.live.strokes import FINGER_DAMPING, FINGER_STIFFNESS, NOTES, REPETITION, Rhythm
+from fsm_dyn.live.strokes import FINGER_DAMPING, FINGER_STIFFNESS, NOTES, REPETITION, Rhythm, Stroke
 from fsm_dyn.live.tick_process import _take_sent
 from fsm_dyn.live.tick_setup import watch_port
 from fsm_dyn.simulation.run_arrays import read_transitions
@@ -28,7 +28,7 @@ FINGER = (FINGER_STIFFNESS, FINGER_DAMPING)
 class Played:
     """Notes in a rhythm on the piano action, by a finger of stiffness (N/m) and damping (N s/m) at a paddle."""
 
-    def __init__(self, graph, scale, finger, mass=0.1, damping=0.5, coupler=None, limit=LIMIT, work=0):
+    def __init__(self, graph, scale, finger, mass=0.1, damping=0.5, coupler=None, limit=LIMIT, work=0, target=None):
         mapping = device_map_for(graph, "", 1, scale=scale)
         self.stepper = stepper = LiveStepper(
             graph, 1, substeps=substeps_of(Settings(), graph), mapping=mapping, limits=Limits(force=limit),
@@ -41,7 +41,7 @@ class Played:
         stepper.prepare()
         watch_port(stepper.tick_data, "observe", damping)
         handle = EmulatedHandle(mass, damping, 0.0, 20e-6, *finger)
-        rhythm = Rhythm(REPETITION, NOTES, PRESSED / scale, LIFTED / scale)
+        rhythm = target or Rhythm(REPETITION, NOTES, PRESSED / scale, LIFTED / scale)
         for k in range(round(1e3 * (BEGINS + rhythm.duration + 0.3))):
             handle.target = rhythm.at(1e-3 * k - BEGINS)[0]
             handle.advance(1e-3)
@@ -77,23 +77,33 @@ def test_all_of_eight_repeated_notes_strike(held, scale, mass, damping):
     assert between.min() < 3e-3 < 9.5e-3 < between.max(), "above the place of repetition, and down to the bottom"
 
 
-@pytest.mark.parametrize(("scale", "missed"), [(0.5, 0), (1 / 3, 1)])
-def test_notes_are_as_loud_in_a_loop_whose_work_is_bounded(held, scale, missed):
-    """As `fsm-dyn device piano_action --scale 1/2` comes; by a lever of 1/3 the second note is at its limit.
+@pytest.mark.parametrize("scale", [0.5, 1 / 3])
+def test_notes_are_as_loud_in_a_loop_whose_work_is_bounded(held, scale):
+    """As `fsm-dyn device piano_action --scale 1/2` comes.
 
     Before later ticks caught up with the clock, the action was 160 ms slower in eight notes, and they were 7 and 13 %
-    louder; what is left is from forces shown some ticks longer (2.7 and 1.9 %).
+    louder; before the force was that of the end of the tick, by 2.7 and 3.1 %, one of them by 9 %, and by a lever of
+    1/3 the second note was missed at some bounds.
     """
     graph = held("piano_action")
     free, bounded = (Played(graph, scale, FINGER, work=work) for work in (0, None))
     assert free.stepper.tick_data.counts[ct.LAGGING_TICKS] == 0
     assert bounded.told("lagging")
     assert bounded.stepper.t == pytest.approx(free.stepper.t, abs=(1 + ct.CAUGHT_UP_MOST) * 1e-3)
-    assert len(free.strikes) == NOTES
-    assert len(bounded.strikes) >= NOTES - missed
-    assert np.abs(bounded.strikes[:, None] - free.strikes).min(axis=1).max() < 3e-3
-    assert bounded.speeds.mean() == pytest.approx(free.speeds.mean(), rel=0.04)
+    assert len(free.strikes) == len(bounded.strikes) == NOTES
+    assert np.abs(bounded.strikes - free.strikes).max() < 3e-3
+    assert bounded.speeds.mean() == pytest.approx(free.speeds.mean(), rel=0.01)
+    np.testing.assert_allclose(bounded.speeds, free.speeds, rtol=0.03)
     assert bounded.controller.phase == RUNNING
+
+
+@pytest.mark.parametrize("speed", [0.1, 0.3])
+def test_single_notes_are_as_loud_in_a_loop_whose_work_is_bounded(held, speed):
+    """Of a finger that leads the key by half a cosine, m/s at the most."""
+    stroke = Stroke(2.0 * LIFTED, 2.0 * PRESSED, 2.0 * speed)
+    free, bounded = (Played(held("piano_action"), 0.5, FINGER, work=work, target=stroke) for work in (0, None))
+    assert bounded.told("lagging")
+    assert bounded.speeds[0] == pytest.approx(free.speeds[0], rel=5e-3)
 
 
 @pytest.mark.long
