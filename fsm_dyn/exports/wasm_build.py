@@ -56,7 +56,7 @@ def build() -> bytes:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         shutil.copytree(Path(fsm_dyn.runtime.__file__).parent, folder / "runtime")
-        for source in (*(FOLDER.parent / "c99").glob("fsm_machine.*"), FOLDER / "fsm_wasm.c"):
+        for source in (*(FOLDER.parent / "c99").glob("fsm_*.[ch]"), FOLDER / "fsm_wasm.c"):
             shutil.copy(source, folder)
         (folder / "fsm_kernels.h").write_text(KERNELS_HEADER, encoding="utf-8")
         command = ["clang", *_FLAGS, "-I.", "fsm_wasm.c", "-o", "out.wasm", "-lm"]

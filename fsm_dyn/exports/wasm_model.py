@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fsm_dyn.exports.c_model import ExportedRun, input_moves, memory_words, method_fields, schedule_fields, table_fields
-from fsm_dyn.exports.spare_modes import ROOM, embeds_on_line, online_template, with_room
+from fsm_dyn.exports.spare_modes import ROOM, embeds_online, online_template, with_room
 from fsm_dyn.exports.wasm_data import Image, laid_out, pointer, real
 from fsm_dyn.online.programs import online_programs
 from fsm_dyn.programs.angle_sums import share_angles
@@ -78,7 +78,7 @@ def wasm_model(run: ExportedRun, further: Sequence[Program] = ()) -> WasmModel:
         An input is a Python function.
     """
     image, bodies = Image(DATA_BEGIN), []
-    known, rooms = len(run.programs), embeds_on_line(run.automaton)
+    known, rooms = len(run.programs), embeds_online(run.automaton)
     if rooms:
         run = with_room(run)
 
@@ -123,7 +123,7 @@ def wasm_model(run: ExportedRun, further: Sequence[Program] = ()) -> WasmModel:
                 image.array("atol", run.atol),
                 *map(real, (run.rtol, run.step, run.until)),
                 image.array("input_moves", input_moves(run.automaton)),
-                *(6 * [pointer(0)]),
+                *(7 * [pointer(0)]),  # nor spare modes, which the page makes
             ]
         )
     )
@@ -134,7 +134,7 @@ def wasm_model(run: ExportedRun, further: Sequence[Program] = ()) -> WasmModel:
 
 def machine_bytes(run: ExportedRun) -> int:
     """Return how many bytes a machine takes at most."""
-    return 8 * memory_words(with_room(run) if embeds_on_line(run.automaton) else run)
+    return 8 * memory_words(with_room(run) if embeds_online(run.automaton) else run)
 
 
 def _place(bodies: list[bytes], body: bytes) -> int:
