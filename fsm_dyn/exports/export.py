@@ -7,7 +7,6 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from importlib import resources
 from pathlib import Path
@@ -21,9 +20,8 @@ from fsm_dyn.errors import InputError, did_you_mean
 from fsm_dyn.exports.c_kernels import KERNELS_HEADER
 from fsm_dyn.exports.c_model import ExportedRun, header, memory_words, source
 from fsm_dyn.exports.fmi_unit import unit_files
-from fsm_dyn.exports.spare_modes import embeds_online, most_guards
+from fsm_dyn.exports.spare_modes import MOST_SPARE, USUAL_SPARE, embeds_online, with_spare_modes
 from fsm_dyn.modes.programs import ModePrograms
-from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.integrators import METHODS
 from fsm_dyn.simulation.run_loop import run_automaton
 from fsm_dyn.simulator import Simulator
@@ -164,15 +162,6 @@ def prepared(
     )
 
 
-def with_spare_modes(run: ExportedRun, count: int) -> ExportedRun:
-    """Return the run with room for so many modes that a machine embeds online."""
-    if count == 0:
-        return run
-    sizes = run.tables.sizes.copy()
-    sizes[tb.MAX_GUARDS] = most_guards(run.automaton, run.tables)
-    return replace(run, tables=run.tables._replace(sizes=sizes), spare=count)
-
-
 def _check_spare(graph: ModeGraph, target: str, count: int) -> None:
     """Refuse a number of spare modes that a target or a model does not allow."""
     if not 0 <= count <= MOST_SPARE:
@@ -243,10 +232,6 @@ def _unit(run: ExportedRun, version: int) -> dict[str, bytes]:
             file.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), content, zipfile.ZIP_DEFLATED)
     return {f"{run.prefix}.fmu": packed.getvalue()}
 
-
-#: Modes that a machine can embed online: usually, and at most (``FSM_SPARE_MOST``).
-USUAL_SPARE: Final = 16
-MOST_SPARE: Final = 64
 
 #: The target that is a page, which takes ports for the pointer.
 PAGE: Final = "html"

@@ -502,9 +502,19 @@ FSM_API const char *fsm_machine_mode_name(const struct fsm_machine *m, int64_t m
     return mode >= 0 && mode < m->model->tables->sizes->n_modes ? m->model->mode_names[mode] : "other";
 }
 
+FSM_API int64_t fsm_machine_mode_count(const struct fsm_machine *m)
+{
+    return m->sizes.n_modes;
+}
+
+FSM_API enum fsm_contact_state fsm_machine_mode_contact(const struct fsm_machine *m, int64_t mode, int64_t contact)
+{
+    return (enum fsm_contact_state)AT(m->tables.mode_states, mode, contact);
+}
+
 FSM_API enum fsm_contact_state fsm_machine_contact(const struct fsm_machine *m, int64_t contact)
 {
-    return (enum fsm_contact_state)AT(m->tables.mode_states, m->state.counters->mode, contact);
+    return fsm_machine_mode_contact(m, m->state.counters->mode, contact);
 }
 
 FSM_API enum fsm_contact_state fsm_machine_missing(const struct fsm_machine *m, int64_t contact)

@@ -96,6 +96,9 @@ FSM_API int64_t fsm_machine_mode(const struct fsm_machine *machine); // at and a
 /* Name of a mode, "other" if it was not exported. */
 FSM_API const char *fsm_machine_mode_name(const struct fsm_machine *machine, int64_t mode);
 FSM_API enum fsm_contact_state fsm_machine_contact(const struct fsm_machine *machine, int64_t contact);
+/* How many modes there are, with those embedded online, and the contact states of one. */
+FSM_API int64_t fsm_machine_mode_count(const struct fsm_machine *machine);
+FSM_API enum fsm_contact_state fsm_machine_mode_contact(const struct fsm_machine *machine, int64_t mode, int64_t contact);
 /* The contact states of a mode that was reached and for which there is no room, after FSM_MODE_NOT_LISTED. */
 FSM_API enum fsm_contact_state fsm_machine_missing(const struct fsm_machine *machine, int64_t contact);
 FSM_API double fsm_machine_output(struct fsm_machine *machine, int64_t output);

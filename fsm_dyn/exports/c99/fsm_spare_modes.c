@@ -3,35 +3,45 @@
    Included by fsm_machine.c.  A kernel of the runtime has no argument for the mode that it stands for, so each spare mode
    has kernels of its own, which find the machine by the word before its context. */
 
-/* Address of the machine to which a context belongs. */
-static struct fsm_machine *machine_of(const double *c)
+/* Evaluate spare mode `k` of the machine to which a context belongs. */
+#if defined(__GNUC__)
+__attribute__((noinline)) // one copy for all
+#endif
+static void
+evaluate_spare(int64_t k, enum fsm_online_kernel what, double t, const double *x, const double *c, double *out)
 {
     struct fsm_machine *m;
     memcpy(&m, c - 1, sizeof m);
-    return m;
+    fsm_online_evaluate(&m->spare.modes[k], (int64_t)what, t, x, c, out);
 }
 
 #define SPARE(k)                                                                                                       \
     static void spare_rhs_##k(double t, const double *x, const double *c, double *out)                                 \
     {                                                                                                                  \
-        fsm_online_evaluate(&machine_of(c)->spare.modes[k], FSM_ONLINE_RHS, t, x, c, out);                             \
+        evaluate_spare(k, FSM_ONLINE_RHS, t, x, c, out);                                                               \
     }                                                                                                                  \
     static void spare_full_##k(double t, const double *x, const double *c, double *out)                                \
     {                                                                                                                  \
-        fsm_online_evaluate(&machine_of(c)->spare.modes[k], FSM_ONLINE_FULL, t, x, c, out);                            \
+        evaluate_spare(k, FSM_ONLINE_FULL, t, x, c, out);                                                              \
     }
-#define EACH_OF_8(what, tens)                                                                                          \
-    what(tens##0) what(tens##1) what(tens##2) what(tens##3) what(tens##4) what(tens##5) what(tens##6) what(tens##7)
-#define EACH_OF_64(what)                                                                                               \
-    EACH_OF_8(what, 0) EACH_OF_8(what, 01) EACH_OF_8(what, 02) EACH_OF_8(what, 03) EACH_OF_8(what, 04)                 \
-    EACH_OF_8(what, 05) EACH_OF_8(what, 06) EACH_OF_8(what, 07)
+#define EACH_OF_8(what, begin)                                                                                         \
+    what(begin##0) what(begin##1) what(begin##2) what(begin##3) what(begin##4) what(begin##5) what(begin##6)           \
+        what(begin##7)
+#define EACH_OF_64(what, begin)                                                                                        \
+    EACH_OF_8(what, begin##0) EACH_OF_8(what, begin##1) EACH_OF_8(what, begin##2) EACH_OF_8(what, begin##3)            \
+    EACH_OF_8(what, begin##4) EACH_OF_8(what, begin##5) EACH_OF_8(what, begin##6) EACH_OF_8(what, begin##7)
+#if FSM_SPARE_MOST <= 64
+#define EACH(what) EACH_OF_64(what, 00) // numbered in octal
+#else
+#define EACH(what) EACH_OF_64(what, 00) EACH_OF_64(what, 01) EACH_OF_64(what, 02) EACH_OF_64(what, 03)
+#endif
 #define RHS_OF(k)  spare_rhs_##k,
 #define FULL_OF(k) spare_full_##k,
 
-EACH_OF_64(SPARE) // numbered in octal
+EACH(SPARE)
 
-static const fsm_kernel SPARE_RHS[FSM_SPARE_MOST] = {EACH_OF_64(RHS_OF)};
-static const fsm_kernel SPARE_FULL[FSM_SPARE_MOST] = {EACH_OF_64(FULL_OF)};
+static const fsm_kernel SPARE_RHS[FSM_SPARE_MOST] = {EACH(RHS_OF)};
+static const fsm_kernel SPARE_FULL[FSM_SPARE_MOST] = {EACH(FULL_OF)};
 
 /* Number of the first guard of a spare mode in the tables of the model. */
 static int64_t listed_guards(const struct fsm_model *model)

@@ -5,7 +5,9 @@
 
 #include "runtime/online.h"
 
-#define FSM_SPARE_MOST 64 // modes, at most
+#ifndef FSM_SPARE_MOST
+#define FSM_SPARE_MOST 64 // modes, at most; 256 by -DFSM_SPARE_MOST=256
+#endif
 
 /* Lengths (words) of the arrays of struct fsm_online_mode that every mode has of its own; `states` are of one byte each. */
 enum fsm_spare_array {
