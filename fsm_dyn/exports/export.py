@@ -30,6 +30,8 @@ _TEMPLATES: Final = {
     "c99": ("main.c", "Makefile", "CMakeLists.txt", "README.md"),
     "cortex_m": ("main.c", "Makefile", "README.md", "board.h", "start.c", "mps2.ld"),
 }
+#: Steps of the schedule after which modes that it may still come to are not looked for any more.
+_MOST_STEPS: Final = 100_000
 _COPIED: Final = ("fsm_machine.h", "fsm_machine.c", "fsm_spare_modes.h", "fsm_spare_modes.c")
 
 
@@ -142,6 +144,7 @@ def prepared(
         run_automaton(
             executable.tables, setup.start.x, setup.start.context, mode, 0.0, setup.end,
             method=method, rtol=rtol, atol=atol, step=float(step or 0.0), drive=setup.drive, mode_source=executable,
+            max_steps=_MOST_STEPS,
         )  # fmt: skip
     derived = [chart.programs for chart in executable.charts if isinstance(chart.programs, ModePrograms)]
     return ExportedRun(
