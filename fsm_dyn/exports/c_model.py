@@ -112,7 +112,7 @@ def header(run: ExportedRun) -> str:
         own = mode_identifiers(names) if kind == "mode" else identifiers(f"{kind}s", names)
         entries = [f"    {prefix}_{kind}_{name} = {k}," for k, name in enumerate(own)]
         if kind == "mode":
-            entries.append(f"    {prefix}_mode_other = -1, // not exported; states of its contacts: fsm_machine_contact")
+            entries.append(f"    {prefix}_mode_other = -1, // its contact states: fsm_machine_mode_contact")
         entries.append(f"    {prefix}_{kind}_count = {len(own)}")
         parts.append(f"enum {prefix}_{kind} {{\n" + "\n".join(entries) + "\n};\n")
     parts.append(f"#define {prefix.upper()}_BYTES {memory_words(run) * 8} // of a machine, at most\n")

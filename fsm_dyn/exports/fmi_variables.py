@@ -134,17 +134,22 @@ def _variables(run: ExportedRun) -> Iterator[Variable]:
 def event_indicators(run: ExportedRun) -> tuple[list[int], list[str]]:
     """Return the number of the event indicator of every guard, and the names of the indicators.
 
-    The guards are those in the tables, then those that spare modes are made of.  Guards of several modes are one indicator if they detect the same event at the same contact; each direction of slip
+    The guards are those in the tables, then those that spare modes are made of.
+
+    Guards of several modes are one indicator if they detect the same event at the same contact; each direction of slip
     has one.  A name is ``guard.EVENT.CONTACT``, that of a user-defined transition ``guard.transition[K]``.
     """
     tables, contacts = run.tables, run.names["contact"]
     numbers: dict[str, int] = {}
     of_guard: list[int] = []
-    guards = list(zip(tables.guard_event.tolist(), tables.guard_contact.tolist(), tables.guard_direction.tolist()))
+    columns = (tables.guard_event, tables.guard_contact, tables.guard_direction)
+    guards = list(zip(*(column.tolist() for column in columns), strict=True))
     groups = [guards[begin:end] for begin, end in itertools.pairwise(tables.mode_guard_start.tolist())]
     if run.spare:
         parts = spare_parts(run.automaton, tables, run.numerics)
-        groups += [[guard[:3] for guard in parts.guards[begin:end]] for begin, end in itertools.pairwise(parts.guard_begin)]
+        groups += [
+            [guard[:3] for guard in parts.guards[begin:end]] for begin, end in itertools.pairwise(parts.guard_begin)
+        ]
     for group in groups:
         met: Counter[str] = Counter()
         for event, contact, sign in group:

@@ -89,7 +89,8 @@ def machine_lengths(run: ExportedRun, model: WasmModel, further: Sequence[Progra
     return {
         "n_q": len(layout.q), "n_u": len(layout.u), "n_x": layout.n_x, "n_c": layout.n_c, "n_p": len(layout.p),
         "n_w": len(layout.w), "n_rows": len(automaton.rows), "n_contacts": len(automaton.contacts),
-        "n_out": max(program.size for program in programs) + 2 * most_guards(run.automaton, run.tables), "n_modes": len(run.programs),
+        "n_out": max(program.size for program in programs) + 2 * most_guards(automaton, run.tables),
+        "n_modes": len(run.programs),
         "model": model.model, "end": model.end,
         "bytes": machine_bytes(run), "until": run.until, "table": TABLE_BEGIN + model.kernels,
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Modes that an exported machine embeds online: the room that they take, and what they are made of, contact by contact."""
+"""Modes that an exported machine embeds online: their room, and what they are made of, contact by contact."""
 
 from __future__ import annotations
 
@@ -99,9 +99,7 @@ def _lengths(tables: Tables) -> dict[str, int]:
 
 def _open_contacts(automaton: Automaton, guard: Guard) -> list[int]:
     """Return the contacts that are open in modes with a guard: of a corner, those with the faces of its polygon."""
-    return (
-        list(of_one_corner(automaton.contacts, guard.subject)) if guard.quantity is GuardQuantity.LARGEST_GAP else []
-    )
+    return list(of_one_corner(automaton.contacts, guard.subject)) if guard.quantity is GuardQuantity.LARGEST_GAP else []
 
 
 def _flags_of_all(automaton: Automaton) -> int:

@@ -30,7 +30,8 @@ _EXPORTED: Final = (
     *(name for name in CALLED if name.startswith("fsm_")),
 )  # fmt: skip
 _FLAGS: Final = (
-    "--target=wasm32-wasi", "--sysroot=/usr", "-std=c99", "-O2", "-ffp-contract=off", "-DFSM_NO_HOST", "-DFSM_SPARE_MOST=256", "-nostartfiles",
+    "--target=wasm32-wasi", "--sysroot=/usr", "-std=c99", "-O2", "-ffp-contract=off", "-DFSM_NO_HOST",
+    "-DFSM_SPARE_MOST=256", "-nostartfiles",
     "-Wall", "-Wextra", "-Wconversion", "-Werror", "-Wl,--no-entry", "-Wl,--strip-all", "-Wl,--export-table",
     "-Wl,--growable-table", "-Wl,--stack-first", f"-Wl,-z,stack-size={_STACK}",
     f"-Wl,--initial-memory={DATA_BEGIN}",

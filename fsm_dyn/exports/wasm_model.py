@@ -15,7 +15,7 @@ from fsm_dyn.modes.unconstrained_system import FOLLOWS
 from fsm_dyn.online.programs import online_programs
 from fsm_dyn.programs.angle_sums import share_angles
 from fsm_dyn.programs.program import Program
-from fsm_dyn.programs.wasm_code import CALLED, CALLED_OF_ONE, F64, I32, I64, function_body, unsigned
+from fsm_dyn.programs.wasm_code import CALLED, CALLED_OF_ONE, F64, I32, function_body, unsigned
 
 #: Where data and table of the runtime end at most, and those of a model begin.
 DATA_BEGIN: Final = 0x200000
@@ -123,10 +123,15 @@ def machine_bytes(run: ExportedRun) -> int:
 def _spare(image: Image, run: ExportedRun, kernel: Callable[[str, Program], int]) -> bytes:
     """Return ``struct fsm_spare_parts``."""
     parts = spare_parts(run.automaton, run.tables, run.numerics)
-    programs = image.put(laid_out(pointer(kernel("online", program)) for program in online_programs(run.automaton.terms)))
-    kinds = (*(2 * [image.integer]), *(2 * [real]), image.integer, real, *(2 * [image.integer]))
+    programs = image.put(
+        laid_out(pointer(kernel("online", program)) for program in online_programs(run.automaton.terms))
+    )
     guards = image.put(
-        laid_out(kind(value) for guard in parts.guards for kind, value in zip(kinds, guard, strict=True))
+        laid_out(
+            real(value) if isinstance(value, float) else image.integer(value)
+            for guard in parts.guards
+            for value in guard
+        )
     )
     known = {key: pointer(value) for key, value in (("programs", programs), ("guards", guards))}
     known |= {"most": image.integer(run.spare), "follows": real(FOLLOWS)}

@@ -94,7 +94,8 @@ for (const again of [false, true]) {
   modes.update();
   const states = (mode) => data.modes[mode].states;
   const steps = made.map(({ time, source, target }) => [time, states(source), states(target)]);
-  runs.push({ status, steps, made: machine.modes - data.machine.n_modes, labels: data.model.graph.modes.length, x: Array.from(machine.x) });
+  const further = machine.modes - data.machine.n_modes;
+  runs.push({ status, steps, made: further, labels: data.model.graph.modes.length, x: Array.from(machine.x) });
 }
 console.log(JSON.stringify(runs));
 """
