@@ -1,5 +1,6 @@
-"""Writes the pages that simulate alone beside those of the gallery; one script with the runtime for all of them."""
+"""Writes a page that simulates alone for each shipped model, beside those of the gallery; they share one runtime."""
 
+import re
 from pathlib import Path
 
 import fsm_dyn
@@ -7,7 +8,15 @@ from fsm_dyn.exports.export import prepared
 from fsm_dyn.exports.html_page import RUNTIME_SCRIPT, for_page, page, runtime_script
 
 FOLDER = "play"
-MODELS = ("latch", "shopping_cart", "bouncing_ball", "rocking_block", "push_button", "geneva_drive", "piano_action")
+CATALOGUE = "gallery/models.md"
+
+
+def on_page_markdown(markdown, page, **_):
+    """Let every model of the catalogue have a link to its page."""
+    if page.file.src_uri != CATALOGUE:
+        return markdown
+    link = rf'\1<br><a href="../{FOLDER}/\2.html">play with it in this browser</a>'
+    return re.sub(r"(<code>fsm-dyn run (\w+)[^<]*</code>)", link, markdown)
 
 
 def on_post_build(config):
@@ -15,6 +24,6 @@ def on_post_build(config):
     folder = Path(config["site_dir"]) / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     (folder / RUNTIME_SCRIPT).write_bytes(runtime_script())
-    for name in MODELS:
+    for name in fsm_dyn.models.names():
         graph, parameters = for_page(fsm_dyn.compile(name), None)
         (folder / f"{name}.html").write_bytes(page(prepared(graph, parameters=parameters), graph, shared=True))

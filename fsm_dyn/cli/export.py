@@ -35,6 +35,10 @@ def export_command(
     modes_only: Annotated[
         bool, typer.Option("--modes-only", help="Export the modes of the graph alone, without a run of its schedule.")
     ] = False,
+    spare_modes: Annotated[
+        int | None,
+        typer.Option("--spare-modes", help="How many modes beyond the exported ones are embedded online; 16."),
+    ] = None,
     set_: Set = None,
     as_json: Json = False,
 ) -> None:
@@ -46,7 +50,8 @@ def export_command(
 
     with progress_message(f"exporting {graph.name}", as_json):
         folder = export(
-            graph, out, str(to), scenario=scenario, method=method, step=step, listed_modes=modes_only
+            graph, out, str(to), scenario=scenario, method=method, step=step, listed_modes=modes_only,
+            spare_modes=spare_modes,
         )  # fmt: skip
     if to is ExportTarget.HTML:
         if as_json:

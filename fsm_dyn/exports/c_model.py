@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,9 @@ from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.errors import InputError
 from fsm_dyn.exports.c_data import Data, initialiser, number, text, texts
 from fsm_dyn.exports.c_names import identifier, identifiers, mode_identifiers
+from fsm_dyn.exports.spare_modes import spare_parts, spare_words
+from fsm_dyn.modes.unconstrained_system import FOLLOWS
+from fsm_dyn.online.programs import online_programs
 from fsm_dyn.programs.angle_sums import share_angles
 from fsm_dyn.programs.c_code import c_function
 from fsm_dyn.programs.program import Program
@@ -61,6 +64,8 @@ class ExportedRun:
     numerics : Numerics
     atol : float64 array
         One for each state.
+    spare : int
+        How many modes beyond these a machine can embed online.
     """
 
     automaton: Automaton
@@ -77,6 +82,7 @@ class ExportedRun:
     step: float
     until: float
     numerics: Numerics
+    spare: int = 0
 
     @property
     def prefix(self) -> str:
@@ -106,7 +112,7 @@ def header(run: ExportedRun) -> str:
         own = mode_identifiers(names) if kind == "mode" else identifiers(f"{kind}s", names)
         entries = [f"    {prefix}_{kind}_{name} = {k}," for k, name in enumerate(own)]
         if kind == "mode":
-            entries.append(f"    {prefix}_mode_other = -1, // contact states: fsm_machine_missing")
+            entries.append(f"    {prefix}_mode_other = -1, // its contact states: fsm_machine_mode_contact")
         entries.append(f"    {prefix}_{kind}_count = {len(own)}")
         parts.append(f"enum {prefix}_{kind} {{\n" + "\n".join(entries) + "\n};\n")
     parts.append(f"#define {prefix.upper()}_BYTES {memory_words(run) * 8} // of a machine, at most\n")
@@ -151,6 +157,11 @@ def source(run: ExportedRun) -> str:
         "input_moves": data.array("input_moves", input_moves(run.automaton)),
         **{f"{kind}_names": f"{prefix}_{kind}_names" for kind in run.names},
     }  # fmt: skip
+    if run.spare:
+        model["spare"] = f"&{prefix}_spare"
+        data.definitions.append(
+            f"static const struct fsm_spare_parts {prefix}_spare = {initialiser(spare_fields(run, data, kernel))};\n"
+        )
     parts = [f'/* {run.automaton.mechanism.name}: kernels and tables, generated. */\n\n#include "{prefix}.h"\n']
     parts += ['#include "fsm_kernels.h"\n', *functions, *data.definitions]
     for kind, name, fields in (
@@ -159,6 +170,22 @@ def source(run: ExportedRun) -> str:
         parts.append(f"static const struct {kind} {prefix}_{name} = {initialiser(fields)};\n")
     parts.append(f"const struct fsm_model {prefix}_model = {initialiser(model)};\n")
     return "\n".join(parts)
+
+
+def spare_fields(run: ExportedRun, data: Data, kernel: Callable[[str, Program], str]) -> dict[str, str]:
+    """Define what spare modes are made of; return the initialisers of ``struct fsm_spare_parts``."""
+    parts = spare_parts(run.automaton, run.tables, run.numerics)
+    programs = [kernel(f"online_{i}", program) for i, program in enumerate(online_programs(run.automaton.terms))]
+    data.kernels("spare_programs", programs)
+    name = f"{run.prefix}_spare_guards"
+    rows = ",\n".join(f"    {{{', '.join(map(number, guard))}}}" for guard in parts.guards)
+    data.definitions.append(f"static const struct fsm_spare_guard {name}[] = {{\n{rows}\n}};\n")
+    arrays = ("state_begin", "flags", "guard_begin", "corners", "lengths", "places")
+    return {
+        "most": str(run.spare), "programs": f"{run.prefix}_spare_programs",
+        "flags_of_all": number(parts.flags_of_all), "guards": name, "follows": number(FOLLOWS),
+        **{key: data.array(f"spare_{key}", np.array(getattr(parts, key), np.int64)) for key in arrays},
+    }  # fmt: skip
 
 
 def input_moves(automaton: Automaton) -> NDArray[np.int8]:
@@ -249,4 +276,5 @@ def memory_words(run: ExportedRun) -> int:
     buffers += _PASSAGES * (st.PASSAGE_ROWS + rows)
     inputs = 5 + 9 * s["n_w"]
     other = s["n_transitions"] * tb.TRANSITION_WIDTH + s["n_terms"] + run.automaton.report.size + n + -(-n // 8)
-    return int(_HEAD // 8 + state + work + buffers + inputs + other)
+    spare = spare_words(run.tables, run.spare) if run.spare else 0
+    return int(_HEAD // 8 + 1 + state + work + buffers + inputs + other + spare)

@@ -20,6 +20,7 @@ from fsm_dyn.errors import InputError, did_you_mean
 from fsm_dyn.exports.c_kernels import KERNELS_HEADER
 from fsm_dyn.exports.c_model import ExportedRun, header, memory_words, source
 from fsm_dyn.exports.fmi_unit import unit_files
+from fsm_dyn.exports.spare_modes import MOST_SPARE, USUAL_SPARE, embeds_online, with_spare_modes
 from fsm_dyn.modes.programs import ModePrograms
 from fsm_dyn.simulation.integrators import METHODS
 from fsm_dyn.simulation.run_loop import run_automaton
@@ -29,7 +30,9 @@ _TEMPLATES: Final = {
     "c99": ("main.c", "Makefile", "CMakeLists.txt", "README.md"),
     "cortex_m": ("main.c", "Makefile", "README.md", "board.h", "start.c", "mps2.ld"),
 }
-_COPIED: Final = ("fsm_machine.h", "fsm_machine.c")
+#: Steps of the schedule after which modes that it may still come to are not looked for any more.
+_MOST_STEPS: Final = 100_000
+_COPIED: Final = ("fsm_machine.h", "fsm_machine.c", "fsm_spare_modes.h", "fsm_spare_modes.c")
 
 
 def export(
@@ -42,6 +45,7 @@ def export(
     method: str = "dopri5",
     step: float | None = None,
     listed_modes: bool = False,
+    spare_modes: int | None = None,
 ) -> Path:
     """Write a mode graph as sources that run without Python.
 
@@ -63,6 +67,10 @@ def export(
     listed_modes : bool
         Whether only the modes of the graph are exported.  By default a run of the model's own schedule comes first, and
         modes that it reaches are exported too.
+    spare_modes : int, optional
+        How many further modes are embedded online where they are met, each in memory that every machine has for it.  By
+        default 16 to C99 and FMI, and none to Cortex-M, with ``listed_modes``, or of a model that lists its modes or
+        binds transitions to some of them.  A mode for which there is no room ends a run.
 
     Returns
     -------
@@ -73,7 +81,8 @@ def export(
     ------
     InputError
         There is no such target; the folder holds something else; two names of the model have the same identifier; an
-        input is a Python function; a unit is asked for and there is no C compiler.
+        input is a Python function; a unit is asked for and there is no C compiler; spare modes are asked for that the
+        model or the target does not allow, or too many.
     RunError
         The compiler failed.
 
@@ -96,9 +105,14 @@ def export(
     if not METHODS[method].adaptive and not step:
         raise InputError(f"method '{method}' needs the length of its steps", remedy="give step=... (s)")
     path = Path(folder)
+    if spare_modes is None:
+        wanted = target in ("c99", "fmu2", "fmu3") and not listed_modes and embeds_online(graph.automaton)
+        spare_modes = USUAL_SPARE if wanted else 0
+    else:
+        _check_spare(graph, target, spare_modes)
     if target == PAGE:
         return _write_page(graph, path, scenario, parameters, method, step, listed_modes)
-    run = prepared(graph, scenario, parameters, method, step, listed_modes)
+    run = with_spare_modes(prepared(graph, scenario, parameters, method, step, listed_modes), spare_modes)
     _check_folder(path, target)
     _write(path, TARGETS[target](run))
     return path
@@ -130,6 +144,7 @@ def prepared(
         run_automaton(
             executable.tables, setup.start.x, setup.start.context, mode, 0.0, setup.end,
             method=method, rtol=rtol, atol=atol, step=float(step or 0.0), drive=setup.drive, mode_source=executable,
+            max_steps=_MOST_STEPS,
         )  # fmt: skip
     derived = [chart.programs for chart in executable.charts if isinstance(chart.programs, ModePrograms)]
     return ExportedRun(
@@ -150,15 +165,32 @@ def prepared(
     )
 
 
+def _check_spare(graph: ModeGraph, target: str, count: int) -> None:
+    """Refuse a number of spare modes that a target or a model does not allow."""
+    if not 0 <= count <= MOST_SPARE:
+        raise InputError("a number of spare modes is out of range", found=str(count), allowed=f"0 to {MOST_SPARE}")
+    if count and target == PAGE:
+        raise InputError("a page has its own room for further modes", found=str(count), remedy="leave spare modes out")
+    if count and not embeds_online(graph.automaton):
+        raise InputError(
+            "the model lists its modes, or binds transitions to some of them, so no others can be embedded online",
+            found=f"{count} spare modes", remedy="leave spare modes out",
+        )  # fmt: skip
+
+
 def _c99(run: ExportedRun, example: str = "c99") -> dict[str, bytes]:
     """Return the files of an export to C99 by their paths, with the templates of one kind of example."""
     prefix, mechanism = run.prefix, run.automaton.mechanism
-    missing = (
-        "All modes that the model can be in are exported."
-        if run.automaton.fully_enumerated
-        else "A mode that is reached and was not exported ends the run with `FSM_MODE_NOT_LISTED`;"
-        " `fsm_machine_missing` has its contact states."
-    )
+    ends = "ends the run with `FSM_MODE_NOT_LISTED`; `fsm_machine_missing` has its contact states."
+    if run.automaton.fully_enumerated:
+        missing = "All modes that the model can be in are exported."
+    elif run.spare:
+        missing = (
+            f"Modes that are reached and were not exported are embedded online, {run.spare} of them at most; their"
+            f" numbers are `{prefix}_mode_count` and above. A further one {ends}"
+        )
+    else:
+        missing = f"A mode that is reached and was not exported {ends}"
     words = {
         "prefix": prefix, "PREFIX": prefix.upper(), "name": mechanism.name, "summary": mechanism.summary,
         "modes": str(len(run.programs)), "bytes": f"{8 * memory_words(run):,}", "missing": missing,

@@ -11,6 +11,7 @@ from typing import Final
 
 from fsm_dyn.errors import InputError
 from fsm_dyn.exports.c_model import ExportedRun
+from fsm_dyn.exports.spare_modes import spare_parts
 from fsm_dyn.exports.tunable import tunable_parameters
 from fsm_dyn.expressions.units import TABLE, dimension_text
 from fsm_dyn.simulation import tables as tb
@@ -131,7 +132,9 @@ def _variables(run: ExportedRun) -> Iterator[Variable]:
 
 
 def event_indicators(run: ExportedRun) -> tuple[list[int], list[str]]:
-    """Return the number of the event indicator of every guard in the tables, and the names of the indicators.
+    """Return the number of the event indicator of every guard, and the names of the indicators.
+
+    The guards are those in the tables, then those that spare modes are made of.
 
     Guards of several modes are one indicator if they detect the same event at the same contact; each direction of slip
     has one.  A name is ``guard.EVENT.CONTACT``, that of a user-defined transition ``guard.transition[K]``.
@@ -139,15 +142,21 @@ def event_indicators(run: ExportedRun) -> tuple[list[int], list[str]]:
     tables, contacts = run.tables, run.names["contact"]
     numbers: dict[str, int] = {}
     of_guard: list[int] = []
-    for begin, end in itertools.pairwise(tables.mode_guard_start.tolist()):
+    columns = (tables.guard_event, tables.guard_contact, tables.guard_direction)
+    guards = list(zip(*(column.tolist() for column in columns), strict=True))
+    groups = [guards[begin:end] for begin, end in itertools.pairwise(tables.mode_guard_start.tolist())]
+    if run.spare:
+        parts = spare_parts(run.automaton, tables, run.numerics)
+        groups += [
+            [guard[:3] for guard in parts.guards[begin:end]] for begin, end in itertools.pairwise(parts.guard_begin)
+        ]
+    for group in groups:
         met: Counter[str] = Counter()
-        for guard in range(begin, end):
-            event, contact = int(tables.guard_event[guard]), int(tables.guard_contact[guard])
+        for event, contact, sign in group:
             if event == tb.WRITTEN:
                 name = f"guard.transition[{contact}]"
             else:
                 name = f"guard.{_EVENTS[event]}.{_quoted(contacts[contact])}"
-            sign = float(tables.guard_direction[guard])
             if sign:
                 name += ".forward" if sign > 0 else ".backward"
             met[name] += 1

@@ -12,7 +12,7 @@ import numpy as np
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.exports.c_model import ExportedRun
-from fsm_dyn.exports.spare_modes import most_guards, page_modes
+from fsm_dyn.exports.spare_modes import embeds_online, most_guards, page_modes
 from fsm_dyn.exports.tunable import tunable_parameters
 from fsm_dyn.exports.wasm_model import TABLE_BEGIN, WasmModel, machine_bytes, wasm_model
 from fsm_dyn.live.port_coupling import PortAxis, coupled_ports
@@ -52,7 +52,7 @@ def page_data(run: ExportedRun, graph: ModeGraph) -> tuple[dict[str, Any], bytes
     data = {
         "model": _payload(encoder, run, states),
         "machine": machine_lengths(run, model, [run.automaton.geometry]),
-        "kernels": {"full": list(model.full), "report": model.report, "geometry": model.extra[0]},
+        "kernels": {"report": model.report, "geometry": model.extra[0]},
         "outputs": {
             "points": _span(run.automaton.geometry.slices["points"]),
             "frames": _span(run.automaton.geometry.slices["frames"]),
@@ -68,7 +68,7 @@ def page_data(run: ExportedRun, graph: ModeGraph) -> tuple[dict[str, Any], bytes
         "sources": encoder.quantities.sources,
         "endings": {code: [outcome.name, outcome.sentence] for code, outcome in OUTCOMES.items()},
         "period": PERIOD,
-        "further": {**model.spare, **page_modes(run, run.numerics)} if model.spare else None,
+        "further": page_modes(run.automaton) if embeds_online(run.automaton) else None,
     }  # fmt: skip
     return data, model.module
 
@@ -89,8 +89,9 @@ def machine_lengths(run: ExportedRun, model: WasmModel, further: Sequence[Progra
     return {
         "n_q": len(layout.q), "n_u": len(layout.u), "n_x": layout.n_x, "n_c": layout.n_c, "n_p": len(layout.p),
         "n_w": len(layout.w), "n_rows": len(automaton.rows), "n_contacts": len(automaton.contacts),
-        "n_out": max(program.size for program in programs) + 2 * most_guards(run), "n_modes": len(run.programs),
-        "sizes": model.spare["at"]["sizes"] if model.spare else 0, "model": model.model, "end": model.end,
+        "n_out": max(program.size for program in programs) + 2 * most_guards(automaton, run.tables),
+        "n_modes": len(run.programs),
+        "model": model.model, "end": model.end,
         "bytes": machine_bytes(run), "until": run.until, "table": TABLE_BEGIN + model.kernels,
     }  # fmt: skip
 

@@ -1,32 +1,114 @@
-"""Modes that a page embeds online: room for them in the tables, and what they are made of, contact by contact."""
+"""Modes that an exported machine embeds online: their room, and what they are made of, contact by contact."""
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
-from fsm_dyn.exports.c_model import ExportedRun
-from fsm_dyn.exports.wasm_data import Field, Image
 from fsm_dyn.laws import GuardQuantity
 from fsm_dyn.modes.guard_list import list_guards
 from fsm_dyn.modes.guards import Guard
 from fsm_dyn.modes.unconstrained_system import of_one_corner
 from fsm_dyn.online import context as oc
+from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.numerics import Numerics
 from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.viewer.mode_graph_payload import guard_texts
 
-ROOM: Final = 250  # modes
+if TYPE_CHECKING:
+    from fsm_dyn.exports.c_model import ExportedRun
+
+#: Modes that a machine can embed online: usually, at most (``FSM_SPARE_MOST``), and in a page.
+USUAL_SPARE: Final = 16
+MOST_SPARE: Final = 64
+PAGE_SPARE: Final = 128
+
+#: Arrays that every mode has of its own, in the order of ``enum fsm_spare_array``.
+_ARRAYS: Final = ("chart", "held_begin", "held_behind", "held_rest", "held_columns", "below_begin", "below_rows",
+                  "tied_begin", "tied_columns", "moved_begin", "moved_columns", "reduced_begin", "reduced_behind",
+                  "reduced_columns", "place", "extent", "room", "floats", "integers")  # fmt: skip
 
 
-def embeds_on_line(automaton: Automaton) -> bool:
-    """Whether any combination of contact states can become a mode in a page.
+class SpareParts(NamedTuple):
+    """What modes embedded online are made of: ``struct fsm_spare_parts`` of ``c99/fsm_spare_modes.h``.
+
+    Attributes
+    ----------
+    guards : list of (event, subject, direction, unit, quantity, sign, first open, number open)
+    """
+
+    state_begin: list[int]
+    flags: list[int]
+    flags_of_all: int
+    guard_begin: list[int]
+    guards: list[tuple[int, int, float, float, int, float, int, int]]
+    corners: list[int]
+    lengths: list[int]
+    places: list[int]
+
+
+def spare_parts(automaton: Automaton, tables: Tables, numerics: Numerics) -> SpareParts:
+    """Return what the modes of an automaton are made of, contact by contact."""
+    states = [len(contact.states) for contact in automaton.contacts]
+    listed = [guards for contact in guards_by_state(automaton) for guards in contact]
+    corners: list[int] = []
+    rows = []
+    for guard in (guard for guards in listed for guard in guards):
+        open_ones = _open_contacts(automaton, guard)
+        unit = float(numerics.guards([guard])[0])
+        rows.append((int(guard.event), guard.subject, float(guard.direction), unit, int(guard.quantity),
+                     float(guard.sign), len(corners), len(open_ones)))  # fmt: skip
+        corners += open_ones
+    room = oc.room_lengths(tables.sizes, int(tables.sizes[tb.MAX_GUARDS]))
+    chart = np.zeros(oc.PLACES, np.int64)
+    chart[1:] = np.cumsum(room)[:-1]
+    return SpareParts(
+        np.cumsum([0, *states]).tolist(),
+        [_flag(automaton, k, code) for k, count in enumerate(states) for code in range(count)],
+        _flags_of_all(automaton),
+        np.cumsum([0, *map(len, listed)]).tolist(),
+        rows,
+        corners,
+        list(_lengths(tables).values()),
+        chart.tolist(),
+    )
+
+
+def spare_words(tables: Tables, count: int) -> int:
+    """Return the words of eight bytes that a machine with room for so many further modes takes more, on 64 bits."""
+    s = tables.sizes
+    contacts, most, transitions = int(s[tb.N_CONTACTS]), int(s[tb.MAX_GUARDS]), int(s[tb.N_TRANSITIONS])
+    modes, guards = int(s[tb.N_MODES]) + count, len(tables.guard_event) + count * most
+    structure = 2 * len(oc.Online._fields) + 1  # one of the arrays is a table
+    by_mode = -(-modes * contacts // 8) + 4 * modes + 1 + -(-modes * transitions // 8)
+    own = -(-contacts // 8) + 3 * most + oc.LIMIT_COUNT + sum(_lengths(tables).values()) + st.TOP_COUNT
+    return 2 * modes + count * structure + by_mode + 5 * guards + count * own + count
+
+
+def _lengths(tables: Tables) -> dict[str, int]:
+    """Return the lengths of the arrays that every mode has of its own."""
+    most = int(tables.sizes[tb.MAX_GUARDS])
+    lengths = oc.array_lengths(tables.sizes, len(tables.mass_columns), most)
+    lengths["room"] = sum(oc.room_lengths(tables.sizes, most))
+    return {name: lengths[name] for name in _ARRAYS}
+
+
+def _open_contacts(automaton: Automaton, guard: Guard) -> list[int]:
+    """Return the contacts that are open in modes with a guard: of a corner, those with the faces of its polygon."""
+    return list(of_one_corner(automaton.contacts, guard.subject)) if guard.quantity is GuardQuantity.LARGEST_GAP else []
+
+
+def _flags_of_all(automaton: Automaton) -> int:
+    """Return the bits of every mode."""
+    return tb.PROJECTS | tb.RANKS if any(row.role == "position" for row in automaton.rows) else 0
+
+
+def embeds_online(automaton: Automaton) -> bool:
+    """Whether any combination of contact states can become a mode of an exported machine.
 
     The model may neither list its modes nor bind its transitions to some of them.
     """
@@ -48,95 +130,29 @@ def guards_by_state(automaton: Automaton) -> list[list[list[Guard]]]:
     return [*found, [list(list_guards(system, free, range(len(automaton.user_transitions)))[n:])]]
 
 
-def with_room(run: ExportedRun) -> ExportedRun:
-    """Return the run with room for further modes in its tables; all of them count, until the machine is made."""
-    tables, most = run.tables, most_guards(run)
-    sizes = tables.sizes.copy()
-    sizes[tb.N_MODES] += ROOM
-    sizes[tb.MAX_GUARDS] = most
-    by_mode = {
-        name: _longer(getattr(tables, name), ROOM, fill)
-        for name, fill in (("mode_states", 0), ("mode_flags", 0), ("mode_group", -1), ("mode_allowance", tb.NEVER),
-                           ("mode_guard_start", 0))
-    }  # fmt: skip
-    names = ("guard_event", "guard_contact", "guard_direction", "guard_unit")
-    by_guard = {name: _longer(getattr(tables, name), ROOM * most, 0) for name in names}
-    leaves = np.pad(tables.transition_leaves, ((0, 0), (0, ROOM)), constant_values=1)
-    return replace(run, tables=tables._replace(sizes=sizes, transition_leaves=leaves, **by_mode, **by_guard))
+def with_spare_modes(run: ExportedRun, count: int) -> ExportedRun:
+    """Return the run with room for so many modes that a machine embeds online."""
+    if count == 0:
+        return run
+    sizes = run.tables.sizes.copy()
+    sizes[tb.MAX_GUARDS] = most_guards(run.automaton, run.tables)
+    return replace(run, tables=run.tables._replace(sizes=sizes), spare=count)
 
 
-def most_guards(run: ExportedRun) -> int:
+def most_guards(automaton: Automaton, tables: Tables) -> int:
     """Return how many guards a mode can have."""
-    listed = sum(max(map(len, states)) for states in guards_by_state(run.automaton))
-    return max(listed, int(run.tables.sizes[tb.MAX_GUARDS]))
+    listed = sum(max(map(len, states)) for states in guards_by_state(automaton))
+    return max(listed, int(tables.sizes[tb.MAX_GUARDS]))
 
 
-def _longer(values: Any, count: int, fill: int) -> Any:
-    return np.concatenate([values, np.full((count, *values.shape[1:]), fill, values.dtype)])
-
-
-def online_template(
-    image: Image, tables: Tables, fields: Mapping[str, Field], programs: Sequence[int], most: int
-) -> dict[str, Any]:
-    """Return ``struct fsm_online_mode`` and the arrays behind it, addresses counted from the block's beginning.
-
-    Parameters
-    ----------
-    fields : mapping
-        Of ``struct fsm_tables``.
-    programs : sequence of int
-        Table indices of ``rows motion watched``.
-    most : int
-        Guards of a mode.
-    """
-    lengths = oc.array_lengths(tables.sizes, len(tables.mass_columns), most)
-    room = oc.room_lengths(tables.sizes, most)
-    lengths |= {"room": sum(room)}
-    structure, own, places, words = bytearray(), [], {}, 0
-    for name in oc.Online._fields:
-        if name == "sizes":
-            field = image.view_at(int.from_bytes(fields[name].content, "little"), len(tables.sizes))
-        elif name == "programs":
-            field = image.kernels(name, programs)
-        elif name in fields:
-            field = fields[name]
-        else:
-            own.append(len(structure))
-            places[name] = 8 * words
-            field = image.view_at(8 * words, lengths[name])
-            words += lengths[name] if name != "states" else 1 + lengths[name] // 8
-        structure += field.content
-    chart = np.zeros(oc.PLACES, np.int64)
-    chart[1:] = np.cumsum(room)[:-1]
-    ends = {name: own[list(places).index(name)] + 8 for name in ("guard_quantity", "guard_subject", "guard_sign")}
-    return {
-        "structure": base64.b64encode(structure).decode(), "own": own, "bytes": 8 * words, "places": places,
-        "lengths": list(ends.values()), "chart": chart.tolist(), "units": tables.state_unit.tolist(),
-        "limits": oc.limits_of(tables).tolist(), "chosen": oc.CHOSEN,
-    }  # fmt: skip
-
-
-def page_modes(run: ExportedRun, numerics: Numerics) -> dict[str, Any]:
-    """Return what further modes are made of: guards and flags by contact and state."""
-    automaton = run.automaton
+def page_modes(automaton: Automaton) -> dict[str, Any]:
+    """Return how a page calls further modes and their guards: by contact and state, last those of all transitions."""
 
     def entry(guard: Guard) -> dict[str, Any]:
-        members = (
-            of_one_corner(automaton.contacts, guard.subject) if guard.quantity is GuardQuantity.LARGEST_GAP else []
-        )
-        return {
-            "numbers": [int(guard.event), guard.subject, guard.direction, float(numerics.guards([guard])[0])],
-            "measures": [int(guard.quantity), guard.subject, guard.sign],
-            "open": members,
-            **guard_texts(automaton, [guard])[0],
-        }
+        return {"open": _open_contacts(automaton, guard), **guard_texts(automaton, [guard])[0]}
 
     return {
         "guards": [[[entry(guard) for guard in state] for state in states] for states in guards_by_state(automaton)],
-        "flags": [
-            [_flag(automaton, k, code) for code in range(len(c.states))] for k, c in enumerate(automaton.contacts)
-        ],
-        "base": tb.PROJECTS | tb.RANKS if any(row.role == "position" for row in automaton.rows) else 0,
         "states": [list(contact.states) for contact in automaton.contacts],
     }
 

@@ -26,12 +26,12 @@ _STACK: Final = 0x100000  # bytes, below the data of the runtime
 
 _EXPORTED: Final = (
     *(f"fsm_machine_{name}" for name in ("bytes", "create", "restart", "advance", "time", "state", "context", "mode",
-      "missing")),
-    "fsm_online_evaluate",
+      "mode_count", "mode_contact", "missing")),
     *(name for name in CALLED if name.startswith("fsm_")),
 )  # fmt: skip
 _FLAGS: Final = (
-    "--target=wasm32-wasi", "--sysroot=/usr", "-std=c99", "-O2", "-ffp-contract=off", "-DFSM_NO_HOST", "-nostartfiles",
+    "--target=wasm32-wasi", "--sysroot=/usr", "-std=c99", "-O2", "-ffp-contract=off", "-DFSM_NO_HOST",
+    "-DFSM_SPARE_MOST=256", "-nostartfiles",
     "-Wall", "-Wextra", "-Wconversion", "-Werror", "-Wl,--no-entry", "-Wl,--strip-all", "-Wl,--export-table",
     "-Wl,--growable-table", "-Wl,--stack-first", f"-Wl,-z,stack-size={_STACK}",
     f"-Wl,--initial-memory={DATA_BEGIN}",
@@ -56,7 +56,7 @@ def build() -> bytes:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         shutil.copytree(Path(fsm_dyn.runtime.__file__).parent, folder / "runtime")
-        for source in (*(FOLDER.parent / "c99").glob("fsm_machine.*"), FOLDER / "fsm_wasm.c"):
+        for source in (*(FOLDER.parent / "c99").glob("fsm_*.[ch]"), FOLDER / "fsm_wasm.c"):
             shutil.copy(source, folder)
         (folder / "fsm_kernels.h").write_text(KERNELS_HEADER, encoding="utf-8")
         command = ["clang", *_FLAGS, "-I.", "fsm_wasm.c", "-o", "out.wasm", "-lm"]

@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
+
+import numpy as np
 
 from fsm_dyn.exports.c_model import ExportedRun, input_moves, memory_words, method_fields, schedule_fields, table_fields
-from fsm_dyn.exports.spare_modes import ROOM, embeds_on_line, online_template, with_room
+from fsm_dyn.exports.spare_modes import PAGE_SPARE, embeds_online, spare_parts, with_spare_modes
 from fsm_dyn.exports.wasm_data import Image, laid_out, pointer, real
+from fsm_dyn.modes.unconstrained_system import FOLLOWS
 from fsm_dyn.online.programs import online_programs
 from fsm_dyn.programs.angle_sums import share_angles
 from fsm_dyn.programs.program import Program
-from fsm_dyn.programs.wasm_code import CALLED, CALLED_OF_ONE, F64, I32, I64, function_body, unsigned
-from fsm_dyn.simulation import tables as tb
+from fsm_dyn.programs.wasm_code import CALLED, CALLED_OF_ONE, F64, I32, function_body, unsigned
 
 #: Where data and table of the runtime end at most, and those of a model begin.
 DATA_BEGIN: Final = 0x200000
-TABLE_BEGIN: Final = 64
+TABLE_BEGIN: Final = 1024
 PAGE: Final = 0x10000  # bytes of memory are counted in these
 
-_EXTENDED: Final = ("sizes", "mode_states", "mode_flags", "mode_group", "mode_guard_start", "guard_event",
-                    "guard_contact", "guard_direction", "guard_unit")  # fmt: skip
 _TYPES: Final = (
     b"\x60\x04" + F64 + 3 * I32 + b"\x00",  # kernels
     b"\x60\x01" + F64 + b"\x01" + F64,
     b"\x60\x02" + 2 * F64 + b"\x01" + F64,
-    b"\x60\x06" + I32 + I64 + F64 + 3 * I32 + b"\x01" + I64,  # fsm_online_evaluate
 )
-_KERNEL, _OF_ONE, _OF_TWO, _ONLINE = range(len(_TYPES))
+_KERNEL, _OF_ONE, _OF_TWO = range(len(_TYPES))
 
 
 @dataclass(frozen=True)
@@ -45,22 +44,16 @@ class WasmModel:
         Address behind the data; the caller's memory may begin there.
     kernels : int
         How much of the table is taken, from ``TABLE_BEGIN`` on.
-    full : sequence of int
-        Table indices of the kernel ``full`` of each mode.
     report, extra : int, sequence of int
-        Of the report, and of further programs.
-    spare : mapping
-        Where further modes can be put; empty where a model allows none.
+        Table indices of the report, and of further programs.
     """
 
     module: bytes
     model: int
     end: int
     kernels: int
-    full: Sequence[int]
     report: int
     extra: Sequence[int]
-    spare: Mapping[str, Any]
 
 
 def wasm_model(run: ExportedRun, further: Sequence[Program] = ()) -> WasmModel:
@@ -78,9 +71,7 @@ def wasm_model(run: ExportedRun, further: Sequence[Program] = ()) -> WasmModel:
         An input is a Python function.
     """
     image, bodies = Image(DATA_BEGIN), []
-    known, rooms = len(run.programs), embeds_on_line(run.automaton)
-    if rooms:
-        run = with_room(run)
+    run = for_page_memory(run)
 
     def kernel(name: str, program: Program) -> int:
         del name
@@ -88,20 +79,7 @@ def wasm_model(run: ExportedRun, further: Sequence[Program] = ()) -> WasmModel:
         return TABLE_BEGIN + len(bodies) - 1
 
     tables = table_fields(run, image, kernel)
-    first_full = TABLE_BEGIN + len(bodies) - len(run.programs)
-    spare: dict[str, Any] = {}
-    if rooms:
-        first_rhs = first_full - known
-        slots = image.put(bytes(4 * ROOM))
-        own = [[_place(bodies, _online_kernel(slots + 4 * k, what)) for k in range(ROOM)] for what in (0, 1)]
-        tables["mode_rhs"] = image.kernels("mode_rhs", [*range(first_rhs, first_full), *own[0]])
-        tables["mode_full"] = image.kernels("mode_full", [*range(first_full, first_full + known), *own[1]])
-        programs = [kernel("online", program) for program in online_programs(run.automaton.terms)]
-        most = int(run.tables.sizes[tb.MAX_GUARDS])
-        spare = {
-            "template": online_template(image, run.tables, tables, programs, most), "slots": slots, "room": ROOM,
-            "full": own[1], "at": {name: int.from_bytes(tables[name].content[:4], "little") for name in _EXTENDED},
-        }  # fmt: skip
+    spare = image.put(_spare(image, run, kernel)) if run.spare else 0
     resets = [0 if program is None else kernel("reset", program) for program in run.automaton.resets]
     report = kernel("report", run.automaton.report)
     outputs = run.automaton.report.slices.get("outputs", slice(0, 0))
@@ -124,30 +102,45 @@ def wasm_model(run: ExportedRun, further: Sequence[Program] = ()) -> WasmModel:
                 *map(real, (run.rtol, run.step, run.until)),
                 image.array("input_moves", input_moves(run.automaton)),
                 *(6 * [pointer(0)]),
+                pointer(spare),
             ]
         )
     )
     extra = [kernel("further", program) for program in further]
-    full = range(first_full, first_full + known)
-    return WasmModel(_module(image, bodies), model, image.end, len(bodies), full, report, extra, spare)
+    return WasmModel(_module(image, bodies), model, image.end, len(bodies), report, extra)
+
+
+def for_page_memory(run: ExportedRun) -> ExportedRun:
+    """Return the run with room for the modes that a page embeds online, where the model allows any."""
+    return with_spare_modes(run, PAGE_SPARE) if embeds_online(run.automaton) else run
 
 
 def machine_bytes(run: ExportedRun) -> int:
     """Return how many bytes a machine takes at most."""
-    return 8 * memory_words(with_room(run) if embeds_on_line(run.automaton) else run)
+    return 8 * memory_words(for_page_memory(run))
 
 
-def _place(bodies: list[bytes], body: bytes) -> int:
-    bodies.append(body)
-    return TABLE_BEGIN + len(bodies) - 1
-
-
-def _online_kernel(slot: int, what: int) -> bytes:
-    """Return a kernel that passes the mode whose address is in a slot to ``fsm_online_evaluate``."""
-    arguments = b"".join(b"\x20" + unsigned(k) for k in range(4))
-    load = _constant(slot) + b"\x28\x02\x00" + b"\x42" + unsigned(what)
-    body = b"\x00" + load + arguments + b"\x10" + unsigned(len(CALLED)) + b"\x1a\x0b"
-    return unsigned(len(body)) + body
+def _spare(image: Image, run: ExportedRun, kernel: Callable[[str, Program], int]) -> bytes:
+    """Return ``struct fsm_spare_parts``."""
+    parts = spare_parts(run.automaton, run.tables, run.numerics)
+    programs = image.put(
+        laid_out(pointer(kernel("online", program)) for program in online_programs(run.automaton.terms))
+    )
+    guards = image.put(
+        laid_out(
+            real(value) if isinstance(value, float) else image.integer(value)
+            for guard in parts.guards
+            for value in guard
+        )
+    )
+    known = {key: pointer(value) for key, value in (("programs", programs), ("guards", guards))}
+    known |= {"most": image.integer(run.spare), "follows": real(FOLLOWS)}
+    known["flags_of_all"] = image.integer(parts.flags_of_all)
+    order = ("most", "programs", "state_begin", "flags", "flags_of_all", "guard_begin", "guards", "corners", "follows",
+             "lengths", "places")  # fmt: skip
+    return laid_out(
+        known[key] if key in known else image.array(key, np.array(getattr(parts, key), np.int64)) for key in order
+    )
 
 
 def _module(image: Image, bodies: Sequence[bytes]) -> bytes:
@@ -156,7 +149,6 @@ def _module(image: Image, bodies: Sequence[bytes]) -> bytes:
     functions = [_import(name, b"\x00" + unsigned(_OF_ONE if name in CALLED_OF_ONE else _OF_TWO)) for name in CALLED]
     memory = _import("memory", b"\x02\x00" + unsigned(pages))
     table = _import("__indirect_function_table", b"\x01\x70\x00" + unsigned(TABLE_BEGIN + len(bodies)))
-    functions.append(_import("fsm_online_evaluate", b"\x00" + unsigned(_ONLINE)))
     first = len(functions)
     places = (unsigned(first + k) for k in range(len(bodies)))
     return b"\x00asm\x01\x00\x00\x00" + b"".join(

@@ -13,7 +13,7 @@ FLAGS = ["-std=c99", "-ffp-contract=off", "-Wall", "-Wextra", "-Wconversion", "-
 
 def machine_object(folder, *flags):
     """Return the object code of the runtime with the machine, which no model changes."""
-    sources = sorted([*folder.glob("fsm_machine.*"), *(folder / "runtime").glob("*.[ch]")])
+    sources = sorted([*folder.glob("fsm_[ms]*.[ch]"), *(folder / "runtime").glob("*.[ch]")])
     digest = hashlib.sha256(repr([(path.name, path.read_bytes()) for path in sources]).encode())
     digest.update(repr(flags).encode())
     made = BUILT / f"machine_{digest.hexdigest()[:16]}.o"

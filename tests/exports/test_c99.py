@@ -4,12 +4,17 @@ import ctypes
 import shutil
 import subprocess
 
+import numpy as np
 import pytest
 
 import fsm_dyn
 from fsm_dyn.errors import InputError
 from fsm_dyn.exports.c_names import identifiers, mode_identifiers
+from fsm_dyn.exports.export import _c99, _write, prepared
+from fsm_dyn.exports.spare_modes import with_spare_modes
+from fsm_dyn.online.online_executable import OnlineExecutable
 from fsm_dyn.simulation import outcomes
+from fsm_dyn.simulation.run_loop import run_automaton
 from tests.exports.building import FLAGS, SANITIZE, Machine, built, exported, printed
 from tests.runtime.building import sanitizers_work
 
@@ -133,6 +138,82 @@ def test_inputs_run_linearly_to_what_is_set(cart):
     run = fsm_dyn.simulate(graph, 3.0, inputs={name: {"linear": rows} for name, rows in corners.items()})
     assert machine.state(it, n) == pytest.approx([*run.q[-1], *run.u[-1]], abs=1e-7)
     assert abs(run.u[-1]).max() > 0.1, "it was pushed"
+
+
+def online_run(graph, most=200_000):
+    """Run a schedule in Python with the modes of the graph by kernels and all others embedded online."""
+    simulator = fsm_dyn.Simulator(graph)
+    setup = simulator.setup(None, {}, {}, {}, None)
+    start = setup.start
+    executable = OnlineExecutable(graph.automaton, (start.x, start.context), derived=graph.automaton.modes)
+    executable.use(simulator.numerics(setup.numbers, setup.vector))
+    numerics = executable.numerics
+    atol = np.array(np.broadcast_to(numerics.atol, start.x.shape))
+    return run_automaton(
+        executable.tables, start.x, start.context, executable.mode_index(start.states), 0.0, setup.end,
+        rtol=numerics.rtol, atol=atol, drive=setup.drive, mode_source=executable, max_steps=most,
+    ), executable  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["piano_action_simple", "latch_door", *(pytest.param(name, marks=pytest.mark.long) for name in ("seat_belt_reel",
+     "twelve_contacts", "piano_action"))],
+)  # fmt: skip
+def test_modes_that_were_not_exported_are_embedded_online(name, tmp_path):
+    """The bits of Python's modes embedded online; latch_door comes to the mode in which nothing touches."""
+    graph = fsm_dyn.compile(name)
+    run = with_spare_modes(prepared(graph, listed_modes=True), 64)
+    _write(tmp_path / "out", _c99(run))
+    transitions, end, values = printed(built(tmp_path / "out", name))
+    wanted, executable = online_run(graph)
+    assert len(executable.charts) > len(graph.modes), "modes are met that the graph has not"
+    names = [name if number < len(graph.modes) else "other" for number, name in enumerate(executable.chart_names)]
+    made = wanted.transitions
+    assert [(time, text.split(" [")[0]) for time, text in transitions] == [
+        (time, f"{names[a]} -> {names[b]}")
+        for time, a, b in zip(made.time.tolist(), made.source.tolist(), made.target.tolist(), strict=True)
+    ]
+    assert end.startswith(f"{wanted.outcome.name} at {wanted.t[-1]:.17g} s")
+    layout = graph.automaton.terms.layout
+    assert [values[key] for key in layout.x] == wanted.x[-1].tolist()
+
+
+def test_a_saved_machine_has_its_spare_modes(tmp_path):
+    """A machine continues one that was saved in a mode embedded online, with its bits; and so does itself, put back."""
+    folder = tmp_path / "out"
+    graph = fsm_dyn.compile("latch_door")
+    fsm_dyn.export(graph, folder, listed_modes=True, spare_modes=20)
+    it, n, ends = Machine(folder, "latch_door"), graph.automaton.terms.layout.n_x, 0.09
+    one, other = it.create(), it.create()
+    it.lib.fsm_machine_saved_bytes.restype = it.lib.fsm_machine_mode_count.restype = ctypes.c_int64
+    assert it.advance(one, ends) == outcomes.DONE
+    assert it.lib.fsm_machine_mode(machine_pointer(one)) >= len(graph.modes), "a mode that was not exported"
+    assert it.lib.fsm_machine_mode_count(machine_pointer(other)) == len(graph.modes)
+    saved = (ctypes.c_char * it.lib.fsm_machine_saved_bytes(machine_pointer(one)))()
+    it.lib.fsm_machine_save(machine_pointer(one), saved)
+    it.lib.fsm_machine_restore(machine_pointer(other), saved)
+    ends += 0.5
+    assert it.advance(one, ends) == it.advance(other, ends) == outcomes.DONE
+    wanted = it.state(one, n)
+    assert it.state(other, n) == wanted
+    it.lib.fsm_machine_restore(machine_pointer(one), saved)
+    assert it.advance(one, ends) == outcomes.DONE
+    assert it.state(one, n) == wanted
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("latch", {"spare_modes": 65}, r"out of range.*65.*0 to 64"),
+        ("latch", {"spare_modes": 3, "target": "html"}, r"a page has its own room"),
+        ("latch", {"spare_modes": 3}, r"lists its modes"),
+    ],
+)
+def test_spare_modes_that_cannot_be_had(name, options, words, tmp_path):
+    with pytest.raises(InputError, match=f"(?s){words}"):
+        fsm_dyn.export(fsm_dyn.compile(name), tmp_path / "out", **options)
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_mode_that_was_not_exported_is_named(tmp_path):

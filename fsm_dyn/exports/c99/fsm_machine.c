@@ -16,6 +16,11 @@ struct fsm_machine {
     const struct fsm_model *model;
     struct fsm_listener listener;
     struct fsm_tables tables;
+    struct fsm_sizes sizes; // of the tables: modes may be added
+    struct {
+        struct fsm_online_mode *modes; // NULL without spare modes
+        int64_t *guards;               // of every guard in the tables, behind the listed ones: which of the parts it is
+    } spare;
     struct fsm_input_tables schedule, held;
     struct fsm_input_counts held_counts;
     bool holds;    // the inputs are set from outside
@@ -77,13 +82,22 @@ static int64_t context_length(const struct fsm_sizes *s)
 /* Words of a structure, every field of which has eight bytes. */
 #define WORDS(type) ((int64_t)(sizeof(type) / 8))
 
+#include "fsm_spare_modes.c"
+
+/* Let the context have the address of its machine in the word before it, see fsm_spare_modes.c. */
+static void sign_context(struct fsm_machine *m)
+{
+    memcpy(m->state.c.at - 1, &m, sizeof m);
+}
+
 static void take_state(struct room *room, struct fsm_machine *m, const struct fsm_sizes *s)
 {
     int64_t n = s->n_q + s->n_u, most = s->max_guards;
     struct fsm_state *state = &m->state;
     state->x = take_vector(room, n);
     state->x_dot = take_vector(room, n);
-    state->c = take_vector(room, context_length(s));
+    state->c = take_vector(room, 1 + context_length(s));
+    state->c = (fsm_vector){state->c.at == NULL ? NULL : state->c.at + 1, state->c.n - 1};
     state->clock_count = WORDS(struct fsm_clock);
     state->clock = take(room, state->clock_count);
     state->counters_count = WORDS(struct fsm_counters);
@@ -92,7 +106,7 @@ static void take_state(struct room *room, struct fsm_machine *m, const struct fs
     state->armed = take_indices(room, most);
     state->fired = take_indices(room, most);
     state->limits = take_indices(room, 2 * s->n_contacts);
-    state->spent = take_indices(room, s->n_modes);
+    state->spent = take_indices(room, s->n_modes + (m->model->spare == NULL ? 0 : m->model->spare->most));
     state->history = take_vector(room, FSM_RING_LENGTH * FSM_RING_WIDTH);
     state->drift = take_vector(room, 2);
     state->rank_count = WORDS(struct fsm_rank) + 2 * s->n_rows;
@@ -195,10 +209,14 @@ static void take_inputs(struct room *room, struct fsm_machine *m, const struct f
 /* Lay a machine out in a block, or count the words of it. */
 static void lay_out(struct room *room, struct fsm_machine *m, const struct fsm_model *model)
 {
-    const struct fsm_sizes *s = model->tables->sizes;
+    const struct fsm_sizes *s = &m->sizes;
+    m->sizes = *model->tables->sizes;
     m->tables = *model->tables;
+    m->tables.sizes = &m->sizes;
     m->tables.transitions.at = take(room, s->n_transitions * FSM_TRANSITION_WIDTH);
+    take_spare(room, m);
     take_state(room, m, s);
+    take_spare_state(room, m);
     take_terms(room, m, s);
     take_work(room, m, s, model->method->counts->stages);
     take_buffers(room, &m->buffers, s);
@@ -251,6 +269,8 @@ FSM_API void fsm_machine_restart(struct fsm_machine *m)
     const struct fsm_model *model = m->model;
     struct fsm_state *state = &m->state;
     clear_machine(m);
+    forget_spare(m);
+    sign_context(m);
     for (int64_t i = 0; i < state->x.n; i++) {
         state->x.at[i] = model->x[i];
         m->options.atol.at[i] = model->atol[i];
@@ -370,7 +390,7 @@ static enum fsm_status run_machine(struct fsm_machine *m, double until, bool sto
         if (status == FSM_PAUSED && stops && stepped && is_at_event(m)) {
             return FSM_PAUSED;
         }
-        if (status == FSM_NEED_MODE) {
+        if (status == FSM_NEED_MODE && !add_mode(m)) {
             return FSM_MODE_NOT_LISTED;
         }
         if (status == FSM_NEED_CHART && !keeps_chart(m)) {
@@ -415,10 +435,10 @@ FSM_API void fsm_machine_hold_input(struct fsm_machine *m, int64_t input, double
 /* What changes in the head of a machine. */
 struct saved_head {
     struct fsm_option_numbers numbers;
-    int64_t holds, changed, jumped;
+    int64_t holds, changed, jumped, n_modes;
 };
 
-/* Words of the block that change: from the state to the options, but the address of the terms. */
+/* Bytes of the block that change: from the state to the options, but the addresses of the terms and of the machine. */
 static size_t changing_bytes(const struct fsm_machine *m)
 {
     return (size_t)((const char *)m->options.mask.at - (const char *)m->state.x.at);
@@ -431,11 +451,12 @@ FSM_API int64_t fsm_machine_saved_bytes(const struct fsm_machine *m)
 
 FSM_API void fsm_machine_save(const struct fsm_machine *m, void *bytes)
 {
-    struct saved_head head = {m->option_numbers, m->holds, m->changed, m->jumped};
+    struct saved_head head = {m->option_numbers, m->holds, m->changed, m->jumped, m->sizes.n_modes};
     memcpy(bytes, &head, sizeof head);
     char *block = (char *)bytes + sizeof head;
     memcpy(block, m->state.x.at, changing_bytes(m));
     memset(block + ((const char *)m->work.addresses.at - (const char *)m->state.x.at), 0, sizeof(int64_t));
+    memset(block + ((const char *)(m->state.c.at - 1) - (const char *)m->state.x.at), 0, sizeof(int64_t));
 }
 
 FSM_API void fsm_machine_restore(struct fsm_machine *m, const void *bytes)
@@ -444,6 +465,8 @@ FSM_API void fsm_machine_restore(struct fsm_machine *m, const void *bytes)
     memcpy(&head, bytes, sizeof head);
     memcpy(m->state.x.at, (const char *)bytes + sizeof head, changing_bytes(m));
     m->work.addresses.at[0] = (int64_t)(intptr_t)&m->terms;
+    sign_context(m);
+    find_spare(m, head.n_modes);
     m->option_numbers = head.numbers;
     m->holds = head.holds != 0;
     m->changed = head.changed != 0;
@@ -474,9 +497,24 @@ FSM_API int64_t fsm_machine_mode(const struct fsm_machine *m)
     return m->state.counters->mode;
 }
 
+FSM_API const char *fsm_machine_mode_name(const struct fsm_machine *m, int64_t mode)
+{
+    return mode >= 0 && mode < m->model->tables->sizes->n_modes ? m->model->mode_names[mode] : "other";
+}
+
+FSM_API int64_t fsm_machine_mode_count(const struct fsm_machine *m)
+{
+    return m->sizes.n_modes;
+}
+
+FSM_API enum fsm_contact_state fsm_machine_mode_contact(const struct fsm_machine *m, int64_t mode, int64_t contact)
+{
+    return (enum fsm_contact_state)AT(m->tables.mode_states, mode, contact);
+}
+
 FSM_API enum fsm_contact_state fsm_machine_contact(const struct fsm_machine *m, int64_t contact)
 {
-    return (enum fsm_contact_state)AT(m->tables.mode_states, m->state.counters->mode, contact);
+    return fsm_machine_mode_contact(m, m->state.counters->mode, contact);
 }
 
 FSM_API enum fsm_contact_state fsm_machine_missing(const struct fsm_machine *m, int64_t contact)

@@ -6,6 +6,7 @@
 #ifndef FSM_MACHINE_H
 #define FSM_MACHINE_H
 
+#include "fsm_spare_modes.h"
 #include "runtime/run.h"
 
 #define FSM_MACHINE_HEAD 4096 // bytes: at least the size of struct fsm_machine, on every platform
@@ -27,6 +28,7 @@ struct fsm_model {
     const int8_t *input_moves; // 1: drives a constraint on coordinates, so that it must not jump
     const char *const *mode_names, *const *contact_names, *const *state_names, *const *input_names;
     const char *const *parameter_names, *const *output_names;
+    const struct fsm_spare_parts *spare; // modes embedded online where they are met; NULL: such a mode ends the run
 };
 
 /* A transition as it is reported; valid during the call only.
@@ -90,9 +92,14 @@ FSM_API void fsm_machine_set_parameter(struct fsm_machine *machine, int64_t para
 FSM_API double fsm_machine_time(const struct fsm_machine *machine);
 FSM_API const double *fsm_machine_state(const struct fsm_machine *machine);   // coordinates, then speeds
 FSM_API const double *fsm_machine_context(const struct fsm_machine *machine); // parameters, then inputs
-FSM_API int64_t fsm_machine_mode(const struct fsm_machine *machine);
+FSM_API int64_t fsm_machine_mode(const struct fsm_machine *machine); // at and above the number exported: embedded online
+/* Name of a mode, "other" if it was not exported. */
+FSM_API const char *fsm_machine_mode_name(const struct fsm_machine *machine, int64_t mode);
 FSM_API enum fsm_contact_state fsm_machine_contact(const struct fsm_machine *machine, int64_t contact);
-/* The contact states of a mode that was reached and not exported, after FSM_MODE_NOT_LISTED. */
+/* How many modes there are, with those embedded online, and the contact states of one. */
+FSM_API int64_t fsm_machine_mode_count(const struct fsm_machine *machine);
+FSM_API enum fsm_contact_state fsm_machine_mode_contact(const struct fsm_machine *machine, int64_t mode, int64_t contact);
+/* The contact states of a mode that was reached and for which there is no room, after FSM_MODE_NOT_LISTED. */
 FSM_API enum fsm_contact_state fsm_machine_missing(const struct fsm_machine *machine, int64_t contact);
 FSM_API double fsm_machine_output(struct fsm_machine *machine, int64_t output);
 

@@ -11,9 +11,10 @@ static const char *const events[] = {"", "closes", "opens", "slides", "sticks", 
 
 static void print_transition(void *data, const struct fsm_transition *transition)
 {
-    const struct fsm_model *model = data;
-    printf("%.17g %s -> %s", transition->time, model->mode_names[transition->source],
-           model->mode_names[transition->target]);
+    const struct fsm_model *model = &@prefix@_model;
+    const struct fsm_machine *machine = data;
+    printf("%.17g %s -> %s", transition->time, fsm_machine_mode_name(machine, transition->source),
+           fsm_machine_mode_name(machine, transition->target));
     for (int64_t i = 0; i < transition->n_fired; i++) {
         const double *guard = transition->fired + i * FSM_GUARD_WIDTH;
         bool written = (int)guard[0] == FSM_EVENT_WRITTEN;
@@ -30,10 +31,10 @@ int main(void)
         fprintf(stderr, "%ld bytes are needed\n", (long)fsm_machine_bytes(model));
         return 1;
     }
-    fsm_machine_listen(machine, (struct fsm_listener){.data = (void *)model, .transition = print_transition});
+    fsm_machine_listen(machine, (struct fsm_listener){.data = machine, .transition = print_transition});
     enum fsm_status status = fsm_machine_advance(machine, model->until);
     printf("%s at %.17g s in %s\n", fsm_status_text((int64_t)status), fsm_machine_time(machine),
-           model->mode_names[fsm_machine_mode(machine)]);
+           fsm_machine_mode_name(machine, fsm_machine_mode(machine)));
     for (int64_t i = 0; model->state_names[i] != NULL; i++) {
         printf("%s = %.17g\n", model->state_names[i], fsm_machine_state(machine)[i]);
     }

@@ -54,11 +54,33 @@ FSM_LOCAL const double *fsm_machine_rates(const struct fsm_machine *m)
     return m->state.x_dot.at;
 }
 
-FSM_LOCAL int64_t fsm_machine_guards(const struct fsm_machine *m, int64_t *first)
+FSM_LOCAL int64_t fsm_machine_guard_count(const struct fsm_machine *m)
 {
-    int64_t mode = m->state.counters->mode;
-    *first = m->tables.mode_guard_start.at[mode];
-    return fsm_guard_count(&m->tables, mode);
+    return fsm_guard_count(&m->tables, m->state.counters->mode);
+}
+
+FSM_LOCAL bool fsm_machine_is_exported(const struct fsm_machine *m)
+{
+    return m->state.counters->mode < m->model->tables->sizes->n_modes;
+}
+
+FSM_LOCAL int64_t fsm_machine_guard(const struct fsm_machine *m, int64_t guard)
+{
+    int64_t number = m->tables.mode_guard_start.at[m->state.counters->mode] + guard;
+    return fsm_machine_is_exported(m) ? number : listed_guards(m->model) + m->spare.guards[number];
+}
+
+FSM_LOCAL void fsm_machine_probe(struct fsm_machine *m, const double *along, double h, double *full)
+{
+    int64_t n = m->state.x.n;
+    double *x = m->state.x.at, *inputs = m->state.c.at + m->tables.sizes->n_p;
+    for (int64_t i = 0; i < n; i++) {
+        x[i] += h * along[i];
+    }
+    for (int64_t i = 0; i < m->tables.sizes->n_w; i++) {
+        inputs[i] += h * along[n + i];
+    }
+    m->tables.mode_full.at[m->state.counters->mode](m->state.clock->time, x, m->state.c.at, full);
 }
 
 FSM_LOCAL double fsm_machine_breakpoint(const struct fsm_machine *m)

@@ -31,10 +31,17 @@ FSM_LOCAL bool fsm_machine_evaluate(struct fsm_machine *machine);
 /* Derivatives of the last evaluation. */
 FSM_LOCAL const double *fsm_machine_rates(const struct fsm_machine *machine);
 
-/* Return how many guards the mode has, whose first has the number `first` in the tables; and the event indicator of one
-   of them by its number in the mode. */
-FSM_LOCAL int64_t fsm_machine_guards(const struct fsm_machine *machine, int64_t *first);
+/* Return how many guards the mode has; the number of one of them among those of the exported modes, and behind them those
+   that spare modes are made of; and its event indicator. */
+FSM_LOCAL int64_t fsm_machine_guard_count(const struct fsm_machine *machine);
+FSM_LOCAL int64_t fsm_machine_guard(const struct fsm_machine *machine, int64_t guard);
 FSM_LOCAL double fsm_machine_indicator(const struct fsm_machine *machine, const struct fsm_watch *watch, int64_t guard);
+
+/* Whether the mode was exported, and not embedded online. */
+FSM_LOCAL bool fsm_machine_is_exported(const struct fsm_machine *machine);
+
+/* Write what the kernel of the mode gives a step `h` along a direction of the state (n) and the inputs (n_w). */
+FSM_LOCAL void fsm_machine_probe(struct fsm_machine *machine, const double *along, double h, double *full);
 
 /* To be called after every step that the simulator keeps; FSM_PAUSED: a guard has fallen below zero, so that
    fsm_machine_resolve is due. */

@@ -36,7 +36,8 @@ static void report_transition(void *data, const struct fsm_transition *transitio
     const struct fsm_model *model = fsm_fmu_model;
     char text[512];
     int used = snprintf(text, sizeof text, "%.15g s: %s -> %s%s", fmu->begin + transition->time,
-                        model->mode_names[transition->source], model->mode_names[transition->target],
+                        fsm_machine_mode_name(fmu->machine, transition->source),
+                        fsm_machine_mode_name(fmu->machine, transition->target),
                         REASONS[transition->reason]);
     for (int64_t i = 0; i < transition->n_fired && used > 0 && (size_t)used < sizeof text; i++) {
         const double *guard = transition->fired + i * FSM_GUARD_WIDTH;
@@ -152,21 +153,21 @@ FSM_LOCAL bool fmu_evaluate(struct fmu *fmu)
 /* Write all event indicators: 1 in a mode without the guard. */
 FSM_LOCAL void fmu_indicators(const struct fmu *fmu, double *values)
 {
-    int64_t first, count = fsm_machine_guards(fmu->machine, &first);
+    int64_t count = fsm_machine_guard_count(fmu->machine);
     for (int64_t i = 0; i < fsm_fmu_indicators; i++) {
         values[i] = 1.0;
     }
     for (int64_t j = 0; j < count; j++) {
-        values[fsm_fmu_indicator_of[first + j]] = fsm_machine_indicator(fmu->machine, &fmu->watch, j);
+        values[fsm_fmu_indicator_of[fsm_machine_guard(fmu->machine, j)]] = fsm_machine_indicator(fmu->machine, &fmu->watch, j);
     }
 }
 
 /* One event indicator. */
 static double indicator(const struct fmu *fmu, int64_t number)
 {
-    int64_t first, count = fsm_machine_guards(fmu->machine, &first);
+    int64_t count = fsm_machine_guard_count(fmu->machine);
     for (int64_t j = 0; j < count; j++) {
-        if (fsm_fmu_indicator_of[first + j] == number) {
+        if (fsm_fmu_indicator_of[fsm_machine_guard(fmu->machine, j)] == number) {
             return fsm_machine_indicator(fmu->machine, &fmu->watch, j);
         }
     }
@@ -272,7 +273,10 @@ FSM_LOCAL bool fmu_get_integer(struct fmu *fmu, int64_t reference, int64_t *valu
         return false;
     }
     bool is_mode = reference == at.mode;
-    *value = is_mode ? fsm_machine_mode(fmu->machine) + 1
-                     : (int64_t)fsm_machine_contact(fmu->machine, reference - at.contacts);
+    if (is_mode) {
+        *value = fsm_machine_is_exported(fmu->machine) ? fsm_machine_mode(fmu->machine) + 1 : 0;
+    } else {
+        *value = (int64_t)fsm_machine_contact(fmu->machine, reference - at.contacts);
+    }
     return true;
 }

@@ -1,6 +1,8 @@
-/* Directional derivatives, by the tangents of the kernels. */
+/* Directional derivatives, by the tangents of the kernels; in modes embedded online, which have none, by differences. */
 
 #include "fsm_fmu.h"
+
+#define FMU_PROBE 1e-6 // change of the state, relative or in SI units, by which a mode embedded online is differenced
 
 /* A direction and what changes along it: behind the state its direction, then that of the inputs. */
 struct direction {
@@ -29,16 +31,16 @@ static bool add_seed(struct fmu *fmu, double *x, uint32_t reference, double seed
 static bool read_change(struct fmu *fmu, const struct direction *along, uint32_t reference, double *change)
 {
     struct fmu_places at = fmu_places();
-    int64_t unknown = (int64_t)reference, first;
+    int64_t unknown = (int64_t)reference;
     *change = 0.0;
     if (unknown >= at.outputs && unknown < at.states) {
         *change = along->outputs[unknown - at.outputs];
     } else if (unknown >= at.derivatives && unknown < at.indicators) {
         *change = along->rates[unknown - at.derivatives];
     } else if (unknown >= at.indicators && unknown < at.end) {
-        int64_t count = fsm_machine_guards(fmu->machine, &first);
+        int64_t count = fsm_machine_guard_count(fmu->machine);
         for (int64_t j = 0; j < count; j++) {
-            if (fsm_fmu_indicator_of[first + j] == unknown - at.indicators) {
+            if (fsm_fmu_indicator_of[fsm_machine_guard(fmu->machine, j)] == unknown - at.indicators) {
                 *change = along->rates[fmu_state_count() + fsm_fmu_model->tables->sizes->n_u + j];
             }
         }
@@ -49,17 +51,55 @@ static bool read_change(struct fmu *fmu, const struct direction *along, uint32_t
     return true;
 }
 
+/* Difference the kernel of a mode that was embedded online along a direction; false without memory.
+
+   The machine is put back as it was, with the chart that it had. */
+static bool difference_online(const struct fmu *fmu, const struct direction *along)
+{
+    const struct fsm_sizes *s = fsm_fmu_model->tables->sizes;
+    int64_t n = fmu_state_count(), width = n + s->n_u + 1 + 2 * s->max_guards + s->n_rows;
+    int64_t guards = fsm_machine_guard_count(fmu->machine);
+    const double *x = fsm_machine_state(fmu->machine), *inputs = fsm_machine_context(fmu->machine) + s->n_p;
+    double *copy = malloc((size_t)fsm_machine_saved_bytes(fmu->machine)), *room = calloc((size_t)(2 * width), sizeof *room);
+    double largest = 0.0; // of the direction, relative to state and inputs
+    for (int64_t i = 0; i < n + s->n_w; i++) {
+        double value = i < n ? x[i] : inputs[i - n];
+        largest = fmax(largest, fabs(along->x[n + i]) / fmax(1.0, fabs(value)));
+    }
+    double h = FMU_PROBE / (largest > 0.0 ? largest : 1.0);
+    bool good = copy != NULL && room != NULL;
+    if (good) {
+        fsm_machine_save(fmu->machine, copy);
+        for (int64_t side = 0; side < 2; side++) {
+            fsm_machine_probe(fmu->machine, along->x + n, side == 0 ? -h : h, room + side * width);
+            fsm_machine_restore(fmu->machine, copy);
+        }
+        for (int64_t i = 0; i < n + s->n_u + guards; i++) {
+            int64_t at = i < n + s->n_u ? i : i + 1; // the pivot stands before the guards
+            along->rates[i] = (room[width + at] - room[at]) / (2.0 * h);
+        }
+    }
+    free(copy);
+    free(room);
+    return good;
+}
+
 /* Run the tangents; dependent speeds change with those that they follow from. */
-static void run_tangents(const struct fmu *fmu, const struct direction *along)
+static bool run_tangents(const struct fmu *fmu, const struct direction *along)
 {
     const struct fsm_sizes *s = fsm_fmu_model->tables->sizes;
     int64_t n = fmu_state_count();
     const double *c = fsm_machine_context(fmu->machine);
     double t = fsm_machine_time(fmu->machine);
     memcpy(along->x, fsm_machine_state(fmu->machine), (size_t)n * sizeof(double));
-    fsm_fmu_tangents[fsm_machine_mode(fmu->machine)](t, along->x, c, along->rates);
+    if (fsm_machine_is_exported(fmu->machine)) {
+        fsm_fmu_tangents[fsm_machine_mode(fmu->machine)](t, along->x, c, along->rates);
+    } else if (!difference_online(fmu, along)) {
+        return false;
+    }
     memcpy(along->x + n + s->n_q, along->rates + n, (size_t)s->n_u * sizeof(double));
     fsm_fmu_output_tangent(t, along->x, c, along->outputs);
+    return true;
 }
 
 /* Derivatives of `n` unknowns along the direction in which `m` knowns have the rates `seed`. */
@@ -84,8 +124,9 @@ FSM_LOCAL bool fmu_directional(struct fmu *fmu, const uint32_t *unknowns, size_t
     for (size_t i = 0; good && i < m; i++) {
         good = add_seed(fmu, along.x, knowns[i], seed[i]);
     }
-    if (good) {
-        run_tangents(fmu, &along);
+    if (good && !run_tangents(fmu, &along)) {
+        fmu_error(fmu, "there is no memory");
+        good = false;
     }
     for (size_t i = 0; good && i < n; i++) {
         good = read_change(fmu, &along, unknowns[i], &sensitivity[i]);

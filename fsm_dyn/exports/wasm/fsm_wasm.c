@@ -74,6 +74,13 @@ EXPORT("fsm_change_parameter") void fsm_change_parameter(struct fsm_machine *mac
     machine->jumped = true;
 }
 
+/* Write what the kernel of the present mode gives: x_dot, speeds, pivot, guards, slopes, multipliers. */
+EXPORT("fsm_evaluate_mode") void fsm_evaluate_mode(const struct fsm_machine *machine, double *out)
+{
+    const struct fsm_state *state = &machine->state;
+    machine->tables.mode_full.at[state->counters->mode](state->clock->time, state->x.at, state->c.at, out);
+}
+
 EXPORT("kernel_sign") double exported_sign(double a)
 {
     return kernel_sign(a);

@@ -5,7 +5,6 @@ const RECORD_HEAD = 5; // time, source, target, reason, guards fired
 const FIRED = 8; // most guards of a transition
 const GUARD = 5; // event, contact, direction, value, slope
 const MOST = 256; // transitions between two readings
-const MODES = 8; // index in struct fsm_sizes
 const BLOCK = 65536; // bytes by which memory grows
 
 export class Machine {
@@ -26,7 +25,6 @@ export class Machine {
     this.table = table;
     new WebAssembly.Instance(new WebAssembly.Module(model), { runtime: this.runtime });
     if (!this.runtime.fsm_machine_create(about.model, this.at, BigInt(about.bytes))) throw new Error("too little memory for the machine");
-    if (about.sizes) new BigInt64Array(memory.buffer, about.sizes)[MODES] = BigInt(about.n_modes); // the machine has room for more
     this.runtime.fsm_log_open(this.at, about.model, this.logAt, MOST);
     this.values = new Map(); // parameters that were set
   }
@@ -85,9 +83,29 @@ export class Machine {
     this.runtime.fsm_change_parameter(this.at, parameter, value);
   }
 
-  // Contact states of a mode that was reached and is not in the page.
+  // How many modes there are, with those embedded online.
+  get modes() {
+    return Number(this.runtime.fsm_machine_mode_count(this.at));
+  }
+
+  // Contact states of a mode.
+  states(mode) {
+    return this.contacts((k) => this.runtime.fsm_machine_mode_contact(this.at, BigInt(mode), k));
+  }
+
+  // Contact states of a mode that was reached and for which there is no room.
   missing() {
-    return Array.from({ length: this.about.n_contacts }, (_, k) => this.runtime.fsm_machine_missing(this.at, BigInt(k)));
+    return this.contacts((k) => this.runtime.fsm_machine_missing(this.at, k));
+  }
+
+  contacts(state) {
+    return Array.from({ length: this.about.n_contacts }, (_, k) => state(BigInt(k)));
+  }
+
+  // Evaluate the present mode: x_dot, speeds, pivot, guards, slopes, multipliers; valid until the next call.
+  evaluateMode(count) {
+    this.runtime.fsm_evaluate_mode(this.at, this.outAt);
+    return this.numbers(this.outAt, count);
   }
 
   // Evaluate a kernel at the present state, or at another; the result is valid until the next call.

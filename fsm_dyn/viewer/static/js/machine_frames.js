@@ -102,8 +102,8 @@ export class MachineFrames {
 
   // Guards, slopes and multipliers of the present mode.
   full() {
-    const { machine, kernels, guard_counts: counts } = this, { n_x, n_u, n_rows } = machine.about, mode = machine.mode, n = counts[mode];
-    const out = machine.evaluate(kernels.full[mode], n_x + n_u + 1 + 2 * n + n_rows).slice(n_x + n_u + 1);
+    const { machine, guard_counts: counts } = this, { n_x, n_u, n_rows } = machine.about, mode = machine.mode, n = counts[mode];
+    const out = machine.evaluateMode(n_x + n_u + 1 + 2 * n + n_rows).slice(n_x + n_u + 1);
     return { guards: out.subarray(0, n), slopes: out.subarray(n, 2 * n), multipliers: out.subarray(2 * n) };
   }
 

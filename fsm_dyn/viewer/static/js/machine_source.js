@@ -90,11 +90,10 @@ export class MachineSource {
     const { machine } = this, mode = machine.mode;
     this.lead(h);
     this.tick += 1;
-    let status = machine.advance(this.tick * this.data.period);
-    while (status === NOT_LISTED && this.modes.add(machine.missing())) {
+    const status = machine.advance(this.tick * this.data.period);
+    if (this.modes.update()) {
       this.message({ kind: "mode_graph", number: 1, graph: this.data.model.graph });
       this.message({ kind: "guards", number: 1, guards: this.data.model.guards });
-      status = machine.advance(this.tick * this.data.period);
     }
     this.log.dwell(mode, h);
     this.report();
