@@ -96,9 +96,9 @@ bench-against: $(VENV)/.installed-bench  ## compare step, transition and start w
 	@test -n "$(REV)" || { echo "error: say with what to compare: make bench-against REV=main" >&2; exit 2; }
 	PYTHONPATH=. $(BIN)/python tests/benchmarks/against/compare.py $(REV) --rounds $(ROUNDS) --models $(MODELS)
 
-campaign: $(VENV)/.installed-test  ## try to make runs fail, for hours; goes on where it was left; SECONDS, CASES, ONLY
+campaign: $(VENV)/.installed-test  ## try to make runs fail, for hours; goes on where it was left; SECONDS, CASES, ONLY, SEEDS
 	PYTHONPATH=. $(BIN)/python -m tests.campaigns.run --only "$(ONLY)" $(if $(CASES),--cases $(CASES)) \
-	  $(if $(filter-out file,$(origin SECONDS)),--seconds $(SECONDS))
+	  $(if $(SEEDS),--seeds "$(SEEDS)") $(if $(filter-out file,$(origin SECONDS)),--seconds $(SECONDS))
 
 reliability: $(VENV)/.installed-test  ## write what the campaigns found to docs/reliability.md
 	PYTHONPATH=. $(BIN)/python -m tests.campaigns.report

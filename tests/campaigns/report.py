@@ -45,19 +45,32 @@ def written_before(text, name):
     return row.group() if row else "", section.group().rstrip("\n") + "\n" if section else ""
 
 
+def run_again(section, entries, sources):
+    """A section of a page written before, with a line about seeds that were run again with other sources."""
+    good, bad = (sorted(e["seed"] for e in entries if e["ok"] == ok) for ok in (True, False))
+    said = [f"{words} {', '.join(map(str, seeds))}" for words, seeds in (("good", good), ("bad", bad)) if seeds]
+    line = f"Seeds run again with the sources {sources}: {'; '.join(said)}.\n"
+    kept = re.sub(r"\nSeeds run again with .*\n", "", section)
+    return f"{kept}\n{line}"
+
+
 def titled(name):
     return name[0].upper() + name[1:]
 
 
 def page(ledger, before=""):
-    """The page as text; of campaigns that the ledger has no case of, what the page ``before`` says of them."""
+    """The page as text.
+
+    What the page ``before`` says of a campaign stays where the ledger has no case of it, or only some that were run
+    again by their seeds; those are named.
+    """
     lines, details = [HEAD.format(version=version(), runs=version(OF_RUNS[0]))], []
     for name, kind in CAMPAIGNS.items():
         entries, sources = latest(ledger, name)
         row, section = written_before(before, name)
-        if not entries and row:
+        if row and all(entry.get("again") for entry in entries):
             lines.append(row)
-            details.append(section)
+            details.append(run_again(section, entries, sources) if entries else section)
             continue
         bad = [entry for entry in entries if not entry["ok"]]
         tried, wrong = sum(entry.get("tried", 1) for entry in entries), sum(entry.get("wrong", 1) for entry in bad)

@@ -1,4 +1,4 @@
-"""Runs campaigns: ``python -m tests.campaigns.run [--only WORDS] [--seconds S] [--cases N] [--jobs N] [--ledger F]``.
+"""Runs campaigns: ``python -m tests.campaigns.run [--only WORDS] [--seconds S] [--cases N] [--seeds N,N] [--jobs N]``.
 
 Cases that the ledger has are not run again.  Campaigns take turns, so that a run that is cut short has some of each.
 A case that takes too long, raises, or takes its process with it is a result like any other, and a bad one.  Run by
@@ -51,10 +51,18 @@ def outcome(campaign, seed, longest=None):
     return {**result, "seconds": round(time.perf_counter() - begin, 3)}
 
 
-def pending(ledger, campaigns, most=None):
-    """Cases that the ledger has not, a case of each campaign in turn; ``most`` of each, found ones included."""
+def once_more(campaign, seed):
+    """As :func:`outcome`, of a case that was asked for by its seed: it says nothing of how many are bad."""
+    return {**outcome(campaign, seed), "again": True}
+
+
+def pending(ledger, campaigns, most=None, seeds=None):
+    """Cases that the ledger has not, a case of each campaign in turn.
+
+    ``most`` of each, found ones included; or those of some ``seeds`` alone.
+    """
     lines = [
-        [(name, seed) for seed in range(min(most or kind.cases, kind.cases)) if key(name, seed) not in ledger]
+        [(name, seed) for seed in seeds or range(min(most or kind.cases, kind.cases)) if key(name, seed) not in ledger]
         for name, kind in campaigns.items()
     ]
     for turn in itertools.zip_longest(*lines):
@@ -107,14 +115,20 @@ def main():
     parser.add_argument("--only", default="", help="campaigns whose names hold these words")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="no case begins later")
     parser.add_argument("--cases", type=int, help="of each campaign")
+    parser.add_argument("--seeds", default="", help="these alone, as 3,14: bad ones of other sources")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--ledger", type=Path, default=LEDGER)
     given = parser.parse_args()
     chosen = {name: kind for name, kind in CAMPAIGNS.items() if given.only in name}
     if not chosen:
         parser.error(f"no campaign holds '{given.only}': {', '.join(CAMPAIGNS)}")
+    try:
+        seeds = [int(seed) for seed in given.seeds.split(",") if seed.strip()]
+    except ValueError:
+        parser.error(f"--seeds takes whole numbers with commas between them, not '{given.seeds}'")
     ledger = Ledger(given.ledger)
-    done = run(ledger, pending(ledger, chosen, given.cases), given.jobs, given.seconds)
+    cases = pending(ledger, chosen, given.cases, seeds)
+    done = run(ledger, cases, given.jobs, given.seconds, once_more if seeds else outcome)
     print(f"{done} cases run, written to {given.ledger}")  # noqa: T201
     for name in chosen:
         entries = ledger.of(name)

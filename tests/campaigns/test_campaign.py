@@ -314,6 +314,27 @@ def test_the_page_keeps_what_was_found_with_other_sources(tmp_path, monkeypatch)
     assert f"`{version}` |" in report.page(book)
 
 
+def test_the_page_names_seeds_that_were_run_again(tmp_path, monkeypatch):
+    book, name = Ledger(tmp_path / "ledger.jsonl"), next(iter(CAMPAIGNS))
+    book.add(name, 0, good(0))
+    book.add(name, 7, {"ok": False, "reason": "ends"})
+    before = report.page(book)
+    row, section = report.written_before(before, name)
+    assert f"| 2 | {CAMPAIGNS[name].cases} | 1 |" in row
+    with monkeypatch.context() as other:
+        other.setattr(ledger, "version", lambda campaign: "later")
+        again = Ledger(tmp_path / "again.jsonl")
+        assert list(pending(again, {name: CAMPAIGNS[name]}, seeds=[7, 9])) == [(name, 7), (name, 9)]
+        again.add(name, 7, good(7) | {"again": True})
+        again.add(name, 9, {"ok": False, "reason": "ends", "again": True})
+    monkeypatch.setattr(report, "version", lambda campaign="": "later")
+    text = report.page(again, before)
+    assert report.written_before(text, name) == (
+        row, section + "\nSeeds run again with the sources `later`: good 7; bad 9.\n"
+    )  # fmt: skip
+    assert report.page(again, text) == text
+
+
 def test_campaigns_take_turns(tmp_path):
     two = {"a": Kind(good, 2, ""), "b": Kind(good, 3, "")}
     order = list(pending(Ledger(tmp_path / "ledger.jsonl"), two))
