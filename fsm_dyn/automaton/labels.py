@@ -21,11 +21,30 @@ from fsm_dyn.expressions import free_names, parse
 from fsm_dyn.laws import FREE
 from fsm_dyn.modes.enumeration import Pattern, name_mode
 from fsm_dyn.modes.unconstrained_system import ContactInfo
-from fsm_dyn.spec.model import Feature, Mechanism
+from fsm_dyn.spec.model import VERTICES, Feature, Mechanism
 from fsm_dyn.spec.scales import own_scales
 from fsm_dyn.spec.values import ParameterValue, evaluate, parameter_values
 
+_MANY = ("polygon", "box")  # kinds of shapes with several corners and faces
+_FIRST = 1000  # number of the first face of a box, above those of polygons
+
 Pair = tuple[str, Key, Key]  # two surfaces that can lie flat on each other, of the entries of a family
+
+
+def _sides_of_box() -> list[tuple[frozenset[int], str]]:
+    """Return the corners of each face and edge of a box with what it is called."""
+    found = []
+    for axis, letter in enumerate("xyz"):
+        for sign, word in ((-1, "-"), (1, "+")):
+            found.append((frozenset(i for i, v in enumerate(VERTICES) if v[axis] == sign), f"face {letter}{word} flat"))
+    for i, first in enumerate(VERTICES):
+        for j, second in enumerate(VERTICES[:i]):
+            if sum(a != b for a, b in zip(first, second, strict=True)) == 1:
+                found.append((frozenset((i, j)), f"edge {j + 1}-{i + 1}"))
+    return found
+
+
+_BOX = _sides_of_box()
 
 
 @dataclass(frozen=True)
@@ -128,14 +147,14 @@ class Labels:
             if contact is None or contact.features is None:
                 continue
             corner, face = sorted(contact.features, key=self._is_face)
-            if not self._is_face(face) or corner.part not in ("corner", "point"):
+            if not self._is_face(face) or corner.part not in ("corner", "point", "vertex"):
                 continue
             family = self._families.of(contact.entry)
             if contact.name == contact.entry and len(self._families.entries[family]) == 1:
                 continue  # the entry is this contact: its name says all
             ahead = self._surfaces.of(key_of(face))
             beside = self._surfaces.beside(corner) if face.part == "face" else []
-            flat = [self._surfaces.of(side) for side in beside]
+            flat = [*(self._surfaces.of(side) for side in beside), *_sides(corner)]
             pairs = tuple((family, min(side, ahead), max(side, ahead)) for side in flat)
             found[k] = Touch(family, corner, face, (self._surfaces.corner(key_of(corner)), ahead), pairs)
         return found
@@ -168,8 +187,9 @@ class Labels:
             for k in rest:
                 for pair in self.touches[k].pairs:
                     places.setdefault(pair, {})[self.touches[k].place] = None
-            best = max(places, key=lambda pair: len(places[pair]), default=None)
-            if best is None or len(places[best]) < 2:
+            enough = [pair for pair in places if len(places[pair]) >= max(_least(key) for key in pair[1:])]
+            best = max(enough, key=lambda pair: len(places[pair]), default=None)
+            if best is None:
                 break
             members = [k for k in rest if best in self.touches[k].pairs]
             groups.append((members, best))
@@ -196,8 +216,11 @@ class Labels:
         if roles.get(one[0], 0) > roles.get(other[0], 0):
             one, other = other, one
         kinds = [self._kind(key[0]) for key in (one, other)]
-        if kinds[0] != "polygon" and kinds[1] == "polygon":  # a face of many on the only one there is
+        if kinds[0] not in _MANY and kinds[1] in _MANY:  # a face of many on the only one there is
             one, other = other, one
+        if self._kind(one[0]) == "box":
+            on = brief(self._surface(family, other)[0])
+            return [one[0], other[0]], f"{_BOX[one[2] - _FIRST][1]} on {on}"
         (first, words), (second, on) = self._surface(family, one), self._surface(family, other)
         return first + second, f"{words} flat on {on}"
 
@@ -218,7 +241,7 @@ class Labels:
         shape = self._mechanism.shapes.get(corner.shape)
         if shape is None or shape.kind == "circle":
             return f"{corner.shape}{self._copy(corner)}"
-        if shape.kind == "polygon":
+        if shape.kind in _MANY:
             return f"corner {corner.index + 1}{self._copy(corner)}"
         return f"{'end' if corner.index else 'start'} of {corner.shape}{self._copy(corner)}"
 
@@ -240,6 +263,18 @@ class Labels:
     def _same_faces(self, k: int, j: int) -> bool:
         one, other = self.touches[k], self.touches[j]
         return bool(set(one.pairs) & set(other.pairs)) or (one.family, one.place) == (other.family, other.place)
+
+
+def _sides(corner: Feature) -> list[Key]:
+    """Return the faces and edges of a box that a corner of it belongs to; none of other corners."""
+    if corner.part != "vertex":
+        return []
+    return [(corner.shape, corner.copy, _FIRST + k) for k, (members, _) in enumerate(_BOX) if corner.index in members]
+
+
+def _least(side: Key) -> int:
+    """Return how many corners lie on a side where all of it does, at least: an edge of a box has two, a face more."""
+    return 3 if side[2] >= _FIRST and len(_BOX[side[2] - _FIRST][0]) == 4 else 2
 
 
 def _face_of(key: Key) -> Feature:

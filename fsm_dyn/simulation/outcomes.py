@@ -138,8 +138,8 @@ _ALL: Final = (
         PENETRATION_LATER,
         "penetration during the run",
         "A contact penetrates deeper than the tolerance when its contact state is selected.",
-        "tighten rtol and atol, shorten max_step or step, let closes_if admit the contact only above zero, or correct a "
-        "transition at this instant whose reset or set moves a gap below zero",
+        "tighten rtol and atol, shorten max_step or step, let closes_if admit the contact only above zero, or correct "
+        "a transition at this instant whose reset or set moves a gap below zero",
     ),
     Outcome(
         STEP_TOO_LONG,

@@ -20,7 +20,7 @@ _LEFT_OUT = frozenset({"where", "digest", "text", "variants"})
 # Fields that came later: left out where they are empty, so that models without them keep their digest.
 _LATER = frozenset(
     {"acceleration", "backlash", "clearance", "controllers", "loaded_by", "numerics", "range", "range_of",
-     "requirements", "step", "thread", "tolerance"}
+     "requirements", "size", "step", "thread", "tolerance"}
 )  # fmt: skip
 
 

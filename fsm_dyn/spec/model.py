@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 from fsm_dyn.errors import NOWHERE, Location
 from fsm_dyn.expressions.text import Text
@@ -116,14 +116,15 @@ class Shape:
     the points of the model named in ``ends``), ``circle`` and ``arc`` (``radius`` about the origin; ``angles`` from
     the frame's x axis), ``polygon`` (``points``), ``curve`` (``formula``: the distance from the origin as a function
     of ``phi``, or x and y as functions of ``s``, both over a whole turn; or a periodic cubic spline through
-    ``points``); in space ``sphere`` (``radius``), ``plane`` (through the origin, facing ``side``) and ``disk``
-    (``radius``, ``axis``).  ``side`` is a vector to the free side of a line, segment or plane; ``inside`` tells that
-    the free side of the others is the inner one.  ``turn`` is +1 where a polygon or curve goes round against the
-    clock, else -1; ``concave`` holds the corners that nothing outside can touch.
+    ``points``); in space ``sphere`` (``radius``), ``plane`` (through the origin, facing ``side``), ``disk``
+    (``radius``, ``axis``) and ``box`` (``size`` along the axes of its frame, centred in the origin).  ``side`` is a
+    vector to the free side of a line, segment or plane; ``inside`` tells that the free side of the others is the inner
+    one.  ``turn`` is +1 where a polygon or curve goes round against the clock, else -1; ``concave`` holds the corners
+    that nothing outside can touch.
     """
 
     name: str
-    kind: Literal["line", "segment", "circle", "arc", "polygon", "curve", "sphere", "plane", "disk"]
+    kind: Literal["line", "segment", "circle", "arc", "polygon", "curve", "sphere", "plane", "disk", "box"]
     frame: str
     origin: str
     points: tuple[tuple[Text, ...], ...] = ()
@@ -131,6 +132,7 @@ class Shape:
     along: Text | None = None
     axis: Text | None = None
     radius: Text | None = None
+    size: tuple[Text, Text, Text] | None = None
     angles: tuple[Text, Text] | None = None
     formula: tuple[Text, ...] = ()
     side: Text | None = None
@@ -143,7 +145,7 @@ class Shape:
     @property
     def spatial(self) -> bool:
         """Whether it is a shape in space."""
-        return self.kind in ("sphere", "plane", "disk")
+        return self.kind in ("sphere", "plane", "disk", "box")
 
     @property
     def is_point(self) -> bool:
@@ -151,17 +153,22 @@ class Shape:
         return self.kind == "circle" and self.radius is not None and self.radius.text.split()[:1] == ["0"]
 
 
+# Signs of the corners of a box: those below against the clock about z, then those above.
+VERTICES: Final = tuple((x, y, z) for z in (-1, 1) for x, y in ((-1, -1), (1, -1), (1, 1), (-1, 1)))
+
+
 @dataclass(frozen=True, slots=True)
 class Feature:
     """A part of a shape that can touch: ``part`` number ``index`` of the copy ``copy`` of a shape.
 
     ``part`` is ``point`` (``shape`` names a point of the model), ``face`` (of a line, segment or polygon), ``round``
-    (circle, arc or sphere), ``corner`` (of a polygon, or an end of a segment or arc), ``curve`` or ``rim`` (of a disk).
+    (circle, arc or sphere), ``corner`` (of a polygon, or an end of a segment or arc), ``curve``, ``rim`` (of a disk)
+    or ``vertex`` (of a box).
     ``label`` distinguishes it in names.
     """
 
     shape: str
-    part: Literal["point", "face", "round", "corner", "curve", "rim"]
+    part: Literal["point", "face", "round", "corner", "curve", "rim", "vertex"]
     index: int = 0
     copy: int = 0
     label: str = ""

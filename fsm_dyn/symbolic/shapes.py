@@ -15,7 +15,7 @@ from typing import TypeAlias
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text
 from fsm_dyn.programs import Node, evaluate, functions, support
-from fsm_dyn.spec.model import Feature, Shape
+from fsm_dyn.spec.model import VERTICES, Feature, Shape
 from fsm_dyn.spec.values import parameter_values
 from fsm_dyn.symbolic.algebra import NodeAlgebra
 from fsm_dyn.symbolic.curves import Curve, components, derivative
@@ -146,6 +146,8 @@ class Shapes:
             case "disk", _:
                 radius = self.system.graph.zero if shape.radius is None else self._algebra.scalar(shape.radius)
                 return Rim(shape.frame, shape.origin, Vector(), self._facing(shape, shape.axis), radius)
+            case "box", _:
+                return Round(shape.frame, shape.origin, self._vertex(shape, feature.index), zero)
             case "curve", _:
                 return self._curve(shape, feature.copy)
             case "line", _:
@@ -226,6 +228,14 @@ class Shapes:
         first, last = (self._value(self._algebra.scalar(text)) for text in shape.angles)
         wide = last - first > math.pi
         return Round(shape.frame, shape.origin, center, radius, shape.inside, (span[0], span[1]), wide)
+
+    def _vertex(self, shape: Shape, index: int) -> Vector:
+        """Return the place of a corner of a box, from its centre."""
+        if shape.size is None:
+            raise ModelError(f"the box '{shape.name}' has no size", shape.where)
+        halves = [self._algebra.scalar(text) / 2.0 for text in shape.size]
+        x, y, z = (sign * half for sign, half in zip(VERTICES[index], halves, strict=True))
+        return self._space.vector(shape.frame, (x, y, z))
 
     def _facing(self, shape: Shape, text: Text | None) -> Vector:
         """Return a unit vector in space, fixed in the shape's frame."""

@@ -1,4 +1,4 @@
-"""Solids of a spatial mechanism: spheres, disks and planes for the page's 3-D scene."""
+"""Solids of a spatial mechanism: spheres, disks, planes and boxes for the page's 3-D scene."""
 
 from __future__ import annotations
 
@@ -8,16 +8,22 @@ from typing import Any
 import numpy as np
 
 from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.expressions import Text
 from fsm_dyn.results.outlines import vector_of
 from fsm_dyn.spec.values import evaluate
 from fsm_dyn.viewer.row_evaluation import Floats, RowEvaluator
 
+ZERO = Text("0")
 PLACED = 12  # numbers of a placement: rotation matrix of a frame, then its origin
 
 
 @dataclass(frozen=True)
 class Solid:
-    """A sphere (``radius``), a disk (``radius``, across ``axis``) or a plane (facing ``axis``), fixed in a frame."""
+    """A sphere (``radius``), a disk (``radius``, across ``axis``), a plane (facing ``axis``) or a box (``size``).
+
+    Each is fixed in a frame.  The radius of a box is that of the sphere through its corners (m); ``size`` is zero of
+    all else.
+    """
 
     name: str
     kind: str
@@ -25,10 +31,12 @@ class Solid:
     origin: str
     radius: float
     axis: tuple[float, float, float]
+    size: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
     def payload(self) -> dict[str, Any]:
         """Return the payload."""
-        return {"name": self.name, "kind": self.kind, "radius": self.radius, "axis": list(self.axis)}
+        about = {"name": self.name, "kind": self.kind, "radius": self.radius, "axis": list(self.axis)}
+        return {**about, "size": list(self.size)} if self.kind == "box" else about
 
 
 def find_solids(graph: ModeGraph, evaluator: RowEvaluator, x: Floats, c: Floats) -> tuple[Solid, ...]:
@@ -44,10 +52,8 @@ def find_solids(graph: ModeGraph, evaluator: RowEvaluator, x: Floats, c: Floats)
         axis = np.array([0.0, 0.0, 1.0]) if text is None else own.T @ vector_of(text, graph.values, turns)
         axis = axis / max(float(np.linalg.norm(axis)), 1e-12)
         radius = 0.0 if shape.radius is None else float(np.sum(evaluate(shape.radius, graph.values)))
-        found.append(
-            Solid(
-                shape.name, shape.kind, shape.frame, shape.origin, radius,
-                (float(axis[0]), float(axis[1]), float(axis[2])),
-            )
-        )  # fmt: skip
+        a, b, c = (float(np.sum(evaluate(text, graph.values))) for text in shape.size or (ZERO, ZERO, ZERO))
+        radius += 0.5 * float(np.linalg.norm([a, b, c]))
+        facing = (float(axis[0]), float(axis[1]), float(axis[2]))
+        found.append(Solid(shape.name, shape.kind, shape.frame, shape.origin, radius, facing, (a, b, c)))
     return tuple(found)

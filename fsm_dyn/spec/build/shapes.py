@@ -16,7 +16,7 @@ from fsm_dyn.spec.forms.shapes import CurveForm, GeometryForm, PolygonForm, Repe
 from fsm_dyn.spec.model import Mechanism, Repeat, Shape
 from fsm_dyn.spec.yaml_tree import where_of
 
-KINDS = ("line", "segment", "circle", "arc", "polygon", "curve", "sphere", "plane", "disk")
+KINDS = ("line", "segment", "circle", "arc", "polygon", "curve", "sphere", "plane", "disk", "box")
 NEWTONIAN, ORIGIN = "N", "O"
 
 
@@ -51,7 +51,7 @@ def _shape(
         )
     if form.segment is not None:
         return _segment(name, form, form.segment, bodies, repeat)
-    if form.sphere is not None or form.plane is not None or form.disk is not None:
+    if form.sphere is not None or form.plane is not None or form.disk is not None or form.box is not None:
         return _spatial(name, form, bodies)
     if form.curve is not None:
         return _curve(name, form, form.curve, bodies, repeat, values)
@@ -107,6 +107,11 @@ def _spatial(name: str, form: GeometryForm, bodies: Mapping[str, BodyForm]) -> S
         disk = form.disk
         origin = _origin(name, disk.frame, disk.center, bodies)
         return Shape(name, "disk", disk.frame, origin, axis=disk.axis, radius=disk.radius, where=where)
+    if form.box is not None:
+        if form.side is not None:
+            raise ModelError("a box is touched at its corners", form.key("side"), remedy="leave `side` out")
+        origin = _origin(name, form.box.frame, form.box.center, bodies)
+        return Shape(name, "box", form.box.frame, origin, size=form.box.size, where=where)
     if form.sphere is None:
         raise ModelError(f"shape {str(name)!r} has no content", where, allowed=", ".join(KINDS))
     sphere, inside = form.sphere, _inside(form, "sphere")

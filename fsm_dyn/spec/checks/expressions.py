@@ -198,7 +198,7 @@ def _geometry(mechanism: Mechanism, scopes: Scopes) -> None:
 
 def _shape(shape: Shape, scopes: Scopes) -> None:
     what = f"shape {shape.name!r}"
-    lengths = [*(text for point in shape.points for text in point), *filter(None, [shape.radius])]
+    lengths = [*(text for point in shape.points for text in point), *filter(None, [shape.radius]), *(shape.size or ())]
     for text in lengths:
         expression_type(text, scopes.constant, f"a length of {what}", [LENGTH])
     for text in (*(shape.angles or ()), *filter(None, [shape.repeat and shape.repeat.angle])):

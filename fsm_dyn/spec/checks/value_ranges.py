@@ -114,6 +114,8 @@ def _shape(shape: Shape, values: Values) -> None:
             f"the ends of {what} coincide", shape.points[0][0].where, found=f"[{ends[0]:g}, {ends[1]:g}]",
             remedy="a segment has a length; a point is a `circle` of radius 0",
         )  # fmt: skip
+    for text in shape.size or ():
+        _positive(text, values, f"a length of {what}")
     radius = _value(shape.radius, values, f"the radius of {what}")
     if shape.radius is not None and radius is not None and radius <= 0 and not shape.is_point:
         raise ModelError(f"the radius of {what} is impossible", shape.radius.where, found=f"{radius:g}", allowed="> 0")
