@@ -15,8 +15,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import fsm_dyn
-from fsm_dyn import plot
-from fsm_dyn.plot import style
 
 PRESSED, RELEASED = 0.02, 0.25  # s
 STROKES = {"piano": 2.0, "mezzo": 5.0, "forte": 10.0}  # N
@@ -77,11 +75,9 @@ def led_touches(led: fsm_dyn.ModeGraph, durations: Sequence[float] = DURATIONS) 
     return [item for item in found if item is not None]
 
 
-@style.settings()
 def touch_figure() -> Figure:
     """Hammer speed over key speed on the left, how long a stroke takes over the hammer speed on the right."""
-    picture = style.new_figure(8.0, 3.8)
-    picture.set_layout_engine("constrained")
+    picture = Figure(figsize=(8.0, 3.8), layout="constrained")
     left, right = picture.subplots(1, 2)
     kinds = {
         "constant force": (pressed_touches(fsm_dyn.compile("piano_action")), "o-"),
@@ -121,11 +117,9 @@ def led_stroke(graph: fsm_dyn.ModeGraph, duration: float) -> fsm_dyn.Trajectory:
     return fsm_dyn.simulate(graph, until=duration, inputs={"speed": f"0.0049*pi/{duration}*sin(pi*t/{duration})"})
 
 
-@style.settings()
 def figure() -> Figure:
     """Three strokes by force above, the force of a slow and of a fast stroke by motion below."""
-    picture = style.new_figure(8.0, 6.4)
-    picture.set_layout_engine("constrained")
+    picture = Figure(figsize=(8.0, 6.4), layout="constrained")
     above, below = picture.subplots(2, 1)
     graph = fsm_dyn.compile("piano_action")
     for name, force in STROKES.items():
@@ -158,8 +152,8 @@ def _hammer(axes: Axes, run: fsm_dyn.Trajectory, label: str) -> None:
 def main() -> None:
     """Write the pictures into the folder named, or here."""
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
-    plot.save(figure(), folder / "piano_action_strokes.png")
-    plot.save(touch_figure(), folder / "piano_action_touch.png")
+    figure().savefig(folder / "piano_action_strokes.png", dpi=110)
+    touch_figure().savefig(folder / "piano_action_touch.png", dpi=110)
 
 
 if __name__ == "__main__":

@@ -12,18 +12,14 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import fsm_dyn
-from fsm_dyn import plot
-from fsm_dyn.plot import style
 
 RADIUS = 0.02  # m
 
 
-@style.settings()
 def figure() -> Figure:
     """Passenger and belt above, the belt's force and the pawl below; on the right the crash by itself."""
     run = fsm_dyn.simulate(fsm_dyn.compile("seat_belt_reel"), until=2.4)
-    picture = style.new_figure(8.0, 5.0)
-    picture.set_layout_engine("constrained")
+    picture = Figure(figsize=(8.0, 5.0), layout="constrained")
     panels = picture.subplots(3, 2, sharex="col", width_ratios=(2, 1))
     for column, (first, last) in enumerate(((0.0, 2.4), (1.99, 2.26))):
         times = np.linspace(first, last, 3000)
@@ -44,7 +40,7 @@ def figure() -> Figure:
 def main() -> None:
     """Write the picture into the folder named, or here."""
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
-    plot.save(figure(), folder / "seat_belt_reel.png")
+    figure().savefig(folder / "seat_belt_reel.png", dpi=110)
 
 
 if __name__ == "__main__":
