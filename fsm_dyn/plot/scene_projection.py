@@ -89,7 +89,7 @@ def _extent(placed: Placed) -> tuple[FloatArray, float]:
 
 
 def _patch(placed: Placed, shape: SceneShape, middle: FloatArray, reach: float) -> FloatArray:
-    """Return the square of a plane below (or beside) the mechanism, shape (n, 4, 3), m."""
+    """Return the square of a plane below (or next to) the mechanism, shape (n, 4, 3), m."""
     origin = placed.point(shape.origin)[:, None, :]
     across = placed.outline(shape) - origin
     foot = origin + np.einsum("nk,nik->ni", middle - origin[:, 0], across)[:, None, :] @ across
