@@ -273,7 +273,7 @@ def _sides(corner: Feature) -> list[Key]:
 
 
 def _least(side: Key) -> int:
-    """Return how many corners lie on a side where all of it does, at least: an edge of a box has two, a face more."""
+    """Return the least number of contacts of a side that is flat: two of an edge of a box, three of a face."""
     return 3 if side[2] >= _FIRST and len(_BOX[side[2] - _FIRST][0]) == 4 else 2
 
 

@@ -142,7 +142,7 @@ def test_what_needs_edges_is_refused_by_name(other):
         ({"frame": "B", "size": ["a", "b", "1 kg"]}, "a length of shape 'block'"),
     ],
 )
-def test_sizes_that_cannot_be(form, words):
+def test_sizes_that_are_refused(form, words):
     model = brick()
     model["shapes"]["block"] = {"box": form}
     with pytest.raises(ModelError, match=words):
