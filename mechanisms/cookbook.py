@@ -24,7 +24,7 @@ SHOWN = {
     "magnet": (1.5, ["x", "pull"]),
     "one_way_clutch": (3.0, ["hub_dot", "wheel_dot"]),
     "over_centre_spring": (0.02, ["q", "q_dot"]),
-    "ratchet_teeth": (1.5, ["q", "angle"]),
+    "ratchet_teeth": (1.5, ["q", "q_dot"]),
     "stack_of_boxes": (1.1, ["x1_dot", "x2_dot"]),
     "string": (2.0, ["x", "y"]),
 }

@@ -14,6 +14,8 @@ import numpy.typing as npt
 from matplotlib.figure import Figure
 
 import fsm_dyn
+from fsm_dyn import plot
+from fsm_dyn.plot import style
 
 
 @dataclass(frozen=True)
@@ -60,9 +62,11 @@ def _pushed(curve: Curve) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float
     return run.sample(times)[name] * scale, rate * times * curve.lever
 
 
+@style.settings()
 def figure() -> Figure:
     """Three panels, one for each mechanism."""
-    picture = Figure(figsize=(9.6, 3.4), layout="constrained")
+    picture = style.new_figure(9.6, 3.4)
+    picture.set_layout_engine("constrained")
     for axes, curve in zip(picture.subplots(1, 3), CURVES, strict=True):
         axes.plot(*_led(curve, *curve.slow), label="led slowly", linewidth=1.6)
         axes.plot(*_led(curve, *curve.fast), label="led fast", linewidth=0.9)
@@ -79,7 +83,7 @@ def figure() -> Figure:
 def main() -> None:
     """Write the picture into the folder named, or here."""
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
-    figure().savefig(folder / "latches_and_switches.png", dpi=110)
+    plot.save(figure(), folder / "latches_and_switches.png")
 
 
 if __name__ == "__main__":

@@ -71,7 +71,8 @@ class ModeRoutes:
         u_dot = self.accelerations(x)
         solved, forces = _with_multipliers(M, f, A, G, gamma)
         size = np.abs(np.diag(M)) + 1e-30
-        usual = float(np.abs(f / size).max(initial=0.0))  # accelerations may all be zero
+        # accelerations and forces may all be zero: then as of speeds reached in a second
+        usual = max(float(np.abs(f / size).max(initial=0.0)), float(np.abs(x[-n:]).max(initial=0.0)))
 
         def scaled(values: Array) -> Array:
             return np.append(values, usual)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fsm_dyn.modes.elimination import Array
-from fsm_dyn.results.export import optional_library
+from fsm_dyn.results.optional_libraries import optional_library
 
 if TYPE_CHECKING:
     import xarray

@@ -186,7 +186,7 @@ def _of_mode(graph: ModeGraph, name: str, derived: _Derived, states: int) -> tup
 def _named(automaton: Automaton, x: Array, context: Array) -> dict[str, float]:
     layout = automaton.terms.layout
     values = {**dict(zip(layout.q, x, strict=False)), **dict(zip(layout.u, x[len(layout.q) :], strict=True))}
-    values |= dict(zip(layout.p, context[layout.p_slice], strict=True))
+    values |= dict(zip(layout.c, context, strict=True))
     return {name: float(value) for name, value in values.items()}
 
 
@@ -255,9 +255,13 @@ class _Derived:
         if self.whole is None or self.stores:
             return {}
         n_u = len(self.u)
-        loads = self.loads(values)[:n_u] - self.kane(values)[self.n * self.n :][:n_u]
-        pair = self.whole.compare(values, u_dot, A, loads)
-        return {} if pair is None else {MOMENTA: pair}
+        kane, u = self.kane(values), np.array([values[name] for name in self.u])
+        pair = self.whole.compare(values, u_dot, A, self.loads(values)[:n_u] - kane[self.n * self.n :][:n_u])
+        if pair is None:
+            return {}
+        # without loads nothing changes: then relative to the momenta, lost in a second
+        size = float(np.abs(kane[: self.n * self.n].reshape(self.n, self.n)[:n_u, :n_u] @ u).max(initial=0.0))
+        return {MOMENTA: (np.append(pair[0], size), np.append(pair[1], size))}
 
     def _from_lagrange(self, values: Mapping[str, float]) -> Array:
         """M and f without loads, from the kinetic energy in coordinates and rates.

@@ -23,10 +23,29 @@ from fsm_dyn.modes.enumeration import Pattern, name_mode
 from fsm_dyn.modes.unconstrained_system import ContactInfo
 from fsm_dyn.spec.model import Mechanism
 from fsm_dyn.spec.scales import own_scales
-from fsm_dyn.spec.shape import ArcShape, CircleShape, Feature, PolygonShape, Shape
+from fsm_dyn.spec.shape import VERTICES, ArcShape, BoxShape, CircleShape, Feature, PolygonShape, Shape
 from fsm_dyn.spec.values import ParameterValue, evaluate, parameter_values
 
+_MANY = (PolygonShape, BoxShape)  # shapes with several corners and faces
+_FIRST = 1000  # number of the first face of a box, above those of polygons
+
 Pair = tuple[str, Key, Key]  # two surfaces that can lie flat on each other, of the entries of a family
+
+
+def _sides_of_box() -> list[tuple[frozenset[int], str]]:
+    """Return the corners of each face and edge of a box with what it is called."""
+    found = []
+    for axis, letter in enumerate("xyz"):
+        for sign, word in ((-1, "-"), (1, "+")):
+            found.append((frozenset(i for i, v in enumerate(VERTICES) if v[axis] == sign), f"face {letter}{word} flat"))
+    for i, first in enumerate(VERTICES):
+        for j, second in enumerate(VERTICES[:i]):
+            if sum(a != b for a, b in zip(first, second, strict=True)) == 1:
+                found.append((frozenset((i, j)), f"edge {j + 1}-{i + 1}"))
+    return found
+
+
+_BOX = _sides_of_box()
 
 
 @dataclass(frozen=True)
@@ -129,14 +148,14 @@ class Labels:
             if contact is None or contact.features is None:
                 continue
             corner, face = sorted(contact.features, key=self._is_face)
-            if not self._is_face(face) or corner.part not in ("corner", "point"):
+            if not self._is_face(face) or corner.part not in ("corner", "point", "vertex"):
                 continue
             family = self._families.of(contact.entry)
             if contact.name == contact.entry and len(self._families.entries[family]) == 1:
                 continue  # the entry is this contact: its name says all
             ahead = self._surfaces.of(key_of(face))
             beside = self._surfaces.beside(corner) if face.part == "face" else []
-            flat = [self._surfaces.of(side) for side in beside]
+            flat = [*(self._surfaces.of(side) for side in beside), *_sides(corner)]
             pairs = tuple((family, min(side, ahead), max(side, ahead)) for side in flat)
             found[k] = Touch(family, corner, face, (self._surfaces.corner(key_of(corner)), ahead), pairs)
         return found
@@ -169,8 +188,9 @@ class Labels:
             for k in rest:
                 for pair in self.touches[k].pairs:
                     places.setdefault(pair, {})[self.touches[k].place] = None
-            best = max(places, key=lambda pair: len(places[pair]), default=None)
-            if best is None or len(places[best]) < 2:
+            enough = [pair for pair in places if len(places[pair]) >= max(_least(key) for key in pair[1:])]
+            best = max(enough, key=lambda pair: len(places[pair]), default=None)
+            if best is None:
                 break
             members = [k for k in rest if best in self.touches[k].pairs]
             groups.append((members, best))
@@ -196,9 +216,12 @@ class Labels:
         roles = self._families.roles(family)
         if roles.get(one[0], 0) > roles.get(other[0], 0):
             one, other = other, one
-        many = [self._is_polygon(key[0]) for key in (one, other)]
+        many = [self._has_faces(key[0]) for key in (one, other)]
         if not many[0] and many[1]:  # a face of many on the only one there is
             one, other = other, one
+        if isinstance(self._shape(one[0]), BoxShape):
+            on = brief(self._surface(family, other)[0])
+            return [one[0], other[0]], f"{_BOX[one[2] - _FIRST][1]} on {on}"
         (first, words), (second, on) = self._surface(family, one), self._surface(family, other)
         return first + second, f"{words} flat on {on}"
 
@@ -212,6 +235,9 @@ class Labels:
     def _is_polygon(self, name: str) -> bool:
         return isinstance(self._shape(name), PolygonShape)
 
+    def _has_faces(self, name: str) -> bool:
+        return isinstance(self._shape(name), _MANY)
+
     def _surface(self, family: str, surface: Key) -> tuple[list[str], str]:
         """Return the shapes of a surface that take part in a family of entries, and what its faces are called."""
         roles = self._families.roles(family)
@@ -223,7 +249,7 @@ class Labels:
         shape = self._shape(corner.shape)
         if shape is None or isinstance(shape, CircleShape):
             return f"{corner.shape}{self._copy(corner)}"
-        if isinstance(shape, PolygonShape):
+        if isinstance(shape, _MANY):
             return f"corner {corner.index + 1}{self._copy(corner)}"
         return f"{'end' if corner.index else 'start'} of {corner.shape}{self._copy(corner)}"
 
@@ -245,6 +271,18 @@ class Labels:
     def _same_faces(self, k: int, j: int) -> bool:
         one, other = self.touches[k], self.touches[j]
         return bool(set(one.pairs) & set(other.pairs)) or (one.family, one.place) == (other.family, other.place)
+
+
+def _sides(corner: Feature) -> list[Key]:
+    """Return the faces and edges of a box that a corner of it belongs to; none of other corners."""
+    if corner.part != "vertex":
+        return []
+    return [(corner.shape, corner.copy, _FIRST + k) for k, (members, _) in enumerate(_BOX) if corner.index in members]
+
+
+def _least(side: Key) -> int:
+    """Return the least number of contacts of a side that is flat: two of an edge of a box, three of a face."""
+    return 3 if side[2] >= _FIRST and len(_BOX[side[2] - _FIRST][0]) == 4 else 2
 
 
 def _face_of(key: Key) -> Feature:

@@ -10,6 +10,7 @@ AREAS = ("#77AADD", "#EE8866", "#EEDD88", "#FFAABB", "#44BB99", "#99DDFF", "#BBC
 INK = "#222222"
 SOFT = "#5A5A5A"
 FAINT = "#8A8A8A"
+GROUND = "#ECEAE4"  # planes in space
 FONT = "DejaVu Sans"  # comes with Matplotlib, so a picture looks the same everywhere
 
 

@@ -6,6 +6,8 @@ from fsm_dyn.spec.model import Contact
 from fsm_dyn.spec.shape import Feature, PolygonShape
 from fsm_dyn.symbolic.terms import Terms
 
+_POINTED = ("corner", "point", "vertex")  # parts that have a place, and no face
+
 
 def ends_of_faces(terms: Terms) -> list[tuple[int, int, int]]:
     """Return :attr:`fsm_dyn.modes.unconstrained_system.ContactInfo.ends` of all contacts.
@@ -59,8 +61,8 @@ def _corner_and_face(contact: Contact) -> tuple[Feature, Feature] | None:
     if contact.features is None:
         return None
     first, second = contact.features
-    if second.part == "face" and first.part in ("corner", "point"):
+    if second.part == "face" and first.part in _POINTED:
         return first, second
-    if first.part == "face" and second.part in ("corner", "point"):
+    if first.part == "face" and second.part in _POINTED:
         return second, first
     return None

@@ -16,6 +16,7 @@ from fsm_dyn.results.trajectory import Trajectory
 
 ORIGIN = "O"  # at rest: no path is drawn
 PATH_POINTS = 600
+_AROUND_PATCH = 1.4  # half width of the square of a plane, of that of the mechanism
 _EVEN = 0.15  # share of snapshots spaced evenly in time, the others by displacement
 
 # Projection of spatial mechanisms: x to the lower left, y to the right, z up.
@@ -38,7 +39,7 @@ class View:
         """Return the lower left and the upper right corner of one instant."""
         shapes = [part for part, bounded in zip(self.shapes[instant], self.bounded, strict=True) if bounded]
         parts = [*shapes, self.links[instant].reshape(-1, 2)]
-        everything = np.concatenate([part for part in parts if len(part)])
+        everything = np.concatenate([part for part in parts if len(part) and np.isfinite(part).all()])
         return everything.min(axis=0), everything.max(axis=0)
 
 
@@ -49,7 +50,11 @@ def project(trajectory: Trajectory, scene: Scene, times: FloatArray) -> View:
     placed = place_scene(scene, samples)
     along = place_scene(scene, trajectory.sample(np.linspace(start, end, PATH_POINTS)))
     flat = _projection(along)
-    outlines = [_flat_outline(placed, shape, flat) for shape in scene.shapes]
+    middle, reach = _extent(placed)
+    outlines = [
+        _patch(placed, shape, middle, reach) @ flat.T if shape.plane else _flat_outline(placed, shape, flat)
+        for shape in scene.shapes
+    ]
     return View(
         shapes=[[outline[i] for outline in outlines] for i in range(len(times))],
         bounded=[not shape.endless for shape in scene.shapes],
@@ -64,7 +69,32 @@ def _flat_outline(placed: Placed, shape: SceneShape, flat: FloatArray) -> FloatA
     """Return a shape's outline in the plane of the figure, shape (n, k, 2), m."""
     if shape.facing:
         return np.asarray((placed.point(shape.origin) @ flat.T)[:, None, :] + shape.points)
-    return np.asarray(placed.outline(shape) @ flat.T)
+    outline = np.asarray(placed.outline(shape) @ flat.T)
+    if shape.outward:
+        ahead = np.roll(outline, -1, axis=1)
+        area = (outline[..., 0] * ahead[..., 1] - outline[..., 1] * ahead[..., 0]).sum(axis=1)
+        outline[area <= 0.0] = np.nan
+    return outline
+
+
+def _extent(placed: Placed) -> tuple[FloatArray, float]:
+    """Return the middle of all that is bounded at each instant, shape (n, 3), m, and its largest half width, m."""
+    parts = [placed.outline(shape) for shape in placed.scene.shapes if not (shape.endless or shape.plane)]
+    parts += [np.stack([placed.point(end) for end in pair], axis=1) for pair in placed.scene.links]
+    if not parts:
+        return np.zeros((len(placed.positions), 3)), 1.0
+    everything = np.concatenate(parts, axis=1)
+    low, high = everything.min(axis=1), everything.max(axis=1)
+    return 0.5 * (low + high), 0.5 * float((high - low).max())
+
+
+def _patch(placed: Placed, shape: SceneShape, middle: FloatArray, reach: float) -> FloatArray:
+    """Return the square of a plane below (or next to) the mechanism, shape (n, 4, 3), m."""
+    origin = placed.point(shape.origin)[:, None, :]
+    across = placed.outline(shape) - origin
+    foot = origin + np.einsum("nk,nik->ni", middle - origin[:, 0], across)[:, None, :] @ across
+    sides = _AROUND_PATCH * reach * np.array([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]])
+    return np.asarray(foot + sides @ across)
 
 
 def _projection(placed: Placed) -> FloatArray:
@@ -91,7 +121,7 @@ def representative_times(trajectory: Trajectory, scene: Scene, count: int) -> Fl
     """Return ``count`` times of a run, s, with its ends, spaced by displacement."""
     times = np.linspace(trajectory.t[0], trajectory.t[-1], PATH_POINTS)
     placed = place_scene(scene, trajectory.sample(times))
-    bounded = [placed.outline(shape) for shape in scene.shapes if not shape.endless]
+    bounded = [placed.outline(shape) for shape in scene.shapes if not (shape.endless or shape.plane)]
     if not bounded:
         return np.linspace(times[0], times[-1], count)
     moved = np.linalg.norm(np.diff(np.concatenate(bounded, axis=1), axis=0), axis=-1).max(axis=1)
@@ -106,8 +136,13 @@ def draw_instant(
 ) -> None:
     """Draw instant ``i`` of a view, shifted by ``offset`` (2,), with opacity ``share``, 0 to 1."""
     order = 2.0 + i
+    ground = [outline + offset for shape, outline in zip(shapes, view.shapes[i], strict=True) if shape.plane]
+    for points in ground:
+        axes.add_patch(Polygon(points, facecolor=palette.GROUND, edgecolor=palette.FAINT, lw=0.5, zorder=0.5))
     for shape, outline in zip(shapes, view.shapes[i], strict=True):
         points = outline + offset
+        if shape.plane or not np.isfinite(points).all():
+            continue  # a face that looks away
         if shape.closed:
             axes.add_patch(Polygon(points, facecolor=colour, alpha=0.8 * share, lw=0, zorder=order))
             axes.add_patch(Polygon(points, fill=False, edgecolor=palette.INK, alpha=share, lw=0.8, zorder=order))

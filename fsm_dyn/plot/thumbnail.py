@@ -1,8 +1,9 @@
-"""Thumbnail of a run without text: snapshots of the mechanism, coloured by mode."""
+"""Thumbnail of a run: snapshots of the mechanism, coloured by mode, each with its time and mode."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -21,6 +22,8 @@ _OVERLAID = 7
 _APART = (2, 3, 4, 6)
 _SMALLER = 0.55  # than the largest they could be, if there are more of them
 _MARGIN = 0.05  # of the larger side
+_BAND = 0.22  # inches above a snapshot, for its time and mode
+_SIZE = 5.5  # points
 _THIN = 0.6  # of the lines of a large picture
 
 
@@ -56,6 +59,7 @@ def thumbnail(trajectory: Trajectory) -> Figure:
         boxes = _boxes(view)
     low, high = boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)
     middle, half = 0.5 * (low + high), (0.5 + _MARGIN) * _cell(high - low, columns, rows)
+    lines = list(_headings(view, columns * rows == 1, WIDTH / columns))
     colours = palette.mode_colours(trajectory.model.labels)
     count = len(view.times)
     with style.settings():
@@ -63,8 +67,13 @@ def thumbnail(trajectory: Trajectory) -> Figure:
         for k in range(columns * rows):
             if k and k >= count:
                 break
-            place = ((k % columns) / columns, 1.0 - (k // columns + 1) / rows, 1.0 / columns, 1.0 / rows)
-            axes = picture.add_axes(place)
+            left, top = (k % columns) / columns, 1.0 - (k // columns) / rows
+            axes = picture.add_axes((left, top - 1.0 / rows, 1.0 / columns, 1.0 / rows - _BAND / HEIGHT))
+            for number, text in enumerate(lines[k]):
+                picture.text(
+                    left + 0.5 / columns, top - (0.04 + 0.5 * _BAND * number) / HEIGHT, text,
+                    fontsize=_SIZE, ha="center", va="top", color=palette.INK if number == 0 else palette.SOFT,
+                )  # fmt: skip
             axes.set_axis_off()
             axes.set_xlim(middle[0] - half[0], middle[0] + half[0])
             axes.set_ylim(middle[1] - half[1], middle[1] + half[1])
@@ -77,12 +86,23 @@ def thumbnail(trajectory: Trajectory) -> Figure:
     return picture
 
 
+def _headings(view: View, overlaid: bool, width: float) -> Iterator[tuple[str, str]]:
+    """Yield the time and the mode of each snapshot, or of all that are superposed, no wider than a cell (inches)."""
+    room = width - 0.08
+    if overlaid:
+        modes = ", ".join(dict.fromkeys(view.modes))
+        yield f"{view.times[0]:.3g} to {view.times[-1]:.3g} s", style.fitted(modes, room, _SIZE)
+        return
+    for time, mode in zip(view.times, view.modes, strict=True):
+        yield f"{time:.3g} s", style.fitted(mode, room, _SIZE)
+
+
 def _make_thin(axes: Axes) -> None:
     for line in axes.lines:
         line.set_linewidth(_THIN * line.get_linewidth())
         line.set_markersize(_THIN * line.get_markersize())
     for words in axes.texts:
-        words.set_visible(False)
+        words.set_visible(False)  # texts of the model are too small to be read here
 
 
 def _boxes(view: View) -> FloatArray:
@@ -91,7 +111,7 @@ def _boxes(view: View) -> FloatArray:
 
 def _cell(size: FloatArray, columns: int, rows: int) -> FloatArray:
     """Return the size, m, of the smallest cell that contains a box, for a grid that fills the picture."""
-    shape = np.array([WIDTH / columns, HEIGHT / rows])
+    shape = np.array([WIDTH / columns, HEIGHT / rows - _BAND])
     return np.asarray(shape * max(*(size / shape), 1e-9))
 
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import csv
-import importlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fsm_dyn.errors import InputError
 from fsm_dyn.results.arrays import FloatArray
+from fsm_dyn.results.optional_libraries import optional_library
 from fsm_dyn.results.samples import Samples
-from fsm_dyn.results.transitions import Transition
+from fsm_dyn.results.transitions import Transition, transition_fields
 from fsm_dyn.simulation.outcomes import Outcome
 
 if TYPE_CHECKING:
@@ -40,17 +38,15 @@ def to_xarray(rows: Samples, transitions: Sequence[Transition], outcome: Outcome
     variables: dict[str, Any] = {}
     for name, column in rows.columns():
         unit = _unit(name, units)
-        variables[name] = ("time", column, {"units": unit} if unit else {})
-    for field in ("time", "source", "target", "cause", "energy_before", "energy_after"):
-        values = np.array([getattr(item, field) for item in transitions])
-        if not len(values):
-            values = np.zeros(0) if field in ("time", "energy_before", "energy_after") else np.zeros(0, dtype="U1")
-        variables[f"transition_{field}"] = ("transition", values)
+        variables[name] = ("time", column, {"long_name": _described(name, rows), **({"units": unit} if unit else {})})
+    for field, (values, unit, text) in transition_fields(transitions).items():
+        about = {"long_name": text, **({"units": unit} if unit else {})}
+        variables[f"transition_{field}"] = ("transition", values, about)
     dataset: xarray.Dataset = module.Dataset(
         variables,
         coords={
-            "time": ("time", increasing(rows.t), {"units": "s"}),
-            "mode": ("time", np.array(rows.modes, dtype=str)),
+            "time": ("time", increasing(rows.t), {"units": "s", "long_name": "time"}),
+            "mode": ("time", np.array(rows.modes, dtype=str), {"long_name": "mode"}),
         },
         attrs={"model": rows.model.name, "outcome": str(outcome)},
     )
@@ -67,6 +63,20 @@ def increasing(times: FloatArray) -> FloatArray:
     while len(ties := np.flatnonzero(found[:-1] >= found[1:])):
         found[ties] = np.nextafter(found[ties + 1], -np.inf)
     return found
+
+
+def _described(name: str, rows: Samples) -> str:
+    """Return what a column is; the unit of a multiplier is that of the force (N) or torque (N m) of its row."""
+    layout, model = rows.model.layout, rows.model
+    if name.startswith("lambda."):
+        return f"multiplier of {name.removeprefix('lambda.')}, N or N m"
+    if name.startswith("energy."):
+        return f"{name.removeprefix('energy.')} energy"
+    for word, names in (("coordinate", layout.q), ("generalized speed", layout.u), ("input", layout.w),
+                        ("memory", layout.memory), ("output", model.outputs)):  # fmt: skip
+        if name in names:
+            return f"{word} {name}"
+    return name
 
 
 def _unit(name: str, units: Mapping[str, str]) -> str:
@@ -90,14 +100,3 @@ def write_netcdf(rows: Samples, transitions: Sequence[Transition], outcome: Outc
         optional_library(library)
     to_xarray(rows, transitions, outcome).to_netcdf(path, engine="h5netcdf")
     return path
-
-
-def optional_library(name: str) -> ModuleType:
-    """Import a library of the extra ``analysis`` or say how to get it."""
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        raise InputError(
-            f"this needs {name}, which is not installed",
-            remedy='install the extra: pip install "fsm-dyn[analysis]"',
-        ) from error

@@ -15,11 +15,14 @@ from fsm_dyn.results.arrays import FloatArray
 from fsm_dyn.results.scene import NEWTONIAN, SceneShape
 from fsm_dyn.spec.curve_shapes import formula_at, periodic_spline
 from fsm_dyn.spec.shape import (
+    VERTICES,
     ArcShape,
+    BoxShape,
     CircleShape,
     CurveShape,
     DiskShape,
     LineShape,
+    PlaneShape,
     PolygonShape,
     Repeat,
     RoundShape,
@@ -32,6 +35,8 @@ from fsm_dyn.spec.values import ParameterValue, evaluate
 _STEP = math.radians(6.0)
 _PRODUCTS: Mapping[str, Callable[..., Any]] = {"dot": np.dot, "cross": np.cross, "norm": np.linalg.norm}
 _AROUND = np.arange(0.0, 2.0 * math.pi, _STEP / 2.0)
+# Corners of the faces of a box, against the clock seen from outside.
+_FACES = ((3, 2, 1, 0), (4, 5, 6, 7), (0, 1, 5, 4), (1, 2, 6, 5), (2, 3, 7, 6), (3, 0, 4, 7))
 _FAR = 1e3  # m; to either side of a line without ends
 
 
@@ -64,12 +69,21 @@ class Outlines:
         return tuple(outline for shape in self._shapes if not shape.spatial for outline in self._copies(shape))
 
     def solids(self) -> tuple[SceneShape, ...]:
-        """Return the outlines of spheres, with two great circles fixed in them, and of disks, with a diameter."""
+        """Return outlines of spheres with great circles, of disks with a diameter, faces of boxes, and planes."""
         return tuple(outline for shape in self._shapes if shape.spatial for outline in self._solid(shape))
 
     def _solid(self, shape: Shape) -> list[SceneShape]:
+        if isinstance(shape, BoxShape):
+            half = 0.5 * np.array([evaluate(text, self._values) for text in shape.size])
+            corners = np.array(VERTICES) * half
+            return [
+                SceneShape(shape.name, shape.frame, shape.origin, corners[list(face)], closed=True, outward=True)
+                for face in _FACES
+            ]
+        if isinstance(shape, PlaneShape):
+            return [SceneShape(shape.name, shape.frame, shape.origin, self._basis(shape.side, shape.frame), plane=True)]
         if not isinstance(shape, SphereShape | DiskShape):
-            return []  # a plane has no outline
+            return []
         circle = float(np.sum(evaluate(shape.radius, self._values))) * np.stack(
             [np.cos(_AROUND), np.sin(_AROUND)], axis=-1
         )

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fsm_dyn.graphics.svg import html_table
 from fsm_dyn.graphics.text_table import table
 from fsm_dyn.renamed import RenamedAttribute
 from fsm_dyn.results.arrays import FloatArray
+from fsm_dyn.results.optional_libraries import optional_library
+
+if TYPE_CHECKING:
+    import pandas
+    import xarray
 
 _HEADINGS = ("time, s", "from", "to", "cause")
 
@@ -107,6 +114,38 @@ class Transitions(tuple[Transition, ...]):
     def _repr_html_(self) -> str:
         return html_table(_HEADINGS, self._cells())
 
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return them as a ``pandas.DataFrame``: time (s), source, target, cause, energies before and after (J).
+
+        Raises
+        ------
+        InputError
+            If pandas is not installed (the extra ``analysis``).
+        """
+        columns = transition_fields(self)
+        frame: pandas.DataFrame = optional_library("pandas").DataFrame(
+            {field: values for field, (values, _, _) in columns.items()}
+        )
+        frame.attrs["units"] = {field: unit for field, (_, unit, _) in columns.items() if unit}
+        return frame
+
+    def to_xarray(self) -> xarray.Dataset:
+        """Return them as an ``xarray.Dataset`` along ``time``, s, with the same variables; times may repeat.
+
+        ``run.to_xarray().sel(time=transitions.time, method="nearest")`` gives the rows just after them.
+
+        Raises
+        ------
+        InputError
+            If xarray is not installed (the extra ``analysis``).
+        """
+        columns = {
+            field: ("time", values, {"long_name": text, **({"units": unit} if unit else {})})
+            for field, (values, unit, text) in transition_fields(self).items()
+        }
+        found: xarray.Dataset = optional_library("xarray").Dataset(columns).set_coords("time")
+        return found
+
     def _cells(self) -> list[tuple[str, ...]]:
         return [
             (
@@ -117,6 +156,21 @@ class Transitions(tuple[Transition, ...]):
             )
             for item in self
         ]
+
+
+def transition_fields(transitions: Sequence[Transition]) -> dict[str, tuple[NDArray[Any], str, str]]:
+    """Return columns of transitions by name: values, unit (empty: none), what they are."""
+    numbers = {"time": ("s", "time of the transition"), "energy_before": ("J", "energy before the transition"),
+               "energy_after": ("J", "energy after the transition")}  # fmt: skip
+    texts = {"source": "mode before", "target": "mode after", "cause": "cause of the transition"}
+    found: dict[str, tuple[NDArray[Any], str, str]] = {}
+    for field in ("time", "source", "target", "cause", "energy_before", "energy_after"):
+        values = [getattr(item, field) for item in transitions]
+        if field in numbers:
+            found[field] = (np.array(values, dtype=np.float64), *numbers[field])
+        else:
+            found[field] = (np.array(values, dtype=str), "", texts[field])
+    return found
 
 
 def counted(transitions: Sequence[Transition]) -> str:

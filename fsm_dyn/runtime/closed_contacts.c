@@ -34,7 +34,7 @@ static bool mark_closed(const struct fsm_resolution *r, double near)
         bool released = r->transition >= 0 && AT(tables->transition_states, r->transition, k) == FSM_CONTACT_FREE;
         if (tables->contact_flags.at[k] & FSM_FLAG_TWO_SIDED) {
             r->closed.at[k] = 1;
-        } else if (r->before.at[k] != FSM_CONTACT_FREE) {
+        } else if (r->before.at[k] != FSM_CONTACT_FREE && r->moved.at[k] == 0) {
             r->closed.at[k] = !released && r->event.at[k] != FSM_EVENT_LEAVES;
         } else if (r->terms->closes_if.at[k] != 0.0 && !released && fsm_within_face(tables, r->terms, k)) {
             int64_t row = AT(tables->contact_rows, k, 0);

@@ -159,6 +159,7 @@ struct fsm_resolution {
     fsm_vector direction;          // slip direction that a slide beginning with the event takes
     fsm_matrix slack;              // (n_contacts, 2), see fsm_read_slack
     fsm_indices closed;            // 1: active
+    fsm_indices moved;             // 1: a closed contact whose gap its reset map has changed
     int64_t transition;            // user-defined transition taken, -1: none
     struct fsm_outcome *outcome;
 };

@@ -20,8 +20,8 @@ FSM_API int64_t fsm_arena_sizes(const struct fsm_sizes *sizes, int64_t contacts,
     int64_t context = sizes->n_p + 4 * sizes->n_w + sizes->n_contacts + sizes->n_memory;
     int64_t floats = system * (system + n + 12) + 24 * n * n + 113 * n + 20;
     floats += held * (4 * sizes->n_u + 3 * held + 8) + 2 * system; // the rank of rows is found by itself
-    floats += 2 * (sizes->n_q + sizes->n_u) + 2 * context + 10 * sizes->n_contacts + 3 * held;
-    *integers = 2 * system * (system + 3) + 3 * system + 2 * held + 8 * sizes->n_contacts + 104 * contacts +
+    floats += 2 * (sizes->n_q + sizes->n_u) + 2 * context + 11 * sizes->n_contacts + 3 * held;
+    *integers = 2 * system * (system + 3) + 3 * system + 2 * held + 9 * sizes->n_contacts + 104 * contacts +
                 sizes->max_guards + 450;
     return floats;
 }
@@ -84,6 +84,7 @@ static struct fsm_resolution begin_resolution(struct fsm_work *work, const struc
                                .direction = fsm_arena_vector(arena, n_contacts),
                                .slack = fsm_arena_matrix(arena, n_contacts, 2),
                                .closed = fsm_arena_indices(arena, n_contacts),
+                               .moved = fsm_arena_indices(arena, n_contacts),
                                .transition = -1,
                                .outcome = outcome};
     r.u = fsm_vector_from(r.state, sizes->n_q);
@@ -200,7 +201,20 @@ static void apply_reset(const struct fsm_resolution *r, int64_t address)
     }
 }
 
-/* Apply the reset map of the user-defined transition, and a plastic impact if it demands one; returns a status. */
+/* Mark the contacts that were closed and whose gaps are not what they were; `gaps` (n_contacts,): before the reset map. */
+static void mark_moved_contacts(const struct fsm_resolution *r, fsm_vector gaps)
+{
+    for (int64_t k = 0; k < gaps.n; k++) {
+        int64_t row = AT(r->tables->contact_rows, k, 0);
+        bool held = r->before.at[k] != FSM_CONTACT_FREE && row >= 0;
+        double jump = held ? r->terms->residual.at[row] - gaps.at[k] : 0.0;
+        r->moved.at[k] = held && fabs(jump) > fsm_gap_tolerance(r->tables, row);
+    }
+}
+
+/* Apply the reset map of the user-defined transition, and a plastic impact if it demands one; returns a status.
+
+   A closed contact whose gap the reset map changes, by coordinates or by memory, opens, or penetrates. */
 static int64_t resolve_reset(const struct fsm_resolution *r, const struct fsm_instant *instant, fsm_mark top)
 {
     if (r->transition < 0) {
@@ -210,8 +224,14 @@ static int64_t resolve_reset(const struct fsm_resolution *r, const struct fsm_in
     if (address == 0) {
         return FSM_CONTINUE;
     }
+    fsm_vector gaps = fsm_arena_vector(r->arena, r->before.n);
+    for (int64_t k = 0; k < gaps.n; k++) {
+        int64_t row = AT(r->tables->contact_rows, k, 0);
+        gaps.at[k] = row >= 0 ? r->terms->residual.at[row] : 0.0;
+    }
     apply_reset(r, address);
     evaluate(r);
+    mark_moved_contacts(r, gaps);
     int64_t status = find_closed(r, instant, r->tables->tolerances->gap);
     if (status != FSM_CONTINUE) {
         return status;

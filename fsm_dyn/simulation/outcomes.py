@@ -137,8 +137,9 @@ _ALL: Final = (
     Outcome(
         PENETRATION_LATER,
         "penetration during the run",
-        "An open contact penetrates deeper than the tolerance when its contact state is selected.",
-        "tighten rtol and atol, shorten max_step or step, or let closes_if admit the contact only above zero",
+        "A contact penetrates deeper than the tolerance when its contact state is selected.",
+        "tighten rtol and atol, shorten max_step or step, let closes_if admit the contact only above zero, or correct "
+        "a transition at this instant whose reset or set moves a gap below zero",
     ),
     Outcome(
         STEP_TOO_LONG,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Final, Literal, TypeAlias
 
 from fsm_dyn.errors import NOWHERE, Location
 from fsm_dyn.expressions import Text
@@ -26,12 +26,13 @@ class Feature:
     """A part of a shape that can touch: ``part`` number ``index`` of the copy ``copy`` of a shape.
 
     ``part`` is ``point`` (``shape`` names a point of the model), ``face`` (of a line, segment or polygon), ``round``
-    (circle, arc or sphere), ``corner`` (of a polygon, or an end of a segment or arc), ``curve`` or ``rim`` (of a disk).
+    (circle, arc or sphere), ``corner`` (of a polygon, or an end of a segment or arc), ``curve``, ``rim`` (of a disk) or
+    ``vertex`` (of a box).
     ``label`` distinguishes it in names.
     """
 
     shape: str
-    part: Literal["point", "face", "round", "corner", "curve", "rim"]
+    part: Literal["point", "face", "round", "corner", "curve", "rim", "vertex"]
     index: int = 0
     copy: int = 0
     label: str = ""
@@ -310,3 +311,26 @@ class DiskShape(Shape):
     def features_of_one(self) -> list[Feature]:
         """Return its rim."""
         return [Feature(self.name, "rim")]
+
+
+#: Signs of the corners of a box: those below anticlockwise about z, then those above.
+VERTICES: Final = tuple((x, y, z) for z in (-1, 1) for x, y in ((-1, -1), (1, -1), (1, 1), (-1, 1)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoxShape(Shape):
+    """A box about the origin, of ``size`` along the axes of its frame, touched at its corners."""
+
+    kind: ClassVar[str] = "box"
+    spatial: ClassVar[bool] = True
+
+    size: tuple[Text, Text, Text]
+
+    @property
+    def lengths(self) -> tuple[Text, ...]:
+        """The lengths of its edges."""
+        return self.size
+
+    def features_of_one(self) -> list[Feature]:
+        """Return its corners."""
+        return [Feature(self.name, "vertex", i, 0, f"{i + 1}") for i in range(len(VERTICES))]

@@ -16,7 +16,9 @@ from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text
 from fsm_dyn.programs import Node, evaluate, functions, support
 from fsm_dyn.spec.shape import (
+    VERTICES,
     ArcShape,
+    BoxShape,
     CurveShape,
     DiskShape,
     Feature,
@@ -157,6 +159,8 @@ class Shapes:
             case DiskShape(), _:
                 radius = self._algebra.scalar(shape.radius)
                 return Rim(shape.frame, shape.origin, Vector(), self._facing(shape, "axis", shape.axis), radius)
+            case BoxShape(), _:
+                return Round(shape.frame, shape.origin, self._vertex(shape, feature.index), zero)
             case CurveShape(), _:
                 return self._curve(shape, feature.copy)
             case LineShape(), _:
@@ -238,6 +242,12 @@ class Shapes:
         first, last = (self._value(self._algebra.scalar(text)) for text in shape.angles)
         span = (ends[0], ends[1])
         return replace(whole, span=span, wide=last - first > math.pi), span
+
+    def _vertex(self, shape: BoxShape, index: int) -> Vector:
+        """Return the place of a corner of a box, from its centre."""
+        halves = [self._algebra.scalar(text) / 2.0 for text in shape.size]
+        x, y, z = (sign * half for sign, half in zip(VERTICES[index], halves, strict=True))
+        return self._space.vector(shape.frame, (x, y, z))
 
     def _facing(self, shape: Shape, word: str, text: Text) -> Vector:
         """Return a unit vector in space, fixed in the shape's frame."""

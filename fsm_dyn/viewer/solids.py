@@ -1,4 +1,4 @@
-"""Solids of a spatial mechanism: spheres, disks and planes for the page's 3-D scene."""
+"""Solids of a spatial mechanism: spheres, disks, planes and boxes for the page's 3-D scene."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.results.outlines import vector_of
+from fsm_dyn.spec.shape import BoxShape
 from fsm_dyn.spec.values import evaluate
 from fsm_dyn.viewer.row_evaluation import Floats, RowEvaluator
 
@@ -17,7 +18,11 @@ PLACED = 12  # numbers of a placement: rotation matrix of a frame, then its orig
 
 @dataclass(frozen=True)
 class Solid:
-    """A sphere (``radius``), a disk (``radius``, across ``axis``) or a plane (facing ``axis``), fixed in a frame."""
+    """A sphere (``radius``), a disk (``radius``, across ``axis``), a plane (facing ``axis``) or a box (``size``).
+
+    Each is fixed in a frame.  The radius of a box is that of the sphere through its corners (m); ``size`` is zero of
+    all else.
+    """
 
     name: str
     kind: str
@@ -25,10 +30,12 @@ class Solid:
     origin: str
     radius: float
     axis: tuple[float, float, float]
+    size: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
     def payload(self) -> dict[str, Any]:
         """Return the payload."""
-        return {"name": self.name, "kind": self.kind, "radius": self.radius, "axis": list(self.axis)}
+        about = {"name": self.name, "kind": self.kind, "radius": self.radius, "axis": list(self.axis)}
+        return {**about, "size": list(self.size)} if self.kind == "box" else about
 
 
 def find_solids(graph: ModeGraph, evaluator: RowEvaluator, x: Floats, c: Floats) -> tuple[Solid, ...]:
@@ -55,11 +62,16 @@ def find_solids(graph: ModeGraph, evaluator: RowEvaluator, x: Floats, c: Floats)
         own = turns.get(shape.frame, np.eye(3))
         axis = np.array([0.0, 0.0, 1.0]) if text is None else own.T @ vector_of(text, graph.values, turns)
         axis = axis / max(float(np.linalg.norm(axis)), 1e-12)
-        radius = float(sum(np.sum(evaluate(text, graph.values)) for text in shape.lengths))  # a plane has none
-        found.append(
-            Solid(
-                shape.name, shape.kind, shape.frame, shape.origin, radius,
-                (float(axis[0]), float(axis[1]), float(axis[2])),
-            )
-        )  # fmt: skip
+        size = np.zeros(3)
+        if isinstance(shape, BoxShape):
+            size = np.array([float(np.sum(evaluate(text, graph.values))) for text in shape.size])
+            radius = 0.5 * float(np.linalg.norm(size))
+        else:
+            radius = float(sum(np.sum(evaluate(text, graph.values)) for text in shape.lengths))  # a plane has none
+        found.append(Solid(shape.name, shape.kind, shape.frame, shape.origin, radius, _triple(axis), _triple(size)))
     return tuple(found)
+
+
+def _triple(vector: Floats) -> tuple[float, float, float]:
+    x, y, z = vector.tolist()
+    return x, y, z

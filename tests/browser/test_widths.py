@@ -64,7 +64,7 @@ def test_nothing_on_the_page_of_a_model_overlaps(viewed, model):
         assert page.locator("#mechanism").bounding_box()["height"] >= min(STAGE, 0.3 * WIDTHS[width]), width
 
 
-@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("width", [360, 640, 1280])
 def test_the_name_of_the_mode_fits_with_both_its_ends(viewed, width):
     _, page = viewed("piano_action")
     page.running()
@@ -78,6 +78,7 @@ def test_the_name_of_the_mode_fits_with_both_its_ends(viewed, width):
     head, tail = shown.split("…")
     assert name.startswith(head)
     assert name.endswith(tail)
+    assert len(shown) >= (15 if width >= 640 else 6), "enough to tell modes apart"
 
 
 def test_nothing_on_the_page_of_all_models_overlaps(viewed):

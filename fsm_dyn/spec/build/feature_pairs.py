@@ -12,6 +12,7 @@ polygon            its faces, its corners that stick out           ``face1 face2
 curve              itself
 sphere, plane      itself
 disk               its rim
+box                its eight corners                               ``1 2 ...``: below, then above, against the clock
 =================  ==============================================  =========================================
 
 Copies of a repeated shape put their number in front.  A contact has the name given, followed by the names of those
@@ -44,7 +45,8 @@ def touching(name: str, first: list[Feature], second: list[Feature], shapes: Map
             f"nothing of {first[0].shape!r} can touch {second[0].shape!r}",
             where_of(name),
             allowed="points against anything but points; round against round or flat; corners against faces; curves "
-            "from outside, but not against curves; disks against planes; shapes in space not against planar ones",
+            "from outside, but not against curves; disks against planes; boxes by their corners against planes and the "
+            "insides of spheres; shapes in space not against planar ones",
         )
     if len(pairs) > MOST_PAIRS:
         raise ModelError(
@@ -71,8 +73,13 @@ def can_touch(a: Feature, b: Feature, shapes: Mapping[str, Shape]) -> bool:
     """Return whether two features are of kinds that can touch."""
     parts = {a.part, b.part}
     spatial = {shapes[f.shape].spatial for f in (a, b) if f.part != "point"}
-    if len(spatial) == 2 or "rim" in parts:
-        return len(spatial) == 1 and parts == {"rim", "face"}
+    if len(spatial) == 2:
+        return False
+    if "rim" in parts:
+        return parts == {"rim", "face"}
+    if "vertex" in parts:
+        inner = any(_is_hollow(f, shapes) for f in (a, b))
+        return parts == {"vertex", "face"} or (parts == {"vertex", "round"} and inner)
     if "curve" in parts:
         return a.part != b.part and not any(_is_hollow(f, shapes) for f in (a, b))
     if parts in ({"face"}, {"point"}, {"corner"}, {"point", "corner"}):

@@ -16,6 +16,7 @@ from fsm_dyn.spec.forms.shapes import CurveForm, GeometryForm, PolygonForm, Repe
 from fsm_dyn.spec.model import Mechanism
 from fsm_dyn.spec.shape import (
     ArcShape,
+    BoxShape,
     CircleShape,
     CurveShape,
     DiskShape,
@@ -29,7 +30,7 @@ from fsm_dyn.spec.shape import (
 )
 from fsm_dyn.spec.yaml_tree import where_of
 
-KINDS = ("line", "segment", "circle", "arc", "polygon", "curve", "sphere", "plane", "disk")
+KINDS = ("line", "segment", "circle", "arc", "polygon", "curve", "sphere", "plane", "disk", "box")
 NEWTONIAN, ORIGIN = "N", "O"
 
 
@@ -126,6 +127,11 @@ def _spatial(name: str, form: GeometryForm, bodies: Mapping[str, BodyForm]) -> S
         disk = form.disk
         origin = _origin(name, disk.frame, disk.center, bodies)
         return DiskShape(name=name, frame=disk.frame, origin=origin, axis=disk.axis, radius=disk.radius, where=where)
+    if form.box is not None:
+        if form.side is not None:
+            raise ModelError("a box is touched at its corners", form.key("side"), remedy="leave `side` out")
+        origin = _origin(name, form.box.frame, form.box.center, bodies)
+        return BoxShape(name=name, frame=form.box.frame, origin=origin, size=form.box.size, where=where)
     if form.sphere is None:
         raise ModelError(f"shape {str(name)!r} has no content", where, allowed=", ".join(KINDS))
     sphere, inside = form.sphere, _inside(form, "sphere")

@@ -216,7 +216,9 @@ def _contact(contact: Contact, scopes: Scopes) -> None:
     if contact.gap is not None:
         what = f"the {contact.contact_law.normal_noun} {name!r}"
         wanted = [LENGTH, DIMENSIONLESS] if contact.contact_law.has_gap else None
-        gap = expression_type(contact.gap, scopes.configuration, what, wanted).dimension
+        # memory is constant between transitions: a gap may jump with it, a row that is held may not
+        may_jump = contact.contact_law.has_gap and not contact.bilateral
+        gap = expression_type(contact.gap, scopes.gap if may_jump else scopes.configuration, what, wanted).dimension
     if contact.slip is not None:
         slip = expression_type(contact.slip, scopes.state, f"the slip of {name!r}").dimension
     if contact.across is not None:

@@ -20,7 +20,7 @@ class Scopes:
     ``constant``: parameters.  ``schedule``: and ``t``.  ``configuration``: and inputs, coordinates, axes,
     ``pos``.  ``definition``: and ``rate``, ``vel``, ``omega``.  ``state``: and speeds.  ``logic``: and memory, that of
     controllers included.  ``axes``: parameters and axes (gravity).  ``angle``: as ``configuration``, without axes and
-    ``pos``, so that frames never depend on points.
+    ``pos``, so that frames never depend on points.  ``gap``: as ``configuration``, with memory that transitions set.
     """
 
     constant: Scope
@@ -28,6 +28,7 @@ class Scopes:
     schedule: Scope
     angle: Scope
     configuration: Scope
+    gap: Scope
     definition: Scope
     state: Scope
     logic: Scope
@@ -66,19 +67,24 @@ def scopes_of(
         functions=frozenset({"pos", "rate", "vel", "omega"}),
         units=units,
     )
-    return Scopes(constant, axes, schedule, angle, configuration, definition, definition, definition)
+    return Scopes(constant, axes, schedule, angle, configuration, configuration, definition, definition, definition)
 
 
 def with_speeds(scopes: Scopes, mechanism: Mechanism, speeds: Mapping[str, Dimension]) -> Scopes:
     """Return the scopes with the speeds, and then the memory, visible where they may be."""
     state = _extend(scopes.definition, "an expression of the motion", speeds)
-    memory = dict.fromkeys(mechanism.memory, DIMENSIONLESS)
-    logic = _extend(state, "an expression of the state", memory)
+    logic = _with_memory(state, "an expression of the state", mechanism)
+    gap = _with_memory(scopes.configuration, "a gap", mechanism)
+    return replace(scopes, gap=gap, state=state, logic=logic)
+
+
+def _with_memory(scope: Scope, label: str, mechanism: Mechanism) -> Scope:
+    """Return a scope in which memory is visible: integers as scalars, booleans as conditions."""
+    extended = _extend(scope, label, dict.fromkeys(mechanism.memory, DIMENSIONLESS))
     booleans = {
         name: DimensionedValue("condition", None) for name, entry in mechanism.memory.items() if entry.is_boolean
     }
-    logic = replace(logic, scalars=MappingProxyType({**logic.scalars, **booleans}))
-    return replace(scopes, state=state, logic=logic)
+    return replace(extended, scalars=MappingProxyType({**extended.scalars, **booleans}))
 
 
 def with_scalar(scope: Scope, name: str) -> Scope:

@@ -11,7 +11,7 @@ from fsm_dyn.expressions.tokens import excerpt
 from fsm_dyn.spec.checks.unit_usage import texts_of
 from fsm_dyn.spec.evaluate import evaluate, evaluate_parameters
 from fsm_dyn.spec.model import Contact, Coordinate, Mechanism, Schedule
-from fsm_dyn.spec.shape import ArcShape, CircleShape, DiskShape, RoundShape, SegmentShape, Shape
+from fsm_dyn.spec.shape import ArcShape, BoxShape, CircleShape, DiskShape, RoundShape, SegmentShape, Shape
 from fsm_dyn.spec.tolerances import deviations
 
 Values = Mapping[str, float | Sequence[float]]
@@ -126,6 +126,9 @@ def _shape(shape: Shape, values: Values) -> None:
                 raise ModelError(
                     f"the radius of {what} is impossible", shape.radius.where, found=f"{radius:g}", allowed="> 0"
                 )
+        case BoxShape():
+            for text in shape.size:
+                _positive(text, values, f"a length of {what}")
     for text in shape.lengths:
         _value(text, values, f"a coordinate of {what}")
     if isinstance(shape, ArcShape):

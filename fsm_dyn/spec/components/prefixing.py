@@ -19,7 +19,18 @@ from fsm_dyn.expressions.tokens import Token, tokenise
 from fsm_dyn.expressions.unit_literals import read_quantity
 from fsm_dyn.spec.forms.controllers import ControllerMemoryForm, ControllerOutputForm
 from fsm_dyn.spec.forms.geometry import FrameForm
-from fsm_dyn.spec.forms.shapes import ArcForm, CircleForm, CurveForm, LineForm, PlaneForm, PolygonForm, SegmentForm
+from fsm_dyn.spec.forms.shapes import (
+    ArcForm,
+    BoxForm,
+    CircleForm,
+    CurveForm,
+    DiskForm,
+    LineForm,
+    PlaneForm,
+    PolygonForm,
+    SegmentForm,
+    SphereForm,
+)
 from fsm_dyn.spec.model import Coordinate, Input
 from fsm_dyn.spec.yaml_tree import LocatedStr
 
@@ -34,7 +45,8 @@ _KEPT: Mapping[type, frozenset[str]] = {
     ControllerOutputForm: frozenset({"unit"}),
     FrameForm: frozenset({"body", "space", "rotate"}),
 }
-_OUTLINES = (LineForm, SegmentForm, CircleForm, ArcForm, PolygonForm, CurveForm, PlaneForm)
+_CENTRED = (CircleForm, ArcForm, SphereForm, DiskForm, BoxForm)
+_OUTLINES = (*_CENTRED, LineForm, SegmentForm, PolygonForm, CurveForm, PlaneForm)
 _MOTION = re.compile(r"\b(vel|omega|pos) ?\( ?(\w+) ?(?:, ?(\w+) ?)?\)")
 
 
@@ -84,7 +96,7 @@ class Renaming:
             else:
                 update[key] = self.apply(value)
         if isinstance(form, _OUTLINES) and form.frame == FRAME and not getattr(form, "ends", None):
-            at = "center" if isinstance(form, CircleForm | ArcForm) else "origin"
+            at = "center" if isinstance(form, _CENTRED) else "origin"
             if update[at] is None:  # what stands still stands where the component's origin is
                 update[at] = LocatedStr(self.names[ORIGIN])
         return form.model_copy(update=update)

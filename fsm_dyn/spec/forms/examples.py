@@ -72,6 +72,7 @@ EXAMPLES: Final = {
     "a sphere": "sphere: {frame: B, center: P, radius: 3 cm}",
     "a plane": "plane: {frame: N, from: O}",
     "a disk": "disk: {frame: B, center: P, axis: B.z, radius: 3 cm}",
+    "a box": "box: {frame: B, center: P, size: [30 cm, 20 cm, 10 cm]}",
     "a repetition": "repeat: {count: 8, about: P}",
     "a component": "lever: {file: lever.yaml}",
     "view": "view: {ball: {circle: {radius: 3 cm}}}",

@@ -32,6 +32,15 @@ def _corners(tree: Tree) -> tuple[tuple[Text, ...], ...]:
     return points
 
 
+def _size(tree: Tree) -> tuple[Text, Text, Text]:
+    items = as_items(tree, "the size")
+    if len(items) != 3:
+        raise ModelError(
+            "a box has three lengths", tree.where, found=describe(tree), allowed="[a, b, c] along x, y, z of its frame"
+        )
+    return expression(items[0]), expression(items[1]), expression(items[2])
+
+
 def _angles(tree: Tree) -> tuple[Text, Text]:
     items = as_items(tree, "the angles")
     if len(items) != 2:
@@ -50,6 +59,11 @@ Corners: TypeAlias = Annotated[
     tuple[tuple[Text, ...], ...],
     PlainValidator(_corners),
     WithJsonSchema({"type": "array", "items": _NUMBERS, "minItems": 2}),
+]
+Size: TypeAlias = Annotated[
+    tuple[Text, Text, Text],
+    PlainValidator(_size),
+    WithJsonSchema({**_NUMBERS, "minItems": 3, "maxItems": 3}),
 ]
 Angles: TypeAlias = Annotated[tuple[Text, Text], PlainValidator(_angles), WithJsonSchema(_NUMBERS)]
 Count: TypeAlias = Annotated[
@@ -156,6 +170,17 @@ class DiskForm(Form):
     radius: Expression
 
 
+class BoxForm(Form):
+    """A box, whose edges are along the axes of its frame."""
+
+    what: ClassVar[str] = "a box"
+    hints: ClassVar[Mapping[str, str]] = {"centre": "the key is 'center'", "from": "the key is 'center'"}
+
+    frame: Reference = "N"
+    center: Reference | None = None
+    size: Size
+
+
 class RepeatForm(Form):
     """Copies turned about a point."""
 
@@ -179,5 +204,6 @@ class GeometryForm(Form):
     sphere: SphereForm | None = None
     plane: PlaneForm | None = None
     disk: DiskForm | None = None
+    box: BoxForm | None = None
     side: Expression | None = None
     repeat: RepeatForm | None = None

@@ -29,6 +29,22 @@ def test_xarray_has_units_modes_and_transitions(block):
     assert_array_equal(data["lambda.floor.normal"], block.multipliers["floor"][:, 0])
 
 
+def test_everything_has_a_description_and_lookups_at_transitions_give_the_row_after(block):
+    data, changes = block.to_xarray(), block.transitions.to_xarray()
+    assert [name for name in data.variables if not data[name].attrs.get("long_name")] == []
+    assert [name for name in changes.variables if not changes[name].attrs.get("long_name")] == []
+    assert data["transition_time"].attrs["units"] == changes["time"].attrs["units"] == "s"
+    after = data.sel(time=changes.time, method="nearest")
+    assert after["mode"].values.tolist() == changes["target"].values.tolist()
+
+
+def test_transitions_are_a_data_frame(block):
+    frame = block.transitions.to_pandas()
+    assert frame["cause"].tolist() == [item.cause for item in block.transitions]
+    assert frame["time"].tolist() == [item.time for item in block.transitions]
+    assert frame.attrs["units"] == {"time": "s", "energy_before": "J", "energy_after": "J"}
+
+
 def test_netcdf_reads_back(block, tmp_path):
     xarray = pytest.importorskip("xarray")
     path = block.to_netcdf(tmp_path / "run.nc")

@@ -70,7 +70,7 @@ export class Scene3D {
     return group;
   }
 
-  solid({ kind, radius, axis }) {
+  solid({ kind, radius, axis, size }) {
     const { three: T } = this, group = new T.Group(), turn = new T.Group();
     turn.quaternion.setFromUnitVectors(new T.Vector3(0, 0, 1), new T.Vector3(...axis));
     const ring = (material) => {
@@ -84,6 +84,9 @@ export class Scene3D {
         one.rotation.set(x, y, 0);
         group.add(one);
       }
+    } else if (kind === "box") {
+      const box = new T.BoxGeometry(...size);
+      group.add(new T.Mesh(box, this.body), new T.LineSegments(new T.EdgesGeometry(box), this.ink));
     } else if (kind === "disk") {
       turn.add(new T.Mesh(new T.CircleGeometry(radius, 64), this.body), ring(this.ink));
     } else {
