@@ -109,10 +109,10 @@ class Exploration:
     def nx(self) -> Graph:
         """All that is known of the graph, as networkx.
 
-        Nodes are modes visited or compiled, with ``label``, ``group``, ``found`` (``seen`` or ``declared``), ``depth`` (-1 if not
-        met), ``runs`` and ``initial``.  Edges have ``found``: ``seen`` (with ``seen`` of ``runs``), ``declared`` (a
-        transition of the file) or ``derived`` (one guard alone leads there), and ``cause``.  All attributes are texts,
-        numbers and truths, as GraphML and JSON hold them.
+        Nodes are modes visited or compiled, with ``label``, ``group``, ``found`` (``seen`` or ``declared``), ``depth``
+        (-1 if not met), ``runs`` and ``initial``.  Edges have ``found``: ``seen`` (with ``seen`` of ``runs``),
+        ``declared`` (a transition of the file) or ``derived`` (one guard alone leads there), and ``cause``.  All
+        attributes are texts, numbers and truths, as GraphML and JSON hold them.
         """
         drawn: Graph = nx.MultiDiGraph(name=self.graph.name)
         labels = self.graph.automaton.labels

@@ -27,10 +27,11 @@ from fsm_dyn.spec.values import ParameterValue
 
 if TYPE_CHECKING:
     import networkx as nx
+    from networkx import MultiDiGraph
 
     from fsm_dyn.automaton.geometric_feasibility import GeometricFeasibility
 
-ASSESSMENT = "1"  # counts changes of what assessing the geometry gives: assessments kept before them are not used
+ASSESSMENT = "2"  # counts changes of what assessing the geometry gives: assessments kept before them are not used
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -156,7 +157,7 @@ class ModeGraph:
             )
         return graph
 
-    def nx_with_successors(self, depth: int = 1) -> nx.MultiDiGraph[str]:
+    def nx_with_successors(self, depth: int = 1) -> MultiDiGraph[str]:
         """Return :attr:`nx` with the modes to which the guards of its modes lead, as known before any run.
 
         Parameters

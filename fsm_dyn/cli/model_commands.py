@@ -128,7 +128,14 @@ def _print_geometry(found: GeometricFeasibility) -> None:
     typer.echo("\n" + (table(("impossible", "reason"), rows) if rows else "impossible by geometry: none"))
     numbers = Counter(item.verdict for item in found.verdicts)
     typer.echo(", ".join(f"{numbers[verdict]} {verdict}" for verdict in ("impossible", "possible", "undecided")))
-    typer.echo(f"{found.remaining:,} of {found.combinations:,} combinations of contact states remain")
+    if found.possible < 0:
+        typer.echo(f"{found.remaining:,} of {found.combinations:,} combinations of contact states remain")
+    else:
+        excluded = found.combinations - found.remaining
+        typer.echo(
+            f"of {found.combinations:,} combinations of contact states {excluded:,} are impossible, "
+            f"{found.possible:,} possible, {found.undecided:,} undecided"
+        )
 
 
 @handle_errors

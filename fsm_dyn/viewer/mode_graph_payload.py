@@ -36,7 +36,7 @@ def mode_map(automaton: Automaton, initial: str, known: Outgoing | None = None) 
             causes.setdefault(pair, {})[edge.cause] = edge.reset
     found = successors_of(automaton, known=known) if len(modes) <= MODES_WITH_POSSIBLE else Successors({}, ())
     names = labels | {name: automaton.labels.of(states) for name, states in found.modes.items()}
-    possible = {names[name]: states for name, states in reversed(found.modes.items()) if names[name] not in modes}
+    possible = {names[name]: states for name, states in reversed(list(found.modes.items())) if names[name] not in modes}
     for source, target, cause, _ in found.edges:
         if names[source] != names[target]:
             causes.setdefault((names[source], names[target]), {}).setdefault(cause, "")
@@ -53,7 +53,7 @@ def mode_map(automaton: Automaton, initial: str, known: Outgoing | None = None) 
         ],
         "possible": [
             {"name": label, "group": group_of(automaton, states), "states": _state_names(automaton, states)}
-            for label, states in reversed(possible.items())
+            for label, states in reversed(list(possible.items()))
         ],
         "edges": [{"source": a, "target": b, "causes": found} for (a, b), found in causes.items()],
         "pruned": [{"name": n, "reason": why} for n, why in list(automaton.infeasible.items())[:PRUNED_SHOWN]],
