@@ -142,7 +142,7 @@ class Checked:
         return found
 
     def excluded_modes(self, run, start):
-        """Return in words which modes that a run met are impossible by the geometry.
+        """Return which modes that a run met are impossible by the geometry.
 
         Starts with other parameters of gaps are passed over: the proofs are for the parameters of the model.
         """
