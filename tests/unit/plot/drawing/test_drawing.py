@@ -141,7 +141,7 @@ def test_a_dense_graph_is_drawn_around_its_start_without_overlaps():
     for a, b in combinations(names, 2):
         apart = np.abs(np.subtract(placed.centres[a], placed.centres[b]))
         assert (apart > 0.5 * np.add(sizes[a], sizes[b])).any()
-    for curve in placed.curves:  # ends lie on the borders of the two boxes
+    for curve in placed.curves:  # ends are on the borders of the two boxes
         for name, end in ((curve.arrow.source, curve.control[0]), (curve.arrow.target, curve.control[3])):
             share = np.abs(end - placed.centres[name]) / (0.5 * np.array(sizes[name]))
             assert share.max() == pytest.approx(1.0)
