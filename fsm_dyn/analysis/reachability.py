@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,8 +9,9 @@ from typing import Any, TypeAlias
 
 import networkx as nx
 
-from fsm_dyn.automaton.edges import successors
+from fsm_dyn.automaton.edges import outgoing
 from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.automaton.mode_groups import group_of, grouped
 
 Graph: TypeAlias = "nx.MultiDiGraph[str]"
 
@@ -95,7 +95,8 @@ class Exploration:
         names = [contact.name for contact in automaton.contacts]
         found = {}
         for mode in self.modes.values():
-            targets = dict.fromkeys(successors(automaton, mode.states))
+            leading = outgoing(automaton, mode.states)
+            targets = dict.fromkeys(target for target, *_ in leading if target != mode.states)
             found[mode.name] = tuple(
                 automaton.name_of(states).name
                 for states in targets
@@ -108,22 +109,27 @@ class Exploration:
     def nx(self) -> Graph:
         """All that is known of the graph, as networkx.
 
-        Nodes are modes visited or compiled, with ``label``, ``found`` (``seen`` or ``declared``), ``depth`` (-1 if not
-        met), ``runs`` and ``initial``.  Edges have ``found``: ``seen`` (with ``seen`` of ``runs``), ``declared`` (a
-        transition of the file) or ``derived`` (one guard alone leads there), and ``cause``.  All attributes are texts,
-        numbers and truths, as GraphML and JSON hold them.
+        Nodes are modes visited or compiled, with ``label``, ``group``, ``found`` (``seen`` or ``declared``), ``depth``
+        (-1 if not met), ``runs`` and ``initial``.  Edges have ``found``: ``seen`` (with ``seen`` of ``runs``),
+        ``declared`` (a transition of the file) or ``derived`` (one guard alone leads there), and ``cause``.  All
+        attributes are texts, numbers and truths, as GraphML and JSON hold them.
         """
         drawn: Graph = nx.MultiDiGraph(name=self.graph.name)
         labels = self.graph.automaton.labels
         for name, mode in self.modes.items():
-            initial = name == self.graph.initial
             drawn.add_node(
-                name, label=labels.of(mode.states), found="seen", depth=mode.depth, runs=mode.runs, initial=initial
+                name,
+                label=labels.of(mode.states),
+                group=group_of(self.graph.automaton, mode.states),
+                found="seen",
+                depth=mode.depth,
+                runs=mode.runs,
+                initial=name == self.graph.initial,
             )
         compiled = self.graph.nx
         for name in self.never_entered:
-            label = compiled.nodes[name]["label"]
-            drawn.add_node(name, label=label, found="declared", depth=-1, runs=0, initial=name == self.graph.initial)
+            known = {key: compiled.nodes[name][key] for key in ("label", "group")}
+            drawn.add_node(name, **known, found="declared", depth=-1, runs=0, initial=name == self.graph.initial)
         for edge in self.edges:
             drawn.add_edge(edge.source, edge.target, found="seen", cause=edge.cause, seen=edge.seen, runs=edge.runs)
         taken = {(edge.source, edge.target) for edge in self.edges}
@@ -138,33 +144,10 @@ class Exploration:
                     drawn.add_edge(source, target, found="derived", cause="", seen=0, runs=self._runs(source))
         return drawn
 
-    @cached_property
+    @property
     def grouped(self) -> Graph:
-        """The graph with one node for all modes of one name of the model, ``other`` for those without a name.
-
-        Nodes have ``label``, with the number of modes visited, and ``initial``; edges ``found``, ``seen`` and ``runs``,
-        summed over the edges between two groups.
-        """
-        automaton, everything = self.graph.automaton, self.nx
-        states = {
-            **{mode.name: mode.states for mode in automaton.modes},
-            **{m.name: m.states for m in self.modes.values()},
-        }
-        group = {name: automaton.name_of(states[name]).pattern or "other" for name in everything}
-        sizes = Counter(group[name] for name in everything)
-        drawn: Graph = nx.MultiDiGraph(name=self.graph.name)
-        for name in everything:
-            label = f"{group[name]} ({sizes[group[name]]})"
-            drawn.add_node(group[name], label=label, initial=group.get(self.graph.initial) == group[name])
-        totals: dict[tuple[str, str], list[int]] = {}
-        for source, target, data in everything.edges(data=True):
-            total = totals.setdefault((group[source], group[target]), [0, 0])
-            total[0] += data["seen"]
-            total[1] += data["runs"] if data["found"] == "seen" else 0
-        for (source, target), (seen, runs) in totals.items():
-            if source != target:
-                drawn.add_edge(source, target, found="seen" if seen else "derived", cause="", seen=seen, runs=runs)
-        return drawn
+        """The graph with one node for all modes of one name of the model, see :func:`fsm_dyn.plot.drawing.grouped`."""
+        return grouped(self.nx)
 
     def _runs(self, mode: str) -> int:
         return self.modes[mode].runs if mode in self.modes else 0

@@ -3,7 +3,7 @@
 Conditions bound the residuals of rows and the boundary margins of contacts.  Branch and bound over boxes of
 coordinates, inputs and time proves that no configuration meets them (Moore, Kearfott and Cloud 2009, chapter 8): boxes
 are contracted by the conditions (:mod:`fsm_dyn.programs.contraction`), what remains is halved.  Boxes that
-remain are where an example is searched for, by least squares; every example is kept and may answer further questions.
+remain are where an example is searched for, by Newton's method; every example is kept and may answer further questions.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
-from scipy.optimize import least_squares
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.initial_values import bound_arrays
@@ -28,6 +27,10 @@ EXACT: Final = 1e-9  # in the mechanism's own units: a configuration is shown if
 STARTS: Final = 6  # of the search for a configuration
 MOST_COMMON: Final = 100  # boxes of two contacts together in which a search begins
 STEP: Final = 1e-7  # of difference quotients, in own units
+SHARES: Final = np.array([1.0, 0.5, 0.2, 0.05])  # of a step of Newton's method that are tried
+LONGEST: Final = 2.0  # change of a coordinate in such a step, in own units
+MOST_STEPS: Final = 40
+MOST_SLOW: Final = 4  # steps in a row that leave more than 0.7 of what is missed
 _PI: Final = float(np.nextafter(np.pi, 4.0))
 
 
@@ -203,7 +206,7 @@ class ConfigurationSearch:
     def known(self, conditions: Sequence[Condition]) -> Array | None:
         """Return a configuration found before that meets conditions, or None."""
         values = self.known_values[:, [c.value for c in conditions]]
-        met = (_missed(values, np.array([c.sense for c in conditions])) <= EXACT).all(axis=1)
+        met = (missed(values, np.array([c.sense for c in conditions])) <= EXACT).all(axis=1)
         return self.known_q[int(np.argmax(met))] if met.any() else None
 
     def configuration(self, conditions: Sequence[Condition], boxes: Remaining) -> Array | None:
@@ -233,27 +236,55 @@ class ConfigurationSearch:
             yield self.guess / self.q_units + self.random.normal(size=self.n_q) * 0.5 * number
 
     def _solved(self, conditions: Sequence[Condition], begin: Array) -> Array | None:
-        """Return coordinates near scaled ones that meet conditions, or None."""
+        """Return coordinates near scaled ones that meet conditions, or None: Newton's method by shortest steps."""
         indices, senses = [c.value for c in conditions], np.array([c.sense for c in conditions])
-        bounds = np.array([self.low[1 : 1 + self.n_q], self.high[1 : 1 + self.n_q]]) / self.q_units
+        low, high = np.array([self.low[1 : 1 + self.n_q], self.high[1 : 1 + self.n_q]]) / self.q_units
         shifts = STEP * np.eye(1 + self.n_q, self.n_q, -1)
-
-        def missed(scaled: Array) -> Array:
-            outside = np.minimum(scaled - bounds[0], 0.0) + np.maximum(scaled - bounds[1], 0.0)
-            return np.append(_missed(self._values(scaled[None])[:, indices], senses, signed=True)[0], outside)
-
-        def slopes(scaled: Array) -> Array:
+        scaled, slow = np.clip(begin, low, high), 0
+        for _ in range(MOST_STEPS):
             values = self._values(scaled + shifts)[:, indices]
-            active = _missed(values[0], senses) > 0.0
-            jacobian = np.where(active[:, None], (values[1:] - values[0]).T / STEP, 0.0)
-            outside = np.diag(((scaled < bounds[0]) | (scaled > bounds[1])).astype(np.float64))
-            return np.concatenate([np.nan_to_num(jacobian, posinf=0.0, neginf=0.0), outside])
+            short = missed(values[0], senses, signed=True)
+            if np.abs(short).max(initial=0.0) <= EXACT:
+                shown: Array = scaled * self.q_units
+                return shown
+            active = np.abs(short) > 0.1 * EXACT
+            jacobian = np.nan_to_num((values[1:, active] - values[0, active]).T / STEP, posinf=0.0, neginf=0.0)
+            step = -np.linalg.lstsq(jacobian, short[active], rcond=1e-10)[0]
+            step *= min(1.0, LONGEST / max(np.abs(step).max(initial=0.0), 1e-300))
+            tried = np.clip(scaled + SHARES[:, None] * step, low, high)
+            left = np.linalg.norm(missed(self._values(tried)[:, indices], senses), axis=1)
+            best, before = int(np.argmin(left)), float(np.linalg.norm(short))
+            slow = slow + 1 if left[best] > 0.7 * before else 0
+            if slow == MOST_SLOW or left[best] >= before:
+                return None
+            scaled = tried[best]
+        return None
 
-        found = least_squares(missed, begin, slopes, xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=40)
-        if np.abs(found.fun).max(initial=0.0) > EXACT:
-            return None
-        shown: Array = found.x * self.q_units
-        return shown
+    def configuration_near(self, conditions: Sequence[Condition], q: Array) -> Array | None:
+        """Return coordinates near ``q`` in which conditions and all limits are met, or None."""
+        asked = {condition.value for condition in conditions}
+        everything = [*conditions, *self.loops, *(c for c in self.everywhere if c.value not in asked)]
+        found = self._solved(everything, q / self.q_units)
+        if found is not None:
+            self._keep(found)
+        return found
+
+    def sample(self, number: int) -> None:
+        """Keep random configurations around those known that meet all limits, one for each set of signs of gaps."""
+        known = np.array(self.known_q or [self.guess]) / self.q_units
+        begin = known[self.random.integers(len(known), size=number)]
+        size = 10.0 ** self.random.uniform(-4.0, 0.3, (number, 1))
+        drawn = begin + size * self.random.normal(size=begin.shape) * (self.random.random(begin.shape) < 0.7)
+        drawn = np.clip(drawn, self.low[1 : 1 + self.n_q] / self.q_units, self.high[1 : 1 + self.n_q] / self.q_units)
+        values = self._values(drawn)
+        limits = [*self.loops, *self.everywhere]
+        senses = np.array([c.sense for c in limits])
+        within = (missed(values[:, [c.value for c in limits]], senses) <= EXACT).all(axis=1)
+        drawn, values = drawn[within], values[within]
+        _, first = np.unique(np.sign(np.nan_to_num(values)), axis=0, return_index=True)
+        first = np.sort(first)
+        self.known_q += list(drawn[first] * self.q_units)
+        self.known_values = np.concatenate([self.known_values, values[first]])
 
     def _values(self, scaled: Array) -> Array:
         """Return all residuals and boundary margins over their scales; one row for each configuration."""
@@ -269,12 +300,12 @@ class ConfigurationSearch:
         limits = [*self.loops, *self.everywhere]
         within = np.all((q >= self.low[1 : 1 + self.n_q]) & (q <= self.high[1 : 1 + self.n_q]))
         senses = np.array([c.sense for c in limits])
-        if within and (_missed(values[:, [c.value for c in limits]], senses) <= EXACT).all():
+        if within and (missed(values[:, [c.value for c in limits]], senses) <= EXACT).all():
             self.known_q.append(q)
             self.known_values = np.concatenate([self.known_values, values])
 
 
-def _missed(values: Array, senses: Array, signed: bool = False) -> Array:
+def missed(values: Array, senses: Array, signed: bool = False) -> Array:
     """Return by how much conditions are missed; what is not finite is far away."""
     short = np.where(senses == 0, values, np.where(senses > 0, np.minimum(values, 0.0), np.maximum(values, 0.0)))
     short = np.where(np.isfinite(short), short, 1e6)

@@ -58,10 +58,24 @@ def _all_edges(automaton: Automaton) -> Iterator[Edge]:
 
 def successors(automaton: Automaton, states: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
     """Yield the contact states that each guard alone of a mode leads to; neither mode need be derived."""
+    yield from (target for target, *_ in _by_guards(automaton, states))
+
+
+def outgoing(automaton: Automaton, states: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], str, str]]:
+    """Yield target states, cause and kind of the edges out of a mode by guards and events; no mode need be derived."""
+    yield from _by_guards(automaton, states)
+    for index in automaton.outgoing_transitions(automaton.name_of(states)):
+        item = automaton.mechanism.transitions[index]
+        if item.on is not None:
+            cause = item.because or f"{item.on[0]} {item.on[1]}"
+            yield _written_target(automaton, states, index), cause, "written"
+
+
+def _by_guards(automaton: Automaton, states: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], str, str]]:
     for guard in list_guards(automaton.system, states, automaton.outgoing_transitions(automaton.name_of(states))):
-        for target, *_ in _leads_to(automaton, states, guard):
+        for target, cause, _, kind in _leads_to(automaton, states, guard):
             if target != states:
-                yield target
+                yield target, cause, kind
 
 
 def _leads_to(

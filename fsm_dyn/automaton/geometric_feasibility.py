@@ -14,8 +14,10 @@ from typing import Final, Literal
 
 import numpy as np
 
+from fsm_dyn.automaton.combined_contacts import combine, ways
 from fsm_dyn.automaton.configuration_search import Condition, ConfigurationSearch, Remaining, common
 from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.errors import InputError
 from fsm_dyn.programs.program import Array
 from fsm_dyn.schemata import decode, encode
 
@@ -60,40 +62,82 @@ class ContactVerdict:
 
 @dataclass(frozen=True)
 class GeometricFeasibility:
-    """Verdicts on contacts and pairs of them, and what follows for combinations of all contact states.
+    """Verdicts on contacts and pairs of them, and on combinations of all contact states.
 
     Attributes
     ----------
     verdicts : tuple of ContactVerdict
-        Of every contact with a gap, closed; of every two that can be closed: both closed, one closed and one open.
+        Of every contact with a gap, closed; of every two that can be closed: both closed, one closed and one open; and
+        of three and more that are impossible together while any fewer of them are not.
     combinations, remaining : int
         Numbers of combinations of contact states: all, and those without anything impossible.
     modes : mapping of str to ContactVerdict
         Verdict on each mode that the graph has, with all its contacts at once.
+    possible, undecided : int
+        Numbers of combinations for which a configuration is shown, and of those for which none was found and nothing
+        proved; -1 where combinations are too many to be looked at one by one.
+    contacts : tuple of str
+        Contacts with a gap, in the order of ``states``.
+    states : mapping of str to int
+        Which of these contacts are closed, ``1``, or open, ``0``, to the index of a configuration in
+        ``configurations``, -1 for undecided; combinations with anything impossible are not listed.
+    configurations : tuple of mapping of str to float
+        Coordinates, SI units.
     """
 
     verdicts: tuple[ContactVerdict, ...]
     combinations: int
     remaining: int
     modes: Mapping[str, ContactVerdict] = field(default_factory=dict)
+    possible: int = -1
+    undecided: int = -1
+    contacts: tuple[str, ...] = ()
+    states: Mapping[str, int] = field(default_factory=dict)
+    configurations: tuple[Mapping[str, float], ...] = ()
+
+    def verdict_on(self, states: Mapping[str, bool]) -> ContactVerdict:
+        """Return the verdict on a combination: every contact with a gap closed (True) or open, by name.
+
+        Raises
+        ------
+        InputError
+            A contact with a gap is missing, or combinations were too many to be looked at one by one.
+        """
+        missing = [name for name in self.contacts if name not in states]
+        if missing:
+            raise InputError("contacts without a state", found=", ".join(missing), allowed="every contact with a gap")
+        closed = tuple(bool(states[name]) for name in self.contacts)
+        item = _exclusion(self.verdicts, states)
+        if item is not None:
+            return ContactVerdict(self.contacts, closed, "impossible", item.reason, {}, item.boxes)
+        if self.possible < 0:
+            raise InputError("no verdicts on combinations", found=f"{self.combinations:,} combinations")
+        number = self.states["".join("01"[shut] for shut in closed)]
+        shown = {} if number < 0 else self.configurations[number]
+        return ContactVerdict(self.contacts, closed, "undecided" if number < 0 else "possible", "", shown, 0)
 
     def excluded(self, states: Mapping[str, bool]) -> str:
         """Return why contacts with these states (closed or open, by name) are impossible; empty where it is not known.
 
-        Only verdicts on single contacts and on two are looked at.
+        Verdicts on single contacts, on two, and on those that exclude each other only together are looked at.
         """
         found = _exclusion(self.verdicts, states)
         return "" if found is None else found.reason
 
     def to_bytes(self) -> bytes:
         """Return it as JSON."""
-        return encode({**asdict(self), "combinations": str(self.combinations), "remaining": str(self.remaining)})
+        large = ("combinations", "remaining", "possible", "undecided")
+        return encode(asdict(self) | {name: str(getattr(self, name)) for name in large})
 
     @classmethod
     def from_bytes(cls, data: bytes) -> GeometricFeasibility:
         """Return it from JSON; raise InputError where it is something else."""
         stored = decode(data, _StoredAssessment, "a geometric assessment")
-        return cls(stored.verdicts, int(stored.combinations), int(stored.remaining), stored.modes)
+        numbers = (int(stored.possible), int(stored.undecided))
+        return cls(
+            stored.verdicts, int(stored.combinations), int(stored.remaining), stored.modes, *numbers,
+            stored.contacts, stored.states, stored.configurations,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -104,6 +148,11 @@ class _StoredAssessment:
     combinations: str
     remaining: str
     modes: dict[str, ContactVerdict]
+    possible: str
+    undecided: str
+    contacts: tuple[str, ...]
+    states: dict[str, int]
+    configurations: tuple[dict[str, float], ...]
 
 
 def assess_geometry(
@@ -134,12 +183,33 @@ def assess_geometry(
     for done, states in enumerate(asked):
         progress(done, len(asked))
         found.append(questions.decide(states))
-    modes: dict[str, ContactVerdict] = {}
     within = [i for i in range(len(automaton.contacts)) if search.has_gap(i)]
+    combined = combine(search, _parts(automaton, found, "impossible"), _parts(automaton, found, "undecided"))
+    found += [] if combined is None else [questions.conflict(states, boxes) for states, boxes in combined.conflicts]
+    modes: dict[str, ContactVerdict] = {}
     for mode in automaton.modes:
         modes[mode.name] = questions.decide_mode({i: mode.states[i] > 0 for i in within}, found)
     combinations = int(np.prod([len(contact.codes) for contact in automaton.contacts], dtype=object))
-    return GeometricFeasibility(tuple(found), combinations, _count(automaton, found), modes)
+    names = tuple(automaton.contacts[i].name for i in within)
+    if combined is None:
+        return GeometricFeasibility(tuple(found), combinations, _count(automaton, found), modes, contacts=names)
+    possible, undecided = (ways(search, within, some) for some in (combined.possible, combined.undecided))
+    listed = combined.possible | dict.fromkeys(combined.undecided, -1)
+    return GeometricFeasibility(
+        tuple(found), combinations, possible + undecided, modes, possible, undecided, names,
+        {"".join("01"[shut] for shut in closed): number for closed, number in listed.items()},
+        tuple(dict(zip(automaton.terms.layout.q, shown.tolist(), strict=True)) for shown in combined.configurations),
+    )  # fmt: skip
+
+
+def _parts(automaton: Automaton, verdicts: Sequence[ContactVerdict], verdict: Verdict) -> list[dict[int, bool]]:
+    """Return contacts and states, by the numbers of the contacts, for which a verdict was reached."""
+    index = {contact.name: i for i, contact in enumerate(automaton.contacts)}
+    return [
+        {index[name]: shut for name, shut in zip(item.contacts, item.closed, strict=True)}
+        for item in verdicts
+        if item.verdict == verdict
+    ]
 
 
 class _Questions:
@@ -170,9 +240,17 @@ class _Questions:
             return verdict("possible", boxes.count, shown=shown)
         if not boxes.empty:
             boxes = search.remaining(conditions, MOST_BOXES, boxes)
+            shown = None if boxes.empty else search.configuration(conditions, boxes)
+            if shown is not None:
+                return verdict("possible", boxes.count, shown=shown)
         if boxes.empty:
             return verdict("impossible", boxes.count, self.reason(asked))
         return verdict("undecided", boxes.count)
+
+    def conflict(self, states: Mapping[int, bool], boxes: int) -> ContactVerdict:
+        """Return the verdict on contacts that are impossible together while fewer of them are not."""
+        names = tuple(self.search.automaton.contacts[i].name for i in states)
+        return ContactVerdict(names, tuple(states.values()), "impossible", self.reason(states), {}, boxes)
 
     def decide_mode(self, asked: Mapping[int, bool], known: Sequence[ContactVerdict]) -> ContactVerdict:
         """Return the verdict on the contacts of a mode: that of two of them if these exclude each other."""
@@ -263,12 +341,12 @@ def _count(automaton: Automaton, verdicts: Sequence[ContactVerdict]) -> int:
         following: dict[tuple[tuple[int, bool], ...], int] = {}
         for known, number in counts.items():
             before = dict(known)
-            for closed, ways in states:
-                if not ways or (closed and j in never):
+            for closed, number_of in states:
+                if not number_of or (closed and j in never):
                     continue
                 if any(before.get(i) == mine and theirs == closed for i, mine, theirs in banned.get(j, ())):
                     continue
                 kept = tuple((i, state) for i, state in (*known, (j, closed)) if last_use[i] > j)
-                following[kept] = following.get(kept, 0) + number * ways
+                following[kept] = following.get(kept, 0) + number * number_of
         counts = following
     return sum(counts.values())

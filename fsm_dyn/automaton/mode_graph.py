@@ -16,6 +16,7 @@ import numpy as np
 from fsm_dyn.automaton.edges import Edge, edges
 from fsm_dyn.automaton.hybrid_automaton import Automaton, DerivedMode
 from fsm_dyn.automaton.initial_state import InitialState
+from fsm_dyn.automaton.mode_groups import group_of
 from fsm_dyn.automaton.mode_view import ModeView
 from fsm_dyn.automaton.storage import from_bytes, save, to_bytes
 from fsm_dyn.errors import InputError
@@ -26,10 +27,11 @@ from fsm_dyn.spec.values import ParameterValue
 
 if TYPE_CHECKING:
     import networkx as nx
+    from networkx import MultiDiGraph
 
     from fsm_dyn.automaton.geometric_feasibility import GeometricFeasibility
 
-ASSESSMENT = "1"  # counts changes of what assessing the geometry gives: assessments kept before them are not used
+ASSESSMENT = "2"  # counts changes of what assessing the geometry gives: assessments kept before them are not used
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -116,17 +118,21 @@ class ModeGraph:
         """The automaton as a networkx graph; nodes carry ``mode``, edges ``guard cause reset priority`` and more.
 
         ``label`` of a node is what the mode is called where people read it; modes that only handovers tell apart share
-        it.
+        it.  ``group`` is the pattern of the model that names the mode.  ``found`` of an edge is ``declared`` for a
+        transition of the file, else ``derived``: a guard leads there.
         """
         # importing networkx takes longer than most runs, and no run needs it
         import networkx as nx
 
         graph: nx.MultiDiGraph[str] = nx.MultiDiGraph(name=self.name)
         labels = {mode.name: self.automaton.labels.of(mode.states) for mode in self.automaton.modes}
+        groups = {mode.name: group_of(self.automaton, mode.states) for mode in self.automaton.modes}
         for name, view in self.modes.items():
             graph.add_node(
                 name,
                 label=labels[name],
+                group=groups[name],
+                found="declared",
                 mode=view,
                 states=view.states,
                 degrees_of_freedom=view.degrees_of_freedom,
@@ -147,7 +153,43 @@ class ModeGraph:
                 reset=edge.reset,
                 priority=edge.priority,
                 kind=edge.kind,
+                found="declared" if edge.kind == "written" else "derived",
             )
+        return graph
+
+    def nx_with_successors(self, depth: int = 1) -> MultiDiGraph[str]:
+        """Return :attr:`nx` with the modes to which the guards of its modes lead, as known before any run.
+
+        Parameters
+        ----------
+        depth : int
+            Most guards of a chain that leads from a mode of :attr:`nx` to one that is not derived.
+
+        Returns
+        -------
+        networkx.MultiDiGraph
+            Nodes and edges of :attr:`nx`, and nodes with ``found`` ``derived``, ``label``, ``group`` and ``states`` for
+            modes that a run derives when it meets them.  Modes that the geometry of :meth:`with_geometry` or
+            contradictory constraints exclude are not among them.
+        """
+        # only for those who look at the graph
+        from fsm_dyn.automaton.successor_graph import successors_of
+
+        graph, automaton = self.nx, self.automaton
+        found = successors_of(automaton, depth, self.geometry)
+        for name, states in found.modes.items():
+            graph.add_node(
+                name,
+                label=automaton.labels.of(states),
+                group=group_of(automaton, states),
+                found="derived",
+                states={c.name: c.states[code] for c, code in zip(automaton.contacts, states, strict=True)},
+                initial=False,
+            )
+        for source, target, cause, kind in found.edges:
+            if source in graph and target in graph:
+                seen = "declared" if kind == "written" else "derived"
+                graph.add_edge(source, target, cause=cause, kind=kind, priority=int(kind != "written"), found=seen)
         return graph
 
     def _assessed(self, mode: str) -> dict[str, str]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from fsm_dyn.automaton.edges import edges
 from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.automaton.successor_graph import successors_of
 from fsm_dyn.graphics.diagram import Arrow, Box, Diagram
 from fsm_dyn.graphics.mode_graph_svg import MOST, left_out, mode_graph
 from fsm_dyn.graphics.svg import element, escaped
@@ -15,7 +16,10 @@ _FEW = 6  # contacts that are all named; of more only those that touch
 
 
 def diagram_of(automaton: Automaton, initial: str) -> Diagram:
-    """Return the boxes and arrows of a mode graph: one box for modes that only handovers tell apart."""
+    """Return the boxes and arrows of a mode graph: one box for modes that only handovers tell apart.
+
+    Modes to which a guard of a derived one leads are dashed boxes; all arrows are dashed, as no run has taken them.
+    """
     boxes: dict[str, Box] = {}
     labels = mode_labels(automaton)
     for mode in automaton.modes:
@@ -25,12 +29,21 @@ def diagram_of(automaton: Automaton, initial: str) -> Diagram:
             boxes[label] = Box(label, label, _lines(states), mode.name == initial)
         elif mode.name == initial:
             boxes[label] = replace(boxes[label], lines=_lines(states), initial=True)
+    known = successors_of(automaton)
+    for name, codes in known.modes.items():
+        labels[name] = label = automaton.labels.of(codes)
+        states = {c.name: c.states[code] for c, code in zip(automaton.contacts, codes, strict=True)}
+        boxes.setdefault(label, Box(label, label, _lines(states), dashed=True))
     causes: dict[tuple[str, str], dict[str, None]] = {}
-    for edge in sorted(edges(automaton), key=lambda edge: edge.priority):
-        way = labels[edge.source], labels[edge.target]
-        if edge.source == edge.target or way[0] != way[1]:
-            causes.setdefault(way, {})[edge.cause] = None
-    arrows = tuple(Arrow(*way, tuple(found)) for way, found in causes.items())
+    between = [
+        *((edge.source, edge.target, edge.cause) for edge in sorted(edges(automaton), key=lambda e: e.priority)),
+        *((source, target, cause) for source, target, cause, _ in known.edges),
+    ]
+    for source, target, cause in between:
+        way = labels[source], labels[target]
+        if source == target or way[0] != way[1]:
+            causes.setdefault(way, {})[cause] = None
+    arrows = tuple(Arrow(*way, tuple(found), dashed=True) for way, found in causes.items())
     return Diagram(automaton.mechanism.name, tuple(boxes.values()), arrows)
 
 
@@ -58,7 +71,7 @@ def graph_html(automaton: Automaton, initial: str) -> str:
     head = element("b", escaped(mechanism.name)) + " " + escaped(mechanism.summary) + element("br") + ", ".join(counts)
     heads = "".join(element("th", name) for name in ("mode", "contacts", "degrees of freedom", "operations"))
     rows = [element("tr", heads)]
-    for box in diagram.boxes[:MOST_ROWS]:
+    for box in [box for box in diagram.boxes if box.key in modes][:MOST_ROWS]:
         mode = modes[box.key]
         freedom, operations = len(mode.programs.independent), mode.programs.rhs.counts().total
         cells = (escaped(box.title), escaped(", ".join(box.lines)), str(freedom), str(operations))

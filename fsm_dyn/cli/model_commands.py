@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fsm_dyn.automaton.geometric_feasibility import GeometricFeasibility
     from fsm_dyn.automaton.mode_graph import ModeGraph
 
-MOST_DRAWN = 40  # modes of an exploration that are drawn one by one; more are grouped by the names of the model
+MOST_DRAWN = 40  # modes that are drawn one by one; more are grouped by the names of the model
 Model = Annotated[str, typer.Argument(help="A shipped model's name, a model file, or a saved automaton (.json).")]
 
 
@@ -128,7 +128,14 @@ def _print_geometry(found: GeometricFeasibility) -> None:
     typer.echo("\n" + (table(("impossible", "reason"), rows) if rows else "impossible by geometry: none"))
     numbers = Counter(item.verdict for item in found.verdicts)
     typer.echo(", ".join(f"{numbers[verdict]} {verdict}" for verdict in ("impossible", "possible", "undecided")))
-    typer.echo(f"{found.remaining:,} of {found.combinations:,} combinations of contact states remain")
+    if found.possible < 0:
+        typer.echo(f"{found.remaining:,} of {found.combinations:,} combinations of contact states remain")
+    else:
+        excluded = found.combinations - found.remaining
+        typer.echo(
+            f"of {found.combinations:,} combinations of contact states {excluded:,} are impossible, "
+            f"{found.possible:,} possible, {found.undecided:,} undecided"
+        )
 
 
 @handle_errors
@@ -171,6 +178,13 @@ def graph_command(
     reach: Annotated[
         int | None, typer.Option("--reach", help="Explore by runs in N rounds, and draw what they met.", min=0)
     ] = None,
+    geometry: Annotated[
+        bool, typer.Option("--geometry", help="Leave out modes that the gaps exclude (seconds to minutes).")
+    ] = False,
+    opened: Annotated[
+        list[str] | None,
+        typer.Option("--open", help="Group whose modes are drawn one by one; the others stay a box each (repeatable)."),
+    ] = None,
     jobs: Annotated[int, typer.Option("--jobs", help="Processes that explore.", min=1)] = 1,
     graphviz: Annotated[
         bool, typer.Option("--graphviz", help="Lay a picture out with Graphviz (extra `graphviz`).")
@@ -186,9 +200,11 @@ def graph_command(
     if out is not None:
         prepare_file("--out", out)
     graph = ready_graph(model, assignments("--set", set_), as_json)
-    shown, found = graph.nx, None if reach is None else _explored(graph, reach, jobs, as_json)
-    if found is not None:
-        shown = found.nx if len(found.nx) <= MOST_DRAWN or kind in drawing.EXCHANGE else found.grouped
+    graph = graph.with_geometry(_geometry(graph, as_json)) if geometry else graph
+    found = None if reach is None else _explored(graph, reach, jobs, as_json)
+    shown = graph.nx_with_successors() if found is None else found.nx
+    if opened or (len(shown) > MOST_DRAWN and kind not in drawing.EXCHANGE):
+        shown = drawing.grouped(shown, opened or ())
     if as_json:
         print_json(_graph_data(graph) if found is None else found.to_data())
     elif out is None and kind in drawing.EXCHANGE:

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 _LONGEST_LABEL = 38
+LABELS = 6  # lines of text at an arrow
 
 
 @dataclass(frozen=True)
 class Box:
-    """A mode: its name, its contact states as lines of text, whether runs start in it."""
+    """A mode: its name, its contact states as lines of text, whether runs start in it.
+
+    ``dashed``: it is possible, and neither derived nor visited.
+    """
 
     key: str
     title: str
     lines: tuple[str, ...] = ()
     initial: bool = False
+    dashed: bool = False
 
 
 @dataclass(frozen=True)
 class Arrow:
     """All transitions from one mode to another; a label per transition, in order of priority.
 
-    ``dashed``: they are possible, and no run made one of them.  ``weight``: the share of runs that made one, by which
-    the line is the thicker.  ``marked``: it is drawn in another colour.
+    ``dashed``: they are declared or derived, and no run made one of them.  ``weight``: the share of runs that made
+    one, by which the line is the thicker.  ``marked``: it is drawn in another colour.
     """
 
     source: str
@@ -40,6 +46,13 @@ class Diagram:
     name: str
     boxes: tuple[Box, ...]
     arrows: tuple[Arrow, ...]
+
+
+def at_most(labels: Sequence[str], most: int) -> tuple[str, ...]:
+    """Return labels, the last of too many replaced by their number."""
+    if len(labels) <= most:
+        return tuple(labels)
+    return (*labels[: most - 1], f"and {len(labels) - most + 1} more")
 
 
 def shortened(text: str, length: int = _LONGEST_LABEL) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.graphics import palette
-from fsm_dyn.graphics.diagram import Arrow, Box, Diagram, abridged, shortened
+from fsm_dyn.graphics.diagram import Arrow, Box, Diagram, abridged, at_most, shortened
 from fsm_dyn.graphics.edge_routing import EdgeCurve, Size
 from fsm_dyn.graphics.layered_layout import Placement, place
 from fsm_dyn.graphics.svg import element, escaped, picture, text, width_of
@@ -86,9 +86,7 @@ def _nearest(diagram: Diagram, most: int) -> Diagram:
 
 
 def _bounded(box: Box) -> Box:
-    lines = tuple(shortened(line, _LONGEST) for line in box.lines)
-    if len(lines) > _LINES:
-        lines = (*lines[: _LINES - 1], f"and {len(lines) - _LINES + 1} more")
+    lines = at_most([shortened(line, _LONGEST) for line in box.lines], _LINES)
     return replace(box, title=abridged(box.title, _LONGEST), lines=lines)
 
 
@@ -98,8 +96,7 @@ def _box_size(box: Box) -> Size:
 
 
 def _label_lines(arrow: Arrow) -> Sequence[str]:
-    lines = [shortened(words, _LONGEST) for words in arrow.labels]
-    return lines if len(lines) <= _LABELS else [*lines[: _LABELS - 1], f"and {len(lines) - _LABELS + 1} more"]
+    return at_most([shortened(words, _LONGEST) for words in arrow.labels], _LABELS)
 
 
 def _label_size(arrow: Arrow) -> Size:
@@ -128,8 +125,9 @@ def _box(box: Box, x: float, y: float, size: Size, colour: str) -> str:
     parts = [
         element("title", escaped(box.title + (" (runs start here)" if box.initial else ""))),
         element(
-            "rect", x=x - width / 2, y=y - height / 2, width=width, height=height, rx=6, fill=colour,
-            stroke=palette.INK, stroke_width=2.2 if box.initial else 0.9,
+            "rect", x=x - width / 2, y=y - height / 2, width=width, height=height, rx=6,
+            fill="#FFFFFF" if box.dashed else colour, stroke=palette.INK, stroke_width=2.2 if box.initial else 0.9,
+            **({"stroke_dasharray": "4 3"} if box.dashed else {}),
         ),
         text(box.title, x, top, _TITLE, font_weight="bold"),
     ]  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Literal
 
 from fsm_dyn.errors import NOWHERE, Location
 from fsm_dyn.expressions.text import Text

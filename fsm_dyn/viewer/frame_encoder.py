@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.automaton.successor_graph import Outgoing
 from fsm_dyn.live.tick_columns import TickColumns
 from fsm_dyn.results.scene import NEWTONIAN
 from fsm_dyn.spec.values import evaluate
@@ -42,6 +43,7 @@ class FrameEncoder:
 
     def __init__(self, graph: ModeGraph, columns: TickColumns, x: Floats, c: Floats, *, coupled: bool = True) -> None:
         self.graph = graph
+        self._outgoing: Outgoing = {}
         self.evaluator = RowEvaluator(graph, columns)
         self.picture = Picture.of(graph, self.evaluator, x, c)
         self.locations = with_surface_offsets(self.evaluator, self.picture, locate_contacts(self.evaluator, x, c), x, c)
@@ -82,7 +84,7 @@ class FrameEncoder:
 
     def mode_map(self) -> dict[str, Any]:
         """Return the payload of the mode graph, as far as it is derived."""
-        return mode_map(self.evaluator.automaton, self.graph.initial)
+        return mode_map(self.evaluator.automaton, self.graph.initial, self._outgoing)
 
     def guards(self) -> list[list[dict[str, str]]]:
         """Return the lists of guards that frames refer to by their numbers."""

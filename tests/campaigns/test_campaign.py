@@ -94,7 +94,7 @@ def test_ramps(model):
 
 
 def test_laws_of_models_with_contacts():
-    fail_on([(seed, laws.contact_models(seed)) for seed in (*range(CONTACT_MODELS), *LAWS_FOUND)])
+    fail_on([(seed, laws.contact_models(seed, contacts=6)) for seed in (*range(CONTACT_MODELS), *LAWS_FOUND)])
 
 
 @pytest.mark.parametrize("name", FLUSH)

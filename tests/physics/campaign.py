@@ -141,6 +141,24 @@ class Checked:
             found.append("a state is not finite")
         return found
 
+    def excluded_modes(self, run, start):
+        """Return which modes that a run met are impossible by the geometry.
+
+        Starts with other parameters of gaps are passed over: the proofs are for the parameters of the model.
+        """
+        layout = self.graph.automaton.terms.layout
+        used = {i for _, operands in self.gaps.instructions for i in operands}
+        used |= {i for output in self.gaps.results for i in output.indices}
+        if used & {layout.arguments.index(name) for name in start.parameters if name in layout.arguments}:
+            return []
+        found, names = self.graph.assess_geometry(), [contact.name for contact in self.contacts]
+        modes = {run.model.modes[k]: run.model.charts[k].states for k in set(run.record.mode.tolist())}
+        verdicts = {
+            mode: found.excluded(dict(zip(names, (code > 0 for code in states), strict=True)))
+            for mode, states in modes.items()
+        }
+        return [f"met {mode}, which the geometry excludes: {reason}" for mode, reason in verdicts.items() if reason]
+
     def cannot_go_on(self, run):
         """Whether a run that ended inconsistent did so where the laws leave it nothing to do.
 

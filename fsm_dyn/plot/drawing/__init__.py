@@ -3,6 +3,7 @@
 SVG, PNG and PDF go through a layout of our own and Matplotlib, or through Graphviz where it is asked for.
 """
 
+from fsm_dyn.automaton.mode_groups import grouped
 from fsm_dyn.graphics.diagram import Diagram
 from fsm_dyn.plot.drawing.diagram import diagram
 from fsm_dyn.plot.drawing.exchange import EXCHANGE, from_graphml, from_json, to_graphml, to_json, to_transitions
@@ -18,6 +19,7 @@ __all__ = [
     "format_of",
     "from_graphml",
     "from_json",
+    "grouped",
     "known_format",
     "to_dot",
     "to_graphml",

@@ -20,8 +20,10 @@ def diagram(graph: nx.MultiDiGraph[Any], name: str = "", trajectory: Trajectory 
     Parameters
     ----------
     graph : networkx.MultiDiGraph
-        Nodes may carry ``label``, ``states`` (contact to state) and ``initial``; edges ``cause``, ``priority`` and,
-        of an exploration, ``found``, ``seen`` and ``runs``: arrows that were not seen are dashed then.
+        Nodes may carry ``label``, ``states`` (contact to state), ``note`` (a line of text), ``initial`` and ``found``:
+        boxes of modes that were only ``derived`` from guards are dashed; edges ``cause``, ``priority``, ``found`` and,
+        of an exploration, ``seen`` and ``runs``: arrows that are ``declared`` or ``derived`` are dashed, unless the
+        run took them.
     name : str
         Title; by default the graph's own name.
     trajectory : Trajectory, optional
@@ -39,8 +41,13 @@ def diagram(graph: nx.MultiDiGraph[Any], name: str = "", trajectory: Trajectory 
         Box(
             key=str(node),
             title=str(data.get("label", node)),
-            lines=(*_state_lines(starts.get(str(node), data).get("states", {})), *stays.get(str(node), ())),
+            lines=(
+                *_state_lines(starts.get(str(node), data).get("states", {})),
+                *([str(data["note"])] if data.get("note") else []),
+                *stays.get(str(node), ()),
+            ),
             initial=str(node) in starts,
+            dashed=data.get("found") == "derived",
         )
         for node, data in graph.nodes(data=True)
         if key[str(node)] == str(node)
@@ -57,7 +64,7 @@ def diagram(graph: nx.MultiDiGraph[Any], name: str = "", trajectory: Trajectory 
         Arrow(
             *way,
             (*dict.fromkeys(text for _, text in sorted(found, key=_priority) if text), *_times(taken[way])),
-            dashed=not seen[way],
+            dashed=not seen[way] and not taken[way],
         )
         for way, found in labels.items()
     ]

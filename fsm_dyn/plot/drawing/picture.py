@@ -9,9 +9,10 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from matplotlib.path import Path as Outline
 
 from fsm_dyn.graphics import palette
-from fsm_dyn.graphics.diagram import Box, Diagram, shortened
+from fsm_dyn.graphics.diagram import LABELS, Box, Diagram, at_most, shortened
 from fsm_dyn.graphics.edge_routing import EdgeCurve, Size
 from fsm_dyn.graphics.layered_layout import Placement, place
+from fsm_dyn.graphics.radial_layout import is_dense, place_radially, without_causes
 from fsm_dyn.plot import style
 
 _TITLE, _LINE, _LABEL = 10.5, 8.5, 8.0  # font sizes, points
@@ -23,13 +24,18 @@ _POINTS_PER_INCH = 72.0
 def picture(diagram: Diagram) -> Figure:
     """Draw the diagram: boxes in the colours of the modes, one arrow per pair, initial modes with a thick border.
 
+    A diagram of many arrows is drawn around where runs start, without the causes of arrows.
+
     Returns
     -------
     matplotlib.figure.Figure
     """
+    dense = is_dense(diagram)
+    if dense:
+        diagram = without_causes(diagram)
     sizes = {box.key: _box_size(box) for box in diagram.boxes}
-    labels = {(arrow.source, arrow.target): _label_size(arrow.labels) for arrow in diagram.arrows}
-    placement = place(diagram, sizes, labels)
+    labels = {(arrow.source, arrow.target): _label_size(at_most(arrow.labels, LABELS)) for arrow in diagram.arrows}
+    placement = place_radially(diagram, sizes) if dense else place(diagram, sizes, labels)
     low, high = _bounds(placement, sizes, labels)
     width, height = (high - low) / _POINTS_PER_INCH
     colours = palette.mode_colours([box.key for box in diagram.boxes])
@@ -84,9 +90,10 @@ def _draw_box(axes: Axes, box: Box, centre: tuple[float, float], size: Size, col
             width,
             height,
             boxstyle="round,pad=0,rounding_size=6",
-            facecolor=colour,
+            facecolor="white" if box.dashed else colour,
             edgecolor=palette.INK,
             lw=2.0 if box.initial else 0.8,
+            linestyle="dashed" if box.dashed else "solid",
             zorder=3,
         )
     )
@@ -110,7 +117,7 @@ def _draw_curve(axes: Axes, curve: EdgeCurve) -> None:
             linestyle="dashed" if curve.arrow.dashed else "solid",
         )
     )
-    text = "\n".join(shortened(label) for label in curve.arrow.labels)
+    text = "\n".join(shortened(label) for label in at_most(curve.arrow.labels, LABELS))
     background = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 0.8}
     axes.text(
         *curve.label,

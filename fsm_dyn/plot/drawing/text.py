@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 
-from fsm_dyn.graphics.diagram import Diagram, shortened
+from fsm_dyn.graphics.diagram import LABELS, Diagram, at_most, shortened
 from fsm_dyn.graphics.palette import FONT, INK, SOFT, mode_colours
 
 
@@ -31,10 +31,10 @@ def to_dot(diagram: Diagram) -> str:
         rows = [f"<b>{html.escape(box.title)}</b>"]
         rows += [f'<font point-size="9">{html.escape(line)}</font>' for line in box.lines]
         label = f"<{'<br/>'.join(rows)}>"
-        extra = ", penwidth=2.2" if box.initial else ""
+        extra = ", penwidth=2.2" if box.initial else ', style="rounded,dashed"' if box.dashed else ""
         lines.append(f'  {dot_quoted(box.key)} [label={label}, fillcolor="{colours[box.key]}"{extra}];')
     for arrow in diagram.arrows:
-        label = "\n".join(shortened(text) for text in arrow.labels)
+        label = "\n".join(shortened(text) for text in at_most(arrow.labels, LABELS))
         extra = ", style=dashed" if arrow.dashed else ""
         lines.append(f"  {dot_quoted(arrow.source)} -> {dot_quoted(arrow.target)} [label={dot_quoted(label)}{extra}];")
     return "\n".join([*lines, "}", ""])
@@ -56,7 +56,7 @@ def to_mermaid(diagram: Diagram) -> str:
         label = "<br/>".join(rows)
         lines.append(f'  {numbers[box.key]}("{label}")')
     for arrow in diagram.arrows:
-        label = "<br/>".join(mermaid_quoted(shortened(text))[1:-1] for text in arrow.labels)
+        label = "<br/>".join(mermaid_quoted(shortened(text))[1:-1] for text in at_most(arrow.labels, LABELS))
         if arrow.dashed:
             joint = f'-. "{label}" .->' if label else "-.->"
         else:
@@ -64,6 +64,7 @@ def to_mermaid(diagram: Diagram) -> str:
         lines.append(f"  {numbers[arrow.source]} {joint} {numbers[arrow.target]}")
     for box in diagram.boxes:
         width = "2.5px" if box.initial else "1px"
-        style = f"fill:{colours[box.key]},stroke:{INK},stroke-width:{width},color:{INK}"
+        fill, dashes = ("#FFFFFF", ",stroke-dasharray:4 3") if box.dashed else (colours[box.key], "")
+        style = f"fill:{fill},stroke:{INK},stroke-width:{width},color:{INK}{dashes}"
         lines.append(f"  style {numbers[box.key]} {style}")
     return "\n".join([*lines, ""])

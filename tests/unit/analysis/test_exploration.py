@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -127,9 +128,41 @@ def test_how_edges_were_found():
     assert drawing.to_mermaid(drawing.diagram(drawn)).count(".->") == sum(arrow.dashed for arrow in arrows)
 
 
-def test_a_compiled_graph_is_drawn_as_before():
-    """Without an exploration nothing is known of runs, and all arrows are solid."""
-    assert not any(arrow.dashed for arrow in drawing.diagram(fsm_dyn.compile("latch").nx).arrows)
+def test_before_a_run_all_arrows_are_dashed_and_those_a_run_took_are_solid():
+    graph = fsm_dyn.compile("latch")
+    assert all(arrow.dashed for arrow in drawing.diagram(graph.nx).arrows)
+    run = fsm_dyn.simulate(graph)
+    arrows = drawing.diagram(graph.nx, trajectory=run).arrows
+    solid = {(arrow.source, arrow.target) for arrow in arrows if not arrow.dashed}
+    assert solid == {(x.source, x.target) for x in run.transitions}
+    kinds = Counter(data["found"] for *_, data in graph.nx.edges(data=True))
+    assert kinds.keys() == {"declared", "derived"}
+
+
+@pytest.mark.parametrize(
+    "name", ["latch_door", "geneva_drive", "escapement_deadbeat", "seat_belt_reel", "gripper", "piano_action"]
+)
+def test_models_that_are_not_derived_as_a_whole_are_drawn_with_what_their_guards_lead_to(name):
+    graph = fsm_dyn.compile(name)
+    drawn = graph.nx_with_successors()
+    assert len(drawn) > 10 + len(graph.modes)  # no lonely box
+    derived = {node for node, data in drawn.nodes(data=True) if data["found"] == "derived"}
+    assert set(drawn) - derived == set(graph.modes)
+    contacts = graph.automaton.contacts
+    for node in derived:  # each is led to, and named as a run will name it
+        assert drawn.in_degree(node) > 0
+        states = [c.states.index(drawn.nodes[node]["states"][c.name]) for c in contacts]
+        assert graph.automaton.name_of(states).name == node
+
+
+def test_successors_are_what_runs_come_to_from_the_first_mode():
+    """Wherever one event alone changed one contact, the mode that a run came to is among those drawn before it."""
+    graph = fsm_dyn.compile("latch_door")
+    known = set(graph.nx_with_successors(depth=2))
+    run = fsm_dyn.simulate(graph, on_failure="return")
+    assert run.transitions[0].target in known
+    every = graph.with_geometry(graph.assess_geometry()).nx_with_successors(depth=2)
+    assert set(every) < known  # the geometry leaves modes out
 
 
 def test_groups_by_the_names_of_the_model():
@@ -139,6 +172,19 @@ def test_groups_by_the_names_of_the_model():
     assert {"rest", "other"} <= set(groups)
     total = sum(int(label.rsplit("(", 1)[1][:-1]) for _, label in groups.nodes(data="label"))
     assert total == len(found.nx)
+    assert groups.nodes["rest"]["note"] == "1 met by runs"
+    inside = {node for node, group in found.nx.nodes(data="group") if group == "other"}
+    opened = drawing.grouped(found.nx, ["other"])
+    assert set(opened) == (set(groups) - {"other"}) | inside
+    between = [data for a, b, data in opened.edges(data=True) if {a, b} <= inside]
+    assert between == [data for a, b, data in found.nx.edges(data=True) if {a, b} <= inside]
+    ways = {(a, b): d["seen"] for a, b, d in groups.edges(data=True) if a != b}
+    counted = Counter()
+    for a, b, data in found.nx.edges(data=True):
+        counted[found.nx.nodes[a]["group"], found.nx.nodes[b]["group"]] += data["seen"]
+    assert ways == {way: seen for way, seen in counted.items() if way[0] != way[1]}
+    with pytest.raises(InputError, match="no group 'rset'"):
+        drawing.grouped(found.nx, ["rset"])
 
 
 @pytest.mark.parametrize("wrong", [{"depth": -1}, {"samples": 0}, {"depth": 1.5}, {"inputs": {"nothing": (0, 1)}}])

@@ -1,11 +1,13 @@
 // Mode graph: active mode highlighted; edges dashed until they are taken, flashing when they are; visit counts and dwell times;
-// infeasible modes in grey.
+// modes that guards lead to and that are not derived with dashed borders; infeasible modes in grey. Of many modes those that
+// were visited are boxes of their own, all others a box for each group, which opens.
 
 import { $, duration, el, setText } from "./dom.js";
 import { layered } from "./layered_layout.js";
 
 const PARTS = /\+|; /; // between the parts of a mode's name
-const MOST = 12; // most modes shown; of larger graphs those visited most and their neighbours, by short names
+const MOST = 12; // most modes shown one by one; of larger graphs those visited most, by short names, and groups of the others
+const OTHER = "other"; // group of modes without a name of the model
 const SMALLEST = 0.7; // least legible zoom of a whole graph
 const READABLE = 0.85; // zoom of larger graphs, whose view follows the active mode
 const LARGEST = 1.15;
@@ -29,6 +31,7 @@ export class ModeGraph {
       else if (["[", "ArrowLeft", "ArrowUp"].includes(event.key)) this.walk(-1);
       else if (event.key === "Escape") this.choose(null);
       else if (event.key === "Home") this.arrange();
+      else if (event.key === "Enter" && this.chosen?.hasClass("group")) this.open(this.chosen.data("group"));
       else return;
       event.preventDefault();
     });
@@ -40,6 +43,7 @@ export class ModeGraph {
     this.totals = model.totals;
     this.active = -1;
     this.last = new Map(); // ms at which each mode was active last
+    this.opened = new Set(); // groups whose modes are shown one by one
     this.chosen = this.pointed = null;
     const pruned = model.graph.pruned_count;
     $("pruned-label").hidden = pruned === 0;
@@ -75,15 +79,13 @@ export class ModeGraph {
 
   // What was visited and is not drawn: an edge at once; a mode, for which the others move, when the time comes.
   complete() {
-    const room = this.drawn.size < MOST;
+    const room = this.single() < MOST;
     for (const [a, b] of this.totals.crossings) {
-      const way = `${a}\n${b}`;
-      if (this.joined.has(way)) continue;
-      if (!this.drawn.has(a) || !this.drawn.has(b)) this.stale ||= room && this.data.modes.length > MOST;
-      else {
-        this.joined.add(way);
-        this.join(a, b, {});
-      }
+      if (!this.drawn.has(a) || !this.drawn.has(b)) this.stale ||= room && this.many;
+      const way = this.way(a, b);
+      if (!way || this.joined.has(`${way}`)) continue;
+      this.joined.add(`${way}`);
+      this.join(...way, {});
     }
   }
 
@@ -93,44 +95,85 @@ export class ModeGraph {
     if (edge.isLoop()) this.reach(edge);
   }
 
+  // The modes that are not derived; in the order of the payload.
+  possible() {
+    const derived = new Set(this.data.modes.map((mode) => mode.name));
+    return (this.data.possible ?? []).filter((mode) => !derived.has(mode.name));
+  }
+
+  // Number of boxes of modes, without those of opened groups.
+  single() {
+    return this.data.modes.filter((mode) => this.drawn.has(mode.name) && !this.opened.has(groupOf(mode))).length;
+  }
+
+  // The modes that are boxes of their own.
   shown() {
-    const { modes, edges } = this.data;
-    if (modes.length <= MOST) return new Set(modes.map((mode) => mode.name));
-    // those visited most, the active one, then their neighbours
+    const { modes } = this.data, all = [...modes, ...this.possible()];
+    if (all.length <= MOST) return new Set(all.map((mode) => mode.name));
     const { visits } = this.totals;
     const visited = modes.filter((m) => visits[m.name] || m.initial).sort((m, n) => (visits[n.name] ?? 0) - (visits[m.name] ?? 0));
     const found = new Set(visited.slice(0, MOST).map((mode) => mode.name));
     if (modes[this.active]) found.add(modes[this.active].name);
-    for (const { source, target } of edges) if (found.size < MOST && found.has(source)) found.add(target);
+    for (const mode of all) if (this.opened.has(groupOf(mode))) found.add(mode.name);
     return found;
   }
 
+  // Ends of an edge as they are drawn, modes or groups; nothing within one group or for a mode that is unknown.
+  way(source, target) {
+    const place = (name) => (this.drawn.has(name) ? name : this.place.get(name));
+    const [a, b] = [place(source), place(target)];
+    return a === undefined || b === undefined || (a === b && !this.drawn.has(a)) ? null : [a, b];
+  }
+
   elements() {
-    const shown = this.shown(), found = [], names = labels(this.data.modes);
+    const shown = this.shown(), found = [], possible = this.possible(), names = labels(this.data.modes, this.many);
     this.drawn = shown;
     this.joined = new Set();
+    this.place = new Map(); // of modes that are not shown: their group
     for (const mode of this.data.modes) if (shown.has(mode.name)) found.push(nodeOf(mode, names.get(mode.name)));
-    const have = new Set();
+    for (const mode of possible) if (shown.has(mode.name)) found.push(possibleNode(mode));
+    const groups = new Map();
+    for (const mode of [...this.data.modes, ...possible]) {
+      const name = groupOf(mode);
+      if (!shown.has(mode.name)) {
+        groups.set(name, (groups.get(name) ?? 0) + 1);
+        this.place.set(mode.name, groupId(name));
+      } else if (this.opened.has(name) && !groups.has(name)) groups.set(name, 0);
+    }
+    for (const [name, count] of groups) found.push(groupNode(name, count));
+    const have = new Map();
     const edge = (source, target, causes) => {
-      const id = `e:${source}\n${target}`;
-      if (!shown.has(source) || !shown.has(target) || have.has(id)) return;
-      have.add(id);
-      found.push(edgeOf(source, target, causes));
+      const way = this.way(source, target);
+      if (!way) return;
+      const kept = have.get(`${way}`);
+      if (kept) return void Object.assign(kept.data.causes, causes);
+      const added = edgeOf(...way, { ...causes });
+      have.set(`${way}`, added);
+      found.push(added);
     };
     for (const { source, target, causes } of this.data.edges) edge(source, target, causes);
     for (const [source, target] of this.totals.crossings) edge(source, target, {});
+    for (const way of have.keys()) this.joined.add(way);
     if (this.toggle.checked) {
       for (const { name, reason } of this.data.pruned) {
         found.push({ data: { id: `p:${name}`, name, label: name, reason }, classes: "pruned" });
       }
     }
-    setText($("graph-note"), this.note(shown.size));
+    setText($("graph-note"), this.note());
     return found;
   }
 
-  note(shown) {
-    const { modes, pruned_count: pruned, complete } = this.data;
+  // Show the modes of a group one by one, or as one box again.
+  open(group) {
+    if (!this.opened.delete(group)) this.opened.add(group);
+    this.rebuild();
+  }
+
+  note() {
+    const { modes, pruned_count: pruned, complete } = this.data, possible = this.possible().length;
     const parts = [`${modes.length} mode${modes.length === 1 ? "" : "s"}${complete ? "" : " so far"}`];
+    if (possible) parts.push(`${possible} possible`);
+    const shown = modes.filter((mode) => this.drawn.has(mode.name)).length;
     if (shown < modes.length) parts.push(`${shown} shown`);
     if (pruned) parts.push(`${pruned} infeasible`);
     return parts.join(" · ");
@@ -144,27 +187,29 @@ export class ModeGraph {
     const mode = this.data.modes[this.active];
     if (!mode || this.drawn.has(mode.name)) return;
     this.untidy = true;
-    const oldest = this.cy.nodes("[mode]").not(".initial").toArray()
+    const boxes = this.cy.nodes("[mode]").not(".initial").not(".possible");
+    if (boxes.empty()) return this.rebuild();
+    const oldest = boxes.toArray()
       .reduce((one, other) => ((this.last.get(other.data("name")) ?? 0) < (this.last.get(one.data("name")) ?? 0) ? other : one));
     const position = { ...oldest.position() }, { wide, high } = oldest.data();
     this.drawn.delete(oldest.data("name"));
     this.drawn.add(mode.name);
     this.joined = new Set();
     oldest.remove();
-    const node = this.cy.add({ ...nodeOf(mode, labels(this.data.modes).get(mode.name)), position });
+    const node = this.cy.add({ ...nodeOf(mode, labels(this.data.modes, true).get(mode.name)), position });
     node.data({ wide, high }); // size of the replaced box, so that none overlap
     for (const { source, target, causes } of this.data.edges) {
       if ((source === mode.name || target === mode.name) && this.drawn.has(source) && this.drawn.has(target)) this.join(source, target, causes);
     }
     this.complete();
     this.light();
-    setText($("graph-note"), this.note(this.drawn.size));
+    setText($("graph-note"), this.note());
   }
 
   rebuild() {
+    this.many = this.data.modes.length + this.possible().length > MOST;
     const elements = this.elements();
     this.stale = this.untidy = false;
-    this.many = this.data.modes.length > MOST;
     this.built = performance.now();
     this.cy?.destroy();
     this.cy = cytoscape({
@@ -177,6 +222,7 @@ export class ModeGraph {
       this.detail(this.chosen);
     });
     this.cy.on("tap", (event) => this.choose(event.target === this.cy ? null : event.target));
+    this.cy.on("tap", "node.group", (event) => this.open(event.target.data("group")));
     this.cy.on("dragpan scrollzoom pinchzoom", () => (this.follows = false)); // the user's view is kept
     this.cy.on("dbltap", (event) => event.target === this.cy && this.arrange());
     this.count();
@@ -192,7 +238,8 @@ export class ModeGraph {
     this.cy.nodes().forEach((node) => {
       const cut = node.hasClass("pruned");
       pen.font = `${cut ? "" : "bold "}${cut ? 10 : 12}px ${font}`;
-      const rows = cut ? [node.data("name")] : [...node.data("lines").split("\n"), "00× · 0.00 s"];
+      const counted = node.data("mode") && !node.hasClass("possible");
+      const rows = cut ? [node.data("name")] : [...node.data("lines").split("\n"), ...(counted ? ["00× · 0.00 s"] : [])];
       const wide = Math.max(...rows.map((row) => pen.measureText(row).width));
       node.data({ wide: Math.ceil(wide), high: cut ? 12 : 14 * rows.length });
     });
@@ -277,6 +324,8 @@ export class ModeGraph {
       { selector: "node", style: { color: ink } },
       { selector: "node.active", style: { "background-opacity": 1, "border-width": 2.5, "border-color": ink, color: "#1b222b", "font-weight": "bold" } },
       { selector: "node.initial", style: { "border-style": "double", "border-width": 3.5 } },
+      { selector: "node.possible, node.group", style: { "background-color": line, "background-opacity": 0.12, "border-style": "dashed", "border-color": soft } },
+      { selector: "node.group", style: { shape: "cut-rectangle", "border-width": 1.5 } },
       { selector: "node.pruned", style: { "background-color": line, "background-opacity": 0.25, "border-style": "dashed", "border-color": soft, "border-width": 1, color: soft, "font-size": 10 } },
       { selector: "node.chosen", style: { "outline-width": 2, "outline-color": accent, "outline-offset": 2 } },
       { selector: "edge", style: {
@@ -284,7 +333,8 @@ export class ModeGraph {
         label: "data(label)", "font-size": 10, color: soft, "text-background-color": panel, "text-background-opacity": 0.9, "text-background-padding": 2,
         "loop-sweep": "-40deg",
       } },
-      { selector: "edge.seen", style: { "line-style": "solid", "line-color": soft, "target-arrow-color": soft, width: 1.8 } },
+      { selector: "edge.faint", style: { opacity: 0.3, "arrow-scale": 0.5 } },
+      { selector: "edge.seen", style: { "line-style": "solid", "line-color": soft, "target-arrow-color": soft, width: 1.8, opacity: 1 } },
       { selector: "edge.flash", style: { "line-color": accent, "target-arrow-color": accent, width: 4 } },
       { selector: "edge.chosen", style: { "line-color": accent, "target-arrow-color": accent } },
     ];
@@ -300,7 +350,7 @@ export class ModeGraph {
       this.light();
     }
     if ((this.stale || (this.untidy && frame.phase !== 0)) && performance.now() - this.built > REBUILD) {
-      if (this.many && frame.phase === 0) this.exchange();
+      if (this.many && frame.phase === 0 && this.single() >= MOST) this.exchange();
       else this.rebuild();
     }
     this.follow();
@@ -317,7 +367,7 @@ export class ModeGraph {
   }
 
   flash(source, target) {
-    const edge = this.cy.getElementById(`e:${source}\n${target}`);
+    const edge = this.cy.getElementById(`e:${this.way(source, target)?.join("\n")}`);
     if (edge.empty()) return;
     edge.addClass("flash seen");
     clearTimeout(edge.scratch("timer"));
@@ -328,14 +378,18 @@ export class ModeGraph {
     if (!this.cy) return;
     const { visits, seconds, crossings } = this.totals;
     this.cy.batch(() => {
-      for (const node of this.cy.nodes("[mode]")) {
+      for (const node of this.cy.nodes("[mode]").not(".possible")) {
         const name = node.data("name"), times = visits[name] ?? 0, spent = seconds[name];
         const label = spent === undefined ? node.data("lines") : `${node.data("lines")}\n${times ? `${times}× · ` : ""}${duration(spent)}`;
         if (node.data("label") !== label) node.data("label", label);
       }
+      const counts = new Map();
       for (const [source, target, count] of crossings) {
-        if (!this.drawn.has(source) || !this.drawn.has(target)) continue;
-        const edge = this.cy.getElementById(`e:${source}\n${target}`);
+        const way = this.way(source, target)?.join("\n");
+        if (way) counts.set(way, (counts.get(way) ?? 0) + count);
+      }
+      for (const [way, count] of counts) {
+        const edge = this.cy.getElementById(`e:${way}`);
         if (edge.nonempty() && edge.data("label") !== `${count}`) edge.data("label", `${count}`).addClass("seen");
       }
     });
@@ -361,13 +415,15 @@ export class ModeGraph {
       line.append(el("span", { class: "soft", text: "Point at a mode or an edge for details." }));
     } else if (data.reason !== undefined) {
       line.append(el("b", { text: data.name }), ` infeasible: ${data.reason}`);
+    } else if (data.group !== undefined) {
+      line.append(el("b", { text: data.group }), data.count ? ` ${data.count} mode${data.count === 1 ? "" : "s"} that no run has visited yet; press Enter or click to show them.` : " press Enter or click to gather its modes again.");
     } else if (data.mode) {
       const contacts = Object.entries(data.mode.states), many = contacts.length > 6;
       const states = contacts.filter(([, state]) => !many || state !== "open").map(([name, state]) => `${name} ${state}`).join(", ");
       line.append(el("b", { text: data.lines?.replaceAll("\n", "") ?? (many ? data.name.split(PARTS)[0] : data.name) }), ` ${states || "all open"}`);
     } else {
       const causes = Object.entries(data.causes).map(([cause, reset]) => (reset ? `${cause} (${reset})` : cause));
-      line.append(el("b", { text: `${data.from} → ${data.to}` }), ` ${causes.join("; ") || "several contacts at once"}`);
+      line.append(el("b", { text: `${plain(data.from)} → ${plain(data.to)}` }), ` ${causes.join("; ") || "several contacts at once"}`);
     }
   }
 }
@@ -377,14 +433,34 @@ function nodeOf(mode, text) {
   return { group: "nodes", data: { id: `m:${name}`, name, lines: text, label: text, colour, mode }, classes: initial ? "initial" : "" };
 }
 
+function possibleNode(mode) {
+  const text = lines(mode.name);
+  return { group: "nodes", data: { id: `m:${mode.name}`, name: mode.name, lines: text, label: text, mode }, classes: "possible" };
+}
+
+// A box for the modes of a group that are not shown; of an opened group, to close it.
+function groupNode(name, count) {
+  const text = `${lines(name)}\n${count ? `+ ${count} more` : "− close"}`;
+  return { group: "nodes", data: { id: `m:${groupId(name)}`, group: name, count, lines: text, label: text }, classes: "group" };
+}
+
+function groupOf(mode) {
+  return mode.group ?? OTHER;
+}
+
+const GROUP = "\u0000";
+const groupId = (name) => GROUP + name;
+const plain = (end) => (end.startsWith(GROUP) ? `${end.slice(1)} (group)` : end);
+
 function edgeOf(source, target, causes) {
-  return { group: "edges", data: { id: `e:${source}\n${target}`, source: `m:${source}`, target: `m:${target}`, from: source, to: target, causes, label: "" } };
+  const faint = source.startsWith(GROUP) && target.startsWith(GROUP);
+  return { group: "edges", data: { id: `e:${source}\n${target}`, source: `m:${source}`, target: `m:${target}`, from: source, to: target, causes, label: "" }, classes: faint ? "faint" : "" };
 }
 
 // Labels of boxes: names in lines of their parts; of many modes the first part, numbered if not unique. Details are
 // below the graph.
-function labels(modes) {
-  if (modes.length <= MOST) return new Map(modes.map(({ name }) => [name, lines(name)]));
+function labels(modes, many) {
+  if (!many) return new Map(modes.map(({ name }) => [name, lines(name)]));
   const counts = new Map();
   return new Map(modes.map(({ name }) => {
     const [first, ...rest] = name.split(PARTS), short = first.length > 18 ? `${first.slice(0, 17)}…` : first;

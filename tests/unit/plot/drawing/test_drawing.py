@@ -4,6 +4,7 @@ import importlib.util
 import re
 import sys
 import xml.etree.ElementTree as ET
+from itertools import combinations
 
 import networkx as nx
 import numpy as np
@@ -12,7 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fsm_dyn.errors import InputError
+from fsm_dyn.graphics.diagram import Arrow, Box, Diagram
 from fsm_dyn.graphics.layered_layout import place
+from fsm_dyn.graphics.radial_layout import is_dense, place_radially, without_causes
 from fsm_dyn.plot.drawing import FORMATS, diagram, draw, files, to_dot, to_mermaid
 from tests.pictures import is_drawn
 
@@ -133,3 +136,25 @@ def test_boxes_never_overlap_and_arrows_meet_them(count, pairs):
         for end, key in ((0, curve.arrow.source), (3, curve.arrow.target)):
             off = np.abs(curve.control[end] - placed.centres[key]) - 0.5 * np.array(sizes[key])
             assert off.max() == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_dense_graph_is_drawn_around_its_start_without_overlaps():
+    names = [f"mode_{i}" for i in range(14)]
+    boxes = tuple(Box(name, name, ("line of text",), name == "mode_3") for name in names)
+    arrows = tuple(Arrow(a, b, (f"{a} to {b}",), dashed=True) for a in names for b in names)
+    found = Diagram("dense", boxes, arrows)
+    assert is_dense(found)
+    assert not is_dense(Diagram("few", boxes, arrows[:20]))
+    bare = without_causes(found)
+    assert len(bare.arrows) == 14 * 13  # no loops
+    assert not any(arrow.labels for arrow in bare.arrows)
+    sizes = {name: (90.0 + 10 * i, 30.0) for i, name in enumerate(names)}
+    placed = place_radially(bare, sizes)
+    assert placed.centres["mode_3"] == (0.0, 0.0)
+    for a, b in combinations(names, 2):
+        apart = np.abs(np.subtract(placed.centres[a], placed.centres[b]))
+        assert (apart > 0.5 * np.add(sizes[a], sizes[b])).any()
+    for curve in placed.curves:  # ends are on the borders of the two boxes
+        for name, end in ((curve.arrow.source, curve.control[0]), (curve.arrow.target, curve.control[3])):
+            share = np.abs(end - placed.centres[name]) / (0.5 * np.array(sizes[name]))
+            assert share.max() == pytest.approx(1.0)
