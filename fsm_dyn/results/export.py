@@ -92,12 +92,12 @@ def write_netcdf(rows: Samples, transitions: Sequence[Transition], outcome: Outc
     return path
 
 
-def optional_library(name: str) -> ModuleType:
-    """Import a library of the extra ``analysis`` or say how to get it."""
+def optional_library(name: str, extra: str = "analysis") -> ModuleType:
+    """Import a library of an extra or say how to get it."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         raise InputError(
             f"this needs {name}, which is not installed",
-            remedy='install the extra: pip install "fsm-dyn[analysis]"',
+            remedy=f'install the extra: pip install "fsm-dyn[{extra}]"',
         ) from error
