@@ -321,9 +321,8 @@ def _judged_run(simulator: Simulator, given: Mapping[str, Any], case: Mapping[st
     except (InputError, RunError) as error:
         none: dict[str, Verdict] = dict.fromkeys(requirements, "undecided")
         return _JudgedRun(f"failed: {str(error).splitlines()[0]}", (), none, dict.fromkeys(requirements, np.nan))
-    judged = run.judge()
-    visited = [run.modes[0], *(x.target for x in run.transitions)]
-    modes = tuple(mode for k, mode in enumerate(visited) if not k or mode != visited[k - 1])
+    judged = run.judge(chains=False)
+    modes = run.record.mode_sequence(run.model.modes)
     return _JudgedRun(
         run.outcome.name, modes, {name: judged[name].verdict for name in requirements},
         {name: judged[name].margin for name in requirements},

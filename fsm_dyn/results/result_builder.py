@@ -145,6 +145,7 @@ def record_of(
         outcome=raw.outcome,
         tried=_tried(automaton, raw),
         change_points=change_points_of(raw.passages, [row.name for row in automaton.rows], names),
+        targets=np.asarray(raw.transitions.target),
     )
 
 
