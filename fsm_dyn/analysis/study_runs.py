@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar, overload
 
@@ -112,25 +112,23 @@ def _computed(
         raise InputError("a study on a cluster has no processes here", found=f"jobs={jobs}", remedy="leave out `jobs`")
     if first == len(cases):
         return
-    if client is not None:
-        with connected(client) as cluster:
-            batches = in_batches(cases, first, max(cluster.threads, 1), len(cases))
-            yield from over_cluster(cluster, (graph, task), run_shared, batches)
-        return
-    shared = Simulator(graph), task
-    yield run_batch(shared, cases[first : first + 1])  # builds what the other processes then find in the cache
-    first += 1
-    begin = time.perf_counter()
-    if first < len(cases):
-        yield run_batch(shared, cases[first : first + 1])
+    with nullcontext() if client is None else connected(client) as cluster:
+        shared = Simulator(graph), task
+        yield run_batch(shared, cases[first : first + 1])  # builds what the other processes then find in the cache
         first += 1
-    size = int(WORK / max(time.perf_counter() - begin, 1e-9))
-    workers = min(jobs or os.cpu_count() or 1, len(cases) - first)
-    batches = in_batches(cases, first, max(workers, 1), max(size, 1))
-    if workers < 2:
-        yield from (run_batch(shared, batch) for batch in batches)
-    else:
-        yield from in_processes("the study", workers, prepared, (graph, task), run_batch, batches)
+        begin = time.perf_counter()
+        if first < len(cases):
+            yield run_batch(shared, cases[first : first + 1])
+            first += 1
+        size = int(WORK / max(time.perf_counter() - begin, 1e-9))
+        workers = min(jobs or os.cpu_count() or 1, len(cases) - first) if cluster is None else cluster.threads
+        batches = in_batches(cases, first, max(workers, 1), max(size, 1))
+        if cluster is not None:
+            yield from over_cluster(cluster, (graph, task), run_shared, batches)
+        elif workers < 2:
+            yield from (run_batch(shared, batch) for batch in batches)
+        else:
+            yield from in_processes("the study", workers, prepared, (graph, task), run_batch, batches)
 
 
 def in_batches(cases: Sequence[Case], first: int, workers: int, most: int) -> Iterator[Sequence[Case]]:
