@@ -59,7 +59,7 @@ def connected(client: Any) -> Iterator[Cluster]:
             host, port = urlsplit(client).hostname, urlsplit(client).port
             if host is None or port is None:
                 raise ValueError("it has no host and port")
-            socket.create_connection((host, port), TIMEOUT).close()  # a client that finds nobody waits when it ends
+            socket.create_connection((host, port), TIMEOUT).close()  # a client without a scheduler waits when it ends
         opened = distributed.Client(client, timeout=TIMEOUT, set_as_default=False) if own else client
     except (OSError, ValueError) as error:
         raise InputError(
@@ -121,7 +121,7 @@ def over_cluster(
             while waiting:
                 yield waiting.popleft().result()
     finally:
-        with suppress(Exception):  # nobody may be there to cancel it
+        with suppress(Exception):  # the scheduler may have gone
             client.cancel(list(waiting))
 
 
