@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import pickle
 import socket
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -12,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
-from fsm_dyn import __version__
 from fsm_dyn.compilation import COMPILER
 from fsm_dyn.errors import FsmDynError, InputError, RunError
 from fsm_dyn.results.export import optional_library
@@ -105,14 +102,12 @@ def over_cluster(
     RunError
         The scheduler is lost, workers end again and again, or they have another version of the package.
     """
-    data = pickle.dumps(shared)
-    digest = hashlib.sha256(data).hexdigest()[:16]
-    client, mine = cluster.client, (__version__, COMPILER, SOURCES)
+    client, mine = cluster.client, (COMPILER, SOURCES)
     waiting: deque[Any] = deque()
     try:
         with _lost_reported(cluster.address):
             # a task, not scattered data: it is made again where a worker that had it is lost
-            sent = client.submit(_received, data, mine, key=f"fsm-dyn-study-{digest}")
+            sent = client.submit(_received, shared, mine, pure=False)
             for case in cases:
                 # no key by content: the scheduler would then hand out what an equal study still holds
                 waiting.append(client.submit(_work, work, sent, case, pure=False))
@@ -125,15 +120,14 @@ def over_cluster(
             client.cancel(list(waiting))
 
 
-def _received(data: bytes, version: tuple[str, str, str]) -> Any:
+def _received(shared: Any, version: tuple[str, str]) -> Any:
     """Return what all cases need, at a worker, of the version that sent it."""
-    here = __version__, COMPILER, SOURCES
-    if here != version:
+    if version != (COMPILER, SOURCES):
         raise RunError(
-            f"a worker of the cluster has fsm_dyn {here[0]} of other sources than the {version[0]} of this study"
+            "a worker of the cluster has fsm_dyn of other sources than this study"
             "\n  remedy: install the same version there"
         )
-    return pickle.loads(data)  # noqa: S301  from the client, which the scheduler trusts with code
+    return shared
 
 
 def _work(work: Callable[[Any, Case], Result], shared: Any, case: Case) -> Result:

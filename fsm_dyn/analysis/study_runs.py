@@ -41,7 +41,7 @@ class StudyTask(Generic[Result]):
     options: Mapping[str, Any]
 
 
-class Points(Sequence[Case]):
+class SampledPoints(Sequence[Case]):
     """Cases by columns: a mapping is made of a case when it is asked for.
 
     Parameters

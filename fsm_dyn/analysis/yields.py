@@ -17,7 +17,7 @@ from scipy.stats import norm, spearmanr, t
 from fsm_dyn.analysis.ledger import Ledger, study_settings
 from fsm_dyn.analysis.sampling import REPLICATES, sampled_deviations
 from fsm_dyn.analysis.study_datasets import run_dataset, with_sequences
-from fsm_dyn.analysis.study_runs import Points, StudyTask, study_results
+from fsm_dyn.analysis.study_runs import SampledPoints, StudyTask, study_results
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.errors import InputError, RunError, did_you_mean
 from fsm_dyn.modes.elimination import Array
@@ -275,7 +275,7 @@ def tolerance_study(
     outcomes: list[str] = []
     sequences: list[tuple[str, ...]] = []
     known: dict[tuple[str, ...], tuple[str, ...]] = {}
-    cases = Points({name: np.asarray(column) for name, column in points.items()})
+    cases = SampledPoints({name: np.asarray(column) for name, column in points.items()})
     task = StudyTask(_judged_run, {"requirements": names, "parameters": given, "run": options})
     kept: Ledger[_JudgedRun] | None = None
     if ledger is not None:
