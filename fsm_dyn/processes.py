@@ -7,15 +7,18 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from functools import partial
+from itertools import islice
 from multiprocessing.connection import Connection
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from fsm_dyn.errors import RunError
 from fsm_dyn.interrupts import held_back
+
+AHEAD: Final = 4  # cases that are handed over for each process
 
 Given = TypeVar("Given")
 Shared = TypeVar("Shared")
@@ -29,7 +32,7 @@ def in_processes(
     prepare: Callable[[Given], Shared],
     given: Given,
     work: Callable[[Shared, Case], Result],
-    cases: Sequence[Case],
+    cases: Iterable[Case],
 ) -> Iterator[Result]:
     """Yield the result of each case, in their order.
 
@@ -43,8 +46,8 @@ def in_processes(
         Called once in each process with ``given``; what it returns is handed to ``work``.
     work : function of a module
         Gives the result of a case; what it raises is raised here.
-    cases : Sequence[Case]
-        Arguments of ``work``, one a case.
+    cases : iterable of Case
+        Arguments of ``work``, one a case; asked for as processes take them.
 
     Raises
     ------
@@ -58,8 +61,13 @@ def in_processes(
         try:
             with held_back():  # passes an interrupt on when it ends: within the try
                 pool = ProcessPoolExecutor(workers, spawn, _begin, (prepare, given, theirs))
-                results = pool.map(partial(_work, work), cases)  # starts all processes
-            yield from results
+                remaining = iter(cases)
+                first = islice(remaining, AHEAD * workers)
+                waiting = deque(pool.submit(_work, work, case) for case in first)  # starts all processes
+            while waiting:
+                result = waiting.popleft().result()
+                waiting.extend(pool.submit(_work, work, case) for case in islice(remaining, 1))
+                yield result
         except BrokenProcessPool:
             raise RunError(f"a process of {what} was ended from outside, or has no memory left") from None
         except BaseException:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -141,10 +142,18 @@ def last_breakpoint(
 def _from_schedule(name: str, schedule: Schedule, context: _Context) -> PiecewiseCubic | KernelSource:
     if schedule.value is not None:
         return _from_text(name, schedule.value, context)
-    rows = [
-        (evaluate(time, context.parameters), evaluate(value, context.parameters)) for time, value in schedule.points
-    ]
-    return signals.linear(rows) if schedule.kind == "linear" else signals.steps(rows)
+    return _table_signal(
+        schedule.kind,
+        tuple(
+            (evaluate(time, context.parameters), evaluate(value, context.parameters)) for time, value in schedule.points
+        ),
+    )
+
+
+@functools.lru_cache(maxsize=256)
+def _table_signal(kind: str, rows: tuple[tuple[float, float], ...]) -> PiecewiseCubic:
+    """Return the input of a schedule, which is often that of the run before; nothing changes it."""
+    return signals.linear(rows) if kind == "linear" else signals.steps(rows)
 
 
 def _from_value(name: str, value: InputValue, context: _Context) -> PiecewiseCubic | KernelSource:

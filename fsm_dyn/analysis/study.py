@@ -149,6 +149,7 @@ def study(
     initial: Mapping[str, float | str] | None = None,
     quantities: Sequence[str] | None = None,
     jobs: int | None = None,
+    client: Any = None,
     ledger: str | os.PathLike[str] | None = None,
     progress: Callable[[int, int], None] | None = None,
     **options: Any,
@@ -166,6 +167,8 @@ def study(
         Outputs, coordinates and speeds to look at; by default the model's outputs, or else its coordinates.
     jobs : int, optional
         Processes; by default one per core, as far as there are runs for them.
+    client : str or distributed.Client, optional
+        A dask cluster for the runs, or the address of its scheduler, in place of processes here.
     ledger : path, optional
         An SQLite file to which results are written as they come; what it contains is not computed again.
     progress : callable, optional
@@ -179,9 +182,9 @@ def study(
     Raises
     ------
     InputError
-        A name or value is impossible, or the ledger is of another study.
+        A name or value is impossible, the ledger is of another study, or no scheduler answers.
     RunError
-        The ledger cannot be written, or a process was ended from outside.
+        The ledger cannot be written, a process was ended from outside, or the cluster is lost.
     """
     mechanism, layout = graph.automaton.mechanism, graph.automaton.terms.layout
     chosen = tuple(quantities or mechanism.outputs or layout.q)
@@ -203,7 +206,7 @@ def study(
         settings = study_settings("curves", mechanism.digest, cases, keyed)
         kept = Ledger(Path(ledger), settings, _encoded, _decoded)
     done: list[StudyRun] = []
-    for row in study_results(graph, StudyTask(mechanism.text, simulate_case, given), cases, jobs, kept):
+    for row in study_results(graph, StudyTask(simulate_case, given), cases, jobs, kept, client):
         done.append(replace(row, values=dict(zip(vary, next(numbers), strict=True))))
         if progress is not None:
             progress(len(done), len(cases))

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar, overload
 
+from fsm_dyn.analysis.cluster import connected, over_cluster
 from fsm_dyn.analysis.ledger import Ledger
 from fsm_dyn.automaton.mode_graph import ModeGraph
-from fsm_dyn.compilation import compile as compile_mechanism
+from fsm_dyn.errors import InputError
+from fsm_dyn.modes.elimination import Array
 from fsm_dyn.processes import in_processes
-from fsm_dyn.simulator import Simulator
-from fsm_dyn.spec import load as load_mechanism
+from fsm_dyn.simulator import Simulator, simulator_of
 
-BATCH: Final = 64  # runs, at most: some tenths of a second of work
+WORK: Final = 0.5  # s, of a batch: long against the time to hand it over
+BATCH: Final = 1024  # runs, at most
 _PER_WORKER: Final = 8  # batches, at least, if there are enough runs
 
 Result = TypeVar("Result")
@@ -28,17 +31,38 @@ class StudyTask(Generic[Result]):
 
     Attributes
     ----------
-    text : str
-        The model file.
     run : function of a module
         Gives the result of a case with these options; raises nothing that a case is at fault for.
     options : mapping
         For ``run``.
     """
 
-    text: str
     run: Callable[[Simulator, Mapping[str, Any], Case], Result]
     options: Mapping[str, Any]
+
+
+class SampledPoints(Sequence[Case]):
+    """Cases by columns: a mapping is made of a case when it is asked for.
+
+    Parameters
+    ----------
+    columns : mapping of str to ndarray, shape (n,)
+    """
+
+    def __init__(self, columns: Mapping[str, Array]) -> None:
+        self.columns = columns
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    @overload
+    def __getitem__(self, item: int) -> Case: ...
+    @overload
+    def __getitem__(self, item: slice) -> Sequence[Case]: ...
+    def __getitem__(self, item: int | slice) -> Case | Sequence[Case]:
+        if isinstance(item, slice):
+            return [self[i] for i in range(*item.indices(len(self)))]
+        return {name: float(column[item]) for name, column in self.columns.items()}
 
 
 def study_results(
@@ -47,8 +71,9 @@ def study_results(
     cases: Sequence[Case],
     jobs: int | None = None,
     ledger: Ledger[Result] | None = None,
+    client: Any = None,
 ) -> Iterator[Result]:
-    """Yield the result of each case, in their order, the same for any number of processes.
+    """Yield the result of each case, in their order, the same wherever they run.
 
     Parameters
     ----------
@@ -56,46 +81,73 @@ def study_results(
         Processes; by default one per core, as far as there are runs for them.
     ledger : Ledger, optional
         Results in it are not computed again, others are added to it; closed at the end.
+    client : str or distributed.Client, optional
+        A dask cluster, or the address of its scheduler, in place of processes.
+
+    Raises
+    ------
+    InputError
+        ``jobs`` and ``client`` are given both, or no scheduler answers.
+    RunError
+        A process was ended from outside, or the cluster is lost.
     """
     if ledger is None:
-        for batch in _computed(graph, task, cases, jobs):
+        for batch in _computed(graph, task, cases, 0, jobs, client):
             yield from batch
         return
     with closing(ledger):
         yield from ledger.results()
         number = ledger.count
-        for batch in _computed(graph, task, cases[number:], jobs):
+        for batch in _computed(graph, task, cases, number, jobs, client):
             ledger.add(number, batch)
             number += len(batch)
             yield from batch
 
 
 def _computed(
-    graph: ModeGraph, task: StudyTask[Result], cases: Sequence[Case], jobs: int | None
+    graph: ModeGraph, task: StudyTask[Result], cases: Sequence[Case], first: int, jobs: int | None, client: Any
 ) -> Iterator[list[Result]]:
-    """Yield the results of one batch after the other."""
-    if not cases:
+    """Yield the results of one batch after the other, from a case on."""
+    if client is not None and jobs is not None:
+        raise InputError("a study on a cluster has no processes here", found=f"jobs={jobs}", remedy="leave out `jobs`")
+    if first == len(cases):
         return
-    shared = Simulator(graph), task
-    yield run_batch(shared, cases[:1])  # builds what the other processes then find in the cache
-    rest = cases[1:]
-    workers = min(jobs or os.cpu_count() or 1, len(rest))
-    batches = in_batches(rest, max(workers, 1))
-    if workers < 2:
-        yield from (run_batch(shared, batch) for batch in batches)
-    else:
-        yield from in_processes("the study", workers, prepared, task, run_batch, batches)
+    with nullcontext() if client is None else connected(client) as cluster:
+        shared = Simulator(graph), task
+        yield run_batch(shared, cases[first : first + 1])  # builds what the other processes then find in the cache
+        first += 1
+        begin = time.perf_counter()
+        if first < len(cases):
+            yield run_batch(shared, cases[first : first + 1])
+            first += 1
+        size = int(WORK / max(time.perf_counter() - begin, 1e-9))
+        workers = min(jobs or os.cpu_count() or 1, len(cases) - first) if cluster is None else cluster.threads
+        batches = in_batches(cases, first, max(workers, 1), max(size, 1))
+        if cluster is not None:
+            yield from over_cluster(cluster, (graph, task), run_shared, batches)
+        elif workers < 2:
+            yield from (run_batch(shared, batch) for batch in batches)
+        else:
+            yield from in_processes("the study", workers, prepared, (graph, task), run_batch, batches)
 
 
-def in_batches(cases: Sequence[Case], workers: int) -> list[Sequence[Case]]:
-    """Return the cases in batches of equal size, the last one excepted."""
-    size = min(BATCH, max(len(cases) // (_PER_WORKER * workers), 1))
-    return [cases[i : i + size] for i in range(0, len(cases), size)]
+def in_batches(cases: Sequence[Case], first: int, workers: int, most: int) -> Iterator[Sequence[Case]]:
+    """Yield the cases from one on in batches of equal size of at most ``most``, the last one excepted."""
+    size = max(min(BATCH, most, (len(cases) - first) // (_PER_WORKER * workers)), 1)
+    for begin in range(first, len(cases), size):
+        yield cases[begin : begin + size]
 
 
-def prepared(task: StudyTask[Result]) -> tuple[Simulator, StudyTask[Result]]:
+def prepared(given: tuple[ModeGraph, StudyTask[Result]]) -> tuple[Simulator, StudyTask[Result]]:
     """Return what a process needs for all batches of a study."""
-    return Simulator(compile_mechanism(load_mechanism("<study>", text=task.text))), task
+    graph, task = given
+    return Simulator(graph), task
+
+
+def run_shared(shared: tuple[ModeGraph, StudyTask[Result]], cases: Sequence[Case]) -> list[Result]:
+    """Return the results of some cases, with the simulator that this thread keeps for the graph."""
+    graph, task = shared
+    return run_batch((simulator_of(graph), task), cases)
 
 
 def run_batch(shared: tuple[Simulator, StudyTask[Result]], cases: Sequence[Case]) -> list[Result]:

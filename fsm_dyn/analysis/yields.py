@@ -17,7 +17,7 @@ from scipy.stats import norm, spearmanr, t
 from fsm_dyn.analysis.ledger import Ledger, study_settings
 from fsm_dyn.analysis.sampling import REPLICATES, sampled_deviations
 from fsm_dyn.analysis.study_datasets import run_dataset, with_sequences
-from fsm_dyn.analysis.study_runs import StudyTask, study_results
+from fsm_dyn.analysis.study_runs import SampledPoints, StudyTask, study_results
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.errors import InputError, RunError, did_you_mean
 from fsm_dyn.modes.elimination import Array
@@ -226,6 +226,7 @@ def tolerance_study(
     seed: int,
     sample: str = "random",
     jobs: int | None = None,
+    client: Any = None,
     ledger: str | os.PathLike[str] | None = None,
     progress: Callable[[int, int], None] | None = None,
     **options: Any,
@@ -239,6 +240,8 @@ def tolerance_study(
         As for :func:`fsm_dyn.analysis.sampling.sampled_deviations`.
     jobs : int, optional
         Processes, with the same result for any number; by default one per core, as far as there are runs for them.
+    client : str or distributed.Client, optional
+        A dask cluster for the runs, or the address of its scheduler, in place of processes here.
     ledger : path, optional
         An SQLite file to which results are written as they come; what it contains is not computed again.
     progress : callable, optional
@@ -254,9 +257,10 @@ def tolerance_study(
     Raises
     ------
     InputError
-        The model has no requirements or no tolerances, an option is impossible, or the ledger is of another study.
+        The model has no requirements or no tolerances, an option is impossible, the ledger is of another study, or no
+        scheduler answers.
     RunError
-        The ledger cannot be written, or a process was ended from outside.
+        The ledger cannot be written, a process was ended from outside, or the cluster is lost.
     """
     mechanism = graph.automaton.mechanism
     if not mechanism.requirements:
@@ -270,15 +274,16 @@ def tolerance_study(
     margins = {name: np.full(n, np.nan) for name in names}
     outcomes: list[str] = []
     sequences: list[tuple[str, ...]] = []
-    cases = [{name: float(column[i]) for name, column in points.items()} for i in range(n)]
-    task = StudyTask(mechanism.text, _judged_run, {"requirements": names, "parameters": given, "run": options})
+    known: dict[tuple[str, ...], tuple[str, ...]] = {}
+    cases = SampledPoints({name: np.asarray(column) for name, column in points.items()})
+    task = StudyTask(_judged_run, {"requirements": names, "parameters": given, "run": options})
     kept: Ledger[_JudgedRun] | None = None
     if ledger is not None:
         settings = study_settings("judged", mechanism.digest, cases, {"parameters": given, **options})
         kept = Ledger(Path(ledger), settings, msgspec.msgpack.encode, _DECODER.decode)
-    for i, found in enumerate(study_results(graph, task, cases, jobs, kept)):
+    for i, found in enumerate(study_results(graph, task, cases, jobs, kept, client)):
         outcomes.append(found.outcome)
-        sequences.append(found.modes)
+        sequences.append(known.setdefault(found.modes, found.modes))  # one object for equal sequences
         for name in names:
             verdicts[name].append(found.verdicts[name])
             margins[name][i] = found.margins[name]
@@ -316,9 +321,8 @@ def _judged_run(simulator: Simulator, given: Mapping[str, Any], case: Mapping[st
     except (InputError, RunError) as error:
         none: dict[str, Verdict] = dict.fromkeys(requirements, "undecided")
         return _JudgedRun(f"failed: {str(error).splitlines()[0]}", (), none, dict.fromkeys(requirements, np.nan))
-    judged = run.judge()
-    visited = [run.modes[0], *(x.target for x in run.transitions)]
-    modes = tuple(mode for k, mode in enumerate(visited) if not k or mode != visited[k - 1])
+    judged = run.judge(chains=False)
+    modes = run.record.mode_sequence(run.model.modes)
     return _JudgedRun(
         run.outcome.name, modes, {name: judged[name].verdict for name in requirements},
         {name: judged[name].margin for name in requirements},

@@ -55,6 +55,10 @@ def study_command(
         list[str] | None, typer.Option("--quantity", help="An output, coordinate or speed to evaluate; repeat.")
     ] = None,
     jobs: Annotated[int | None, typer.Option("--jobs", help="Processes; by default one per core.", min=1)] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option("--scheduler", metavar="ADDRESS", help="Runs on a cluster of dask: tcp://HOST:PORT."),
+    ] = None,
     ledger: Annotated[
         Path | None,
         typer.Option("--ledger", metavar="FILE", help="Results as they come: the same command again continues."),
@@ -69,6 +73,8 @@ def study_command(
     # The public half of the package: the runtime and the machine-code compiler.
     from fsm_dyn.analysis.study import read_range, study
 
+    if scheduler is not None and jobs is not None:
+        raise InputError("--jobs are processes here, --scheduler a cluster", remedy="leave out one of them")
     if out is not None:
         prepare_folder("--out", out)
     options = {
@@ -78,14 +84,16 @@ def study_command(
     if worst is not None:
         if sample is not None:
             raise InputError("--worst and --sample are two studies", remedy="leave out one of them")
-        if jobs is not None or quantity or ledger is not None:
-            raise InputError("--jobs, --quantity and --ledger have no effect on --worst", remedy="leave them out")
+        if jobs is not None or quantity or ledger is not None or scheduler is not None:
+            raise InputError(
+                "--jobs, --scheduler, --quantity and --ledger have no effect on --worst", remedy="leave them out"
+            )
         print_worst_case(model, worst, vary or [], runs, seed, options, out, as_json)
         return
     if (sample is None) == (not vary):
         raise InputError("a study needs --vary or --sample", remedy="--vary let_off=0.5..3mm:6, or --sample sobol")
     if sample is not None:
-        _sampled(model, sample, runs, seed, jobs, ledger, options, out, as_json)
+        _sampled(model, sample, runs, seed, (jobs, scheduler), ledger, options, out, as_json)
         return
     ranges: dict[str, list[str]] = {}
     for text in vary or ():
@@ -100,7 +108,7 @@ def study_command(
                 graph, dict(ranges), until=_UNTIL if until is None else until, scenario=scenario,
                 inputs=assignments("--input", input_),
                 parameters=assignments("--set", set_), initial=assignments("--initial", initial),
-                quantities=quantity, jobs=jobs, ledger=ledger, progress=progress.counted,
+                quantities=quantity, jobs=jobs, client=scheduler, ledger=ledger, progress=progress.counted,
             )  # fmt: skip
             files = [] if out is None else _write(found, out)
     headings, lines = found.table()
@@ -119,7 +127,7 @@ def _sampled(
     sample: str,
     runs: int,
     seed: int,
-    jobs: int | None,
+    where: tuple[int | None, str | None],
     ledger: Path | None,
     options: dict[str, Any],
     out: Path | None,
@@ -133,7 +141,15 @@ def _sampled(
         given = {name: value for name, value in options.items() if value is not None}
         with progress_message(f"studying {graph.name}", as_json) as progress:
             found = tolerance_study(
-                graph, n=runs, seed=seed, sample=sample, jobs=jobs, ledger=ledger, progress=progress.counted, **given
+                graph,
+                n=runs,
+                seed=seed,
+                sample=sample,
+                jobs=where[0],
+                client=where[1],
+                ledger=ledger,
+                progress=progress.counted,
+                **given,
             )
     headings, lines = found.table()
     files = []

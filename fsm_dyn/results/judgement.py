@@ -32,6 +32,8 @@ from fsm_dyn.spec.requirement import (
 from fsm_dyn.spec.values import evaluate
 
 Verdict = Literal["met", "violated", "undecided"]
+SampleBetween = Callable[[FloatArray, IntArray], Samples]
+StateBetween = Callable[[FloatArray, IntArray, int], FloatArray]
 _COMPARED: Final[Mapping[str, Callable[[float, float], bool]]] = {
     "<": lambda a, b: a < b,
     "<=": lambda a, b: a <= b,
@@ -93,11 +95,18 @@ class Judge:
     record : RunRecord
     between : callable
         Samples the run at times (m,) within the steps that begin at the rows (m,).
+    state_between : callable
+        The same of one coordinate or speed alone, by its number.
+    chains : bool
+        Whether judgements have the chains of transitions.
     """
 
-    def __init__(self, rows: Samples, record: RunRecord, between: Callable[[FloatArray, IntArray], Samples]) -> None:
+    def __init__(
+        self, rows: Samples, record: RunRecord, between: SampleBetween, state_between: StateBetween, chains: bool = True
+    ) -> None:
         self.model: RunModel = rows.model
-        self.rows, self.record, self.between = rows, record, between
+        self.rows, self.record, self.chains = rows, record, chains
+        self.between, self.state_between = between, state_between
         self.end = float(record.t[-1])
         self.complete = record.outcome.code in (DONE, STOPPED)
         # rows that begin a step, and the last row: its mode may begin there
@@ -122,7 +131,11 @@ class Judge:
             case Count(event=event, op=op, bound=bound):
                 found = self._count(event, op, self._number(bound))
         time = found.time
-        chain = () if time is None else tuple(item for item in self.record.transitions if item.time <= time)
+        chain = (
+            ()
+            if time is None or not self.chains
+            else tuple(item for item in self.record.transitions if item.time <= time)
+        )
         unit = self.model.requirement_units.get(requirement.name, "1") if not found.unit else found.unit
         return Judgement(requirement.name, requirement.formula, found.verdict, found.margin, unit, time, chain)
 
@@ -251,13 +264,18 @@ class Judge:
         return value - sign * self._number(compared.bound), time
 
     def _largest(self, quantity: MeasuredQuantity, sign: float, steps: IntArray, end: float) -> tuple[float, float]:
-        return largest(
-            self.record.t,
-            sign * self._column(self.rows, quantity),
-            steps,
-            end,
-            lambda times, first: sign * self._column(self.between(times, first), quantity),
-        )
+        names = (*self.model.layout.q, *self.model.layout.u)
+        number = names.index(quantity.name) if quantity.name in names and not quantity.part else None
+        if quantity.name in self.model.outputs:
+            number = None
+
+        def between(times: FloatArray, first: IntArray) -> FloatArray:
+            if number is None:
+                return sign * self._column(self.between(times, first), quantity)
+            values = self.state_between(times, first, number)
+            return sign * (np.abs(values) if quantity.magnitude else values)
+
+        return largest(self.record.t, sign * self._column(self.rows, quantity), steps, end, between)
 
     def _column(self, samples: Samples, quantity: MeasuredQuantity) -> FloatArray:
         """Return a quantity at samples, shape (n,): a friction force in space by its magnitude."""
@@ -271,17 +289,9 @@ class Judge:
         return np.abs(column) if quantity.magnitude else column
 
 
-def judge(rows: Samples, record: RunRecord, between: Callable[[FloatArray, IntArray], Samples]) -> dict[str, Judgement]:
-    """Return the model's requirements, judged over a run, by name.
-
-    Parameters
-    ----------
-    rows : Samples
-        Of the run.
-    record : RunRecord
-        The run as recorded.
-    between : Callable[[FloatArray, IntArray], Samples]
-        Samples steps of the run: of times, shape (n,), s, and the rows at which their steps begin, shape (n,).
-    """
-    judging = Judge(rows, record, between)
+def judge(
+    rows: Samples, record: RunRecord, between: SampleBetween, state_between: StateBetween, chains: bool = True
+) -> dict[str, Judgement]:
+    """Return the model's requirements, judged over a run, by name; arguments as of :class:`Judge`."""
+    judging = Judge(rows, record, between, state_between, chains)
     return {requirement.name: judging.judge(requirement) for requirement in rows.model.requirements}

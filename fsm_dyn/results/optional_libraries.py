@@ -1,4 +1,4 @@
-"""Libraries of the extra ``analysis``, imported when they are needed."""
+"""Libraries of the extras, imported when they are needed."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from types import ModuleType
 from fsm_dyn.errors import InputError
 
 
-def optional_library(name: str) -> ModuleType:
-    """Import a library of the extra ``analysis`` or say how to get it."""
+def optional_library(name: str, extra: str = "analysis") -> ModuleType:
+    """Import a library of an extra or say how to get it."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         raise InputError(
             f"this needs {name}, which is not installed",
-            remedy='install the extra: pip install "fsm-dyn[analysis]"',
+            remedy=f'install the extra: pip install "fsm-dyn[{extra}]"',
         ) from error

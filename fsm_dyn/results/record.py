@@ -136,6 +136,8 @@ class RunRecord:
         its range: which, and at which bound.
     change_points : tuple of ChangePoint
         Passages through change points, in order.
+    targets : ndarray of int, shape (m,), optional
+        Mode index after each transition; None where these are known as text alone.
     """
 
     t: FloatArray
@@ -149,6 +151,7 @@ class RunRecord:
     outcome: Outcome = OUTCOMES[DONE]
     tried: tuple[str, ...] = ()
     change_points: tuple[ChangePoint, ...] = ()
+    targets: IntArray | None = None
 
     @property
     def named_outcome(self) -> Outcome:
@@ -161,6 +164,14 @@ class RunRecord:
     def transitions(self) -> tuple[Transition, ...]:
         """Every transition in order of time."""
         return self.read_transitions()
+
+    def mode_sequence(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return the modes visited, in order, each different from the one before; ``names`` by mode index."""
+        if self.targets is None:
+            visited = [names[self.mode[0]], *(item.target for item in self.transitions)]
+        else:
+            visited = [names[number] for number in (self.mode[0], *self.targets.tolist())]
+        return tuple(mode for k, mode in enumerate(visited) if not k or mode != visited[k - 1])
 
     @cached_property
     def starts(self) -> BoolArray:

@@ -191,7 +191,7 @@ def parse_run(text: bytes, where: Location) -> SavedRun:
     inputs = _between_rows(numbers["t"], numbers["held"], data.n_inputs)
     record = RunRecord(
         **numbers, mode=mode, read_transitions=lambda: transitions, inputs=inputs, outcome=outcome, tried=data.tried,
-        change_points=data.change_points,
+        change_points=data.change_points, targets=None,
     )  # fmt: skip
     return SavedRun(data.text, _array(data.parameters), data.modes, record, data.n_inputs, data.continuation)
 

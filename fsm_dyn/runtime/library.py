@@ -120,7 +120,7 @@ def _load() -> ctypes.CDLL:
     if hasattr(library, "fsm_sources"):
         library.fsm_sources.restype = ctypes.c_char_p
         built = library.fsm_sources().decode()
-    if built not in ("", _sources()) or any(not hasattr(library, name) for name in FUNCTIONS):
+    if built not in ("", SOURCES) or any(not hasattr(library, name) for name in FUNCTIONS):
         raise FsmDynError(
             f"the runtime library was built of other sources than those here: {spec.origin}"
             "\n  remedy: install the package again: pip install --editable ., or make"
@@ -136,6 +136,7 @@ def _sources() -> str:
     return hashlib.sha256(digests.encode()).hexdigest()
 
 
+SOURCES: Final = _sources()  # of the runtime in C, as a digest
 _library: Final = _load()
 
 

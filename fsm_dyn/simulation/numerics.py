@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -16,7 +17,7 @@ from fsm_dyn.modes.guards import Guard
 from fsm_dyn.modes.unconstrained_system import ContactInfo
 from fsm_dyn.simulation.tolerances import Tolerances
 from fsm_dyn.spec.checks.expression_types import ENERGY, LENGTH, TIME
-from fsm_dyn.spec.scales import SI, Measures, measures, units_of
+from fsm_dyn.spec.scales import SI, Measures, Scales, measures, units_of
 from fsm_dyn.spec.values import ParameterValue
 
 Array = npt.NDArray[np.float64]
@@ -84,13 +85,19 @@ def numerics_of(
     """
     mechanism, layout = automaton.mechanism, automaton.terms.layout
     asked = given.or_else(Tolerances.of(mechanism.numerics, values)) if mechanism.numerics else given
-    tolerances = asked.scaled(automaton.numbers.scales(values))
+    tolerances = _scaled(asked, automaton.numbers.scales(values))
     units = units_of(mechanism, tolerances.scales, layout.q, layout.u, [(row.name, row.role) for row in automaton.rows])
     states = np.concatenate([units.q, units.u])
     absolute = tolerances.atol or 0.0
     atol = absolute * states if asked.atol is None else np.full(len(states), absolute)
     found = measures(mechanism) if mechanism.uses_units and units.scales != SI else None
     return Numerics(tolerances, atol, states, units.rows, automaton.contacts, found)
+
+
+@functools.lru_cache(maxsize=256)
+def _scaled(asked: Tolerances, scales: Scales) -> Tolerances:
+    """Return ``asked.scaled(scales)``, which is often the same: scales are powers of 1024."""
+    return asked.scaled(scales)
 
 
 def _of_guard(guard: Guard, found: Measures, contacts: Sequence[ContactInfo]) -> Dimension:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 
 from fsm_dyn.errors import NOWHERE, ExpressionError, Location
-from fsm_dyn.expressions import FloatAlgebra, Text, fold, parse
+from fsm_dyn.expressions import FloatAlgebra, Text, fold, free_names, parse
 from fsm_dyn.expressions.tokens import excerpt
 from fsm_dyn.spec.model import Mechanism
 
@@ -28,6 +29,9 @@ def evaluate(text: Text | str, parameters: Mapping[str, float | Sequence[float]]
     ExpressionError
         If it is no such expression, or its value is not finite.
     """
+    known = _constant(str(text))
+    if known is not None:
+        return known
     node = parse(text)
     where = text.where if isinstance(text, Text) else NOWHERE
     try:
@@ -41,6 +45,29 @@ def evaluate(text: Text | str, parameters: Mapping[str, float | Sequence[float]]
             str(text),
         )
     return value
+
+
+@functools.lru_cache(maxsize=16384)
+def _constant(text: str) -> float | None:
+    """Return the value of an expression that names nothing; None for others, and where it has none."""
+    try:
+        node = parse(text)
+        value = math.nan if free_names(node) else fold(node, FloatAlgebra({}))
+    except ExpressionError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+@functools.lru_cache(maxsize=16384)
+def names_in(text: str) -> frozenset[str]:
+    """Return the names in an expression.
+
+    Raises
+    ------
+    ExpressionError
+        It is no expression; without a place.
+    """
+    return free_names(parse(text))
 
 
 def _with_place(error: ExpressionError, where: Location, text: str) -> ExpressionError:

@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 
 from fsm_dyn.errors import ModelError
-from fsm_dyn.expressions import Text, free_names, parse
+from fsm_dyn.expressions import Text
 from fsm_dyn.expressions.tokens import excerpt
 from fsm_dyn.spec.checks.unit_usage import texts_of
-from fsm_dyn.spec.evaluate import evaluate, evaluate_parameters
+from fsm_dyn.spec.evaluate import evaluate, evaluate_parameters, names_in
 from fsm_dyn.spec.model import Contact, Coordinate, Mechanism, Schedule
 from fsm_dyn.spec.shape import ArcShape, BoxShape, CircleShape, DiskShape, RoundShape, SegmentShape, Shape
 from fsm_dyn.spec.tolerances import deviations
@@ -85,7 +85,7 @@ def check_numbers(mechanism: Mechanism, values: Values | None = None) -> None:
 
 def _value(text: Text | None, values: Values, what: str) -> float | None:
     """Return the value of an expression of parameters; None where there is none or it depends on more."""
-    if text is None or not free_names(parse(text)) <= set(values):
+    if text is None or not names_in(text.text) <= values.keys():
         return None
     try:
         return evaluate(text, values)

@@ -110,7 +110,8 @@ def monitor(run, times):
     return y, v, times[1:][(v[:-1] < 0.0) & (v[1:] > 0.0)]
 
 
-def test_verdicts_and_margins_are_those_of_a_brute_force_monitor():
+@pytest.mark.parametrize("runs", [150, pytest.param(1000, marks=pytest.mark.long)])
+def test_verdicts_and_margins_are_those_of_a_brute_force_monitor(runs):
     """Random runs and bounds; the monitor errs by what happens between two of its samples."""
     formulas = {
         "low": "always y < c",
@@ -128,7 +129,7 @@ def test_verdicts_and_margins_are_those_of_a_brute_force_monitor():
     until, compared = 2.5, 0
     times = np.linspace(0.0, until, 5001)
     between = times[1]
-    for _ in range(150):
+    for _ in range(runs):
         c, d, v, n = (
             random.uniform(0.1, 6.0),
             random.uniform(0.05, 2.4),
@@ -156,4 +157,4 @@ def test_verdicts_and_margins_are_those_of_a_brute_force_monitor():
             if abs(margin) > error or not error:
                 compared += 1
                 assert item.verdict == ("met" if margin >= 0.0 else "violated"), (name, item)
-    assert compared > 900
+    assert compared > 6 * runs

@@ -1,0 +1,157 @@
+"""Work spread over a cluster by dask.distributed: the same results as here, in the same order."""
+
+from __future__ import annotations
+
+import socket
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
+
+from fsm_dyn.compilation import COMPILER
+from fsm_dyn.errors import FsmDynError, InputError, RunError
+from fsm_dyn.results.optional_libraries import optional_library
+from fsm_dyn.runtime.library import SOURCES
+
+TIMEOUT: Final = 10.0  # s, for the scheduler to answer
+AHEAD: Final = 3  # batches that are handed over for each thread of the cluster
+_REMEDY: Final = "\n  remedy: start it again; with a ledger, what was stored stays, and the same command continues"
+
+Shared = TypeVar("Shared")
+Case = TypeVar("Case")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A client of a scheduler, the threads of its workers, and whether the client is closed after use."""
+
+    client: Any
+    threads: int
+    address: str
+
+
+@contextmanager
+def connected(client: Any) -> Iterator[Cluster]:
+    """Connect to a cluster.
+
+    Parameters
+    ----------
+    client : str or distributed.Client
+        The address of a scheduler, ``tcp://HOST:PORT``, or a client of one; the latter stays open.
+
+    Raises
+    ------
+    InputError
+        dask.distributed is not installed, no scheduler answers, or it has no workers.
+    """
+    distributed = optional_library("distributed", "cluster")
+    own = isinstance(client, str)
+    if not own and not isinstance(client, distributed.Client):
+        raise InputError("client", found=repr(client)[:60], allowed="a distributed.Client, or tcp://HOST:PORT")
+    try:
+        if own:
+            host, port = urlsplit(client).hostname, urlsplit(client).port
+            if host is None or port is None:
+                raise ValueError("it has no host and port")
+            socket.create_connection((host, port), TIMEOUT).close()  # a client without a scheduler waits when it ends
+        opened = distributed.Client(client, timeout=TIMEOUT, set_as_default=False) if own else client
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"no scheduler of dask answers at '{client}'",
+            found=str(error).splitlines()[0] if str(error) else type(error).__name__,
+            allowed="tcp://HOST:PORT",
+            remedy="start one, `dask scheduler`, and workers, `dask worker tcp://HOST:PORT`",
+        ) from None
+    try:
+        with _lost_reported(client if own else opened):
+            if own or not opened.nthreads():
+                with suppress(TimeoutError):
+                    opened.wait_for_workers(1, timeout=TIMEOUT)
+            threads = sum(opened.nthreads().values())
+        if not threads:
+            raise InputError(
+                f"the scheduler at '{opened.scheduler.address}' has no workers",
+                remedy=f"start some: dask worker {opened.scheduler.address}",
+            )
+        yield Cluster(opened, threads, opened.scheduler.address)
+    finally:
+        if own:
+            with suppress(Exception):  # a scheduler that has gone
+                opened.close(timeout=2)
+
+
+def over_cluster(
+    cluster: Cluster,
+    shared: Shared,
+    work: Callable[[Shared, Case], Result],
+    cases: Iterator[Case],
+) -> Iterator[Result]:
+    """Yield the result of each case, in their order; those of a worker that is lost are computed again, by another.
+
+    Parameters
+    ----------
+    shared : object
+        What all cases need: goes to each worker once, as pickled data, and again to those that come later.
+    work : function of a module
+
+    Raises
+    ------
+    RunError
+        The scheduler is lost, workers end again and again, or they have another version of the package.
+    """
+    client, mine = cluster.client, (COMPILER, SOURCES)
+    waiting: deque[Any] = deque()
+    try:
+        with _lost_reported(cluster.address):
+            # a task, not scattered data: it is made again where a worker that had it is lost
+            sent = client.submit(_received, shared, mine, pure=False)
+            for case in cases:
+                # no key by content: the scheduler would then hand out what an equal study still holds
+                waiting.append(client.submit(_work, work, sent, case, pure=False))
+                if len(waiting) >= AHEAD * cluster.threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+    finally:
+        with suppress(Exception):  # the scheduler may have gone
+            client.cancel(list(waiting))
+
+
+def _received(shared: Any, version: tuple[str, str]) -> Any:
+    """Return what all cases need, at a worker, of the version that sent it."""
+    if version != (COMPILER, SOURCES):
+        raise RunError(
+            "a worker of the cluster has fsm_dyn of other sources than this study"
+            "\n  remedy: install the same version there"
+        )
+    return shared
+
+
+def _work(work: Callable[[Any, Case], Result], shared: Any, case: Case) -> Result:
+    return work(shared, case)
+
+
+@contextmanager
+def _lost_reported(address: Any) -> Iterator[None]:
+    """Report by name what dask raises when a scheduler or its workers are lost."""
+    distributed = optional_library("distributed", "cluster")
+    try:
+        yield
+    except FsmDynError:
+        raise
+    except distributed.scheduler.KilledWorker:
+        raise RunError(
+            f"workers of the cluster at '{address}' have ended again and again in one batch of runs, "
+            f"or have no memory left{_REMEDY}"
+        ) from None
+    except ModuleNotFoundError as error:
+        raise RunError(
+            f"a worker of the cluster at '{address}' cannot import {error.name}\n  remedy: install fsm_dyn there"
+        ) from None
+    except (OSError, distributed.client.FutureCancelledError, distributed.client.CancelledError) as error:
+        raise RunError(
+            f"the cluster at '{address}' is lost: {str(error).splitlines()[0] if str(error) else 'no answer'}{_REMEDY}"
+        ) from None
