@@ -114,8 +114,8 @@ class _Older(msgspec.Struct, frozen=True):
 def older_text(data: bytes | str) -> str | None:
     """Return the model's text from the content of a file of an older format; None from any other."""
     try:
-        found = msgspec.json.decode(data, type=_Older)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        found = decode(data, _Older, "a saved automaton")
+    except InputError:
         return None
     return found.text if found.format in OLDER else None
 

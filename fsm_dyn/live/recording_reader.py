@@ -8,7 +8,6 @@ package ``mcap`` parses the records that occur once.
 from __future__ import annotations
 
 import io
-import json
 import mmap
 import struct
 from collections.abc import Callable, Iterator, Sequence
@@ -305,7 +304,7 @@ def _read(data: mmap.mmap) -> Recording:
         elif kind == _METADATA:
             found = parsed(mcap.Metadata.read, at, length)
             if found.name == "live":
-                settings = current_settings(json.loads(found.metadata.get("settings", "null")) or {})
+                settings = current_settings(decode(found.metadata.get("settings", "null"), dict[str, Any], _WHAT))
                 convert(settings, _Settings, _WHAT)
                 columns = decode(found.metadata.get("columns", "null"), TickColumns, _WHAT)
         elif kind == _CHUNK:
@@ -326,10 +325,9 @@ def _event(text: bytes) -> dict[str, Any]:
     event = current_event(decode(text, dict[str, Any], "an event of a live run"))
     kind = _EVENTS.get(str(event.get("event")))
     if kind is not None:
-        convert(event, kind, "an event of a live run")
-        command = event.get("command", {})
-        if (asked := _COMMANDS.get(str(command.get("do")))) is not None:
-            convert(command, asked, "a command of a live run")
+        checked = convert(event, kind, "an event of a live run")
+        if isinstance(checked, _CommandDone) and (asked := _COMMANDS.get(checked.command.do)) is not None:
+            convert(event["command"], asked, "a command of a live run")
     return event
 
 
