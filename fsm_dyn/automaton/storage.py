@@ -25,6 +25,7 @@ from fsm_dyn.schemata import convert, decode, encode
 from fsm_dyn.spec import Mechanism
 from fsm_dyn.spec import load as load_mechanism
 from fsm_dyn.spec.layout import layout_of
+from fsm_dyn.whole_files import write_file
 
 FORMAT: Final = "fsm_dyn automaton 4"
 OLDER: Final = (
@@ -103,7 +104,7 @@ def to_bytes(automaton: Automaton) -> bytes:
 
 def save(automaton: Automaton, path: str | Path) -> None:
     """Write the automaton to a file."""
-    Path(path).write_bytes(to_bytes(automaton))
+    write_file(path, to_bytes(automaton))
 
 
 class _Older(msgspec.Struct, frozen=True):
