@@ -210,10 +210,12 @@ LONG = " ".join(["x + y"] * 100)
         (lambda: raising(1), "raises ValueError"),
         (crowded, "raises MemoryError"),
         (lambda: endless(1), "hangs"),
+        (lambda: busy(1), "hangs"),
     ],
 )
 def test_judges_of_damage(monkeypatch, work, wrong):
     monkeypatch.setattr(judging, "LONGEST", 1.0)
+    monkeypatch.setattr(judging, "WAITING", 2.0)
     found, _ = judging.misdeed(work, LONG, placed=True)
     assert found.startswith(wrong) if wrong else found == ""
 
@@ -271,6 +273,11 @@ def raising(seed):
 def endless(seed):
     while True:
         time.sleep(0.01)
+
+
+def busy(seed):
+    while True:
+        seed += 1
 
 
 def work(campaign, seed):
