@@ -276,7 +276,7 @@ def read_recording(path: str | Path) -> Recording:
         if not error.where.file:
             error.where = where
         raise
-    except (ValueError, TypeError, struct.error, EOFError) as error:  # the framing of a record
+    except (ValueError, TypeError) as error:  # the framing of a record
         raise InputError("the recording is corrupt", where, found=repr(error)[:200]) from error
 
 
@@ -289,7 +289,10 @@ def _read(data: mmap.mmap) -> Recording:
     mcap = mcap_names()
 
     def parsed(read: Callable[[Any], Any], at: int, length: int) -> Any:
-        return read(mcap.Stream(io.BytesIO(data[at : at + length])))
+        try:
+            return read(mcap.Stream(io.BytesIO(data[at : at + length])))
+        except Exception as error:  # the package has its own, others in other versions
+            raise ValueError(repr(error)) from error
 
     for kind, at, length in _records(data):
         if kind == _MESSAGE:

@@ -21,6 +21,7 @@ from fsm_dyn.cli.live import driver_options
 from fsm_dyn.devices.inverse3 import parsed, vector
 from fsm_dyn.devices.maker_library import machine_of
 from fsm_dyn.errors import InputError
+from fsm_dyn.expressions import units
 from fsm_dyn.live.recording_reader import read_recording
 from fsm_dyn.results.run_file import is_run
 from fsm_dyn.viewer.commands import read_command
@@ -161,6 +162,47 @@ def test_a_measured_motion_is_a_file_of_a_size(tmp_path, monkeypatch):
     (tmp_path / "large.csv").write_text("t,y\n0,0\n1,1\n")
     with pytest.raises(InputError, match="too large"):
         read_measured(tmp_path / "large.csv", mechanism)
+
+
+def records(data):
+    """Opcode, offset of the content and length of every record of an MCAP file."""
+    at = len(b"\x89MCAP0\r\n")
+    while at + 9 <= len(data) and data[at]:
+        length = int.from_bytes(data[at + 1 : at + 9], "little")
+        yield data[at], at + 9, length
+        at += 9 + length
+
+
+@pytest.mark.parametrize(("opcode", "name"), [(0x04, "channel"), (0x09, "attachment"), (0x0C, "metadata")])
+def test_records_of_any_length_are_read_or_refused(tmp_path, opcode, name):
+    """The package that parses them has an exception of its own where a record ends between two of its fields."""
+    graph, head, rows, transitions = artefacts.live("latch")
+    whole = artefacts.recording(graph, json.loads(head), rows[:3], transitions[:0])
+    at, length = next((at, length) for kind, at, length in records(whole) if kind == opcode)
+    path = tmp_path / "x.mcap"
+    refused = 0
+    for kept in (*range(min(length, 40)), length - 4, length - 1):
+        cut = kept.to_bytes(8, "little") + whole[at : at + kept]
+        path.write_bytes(whole[: at - 8] + cut + whole[at + length :])
+        try:
+            read_recording(path)
+        except InputError as error:
+            assert str(path) in str(error)  # noqa: PT017 - some may be read
+            refused += 1
+    assert refused > 10
+
+
+@pytest.mark.parametrize("error", [ArithmeticError, AssertionError, StopIteration, type("PintError", (Exception,), {})])
+def test_units_are_refused_whatever_the_library_raises(monkeypatch, error):
+    """Each release of pint has other exceptions for what it cannot read."""
+
+    class Registry:
+        def Quantity(self, *given):
+            raise error
+
+    monkeypatch.setattr(units, "_registry", Registry)
+    with pytest.raises(units.UnknownUnitError):
+        units.unit("furlongs_of_no_length")
 
 
 # -- ledgers of studies --------------------------------------------------------------------------------------
