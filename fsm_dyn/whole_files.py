@@ -23,31 +23,31 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     OSError
         The file cannot be written; ``filename`` is ``path``.
     """
-    target = beside = Path(os.path.realpath(path))
+    target = temporary = Path(os.path.realpath(path))
     try:
-        beside = _beside(target)
+        temporary = _temporary(target)
         try:
-            yield beside
-            if beside != target:
-                os.replace(beside, target)
+            yield temporary
+            if temporary != target:
+                os.replace(temporary, target)
         except BaseException:
-            if beside != target:
-                beside.unlink(missing_ok=True)
+            if temporary != target:
+                temporary.unlink(missing_ok=True)
             raise
     except OSError as error:
-        if error.errno is None:  # of a library that writes files of its own format
+        if error.errno is None:  # of a library that has a file format
             raise OSError(f"'{os.fspath(path)}' cannot be written: {error}") from error
         raise OSError(error.errno, error.strerror, os.fspath(path)) from error
 
 
 def write_file(path: str | os.PathLike[str], content: bytes | str) -> None:
     """Write a file whole, text as UTF-8 with the line ends that it has; see :func:`whole_file`."""
-    with whole_file(path) as beside:
-        beside.write_bytes(content.encode() if isinstance(content, str) else content)
+    with whole_file(path) as temporary:
+        temporary.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
-def _beside(target: Path) -> Path:
-    """Make an empty file beside another, with its mode if it is there; the other where that may not or need not be."""
+def _temporary(target: Path) -> Path:
+    """Make an empty file in the folder of the target, with its mode; return the target where that is impossible."""
     there = target.exists()
     if there and not (target.is_file() and os.access(target, os.W_OK)):
         return target

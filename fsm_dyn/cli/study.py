@@ -209,7 +209,7 @@ def _shortened(modes: tuple[str, ...]) -> str:
 
 
 def _write_csv(path: Path, lines: list[list[Any]]) -> None:
-    with whole_file(path) as beside, beside.open("w", newline="", encoding="utf-8") as file:
+    with whole_file(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows(lines)
 
 

@@ -155,7 +155,7 @@ def _from_pint(symbol: str) -> tuple[float, Dimension]:
             raise UnknownUnitError(symbol)
         base = quantity.to_base_units()
         exponents = {str(k): float(v) for k, v in base.dimensionality.items()}
-    except Exception as error:  # pint has many, of its own and of others, and not the same in every version
+    except Exception as error:  # pint raises many classes, others in other versions
         raise UnknownUnitError(symbol) from error
     names = ("[length]", "[mass]", "[time]", "[current]", "[temperature]", "[substance]", "[luminosity]")
     value = _rounded(exponents.pop(name, 0.0) for name in names)

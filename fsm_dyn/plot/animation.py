@@ -97,8 +97,8 @@ def animation(
         if target.suffix.lower() == ".gif":
             write_file(target, _gif(pictures, plan.rate))
         else:
-            with whole_file(target) as beside:
-                _video(pictures, beside, plan.rate)
+            with whole_file(target) as temporary:
+                _video(pictures, temporary, plan.rate)
     return target
 
 

@@ -88,8 +88,8 @@ def save(figure: Figure, path: str | Path, kind: str | None = None) -> Path:
         )
     # Without a date the same run writes the same file.
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind, {})
-    with settings(), whole_file(target) as beside:
-        figure.savefig(beside, format=kind, dpi=160, metadata=metadata)
+    with settings(), whole_file(target) as temporary:
+        figure.savefig(temporary, format=kind, dpi=160, metadata=metadata)
     return target
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def write_csv(rows: Samples, path: Path) -> Path:
     """Write time, mode and every column; a float is written with the digits that give it back exactly."""
     columns = dict(rows.columns())
-    with whole_file(path) as beside, beside.open("w", newline="", encoding="utf-8") as file:
+    with whole_file(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["t", "mode", *columns])
         values = [column.tolist() for column in columns.values()]
@@ -89,8 +89,8 @@ def write_netcdf(rows: Samples, transitions: Sequence[Transition], outcome: Outc
     """Write the run as NetCDF 4; see :meth:`Trajectory.to_netcdf`."""
     for library in ("h5netcdf", "h5py"):
         optional_library(library)
-    with whole_file(path) as beside:
-        to_xarray(rows, transitions, outcome).to_netcdf(beside, engine="h5netcdf")
+    with whole_file(path) as temporary:
+        to_xarray(rows, transitions, outcome).to_netcdf(temporary, engine="h5netcdf")
     return path
 
 

@@ -94,7 +94,7 @@ class LiveBroadcast:
         await self._own(self._start(graph))
 
     async def _own(self, work: Coroutine[Any, Any, None]) -> None:
-        """Wait for work that is the broadcast's own, whatever becomes of who waits."""
+        """Wait for work of the broadcast, which continues if the caller is cancelled."""
         task = asyncio.create_task(work)
         self._owned.add(task)
         task.add_done_callback(self._owned.discard)
@@ -179,7 +179,7 @@ class LiveBroadcast:
     async def play(self) -> None:
         """Send display frames and messages at display rate, until cancelled.
 
-        A run that cannot be shown is ended: nobody would see what it does.
+        A run that cannot be shown is ended: no page would show what it does.
         """
         count = 0
         while True:

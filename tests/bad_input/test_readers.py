@@ -1,4 +1,4 @@
-"""Everything that reads a file or a message from outside: what is hostile is refused by name, whoever reads it.
+"""Everything that reads a file or a message from outside: what is hostile is refused by name, by every reader.
 
 JSON that is nested beyond all measure, of another type than expected, or with integers that no float holds, is given to
 every reader, those of older versions of a format included.
@@ -148,7 +148,7 @@ def test_runs_of_every_format_are_known_as_runs(tmp_path):
 def test_a_measured_motion_is_a_file_of_a_size(tmp_path, monkeypatch):
     mechanism = fsm_dyn.load("bouncing_ball")
     if hasattr(os, "mkfifo"):
-        os.mkfifo(tmp_path / "pipe")  # nobody ever writes to it
+        os.mkfifo(tmp_path / "pipe")  # without a writer
         with pytest.raises(InputError, match="pipe"):
             read_measured(tmp_path / "pipe", mechanism)
         assert machine_of(str(tmp_path / "pipe")) == ""
@@ -175,7 +175,7 @@ def records(data):
 
 @pytest.mark.parametrize(("opcode", "name"), [(0x04, "channel"), (0x09, "attachment"), (0x0C, "metadata")])
 def test_records_of_any_length_are_read_or_refused(tmp_path, opcode, name):
-    """The package that parses them has an exception of its own where a record ends between two of its fields."""
+    """The package that parses them has a private exception where a record ends between two of its fields."""
     graph, head, rows, transitions = artefacts.live("latch")
     whole = artefacts.recording(graph, json.loads(head), rows[:3], transitions[:0])
     at, length = next((at, length) for kind, at, length in records(whole) if kind == opcode)
@@ -193,7 +193,7 @@ def test_records_of_any_length_are_read_or_refused(tmp_path, opcode, name):
 
 
 @pytest.mark.parametrize("error", [ArithmeticError, AssertionError, StopIteration, type("PintError", (Exception,), {})])
-def test_units_are_refused_whatever_the_library_raises(monkeypatch, error):
+def test_units_are_refused_for_every_exception_of_the_library(monkeypatch, error):
     """Each release of pint has other exceptions for what it cannot read."""
 
     class Registry:

@@ -123,6 +123,15 @@ def test_laws_of_steps_of_nanometres():
     fail_on([(seed, steps.case(seed)) for seed in (*range(STEPS), *STEPS_FOUND)])
 
 
+@pytest.mark.parametrize(
+    ("seed", "number"),
+    [pytest.param(12, 130, id="more directions of rolling than there are")],
+)
+def test_damage_that_was_not_answered_by_name(seed, number):
+    found = judging.batch(seed, [files._reading(seed, number)])
+    assert found["ok"], found["reason"]
+
+
 @pytest.mark.parametrize("kind", BATCHES, ids=lambda kind: f"{kind.__module__.rpartition('.')[2]}.{kind.__name__}")
 def test_damage_is_answered_by_name(kind):
     result = kind(0, BATCHES[kind])

@@ -1,4 +1,4 @@
-"""Files of results: whole, or as they were; what fails names the file and leaves nothing beside it."""
+"""Files of results: whole, or as they were; what fails names the file and leaves no other file."""
 
 import errno
 import os
@@ -31,10 +31,10 @@ def test_a_new_file_replaces_the_old_one(tmp_path):
 
 
 def broken_off(path, what):
-    with whole_file(path) as beside:
-        assert beside.suffix == path.suffix
-        assert beside.parent == path.parent
-        beside.write_bytes(b"half")
+    with whole_file(path) as temporary:
+        assert temporary.suffix == path.suffix
+        assert temporary.parent == path.parent
+        temporary.write_bytes(b"half")
         raise what
 
 
@@ -103,7 +103,7 @@ def run():
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_whatever_is_written_replaces_what_was_there_in_the_end(run, tmp_path, monkeypatch, name):
+def test_every_writer_replaces_the_old_file_at_the_end(run, tmp_path, monkeypatch, name):
     """The disk is full at the last moment: that of the exchange."""
     if name == "a.nc":
         pytest.importorskip("h5netcdf")

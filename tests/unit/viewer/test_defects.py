@@ -1,4 +1,4 @@
-"""An exception anywhere behind the page is told on the page: none ends a task in silence, and no run goes on unseen."""
+"""An exception anywhere behind the page is shown on the page: no task ends silently, and no run continues unseen."""
 
 import asyncio
 import json
