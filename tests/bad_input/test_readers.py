@@ -54,7 +54,7 @@ def with_metadata(name, text):
 
 
 class Verbatim(str):
-    """JSON as it is to stand in a file."""
+    """JSON that a file is to contain."""
 
 
 @pytest.fixture(autouse=True)
