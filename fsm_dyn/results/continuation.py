@@ -201,7 +201,7 @@ def _rows(value: Any) -> float | str | list[list[float]] | None:
         return value
     try:
         table = np.asarray(value, np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     listed: float | list[list[float]] | None = table.tolist() if table.ndim in (0, 2) else None
     return listed
