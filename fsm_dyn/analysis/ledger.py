@@ -73,7 +73,8 @@ class Ledger(Generic[Result]):
     settings : str
         As :func:`study_settings` gives them.
     encode, decode : callable
-        A result as bytes, and back without loss.
+        A result as bytes, and back without loss; ``decode`` raises ``ValueError`` for bytes that are no result of
+        this study.
 
     Raises
     ------
@@ -109,11 +110,27 @@ class Ledger(Generic[Result]):
             )
 
     def results(self) -> Iterator[Result]:
-        """Yield the results stored when the ledger was opened."""
+        """Yield the results stored when the ledger was opened.
+
+        Raises
+        ------
+        InputError
+            A result is missing or damaged.
+        """
         with self._reported():
-            query = "SELECT result FROM runs WHERE number < ? ORDER BY number"
-            for (data,) in self._file.execute(query, (self.count,)):
-                yield self._decode(data)
+            query = "SELECT number, result FROM runs ORDER BY number LIMIT ?"
+            for k, (number, data) in enumerate(self._file.execute(query, (self.count,))):
+                try:
+                    if number != k or not isinstance(data, bytes):
+                        raise ValueError(number)
+                    result = self._decode(data)
+                except (ValueError, RecursionError):
+                    raise self.damaged(f"the result of run {k}") from None
+                yield result
+
+    def damaged(self, found: str) -> InputError:
+        """Return the error for a ledger with this fault."""
+        return InputError(f"the ledger '{self.path}' is damaged", found=found, remedy="use another file")
 
     def add(self, first: int, results: Sequence[Result]) -> None:
         """Store the results of runs from number ``first`` on."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,10 +15,12 @@ import numpy as np
 from fsm_dyn.errors import InputError, Location, ModelError, did_you_mean
 from fsm_dyn.expressions.unit_literals import parse_unit
 from fsm_dyn.modes.elimination import Array
+from fsm_dyn.schemata import read_file
 from fsm_dyn.spec.model import Mechanism
 from fsm_dyn.spec.values import units
 
 TIME: Final = ("t", "time")
+LARGEST_FILE = 2**28  # bytes
 _HEADING: Final = re.compile(r"\s*([A-Za-z]\w*)\s*(?:\[([^\]]*)\])?\s*")
 
 
@@ -52,11 +55,11 @@ def read_measured(path: str | Path, mechanism: Mechanism) -> MeasuredMotion:
         The file cannot be read, or a heading or cell does not fit, with file and line.
     """
     file = Path(path)
+    data = read_file(file, LARGEST_FILE, "a measured motion")
     try:
-        with file.open(newline="", encoding="utf-8-sig") as stream:
-            reader = csv.reader(stream)
-            lines = [(reader.line_num, line) for line in reader if line]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        reader = csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""))
+        lines = [(reader.line_num, line) for line in reader if line]
+    except (UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"the measured motion cannot be read: {error}", Location(str(file))) from None
     if len(lines) < 2:
         raise InputError("the measured motion has no rows", Location(str(file)), remedy="a line of headings, then rows")

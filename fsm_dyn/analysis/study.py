@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -204,7 +205,7 @@ def study(
     if ledger is not None:
         keyed = {**run_options, "parameters": parameters or {}, "quantities": chosen}
         settings = study_settings("curves", mechanism.digest, cases, keyed)
-        kept = Ledger(Path(ledger), settings, _encoded, _decoded)
+        kept = Ledger(Path(ledger), settings, _encoded, partial(_decoded, quantities=chosen, points=points))
     done: list[StudyRun] = []
     for row in study_results(graph, StudyTask(simulate_case, given), cases, jobs, kept, client):
         done.append(replace(row, values=dict(zip(vary, next(numbers), strict=True))))
@@ -264,7 +265,12 @@ def _encoded(row: StudyRun) -> bytes:
     return msgspec.msgpack.encode([*parts, {name: curve.tobytes() for name, curve in row.curves.items()}])
 
 
-def _decoded(data: bytes) -> StudyRun:
+def _decoded(data: bytes, quantities: Sequence[str], points: int) -> StudyRun:
+    """Return the row of these bytes; raise ValueError where it is none of a study of these quantities."""
     outcome, end, mode, transitions, minimum, maximum, final, curves = _DECODER.decode(data)
+    if any({*part} - {*quantities} for part in (minimum, maximum, final, curves)):
+        raise ValueError("another quantity")
     columns = {name: np.frombuffer(curve) for name, curve in curves.items()}
+    if any(len(column) != points for column in columns.values()):
+        raise ValueError("a curve of another length")
     return StudyRun({}, outcome, end, mode, transitions, minimum, maximum, final, columns)

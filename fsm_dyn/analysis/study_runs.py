@@ -96,6 +96,8 @@ def study_results(
             yield from batch
         return
     with closing(ledger):
+        if ledger.count > len(cases):
+            raise ledger.damaged(f"{ledger.count} results of {len(cases)} runs")
         yield from ledger.results()
         number = ledger.count
         for batch in _computed(graph, task, cases, number, jobs, client):

@@ -7,6 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -280,7 +281,7 @@ def tolerance_study(
     kept: Ledger[_JudgedRun] | None = None
     if ledger is not None:
         settings = study_settings("judged", mechanism.digest, cases, {"parameters": given, **options})
-        kept = Ledger(Path(ledger), settings, msgspec.msgpack.encode, _DECODER.decode)
+        kept = Ledger(Path(ledger), settings, msgspec.msgpack.encode, partial(_decoded, requirements=names))
     for i, found in enumerate(study_results(graph, task, cases, jobs, kept, client)):
         outcomes.append(found.outcome)
         sequences.append(known.setdefault(found.modes, found.modes))  # one object for equal sequences
@@ -311,6 +312,14 @@ class _JudgedRun:
 
 
 _DECODER = msgspec.msgpack.Decoder(_JudgedRun)
+
+
+def _decoded(data: bytes, requirements: Sequence[str]) -> _JudgedRun:
+    """Return the run of these bytes; raise ValueError where it is none of a study of these requirements."""
+    found = _DECODER.decode(data)
+    if not found.verdicts.keys() == found.margins.keys() == {*requirements}:
+        raise ValueError("other requirements")
+    return found
 
 
 def _judged_run(simulator: Simulator, given: Mapping[str, Any], case: Mapping[str, float]) -> _JudgedRun:

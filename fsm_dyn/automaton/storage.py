@@ -24,6 +24,7 @@ from fsm_dyn.schemata import convert, decode, encode
 from fsm_dyn.spec import Mechanism
 from fsm_dyn.spec import load as load_mechanism
 from fsm_dyn.spec.layout import layout_of
+from fsm_dyn.whole_files import write_file
 
 FORMAT: Final = "fsm_dyn automaton 4"
 OLDER: Final = (
@@ -102,7 +103,7 @@ def to_bytes(automaton: Automaton) -> bytes:
 
 def save(automaton: Automaton, path: str | Path) -> None:
     """Write the automaton to a file."""
-    Path(path).write_bytes(to_bytes(automaton))
+    write_file(path, to_bytes(automaton))
 
 
 class _Older(msgspec.Struct, frozen=True):
@@ -113,8 +114,8 @@ class _Older(msgspec.Struct, frozen=True):
 def older_text(data: bytes | str) -> str | None:
     """Return the model's text from the content of a file of an older format; None from any other."""
     try:
-        found = msgspec.json.decode(data, type=_Older)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        found = decode(data, _Older, "a saved automaton")
+    except InputError:
         return None
     return found.text if found.format in OLDER else None
 

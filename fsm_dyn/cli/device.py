@@ -20,6 +20,7 @@ from fsm_dyn.cli.several_devices import DeviceArguments, all_emulated, device_ar
 from fsm_dyn.cli.view import PagePort, announce_address, page_packages, print_reports
 from fsm_dyn.errors import InputError
 from fsm_dyn.interrupts import asked_to_end
+from fsm_dyn.whole_files import write_file
 
 CHECK_FORCE = 1.0  # N, the most with which a device is checked
 EMULATED_TIMEOUT = 0.5  # s, of the watchdog process: no person is at the device, and the computer may be busy
@@ -309,7 +310,7 @@ def _check(driver: str, given: dict[str, Any], emulate: bool, force: float, file
         spec, steps = check_device(driver, options, force, unplug)
     text = report(driver, spec, steps, force)
     if file is not None:
-        file.write_text(report(driver, spec, steps, force, drawn=True), encoding="utf-8")
+        write_file(file, report(driver, spec, steps, force, drawn=True))
     if as_json:
         print_json({"driver": driver, "max_force": force, "steps": [vars(step) for step in steps]})
     else:

@@ -12,6 +12,7 @@ from fsm_dyn.cli.assignments import Set, assignments
 from fsm_dyn.cli.console import handle_errors, print_status
 from fsm_dyn.cli.model_commands import Model, ready_graph
 from fsm_dyn.errors import FsmDynError, InputError, did_you_mean
+from fsm_dyn.whole_files import write_file
 
 if TYPE_CHECKING:
     from fsm_dyn.automaton.mode_graph import ModeGraph
@@ -54,7 +55,7 @@ def equations_command(
         typer.echo(text, nl=False)
         return
     target = out or Path(f"{graph.name}_{name}.{FORMATS[format_]}")
-    target.write_text(text, encoding="utf-8")
+    write_file(target, text)
     typer.echo(f"wrote {target}")
 
 

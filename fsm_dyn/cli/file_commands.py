@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ import typer
 from fsm_dyn.cli.console import handle_errors, print_json, print_status, table
 from fsm_dyn.cli.output_paths import prepare_file
 from fsm_dyn.errors import InputError
+from fsm_dyn.whole_files import write_file
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
@@ -32,6 +34,8 @@ def new_command(
     except FileExistsError:
         raise InputError(f"{path} already exists", remedy="choose another name, or move the file away") from None
     except OSError as error:
+        with contextlib.suppress(OSError):
+            path.unlink()  # what was begun
         raise InputError(f"{path} cannot be written: {error.strerror}", remedy="check --dir") from None
     typer.echo(f"wrote {path}")
     print_status(f"next: fsm-dyn run {path} --watch")
@@ -76,5 +80,5 @@ def schema_command(
     # The same printer as above, but into a file.
     import json
 
-    out.write_text(json.dumps(schema, indent=2) + "\n", encoding="utf-8")
+    write_file(out, json.dumps(schema, indent=2) + "\n")
     typer.echo(f"wrote {out}")

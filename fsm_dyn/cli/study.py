@@ -17,6 +17,7 @@ from fsm_dyn.cli.output_paths import prepare_folder
 from fsm_dyn.cli.worst_case import print_worst_case
 from fsm_dyn.errors import InputError
 from fsm_dyn.interrupts import asked_to_end
+from fsm_dyn.whole_files import whole_file, write_file
 
 if TYPE_CHECKING:
     from fsm_dyn.analysis.study import Study
@@ -155,8 +156,7 @@ def _sampled(
     files = []
     if out is not None:
         files.append(out / f"{graph.name}_sample.csv")
-        with files[0].open("w", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerows([headings, *lines])
+        _write_csv(files[0], [headings, *lines])
         files += _sample_figures(found, graph, out)
     estimates = {name: found.estimate(name) for name in (*found.margins, ALL)}
     sensitivities = {name: found.sensitivity(name) for name in found.margins}
@@ -208,7 +208,7 @@ def _sample_figures(found: ToleranceStudy, graph: ModeGraph, folder: Path) -> li
     intervals = {name: (item.value, item.lower, item.upper) for name, item in estimates.items()}
     figure = plot.requirements(graph.name, intervals, sensitivities, found.margins, found.units)
     files = [plot.save(figure, folder / f"{graph.name}_yield.png"), folder / f"{graph.name}_shares.svg"]
-    files[1].write_text(shares_svg(found, graph), encoding="utf-8")
+    write_file(files[1], shares_svg(found, graph))
     if len(found.parameters) > 1:
         (across, x), (up, y), *others = found.parameters.items()
         title = f"{graph.name}: sequences of modes"
@@ -224,6 +224,11 @@ def _shortened(modes: tuple[str, ...]) -> str:
     return text if len(text) <= _WIDE else f"{text[: _WIDE // 2]} ... {text[-_WIDE // 2 :]}"
 
 
+def _write_csv(path: Path, lines: list[list[Any]]) -> None:
+    with whole_file(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows(lines)
+
+
 def _write(found: Study, folder: Path) -> list[Path]:
     """Write the rows as CSV and the figure by the first parameter; return the paths."""
     # Matplotlib, for the picture only.
@@ -231,8 +236,7 @@ def _write(found: Study, folder: Path) -> list[Path]:
 
     listing = folder / f"{found.model}_study.csv"
     headings, lines = found.table()
-    with listing.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([headings, *lines])
+    _write_csv(listing, [headings, *lines])
     rows = [row for row in found.rows if row.curves]
     if not rows:
         return [listing]

@@ -160,7 +160,10 @@ def vector(found: Any) -> tuple[float, float, float]:
     """Return the three numbers of a vector; raise ValueError where it is none of finite ones."""
     if not isinstance(found, Mapping) or not all(isinstance(found.get(axis), int | float) for axis in AXES):
         raise ValueError("number")
-    x, y, z = (float(found[axis]) for axis in AXES)
+    try:
+        x, y, z = (float(found[axis]) for axis in AXES)
+    except OverflowError:  # an integer of more than 308 digits
+        raise ValueError("number") from None
     if not all(map(math.isfinite, (x, y, z))):
         raise ValueError("number")
     return x, y, z
@@ -170,7 +173,7 @@ def parsed(message: bytes) -> dict[str, Any]:
     """Return the content of a message of the service; raise ValueError where it is invalid."""
     try:
         found = json.loads(message)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
         raise ValueError("no JSON")

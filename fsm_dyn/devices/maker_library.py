@@ -10,6 +10,7 @@ from glob import glob
 from typing import Any, Final, Literal, NamedTuple
 
 from fsm_dyn.errors import InputError
+from fsm_dyn.schemata import opened
 
 
 class Signature(NamedTuple):
@@ -96,9 +97,9 @@ def declare(library: Any, wanted: MakerLibrary, path: str) -> None:
 def machine_of(path: str) -> str:
     """Return, for a message, which processor an ELF file is made for; empty if that is no file of this kind."""
     try:
-        with open(path, "rb") as file:
+        with opened(path) as file:
             header = file.read(_HEADER)
-    except OSError:
+    except InputError:
         return ""
     if len(header) < _HEADER or header[:4] != b"\x7fELF":
         return ""

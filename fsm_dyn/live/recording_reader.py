@@ -8,7 +8,6 @@ package ``mcap`` parses the records that occur once.
 from __future__ import annotations
 
 import io
-import json
 import mmap
 import struct
 from collections.abc import Callable, Iterator, Sequence
@@ -277,7 +276,7 @@ def read_recording(path: str | Path) -> Recording:
         if not error.where.file:
             error.where = where
         raise
-    except (ValueError, TypeError, struct.error, EOFError) as error:  # the framing of a record
+    except (ValueError, TypeError) as error:  # the framing of a record
         raise InputError("the recording is corrupt", where, found=repr(error)[:200]) from error
 
 
@@ -290,7 +289,10 @@ def _read(data: mmap.mmap) -> Recording:
     mcap = mcap_names()
 
     def parsed(read: Callable[[Any], Any], at: int, length: int) -> Any:
-        return read(mcap.Stream(io.BytesIO(data[at : at + length])))
+        try:
+            return read(mcap.Stream(io.BytesIO(data[at : at + length])))
+        except Exception as error:  # the package has its own, others in other versions
+            raise ValueError(repr(error)) from error
 
     for kind, at, length in _records(data):
         if kind == _MESSAGE:
@@ -305,7 +307,7 @@ def _read(data: mmap.mmap) -> Recording:
         elif kind == _METADATA:
             found = parsed(mcap.Metadata.read, at, length)
             if found.name == "live":
-                settings = current_settings(json.loads(found.metadata.get("settings", "null")) or {})
+                settings = current_settings(decode(found.metadata.get("settings", "null"), dict[str, Any], _WHAT))
                 convert(settings, _Settings, _WHAT)
                 columns = decode(found.metadata.get("columns", "null"), TickColumns, _WHAT)
         elif kind == _CHUNK:
@@ -326,10 +328,9 @@ def _event(text: bytes) -> dict[str, Any]:
     event = current_event(decode(text, dict[str, Any], "an event of a live run"))
     kind = _EVENTS.get(str(event.get("event")))
     if kind is not None:
-        convert(event, kind, "an event of a live run")
-        command = event.get("command", {})
-        if (asked := _COMMANDS.get(str(command.get("do")))) is not None:
-            convert(command, asked, "a command of a live run")
+        checked = convert(event, kind, "an event of a live run")
+        if isinstance(checked, _CommandDone) and (asked := _COMMANDS.get(checked.command.do)) is not None:
+            convert(event["command"], asked, "a command of a live run")
     return event
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ from fsm_dyn.plot.scene_projection import View, draw_instant, filling, project
 from fsm_dyn.results.arrays import FloatArray
 from fsm_dyn.results.scene import Scene
 from fsm_dyn.results.trajectory import Trajectory
+from fsm_dyn.whole_files import whole_file, write_file
 
 VIDEO_CODECS = {".mp4": "libx264", ".webm": "libvpx-vp9"}
 SUFFIXES = (".gif", *VIDEO_CODECS)
@@ -93,9 +95,10 @@ def animation(
     with style.settings():
         pictures = _display_frames(trajectory, scene, plan, progress)
         if target.suffix.lower() == ".gif":
-            target.write_bytes(_gif(pictures, plan.rate))
+            write_file(target, _gif(pictures, plan.rate))
         else:
-            _video(pictures, target, plan.rate)
+            with whole_file(target) as temporary:
+                _video(pictures, temporary, plan.rate)
     return target
 
 
@@ -257,7 +260,10 @@ def _video(pictures: Iterator[Figure], target: Path, rate: float) -> None:
         extra_args=["-pix_fmt", "yuv420p", "-fflags", "+bitexact"],
     )
     first = next(pictures)
-    with writer.saving(first, target, _DPI):
-        writer.grab_frame()
-        for _ in pictures:
+    try:
+        with writer.saving(first, target, _DPI):
             writer.grab_frame()
+            for _ in pictures:
+                writer.grab_frame()
+    except (BrokenPipeError, subprocess.CalledProcessError):  # it has ended before the last picture, or with an error
+        raise OSError("ffmpeg has failed; is the disk full?") from None

@@ -18,6 +18,7 @@ from matplotlib.textpath import TextPath
 from fsm_dyn.errors import InputError
 from fsm_dyn.graphics.diagram import shortened
 from fsm_dyn.graphics.palette import FAINT, FONT, INK
+from fsm_dyn.whole_files import whole_file
 
 FORMATS = ("png", "svg", "pdf")
 
@@ -87,8 +88,8 @@ def save(figure: Figure, path: str | Path, kind: str | None = None) -> Path:
         )
     # Without a date the same run writes the same file.
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind, {})
-    with settings():
-        figure.savefig(target, format=kind, dpi=160, metadata=metadata)
+    with settings(), whole_file(target) as temporary:
+        figure.savefig(temporary, format=kind, dpi=160, metadata=metadata)
     return target
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 import numpy as np
@@ -42,6 +42,9 @@ class _StoredPlace(msgspec.Struct):
     c: list[float]
 
 
+_Count = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+
+
 class StoredContinuation(msgspec.Struct):
     """A :class:`Continuation` in a saved run."""
 
@@ -49,14 +52,14 @@ class StoredContinuation(msgspec.Struct):
     compiler: str
     state: bytes
     digest: str
-    rows: int
-    transitions: int
-    change_points: int
-    modes: list[tuple[tuple[int, ...], int]]
-    changes: list[tuple[int, int]]
+    rows: _Count
+    transitions: _Count
+    change_points: _Count
+    modes: list[tuple[tuple[int, ...], _Count]]
+    changes: list[tuple[_Count, _Count]]
     charts: list[_StoredPlace]
     in_vain: list[tuple[tuple[int, ...], float]]
-    charted: int
+    charted: _Count
     solver: dict[str, Any] | None = None
 
 
@@ -201,7 +204,7 @@ def _rows(value: Any) -> float | str | list[list[float]] | None:
         return value
     try:
         table = np.asarray(value, np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     listed: float | list[list[float]] | None = table.tolist() if table.ndim in (0, 2) else None
     return listed

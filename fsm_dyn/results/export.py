@@ -14,6 +14,7 @@ from fsm_dyn.results.optional_libraries import optional_library
 from fsm_dyn.results.samples import Samples
 from fsm_dyn.results.transitions import Transition, transition_fields
 from fsm_dyn.simulation.outcomes import Outcome
+from fsm_dyn.whole_files import whole_file
 
 if TYPE_CHECKING:
     import pandas
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 def write_csv(rows: Samples, path: Path) -> Path:
     """Write time, mode and every column; a float is written with the digits that give it back exactly."""
     columns = dict(rows.columns())
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with whole_file(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["t", "mode", *columns])
         values = [column.tolist() for column in columns.values()]
@@ -98,5 +99,6 @@ def write_netcdf(rows: Samples, transitions: Sequence[Transition], outcome: Outc
     """Write the run as NetCDF 4; see :meth:`Trajectory.to_netcdf`."""
     for library in ("h5netcdf", "h5py"):
         optional_library(library)
-    to_xarray(rows, transitions, outcome).to_netcdf(path, engine="h5netcdf")
+    with whole_file(path) as temporary:
+        to_xarray(rows, transitions, outcome).to_netcdf(temporary, engine="h5netcdf")
     return path

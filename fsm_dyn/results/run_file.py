@@ -197,10 +197,10 @@ def parse_run(text: bytes, where: Location) -> SavedRun:
 
 
 def is_run(path: str) -> bool:
-    """Return whether a file begins as a saved run does; False where it cannot be read."""
+    """Return whether a file begins as a saved run of any version does; False where it cannot be read."""
     try:
         with opened(path) as file:
-            return FORMAT.encode() in file.read(4 * len(FORMAT))
+            return FORMAT.rstrip("0123456789").encode() in file.read(4 * len(FORMAT))
     except InputError:
         return False
 

@@ -26,6 +26,7 @@ from fsm_dyn.results.run_file import run_bytes
 from fsm_dyn.results.samples import Samples, State, kernel_context
 from fsm_dyn.results.transitions import Transitions, counted
 from fsm_dyn.simulation.outcomes import INTERRUPTED
+from fsm_dyn.whole_files import write_file
 
 if TYPE_CHECKING:
     import pandas
@@ -329,7 +330,7 @@ class Trajectory:
             If the run has no model text to go with it.
         """
         target = Path(path)
-        target.write_bytes(self.to_bytes())
+        write_file(target, self.to_bytes())
         return target
 
     def to_bytes(self) -> bytes:

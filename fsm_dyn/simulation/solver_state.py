@@ -119,7 +119,7 @@ def array(state: Mapping[str, Any], name: str, shape: tuple[int, ...], *, option
         return None
     try:
         found = np.array(value, np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise refused(name) from None
     if found.shape != shape or not np.all(np.isfinite(found)):
         raise refused(name)

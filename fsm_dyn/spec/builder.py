@@ -19,6 +19,7 @@ from fsm_dyn.spec.python_mapping import tree_of
 from fsm_dyn.spec.reader import compose, read_file
 from fsm_dyn.spec.yaml_edit import with_entry, with_item, with_setting
 from fsm_dyn.spec.yaml_tree import LocatedList, LocatedMapping, LocatedStr, Scalar, Tree, describe
+from fsm_dyn.whole_files import write_file
 
 Value: TypeAlias = str | float | bool | Sequence["Value"] | Mapping[str, "Value"] | None
 
@@ -92,7 +93,7 @@ class Model:
         What came from a file is as it was there, comments and layout included.
         """
         if path is not None:
-            Path(path).write_text(self._text, encoding="utf-8", newline="")
+            write_file(path, self._text)
         return self._text
 
     def mechanism(self, variant: str | None = None) -> Mechanism:

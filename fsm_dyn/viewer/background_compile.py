@@ -17,6 +17,7 @@ from typing import Any
 from fsm_dyn.errors import NOWHERE, FsmDynError, InputError, Location, ModelError, RunError
 
 MAX_TEXT = 2000  # characters of a message
+LONGEST_LINE = 2**20  # bytes: four such texts, escaped
 
 
 async def compile_ahead(model: str, parameters: Mapping[str, Any], emit: Callable[[str], None]) -> None:
@@ -39,6 +40,7 @@ async def compile_ahead(model: str, parameters: Mapping[str, Any], emit: Callabl
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "fsm_dyn.viewer.background_compile", model, json.dumps(dict(parameters)),
         stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        limit=LONGEST_LINE,
     )  # fmt: skip
     assert process.stdout is not None
     assert process.stderr is not None

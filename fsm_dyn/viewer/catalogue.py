@@ -10,9 +10,8 @@ from typing import Any
 
 from fsm_dyn import models, spec
 from fsm_dyn.automaton.mode_graph import ModeGraph
-from fsm_dyn.errors import FsmDynError
 from fsm_dyn.viewer.background_compile import compile_ahead
-from fsm_dyn.viewer.live_broadcast import LiveBroadcast
+from fsm_dyn.viewer.live_broadcast import LiveBroadcast, package_error
 
 
 class Catalogue:
@@ -62,7 +61,7 @@ class Catalogue:
         try:
             await compile_ahead(name, {}, partial(self._source.compiling, name))
             graph = await asyncio.to_thread(self._compiled, name)
-        except FsmDynError as error:
-            self._source.failed(error)
+        except Exception as error:
+            self._source.failed(package_error(error, f"'{name}' was not compiled"))
         else:
             await self._source.start(graph)

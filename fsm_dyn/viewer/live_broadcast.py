@@ -7,7 +7,7 @@ import contextlib
 import math
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -23,6 +23,7 @@ RATE: Final = 60.0  # Hz, display frames
 LISTENS: Final = 4  # polls of impacts per display frame
 REPORTS: Final = 30  # display frames per timing report
 LOOKS: Final = 0.1  # s between polls of a device
+MAX_TEXT: Final = 1000  # characters of the representation of a defect
 
 Listener = Callable[[bytes | Mapping[str, Any]], None]
 
@@ -49,7 +50,7 @@ class LiveBroadcast:
         self._listeners: list[Listener] = []
         self._number = 0
         self._starting = asyncio.Lock()
-        self._starts: set[asyncio.Task[None]] = set()
+        self._owned: set[asyncio.Task[None]] = set()
         self._closing = False
         self._stage: dict[str, Any] | None = None  # of a start under way
         self._graph: ModeGraph | None = None
@@ -90,10 +91,20 @@ class LiveBroadcast:
 
         The start is a task of the broadcast, not of the caller: it continues if the page that requested it closes.
         """
-        task = asyncio.create_task(self._start(graph))
-        self._starts.add(task)
-        task.add_done_callback(self._starts.discard)
+        await self._own(self._start(graph))
+
+    async def _own(self, work: Coroutine[Any, Any, None]) -> None:
+        """Wait for work of the broadcast, which continues if the caller is cancelled."""
+        task = asyncio.create_task(work)
+        self._owned.add(task)
+        task.add_done_callback(self._owned.discard)
         await asyncio.shield(task)
+
+    async def _end_unseen(self, view: LiveView) -> None:
+        """End a run that cannot be shown, unless another has begun."""
+        async with self._starting:
+            if self.view is view:
+                await self._end_view()
 
     async def _start(self, graph: ModeGraph) -> None:
         async with self._starting:
@@ -110,9 +121,7 @@ class LiveBroadcast:
                 return
             except Exception as error:
                 await self._end_view()
-                self.failed(error if isinstance(error, FsmDynError) else RunError(f"the run did not start: {error!r}"))
-                if not isinstance(error, FsmDynError):
-                    traceback.print_exc()  # a defect of the program
+                self.failed(package_error(error, "the run did not start"))
                 return
             finally:
                 self._stage = None
@@ -168,25 +177,36 @@ class LiveBroadcast:
             await self._end_view()
 
     async def play(self) -> None:
-        """Send display frames and messages at display rate, until cancelled."""
+        """Send display frames and messages at display rate, until cancelled.
+
+        A run that cannot be shown is ended: no page would show what it does.
+        """
         count = 0
         while True:
             await asyncio.sleep(1.0 / (LISTENS * RATE))
             view, count = self.view, count + 1
             if view is None:
                 continue
-            if count % LISTENS == 0:
-                self._follow(view, report=count % (LISTENS * REPORTS) == 0)
-            else:  # sounds do not wait for a display frame
-                self._sound(view)
+            try:
+                if count % LISTENS == 0:
+                    self._follow(view, report=count % (LISTENS * REPORTS) == 0)
+                else:  # sounds do not wait for a display frame
+                    self._sound(view)
+            except Exception as error:
+                self.failed(package_error(error, "the run cannot be shown, and has been ended"))
+                await self._own(self._end_unseen(view))
 
     async def watch_device(self) -> None:
         """Send the state of the device, if any, until cancelled."""
         while self.options.device is not None:
             await asyncio.sleep(LOOKS)
-            emulated = await asyncio.to_thread(self.options.device.now)
-            view = self.view
-            payload = (view is not None and view.device_now()) or without_run(emulated)
+            try:
+                emulated = await asyncio.to_thread(self.options.device.now)
+                view = self.view
+                payload = (view is not None and view.device_now()) or without_run(emulated)
+            except Exception as error:
+                self.failed(package_error(error, "the state of the device is not shown any more"))
+                return
             self._send(plain({"kind": "device", **payload, "counts": self._counts, "emulated": emulated}))
 
     def _follow(self, view: LiveView, report: bool) -> None:
@@ -237,10 +257,13 @@ class LiveBroadcast:
 
     async def _reread(self, view: LiveView) -> None:
         """Replace the frame encoder after a reset with other parameters."""
-        encoder = await asyncio.to_thread(view.new_encoder)
-        if self.view is view:
-            view.adopt(encoder)
-            self._send(view.payload())
+        try:
+            encoder = await asyncio.to_thread(view.new_encoder)
+            if self.view is view:
+                view.adopt(encoder)
+                self._send(view.payload())
+        except Exception as error:
+            self.failed(package_error(error, "these parameters cannot be shown"))
 
     def _timing(self, view: LiveView) -> dict[str, Any]:
         report = view.session.report()
@@ -329,6 +352,14 @@ class LiveBroadcast:
     def _known(self, view: LiveView, port: str) -> None:
         if not view.port_handles.knows(port):
             raise InputError("unknown port", found=port[:40])
+
+
+def package_error(error: Exception, what: str) -> FsmDynError:
+    """Return the error for a page; one that is not of the package is a defect, and its traceback is printed."""
+    if isinstance(error, FsmDynError):
+        return error
+    traceback.print_exception(error)
+    return RunError(f"{what}: {error!r}"[:MAX_TEXT])
 
 
 def error_payload(error: FsmDynError) -> dict[str, Any]:

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from fsm_dyn.errors import FsmDynError, InputError
+from fsm_dyn.errors import InputError
 from fsm_dyn.live.recording_reader import read_recording
-from fsm_dyn.viewer.live_broadcast import Listener, error_payload
+from fsm_dyn.viewer.live_broadcast import Listener, error_payload, package_error
 from fsm_dyn.viewer.playback_frames import CHARTED, PlaybackFrames
 from fsm_dyn.viewer.recorded_run import RecordedRun, from_recording, from_trajectory
 
@@ -93,8 +93,8 @@ class PlaybackSession:
         """Load the run and show its first row."""
         try:
             self._playback = await asyncio.to_thread(self._ready)
-        except FsmDynError as error:
-            self._error = error_payload(error)
+        except Exception as error:
+            self._error = error_payload(package_error(error, "the run cannot be shown"))
             for listener in list(self._listeners):
                 listener(self._error)
             return
@@ -156,15 +156,20 @@ class PlaybackSession:
 
     async def _chart(self, playback: PlaybackFrames, low: float, high: float) -> None:
         """Send the quantities between two times of the clock, s, first coarsely; yields to other commands."""
-        for count in (COARSE, CHARTED):
-            chosen = playback.chosen(count, low, high)
-            parts = []
-            for begin in range(0, len(chosen), AT_ONCE):
-                parts.append(playback.sampled(chosen[begin : begin + AT_ONCE]))
-                await asyncio.sleep(0.0)
-            payload = {**playback.charts(chosen, np.concatenate(parts, axis=1)), "span": [low, high]}
+        try:
+            for count in (COARSE, CHARTED):
+                chosen = playback.chosen(count, low, high)
+                parts = []
+                for begin in range(0, len(chosen), AT_ONCE):
+                    parts.append(playback.sampled(chosen[begin : begin + AT_ONCE]))
+                    await asyncio.sleep(0.0)
+                payload = {**playback.charts(chosen, np.concatenate(parts, axis=1)), "span": [low, high]}
+                for listener in list(self._listeners):
+                    listener(payload)
+        except Exception as error:
+            refusal = {**error_payload(package_error(error, "there are no charts of this")), "kind": "refused"}
             for listener in list(self._listeners):
-                listener(payload)
+                listener(refusal)
 
     def _show(self, playback: PlaybackFrames, listeners: Sequence[Listener]) -> None:
         known = playback.readers()

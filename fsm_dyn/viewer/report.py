@@ -16,6 +16,7 @@ from fsm_dyn.results.trajectory import Trajectory
 from fsm_dyn.viewer.live_broadcast import plain
 from fsm_dyn.viewer.playback_frames import CHARTED, PlaybackFrames, packed, plain_json
 from fsm_dyn.viewer.recorded_run import RecordedRun, from_trajectory
+from fsm_dyn.whole_files import write_file
 
 STATIC: Final = Path(__file__).parent / "static"
 MOST_FRAMES: Final = 1500
@@ -56,7 +57,7 @@ def write_report(run: Trajectory | RecordedRun, path: Path, graph: ModeGraph | N
     recorded = run if isinstance(run, RecordedRun) else from_trajectory(run, "report", graph)
     text = report_text(recorded)
     try:
-        path.write_text(text, encoding="utf-8")
+        write_file(path, text)
     except OSError as error:
         raise InputError(f"cannot write '{path}'", found=str(error)) from error
     return path

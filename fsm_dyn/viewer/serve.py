@@ -20,7 +20,7 @@ from fsm_dyn.live.run_report import RunReport
 from fsm_dyn.viewer.background_compile import compile_ahead
 from fsm_dyn.viewer.catalogue import Catalogue
 from fsm_dyn.viewer.commands import LONGEST
-from fsm_dyn.viewer.live_broadcast import LiveBroadcast
+from fsm_dyn.viewer.live_broadcast import LiveBroadcast, package_error
 from fsm_dyn.viewer.live_view import LiveOptions
 from fsm_dyn.viewer.playback_session import PlaybackSession
 from fsm_dyn.viewer.recorded_run import RecordedRun
@@ -255,8 +255,8 @@ async def _anew(watched: WatchedFile, source: LiveBroadcast) -> None:
         with source.recompiling(watched.path.name) as emit:
             await compile_ahead(watched.model, source.options.parameters or {}, emit)
             graph = await asyncio.to_thread(watched.compile)
-    except FsmDynError as error:
-        source.failed(error)
+    except Exception as error:
+        source.failed(package_error(error, f"'{watched.path.name}' was not compiled"))
     else:
         await source.start(graph)
 

@@ -24,10 +24,9 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from fsm_dyn.errors import FsmDynError
 from fsm_dyn.viewer.catalogue import Catalogue
 from fsm_dyn.viewer.commands import LONGEST, RateLimiter, read_command
-from fsm_dyn.viewer.live_broadcast import LiveBroadcast, error_payload, plain
+from fsm_dyn.viewer.live_broadcast import LiveBroadcast, error_payload, package_error, plain
 from fsm_dyn.viewer.playback_session import PlaybackSession
 
 STATIC: Final = Path(__file__).parent / "static"
@@ -239,5 +238,5 @@ class Page:
                 return
             try:
                 await self._source.carry_out(read_command(text))
-            except FsmDynError as error:
-                self._queue({**error_payload(error), "kind": "refused"})
+            except Exception as error:
+                self._queue({**error_payload(package_error(error, "not carried out")), "kind": "refused"})

@@ -6,7 +6,7 @@ import random
 import tempfile
 import warnings
 from dataclasses import asdict
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from unittest import mock
 
@@ -15,7 +15,6 @@ import numpy as np
 
 import fsm_dyn
 from fsm_dyn.automaton import storage
-from fsm_dyn.compilation import graph_with_parameters
 from fsm_dyn.devices.scripted import Driver
 from fsm_dyn.errors import InputError
 from fsm_dyn.live import shared_memory
@@ -48,6 +47,9 @@ LIVE = ("virtual_wall", "latch")
 TRIALS = 50  # of a batch
 RUN_EVERY = 5  # of those that are accepted, how many are run
 TICKS = 1200
+DEEP = "nested deeper than any reader goes"  # stands for that in values until they are written
+OLDER_RUNS = ("fsm_dyn run 1",)
+DEEPEST = 20_000  # levels
 NUMBERS = (-1, -2, 0, 1, 2, 3, 7, 64, 255, 1000, 2**31, 2**62, -(2**40), 10**30, 0.5, -0.0, 1e-320, 1e308, 1.5)
 
 
@@ -97,8 +99,18 @@ def tampered_values(data, chance):
                     ("", "x", holder[key] * 2, holder[key][:-1], "\x00", "é", holder[key].upper())
                 )
             case _:
-                holder[key] = chance.choice((*NUMBERS, *LEAVES))
+                holder[key] = chance.choice((*NUMBERS, *LEAVES, DEEP))
     return data
+
+
+def older(data, formats, chance):
+    """Now and then the data with the name of an older format, which another reader reads."""
+    return data | {"format": chance.choice(formats)} if chance.random() < 0.1 else data
+
+
+def as_json(data):
+    """Values as text."""
+    return json.dumps(data).replace(json.dumps(DEEP), "[" * DEEPEST + "]" * DEEPEST)
 
 
 def _batch(kind, seed, trial, count):
@@ -150,15 +162,15 @@ def automata(seed, trials=TRIALS):
         if chance.random() < 0.25:
             content = tampered_bytes(whole, chance)
         else:
-            content = json.dumps(tampered_values(json.loads(whole), chance)).encode()
-        return (lambda: use_automaton(content, runs=number % RUN_EVERY == 0)), f"automaton {name}"
+            content = as_json(tampered_values(older(json.loads(whole), storage.OLDER, chance), chance)).encode()
+        return (lambda: _written(content, ".json", partial(use_automaton, runs=number % RUN_EVERY == 0))), name
 
     return _batch("automata", seed, trial, trials)
 
 
-def use_automaton(content, runs):
+def use_automaton(path, runs):
     """Do with a saved automaton what one is for."""
-    graph = graph_with_parameters(storage.from_bytes(content))
+    graph = fsm_dyn.open_graph(path)
     str(graph.nx)
     if runs:
         fsm_dyn.simulate(graph, 0.02, on_failure="return", max_steps=200)
@@ -188,11 +200,11 @@ def runs(seed, trials=TRIALS):
         if chance.random() < 0.3:
             data = json.loads(whole)
             data["continuation"] = tampered_values(data["continuation"], chance)
-            content = json.dumps(data).encode()
+            content = as_json(data).encode()
         elif chance.random() < 0.25:
             content = tampered_bytes(whole, chance)
         else:
-            content = json.dumps(tampered_values(json.loads(whole), chance)).encode()
+            content = as_json(tampered_values(older(json.loads(whole), OLDER_RUNS, chance), chance)).encode()
         return (lambda: _written(content, ".run.json", use_run)), f"run {name}"
 
     return _batch("runs", seed, trial, trials)
@@ -256,13 +268,13 @@ def recording(graph, head, rows, records):
     writer = mcap.writer.Writer(file, use_chunking=False)
     writer.start("fsm_dyn", library="fsm_dyn live")
     writer.add_attachment(0, 0, "graph.json", "application/json", graph)
-    writer.add_metadata("live", {name: json.dumps(head.get(name)) for name in ("settings", "columns")})
+    writer.add_metadata("live", {name: as_json(head.get(name)) for name in ("settings", "columns")})
     channels = {name: writer.register_channel(name, "fsm_dyn_float64", 0) for name in ("rows", "transitions", "events")}
     for part in np.array_split(rows, 3):
         writer.add_message(channels["rows"], 0, np.ascontiguousarray(part, "<f8").tobytes(), 0)
     writer.add_message(channels["transitions"], 0, np.ascontiguousarray(records, "<f8").tobytes(), 0)
     for event in head.get("events") or ():
-        writer.add_message(channels["events"], 0, json.dumps(event).encode(), 0)
+        writer.add_message(channels["events"], 0, as_json(event).encode(), 0)
     writer.finish()
     return file.getvalue()
 

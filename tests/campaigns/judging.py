@@ -11,7 +11,8 @@ import traceback
 
 from fsm_dyn.errors import FsmDynError, InputError
 
-LONGEST = 20.0  # s of a trial
+LONGEST = 20.0  # s of processor time of a trial: other processes on the machine do not count
+WAITING = 200.0  # s of a trial that may wait for something
 MOST_MEMORY = 8 * 2**30  # bytes of address space
 MOST_ECHOED = 200  # characters of a text in a message
 LONGEST_MESSAGE = 4000
@@ -26,18 +27,21 @@ def _alarm(*_):
 
 
 @contextlib.contextmanager
-def bounded(seconds):
-    """Interrupt what takes too long, and refuse memory beyond all measure."""
-    before = signal.signal(signal.SIGALRM, _alarm)
+def bounded(seconds, waiting):
+    """Interrupt what works or waits too long, and refuse memory beyond all measure."""
+    before = [(number, signal.signal(number, _alarm)) for number in (signal.SIGALRM, signal.SIGPROF)]
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY if hard == resource.RLIM_INFINITY else hard, hard))
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, waiting)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
-        signal.signal(signal.SIGALRM, before)
+        for number, handler in before:
+            signal.signal(number, handler)
 
 
 def echoed(message, text):
@@ -59,9 +63,9 @@ def misdeed(work, text="", placed=False):
     placed : bool
         Whether an error of input is to name file and line.
     """
-    begin = time.perf_counter()
+    begin = time.process_time()
     try:
-        with bounded(LONGEST):
+        with bounded(LONGEST, WAITING):
             work()
     except FsmDynError as error:
         answer = "refused" if isinstance(error, InputError) else "failed by name"
@@ -78,7 +82,7 @@ def misdeed(work, text="", placed=False):
         return f"raises {type(error).__name__} at {_place(error)}: {_first(error)}", "raises"
     else:
         answer = "accepted"
-    return ("takes too long" if time.perf_counter() - begin > LONGEST else ""), answer
+    return ("takes too long" if time.process_time() - begin > LONGEST else ""), answer
 
 
 def _first(error):

@@ -4,8 +4,10 @@ import asyncio
 import json
 import random
 from functools import cache
+from unittest import mock
 
 import fsm_dyn
+from fsm_dyn.viewer import playback_session
 from fsm_dyn.viewer.commands import read_command
 from fsm_dyn.viewer.playback_session import PlaybackSession
 from fsm_dyn.viewer.recorded_run import from_trajectory
@@ -60,10 +62,16 @@ def session():
 
 async def _carried_out(text):
     shown = session()
-    await shown.carry_out(read_command(text))
-    if shown._charting is not None:
-        await shown._charting
-        shown._charting = None
+    with mock.patch.object(playback_session, "package_error", _as_it_is):
+        await shown.carry_out(read_command(text))
+        if shown._charting is not None:
+            await shown._charting
+            shown._charting = None
+
+
+def _as_it_is(error, what):
+    """In place of the message that a page would get."""
+    raise error
 
 
 def messages(seed, trials=TRIALS):

@@ -123,6 +123,15 @@ def test_laws_of_steps_of_nanometres():
     fail_on([(seed, steps.case(seed)) for seed in (*range(STEPS), *STEPS_FOUND)])
 
 
+@pytest.mark.parametrize(
+    ("seed", "number"),
+    [pytest.param(12, 130, id="more directions of rolling than there are")],
+)
+def test_damage_that_was_not_answered_by_name(seed, number):
+    found = judging.batch(seed, [files._reading(seed, number)])
+    assert found["ok"], found["reason"]
+
+
 @pytest.mark.parametrize("kind", BATCHES, ids=lambda kind: f"{kind.__module__.rpartition('.')[2]}.{kind.__name__}")
 def test_damage_is_answered_by_name(kind):
     result = kind(0, BATCHES[kind])
@@ -210,10 +219,12 @@ LONG = " ".join(["x + y"] * 100)
         (lambda: raising(1), "raises ValueError"),
         (crowded, "raises MemoryError"),
         (lambda: endless(1), "hangs"),
+        (lambda: busy(1), "hangs"),
     ],
 )
 def test_judges_of_damage(monkeypatch, work, wrong):
     monkeypatch.setattr(judging, "LONGEST", 1.0)
+    monkeypatch.setattr(judging, "WAITING", 2.0)
     found, _ = judging.misdeed(work, LONG, placed=True)
     assert found.startswith(wrong) if wrong else found == ""
 
@@ -271,6 +282,11 @@ def raising(seed):
 def endless(seed):
     while True:
         time.sleep(0.01)
+
+
+def busy(seed):
+    while True:
+        seed += 1
 
 
 def work(campaign, seed):

@@ -14,6 +14,7 @@ from fsm_dyn.plot.drawing.diagram import diagram
 from fsm_dyn.plot.drawing.exchange import EXCHANGE
 from fsm_dyn.plot.drawing.text import to_dot, to_mermaid
 from fsm_dyn.results.trajectory import Trajectory
+from fsm_dyn.whole_files import write_file
 
 _SUFFIXES = {".svg": "svg", ".png": "png", ".pdf": "pdf", ".dot": "dot", ".gv": "dot", ".mmd": "mermaid",
              ".graphml": "graphml", ".json": "json"}  # fmt: skip
@@ -96,11 +97,11 @@ def draw(
     target = Path(path)
     kind = known_format(kind) if kind else format_of(target)
     if kind in EXCHANGE:
-        target.write_text(EXCHANGE[kind](graph), encoding="utf-8")
+        write_file(target, EXCHANGE[kind](graph))
         return target
     reduced = diagram(graph, trajectory=trajectory)
     if kind in ("dot", "mermaid"):
-        target.write_text(to_dot(reduced) if kind == "dot" else to_mermaid(reduced), encoding="utf-8")
+        write_file(target, to_dot(reduced) if kind == "dot" else to_mermaid(reduced))
     elif graphviz:
         _with_graphviz(reduced, target, kind)
     else:
@@ -116,7 +117,7 @@ def _with_graphviz(reduced: Diagram, target: Path, kind: str) -> None:
 
     layout = pygraphviz.AGraph(string=to_dot(reduced))
     layout.graph_attr["dpi"] = "160" if kind == "png" else "72"
-    target.write_bytes(layout.draw(format=kind, prog="dot"))
+    write_file(target, layout.draw(format=kind, prog="dot"))
 
 
 def _with_matplotlib(reduced: Diagram, target: Path, kind: str) -> None:

@@ -396,6 +396,11 @@ class _Loop:
                 yield "", f"{self._spin(form.child, second)} - ({form.ratio.text})*{self._spin(form.parent, first)}"
             case RollingForm():
                 along = [text.text for text in form.along or ()] or [f"{form.parent}.{c}" for c in "xyz"]
+                if len(along) > 3:
+                    raise ModelError(
+                        f"{str(self.name)!r} rolls along at most three directions", form.key("along"),
+                        found=f"{len(along)} directions",
+                    )  # fmt: skip
                 suffixes = [""] if len(along) == 1 else [f"_{c}" for c in "xyz"][: len(along)]
                 slip = f"vel({form.at}, {form.child})"
                 slip += "" if form.parent == NEWTONIAN else f" - vel({form.at}, {form.parent})"
