@@ -200,7 +200,13 @@ _MECHANICS = (
     _soft(
         "train of impacts", r"trains? of impacts\b|(the|a|its) train\b|trains\b", "Zeno sequence", keep=r"gear trains?"
     ),
-    _soft("strokes", r"strokes?\b", "impact of the sequence", PROGRAM, keep=r"(key|finger|hand|piano)('s)? strokes?"),
+    _soft(
+        "strokes",
+        r"strokes?\b",
+        "impact of the sequence",
+        PROGRAM,
+        keep=r"(key|finger|hand|piano)('s)? strokes?|stroke-dasharray",
+    ),
     _soft("blows", r"blows?\b", "impact", PROGRAM, keep=r"blow distance"),
     _hard("endless", r"unending\b|endless\b", "non-terminating; unbounded; infinite"),
     _hard("nobody foresaw", r"modes? (that )?nobody foresaw\b|not foreseen\b", "modes first reached during the run"),

@@ -70,7 +70,7 @@ def combine(
         return None
     found = Combined(contacts)
     search.sample(SAMPLE)
-    met = _Met(search, contacts)
+    met = _Reached(search, contacts)
     boxes = 0
     for closed in sorted(combinations, key=lambda item: (sum(item), item)):
         if _has_any(closed, contacts, (bad for bad, _ in found.conflicts)):
@@ -126,7 +126,7 @@ def _consistent(
     return kept
 
 
-class _Met:
+class _Reached:
     """Which states each known configuration allows each contact: arrays of shape (n_known, n_contacts)."""
 
     def __init__(self, search: ConfigurationSearch, contacts: Sequence[int]) -> None:

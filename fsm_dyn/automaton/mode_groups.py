@@ -27,7 +27,7 @@ def grouped(graph: nx.MultiDiGraph[Any], opened: Collection[str] = ()) -> nx.Mul
     graph : networkx.MultiDiGraph
         A mode graph whose nodes have ``group``, as those of :attr:`ModeGraph.nx` and of explorations.
     opened : collection of str
-        Groups whose modes stay nodes of their own.
+        Groups whose modes stay separate nodes.
 
     Returns
     -------

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,8 @@ from numpy.typing import NDArray
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.errors import InputError
 from fsm_dyn.exports.c_data import Data, initialiser, number, text, texts
-from fsm_dyn.exports.c_names import identifier, identifiers, mode_identifiers
+from fsm_dyn.exports.c_names import identifiers, mode_identifiers
+from fsm_dyn.exports.exported_run import ExportedRun
 from fsm_dyn.exports.spare_modes import spare_parts, spare_words
 from fsm_dyn.modes.unconstrained_system import FOLLOWS
 from fsm_dyn.online.programs import online_programs
@@ -24,7 +24,6 @@ from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.input_signals import InputSignals
 from fsm_dyn.simulation.integrators import METHODS, STAGES
-from fsm_dyn.simulation.numerics import Numerics
 from fsm_dyn.simulation.tables import Tables
 
 _SIZES = ("n_q", "n_u", "n_k", "n_p", "n_w", "n_contacts", "n_memory", "n_rows", "n_modes", "max_guards",
@@ -37,70 +36,6 @@ _INPUT_COUNTS = ("n_inputs", "n_parameters", "constant")
 
 # as in c99/fsm_machine.h and fsm_machine.c
 _HEAD, _ROWS, _TRANSITIONS, _PASSAGES = 4096, 64, 16, 8
-
-
-@dataclass(frozen=True)
-class ExportedRun:
-    """What is exported: an automaton, ready to run from the model's own start.
-
-    Attributes
-    ----------
-    automaton : Automaton
-    tables : Tables
-        The modes exported, with addresses for kernels, which are left out.
-    programs : sequence of (rhs, full)
-        Of the modes, in the order of the tables.
-    mode_names : sequence of str
-    x, c : float64 arrays
-        State and context at the start.
-    mode : int
-        Number of the mode at the start.
-    inputs : InputSignals
-        The model's own schedule.
-    method : str
-        An explicit method.
-    rtol, step, until : float
-        ``step`` (s) of a method with fixed steps, ``until`` (s) the end of the model's own schedule.
-    numerics : Numerics
-    atol : float64 array
-        One for each state.
-    spare : int
-        How many modes beyond these a machine can embed online.
-    """
-
-    automaton: Automaton
-    tables: Tables
-    programs: Sequence[tuple[Program, Program]]
-    mode_names: Sequence[str]
-    x: NDArray[np.float64]
-    c: NDArray[np.float64]
-    mode: int
-    inputs: InputSignals
-    method: str
-    rtol: float
-    atol: NDArray[np.float64]
-    step: float
-    until: float
-    numerics: Numerics
-    spare: int = 0
-
-    @property
-    def prefix(self) -> str:
-        """What all identifiers of the model begin with."""
-        return identifier(self.automaton.mechanism.name)
-
-    @property
-    def names(self) -> dict[str, list[str]]:
-        """The names of the model by kind, in the order of their numbers."""
-        layout = self.automaton.terms.layout
-        return {
-            "mode": list(self.mode_names),
-            "contact": [contact.name for contact in self.automaton.contacts],
-            "state": [*layout.q, *layout.u],
-            "input": list(layout.w),
-            "parameter": list(layout.p),
-            "output": list(self.automaton.mechanism.outputs),
-        }
 
 
 def header(run: ExportedRun) -> str:

@@ -18,7 +18,8 @@ import fsm_dyn.runtime
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.errors import InputError, did_you_mean
 from fsm_dyn.exports.c_kernels import KERNELS_HEADER
-from fsm_dyn.exports.c_model import ExportedRun, header, memory_words, source
+from fsm_dyn.exports.c_model import header, memory_words, source
+from fsm_dyn.exports.exported_run import ExportedRun
 from fsm_dyn.exports.fmi_unit import unit_files
 from fsm_dyn.exports.spare_modes import MOST_SPARE, USUAL_SPARE, embeds_online, with_spare_modes
 from fsm_dyn.modes.programs import ModePrograms

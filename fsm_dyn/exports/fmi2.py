@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 from xml.etree.ElementTree import Element, SubElement
 
-from fsm_dyn.exports.c_model import ExportedRun
+from fsm_dyn.exports.exported_run import ExportedRun
 from fsm_dyn.exports.fmi_variables import Variable
 from fsm_dyn.exports.fmi_xml import (
     add_categories,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fsm_dyn.exports.c_model import ExportedRun
+from fsm_dyn.exports.exported_run import ExportedRun
 from fsm_dyn.programs import Node, Program, tangent
 from fsm_dyn.programs.angle_sums import share_angles
 from fsm_dyn.programs.c_code import c_function

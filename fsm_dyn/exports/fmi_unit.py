@@ -19,7 +19,7 @@ from typing import Final
 from fsm_dyn.errors import InputError, RunError
 from fsm_dyn.exports import fmi2, fmi3
 from fsm_dyn.exports.c_data import text
-from fsm_dyn.exports.c_model import ExportedRun
+from fsm_dyn.exports.exported_run import ExportedRun
 from fsm_dyn.exports.fmi_tangents import tangents_source
 from fsm_dyn.exports.fmi_variables import event_indicators, list_variables
 from fsm_dyn.exports.tunable import tunable_parameters

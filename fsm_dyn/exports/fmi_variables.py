@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from fsm_dyn.errors import InputError
-from fsm_dyn.exports.c_model import ExportedRun
+from fsm_dyn.exports.exported_run import ExportedRun
 from fsm_dyn.exports.spare_modes import spare_parts
 from fsm_dyn.exports.tunable import tunable_parameters
 from fsm_dyn.expressions.units import TABLE, dimension_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from fsm_dyn.exports.c_model import ExportedRun
+from fsm_dyn.exports.exported_run import ExportedRun
 from fsm_dyn.exports.fmi_variables import Variable, unit_definitions
 
 

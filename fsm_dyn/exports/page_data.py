@@ -11,7 +11,7 @@ import numpy as np
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.mode_graph import ModeGraph
-from fsm_dyn.exports.c_model import ExportedRun
+from fsm_dyn.exports.exported_run import ExportedRun
 from fsm_dyn.exports.spare_modes import embeds_online, most_guards, page_modes
 from fsm_dyn.exports.tunable import tunable_parameters
 from fsm_dyn.exports.wasm_model import TABLE_BEGIN, WasmModel, machine_bytes, wasm_model

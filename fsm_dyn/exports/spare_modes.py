@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.exports.exported_run import ExportedRun
 from fsm_dyn.laws import GuardQuantity
 from fsm_dyn.modes.guard_list import list_guards
 from fsm_dyn.modes.guards import Guard
@@ -19,15 +20,12 @@ from fsm_dyn.simulation.numerics import Numerics
 from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.viewer.mode_graph_payload import guard_texts
 
-if TYPE_CHECKING:
-    from fsm_dyn.exports.c_model import ExportedRun
-
 #: Modes that a machine can embed online: usually, at most (``FSM_SPARE_MOST``), and in a page.
 USUAL_SPARE: Final = 16
 MOST_SPARE: Final = 64
 PAGE_SPARE: Final = 128
 
-#: Arrays that every mode has of its own, in the order of ``enum fsm_spare_array``.
+#: The own arrays of every mode, in the order of ``enum fsm_spare_array``.
 _ARRAYS: Final = ("chart", "held_begin", "held_behind", "held_rest", "held_columns", "below_begin", "below_rows",
                   "tied_begin", "tied_columns", "moved_begin", "moved_columns", "reduced_begin", "reduced_behind",
                   "reduced_columns", "place", "extent", "room", "floats", "integers")  # fmt: skip
@@ -90,7 +88,7 @@ def spare_words(tables: Tables, count: int) -> int:
 
 
 def _lengths(tables: Tables) -> dict[str, int]:
-    """Return the lengths of the arrays that every mode has of its own."""
+    """Return the lengths of the own arrays of every mode."""
     most = int(tables.sizes[tb.MAX_GUARDS])
     lengths = oc.array_lengths(tables.sizes, len(tables.mass_columns), most)
     lengths["room"] = sum(oc.room_lengths(tables.sizes, most))

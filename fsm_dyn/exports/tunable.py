@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fsm_dyn import expressions
-from fsm_dyn.exports.c_model import ExportedRun
+from fsm_dyn.exports.exported_run import ExportedRun
 from fsm_dyn.live.live_stepper import structural_parameters
 
 

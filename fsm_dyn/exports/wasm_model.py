@@ -8,7 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from fsm_dyn.exports.c_model import ExportedRun, input_moves, memory_words, method_fields, schedule_fields, table_fields
+from fsm_dyn.exports.c_model import input_moves, memory_words, method_fields, schedule_fields, table_fields
+from fsm_dyn.exports.exported_run import ExportedRun
 from fsm_dyn.exports.spare_modes import PAGE_SPARE, embeds_online, spare_parts, with_spare_modes
 from fsm_dyn.exports.wasm_data import Image, laid_out, pointer, real
 from fsm_dyn.modes.unconstrained_system import FOLLOWS

@@ -292,6 +292,22 @@ class Judge:
 def judge(
     rows: Samples, record: RunRecord, between: SampleBetween, state_between: StateBetween, chains: bool = True
 ) -> dict[str, Judgement]:
-    """Return the model's requirements, judged over a run, by name; arguments as of :class:`Judge`."""
+    """Return the model's requirements, judged over a run, by name.
+
+    Parameters
+    ----------
+    rows : Samples
+        The recorded rows.
+    record : RunRecord
+        The run as recorded.
+    between, state_between : callable
+        Sample the run within steps, and one coordinate or speed alone; as of :class:`Judge`.
+    chains : bool
+        Whether judgements have the chains of transitions.
+
+    Returns
+    -------
+    dict of str to Judgement
+    """
     judging = Judge(rows, record, between, state_between, chains)
     return {requirement.name: judging.judge(requirement) for requirement in rows.model.requirements}

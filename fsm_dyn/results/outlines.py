@@ -74,8 +74,7 @@ class Outlines:
 
     def _solid(self, shape: Shape) -> list[SceneShape]:
         if isinstance(shape, BoxShape):
-            half = 0.5 * np.array([evaluate(text, self._values) for text in shape.size])
-            corners = np.array(VERTICES) * half
+            corners = 0.5 * np.array(VERTICES) * [evaluate(text, self._values) for text in shape.size]
             return [
                 SceneShape(shape.name, shape.frame, shape.origin, corners[list(face)], closed=True, outward=True)
                 for face in _FACES
@@ -88,9 +87,9 @@ class Outlines:
             [np.cos(_AROUND), np.sin(_AROUND)], axis=-1
         )
         if isinstance(shape, DiskShape):
-            across = circle @ self._basis(shape.axis, shape.frame)
-            half = len(across) // 2
-            points = np.vstack([across, across[0], across[half], across[0]])
+            rim = circle @ self._basis(shape.axis, shape.frame)
+            half = len(rim) // 2
+            points = np.vstack([rim, rim[0], rim[half], rim[0]])
             return [SceneShape(shape.name, shape.frame, shape.origin, points, closed=True)]
         rings = [circle @ np.eye(3)[axes] for axes in ([0, 1], [1, 2])]
         turning = [SceneShape(shape.name, shape.frame, shape.origin, np.vstack([ring, ring[0]])) for ring in rings]

@@ -16,7 +16,7 @@ class SceneShape:
 
     ``points`` has shape (k, 2), m, in the x-y plane, or (k, 3); with ``facing`` it turns to the viewer, as the
     silhouette of a sphere; ``closed`` tells an area from a line, ``endless`` a line that continues beyond its
-    points.  A single point is drawn as a dot, with ``text`` beside it where there is one.  With ``outward`` it is a
+    points.  A single point is drawn as a dot, with ``text`` next to it where there is one.  With ``outward`` it is a
     face of a convex body, seen from the side from which its points go round against the clock; with ``plane`` the
     points are two unit vectors, shape (2, 3), and the plane through the origin is drawn as far as the mechanism is
     wide.

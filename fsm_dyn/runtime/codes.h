@@ -61,8 +61,9 @@
       "No motion through this change point has these speeds: it would violate the constraints that are lost here.",    \
       "give all speeds of one of the motions through the change point, or start near it")                              \
     X(PENETRATION_LATER, 24, "penetration during the run",                                                             \
-      "An open contact penetrates deeper than the tolerance when its contact state is selected.",                      \
-      "tighten rtol and atol, shorten max_step or step, or let closes_if admit the contact only above zero")           \
+      "A contact penetrates deeper than the tolerance when its contact state is selected.",                            \
+      "tighten rtol and atol, shorten max_step or step, let closes_if admit the contact only above zero, or correct "  \
+      "a transition at this instant whose reset or set moves a gap below zero")                                        \
     X(STEP_TOO_LONG, 25, "step too long", "The fixed step does not resolve the oscillation of a compliant contact.",   \
       "shorten step, or use method='dopri5' or 'radau'")                                                               \
     X(LEFT_RANGE, 26, "left its range", "A coordinate left the range that the model states for it.",                   \

@@ -39,7 +39,7 @@ def result(run, complaints, more):
 
 
 def contact_models(seed, contacts=12):
-    """A random start of one of the models with contacts; of those of up to so many, the modes met are possible ones."""
+    """A random start of one of the models with contacts; of those of up to so many, its modes are possible ones."""
     names = [*STARTS, *VARIANTS]
     name = names[seed % len(names)]
     one = start(name, BEGIN + seed // len(names), "auto")

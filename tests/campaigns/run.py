@@ -52,7 +52,7 @@ def outcome(campaign, seed, longest=None):
 
 
 def once_more(campaign, seed):
-    """As :func:`outcome`, of a case that was asked for by its seed: it says nothing of how many are bad."""
+    """As :func:`outcome`, of a case that was asked for by its seed: without how many are bad."""
     return {**outcome(campaign, seed), "again": True}
 
 

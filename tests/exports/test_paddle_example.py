@@ -1,4 +1,4 @@
-"""The example of a mechanism on a board beside its motor, in simulated time; the package's own decoder reads it."""
+"""The example of a mechanism on the board of its motor, in simulated time; the package's own decoder reads it."""
 
 import subprocess
 from importlib import resources

@@ -1,4 +1,4 @@
-"""Co-simulation in an importer besides FMPy: Ecos, which knows both versions of the standard."""
+"""Co-simulation in a second importer: Ecos, which knows both versions of the standard."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ CASES = [("latch", 3), *(pytest.param(*case, marks=pytest.mark.long) for case in
 LENGTH = 0.01  # s, of a communication step
 STEPS = 50
 
-# In a process of its own: a library that is missing, or a crash, ends that one alone.
+# In a separate process: a library that is missing, or a crash, ends that one alone.
 RUN = """
 import json, sys
 from ecospy import EcosSimulation, EcosSimulationStructure

@@ -15,11 +15,11 @@ from tests.exports.test_html import bits, in_node
 G, H, AT = 9.81, 0.02, 0.5
 
 
-def shelf(change="level - 1", **contact):
-    """A ball on a shelf whose height is a memory times 20 mm; at 0.5 s a transition changes the memory."""
+def ledge(change="level - 1", **contact):
+    """A ball on a ledge whose height is a memory times 20 mm; at 0.5 s a transition changes the memory."""
     return {
         "fsm_dyn": 1,
-        "name": "shelf",
+        "name": "ledge",
         "parameters": {"m": "0.5 kg", "h": "20 mm", "g": "9.81 m/s^2"},
         "coordinates": {"y": "m"},
         "points": {"P": {"from": "O", "at": "y*N.y"}},
@@ -28,7 +28,7 @@ def shelf(change="level - 1", **contact):
         "contacts": {"rest": {"gap": "y - h*level", **contact}},
         "loads": [{"gravity": "-g*N.y"}],
         "transitions": [{"from": "*", "when": "t - 0.5 s", "crossing": "rising", "set": {"level": change},
-                         "because": "the shelf is moved"}],
+                         "because": "the ledge is moved"}],
         "initial": {"y": "20 mm"},
     }  # fmt: skip
 
@@ -62,25 +62,25 @@ def ratchet():
 
 @pytest.mark.parametrize(("method", "options", "close"), METHODS)
 @pytest.mark.parametrize("strategy", ["compiled", "online", "auto"])
-def test_a_shelf_that_is_drawn_away_drops_the_ball(method, options, close, strategy):
-    run = fsm_dyn.simulate(fsm_dyn.compile(shelf()), 0.8, method=method, strategy=strategy, **options)
+def test_a_ledge_that_is_drawn_away_drops_the_ball(method, options, close, strategy):
+    run = fsm_dyn.simulate(fsm_dyn.compile(ledge()), 0.8, method=method, strategy=strategy, **options)
     moved, lands = run.transitions
     assert (moved.source, moved.target) == ("rest_closed", "all_free")
     assert moved.time == pytest.approx(AT, abs=1e-11)
-    assert moved.cause == "the shelf is moved; rest opens"
+    assert moved.cause == "the ledge is moved; rest opens"
     assert lands.time == pytest.approx(AT + sqrt(2 * H / G), rel=close)
     assert run["y"][-1] == pytest.approx(0.0, abs=1e-11)
     assert run["level"][-1] == 0.0
 
 
-def test_a_shelf_that_is_moved_into_the_ball_ends_the_run_by_name():
+def test_a_ledge_that_is_moved_into_the_ball_ends_the_run_by_name():
     with pytest.raises(RunError, match="penetration during the run at t = 0") as raised:
-        fsm_dyn.simulate(fsm_dyn.compile(shelf("level + 1")), 0.8)
+        fsm_dyn.simulate(fsm_dyn.compile(ledge("level + 1")), 0.8)
     assert "a transition at this instant whose reset or set moves a gap below zero" in str(raised.value)
 
 
 def test_a_reset_of_a_coordinate_lifts_off_too():
-    model = shelf()
+    model = ledge()
     model["transitions"][0] |= {"reset": {"y": "y + h"}, "set": {}}
     moved, lands = fsm_dyn.simulate(fsm_dyn.compile(model), 0.8).transitions
     assert moved.target == "all_free"
@@ -90,7 +90,7 @@ def test_a_reset_of_a_coordinate_lifts_off_too():
 @pytest.mark.parametrize("change", ["level - 1", "level + 1"])
 def test_a_spring_that_is_moved_does_work(change):
     """The energy that the jump puts into the spring is that of the balance: k (δ + h)²/2 - k δ²/2."""
-    model = shelf(change, compliant={"stiffness": "2000 N/m", "dissipation": "20 s/m"})
+    model = ledge(change, compliant={"stiffness": "2000 N/m", "dissipation": "20 s/m"})
     model["initial"] = {"y": "20 mm - m*g/(2000 N/m)"}
     run = fsm_dyn.simulate(fsm_dyn.compile(model), 0.8)
     moved = next(item for item in run.transitions if "moved" in item.cause)
@@ -116,14 +116,14 @@ def test_a_wheel_falls_back_on_the_tooth_that_passed_last(ratchet, method, optio
 
 
 def test_time_stepping_has_the_memory_of_the_start():
-    model = {name: entry for name, entry in shelf().items() if name != "transitions"}
+    model = {name: entry for name, entry in ledge().items() if name != "transitions"}
     run = fsm_dyn.simulate(fsm_dyn.compile(model), 0.4, method="moreau_jean", step=1e-3, initial={"y": "30 mm"})
     assert run["y"][-1] == pytest.approx(H, abs=5e-4)  # the way of one step
 
 
 def test_derivations_agree():
     assert fsm_dyn.verify(fsm_dyn.load(RATCHET), states=5).passed
-    assert fsm_dyn.verify(fsm_dyn.load(shelf()), states=5).passed
+    assert fsm_dyn.verify(fsm_dyn.load(ledge()), states=5).passed
 
 
 def test_a_saved_automaton_runs_the_same(ratchet, tmp_path):
@@ -153,8 +153,8 @@ def test_a_unit_passes_the_same_teeth(ratchet, unit, tmp_path, monkeypatch):
 
 
 def test_geometry_is_judged_for_every_value_of_memory():
-    """A shelf at any level may be touched with the wall: its level is not that of the start."""
-    model = shelf()
+    """A ledge at any level may be touched with the wall: its level is not that of the start."""
+    model = ledge()
     model["contacts"]["wall"] = {"gap": "1 m - y"}
     verdicts = fsm_dyn.compile(model).assess_geometry().verdicts
     assert all(item.verdict != "impossible" for item in verdicts if item.closed == (True, True))
@@ -170,14 +170,14 @@ def test_geometry_is_judged_for_every_value_of_memory():
     ],
 )
 def test_what_is_held_may_not_jump(section, entry, words):
-    model = shelf()
+    model = ledge()
     model[section] = {**model.get(section, {}), **entry}
     with pytest.raises(ModelError, match=f"'{words}' is a memory and may not stand"):
         fsm_dyn.load(model)
 
 
 def test_controllers_are_not_in_gaps():
-    model = shelf()
+    model = ledge()
     model["controllers"] = {"c": {"period": "1 ms", "outputs": {"drive": {"unit": "m", "value": "0 m"}}}}
     model["contacts"]["rest"]["gap"] = "y - drive"
     with pytest.raises(ModelError, match="'drive'"):

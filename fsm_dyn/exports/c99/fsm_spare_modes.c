@@ -1,7 +1,7 @@
 /* The spare modes of a machine: their memory, and making one of the contact states that were reached.
 
    Included by fsm_machine.c.  A kernel of the runtime has no argument for the mode that it stands for, so each spare mode
-   has kernels of its own, which find the machine by the word before its context. */
+   has its own kernels, which find the machine by the word before its context. */
 
 /* Evaluate spare mode `k` of the machine to which a context belongs. */
 #if defined(__GNUC__)

@@ -9,7 +9,7 @@
 #define FSM_SPARE_MOST 64 // modes, at most; 256 by -DFSM_SPARE_MOST=256
 #endif
 
-/* Lengths (words) of the arrays of struct fsm_online_mode that every mode has of its own; `states` are of one byte each. */
+/* The own arrays of every mode in struct fsm_online_mode, by their lengths (words); `states` are of one byte each. */
 enum fsm_spare_array {
     FSM_SPARE_CHART,
     FSM_SPARE_HELD_BEGIN,

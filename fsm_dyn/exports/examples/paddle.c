@@ -1,4 +1,4 @@
-/* A mechanism on the board beside its motor: the exported virtual_wall held by a paddle with one axis.
+/* A mechanism on the board of its motor: the exported virtual_wall held by a paddle with one axis.
 
    Each tick the handle's position leads the tool of the mechanism through a virtual coupler, a spring with a damper, and the
    motor shows the coupler's force.  The board speaks the protocol of the paddle (hapkit_protocol.h): a host that says
@@ -72,7 +72,7 @@ enum fsm_status paddle_run(hapkit_board *board)
         before = position;
         fsm_machine_hold_input(machine, virtual_wall_input_push, -coupler_force(machine, position, velocity));
         status = fsm_machine_advance(machine, (double)tick * PERIOD);
-        double force = status == FSM_DONE ? coupler_force(machine, position, velocity) : 0.0; // a failure pushes nobody
+        double force = status == FSM_DONE ? coupler_force(machine, position, velocity) : 0.0; // a failure ends the force
         double most = (double)board->most / MICRO;
         board->limited = fabs(force) > most;
         force = fmax(-most, fmin(most, force));

@@ -6,7 +6,7 @@
 #include "fsm_machine.h"
 #include "hapkit_protocol.h"
 
-uint32_t board_time(void);                               // us; begins anew at zero
+uint32_t board_time(void);                               // us; modulo 2^32      
 double board_position(void);                             // of the handle, m, from any zero
 void board_show(double force);                           // at the handle, N
 int board_receive(void);                                 // a byte from the host, -1: there is none

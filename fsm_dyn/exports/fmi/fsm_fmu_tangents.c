@@ -75,7 +75,7 @@ static bool difference_online(const struct fmu *fmu, const struct direction *alo
             fsm_machine_restore(fmu->machine, copy);
         }
         for (int64_t i = 0; i < n + s->n_u + guards; i++) {
-            int64_t at = i < n + s->n_u ? i : i + 1; // the pivot stands before the guards
+            int64_t at = i < n + s->n_u ? i : i + 1; // the pivot precedes the guards
             along->rates[i] = (room[width + at] - room[at]) / (2.0 * h);
         }
     }

@@ -155,7 +155,7 @@ def test_models_that_are_not_derived_as_a_whole_are_drawn_with_what_their_guards
         assert graph.automaton.name_of(states).name == node
 
 
-def test_successors_are_what_runs_come_to_from_the_first_mode():
+def test_successors_are_the_modes_that_runs_reach_from_the_first_one():
     """Wherever one event alone changed one contact, the mode that a run came to is among those drawn before it."""
     graph = fsm_dyn.compile("latch_door")
     known = set(graph.nx_with_successors(depth=2))

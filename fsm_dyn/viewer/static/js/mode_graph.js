@@ -1,6 +1,6 @@
 // Mode graph: active mode highlighted; edges dashed until they are taken, flashing when they are; visit counts and dwell times;
 // modes that guards lead to and that are not derived with dashed borders; infeasible modes in grey. Of many modes those that
-// were visited are boxes of their own, all others a box for each group, which opens.
+// were visited are separate boxes, all others a box for each group, which opens.
 
 import { $, duration, el, setText } from "./dom.js";
 import { layered } from "./layered_layout.js";
@@ -106,7 +106,7 @@ export class ModeGraph {
     return this.data.modes.filter((mode) => this.drawn.has(mode.name) && !this.opened.has(groupOf(mode))).length;
   }
 
-  // The modes that are boxes of their own.
+  // The modes that are separate boxes.
   shown() {
     const { modes } = this.data, all = [...modes, ...this.possible()];
     if (all.length <= MOST) return new Set(all.map((mode) => mode.name));
