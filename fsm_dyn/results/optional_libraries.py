@@ -9,7 +9,24 @@ from fsm_dyn.errors import InputError
 
 
 def optional_library(name: str, extra: str = "analysis") -> ModuleType:
-    """Import a library of an extra or say how to get it."""
+    """Import a library of an extra or say how to get it.
+
+    Parameters
+    ----------
+    name : str
+        Of the module.
+    extra : str
+        Of this package, which brings it.
+
+    Returns
+    -------
+    module
+
+    Raises
+    ------
+    InputError
+        It is not installed.
+    """
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
