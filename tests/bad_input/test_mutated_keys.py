@@ -90,7 +90,7 @@ def used_names(mechanism: Mechanism, tree: Tree) -> set[str]:
     for contact in mechanism.contacts.values():
         used |= {feature.shape for feature in contact.features or ()}
     for shape in mechanism.shapes.values():
-        used |= {shape.frame, shape.origin, *(shape.ends or ())}
+        used |= {shape.frame, shape.origin, *(getattr(shape, "ends", None) or ())}
     for outlines in mechanism.view.values():
         used |= {outline.frame for outline in outlines}
     for transition in mechanism.transitions:

@@ -203,7 +203,7 @@ def test_check_geometry(tmp_path):
     assert result.exit_code == 0, result.output
     assert "left closed and right closed  x would be -0.1 with left closed and 0.3 with right closed" in result.stdout
     assert "1 impossible, 4 possible, 0 undecided" in result.stdout
-    assert "3 of 4 combinations of contact states remain" in result.stdout
+    assert "of 4 combinations of contact states 1 are impossible, 3 possible, 0 undecided" in result.stdout
     found = json.loads(call("check", str(path), "--geometry", "--json").stdout)["geometry"]
     assert (found["combinations"], found["remaining"], len(found["verdicts"])) == (4, 3, 5)
 

@@ -5,6 +5,7 @@ wheels for x86 are; elsewhere the programs are the same and show nothing.
 """
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -37,7 +38,10 @@ def test_starts_and_runs_are_the_same_on_any_processor(tmp_path):
         )
         for k, choice in enumerate(CHOICES)
     ]
-    found = [program.communicate(timeout=240.0)[0] for program in programs]
-    assert all(program.returncode == 0 for program in programs)
+    texts = [program.communicate(timeout=240.0)[0] for program in programs]
+    codes = [program.returncode for program in programs]
+    assert set(codes) <= {0, -signal.SIGILL}  # a processor may lack the instructions of a choice
+    found = [text for text, code in zip(texts, codes, strict=True) if code == 0]
+    assert len(found) >= 2
     assert found[0].count("\n") == 6
     assert len(set(found)) == 1, found

@@ -42,8 +42,9 @@ def test_a_solid_is_drawn_in_its_size_and_turns(run):
     kind, trajectory = run
     scene, times = trajectory.model.scene, np.array([0.0, 0.1])
     placed = place_scene(scene, trajectory.sample(times))
-    first, *rings = scene.shapes
+    (first, *rings), (table,) = ([shape for shape in scene.shapes if shape.plane is plane] for plane in (False, True))
     assert first.closed
+    assert table.body == "table"
     if kind == "sphere":
         view = project(trajectory, scene, times)
         for outline in view.shapes[0][0], view.shapes[1][0]:  # a circle however it is turned
