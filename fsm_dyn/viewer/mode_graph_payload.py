@@ -15,6 +15,7 @@ from fsm_dyn.modes.guards import Guard
 from fsm_dyn.modes.unconstrained_system import shared_name
 
 PRUNED_SHOWN: Final = 60
+MOST_POSSIBLE: Final = 60  # possible modes above which none is sent: a page would lay out hundreds too slowly
 MODES_WITH_POSSIBLE: Final = 40  # derived modes up to which those that are possible are sent, at every new one again
 
 
@@ -35,6 +36,8 @@ def mode_map(automaton: Automaton, initial: str, known: Outgoing | None = None) 
         if edge.source == edge.target or pair[0] != pair[1]:
             causes.setdefault(pair, {})[edge.cause] = edge.reset
     found = successors_of(automaton, known=known) if len(modes) <= MODES_WITH_POSSIBLE else Successors({}, ())
+    if len(found.modes) > MOST_POSSIBLE:
+        found = Successors({}, ())
     names = labels | {name: automaton.labels.of(states) for name, states in found.modes.items()}
     possible = {names[name]: states for name, states in reversed(list(found.modes.items())) if names[name] not in modes}
     for source, target, cause, _ in found.edges:
