@@ -17,6 +17,7 @@ HEADER, LENGTH, CHECK_SUM = 8, 3, 7  # words of a saved state (``saved_state.h``
 MODELS = {"ball_in_corner": "compiled", "compass_gait": "compiled", "shopping_cart": "online", "four_bar": "compiled"}
 DIGEST = 0xFEEDBEEF
 AFTER_STEPS = (0, 1, 30, 200)
+MOST_STEPS = 100_000  # of a turn: a state that was tampered with may ask for no rows, and then only this ends it
 
 
 class Stopped(NamedTuple):
@@ -50,7 +51,7 @@ def stopped(model, steps):
         stages=7,
     )
     options = st.Options(
-        np.array([1e3, 0.0, np.inf, 1e-9]), np.array([1, 10**7, 100, 2**62, 0]), np.full(len(made.x), 1e-11),
+        np.array([1e3, 0.0, np.inf, 1e-9]), np.array([1, MOST_STEPS, 100, 2**62, 0]), np.full(len(made.x), 1e-11),
         np.ones((1, len(made.x)), np.int8),
     )  # fmt: skip
     packed = (drive.packed, METHOD.pack(method), st.OPTIONS.pack(options))
