@@ -32,7 +32,9 @@ def test_a_key_strikes_and_is_heard(viewed):
             && guards.some(([text, , slope]) => text === 'string closes' && -slope === {note["speed"]!r}))"""
         page.wait(f"Boolean({logged})")
         page.wait("!document.querySelector('#playing [aria-pressed=true]')")
-        page.wait_for_timeout(400)
+        # the action has come to rest: in the model's time, which may lag behind that of the clock
+        released = page.evaluate("fsmDyn.last.t")
+        page.wait(f"fsmDyn.last.t > {released} + 0.4")
     assert 1.0 < speeds["j"] < speeds["k"] < 6.0
     page.expect("#playing-heard").to_contain_text(f"{speeds['k']:.2f} m/s")
     page.expect("#latency").to_contain_text("ms after the contact")

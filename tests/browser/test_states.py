@@ -127,6 +127,7 @@ def test_a_fault_stays_until_a_person_clears_it(theatre, new_page):
     page.evaluate("fsmDyn.connection.send({do: 'point', port: 'hand', x: 0, y: 1, turn: 0, held: false})")
     page.locator("#banner button:not(.close)").click()
     page.wait("document.body.dataset.phase === 'paused'")
+    page.expect("#banner").to_be_hidden()  # else the space bar presses its button, which has the focus
     page.keyboard.press("Space")
     page.wait("document.body.dataset.phase === 'running'")
     page.expect("#banner").to_be_hidden()
