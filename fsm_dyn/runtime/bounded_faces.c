@@ -20,6 +20,60 @@ FSM_LOCAL bool fsm_within_face(const struct fsm_tables *tables, const struct fsm
     return terms->reach.at[k] >= -small && terms->reach_rate.at[k] >= -tables->tolerances->speed;
 }
 
+/* Whether contacts `j` and `k` are of one corner with faces of one shape: a convex polygon or a chain of segments. */
+static bool same_corner(const struct fsm_tables *tables, int64_t j, int64_t k)
+{
+    if (tables->contact_outline.at[k] != -1) {
+        return tables->contact_outline.at[j] == tables->contact_outline.at[k];
+    }
+    bool same_shapes = tables->contact_flags.at[j] / FSM_FLAG_GROUP == tables->contact_flags.at[k] / FSM_FLAG_GROUP;
+    return same_shapes && AT(tables->contact_ends, j, 0) == AT(tables->contact_ends, k, 0);
+}
+
+/* Whether another corner of the same body is in front of the face that the corner of contact `k` is behind. */
+static bool is_straddled(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t k)
+{
+    double small = tables->tolerances->gap;
+    for (int64_t j = 0; j < tables->contact_outline.n; j++) {
+        bool same_face = tables->contact_flags.at[j] / FSM_FLAG_GROUP == tables->contact_flags.at[k] / FSM_FLAG_GROUP &&
+                         AT(tables->contact_ends, j, 1) == AT(tables->contact_ends, k, 1) &&
+                         AT(tables->contact_ends, j, 2) == AT(tables->contact_ends, k, 2);
+        if (same_face && AT(tables->contact_ends, j, 1) >= 0 && terms->reach.at[j] > small &&
+            terms->residual.at[AT(tables->contact_rows, j, 0)] > small) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether contact `k` is that of a corner inside a convex polygon, or of a polygon that a segment cuts, with the face
+   nearest to it, while no face acts on it.
+
+   `states` (n_contacts,): contact states.  Such a corner has not come through a face: it was placed there. */
+FSM_LOCAL bool fsm_is_placed_inside(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_indices states,
+                                    int64_t k)
+{
+    bool outlined = tables->contact_outline.at[k] != -1;
+    if ((!outlined && AT(tables->contact_ends, k, 0) < 0) || !fsm_within_face(tables, terms, k)) {
+        return false;
+    }
+    double depth = -terms->residual.at[AT(tables->contact_rows, k, 0)];
+    for (int64_t j = 0; j < states.n; j++) {
+        if (!same_corner(tables, j, k)) {
+            continue;
+        }
+        int64_t row = AT(tables->contact_rows, j, 0);
+        double gap = terms->residual.at[row];
+        bool outside = gap >= -fsm_gap_tolerance(tables, row);
+        bool nearer = !outside && (-gap < depth || (-gap == depth && j < k));
+        nearer = nearer && (outlined || fsm_within_face(tables, terms, j));
+        if (states.at[j] != FSM_CONTACT_FREE || (outlined && outside) || nearer) {
+            return false;
+        }
+    }
+    return outlined || is_straddled(tables, terms, k);
+}
+
 /* Return the rate of a gap that counts as zero (m/s): faces that are flush may be as oblique as that allows. */
 FSM_LOCAL double fsm_still(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t k)
 {

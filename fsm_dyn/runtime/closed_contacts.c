@@ -42,7 +42,8 @@ static bool mark_closed(const struct fsm_resolution *r, double near)
             // a guard that was seen in this instant, and changed nothing, is watched from somewhat below zero on
             bool seen = r->event.at[k] == FSM_EVENT_CLOSES || near < tables->tolerances->gap;
             bool deep = gap < (seen ? -FSM_DEEPEST * small : -small);
-            if (deep && (tables->contact_flags.at[k] & FSM_FLAG_LIMITED) == 0) {
+            bool limited = (tables->contact_flags.at[k] & FSM_FLAG_LIMITED) != 0;
+            if (deep && (!limited || (r->placed && fsm_is_placed_inside(tables, r->terms, r->before, k)))) {
                 return false;
             }
             bool behind = deep || is_behind_end(r, k, gap); // behind a face that ends there is no penetration

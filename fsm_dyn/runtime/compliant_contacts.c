@@ -1,7 +1,7 @@
 /* Compliant contacts: compressed contacts, and the active faces at corners (docs/theory.md, "Contact geometry").
 
-   Inside a convex body a corner has a negative gap to every face.  The face through which it entered acts on it until
-   its gap opens; at the end of that face one other contact at the same place succeeds it, with the same compression. */
+   Inside a convex body a corner has a negative gap to every face.  The face through which it entered, or the nearest one
+   where it begins inside, acts on it until its gap opens; at the end of that face one other contact at the same place succeeds it, with the same compression. */
 
 #include "contacts.h"
 
@@ -41,7 +41,7 @@ static bool next_face_acts(const struct fsm_resolution *r, int64_t k)
 }
 
 /* Whether contact `k` lies between two others on one line: their compression is what the flush faces have. */
-static bool is_inner_compression(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t k)
+FSM_LOCAL bool fsm_is_inner_compression(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t k)
 {
     if (AT(tables->contact_ends, k, 0) < 0) {
         return false;
@@ -140,14 +140,16 @@ static bool is_compressed(const struct fsm_resolution *r, int64_t k)
         return false;
     }
     if (event == FSM_EVENT_CLOSES) {
-        return !next_face_acts(r, k) && !is_inner_compression(tables, terms, k);
+        return !next_face_acts(r, k) && !fsm_is_inner_compression(tables, terms, k);
     }
     bool closing = fabs(gap) <= small && fsm_row_speed(terms, row, r->u) < -fsm_speed_tolerance(tables, row);
     if (!(deep && terms->elastic.at[k] >= 0.0) && !closing) {
         return false;
     }
     bool behind = open && deep && (tables->contact_flags.at[k] & FSM_FLAG_LIMITED) != 0; // its face, unless it succeeds
-    return !behind || succeeds(r, k);
+    bool placed = behind && r->placed && fsm_is_placed_inside(tables, terms, r->before, k) &&
+                  !fsm_is_inner_compression(tables, terms, k);
+    return !behind || placed || succeeds(r, k);
 }
 
 /* Find which compliant contacts are compressed, and add their forces to the generalized forces `force` (n_u,).

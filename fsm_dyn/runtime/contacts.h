@@ -161,6 +161,7 @@ struct fsm_resolution {
     fsm_indices closed;            // 1: active
     fsm_indices moved;             // 1: a closed contact whose gap its reset map has changed
     int64_t transition;            // user-defined transition taken, -1: none
+    bool placed;                   // the state comes from outside, or a reset map may have changed it
     struct fsm_outcome *outcome;
 };
 
@@ -195,6 +196,8 @@ FSM_LOCAL void fsm_resume_limited_locks(const struct fsm_resolution *r);
 #define FSM_SAME_ROW 1e-7 // normals that differ by less than this part are those of flush faces
 #define FSM_LEVEL 4.0 // times the gap tolerance: how deep a guard may find a corner's neighbour that is flush with it
 FSM_LOCAL bool fsm_within_face(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t k);
+FSM_LOCAL bool fsm_is_placed_inside(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_indices states,
+                                    int64_t k);
 FSM_LOCAL double fsm_still(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t k);
 FSM_LOCAL void fsm_exclude_face_ends(const struct fsm_resolution *r);
 
@@ -334,6 +337,7 @@ FSM_LOCAL void fsm_void_face_ends(const struct fsm_resolution *r);
 FSM_LOCAL bool fsm_find_active(const struct fsm_resolution *r, double near);
 
 /* compliant_contacts.c */
+FSM_LOCAL bool fsm_is_inner_compression(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t k);
 FSM_LOCAL void fsm_add_compliant_forces(const struct fsm_resolution *r, fsm_vector force);
 
 /* zeno_completion.c */

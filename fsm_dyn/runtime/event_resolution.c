@@ -103,6 +103,7 @@ static struct fsm_resolution begin_resolution(struct fsm_work *work, const struc
 static bool read_instant(struct fsm_resolution *r, const struct fsm_instant *instant)
 {
     r->transition = fsm_read_events(r, instant);
+    r->placed = fsm_is_from_outside(instant->reason) || r->transition >= 0;
     bool at_event = instant->reason == FSM_REASON_EVENT;
     if (r->transition < 0) {
         fsm_read_slack(r->tables, instant, r->slack);

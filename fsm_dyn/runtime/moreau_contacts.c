@@ -71,7 +71,7 @@ FSM_LOCAL void fsm_update_sides(const struct fsm_time_step *step)
     }
 }
 
-/* Whether a compliant contact is compressed and pushes. */
+/* Whether a compliant contact is compressed and pushes; of several on one line between two bodies the outer two do. */
 FSM_LOCAL bool fsm_presses(const struct fsm_time_step *step, int64_t k)
 {
     const struct fsm_tables *tables = step->tables;
@@ -80,7 +80,8 @@ FSM_LOCAL bool fsm_presses(const struct fsm_time_step *step, int64_t k)
         return false;
     }
     bool deep = terms->residual.at[AT(tables->contact_rows, k, 0)] < 0.0 && terms->elastic.at[k] > 0.0;
-    return deep && terms->closes_if.at[k] != 0.0 && fsm_within_face(tables, terms, k);
+    return deep && terms->closes_if.at[k] != 0.0 && fsm_within_face(tables, terms, k) &&
+           !fsm_is_inner_compression(tables, terms, k);
 }
 
 /* Whether a corner is beyond the ends of face `k` and another one by no more than it is deep in the other. */
@@ -249,19 +250,24 @@ FSM_LOCAL struct fsm_active_rows fsm_list_active(const struct fsm_time_step *ste
     return active;
 }
 
-/* Whether an open contact is deeper than the gap tolerance; behind a face that ends this is no violation. */
-FSM_LOCAL bool fsm_any_penetration(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_codes codes)
+/* Whether no open rigid contact is deeper than the gap tolerance where a run begins; compliant ones are marked.
+
+   Behind a face that ends a negative gap is no violation, unless the corner is inside the body. */
+FSM_LOCAL bool fsm_may_begin(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_indices states,
+                             fsm_codes free_side)
 {
-    for (int64_t k = 0; k < codes.n; k++) {
-        bool plain = (tables->contact_flags.at[k] & FSM_FLAG_RIGID) != 0 &&
-                     (tables->contact_flags.at[k] & (FSM_FLAG_LIMITED | FSM_FLAG_TWO_SIDED)) == 0;
-        if (!plain || codes.at[k] != FSM_CONTACT_FREE || terms->closes_if.at[k] == 0.0) {
+    for (int64_t k = 0; k < states.n; k++) {
+        int64_t flags = tables->contact_flags.at[k], row = AT(tables->contact_rows, k, 0);
+        if ((flags & (FSM_FLAG_RIGID | FSM_FLAG_COMPLIANT)) == 0 || (flags & FSM_FLAG_TWO_SIDED) != 0 ||
+            states.at[k] != FSM_CONTACT_FREE || terms->closes_if.at[k] == 0.0 ||
+            terms->residual.at[row] >= -fsm_gap_tolerance(tables, row)) {
             continue;
         }
-        int64_t row = AT(tables->contact_rows, k, 0);
-        if (terms->residual.at[row] < -fsm_gap_tolerance(tables, row)) {
-            return true;
+        bool inside = (flags & FSM_FLAG_LIMITED) == 0 || fsm_is_placed_inside(tables, terms, states, k);
+        if (inside && (flags & FSM_FLAG_RIGID) != 0) {
+            return false;
         }
+        free_side.at[k] = inside ? 1 : free_side.at[k];
     }
-    return false;
+    return true;
 }

@@ -325,12 +325,18 @@ FSM_API int64_t fsm_moreau_jean_steps(const struct fsm_tables *tables, const str
     return FSM_DONE;
 }
 
-/* Whether no open contact is deeper than its tolerance where a run begins: at `t` (s), `x`, `c` and the states `codes`. */
+/* Whether no open rigid contact is deeper than its tolerance where a run begins: at `t` (s), `x`, `c`, states `codes`.
+
+   `free_side` (n_contacts,): on return 1 also for the compliant contacts that begin compressed. */
 FSM_API bool fsm_moreau_jean_may_start(const struct fsm_tables *tables, struct fsm_work *work, double t, fsm_vector x,
-                                       fsm_vector c, fsm_codes codes)
+                                       fsm_vector c, fsm_codes codes, fsm_codes free_side)
 {
     const struct fsm_terms *terms = fsm_terms_of(work);
     fsm_arena_clear(&work->arena);
     tables->terms.at[0](t, x.at, c.at, terms->whole.at);
-    return !fsm_any_penetration(tables, terms, codes);
+    fsm_indices states = fsm_arena_indices(&work->arena, codes.n);
+    for (int64_t k = 0; k < codes.n; k++) {
+        states.at[k] = codes.at[k];
+    }
+    return fsm_may_begin(tables, terms, states, free_side);
 }

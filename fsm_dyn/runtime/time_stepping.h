@@ -67,7 +67,8 @@ FSM_LOCAL void fsm_begin_sides(const struct fsm_time_step *step);
 FSM_LOCAL void fsm_update_sides(const struct fsm_time_step *step);
 FSM_LOCAL bool fsm_presses(const struct fsm_time_step *step, int64_t k);
 FSM_LOCAL struct fsm_active_rows fsm_list_active(const struct fsm_time_step *step);
-FSM_LOCAL bool fsm_any_penetration(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_codes codes);
+FSM_LOCAL bool fsm_may_begin(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_indices states,
+                             fsm_codes free_side);
 
 /* moreau_step_limit.c */
 FSM_LOCAL double fsm_longest_step(const struct fsm_time_step *step, const struct fsm_bilateral_system *bilateral);
@@ -84,6 +85,6 @@ FSM_LOCAL bool fsm_is_converged(double change, double fastest);
 FSM_API int64_t fsm_moreau_jean_steps(const struct fsm_tables *tables, const struct fsm_input_tables *inputs,
                                       struct fsm_work *work, struct fsm_time_stepping *run);
 FSM_API bool fsm_moreau_jean_may_start(const struct fsm_tables *tables, struct fsm_work *work, double t, fsm_vector x,
-                                       fsm_vector c, fsm_codes codes);
+                                       fsm_vector c, fsm_codes codes, fsm_codes free_side);
 
 #endif

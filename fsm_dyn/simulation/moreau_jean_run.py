@@ -201,7 +201,7 @@ def _march(
     packed = st.TABLES.pack(tables)
     _, work_packed = st.new_work(tables, 1, int(tables.sizes[tb.N_CONTACTS]))
     row, segment, status = 0, start.segment, outcomes.DONE
-    first = (0.0, arrays["x"][0], arrays["c"][0], arrays["codes"][0])
+    first = (0.0, arrays["x"][0], arrays["c"][0], arrays["codes"][0], start.free_side)
     if start.step == 0 and not library.moreau_jean_may_start(packed.address, work_packed.address, *first):
         status = outcomes.PENETRATION
     while status == outcomes.DONE:

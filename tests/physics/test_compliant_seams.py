@@ -49,3 +49,13 @@ def test_a_brick_on_cushions_slides_and_bounces_over_seams_in_closed_form(seams,
     assert run.q[-1] == pytest.approx([0.5, run.q[-1, 1], 0.0], abs=1e-9)
     assert np.abs(run.u[:, [0, 2]] - [1.0, 0.0]).max() <= 1e-8
     assert run.energy.relative_residual <= 1e-9
+
+
+@pytest.mark.parametrize(("seams", "kind"), [("several", "polygon"), ("several", "segment")])
+def test_by_time_stepping_seams_do_not_push_either(seams, kind):
+    """A seam's corners lie between those of the brick, on one line with them: Moreau-Jean, to a step's error."""
+    body = flush.brick(0.2, 0.1, 0.1, 0.05 + 2e-3, speed=(1.0, 0.0, 0.0))
+    graph = fsm_dyn.compile(cushioned({"brick": body}, tiles(SEAMS[seams], kind)))
+    whole = fsm_dyn.simulate(graph, 0.06, **FINE)
+    stepped = fsm_dyn.simulate(graph, 0.06, method="moreau_jean", step=1e-5)
+    np.testing.assert_allclose(stepped.q[-1], whole.q[-1], atol=1e-5)
