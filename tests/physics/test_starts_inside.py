@@ -35,12 +35,12 @@ def lowered(depth, x=0.1, q=0.0):
 @pytest.mark.parametrize(("seams", "kind"), TABLES)
 @pytest.mark.parametrize("depth", [1e-7, 1e-4, 5e-3])
 def test_a_brick_begins_pressed_into_cushions_and_swings_in_closed_form(depth, seams, kind, method):
-    """A mass of 1 kg on two springs, released at rest: until they let go, and in flight after that."""
+    """A mass of 1 kg on two springs, released at rest: until they are released, and in flight after that."""
     run = simulate(cushioned({"brick": lowered(depth)}, tiles(SEAMS[seams], kind)), 0.03, method)
     omega, t = np.sqrt(2.0 * STIFFNESS), run.t
     sag = flush.G / omega**2
-    lets_go = np.arccos(min(max(sag / (sag - depth), -1.0), 1.0)) / omega if depth > 2.0 * sag else np.inf
-    held = np.minimum(t, lets_go)
+    released = np.arccos(min(max(sag / (sag - depth), -1.0), 1.0)) / omega if depth > 2.0 * sag else np.inf
+    held = np.minimum(t, released)
     gap = -(sag + (depth - sag) * np.cos(omega * held))
     rate = (depth - sag) * omega * np.sin(omega * held)
     flown = t - held

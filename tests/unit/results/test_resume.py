@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.errors import InputError
+from fsm_dyn.errors import FsmDynError, InputError
 from fsm_dyn.models import names
 from tests.continued import METHODS, differences, rows_that_differ
 
@@ -186,6 +186,31 @@ def test_a_file_that_does_not_fit_is_refused(path, tmp_path, change, told):
     other = altered(path, tmp_path, change)
     with pytest.raises(InputError, match=told):
         fsm_dyn.open_run(other).resume(1.0)
+
+
+def integers(value, way=()):
+    """Yield the ways to the integers of a structure, of the entries of a list to the first alone."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        yield way
+    entries = value.items() if isinstance(value, dict) else enumerate(value[:1]) if isinstance(value, list) else ()
+    for key, entry in entries:
+        yield from integers(entry, (*way, key))
+
+
+@pytest.mark.parametrize("huge", [2**63, -(2**63) - 1, 2**64 + 1, 10**400])
+def test_integers_beyond_64_bits_are_refused(path, tmp_path, huge):
+    """Wherever they stand: as a file that is no run or cannot be continued, or as a number that ends it by name."""
+    ways = list(integers(json.loads(path.read_text())))
+    assert {way[-1] for way in ways} >= {"rows", "transitions", "change_points"}
+    for way in ways:
+
+        def change(data, way=way):
+            for key in way[:-1]:
+                data = data[key]
+            data[way[-1]] = huge
+
+        with contextlib.suppress(FsmDynError):
+            fsm_dyn.open_run(altered(path, tmp_path, change)).resume(0.51)
 
 
 @pytest.mark.parametrize("method", ["radau", "bdf"])
