@@ -11,15 +11,17 @@ import numpy as np
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.initial_values import parameter_vector
-from fsm_dyn.errors import InputError, did_you_mean
+from fsm_dyn.errors import ExpressionError, InputError, did_you_mean
 from fsm_dyn.expressions import Text
 from fsm_dyn.expressions.node_algebra import ScalarAlgebra
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.programs import ExpressionGraph, Layout, Node, Program, compile_programs, tangent
 from fsm_dyn.simulation import input_signals as signals
 from fsm_dyn.simulation.input_signals import InputSignals, KernelSource, PiecewiseCubic
-from fsm_dyn.simulation.time_switches import time_switches
+from fsm_dyn.simulation.time_switches import switches, time_switches
 from fsm_dyn.spec.argument_units import ArgumentUnits
+from fsm_dyn.spec.checks.unit_usage import texts_of
+from fsm_dyn.spec.evaluate import names_in
 from fsm_dyn.spec.model import Schedule
 from fsm_dyn.spec.values import ParameterValue, evaluate
 
@@ -90,6 +92,26 @@ def resolve_inputs(
     vector = parameter_vector(parameters)
     jumps = [t for program in programs for t in time_switches(program, vector, span)]
     return signals.assemble_inputs(names, len(context.layout.p), pieces, kernels, jumps)
+
+
+def input_parameters(automaton: Automaton, given: Mapping[str, InputValue]) -> frozenset[str] | None:
+    """Return the parameters on which the inputs of a run depend, None where that may be any of them.
+
+    Parameters
+    ----------
+    given : mapping
+        As for :func:`resolve_inputs`, numbers, expressions and schedules alone.
+    """
+    if switches(automaton.terms) is not None:
+        return None  # instants at which the model itself jumps are in the inputs
+    own = (item.schedule for name, item in automaton.mechanism.inputs.items() if name not in given)
+    texts = [str(text) for schedule in (*own, *given.values()) for text in texts_of(schedule)]
+    texts += [value for value in given.values() if isinstance(value, str)]
+    try:
+        names = frozenset().union(*map(names_in, texts))
+    except ExpressionError:
+        return None  # refused where it is evaluated
+    return names & automaton.mechanism.parameters.keys()
 
 
 def _check_continuity(automaton: Automaton, name: str, source: PiecewiseCubic) -> None:
