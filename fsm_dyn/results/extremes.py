@@ -40,7 +40,7 @@ def largest(
     between : callable
         Gives the quantity, shape (m,), at times of shape (m,) within the steps that begin at the rows, shape (m,).
     bound : ndarray, shape (k,), optional
-        A value that the quantity does not exceed in each step: steps in which it is below that of a row are passed over.
+        What the quantity does not exceed in each step: steps in which that is below a row's value are passed over.
 
     Returns
     -------
