@@ -70,7 +70,7 @@ def searched(pair, parameters):
 
 
 def fault(pair):
-    """Say what is wrong with the verdicts on a pair; an empty text if nothing is."""
+    """Return what is wrong with the verdicts on a pair; an empty text if nothing is."""
     broken, spent = searched(pair, pair.broken)
     if not broken.violations:
         return f"{pair.model}: {pair.requirement} is not refuted with {pair.broken}: {broken}"

@@ -42,7 +42,7 @@ def test_a_search_refutes_the_broken_variant_and_not_the_sound_one(pair):
     assert fault(pair) == ""
 
 
-def test_the_search_would_tell_a_sound_variant_from_a_broken_one():
+def test_a_sound_variant_in_the_place_of_the_broken_one_is_a_fault():
     pair = next(pair for pair in PAIRS if (pair.model, pair.requirement) == ("bouncing_ball", "rests"))
     assert "is not refuted" in fault(pair._replace(broken=pair.sound))
     assert "is not met" in fault(pair._replace(sound=pair.broken))
