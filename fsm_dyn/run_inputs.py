@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.initial_values import parameter_vector
-from fsm_dyn.errors import InputError, did_you_mean
+from fsm_dyn.errors import ExpressionError, InputError, did_you_mean
 from fsm_dyn.expressions import Text
 from fsm_dyn.expressions.node_algebra import ScalarAlgebra
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.programs import ExpressionGraph, Layout, Node, Program, compile_programs, tangent
 from fsm_dyn.simulation import input_signals as signals
 from fsm_dyn.simulation.input_signals import InputSignals, KernelSource, PiecewiseCubic
-from fsm_dyn.simulation.time_switches import time_switches
+from fsm_dyn.simulation.time_switches import switches, time_switches
 from fsm_dyn.spec.argument_units import ArgumentUnits
+from fsm_dyn.spec.checks.unit_usage import texts_of
+from fsm_dyn.spec.evaluate import names_in
 from fsm_dyn.spec.model import Schedule
 from fsm_dyn.spec.values import ParameterValue, evaluate
 
@@ -92,6 +94,26 @@ def resolve_inputs(
     return signals.assemble_inputs(names, len(context.layout.p), pieces, kernels, jumps)
 
 
+def input_parameters(automaton: Automaton, given: Mapping[str, InputValue]) -> frozenset[str] | None:
+    """Return the parameters on which the inputs of a run depend, None where that may be any of them.
+
+    Parameters
+    ----------
+    given : mapping
+        As for :func:`resolve_inputs`, numbers, expressions and schedules alone.
+    """
+    if switches(automaton.terms) is not None:
+        return None  # instants at which the model itself jumps are in the inputs
+    own = (item.schedule for name, item in automaton.mechanism.inputs.items() if name not in given)
+    texts = [str(text) for schedule in (*own, *given.values()) for text in texts_of(schedule)]
+    texts += [value for value in given.values() if isinstance(value, str)]
+    try:
+        names = frozenset().union(*map(names_in, texts))
+    except ExpressionError:
+        return None  # refused where it is evaluated
+    return names & automaton.mechanism.parameters.keys()
+
+
 def _check_continuity(automaton: Automaton, name: str, source: PiecewiseCubic) -> None:
     """Refuse a jump of an input that drives a constraint: its force would be infinite."""
     if len(source.start) < 2 or name not in automaton.moving_inputs:
@@ -123,6 +145,73 @@ def scenario_schedules(automaton: Automaton, scenario: str) -> Mapping[str, Sche
             remedy=did_you_mean(scenario, scenarios),
         )
     return scenarios[scenario]
+
+
+def input_in_effect(
+    automaton: Automaton, name: str, given: Mapping[str, InputValue], scenario: str | None
+) -> InputValue:
+    """Return the value of an input in a run: as given, of its scenario, or of the model.
+
+    Raises
+    ------
+    InputError
+        None of these has a value for it.
+    """
+    named = scenario_schedules(automaton, scenario) if scenario is not None else {}
+    declared = automaton.mechanism.inputs.get(name)
+    found = given.get(name, named.get(name, declared.schedule if declared is not None else None))
+    if found is None:
+        raise InputError(
+            f"input '{name}' has no schedule, and so no amplitude",
+            allowed="an input with a schedule in the model, the scenario or the arguments of the run",
+            remedy=f"give the input `{name}` a value",
+        )
+    return found
+
+
+def scaled_input(value: InputValue, factor: float) -> InputValue:
+    """Return an input that is at every instant a multiple of another one.
+
+    Parameters
+    ----------
+    value : as for :func:`resolve_inputs`
+    factor : float
+        1.
+    """
+    if isinstance(value, Schedule):
+        points = tuple((time, _scaled_text(point, factor)) for time, point in value.points)
+        return replace(value, points=points, value=None if value.value is None else _scaled_text(value.value, factor))
+    if isinstance(value, str):
+        return str(_scaled_text(Text(value), factor))
+    if callable(value):
+        signal = value
+        return lambda time: factor * signal(time)
+    if isinstance(value, Mapping):
+        return {kind: _scaled_part(kind, content, factor) for kind, content in value.items()}
+    if np.ndim(value) == 0:
+        return factor * float(value)  # type: ignore[arg-type]
+    return _scaled_rows(value, factor)
+
+
+def _scaled_part(kind: str, content: Any, factor: float) -> Any:
+    if kind in ("expression", "constant"):
+        return str(_scaled_text(Text(str(content)), factor))
+    if kind == "sampled":
+        rows = np.array(content, dtype=np.float64)
+        rows[:, 1:] *= factor  # values and their rates, after the time
+        return rows
+    return _scaled_rows(content, factor)
+
+
+def _scaled_rows(rows: Any, factor: float) -> list[tuple[Any, Any]]:
+    return [
+        (time, str(_scaled_text(Text(value), factor)) if isinstance(value, str) else factor * float(value))
+        for time, value in rows
+    ]
+
+
+def _scaled_text(text: Text, factor: float) -> Text:
+    return Text(f"({factor!r})*({text})", text.where)
 
 
 def last_breakpoint(

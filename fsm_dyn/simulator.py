@@ -41,7 +41,7 @@ from fsm_dyn.results.record import RunModel
 from fsm_dyn.results.result_builder import record_of, run_model, with_parameters
 from fsm_dyn.results.trajectory import Trajectory
 from fsm_dyn.resumption import Before, Run, numbered
-from fsm_dyn.run_inputs import InputValue, last_breakpoint, resolve_inputs, scenario_schedules
+from fsm_dyn.run_inputs import InputValue, input_parameters, last_breakpoint, resolve_inputs, scenario_schedules
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.derived_modes import DerivedModes
 from fsm_dyn.simulation.executable import Executable
@@ -413,7 +413,12 @@ class Simulator:
         def make() -> InputSignals:
             return resolve_inputs(self.graph.automaton, numbers, inputs, span)
 
-        return make() if key is None else self.remember(("drive", *key, span), make)
+        if key is None:
+            return make()
+        items = key[1:]  # what is given, without the parameters
+        needed = self.remember(("parameters of", *items), lambda: (input_parameters(self.graph.automaton, inputs),))[0]
+        read = {name: value for name, value in numbers.items() if needed is None or name in needed}
+        return self.remember(("drive", parameter_vector(read).tobytes(), *items, span), make)
 
     def numerics(
         self, numbers: Mapping[str, ParameterValue], vector: Array, tolerances: Mapping[str, float] | None = None

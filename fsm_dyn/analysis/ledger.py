@@ -15,8 +15,10 @@ import numpy as np
 
 from fsm_dyn.compilation import COMPILER
 from fsm_dyn.errors import InputError, RunError
+from fsm_dyn.runtime.library import SOURCES
 
 FORMAT: Final = 1  # of the file
+_SETTINGS: Final = {"compiler": "version of the compiler", "runtime": "sources of the runtime"}
 _TABLES: Final = """
 CREATE TABLE study (digest TEXT NOT NULL, settings TEXT NOT NULL);
 CREATE TABLE runs (number INTEGER PRIMARY KEY, result BLOB NOT NULL);
@@ -26,7 +28,7 @@ Result = TypeVar("Result")
 
 
 def study_settings(kind: str, model: str, points: Iterable[Mapping[str, Any]], options: Mapping[str, Any]) -> str:
-    """Return all that the results of a study depend on, as text.
+    """Return all that the results of a study depend on, the sources of the runtime included, as text.
 
     Parameters
     ----------
@@ -35,19 +37,20 @@ def study_settings(kind: str, model: str, points: Iterable[Mapping[str, Any]], o
     model : str
         Digest of the model.
     points : iterable of mapping
-        The parameters of the runs, in order.
+        What is varied in each of the runs, in order.
     options : mapping
 
     Raises
     ------
     InputError
-        An option is a Python function, which has no digest.
+        An option or what is varied is a Python function, which has no digest.
     """
     digest = hashlib.sha256()
     for point in points:
-        digest.update(repr(sorted(point.items())).encode())
+        digest.update(json.dumps(sorted(point.items()), default=_stored).encode())
     everything = {
-        "format": FORMAT, "compiler": COMPILER, "kind": kind, "model": model, "points": digest.hexdigest(),
+        "format": FORMAT, "compiler": COMPILER, "runtime": SOURCES, "kind": kind, "model": model,
+        "points": digest.hexdigest(),
         "options": {name: value for name, value in options.items() if value is not None},
     }  # fmt: skip
     return json.dumps(everything, sort_keys=True, default=_stored)
@@ -59,6 +62,16 @@ def _stored(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return {item.name: getattr(value, item.name) for item in fields(value)}
     raise InputError("a study with a ledger takes options that can be stored", found=repr(value)[:60])
+
+
+def _differing(stored: str, settings: str) -> str:
+    """Return in what two studies differ, as far as it can be read."""
+    try:
+        before, now = json.loads(stored), json.loads(settings)
+        names = [_SETTINGS.get(name, name) for name in now if before.get(name) != now[name]]
+    except (ValueError, TypeError, AttributeError):
+        return ""
+    return f"other {', '.join(names)}" if names else ""
 
 
 class Ledger(Generic[Result]):
@@ -97,16 +110,17 @@ class Ledger(Generic[Result]):
                 self._file.execute("INSERT INTO study VALUES (?, ?)", (digest, settings))
                 self._file.execute("COMMIT")
             try:
-                found = self._file.execute("SELECT digest FROM study").fetchall()
+                found = self._file.execute("SELECT digest, settings FROM study").fetchall()
                 self.count = int(self._file.execute("SELECT count(*) FROM runs").fetchone()[0])
             except sqlite3.OperationalError as error:
                 self.close()
                 raise InputError(f"'{path}' is no ledger of a study", found=str(error)) from None
-        if found != [(digest,)]:
+        if [row[0] for row in found] != [digest]:
             self.close()
             raise InputError(
                 f"'{path}' is the ledger of another study",
-                remedy="another file, or the same model, parameters, sample and options as before",
+                found=_differing(found[0][1] if found else "", settings),
+                remedy="another file, or the same model, parameters, sample, options and version as before",
             )
 
     def results(self) -> Iterator[Result]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,16 @@ import numpy as np
 
 from fsm_dyn.analysis.ledger import Ledger, study_settings
 from fsm_dyn.analysis.study_datasets import run_dataset
-from fsm_dyn.analysis.study_runs import StudyTask, study_results
+from fsm_dyn.analysis.study_runs import StudyTask, results_of_graphs
+from fsm_dyn.analysis.study_variables import (
+    VARIANT,
+    Label,
+    check_variables,
+    graphs_by_variant,
+    labels,
+    run_arguments,
+    variable_units,
+)
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.compilation import Parameters
 from fsm_dyn.errors import InputError, RunError, did_you_mean
@@ -25,8 +35,6 @@ from fsm_dyn.renamed import RenamedAttribute, renamed_keywords
 from fsm_dyn.results.trajectory import Trajectory
 from fsm_dyn.run_inputs import InputValue
 from fsm_dyn.simulator import Simulator
-from fsm_dyn.spec.model import Mechanism
-from fsm_dyn.spec.values import override_values, parameter_values, units
 
 if TYPE_CHECKING:
     import xarray
@@ -45,8 +53,8 @@ class StudyRun:
 
     Attributes
     ----------
-    values : mapping of str to float
-        The parameters varied (SI).
+    values : mapping of str to float or str
+        What was varied: numbers (SI), and texts where a value is none, as of a mode, a scenario or a variant.
     outcome : str
         How the run ended, ``"failed: ..."`` if it did not start.
     end : float
@@ -60,7 +68,7 @@ class StudyRun:
         Of every quantity over the study's ``times``; NaN after the end. None in a study of more than 10,000 runs.
     """
 
-    values: Mapping[str, float]
+    values: Mapping[str, Label]
     outcome: str
     end: float = 0.0
     mode: str = ""
@@ -129,7 +137,11 @@ def read_range(text: str) -> tuple[str, list[str]]:
     found = _RANGE.fullmatch(rest.strip())
     count = int(found["count"] or 5) if found else 0
     if not name.strip() or found is None or count < 2:
-        raise InputError("a range is NAME=FIRST..LAST:COUNT", found=text, allowed="let_off=0.5..3mm:6, mu=0.1..0.4:7")
+        raise InputError(
+            "a range is NAME=FIRST..LAST:COUNT",
+            found=text,
+            allowed="let_off=0.5..3mm:6, mu=0.1..0.4:7; in a grid also values one by one: variant=[none, felt]",
+        )
     try:
         ends = float(found["first"]), float(found["last"])
     except ValueError:
@@ -141,7 +153,7 @@ def read_range(text: str) -> tuple[str, list[str]]:
 @renamed_keywords(drive="scenario")
 def study(
     graph: ModeGraph,
-    vary: Mapping[str, Sequence[float | str]],
+    vary: Mapping[str, Sequence[Any]],
     *,
     until: float,
     scenario: str | None = None,
@@ -155,13 +167,16 @@ def study(
     progress: Callable[[int, int], None] | None = None,
     **options: Any,
 ) -> Study:
-    """Run a model with every combination of some parameters' values.
+    """Run a model with every combination of values of parameters, initial values, inputs and variants.
 
     Parameters
     ----------
     graph : ModeGraph
     vary : mapping
-        Values of parameters, SI or texts with units.
+        Values by name, SI or texts with units: of a parameter, ``initial.NAME`` (a coordinate, speed, discrete variable
+        or ``mode``), ``input.NAME`` (all that ``inputs`` of a run may be), ``amplitude.NAME`` (a factor on the schedule
+        of an input), ``scenario`` and ``variant`` (names of the model's; None or ``"none"`` is the model as it is).
+        Each variant is compiled once; nothing else that is varied compiles anything.
     until, scenario, inputs, parameters, initial, options
         As for ``fsm_dyn.simulate``; inputs that are Python functions go with one job only.
     quantities : sequence of str, optional
@@ -178,7 +193,7 @@ def study(
     Returns
     -------
     Study
-        A run for each combination, in the order of ``vary``.
+        A run for each combination, in the order of ``vary``; runs of one variant are made one after the other.
 
     Raises
     ------
@@ -187,57 +202,72 @@ def study(
     RunError
         The ledger cannot be written, a process was ended from outside, or the cluster is lost.
     """
-    mechanism, layout = graph.automaton.mechanism, graph.automaton.terms.layout
-    chosen = tuple(quantities or mechanism.outputs or layout.q)
-    known = (*mechanism.outputs, *layout.q, *layout.u)
-    for name in chosen:
-        if name not in known:
-            raise InputError(f"'{name}' is no quantity of '{graph.name}'", remedy=did_you_mean(name, known))
+    mechanism = graph.automaton.mechanism
+    chosen = tuple(quantities or mechanism.outputs or graph.automaton.terms.layout.q)
+    count = math.prod(len(values) for values in vary.values())
+    if not vary or not count:
+        raise InputError("a study needs a value of everything it varies")
+    graphs = graphs_by_variant(graph, vary)
+    shared = {
+        "scenario": scenario, "inputs": inputs, "initial": initial, "parameters": parameters, "until": until, **options
+    }  # fmt: skip
+    for each in graphs.values():
+        _check_quantities(each, chosen)
+        check_variables(each, vary, shared, until, combined=count <= MOST_CURVES)
     cases = [dict(zip(vary, values, strict=True)) for values in itertools.product(*vary.values())]
-    if not cases:
-        raise InputError("a study needs a value of every parameter it varies")
-    numbers = _numbers(mechanism, parameters or {}, vary, cases)
-    run_options = {"until": until, "scenario": scenario, "inputs": inputs, "initial": initial, **options}
-    points = POINTS if len(cases) <= MOST_CURVES else 0
+    numbers = list(itertools.product(*labels(mechanism, vary)))
+    points = POINTS if count <= MOST_CURVES else 0
     times = np.linspace(0.0, until, points)
-    given = {"quantities": chosen, "times": times, "parameters": parameters or {}, "run": run_options}
+    order = _by_variant(graphs, cases)
     kept: Ledger[StudyRun] | None = None
     if ledger is not None:
-        keyed = {**run_options, "parameters": parameters or {}, "quantities": chosen}
-        settings = study_settings("curves", mechanism.digest, cases, keyed)
+        models = " ".join(each.automaton.mechanism.digest for each in graphs.values())
+        keyed = {**shared, "parameters": parameters or {}, "quantities": chosen}
+        settings = study_settings("curves", models, cases, keyed)
         kept = Ledger(Path(ledger), settings, _encoded, partial(_decoded, quantities=chosen, points=points))
-    done: list[StudyRun] = []
-    for row in study_results(graph, StudyTask(simulate_case, given), cases, jobs, kept, client):
-        done.append(replace(row, values=dict(zip(vary, next(numbers), strict=True))))
+    task = StudyTask(simulate_case, {"quantities": chosen, "times": times, "run": shared})
+    parts = [(graphs[variant], [cases[i] for i in numbered]) for variant, numbered in order.items()]
+    found: dict[int, StudyRun] = {}
+    for i, row in zip(
+        itertools.chain.from_iterable(order.values()), results_of_graphs(parts, task, jobs, kept, client), strict=True
+    ):
+        found[i] = replace(row, values=dict(zip(vary, numbers[i], strict=True)))
         if progress is not None:
-            progress(len(done), len(cases))
+            progress(len(found), count)
     return Study(
         graph.name,
         tuple(vary),
         chosen,
-        {name: unit for name, unit in units(mechanism).items() if name in (*chosen, *vary)},
+        variable_units(mechanism, (*chosen, *vary)),
         times,
-        tuple(done),
+        tuple(found[i] for i in range(count)),
     )
 
 
-def _numbers(
-    mechanism: Mechanism, parameters: Parameters, vary: Mapping[str, Any], cases: Sequence[Mapping[str, Any]]
-) -> Iterator[tuple[float, ...]]:
-    """Return the values of each case, SI; up to ``MOST_CURVES`` cases are checked now, more when they run."""
-    if len(cases) <= MOST_CURVES:
-        every = [parameter_values(mechanism, {**parameters, **case}) for case in cases]
-        return iter([tuple(float(np.ravel(values[name])[0]) for name in vary) for values in every])
-    columns = [
-        [override_values(mechanism, {name: value})[name][0] for value in values] for name, values in vary.items()
-    ]
-    return itertools.product(*columns)
+def _check_quantities(graph: ModeGraph, chosen: Sequence[str]) -> None:
+    layout = graph.automaton.terms.layout
+    known = (*graph.automaton.mechanism.outputs, *layout.q, *layout.u)
+    for name in chosen:
+        if name not in known:
+            raise InputError(f"'{name}' is no quantity of '{graph.name}'", remedy=did_you_mean(name, known))
+
+
+def _by_variant(
+    graphs: Mapping[str | None, ModeGraph], cases: Sequence[Mapping[str, Any]]
+) -> dict[str | None, list[int]]:
+    """Return the numbers of the cases of each variant."""
+    if len(graphs) == 1:
+        return {next(iter(graphs)): list(range(len(cases)))}
+    found: dict[str | None, list[int]] = {variant: [] for variant in graphs}
+    for i, case in enumerate(cases):
+        found[case[VARIANT]].append(i)
+    return found
 
 
 def simulate_case(simulator: Simulator, given: Mapping[str, Any], case: Mapping[str, Any]) -> StudyRun:
     """Return the row of one run; one that cannot begin has no more than its reason."""
     try:
-        run = simulator.run(parameters={**given["parameters"], **case}, on_failure="return", **given["run"])
+        run = simulator.run(**run_arguments(simulator.graph, given["run"], case), on_failure="return")
     except (InputError, RunError) as error:
         return StudyRun({}, f"failed: {str(error).splitlines()[0]}")
     return _row(run, given["quantities"], given["times"])

@@ -91,27 +91,43 @@ def study_results(
     RunError
         A process was ended from outside, or the cluster is lost.
     """
+    return results_of_graphs([(graph, cases)], task, jobs, ledger, client)
+
+
+def results_of_graphs(
+    parts: Sequence[tuple[ModeGraph, Sequence[Case]]],
+    task: StudyTask[Result],
+    jobs: int | None = None,
+    ledger: Ledger[Result] | None = None,
+    client: Any = None,
+) -> Iterator[Result]:
+    """Yield the results of the cases of several graphs, one graph after the other; see :func:`study_results`."""
+    if client is not None and jobs is not None:
+        raise InputError("a study on a cluster has no processes here", found=f"jobs={jobs}", remedy="leave out `jobs`")
     if ledger is None:
-        for batch in _computed(graph, task, cases, 0, jobs, client):
-            yield from batch
+        for graph, cases in parts:
+            for batch in _computed(graph, task, cases, 0, jobs, client):
+                yield from batch
         return
     with closing(ledger):
-        if ledger.count > len(cases):
-            raise ledger.damaged(f"{ledger.count} results of {len(cases)} runs")
+        total = sum(len(cases) for _, cases in parts)
+        if ledger.count > total:
+            raise ledger.damaged(f"{ledger.count} results of {total} runs")
         yield from ledger.results()
-        number = ledger.count
-        for batch in _computed(graph, task, cases, number, jobs, client):
-            ledger.add(number, batch)
-            number += len(batch)
-            yield from batch
+        number, begin = ledger.count, 0
+        for graph, cases in parts:
+            first = min(max(number - begin, 0), len(cases))
+            for batch in _computed(graph, task, cases, first, jobs, client):
+                ledger.add(number, batch)
+                number += len(batch)
+                yield from batch
+            begin += len(cases)
 
 
 def _computed(
     graph: ModeGraph, task: StudyTask[Result], cases: Sequence[Case], first: int, jobs: int | None, client: Any
 ) -> Iterator[list[Result]]:
     """Yield the results of one batch after the other, from a case on."""
-    if client is not None and jobs is not None:
-        raise InputError("a study on a cluster has no processes here", found=f"jobs={jobs}", remedy="leave out `jobs`")
     if first == len(cases):
         return
     with nullcontext() if client is None else connected(client) as cluster:

@@ -77,6 +77,8 @@ def solve_initial_state(automaton: Automaton, begin: InitialConditions) -> Initi
 def _check_ranges(automaton: Automaton, start: InitialState) -> None:
     """Refuse a start outside the stated range of a coordinate."""
     layout, mechanism = automaton.terms.layout, automaton.mechanism
+    if not any(coordinate.range for coordinate in mechanism.coordinates.values()):
+        return
     bounds = coordinate_bounds(mechanism, named_values(mechanism, list(start.context[layout.p_slice])))
     for name, (lower, upper) in bounds.items():
         value = float(start.x[layout.q.index(name)])

@@ -77,11 +77,18 @@ def assignments(option: str, texts: Sequence[str] | None) -> dict[str, Any] | No
             raise InputError(f"{option} takes NAME=VALUE", found=text, remedy="quote values that contain spaces")
         if name in found:
             raise InputError(f"{option} gives '{name}' twice", found=text)
-        found[name] = _listed(option, value) if value.startswith("[") else value
+        found[name] = listed(option, value) if value.startswith("[") else value
     return found
 
 
-def _listed(option: str, value: str) -> Any:
+def listed(option: str, value: str) -> Any:
+    """Return a list in brackets, of texts and lists.
+
+    Raises
+    ------
+    InputError
+        It is no such list.
+    """
     # YAML's flow sequences read units without quotes; the import is needed for lists only.
     import yaml
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fsm_dyn.cli.assignments import Initial, Input, ScenarioOption, Set, assignments
+from fsm_dyn.cli.assignments import Initial, Input, ScenarioOption, Set, assignments, listed
 from fsm_dyn.cli.console import handle_errors, print_json, progress_message, table
 from fsm_dyn.cli.file_commands import Json
 from fsm_dyn.cli.model_commands import Model, ready_graph
@@ -35,7 +35,10 @@ def study_command(
     vary: Annotated[
         list[str] | None,
         typer.Option(
-            "--vary", metavar="NAME=FIRST..LAST:COUNT", help="A parameter's range, let_off=0.5..3mm:6; repeat."
+            "--vary",
+            metavar="NAME=FIRST..LAST:COUNT",
+            help="A range, let_off=0.5..3mm:6, or values one by one, variant=[none, felt]; a parameter, initial.NAME, "
+            "input.NAME, amplitude.NAME, scenario or variant; repeat.",
         ),
     ] = None,
     sample: Annotated[
@@ -70,9 +73,9 @@ def study_command(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder for a CSV file and the figure.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Run a model over a grid of parameter values, or over a sample of its tolerances, on all cores."""
+    """Run a model over a grid of values, or over a sample of its tolerances, on all cores."""
     # The public half of the package: the runtime and the machine-code compiler.
-    from fsm_dyn.analysis.study import read_range, study
+    from fsm_dyn.analysis.study import study
 
     if scheduler is not None and jobs is not None:
         raise InputError("--jobs are processes here, --scheduler a cluster", remedy="leave out one of them")
@@ -96,17 +99,12 @@ def study_command(
     if sample is not None:
         _sampled(model, sample, runs, seed, (jobs, scheduler), ledger, options, out, as_json)
         return
-    ranges: dict[str, list[str]] = {}
-    for text in vary or ():
-        name, values = read_range(text)
-        if name in ranges:
-            raise InputError("--vary names one parameter twice", found=name)
-        ranges[name] = values
+    ranges = _ranges(vary or [])
     with asked_to_end() as asked, asked.at_once():
         graph = ready_graph(model, None, as_json)
         with progress_message(f"studying {graph.name}", as_json) as progress:
             found = study(
-                graph, dict(ranges), until=_UNTIL if until is None else until, scenario=scenario,
+                graph, ranges, until=_UNTIL if until is None else until, scenario=scenario,
                 inputs=assignments("--input", input_),
                 parameters=assignments("--set", set_), initial=assignments("--initial", initial),
                 quantities=quantity, jobs=jobs, client=scheduler, ledger=ledger, progress=progress.counted,
@@ -121,6 +119,25 @@ def study_command(
     typer.echo(table(headings, texts))
     for path in files:
         typer.echo(f"wrote {path}")
+
+
+def _ranges(vary: list[str]) -> dict[str, list[Any]]:
+    """Return the values of each name of ``--vary``: of a range, or of a list in brackets."""
+    from fsm_dyn.analysis.study import read_range
+
+    found: dict[str, list[Any]] = {}
+    for text in vary:
+        name, _, rest = (part.strip() for part in text.partition("="))
+        if name and rest.startswith("["):
+            values = listed("--vary", rest)
+            if not values:
+                raise InputError("--vary has no values", found=text, allowed="NAME=[FIRST, SECOND]")
+        else:
+            name, values = read_range(text)
+        if name in found:
+            raise InputError("--vary gives one name twice", found=name)
+        found[name] = values
+    return found
 
 
 def _sampled(

@@ -19,7 +19,7 @@ _SAME = 1e-6  # values that differ by less, relative, are one
 
 def study(
     title: str,
-    varied: tuple[str, Sequence[float]],
+    varied: tuple[str, Sequence[float | str]],
     times: FloatArray,
     curves: Mapping[str, Sequence[FloatArray]],
     units: Mapping[str, str],
@@ -29,8 +29,8 @@ def study(
     Parameters
     ----------
     title : str
-    varied : (str, sequence of float)
-        The parameter by which the runs are coloured, and its value in each.
+    varied : (str, sequence of float or str)
+        What the runs are coloured by, and its value in each; texts are placed in their order.
     times : ndarray, shape (n,)
         s.
     curves : mapping
@@ -41,8 +41,11 @@ def study(
     -------
     matplotlib.figure.Figure
     """
-    name, values = varied
+    name, given = varied
+    words = list(dict.fromkeys(map(str, given))) if any(isinstance(value, str) for value in given) else []
+    values = [float(words.index(str(value))) if words else float(value) for value in given]
     low, high = min(values), max(values)
+    ends_of_range = (words[0], words[-1]) if words else (f"{low:.4g}", f"{high:.4g}")
     colour = matplotlib.colormaps["viridis"]
     shown = list(curves)[:_MOST]
     with style.settings():
@@ -59,6 +62,8 @@ def study(
                 ends = [extreme(curve) if np.isfinite(curve).any() else np.nan for curve in curves[quantity]]
                 axes.plot(values, ends, "o", color=palette.LINES[0], ms=4)
                 axes.locator_params(nbins=4)
+                if words:
+                    axes.set_xticks(range(len(words)), words)
                 axes.ticklabel_format(axis="y", useOffset=False)
                 middle, spread = float(np.nanmean(ends)), float(np.nanmax(ends) - np.nanmin(ends))
                 if spread <= _SAME * max(abs(middle), whole):  # rounding is no dependence
@@ -67,10 +72,11 @@ def study(
             for axes in row:
                 axes.grid(color="#EEEEEE", lw=0.8)
         panels[-1, 0].set_xlabel("time, s")
-        for column, words in ((1, "least"), (2, "greatest")):
+        for column, heading in ((1, "least"), (2, "greatest")):
             panels[-1, column].set_xlabel(style.labelled(name, units.get(name, "")))
-            panels[0, column].set_title(words, fontsize=8.5, color=palette.SOFT)
-        panels[0, 0].set_title(f"{name} from {low:.4g} (dark) to {high:.4g} (light)", fontsize=8.5, color=palette.SOFT)
+            panels[0, column].set_title(heading, fontsize=8.5, color=palette.SOFT)
+        title_of_curves = "{} from {} (dark) to {} (light)".format(name, *ends_of_range)
+        panels[0, 0].set_title(title_of_curves, fontsize=8.5, color=palette.SOFT)
         picture.suptitle(title, x=0.02, ha="left", fontweight="bold")
         picture.tight_layout()
     return picture

@@ -6,6 +6,8 @@ import numpy as np
 
 from fsm_dyn.results.arrays import FloatArray
 
+_ROUNDING = 256.0 * np.finfo(np.float64).eps
+
 
 def quartic(theta: FloatArray, h: FloatArray, x0: FloatArray, d0: FloatArray, xm: FloatArray, x1: FloatArray,
             d1: FloatArray) -> FloatArray:  # fmt: skip
@@ -35,6 +37,29 @@ def quartic(theta: FloatArray, h: FloatArray, x0: FloatArray, d0: FloatArray, xm
     cubic = r * r * ((1.0 + 2.0 * s) * x0 + s * step * d0) + s * s * ((1.0 + 2.0 * r) * x1 - r * step * d1)
     middle_of_cubic = 0.5 * (x0 + x1) + 0.125 * step * (d0 - d1)
     return cubic + 16.0 * (s * r) ** 2 * (xm - middle_of_cubic)
+
+
+def quartic_bounds(h: FloatArray, x0: FloatArray, d0: FloatArray, xm: FloatArray, x1: FloatArray,
+                   d1: FloatArray) -> tuple[FloatArray, FloatArray]:  # fmt: skip
+    """Return bounds of the quartics of steps: the least and greatest of their Bernstein coefficients.
+
+    A polynomial on [0, 1] lies within the hull of these (Farouki, "The Bernstein polynomial basis", 2012, section 5).
+
+    Parameters
+    ----------
+    h, x0, d0, xm, x1, d1 : ndarray, shape (n,)
+        As for :func:`quartic`, of one state.
+
+    Returns
+    -------
+    lower, upper : ndarray, shape (n,)
+        Wider than the hull by its rounding.
+    """
+    second, fourth = x0 + 0.25 * h * d0, x1 - 0.25 * h * d1
+    third = (16.0 * xm - x0 - 4.0 * (second + fourth) - x1) / 6.0
+    coefficients = np.array([x0, second, third, fourth, x1])
+    rounding = _ROUNDING * abs(coefficients).max(axis=0)
+    return coefficients.min(axis=0) - rounding, coefficients.max(axis=0) + rounding
 
 
 def locate(t: FloatArray, times: FloatArray) -> tuple[np.ndarray, np.ndarray]:

@@ -20,6 +20,7 @@ def largest(
     first: IntArray,
     end: float,
     between: Callable[[FloatArray, IntArray], FloatArray],
+    bound: FloatArray | None = None,
 ) -> tuple[float, float]:
     """Return the supremum of a quantity over some steps of a run, and its time.
 
@@ -38,6 +39,8 @@ def largest(
         Time after which the run does not count, s; at or after the last of ``t[first]``.
     between : callable
         Gives the quantity, shape (m,), at times of shape (m,) within the steps that begin at the rows, shape (m,).
+    bound : ndarray, shape (k,), optional
+        What the quantity does not exceed in each step: steps in which that is below a row's value are passed over.
 
     Returns
     -------
@@ -47,6 +50,10 @@ def largest(
     """
     last = np.minimum(first + 1, len(t) - 1)
     cut = t[last] > end
+    if bound is not None:
+        reached = max(at_rows[first].max(), at_rows[last[~cut]].max(initial=-np.inf))
+        kept = ~(bound < reached)
+        first, last, cut = first[kept], last[kept], cut[kept]
     lower, upper = t[first], np.where(cut, end, t[last])
     grid = lower[:, None] + (upper - lower)[:, None] * _FRACTIONS
     grid[:, -1] = upper

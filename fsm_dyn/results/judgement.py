@@ -12,6 +12,7 @@ import numpy as np
 from fsm_dyn.expressions import Text
 from fsm_dyn.results.arrays import BoolArray, FloatArray, IntArray
 from fsm_dyn.results.contact_events import event_times
+from fsm_dyn.results.dense import quartic_bounds
 from fsm_dyn.results.extremes import largest
 from fsm_dyn.results.record import RunModel, RunRecord
 from fsm_dyn.results.samples import Samples
@@ -275,7 +276,20 @@ class Judge:
             values = self.state_between(times, first, number)
             return sign * (np.abs(values) if quantity.magnitude else values)
 
-        return largest(self.record.t, sign * self._column(self.rows, quantity), steps, end, between)
+        bound = None if number is None else self._bound(number, sign, quantity.magnitude, steps)
+        return largest(self.record.t, sign * self._column(self.rows, quantity), steps, end, between, bound)
+
+    def _bound(self, number: int, sign: float, magnitude: bool, steps: IntArray) -> FloatArray:
+        """Return what a coordinate or speed, or its magnitude, times a sign does not exceed in steps, shape (n,)."""
+        record = self.record
+        last = np.minimum(steps + 1, len(record.t) - 1)
+        h = record.t[last] - record.t[steps]
+        x, rate = record.x[:, number], record.x_dot[:, number]
+        middle = np.where(h > 0.0, record.x_mid[last, number], x[steps])
+        lower, upper = quartic_bounds(h, x[steps], rate[steps], middle, x[last], rate[last])
+        if magnitude:
+            lower, upper = np.maximum(np.maximum(lower, -upper), 0.0), np.maximum(-lower, upper)
+        return upper if sign > 0.0 else -lower
 
     def _column(self, samples: Samples, quantity: MeasuredQuantity) -> FloatArray:
         """Return a quantity at samples, shape (n,): a friction force in space by its magnitude."""

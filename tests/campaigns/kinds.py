@@ -14,6 +14,7 @@ from tests.campaigns import (
     messages,
     ramps,
     steps,
+    variants,
 )  # fmt: skip
 
 
@@ -64,6 +65,9 @@ CAMPAIGNS = {
         "24 h, saved and continued each hour: memory, ends",
         table=continued.table,
         longest=40_000,
+    ),
+    "requirements of broken and sound variants": Kind(
+        variants.case, len(variants.PAIRS), "the broken one refuted in 60 s, the sound one not"
     ),
     "messages of no page": Kind(messages.messages, 20, f"{ANSWER}, or an answer", messages.TRIALS),
 }

@@ -711,6 +711,29 @@ def test_a_fit_finds_parameters_and_refuses_what_does_not_fit(tmp_path):
     assert f"{measured}:1:1: the unit of 'y' does not fit" in refused.stderr
 
 
+def test_a_study_varies_initial_values_inputs_scenarios_and_variants(tmp_path):
+    shared = ("study", "push_button", "--until", "0.3", "--quantity", "y", "--jobs", "1")
+    vary = ("--vary", "variant=[none, motion]", "--vary", "initial.y=-0.02..0mm:2")
+    result = call(*shared, *vary, "--json", "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    rows = json.loads(result.stdout)["rows"]
+    assert [(row["variant"], row["initial.y"]) for row in rows] == [
+        ("none", -2e-5), ("none", 0.0), ("motion", -2e-5), ("motion", 0.0)
+    ]  # fmt: skip
+    assert (tmp_path / "push_button_study.png").stat().st_size > 5000
+    shown = call(*shared, "--vary", "scenario=[slowly, tap]", "--vary", "amplitude.finger=[0.5, 1]")
+    assert len(shown.stdout.splitlines()) == 6
+    rows = json.loads(call(*shared, "--vary", "input.finger=[1 N, [[0 s, 0 N], [1 s, 3 N]]]", "--json").stdout)["rows"]
+    run = fsm_dyn.simulate(fsm_dyn.compile("push_button"), 0.3, inputs={"finger": [(0.0, 0.0), (1.0, 3.0)]})
+    assert rows[1]["y_final"] == run["y"][-1]
+    for wrong, message in (
+        ("variant=[moton]", "did you mean 'motion'"), ("y=0..1mm:2", "initial.y"), ("m=[]", "no values"),
+        ("m=[1 g", "brackets"), ("m", "NAME=FIRST..LAST:COUNT"),
+    ):  # fmt: skip
+        refused = call(*shared, "--vary", wrong)
+        assert (refused.exit_code, message in refused.stderr) == (2, True), refused.stderr
+
+
 def test_a_sample_of_tolerances_gives_the_yield(tmp_path):
     text = (
         "fsm_dyn: 1\nname: drop\nparameters: {h: 1 m +- 5 cm}\ncoordinates: {y: m}\npoints: {C: {from: O, at: y*N.y}}\n"

@@ -5,6 +5,7 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.errors import InputError, ModelError
+from fsm_dyn.run_inputs import resolve_inputs
 from fsm_dyn.spec.loader import with_scenario
 
 MODEL = {
@@ -48,6 +49,27 @@ def test_its_expressions_follow_the_parameters_and_inputs_go_before_it(graph):
     assert run["x_dot"][-1] == pytest.approx((8 * 0.5 - 1.0) / 2)
     run = fsm_dyn.simulate(graph, until=1.0, scenario="kick", inputs={"drag": 0.0})
     assert run["x_dot"][-1] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("at_bound", [False, True])
+def test_inputs_are_made_again_for_what_they_depend_on_and_nothing_else(monkeypatch, at_bound):
+    """A model that jumps at an instant has this instant among its inputs, and that may depend on any parameter."""
+    load = {"force": "where(t < (0.1 s)*m/(2 kg), 1 N, 0 N)*N.x", "at": "P"}
+    model = {**MODEL, "loads": [*MODEL["loads"], load]} if at_bound else MODEL
+    graph = fsm_dyn.compile(model)
+    simulator, made = fsm_dyn.Simulator(graph), []
+
+    def counted(automaton, parameters, *others):
+        made.append((parameters["m"], parameters["F"]))
+        return resolve_inputs(automaton, parameters, *others)
+
+    monkeypatch.setattr("fsm_dyn.simulator.resolve_inputs", counted)
+    points = [(2.0, 4.0), (3.0, 4.0), (3.0, 5.0), (2.0, 5.0), (2.0, 4.0)]
+    runs = [simulator.run(1.0, scenario="kick", parameters={"m": m, "F": force}) for m, force in points]
+    assert made == (points[:4] if at_bound else [points[0], points[2]])
+    for run, (m, force) in zip(runs, points, strict=True):
+        alone = fsm_dyn.Simulator(graph).run(1.0, scenario="kick", parameters={"m": m, "F": force})
+        assert run.record.x.tobytes() == alone.record.x.tobytes()
 
 
 def test_a_run_lasts_as_long_as_its_drive(graph):

@@ -12,6 +12,7 @@ import fsm_dyn
 from fsm_dyn.analysis import study_runs
 from fsm_dyn.analysis.ledger import Ledger, study_settings
 from fsm_dyn.errors import InputError, RunError
+from fsm_dyn.runtime import library
 
 VARY = {"e": np.linspace(0.2, 0.9, 40).tolist(), "m": ["1 kg", "2 kg"]}
 
@@ -72,6 +73,17 @@ def test_another_study_is_refused(ball, tmp_path, other):
         fsm_dyn.study(ball, {"e": [0.5]}, **{"until": 0.5, **other}, jobs=1, ledger=path)
     with pytest.raises(InputError, match="ledger of another study"):
         fsm_dyn.study(ball, {"e": [0.6]}, until=0.5, jobs=1, ledger=path)
+
+
+def test_a_study_does_not_continue_with_another_runtime(ball, tmp_path, monkeypatch):
+    path = tmp_path / "study.sqlite"
+    fsm_dyn.study(ball, {"e": [0.5]}, until=0.5, jobs=1, ledger=path)
+    assert library.SOURCES in study_settings("curves", "model", [], {})
+    monkeypatch.setattr("fsm_dyn.analysis.ledger.SOURCES", "0" * 64)
+    with pytest.raises(InputError, match=r"ledger of another study[\s\S]*found: other sources of the runtime\n"):
+        fsm_dyn.study(ball, {"e": [0.5]}, until=0.5, jobs=1, ledger=path)
+    with pytest.raises(InputError, match=r"found: other options, sources of the runtime\n"):
+        fsm_dyn.study(ball, {"e": [0.5]}, until=0.6, jobs=1, ledger=path)
 
 
 def test_what_has_no_digest_and_what_is_no_ledger_is_refused(ball, tmp_path):

@@ -79,6 +79,13 @@ def test_figure(graph, tmp_path):
     assert plot.save(figure, tmp_path / "study.png").stat().st_size > 5000
 
 
+def test_figure_over_words(graph):
+    curves = {"y": [np.linspace(0.0, k, 5) for k in (1.0, 2.0, 3.0)]}
+    figure = plot.study("title", ("variant", ["none", "felt", "none"]), np.linspace(0.0, 1.0, 5), curves, {"y": "m"})
+    assert [text.get_text() for text in figure.axes[1].get_xticklabels()] == ["none", "felt"]
+    assert figure.axes[2].lines[0].get_xydata().tolist() == [[0.0, 1.0], [1.0, 2.0], [0.0, 3.0]]
+
+
 def test_the_data_set_has_parameters_extremes_and_curves(graph):
     found = study(graph, {"e": [0.5, 0.9]}, until=1.0, jobs=1)
     data = found.to_dataset()

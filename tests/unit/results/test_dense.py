@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.testing import assert_allclose
 
-from fsm_dyn.results.dense import locate, quartic
+from fsm_dyn.results.dense import locate, quartic, quartic_bounds
 
 
 def interpolate(function, rate, theta, t0, h):
@@ -35,3 +35,16 @@ def test_locate_takes_the_later_of_two_rows():
     first, last = locate(t, np.array([0.0, 0.5, 1.0, 1.5, 2.0]))
     assert first.tolist() == [0, 0, 2, 2, 3]
     assert last.tolist() == [1, 1, 3, 3, 3]
+
+
+def test_bounds_of_steps_contain_their_quartics_and_are_met_at_their_ends():
+    rng = np.random.default_rng(5)
+    h, x0, d0, xm, x1, d1 = rng.normal(size=(6, 200))
+    h = abs(h)
+    lower, upper = quartic_bounds(h, x0, d0, xm, x1, d1)
+    for theta in np.linspace(0.0, 1.0, 101):
+        columns = (each[:, None] for each in (x0, d0, xm, x1, d1))
+        values = quartic(np.full(200, theta), h, *columns)[:, 0]
+        assert np.all((lower <= values) & (values <= upper))
+    straight = quartic_bounds(np.ones(1), np.zeros(1), np.ones(1), np.full(1, 0.5), np.ones(1), np.ones(1))
+    assert_allclose(np.ravel(straight), [0.0, 1.0], atol=1e-12)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
+from fsm_dyn.results.extremes import largest
 from fsm_dyn.spec import load
 
 TEXT = """
@@ -89,6 +90,29 @@ def test_the_largest_value_between_rows_is_found():
     assert item.verdict == "violated"
     assert item.margin == pytest.approx(-0.2, abs=EXACT)
     assert item.time == pytest.approx(0.8, abs=1e-7)  # of a flat maximum: the square root of the value's error
+
+
+def test_steps_that_are_passed_over_do_not_hold_the_largest_value(monkeypatch):
+    kept = []
+
+    def compared(t, at_rows, first, end, between, bound=None):
+        counted = []
+
+        def counting(times, rows):
+            counted.append(len(rows))
+            return between(times, rows)
+
+        found = largest(t, at_rows, first, end, counting, bound)
+        assert found == largest(t, at_rows, first, end, between)
+        kept.append(sum(counted) / (7 * len(first)))
+        return found
+
+    monkeypatch.setattr("fsm_dyn.results.judgement.largest", compared)
+    measured = (("y", "4 m"), ("y_dot", "4 m/s"), ("abs(y)", "4 m"), ("abs(y_dot)", "4 m/s"))
+    formulas = [f"{kind}({what}) < {bound}" for kind in ("peak", "trough") for what, bound in measured]
+    judged(formulas, 5.0)
+    assert len(kept) == len(formulas)
+    assert min(kept) < 0.5  # of the evaluations that a grid in every step would take
 
 
 def test_a_failed_run_leaves_undecided_what_its_rest_could_change():

@@ -1,0 +1,225 @@
+"""What a study varies, by name: parameters, initial values, inputs and their amplitudes, scenarios, variants."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import numbers
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from fsm_dyn.automaton.initial_values import initial_values
+from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.compilation import compile as compile_mechanism
+from fsm_dyn.errors import ExpressionError, InputError, did_you_mean
+from fsm_dyn.run_inputs import input_in_effect, resolve_inputs, scaled_input, scenario_schedules
+from fsm_dyn.spec.argument_units import is_plain
+from fsm_dyn.spec.loader import load
+from fsm_dyn.spec.model import Mechanism
+from fsm_dyn.spec.values import evaluate, override_values, parameter_values, units
+
+INITIAL: Final = "initial."
+INPUT: Final = "input."
+AMPLITUDE: Final = "amplitude."
+SCENARIO: Final = "scenario"
+VARIANT: Final = "variant"
+NO_VARIANT: Final = "none"  # the model as it is, among its variants
+LONGEST_LABEL: Final = 60  # characters of a value that is no number
+
+Label = float | str  # a value of a case in the rows of a study
+
+
+def graphs_by_variant(graph: ModeGraph, vary: Mapping[str, Sequence[Any]]) -> dict[str | None, ModeGraph]:
+    """Return the graph of each variant that is varied, by its name, compiled; the one of no variant is as given.
+
+    Raises
+    ------
+    InputError
+        The model has no such variant.
+    """
+    mechanism = graph.automaton.mechanism
+    if VARIANT not in vary or VARIANT in mechanism.parameters:
+        return {None: graph}
+    found: dict[str | None, ModeGraph] = {}
+    for value in vary[VARIANT]:
+        if value in found:
+            continue
+        if value is None or (value == NO_VARIANT and NO_VARIANT not in mechanism.variants):
+            found[value] = graph
+        elif value in mechanism.variants:
+            found[value] = compile_mechanism(load(mechanism.name, text=mechanism.text, variant=value))
+        else:
+            raise InputError(
+                f"'{graph.name}' has no variant '{value}'",
+                allowed=", ".join((*mechanism.variants, f"{NO_VARIANT} (the model as it is)")),
+                remedy=did_you_mean(str(value), mechanism.variants),
+            )
+    return found
+
+
+def run_arguments(graph: ModeGraph, given: Mapping[str, Any], case: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of ``Simulator.run`` for a case.
+
+    Parameters
+    ----------
+    graph : ModeGraph
+        The one that is run: of the case's variant.
+    given : mapping
+        Arguments that all cases share; what a case names replaces them.
+    case : mapping
+        Values by the names that are varied.
+    """
+    known = graph.automaton.mechanism.parameters
+    arguments = dict(given)
+    parts: dict[str, dict[str, Any]] = {
+        part: dict(given.get(part) or {}) for part in ("parameters", "initial", "inputs")
+    }
+    amplitudes: dict[str, Any] = {}
+    for name, value in case.items():
+        if name in known:
+            parts["parameters"][name] = value
+        elif name.startswith(INITIAL):
+            parts["initial"][name.removeprefix(INITIAL)] = value
+        elif name.startswith(INPUT):
+            parts["inputs"][name.removeprefix(INPUT)] = value
+        elif name.startswith(AMPLITUDE):
+            amplitudes[name.removeprefix(AMPLITUDE)] = value
+        elif name == SCENARIO:
+            arguments["scenario"] = value
+        elif name != VARIANT:
+            parts["parameters"][name] = value  # refused by its name
+    for name, factor in amplitudes.items():
+        value = input_in_effect(graph.automaton, name, parts["inputs"], arguments.get("scenario"))
+        parts["inputs"][name] = scaled_input(value, _factor(name, factor))
+    return arguments | {part: values or None for part, values in parts.items()}
+
+
+def check_variables(
+    graph: ModeGraph, vary: Mapping[str, Sequence[Any]], given: Mapping[str, Any], until: float, *, combined: bool
+) -> None:
+    """Refuse names that cannot be varied in a graph, and values that they cannot have.
+
+    Parameters
+    ----------
+    given : mapping
+        Arguments of ``Simulator.run`` that all cases share.
+    until : float
+        End of the runs, s.
+    combined : bool
+        Whether all combinations of parameters are checked, or each value alone.
+
+    Raises
+    ------
+    InputError
+        A name is unknown, a value is not allowed, or a name is varied and given at once.
+    """
+    automaton, mechanism = graph.automaton, graph.automaton.mechanism
+    parameters = {name: values for name, values in vary.items() if name in mechanism.parameters}
+    _check_names(graph, vary, given)
+    base = dict(given.get("parameters") or {})
+    if combined:
+        for point in itertools.product(*parameters.values()):
+            parameter_values(mechanism, base | dict(zip(parameters, point, strict=True)))
+    else:
+        for name, values in parameters.items():
+            for value in values:
+                override_values(mechanism, {name: value})
+    typical = {name: values[0] for name, values in parameters.items()}
+    named = parameter_values(mechanism, base | typical) if base or typical else graph.values
+    for name, values in vary.items():
+        _, _, rest = name.partition(".")
+        for value in () if name in parameters else values:
+            if name == SCENARIO and value is not None:
+                scenario_schedules(automaton, value)
+            elif name.startswith(INITIAL):
+                initial_values(automaton, named, graph.parameters, {rest: value})
+            elif name.startswith(INPUT):
+                resolve_inputs(automaton, named, {rest: value}, (0.0, until))
+            elif name.startswith(AMPLITUDE):
+                _factor(rest, value)
+
+
+def _check_names(graph: ModeGraph, vary: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Refuse what cannot be varied by its name."""
+    mechanism, layout = graph.automaton.mechanism, graph.automaton.terms.layout
+    states = (*layout.q, *layout.u, *layout.memory)
+    known = [*mechanism.parameters, *(INITIAL + name for name in (*states, "mode", "settle"))]
+    known += [prefix + name for prefix in (INPUT, AMPLITUDE) for name in layout.w]
+    known += [SCENARIO] if mechanism.scenarios else []
+    known += [VARIANT] if VARIANT in vary else []  # checked where it is compiled
+    for name in vary:
+        if name in known:
+            if name == SCENARIO and name not in mechanism.parameters and given.get(SCENARIO) is not None:
+                raise InputError("the scenario is varied and given", found=str(given[SCENARIO]), remedy="leave out one")
+            continue
+        hint = did_you_mean(name, known)
+        if name in states:
+            hint = f"an initial value is varied as '{INITIAL}{name}'"
+        elif name in layout.w:
+            hint = f"an input is varied as '{INPUT}{name}', a factor on its schedule as '{AMPLITUDE}{name}'"
+        raise InputError(
+            f"a study of '{graph.name}' cannot vary '{name}': it is no parameter, initial value or input of it",
+            found=name,
+            allowed=_allowed(mechanism, states, layout.w),
+            remedy=hint,
+        )
+
+
+def _allowed(mechanism: Mechanism, states: Sequence[str], inputs: Sequence[str]) -> str:
+    found = [", ".join(mechanism.parameters)] if mechanism.parameters else []
+    found.append(f"{INITIAL}NAME of {', '.join((*states, 'mode'))}")
+    if inputs:
+        found.append(f"{INPUT}NAME or {AMPLITUDE}NAME of {', '.join(inputs)}")
+    found += [SCENARIO] if mechanism.scenarios else []
+    found += [VARIANT] if mechanism.variants else []
+    return "; ".join(found)
+
+
+def _factor(name: str, value: Any) -> float:
+    """Return a factor on the schedule of an input."""
+    if isinstance(value, str) and is_plain(value):
+        try:
+            return evaluate(value, {})
+        except ExpressionError:
+            pass
+    elif not isinstance(value, bool) and isinstance(value, numbers.Real) and math.isfinite(value):
+        return float(value)
+    raise InputError(
+        f"the amplitude of input '{name}' is a factor on its schedule",
+        found=str(value)[:LONGEST_LABEL],
+        allowed="a number without a unit",
+        remedy=f"a value of the input itself is varied as '{INPUT}{name}'",
+    )
+
+
+def labels(mechanism: Mechanism, vary: Mapping[str, Sequence[Any]]) -> list[list[Label]]:
+    """Return the values of each name as numbers (SI), or as texts where they are none."""
+    return [
+        [override_values(mechanism, {name: value})[name][0] for value in values]
+        if name in mechanism.parameters
+        else [_label(value) for value in values]
+        for name, values in vary.items()
+    ]
+
+
+def _label(value: Any) -> Label:
+    if value is None:
+        return NO_VARIANT
+    if isinstance(value, str):
+        try:
+            return evaluate(value, {})
+        except ExpressionError:
+            return value
+    return float(value) if isinstance(value, numbers.Real) else str(value)[:LONGEST_LABEL]
+
+
+def variable_units(mechanism: Mechanism, names: Iterable[str]) -> dict[str, str]:
+    """Return the units of quantities and of what is varied, where the model has them."""
+    known = units(mechanism)
+    found = {}
+    for name in names:
+        if name in known:
+            found[name] = known[name]
+        elif name.startswith((INITIAL, INPUT)) and name.partition(".")[2] in known:
+            found[name] = known[name.partition(".")[2]]
+    return found

@@ -1,0 +1,190 @@
+"""What a study varies in addition to parameters: rows are those of single runs, and errors name a remedy."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import fsm_dyn
+from fsm_dyn.analysis.ledger import study_settings
+from fsm_dyn.errors import InputError
+from fsm_dyn.run_inputs import input_in_effect, scaled_input
+
+UNTIL = 1.3
+
+
+@pytest.fixture(scope="module")
+def ball():
+    return fsm_dyn.compile("bouncing_ball")
+
+
+@pytest.fixture(scope="module")
+def button():
+    return fsm_dyn.compile("push_button")
+
+
+def assert_rows(found, runs):
+    """Assert that the rows of a study are these runs, bit for bit."""
+    assert len(found.rows) == len(runs)
+    for row, run in zip(found.rows, runs, strict=True):
+        assert (row.outcome, row.mode, row.transitions) == (run.outcome.name, run.modes[-1], len(run.transitions))
+        for name in found.quantities:
+            assert (row.final[name], row.maximum[name]) == (run[name][-1], run[name].max())
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_initial_values_vary(ball, jobs):
+    found = fsm_dyn.study(ball, {"initial.y": ["50 cm", 1.0, "2*0.75 m"], "e": [0.5, 0.8]}, until=UNTIL, jobs=jobs)
+    assert [row.values for row in found.rows] == [{"initial.y": y, "e": e} for y in (0.5, 1.0, 1.5) for e in (0.5, 0.8)]
+    assert found.units["initial.y"] == "m"
+    runs = [
+        fsm_dyn.simulate(ball, UNTIL, initial={"y": y}, parameters={"e": e})
+        for y in (0.5, 1.0, 1.5)
+        for e in (0.5, 0.8)
+    ]
+    assert_rows(found, runs)
+    assert len({row.final["y"] for row in found.rows}) > 1
+
+
+def test_inputs_vary(button):
+    values = ["1 N", 4.0, "3 N*sin(2 rad/s*t)", [(0.0, 0.0), (1.0, 3.0)]]
+    found = fsm_dyn.study(button, {"input.finger": values}, until=UNTIL, jobs=1)
+    assert_rows(found, [fsm_dyn.simulate(button, UNTIL, inputs={"finger": value}) for value in values])
+    assert [row.values["input.finger"] for row in found.rows[:3]] == [1.0, 4.0, "3 N*sin(2 rad/s*t)"]
+    assert len({row.transitions for row in found.rows}) > 1
+
+
+def test_amplitudes_vary(button):
+    found = fsm_dyn.study(button, {"amplitude.finger": [0.25, "1", 1.5]}, until=2.4, jobs=1)
+    rows = np.array([[0.0, 0.0], [1.0, 4.0], [1.2, 4.0], [2.2, 0.0], [2.4, 0.0]])  # as in the model's file
+    runs = [fsm_dyn.simulate(button, 2.4, inputs={"finger": rows * [1.0, a]}) for a in (0.25, 1.0, 1.5)]
+    assert_rows(found, runs)
+    assert len({row.transitions for row in found.rows}) > 1
+    assert [row.values["amplitude.finger"] for row in found.rows] == [0.25, 1.0, 1.5]
+
+
+def test_an_amplitude_is_a_factor_on_the_input_in_effect(button):
+    found = fsm_dyn.study(
+        button, {"scenario": ["slowly", "tap"], "amplitude.finger": [0.5]}, until=0.5, jobs=1, quantities=["y"]
+    )
+    runs = []
+    for scenario in ("slowly", "tap"):
+        schedule = input_in_effect(button.automaton, "finger", {}, scenario)
+        runs.append(fsm_dyn.simulate(button, 0.5, inputs={"finger": scaled_input(schedule, 0.5)}))
+    assert_rows(found, runs)
+    assert found.rows[0].final != found.rows[1].final
+    given = fsm_dyn.study(button, {"amplitude.finger": [0.5]}, until=0.5, inputs={"finger": 6.0}, jobs=1)
+    assert_rows(given, [fsm_dyn.simulate(button, 0.5, inputs={"finger": 3.0})])
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        2.0,
+        "2 N*sin(3 rad/s*t)",
+        [(0.0, "1 N"), ("1 s", 3.0)],
+        {"steps": [(0.0, 1.0), (0.5, 2.0)]},
+        {"expression": "1 N + 1 N/s*t"},
+        {"constant": 3},
+        {"sampled": [(0.0, 0.0), (0.5, 1.0), (1.0, 0.0)]},
+        {"sampled": [(0.0, 0.0, 1.0, 0.0), (0.5, 0.5, 1.0, 0.0), (1.0, 1.0, 1.0, 0.0)]},
+        lambda t: 3.0 * t,
+    ],
+)
+def test_a_scaled_input_is_twice_the_input(button, value):
+    simulator = fsm_dyn.Simulator(button)
+    times = np.linspace(0.05, 0.95, 19)
+    drives = [
+        simulator.setup(None, {"finger": each}, None, {}, 1.0).drive(times, button.start.context)
+        for each in (value, scaled_input(value, 2.0))
+    ]
+    assert abs(drives[0]).max() > 0.5
+    np.testing.assert_allclose(drives[1], 2.0 * drives[0], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_variants_vary_in_the_order_asked_for(button, jobs):
+    vary = {"amplitude.finger": [0.5, 1.0], "variant": ["none", "motion"]}
+    with pytest.raises(InputError, match=r"cannot vary 'amplitude.finger'"):  # the variant has no such input
+        fsm_dyn.study(button, vary, until=0.5, jobs=jobs)
+    vary = {"m": ["0.5 g", "0.8 g"], "variant": [None, "motion"]}
+    found = fsm_dyn.study(button, vary, until=0.5, jobs=jobs, quantities=["y"])
+    other = fsm_dyn.compile("push_button:motion")
+    assert [row.values["variant"] for row in found.rows] == ["none", "motion"] * 2
+    runs = [fsm_dyn.simulate(graph, 0.5, parameters={"m": value}) for value in vary["m"] for graph in (button, other)]
+    assert_rows(found, runs)
+    assert found.rows[0].final != found.rows[1].final
+
+
+@pytest.mark.parametrize(
+    ("vary", "message"),
+    [
+        ({"y": [1.0]}, r"cannot vary 'y'[\s\S]*allowed: [\s\S]*initial.NAME[\s\S]*varied as 'initial.y'"),
+        ({"initial.z": [1.0]}, r"cannot vary 'initial.z'[\s\S]*did you mean 'initial.y'"),
+        ({"initial.y": ["3 kg"]}, "wrong unit"),
+        ({"initial.y": [float("nan")]}, "finite number"),
+        ({"input.push": [1.0]}, "cannot vary 'input.push'"),
+        ({"variant": ["felt"]}, r"no variant 'felt'[\s\S]*none"),
+        ({"scenario": ["slow"]}, "cannot vary 'scenario'"),
+        ({}, "a value of everything"),
+        ({"initial.y": []}, "a value of everything"),
+    ],
+)
+def test_what_cannot_be_varied_is_refused_before_the_first_run(ball, vary, message):
+    told = []
+    with pytest.raises(InputError, match=message):
+        fsm_dyn.study(ball, vary, until=1.0, jobs=1, progress=lambda *counts: told.append(counts))
+    assert told == []
+
+
+@pytest.mark.parametrize(
+    ("vary", "message"),
+    [
+        ({"finger": [1.0]}, "'input.finger'[\\s\\S]*'amplitude.finger'"),
+        ({"amplitude.finger": ["2 N"]}, "factor on its schedule[\\s\\S]*input.finger"),
+        ({"amplitude.finger": [float("inf")]}, "factor on its schedule"),
+        ({"input.finger": ["2 kg"]}, "wrong unit"),
+        ({"scenario": ["tapp"]}, "did you mean 'tap'"),
+        ({"variant": ["motoin"]}, "did you mean 'motion'"),
+    ],
+)
+def test_what_an_input_cannot_be_is_refused(button, vary, message):
+    with pytest.raises(InputError, match=message):
+        fsm_dyn.study(button, vary, until=0.5, jobs=1)
+
+
+def test_a_scenario_is_varied_or_given(button):
+    with pytest.raises(InputError, match="varied and given"):
+        fsm_dyn.study(button, {"scenario": ["tap"]}, until=0.5, scenario="slowly", jobs=1)
+
+
+KILLED = """
+import os, signal, sys
+import fsm_dyn
+vary = {"initial.y": ["0 mm", "-0.01 mm", "-0.02 mm"], "variant": ["none", "motion"]}
+def at(done, of):
+    if done == 4:
+        os.kill(os.getpid(), signal.SIGKILL)
+button = fsm_dyn.compile("push_button")
+fsm_dyn.study(button, vary, until=0.3, jobs=1, quantities=["y"], ledger=sys.argv[1], progress=at)
+"""
+
+
+def test_a_killed_study_of_variants_continues(button, tmp_path):
+    path = tmp_path / "study.sqlite"
+    vary = {"initial.y": ["0 mm", "-0.01 mm", "-0.02 mm"], "variant": ["none", "motion"]}
+    assert subprocess.run([sys.executable, "-c", KILLED, path], timeout=120).returncode < 0
+    options = {"until": 0.3, "jobs": 1, "quantities": ["y"]}
+    found = fsm_dyn.study(button, vary, ledger=path, **options)
+    whole = fsm_dyn.study(button, vary, **options)
+    assert [(row.values, row.final, row.mode) for row in found.rows] == [
+        (row.values, row.final, row.mode) for row in whole.rows
+    ]
+    with pytest.raises(InputError, match="ledger of another study"):
+        fsm_dyn.study(button, vary | {"variant": ["motion", "none"]}, ledger=path, **options)
+
+
+def test_a_function_that_is_varied_has_no_ledger():
+    with pytest.raises(InputError, match="options that can be stored"):
+        study_settings("curves", "model", [{"input.push": lambda t: t}], {})
