@@ -107,7 +107,18 @@ class Samples:
             table[chosen] = out["multipliers"]
             if self.model.indeterminate and self.model.indeterminate[index]:
                 table[chosen], admissible[chosen] = self._shared(index, chosen, table[chosen])
+        self._fill_change_points(table)
         return table, admissible
+
+    def _fill_change_points(self, table: FloatArray) -> None:
+        """Replace forces that are not finite, in a change point, by those of a chart without the rows lost there."""
+        for k in np.flatnonzero(~np.isfinite(table).all(axis=1)):
+            name = self.model.modes[self.mode[k]]
+            for index in (i for i, other in enumerate(self.model.modes) if other == name):
+                out = self.model.full[index].evaluate(self.t[k], self.x[k], self.context[k])["multipliers"].ravel()
+                if np.isfinite(out).all():
+                    table[k] = out
+                    break
 
     def _shared(self, index: int, chosen: BoolArray, forces: FloatArray) -> tuple[FloatArray, BoolArray]:
         """Return the forces to be reported at the rows ``chosen``, of one mode, and whether they are admissible."""

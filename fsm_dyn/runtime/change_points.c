@@ -335,7 +335,7 @@ FSM_LOCAL bool fsm_look_ahead(const struct fsm_run *run)
     fsm_vector x = run->state->x;
     fsm_vector x_dot = run->state->x_dot;
     struct fsm_rank *rank = run->state->rank;
-    if (rank->behind == 0.0) { // in a change point, where nothing can be seen
+    if (fsm_is_in_change_point(rank)) { // where nothing can be seen
         return false;
     }
     rank->unseen += 1.0;

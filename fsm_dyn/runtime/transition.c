@@ -217,7 +217,6 @@ static enum fsm_status enter_mode(const struct fsm_run *run, int64_t target)
     state->rank->left_at = -FSM_INFINITY;
     state->rank->lands = 0.0;
     state->rank->active = 0.0;
-    state->rank->behind = state->rank->behind == 0.0 ? FSM_INFINITY : state->rank->behind;
     state->clock->pivot_alarm = run->tables->tolerances->pivot;
     if (run->work->notes->changed == 0 || (run->tables->mode_flags.at[target] & FSM_MODE_PROJECTS) == 0) {
         return FSM_CONTINUE;
