@@ -76,10 +76,10 @@ static bool rows_vanish(const struct fsm_run *run, int64_t mode, double *pace)
     double extent = FSM_PROBE_TURN * *pace;
     fsm_rows_along(run, work->y, rows, scale, sizes, extent, extent);
     raise_sizes(terms, rows, scale, sizes);
-    int64_t beside = rank_of(run, rows, scale, sizes);
+    int64_t nearby = rank_of(run, rows, scale, sizes);
     tables->terms.at[0](t, state->x.at, state->c.at, terms->whole.at);
     fsm_column_scales(terms, scale);
-    return rank_of(run, rows, scale, sizes) < beside;
+    return rank_of(run, rows, scale, sizes) < nearby;
 }
 
 /* Write the configuration on the rows of the mode `time` (s) after the start, or before it, with the same speeds.
@@ -153,7 +153,7 @@ static void exchange_states(const struct fsm_run *run, double time)
     run->state->clock->time += time;
 }
 
-/* Return a chart of `target` that is good beside a change point, as fsm_entry_chart does; `aside`: see fsm_time_aside.
+/* Return a chart of `target` that is good near a change point, as fsm_entry_chart does; `aside`: see fsm_time_aside.
 
    The state at which it is judged is left in `work->x_end`. */
 FSM_LOCAL int64_t fsm_entry_chart_aside(const struct fsm_run *run, int64_t target, double aside)
@@ -218,7 +218,7 @@ static bool keep_speeds(const struct fsm_run *run)
     return true;
 }
 
-/* Learn the rank of the rows beside the change point, and that the change point is here. */
+/* Learn the rank of the rows near the change point, and that the change point is here. */
 static void assess_aside(const struct fsm_run *run, double aside)
 {
     struct fsm_rank *rank = run->state->rank;
