@@ -252,7 +252,7 @@ FSM_LOCAL enum fsm_status fsm_make_transition(const struct fsm_run *run)
         begin_run(run);
     }
     int64_t source = counters->mode, target;
-    double aside;
+    double aside = 0.0;
     state->clock->put_off = 0.0;
     enum fsm_status status = resolve_and_enter(run, &target, &aside);
     if (status != FSM_CONTINUE && !fsm_is_end(status)) {
