@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from fsm_dyn.errors import UnknownColumnError, did_you_mean
 from fsm_dyn.results.arrays import BoolArray, FloatArray, IntArray
 from fsm_dyn.results.record import RunModel
 from fsm_dyn.results.shares import reported_forces
+
+_RANK: Final = 1e-9  # part of the largest singular value below which a direction is lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +110,21 @@ class Samples:
             table[chosen] = out["multipliers"]
             if self.model.indeterminate and self.model.indeterminate[index]:
                 table[chosen], admissible[chosen] = self._shared(index, chosen, table[chosen])
+        self._fill_change_points(table)
         return table, admissible
+
+    def _fill_change_points(self, table: FloatArray) -> None:
+        """Replace forces that no chart gives, in a change point, by the smallest ones of the rows that remain."""
+        for k in np.flatnonzero(~np.isfinite(table).all(axis=1)):
+            at = slice(k, k + 1)
+            terms = self.model.terms.evaluate(self.t[at], self.x[at], self.context[at])
+            M, A, f, gamma = (terms[name][0] for name in ("M", "A", "f", "gamma"))
+            known = np.isfinite(table[k])
+            held = A[~known]
+            matrix = np.block([[M, -held.T], [held, np.zeros((len(held), len(held)))]])
+            right = np.concatenate([f + A[known].T @ table[k, known], -gamma[~known]])
+            if np.isfinite(matrix).all() and np.isfinite(right).all():
+                table[k, ~known] = np.linalg.lstsq(matrix, right, rcond=_RANK)[0][len(M) :]
 
     def _shared(self, index: int, chosen: BoolArray, forces: FloatArray) -> tuple[FloatArray, BoolArray]:
         """Return the forces to be reported at the rows ``chosen``, of one mode, and whether they are admissible."""

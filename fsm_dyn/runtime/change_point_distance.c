@@ -8,6 +8,12 @@
 #define CLOSEST  1e-5            // what is left of the rows at the ends of steps over a change point, at least
 #define ROUNDING (2.0 * FSM_EPS) // rounding of a step, over the square of what is left of the rows a step away
 
+/* Whether the run starts in a change point from here, see fsm_evaluate_limit. */
+FSM_LOCAL bool fsm_is_in_change_point(const struct fsm_rank *rank)
+{
+    return rank->active > 0.0 && rank->behind == 0.0;
+}
+
 /* Whether no more than `left` is left of a row that is about to vanish, or has just done so.
 
    A row of which little is left all the time is not: the time in which it would vanish is long beside that in which

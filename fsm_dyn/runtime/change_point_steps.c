@@ -36,7 +36,10 @@ FSM_LOCAL double fsm_keep_clear(const struct fsm_run *run, double h, bool *passe
         left = fsm_least_left(run->tables, rtol);
     }
     rank->lands = fsm_is_near(rank, h, left) ? 1.0 : 0.0;
-    *passes = false;
+    *passes = fsm_is_in_change_point(rank);
+    if (*passes) { // it starts in one
+        return passage;
+    }
     if (!(rank->ahead < 1.5 * passage)) {
         return h;
     }

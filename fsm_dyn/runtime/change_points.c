@@ -16,7 +16,7 @@
 #define FSM_PROBES          4     // configurations beside the start at which the sizes of rows are seen
 
 /* Return how fast the first `n` states change at most, over their size where that is above their unit (1/s). */
-static double motion_of(const struct fsm_tables *tables, fsm_vector x, fsm_vector x_dot, int64_t n)
+FSM_LOCAL double fsm_motion_of(const struct fsm_tables *tables, fsm_vector x, fsm_vector x_dot, int64_t n)
 {
     double fastest = 0.0;
     for (int64_t i = 0; i < n; i++) {
@@ -28,7 +28,7 @@ static double motion_of(const struct fsm_tables *tables, fsm_vector x, fsm_vecto
 /* Return over what time (s) rows are differenced, from how fast the state changes. */
 static double difference_time(const struct fsm_tables *tables, fsm_vector x, fsm_vector x_dot)
 {
-    double fastest = motion_of(tables, x, x_dot, x.n);
+    double fastest = fsm_motion_of(tables, x, x_dot, x.n);
     return fastest > 0.0 ? FSM_DIFFERENCE / fastest : FSM_DIFFERENCE * tables->tolerances->time_scale;
 }
 
@@ -241,7 +241,7 @@ static void forget_rank(const struct fsm_run *run)
     rank->sigma = 1.0;
     rank->rate = 0.0;
     rank->left_at = FSM_INFINITY;
-    rank->motion = motion_of(run->tables, run->state->x, run->state->x_dot, run->tables->sizes->n_q);
+    rank->motion = fsm_motion_of(run->tables, run->state->x, run->state->x_dot, run->tables->sizes->n_q);
 }
 
 /* Write how much every row takes part in the loss of rank: those that become dependent, and what they depend on. */
@@ -335,9 +335,12 @@ FSM_LOCAL bool fsm_look_ahead(const struct fsm_run *run)
     fsm_vector x = run->state->x;
     fsm_vector x_dot = run->state->x_dot;
     struct fsm_rank *rank = run->state->rank;
+    if (fsm_is_in_change_point(rank)) { // where nothing can be seen
+        return false;
+    }
     rank->unseen += 1.0;
     // what is at rest may start moving
-    bool faster = motion_of(tables, x, x_dot, tables->sizes->n_q) > FSM_FASTER * rank->motion;
+    bool faster = fsm_motion_of(tables, x, x_dot, tables->sizes->n_q) > FSM_FASTER * rank->motion;
     if (t >= rank->left_at || faster || rank->lands != 0.0 || rank->unseen > FSM_UNSEEN_STEPS) {
         rank->unseen = 0.0;
         fsm_assess(run);

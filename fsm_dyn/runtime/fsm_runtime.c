@@ -49,6 +49,7 @@
 #include "row_writer.c"
 #include "constraint_consistency.c"
 #include "trial_step.c"
+#include "change_point_start.c"
 #include "event_location.c"
 #include "zeno_detection.c"
 #include "guard_arming.c"

@@ -51,6 +51,7 @@ FSM_LOCAL bool fsm_gate_opened_late(const struct fsm_run *run);
 FSM_LOCAL bool fsm_land(const struct fsm_run *run, double t, fsm_vector x, double farthest);
 
 /* change_points.c */
+FSM_LOCAL double fsm_motion_of(const struct fsm_tables *tables, fsm_vector x, fsm_vector x_dot, int64_t n);
 FSM_LOCAL void fsm_assess(const struct fsm_run *run);
 FSM_LOCAL bool fsm_look_ahead(const struct fsm_run *run);
 FSM_LOCAL fsm_matrix fsm_rows_along(const struct fsm_run *run, fsm_vector x_dot, fsm_indices rows, fsm_vector scale,
@@ -58,6 +59,7 @@ FSM_LOCAL fsm_matrix fsm_rows_along(const struct fsm_run *run, fsm_vector x_dot,
 FSM_LOCAL void fsm_combination_of(fsm_matrix L, int64_t first, int64_t k, fsm_vector out);
 
 /* change_point_distance.c */
+FSM_LOCAL bool fsm_is_in_change_point(const struct fsm_rank *rank);
 FSM_LOCAL bool fsm_is_weak(const struct fsm_rank *rank, double left);
 FSM_LOCAL bool fsm_is_near(const struct fsm_rank *rank, double h, double left);
 FSM_LOCAL double fsm_least_left(const struct fsm_tables *tables, double rtol);
@@ -92,6 +94,11 @@ FSM_LOCAL enum fsm_status fsm_look(const struct fsm_run *run, double h, double *
 FSM_LOCAL double fsm_keep_clear(const struct fsm_run *run, double h, bool *passes);
 FSM_LOCAL enum fsm_verdict fsm_judge(const struct fsm_run *run, struct fsm_trial *trial, bool finite);
 FSM_LOCAL double fsm_shorter(const struct fsm_run *run, const struct fsm_trial *trial);
+
+/* change_point_start.c */
+FSM_LOCAL double fsm_time_aside(const struct fsm_run *run, int64_t mode);
+FSM_LOCAL int64_t fsm_entry_chart_aside(const struct fsm_run *run, int64_t target, double aside);
+FSM_LOCAL bool fsm_evaluate_limit(const struct fsm_run *run, double aside);
 
 /* end_reasons.c */
 FSM_LOCAL enum fsm_status fsm_why_not(const struct fsm_run *run, enum fsm_status status);

@@ -51,11 +51,11 @@ static enum fsm_status resolve(const struct fsm_run *run, int64_t *target)
     }
 }
 
-/* Resolve the current instant and choose a chart of the mode after, `target`.
+/* Resolve the current instant and choose a chart of the mode after, `target`; `aside`: see fsm_time_aside.
 
    Where no chart is good there, the state before is restored and FSM_NEED_CHART returned: the transition is made again
    once there is one; where it led is left in `work->x_mid` and `work->c_after`, the mode in `notes->target`. */
-static enum fsm_status resolve_and_enter(const struct fsm_run *run, int64_t *target)
+static enum fsm_status resolve_and_enter(const struct fsm_run *run, int64_t *target, double *aside)
 {
     struct fsm_state *state = run->state;
     struct fsm_work *work = run->work;
@@ -67,7 +67,8 @@ static enum fsm_status resolve_and_enter(const struct fsm_run *run, int64_t *tar
     if (status != FSM_CONTINUE && !fsm_is_end(status)) {
         return status;
     }
-    int64_t chart = fsm_entry_chart(run, *target);
+    *aside = state->counters->reason == FSM_REASON_START ? fsm_time_aside(run, *target) : 0.0;
+    int64_t chart = *aside > 0.0 ? fsm_entry_chart_aside(run, *target, *aside) : fsm_entry_chart(run, *target);
     if (chart >= 0) {
         state->counters->asked = 0;
         *target = chart;
@@ -77,6 +78,9 @@ static enum fsm_status resolve_and_enter(const struct fsm_run *run, int64_t *tar
     work->notes->target = *target;
     exchange_entries(work->x_mid, state->x);
     exchange_entries(work->c_after, state->c);
+    if (*aside > 0.0) {
+        fsm_put(work->x_mid, work->x_end);
+    }
     return FSM_NEED_CHART;
 }
 
@@ -248,8 +252,9 @@ FSM_LOCAL enum fsm_status fsm_make_transition(const struct fsm_run *run)
         begin_run(run);
     }
     int64_t source = counters->mode, target;
+    double aside = 0.0;
     state->clock->put_off = 0.0;
-    enum fsm_status status = resolve_and_enter(run, &target);
+    enum fsm_status status = resolve_and_enter(run, &target, &aside);
     if (status != FSM_CONTINUE && !fsm_is_end(status)) {
         return status;
     }
@@ -268,7 +273,7 @@ FSM_LOCAL enum fsm_status fsm_make_transition(const struct fsm_run *run)
             return problem;
         }
     }
-    bool finite = fsm_evaluate_here(run);
+    bool finite = aside > 0.0 ? fsm_evaluate_limit(run, aside) : fsm_evaluate_here(run);
     record_transition(run, source, reason);
     if (!finite) {
         return FSM_NON_FINITE;

@@ -99,6 +99,18 @@ class _Stiff:
         self.solver, self.since = None, 0
         return int(library.advance(self.advances))
 
+    def leave_change_point(self) -> int:
+        """Take the first step of a run that starts in a change point, by the explicit method; return a status.
+
+        The derivative there is a limit, and has no Jacobian.
+        """
+        if self.saver is not None and library.end_is_near(self.advances):
+            self.save(before_end=True)
+        self.solver = None
+        status = int(library.advance(self.advances))
+        self.loop.state.clock[st.STEP] = 0.0
+        return status
+
     def is_full(self) -> bool:
         """Whether a step needs more room to record."""
         made, room = self.loop.state.counters, self.loop.buffers
@@ -260,6 +272,8 @@ class _Stiff:
             return outcomes.TOO_MANY_STEPS
         if int(state.counters[st.STEPS]) % _SAVED_EVERY == 0:
             self.save()
+        if state.rank[st.ACTIVE] > 0.0 and state.rank[st.BEHIND] == 0.0:
+            return self.leave_change_point()
         if self.since == _STARTED and self.starter is not self.solver_class:
             self.solver = None
         if self.solver is None or self.solver.t_bound != target:
