@@ -81,7 +81,8 @@ def test_every_command_takes_the_options_of_progress_before_and_after_its_name(c
         assert result.exit_code == 2
         assert result.stderr.strip() == "error: --quiet and --verbose exclude each other"
     help_ = call(command, "--help").stdout
-    assert "-q, --quiet" in help_ and "-v, --verbose" in help_
+    assert "-q, --quiet" in help_
+    assert "-v, --verbose" in help_
 
 
 def test_ctrl_c_ends_a_run_with_its_rows_and_code_130(tmp_path):

@@ -86,7 +86,7 @@ def test_the_figure_writes_small_lengths_in_plain_numbers_with_a_prefix():
     figure.canvas.draw()
     for axes in figure.axes:
         assert {axis.get_offset_text().get_text() for axis in (axes.xaxis, axes.yaxis)} == {""}
-    curve, least, greatest = figure.axes[:3]
+    curve, _, greatest = figure.axes[:3]
     assert curve.get_ylabel() == "travel, mm"
     np.testing.assert_allclose(curve.lines[1].get_ydata(), 1e3 * curves["travel"][1])
     np.testing.assert_allclose(greatest.lines[0].get_ydata(), [0.516, 3.016])

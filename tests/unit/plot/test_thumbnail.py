@@ -14,7 +14,8 @@ def test_snapshots_side_by_side_show_the_modes_of_the_run():
     assert headings[0] == "0 s"
     assert set(headings[1::2]) == modes
     times = [float(text.removesuffix(" s")) for text in headings[::2]]
-    assert times == sorted(times) and len(set(times)) == 3
+    assert times == sorted(times)
+    assert len(set(times)) == 3
     for time, mode in zip(times[1:], headings[3::2], strict=True):
         near = run.sample(np.linspace(max(time - 0.006, 0.0), time + 0.006, 25)).labels
         assert mode in near
@@ -24,4 +25,5 @@ def test_a_mechanism_of_one_mode_is_shown_from_the_beginning_to_the_end():
     run = fsm_dyn.simulate(fsm_dyn.compile("four_bar"), until=1.0)
     assert len(set(run.labels)) == 1
     times = [text.get_text() for text in plot.thumbnail(run).texts if text.get_text().endswith(" s")]
-    assert times[0].startswith("0 ") and times[-1].endswith("1 s")
+    assert times[0].startswith("0 ")
+    assert times[-1].endswith("1 s")
