@@ -90,7 +90,7 @@ def set_progress(quiet: bool, verbose: bool) -> None:
 
 
 def with_progress_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options ``--quiet`` and ``--verbose``, which hold beside those before the command."""
+    """Give a command the options ``--quiet`` and ``--verbose``, in addition to those before the command."""
 
     @handle_errors
     @functools.wraps(command)

@@ -21,7 +21,7 @@ from fsm_dyn.results.transitions import Transition
 _LISTED = 8
 _APART = 0.015  # of the run: transitions nearer than this stand for each other in the list
 _RIGHT = 0.83  # of the width
-_ROOM = 0.9  # inches for a name beside a panel
+_ROOM = 0.9  # inches for a name next to a panel
 _GAP = 3.0  # points between the numbers of two marks
 _PANEL, _STRIP, _LINE, _EDGE = 1.45, 0.2, 0.19, 0.62  # inches
 _FOOT = 0.58
@@ -134,7 +134,7 @@ def _draw_panel(axes: Axes, rows: Samples, unit: str, names: list[str]) -> None:
 
 
 def _named(name: str, rows: Samples) -> str:
-    """Return a column's name, with what it is where the model says it, cut to the room beside a panel."""
+    """Return a column's name, with its meaning if the model gives one, cut to the room next to a panel."""
     meaning = rows.model.meanings.get(name)
     return style.fitted(f"{name}: {meaning}", _ROOM, 8.5) if meaning else name
 

@@ -63,7 +63,7 @@ class RunModel:
     units : mapping of str to str
         Unit of a coordinate, speed, input or output, for labels; missing ones are left out.
     meanings : mapping of str to str
-        What a coordinate is, in a word, where the model says it.
+        What a coordinate is, in a word, if the model gives it.
     make_scene : callable, optional
         Returns what to draw of the motion; called when ``scene`` is first used.
     """

@@ -29,7 +29,7 @@ class Coordinate:
     """A configuration variable; ``unit`` is the text given in the file (empty: none).
 
     ``range`` holds the bounds that the model states, lower before upper, None for no bound; empty without a statement.
-    ``meaning`` says in a word what the coordinate is (empty: its name does).
+    ``meaning`` is a word for what the coordinate is, next to its name; empty without a statement.
     """
 
     name: str

@@ -71,7 +71,7 @@ def test_progress_is_left_out_or_shown_stage_by_stage(tmp_path):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_takes_the_options_of_progress_before_and_after_its_name(command):
-    """Both options together are refused, wherever each stands: so each was read, and nothing has begun."""
+    """Both options together are refused, in any position: so each was read, and nothing has begun."""
     needed = []
     for one in get_command(app).commands[command].params:
         if one.required:

@@ -71,7 +71,7 @@ def test_an_unknown_format_is_refused(block, tmp_path):
         style.save(states(block), tmp_path / "a.gif")
 
 
-def test_what_a_coordinate_means_stands_beside_its_name():
+def test_the_meaning_of_a_coordinate_follows_its_name():
     graph = fsm_dyn.compile(
         {
             "fsm_dyn": 1, "name": "sled", "points": {"P": {"from": "O", "at": "q1*N.x + q2*N.y"}},

@@ -1,4 +1,4 @@
-"""A thumbnail of a mechanism that stays in place shows as many of its modes as it has snapshots."""
+"""A thumbnail of a mechanism that stays in place shows different modes, up to the number of its snapshots."""
 
 import numpy as np
 
