@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 
 import fsm_dyn
 from fsm_dyn import plot
+from fsm_dyn.graphics import palette
 from fsm_dyn.plot import style
 
 
@@ -66,17 +67,20 @@ def _pushed(curve: Curve) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float
 def figure() -> Figure:
     """Three panels, one for each mechanism."""
     picture = style.new_figure(9.6, 3.4)
-    picture.set_layout_engine("constrained")
+    picture.set_layout_engine("constrained", w_pad=0.08)
     for axes, curve in zip(picture.subplots(1, 3), CURVES, strict=True):
-        axes.plot(*_led(curve, *curve.slow), label="led slowly", linewidth=1.6)
-        axes.plot(*_led(curve, *curve.fast), label="led fast", linewidth=0.9)
-        axes.plot(*_pushed(curve), ":", label="pushed", color="C3", linewidth=1.3)
-        axes.set(xlabel=curve.across, ylabel=curve.up, title=curve.model)
+        slow, fast, pushed = palette.LINES[:3]
+        axes.plot(*_led(curve, *curve.slow), label="led slowly", color=slow, lw=1.6)
+        axes.plot(*_led(curve, *curve.fast), label="led fast", color=fast, lw=1.0)
+        axes.plot(*_pushed(curve), ":", label="pushed", color=pushed, lw=1.6)
+        axes.grid(color="#EEEEEE", lw=0.8)
+        axes.set(xlabel=curve.across, ylabel=curve.up)
+        axes.set_title(curve.model, loc="left", fontsize=9, fontweight="bold")
     first, switch, button = picture.axes
     first.set_ylim(-5, 20)
     switch.set_ylim(-0.16, 0.16)
     button.set_ylim(0, 2.2)
-    first.legend(frameon=False, fontsize=8)
+    first.legend(loc="upper left")
     return picture
 
 

@@ -15,14 +15,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import fsm_dyn
+from fsm_dyn import plot
+from fsm_dyn.graphics import palette
+from fsm_dyn.plot import style
 
 PRESSED, RELEASED = 0.02, 0.25  # s
 STROKES = {"piano": 2.0, "mezzo": 5.0, "forte": 10.0}  # N
-STAGES = (
-    ("regulating_button closes", "toe meets button"),
-    ("string closes", "string"),
-    ("backcheck_face closes", "check"),
-)
+STAGES = {
+    "o": ("regulating_button closes", "toe touches the button"),
+    "v": ("string closes", "hammer strikes the string"),
+    "s": ("backcheck_face closes", "check catches the hammer"),
+}
 FORCES = tuple(np.geomspace(0.9, 25.0, 14))  # N, from a key that hardly sinks to more than a finger has
 DURATIONS = tuple(np.geomspace(0.25, 0.018, 12))  # s, of led strokes
 KEY_MEZZO, KEY_FASTEST = (0.3, 0.5), 1.0  # m/s: measured largest key speeds, Askenfelt and Jansson (1991)
@@ -75,34 +78,38 @@ def led_touches(led: fsm_dyn.ModeGraph, durations: Sequence[float] = DURATIONS) 
     return [item for item in found if item is not None]
 
 
+@style.settings()
 def touch_figure() -> Figure:
     """Hammer speed over key speed on the left, how long a stroke takes over the hammer speed on the right."""
-    picture = Figure(figsize=(8.0, 3.8), layout="constrained")
+    picture = style.new_figure(9.6, 5.0)
+    picture.set_layout_engine("constrained", w_pad=0.12)
     left, right = picture.subplots(1, 2)
     kinds = {
         "constant force": (pressed_touches(fsm_dyn.compile("piano_action")), "o-"),
         "led along a cosine": (led_touches(fsm_dyn.compile("piano_action:motion")), "s-"),
     }
-    for label, (touches, mark) in kinds.items():
-        key, hammer, strike, bottom = np.array([(x.key, x.hammer, x.strike, x.bottom) for x in touches]).T
-        (line,) = left.plot(key, hammer, mark, label=label, markersize=4)
-        right.plot(hammer, 1e3 * strike, mark, color=line.get_color(), markersize=4, label=f"{label}: strike")
-        if np.isfinite(bottom).all():  # a key that is led ends before
-            right.plot(hammer, 1e3 * bottom, ":", color=line.get_color(), label=f"{label}: key at its bottom")
+    left.axvspan(*KEY_MEZZO, color=palette.GROUND, label="keys at mezzo forte, measured", zorder=0)
+    left.axvline(KEY_FASTEST, color=palette.FAINT, lw=0.8, ls="--", label="fastest keys, measured")
     speeds = np.array([0.05, 1.0])
-    left.plot(speeds, 5.0 * speeds, color="0.6", linewidth=0.8, label="5 times")
-    left.axvspan(*KEY_MEZZO, color="0.9", label="keys at mezzo forte, measured")
-    left.axvline(KEY_FASTEST, color="0.75", linewidth=0.8)
+    left.plot(speeds, 5.0 * speeds, color=palette.FAINT, lw=1.0, label="five times the key's speed")
+    for colour, (label, (touches, mark)) in zip(palette.LINES, kinds.items(), strict=False):
+        key, hammer, strike, bottom = np.array([(x.key, x.hammer, x.strike, x.bottom) for x in touches]).T
+        left.plot(key, hammer, mark, color=colour, label=label, ms=4)
+        right.plot(hammer, 1e3 * strike, mark, color=colour, ms=4, label=f"{label}: strike")
+        if np.isfinite(bottom).all():  # a key that is led ends before
+            right.plot(hammer, 1e3 * bottom, ":", color=colour, label=f"{label}: key at its bottom")
     left.set(xlabel="largest speed of the key, m/s", ylabel="hammer at the string, m/s", xlim=(0, 1.05), ylim=(0, 6))
-    left.legend(frameon=False, fontsize=8)
     for time, word in ((BOTTOM_PIANO, "piano"), (BOTTOM_FORTE, "forte")):
-        right.axhline(1e3 * time, color="0.75", linewidth=0.8)
-        right.text(5.9, 1e3 * time, f"bottom, {word}, measured", ha="right", va="bottom", fontsize=7, color="0.4")
-    right.set(xlabel="hammer at the string, m/s", ylabel="after the key's beginning, ms", xlim=(0, 6), ylim=(10, 400))
+        right.axhline(1e3 * time, color=palette.FAINT, lw=0.8, ls="--")
+        right.text(5.95, 1.03e3 * time, f"bottom, {word}, measured", ha="right", va="bottom", fontsize=8,
+                   color=palette.SOFT)  # fmt: skip
+    right.set(xlabel="hammer at the string, m/s", ylabel="after the key's beginning, ms", xlim=(0, 6), ylim=(10, 300))
     right.set_yscale("log")
     right.set_yticks([10, 20, 50, 100, 200], ["10", "20", "50", "100", "200"])
     right.minorticks_off()
-    right.legend(frameon=False, fontsize=8)
+    for axes in (left, right):
+        axes.grid(color="#EEEEEE", lw=0.8)
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2)
     return picture
 
 
@@ -117,43 +124,51 @@ def led_stroke(graph: fsm_dyn.ModeGraph, duration: float) -> fsm_dyn.Trajectory:
     return fsm_dyn.simulate(graph, until=duration, inputs={"speed": f"0.0049*pi/{duration}*sin(pi*t/{duration})"})
 
 
+@style.settings()
 def figure() -> Figure:
     """Three strokes by force above, the force of a slow and of a fast stroke by motion below."""
-    picture = Figure(figsize=(8.0, 6.4), layout="constrained")
+    picture = style.new_figure(9.6, 7.2)
+    picture.set_layout_engine("constrained", h_pad=0.12)
     above, below = picture.subplots(2, 1)
     graph = fsm_dyn.compile("piano_action")
-    for name, force in STROKES.items():
-        _hammer(above, stroke(graph, force), f"{name}, {force:g} N")
-    above.set(xlabel="time, ms", ylabel="hammer below the string, mm", ylim=(50.0, -5.0))
-    above.axhline(0.0, color="0.6", linewidth=0.8)
-    above.legend(frameon=False)
+    for colour, (name, force) in zip(palette.LINES, STROKES.items(), strict=False):
+        _hammer(above, stroke(graph, force), f"{name}, {force:g} N", colour)
+    for mark, (_, words) in STAGES.items():
+        above.plot([], [], mark, color=palette.SOFT, ms=5, label=words)
+    above.set(xlabel="time, ms", ylabel="hammer below the string, mm", xlim=(0.0, 400.0), ylim=(50.0, -5.0))
+    above.axhline(0.0, color=palette.FAINT, lw=0.8)
+    above.axvspan(1e3 * PRESSED, 1e3 * RELEASED, color=palette.GROUND, zorder=0, label="key pressed")
+    above.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
     led = fsm_dyn.compile("piano_action:motion")
-    for duration, label in ((1.2, "slow: 1.2 s"), (0.12, "fast: 0.12 s")):
+    for colour, (duration, label) in zip(palette.LINES, ((1.2, "slow: 1.2 s"), (0.12, "fast: 0.12 s")), strict=False):
         run = led_stroke(led, duration)
         times = np.linspace(0.0, run.t[-1], 3000)
         rows = run.sample(times)
-        below.plot(rows["key_travel"] * 1e3, -rows.multipliers["led"][:, 0], label=label, linewidth=1.2)
+        below.plot(rows["key_travel"] * 1e3, -rows.multipliers["led"][:, 0], color=colour, label=label)
     below.set(
-        xlabel="travel of the key's front, mm", ylabel="force on the finger, N", xlim=(0.2, 9.4), ylim=(-0.5, 3.5)
+        xlabel="travel of the key's front, mm", ylabel="force on the finger, N", xlim=(0.2, 9.4), ylim=(-0.5, 2.5)
     )
-    below.legend(frameon=False)
+    for axes in (above, below):
+        axes.grid(color="#EEEEEE", lw=0.8)
+    below.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), title="key led down")
+    picture.align_ylabels((above, below))
     return picture
 
 
-def _hammer(axes: Axes, run: fsm_dyn.Trajectory, label: str) -> None:
+def _hammer(axes: Axes, run: fsm_dyn.Trajectory, label: str, colour: str) -> None:
     times = np.linspace(0.0, run.t[-1], 4000)
-    (line,) = axes.plot(times * 1e3, run.sample(times)["hammer_below"] * 1e3, label=label, linewidth=1.2)
-    for words, mark in zip((words for words, _ in STAGES), "ovs", strict=True):
-        time = next((x.time for x in run.transitions if words in x.cause), None)
+    axes.plot(times * 1e3, run.sample(times)["hammer_below"] * 1e3, color=colour, label=label)
+    for mark, (cause, _) in STAGES.items():
+        time = next((x.time for x in run.transitions if cause in x.cause), None)
         if time is not None:
-            axes.plot(time * 1e3, run.sample([time])["hammer_below"] * 1e3, mark, color=line.get_color(), markersize=5)
+            axes.plot(time * 1e3, run.sample([time])["hammer_below"] * 1e3, mark, color=colour, ms=5)
 
 
 def main() -> None:
     """Write the pictures into the folder named, or here."""
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
-    figure().savefig(folder / "piano_action_strokes.png", dpi=110)
-    touch_figure().savefig(folder / "piano_action_touch.png", dpi=110)
+    plot.save(figure(), folder / "piano_action_strokes.png")
+    plot.save(touch_figure(), folder / "piano_action_touch.png")
 
 
 if __name__ == "__main__":

@@ -94,7 +94,7 @@ def linearise(
     if found is None:
         names = [known.name for known in automaton.modes]
         raise InputError(
-            f"no mode '{mode}' in '{graph.name}'", allowed=", ".join(names), remedy=did_you_mean(mode, names)
+            f"no mode '{mode}' in '{graph.name}'", allowed=", ".join(names), remedy=did_you_mean(str(mode), names)
         )
     numbers = parameter_values(automaton.mechanism, parameters) if parameters else graph.values
     drive = resolve_inputs(automaton, numbers, inputs or {}, (0.0, 1.0))

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from fsm_dyn.cli.console import handle_errors, set_progress
+from fsm_dyn.cli.console import Quiet, Verbose, handle_errors, set_progress, with_progress_options
 from fsm_dyn.cli.demo import demo_command
 from fsm_dyn.cli.device import device_command
 from fsm_dyn.cli.equations import equations_command
@@ -56,7 +56,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "demo": demo_command,
 }
 for _name, _command in _COMMANDS.items():
-    app.command(_name, cls=Command)(_command)
+    app.command(_name, cls=Command)(with_progress_options(_command))
 
 
 def _show_version(requested: bool) -> None:
@@ -73,8 +73,8 @@ def _options(
     version: Annotated[
         bool, typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True)
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress; results and errors remain.")] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show each stage and the time it took.")] = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
         signal.signal(signal.SIGINT, signal.default_int_handler)

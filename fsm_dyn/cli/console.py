@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import json
 import math
 import sys
@@ -11,7 +12,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, ParamSpec
+from typing import Annotated, Any, ParamSpec
 
 import typer
 
@@ -20,6 +21,8 @@ from fsm_dyn.graphics.text_table import table as table
 from fsm_dyn.renamed import RenamedWarning
 
 P = ParamSpec("P")
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress; results and errors remain.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show each stage and the time it took.")]
 
 FAILED, BAD_INPUT = 1, 2
 _PATIENCE = 1.0  # s before progress is shown
@@ -84,6 +87,24 @@ def set_progress(quiet: bool, verbose: bool) -> None:
     if quiet and verbose:
         raise InputError("--quiet and --verbose exclude each other")
     _progress.update(quiet=quiet, verbose=verbose)
+
+
+def with_progress_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options ``--quiet`` and ``--verbose``, in addition to those before the command."""
+
+    @handle_errors
+    @functools.wraps(command)
+    def wrapped(*args: Any, quiet: bool = False, verbose: bool = False, **kwargs: Any) -> None:
+        set_progress(quiet or _progress["quiet"], verbose or _progress["verbose"])
+        command(*args, **kwargs)
+
+    signature = inspect.signature(command, eval_str=True)  # the modules keep annotations as text
+    both = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind)
+        for name, kind in (("quiet", Quiet), ("verbose", Verbose))
+    ]
+    wrapped.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *both])  # type: ignore[attr-defined]
+    return wrapped
 
 
 def print_json(data: Any) -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _UNTIL = 1.0  # s
 _SEQUENCES = 8  # of modes, listed
 _WIDE = 90  # characters
+_ROUNDING = 1e-12  # of the largest value of a quantity: less is printed as zero
 
 
 @handle_errors
@@ -115,8 +116,8 @@ def study_command(
         rows = [dict(zip(headings, line, strict=True)) for line in lines]
         print_json({"model": found.model, "rows": rows, "files": [str(path) for path in files]})
         return
-    texts = [[f"{cell:.6g}" if isinstance(cell, float) else str(cell) for cell in line] for line in lines]
-    typer.echo(table(headings, texts))
+    headings, lines = _readable(found, headings, lines)
+    typer.echo(table(headings, [[f"{x:.6g}" if isinstance(x, float) else str(x) for x in line] for line in lines]))
     for path in files:
         typer.echo(f"wrote {path}")
 
@@ -138,6 +139,27 @@ def _ranges(vary: list[str]) -> dict[str, list[Any]]:
             raise InputError("--vary gives one name twice", found=name)
         found[name] = values
     return found
+
+
+def _readable(
+    found: Study, headings: list[str], lines: list[list[float | int | str]]
+) -> tuple[list[str], list[list[float | int | str]]]:
+    """Return a study's table as it is printed: headings with units, and zero where only rounding of a run remains."""
+    owners = [*found.varied, "", "end", "", "", *(name for name in found.quantities for _ in range(3))]
+    peaks = {
+        name: max((abs(part.get(name, 0.0)) for row in found.rows for part in (row.minimum, row.maximum)), default=0.0)
+        for name in found.quantities
+    }
+    units = {**found.units, "end": "s"}
+    titles = [
+        heading if units.get(name, "1") == "1" else f"{heading}, {units[name]}"
+        for heading, name in zip(headings, owners, strict=True)
+    ]
+    return titles, [
+        [0.0 if isinstance(x, float) and abs(x) <= _ROUNDING * peaks.get(name, 0.0) else x
+         for x, name in zip(line, owners, strict=True)]
+        for line in lines
+    ]  # fmt: skip
 
 
 def _sampled(

@@ -21,6 +21,7 @@ from fsm_dyn.results.transitions import Transition
 _LISTED = 8
 _APART = 0.015  # of the run: transitions nearer than this stand for each other in the list
 _RIGHT = 0.83  # of the width
+_ROOM = 0.9  # inches for a name next to a panel
 _GAP = 3.0  # points between the numbers of two marks
 _PANEL, _STRIP, _LINE, _EDGE = 1.45, 0.2, 0.19, 0.62  # inches
 _FOOT = 0.58
@@ -124,12 +125,18 @@ def _draw_panel(axes: Axes, rows: Samples, unit: str, names: list[str]) -> None:
     for i, name in enumerate(names):
         colour = palette.LINES[i % len(palette.LINES)]
         dashes = ("-", "--", ":")[(i // len(palette.LINES)) % 3]
-        axes.plot(rows.t, rows[name], dashes, color=colour, label=name, zorder=3)
+        axes.plot(rows.t, rows[name], dashes, color=colour, label=_named(name, rows), zorder=3)
     axes.set_ylabel(unit or "–")
     axes.margins(x=0.0, y=0.12)
     axes.grid(axis="y", color="white", lw=0.8, zorder=1)
     axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), handlelength=1.4, borderaxespad=0.0)
     axes.tick_params(length=3)
+
+
+def _named(name: str, rows: Samples) -> str:
+    """Return a column's name, with its meaning if the model gives one, cut to the room next to a panel."""
+    meaning = rows.model.meanings.get(name)
+    return style.fitted(f"{name}: {meaning}", _ROOM, 8.5) if meaning else name
 
 
 def _draw_strip(

@@ -45,35 +45,43 @@ def study(
     words = list(dict.fromkeys(map(str, given))) if any(isinstance(value, str) for value in given) else []
     values = [float(words.index(str(value))) if words else float(value) for value in given]
     low, high = min(values), max(values)
-    ends_of_range = (words[0], words[-1]) if words else (f"{low:.4g}", f"{high:.4g}")
+    largest = max(abs(low), abs(high))
+    factor, unit = (1.0, "") if words else style.prefixed(units.get(name, ""), largest)
+    points = [factor * value for value in values]
+    ends_of_range = (words[0], words[-1]) if words else (f"{factor * low:.4g}", f"{factor * high:.4g} {unit}".strip())
     colour = matplotlib.colormaps["viridis"]
     shown = list(curves)[:_MOST]
     with style.settings():
         picture = style.new_figure(9.6, 0.8 + 2.0 * len(shown))
         panels = picture.subplots(len(shown), 3, squeeze=False, width_ratios=(2, 1, 1), sharex="col")
         for row, quantity in zip(panels, shown, strict=True):
-            label = style.labelled(quantity, units.get(quantity, ""))
-            for value, curve in zip(values, curves[quantity], strict=True):
+            peak = max((float(np.nanmax(np.abs(c))) for c in curves[quantity] if np.isfinite(c).any()), default=0.0)
+            scale, scaled_unit = style.prefixed(units.get(quantity, ""), peak)
+            drawn = [scale * curve for curve in curves[quantity]]
+            for value, curve in zip(values, drawn, strict=True):
                 share = (value - low) / (high - low) if high > low else 0.0
                 row[0].plot(times, curve, color=colour(0.9 * share), lw=1.1)
-            row[0].set_ylabel(label)
-            whole = float(np.nanmax(curves[quantity]) - np.nanmin(curves[quantity]))
+            row[0].set_ylabel(style.labelled(quantity, scaled_unit))
+            style.plain_ticks(row[0].yaxis, scale * peak)
+            whole = float(np.nanmax(drawn) - np.nanmin(drawn))
             for extreme, axes in ((np.nanmin, row[1]), (np.nanmax, row[2])):
-                ends = [extreme(curve) if np.isfinite(curve).any() else np.nan for curve in curves[quantity]]
-                axes.plot(values, ends, "o", color=palette.LINES[0], ms=4)
+                ends = [extreme(curve) if np.isfinite(curve).any() else np.nan for curve in drawn]
+                axes.plot(points, ends, "o", color=palette.LINES[0], ms=4)
                 axes.locator_params(nbins=4)
-                if words:
-                    axes.set_xticks(range(len(words)), words)
-                axes.ticklabel_format(axis="y", useOffset=False)
                 middle, spread = float(np.nanmean(ends)), float(np.nanmax(ends) - np.nanmin(ends))
                 if spread <= _SAME * max(abs(middle), whole):  # rounding is no dependence
                     room = 0.1 * (max(abs(middle), whole) or 1.0)
                     axes.set_ylim(middle - room, middle + room)
+                style.plain_ticks(axes.yaxis, max(np.abs(axes.get_ylim())))
+                if words:
+                    axes.set_xticks(range(len(words)), words)
+                else:
+                    style.plain_ticks(axes.xaxis, factor * largest)
             for axes in row:
                 axes.grid(color="#EEEEEE", lw=0.8)
         panels[-1, 0].set_xlabel("time, s")
         for column, heading in ((1, "least"), (2, "greatest")):
-            panels[-1, column].set_xlabel(style.labelled(name, units.get(name, "")))
+            panels[-1, column].set_xlabel(style.labelled(name, unit))
             panels[0, column].set_title(heading, fontsize=8.5, color=palette.SOFT)
         title_of_curves = "{} from {} (dark) to {} (light)".format(name, *ends_of_range)
         panels[0, 0].set_title(title_of_curves, fontsize=8.5, color=palette.SOFT)

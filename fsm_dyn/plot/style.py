@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
+import numpy as np
+from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath
+from matplotlib.ticker import FuncFormatter, ScalarFormatter
 
 from fsm_dyn.errors import InputError
 from fsm_dyn.graphics.diagram import shortened
@@ -21,6 +24,9 @@ from fsm_dyn.graphics.palette import FAINT, FONT, INK
 from fsm_dyn.whole_files import whole_file
 
 FORMATS = ("png", "svg", "pdf")
+_PREFIXED = frozenset({"m", "s", "m/s", "N", "J", "W"})
+_PREFIXES = ((1e3, "m"), (1e6, "µ"), (1e9, "n"))
+_SMALL = 0.1  # below, values are written with a prefix
 
 # Any: Matplotlib types the keys as a long list of literals.
 _SETTINGS: Any = {
@@ -117,6 +123,27 @@ def fitted(text: str, room: float, size: float = 8.0, cut: Callable[[str, int], 
 def labelled(name: str, unit: str) -> str:
     """Return the label of an axis."""
     return f"{name}, {unit}" if unit else name
+
+
+def prefixed(unit: str, largest: float) -> tuple[float, str]:
+    """Return the factor and the unit with which values up to ``largest`` (of that unit) are numbers near one.
+
+    Only units that take a prefix of SI as they are written (``m``, ``s``, ``m/s``, ``N``, ``J``, ``W``) change.
+    """
+    if unit in _PREFIXED and np.isfinite(largest) and 0.0 < largest < _SMALL:
+        factor, prefix = next((pair for pair in _PREFIXES if largest * pair[0] >= _SMALL), _PREFIXES[-1])
+        return factor, prefix + unit
+    return 1.0, unit
+
+
+def plain_ticks(axis: Axis, largest: float) -> None:
+    """Label an axis of values up to ``largest`` in whole numbers: no factor or offset is written at its end."""
+    if 1e-4 <= largest < 1e6:
+        formatter = ScalarFormatter(useOffset=False)
+        formatter.set_scientific(False)
+        axis.set_major_formatter(formatter)
+    else:
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.6g}".replace("-", "\N{MINUS SIGN}")))
 
 
 def strong(colour: str) -> str:

@@ -13,8 +13,10 @@ from fsm_dyn.errors import InputError
 from fsm_dyn.graphics import palette
 from fsm_dyn.plot import style
 from fsm_dyn.plot.motion import strip_axis
-from fsm_dyn.plot.scene_projection import View, draw_instant, project, representative_times
+from fsm_dyn.plot.scene_projection import PATH_POINTS, View, draw_instant, project, representative_times
 from fsm_dyn.results.arrays import FloatArray
+from fsm_dyn.results.scene import Scene
+from fsm_dyn.results.scene_placement import place_scene
 from fsm_dyn.results.trajectory import Trajectory
 
 WIDTH, HEIGHT = 3.6, 2.4  # inches
@@ -55,7 +57,7 @@ def thumbnail(trajectory: Trajectory) -> Figure:
     if strip_axis(boxes.mean(axis=1), sizes, extent) is not None:
         count, columns = _arranged(extent)
         rows = math.ceil(count / columns)
-        view = project(trajectory, scene, representative_times(trajectory, scene, count))
+        view = project(trajectory, scene, _distinct_times(trajectory, scene, count))
         boxes = _boxes(view)
     low, high = boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)
     middle, half = 0.5 * (low + high), (0.5 + _MARGIN) * _cell(high - low, columns, rows)
@@ -86,9 +88,37 @@ def thumbnail(trajectory: Trajectory) -> Figure:
     return picture
 
 
+def _distinct_times(trajectory: Trajectory, scene: Scene, count: int) -> FloatArray:
+    """Return the times, s, of snapshots side by side: the first, and those that differ most from the ones before.
+
+    Two snapshots differ by the displacement between them, relative to the largest of the run; by one more if their
+    modes differ, and by the share of time that the run spends in the mode of the later one.
+    """
+    bounded = [shape for shape in scene.shapes if not (shape.endless or shape.plane)]
+    if len(set(trajectory.labels)) == 1 or not bounded:
+        return representative_times(trajectory, scene, count)
+    ends = np.array([trajectory.t[0], *(one.time for one in trajectory.transitions), trajectory.t[-1]])
+    middles = 0.5 * (ends[1:] + ends[:-1])[np.diff(ends) > 0.0]  # of every stay in a mode
+    times = np.union1d(representative_times(trajectory, scene, PATH_POINTS), middles)
+    samples = trajectory.sample(times)
+    placed = place_scene(scene, samples)
+    outlines = np.concatenate([placed.outline(shape) for shape in bounded], axis=1)
+    modes = np.array(samples.labels)
+    duration = np.gradient(times)
+    share = {mode: float(duration[modes == mode].sum() / duration.sum()) for mode in set(samples.labels)}
+    shares = np.array([share[mode] for mode in samples.labels])
+    largest = max(float(np.linalg.norm(np.ptp(outlines, axis=0), axis=-1).max()), 1e-300)
+    chosen, apart = [0], np.full(len(times), np.inf)
+    while len(chosen) < count:
+        moved = np.linalg.norm(outlines - outlines[chosen[-1]], axis=-1).max(axis=1) / largest
+        apart = np.minimum(apart, moved + (1.0 + shares) * (modes != modes[chosen[-1]]))
+        chosen.append(int(apart.argmax()))
+    return times[sorted(chosen)]
+
+
 def _headings(view: View, overlaid: bool, width: float) -> Iterator[tuple[str, str]]:
     """Yield the time and the mode of each snapshot, or of all that are superposed, no wider than a cell (inches)."""
-    room = width - 0.08
+    room = width - 0.16
     if overlaid:
         modes = ", ".join(dict.fromkeys(view.modes))
         yield f"{view.times[0]:.3g} to {view.times[-1]:.3g} s", style.fitted(modes, room, _SIZE)

@@ -76,7 +76,8 @@ def _described(name: str, rows: Samples) -> str:
     for word, names in (("coordinate", layout.q), ("generalized speed", layout.u), ("input", layout.w),
                         ("memory", layout.memory), ("output", model.outputs)):  # fmt: skip
         if name in names:
-            return f"{word} {name}"
+            meaning = model.meanings.get(name, "")
+            return f"{word} {name} ({meaning})" if meaning else f"{word} {name}"
     return name
 
 

@@ -39,8 +39,11 @@ def describe_outcome(rows: Samples, transitions: Sequence[Transition], record: R
     lines = [head, outcome.sentence, f"state: {state}", *_numbers(rows, transitions, outcome.code)]
     word = "by" if outcome.code in outcomes.AT_CHANGE_POINTS else "tried"
     lines += [f"{word}: {text}" for text in record.tried]
-    if outcome.remedy:
-        lines.append(f"remedy: {outcome.remedy}")
+    remedy = outcome.remedy
+    if outcome.code == outcomes.NON_FINITE and _massless_speeds(rows):
+        remedy = "give the bodies that move with it a mass, or an inertia about their axis"
+    if remedy:
+        lines.append(f"remedy: {remedy}")
     return tuple(lines)
 
 
@@ -52,6 +55,7 @@ def _numbers(rows: Samples, transitions: Sequence[Transition], code: int) -> Ite
         return
     if code == outcomes.NON_FINITE:
         yield from _non_finite_loads(rows)
+        yield from (f"no body that moves with {name} has mass or inertia" for name in _massless_speeds(rows))
         return
     deep = (outcomes.PENETRATION, outcomes.PENETRATION_LATER)
     if code not in (*deep, outcomes.SINGULAR, outcomes.IMPACTS_DIVERGE, outcomes.PROJECTION_FAILED):
@@ -82,6 +86,13 @@ def _non_finite_loads(rows: Samples) -> Iterator[str]:
         for name, power in zip(model.loads, powers, strict=True):
             if not np.isfinite(power):
                 yield f"load {name}: not finite in this state"
+
+
+def _massless_speeds(rows: Samples) -> list[str]:
+    """Return the speeds whose row of the unconstrained mass matrix, in the last row of the run, is zero."""
+    names = rows.model.layout.u
+    mass = rows.model.terms.evaluate(rows.t[-1], rows.x[-1], rows.context[-1])["M"][: len(names), : len(names)]
+    return [name for name, row in zip(names, mass, strict=True) if not row.any()]
 
 
 def _gaps(model: RunModel, residual: FloatArray, deepest: float) -> Iterator[str]:

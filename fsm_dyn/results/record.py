@@ -62,6 +62,8 @@ class RunModel:
         One per mode index, giving ``multipliers`` (n_rows,), zero for rows that are not active.
     units : mapping of str to str
         Unit of a coordinate, speed, input or output, for labels; missing ones are left out.
+    meanings : mapping of str to str
+        What a coordinate is, in a word, if the model gives it.
     make_scene : callable, optional
         Returns what to draw of the motion; called when ``scene`` is first used.
     """
@@ -77,6 +79,7 @@ class RunModel:
     outputs: tuple[str, ...] = ()
     loads: tuple[str, ...] = ()
     units: Mapping[str, str] = field(default_factory=dict)
+    meanings: Mapping[str, str] = field(default_factory=dict)
     make_scene: Callable[[], Scene] | None = None
     contacts: tuple[ContactInfo, ...] = ()
     charts: tuple[RunnableMode, ...] = ()  # by mode index, like ``full``

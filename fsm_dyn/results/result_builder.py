@@ -66,6 +66,7 @@ def run_model(
         loads=automaton.load_names,
         compliant=tuple((i, c.normal_row) for i, c in enumerate(automaton.contacts) if c.contact_law.compliant),
         units=units(mechanism),
+        meanings={name: item.meaning for name, item in mechanism.coordinates.items() if item.meaning},
         requirements=tuple(mechanism.requirements.values()),
         requirement_units=requirement_units(mechanism),
         contact_entries=_contact_entries(mechanism),

@@ -19,7 +19,7 @@ _UNORDERED = frozenset({"inertia", "states", "reset", "set", "values", "guess", 
 _LEFT_OUT = frozenset({"where", "digest", "text", "variants"})
 # Fields that came later: left out where they are empty, so that models without them keep their digest.
 _LATER = frozenset(
-    {"acceleration", "backlash", "clearance", "controllers", "loaded_by", "numerics", "range", "range_of",
+    {"acceleration", "backlash", "clearance", "controllers", "loaded_by", "meaning", "numerics", "range", "range_of",
      "requirements", "step", "thread", "tolerance"}
 )  # fmt: skip
 

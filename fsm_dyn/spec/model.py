@@ -29,12 +29,14 @@ class Coordinate:
     """A configuration variable; ``unit`` is the text given in the file (empty: none).
 
     ``range`` holds the bounds that the model states, lower before upper, None for no bound; empty without a statement.
+    ``meaning`` is a word for what the coordinate is, next to its name; empty without a statement.
     """
 
     name: str
     unit: str = ""
     range: tuple[Text | None, ...] = ()
     where: Location = NOWHERE
+    meaning: str = ""
 
 
 @dataclass(frozen=True, slots=True)

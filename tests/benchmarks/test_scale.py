@@ -9,9 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, StrMethodFormatter
 
 import fsm_dyn
+from fsm_dyn import plot
+from fsm_dyn.graphics import palette
+from fsm_dyn.plot import style
 from fsm_dyn.programs import SELDOM_RUN, ObjectCache, compile_programs
 from mechanisms.chain import chain
 from mechanisms.four_bar_row import four_bar_row
@@ -60,27 +63,44 @@ def measured(build, n):
     return best(lambda: compiled(build(n)), 3 if n < 50 else 2), step_time(fsm_dyn.compile(build(n)))
 
 
+@style.settings()
+def scale_figure(times):
+    """Seconds to compile and microseconds of a step over the number of bodies, with the slopes of their lines."""
+    figure = style.new_figure(9.6, 4.0)
+    figure.set_layout_engine("constrained", w_pad=0.12)
+    for axes, column, label in zip(
+        figure.subplots(1, 2), (0, 1), ("time to compile, s", "time of a step, µs"), strict=True
+    ):
+        for colour, (name, (lengths, found)) in zip(palette.LINES, times.items(), strict=False):
+            values = found[:, column] * (1e6 if column else 1.0)
+            axes.loglog(lengths, values, "o-", color=colour, ms=5, label=f"{name}, slope {slope(lengths, values):.2f}")
+        axes.set(xlabel="n: links of the chain, four-bars of the row", ylabel=label)
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_locator(LogLocator(10, subs=(1.0, 2.0, 5.0)))
+            axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        axes.minorticks_off()
+        axes.grid(color="#EEEEEE", lw=0.8)
+        axes.legend(loc="upper left")
+    return figure
+
+
+def slope(lengths, values):
+    """Exponent of the power of ``lengths`` that fits values best."""
+    return float(np.polyfit(np.log(lengths), np.log(values), 1)[0])
+
+
 def test_slopes(capsys):
-    figure = Figure(figsize=(8.0, 3.4), layout="constrained")
-    axes = figure.subplots(1, 2)
-    slopes = {}
+    times = {}
     with capsys.disabled():
         for name, (build, lengths) in LENGTHS.items():
-            times = np.array([measured(build, n) for n in lengths])
-            for axis, column, what, unit, scale in zip(
-                axes, times.T, ("compile", "step"), "sµ", (1.0, 1e6), strict=True
-            ):
-                slope = slopes[name, what] = np.polyfit(np.log(lengths), np.log(column), 1)[0]
-                axis.loglog(lengths, scale * column, "o-", label=f"{name}, slope {slope:.2f}")
-                axis.set(xlabel="n", ylabel=f"{what}, {unit if unit == 's' else 'µs'}")
-                print(f"\n{name}: {what}, slope {slope:.2f}:", ", ".join(
-                    f"n = {n}: {scale * value:.3g}" for n, value in zip(lengths, column, strict=True)))  # fmt: skip
-    for axis in axes:
-        axis.legend()
-        axis.grid(alpha=0.3, which="both")
+            found = np.array([measured(build, n) for n in lengths])
+            times[name] = lengths, found
+            for values, what, unit in ((found[:, 0], "compile", "s"), (1e6 * found[:, 1], "step", "µs")):
+                print(f"\n{name}: {what}, {unit}, slope {slope(lengths, values):.2f}:", ", ".join(
+                    f"n = {n}: {value:.3g}" for n, value in zip(lengths, values, strict=True)))  # fmt: skip
     FIGURE.parent.mkdir(exist_ok=True)
-    figure.savefig(FIGURE, dpi=120)
-    assert max(slopes.values()) <= STEEPEST
+    plot.save(scale_figure(times), FIGURE)
+    assert max(slope(lengths, found[:, i]) for lengths, found in times.values() for i in (0, 1)) <= STEEPEST
 
 
 # -- MuJoCo ---------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import fsm_dyn
@@ -55,17 +56,33 @@ def test_the_page_of_the_command_line_lists_every_command():
 def test_progress_is_left_out_or_shown_stage_by_stage(tmp_path):
     """In separate processes: the choice holds for a process."""
 
-    def stderr_of(*options):
-        command = [sys.executable, "-m", "fsm_dyn", *options, "run", "bouncing_ball", "--until", "0.1"]
+    def stderr_of(*options, after=()):
+        command = [sys.executable, "-m", "fsm_dyn", *options, "run", "bouncing_ball", "--until", "0.1", *after]
         done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
         assert "bouncing_ball: 0 s to 0.1 s" in done.stdout
         return done.stderr
 
-    assert stderr_of("-q") == ""
-    stages = stderr_of("-v").splitlines()
-    assert "running bouncing_ball ..." in stages
-    assert any(re.fullmatch(r"running bouncing_ball: \d+\.\d\d s", line) for line in stages)
+    assert stderr_of("-q") == stderr_of(after=["-q"]) == ""
+    for stages in (stderr_of("-v").splitlines(), stderr_of(after=["-v"]).splitlines()):
+        assert "running bouncing_ball ..." in stages
+        assert any(re.fullmatch(r"running bouncing_ball: \d+\.\d\d s", line) for line in stages)
     assert call("-q", "-v", "models").exit_code == 2
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_takes_the_options_of_progress_before_and_after_its_name(command):
+    """Both options together are refused, in any position: so each was read, and nothing has begun."""
+    needed = []
+    for one in get_command(app).commands[command].params:
+        if one.required:
+            needed += ["nothing"] if one.param_type_name == "argument" else [one.opts[0], "nothing"]
+    for before, after in ([("-q", "-v"), ()], [("-q",), ("-v",)], [("-v",), ("--quiet",)], [(), ("-q", "--verbose")]):
+        result = call(*before, command, *needed, *after)
+        assert result.exit_code == 2
+        assert result.stderr.strip() == "error: --quiet and --verbose exclude each other"
+    help_ = call(command, "--help").stdout
+    assert "-q, --quiet" in help_
+    assert "-v, --verbose" in help_
 
 
 def test_ctrl_c_ends_a_run_with_its_rows_and_code_130(tmp_path):

@@ -178,3 +178,28 @@ def test_explain_takes_a_scenario():
 def test_out_has_a_short_form(tmp_path, short):
     result = call("graph", "bouncing_ball", short, tmp_path / "x.dot")
     assert (result.exit_code, (tmp_path / "x.dot").is_file()) == (0, True)
+
+
+def test_a_mass_of_zero_names_the_speed_that_nothing_resists(tmp_path):
+    """The start is on the stop, which nothing presses it against: the first mode has a solution, the next has none."""
+    text = changed("m: 1 kg", "m: 0 kg").replace("loads:\n  - {force: k*N.x, at: P}\ninitial: {x: 1 m}\n", "")
+    assert "loads" not in text
+    (tmp_path / "slider.yaml").write_text(text, encoding="utf-8")
+    result = call("run", tmp_path / "slider.yaml")
+    assert result.exit_code == 1
+    assert "no body that moves with x_dot has mass or inertia" in result.stderr
+    assert "remedy: give the bodies that move with it a mass" in result.stderr
+    assert "division by zero" not in result.stderr
+
+
+def test_a_study_prints_units_and_no_rounding_remains():
+    result = call("study", "latch", "--vary", "e=0.1..0.3:2", "--until", "1")
+    headings, _, *lines = result.stdout.splitlines()
+    assert headings.split("  ")[0] == "e"
+    assert "x_max, m" in headings
+    assert "end, s" in headings
+    assert len(lines) == 2
+    for line in lines:
+        numbers = [float(cell) for cell in line.split()[-6:]]
+        assert numbers[0] == numbers[3] == numbers[5] == 0.0  # the seat stops the door; the bolt is back at its stop
+        assert numbers[1] > 0.06

@@ -10,7 +10,17 @@ from pydantic import Field, PlainValidator, WithJsonSchema
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text
 from fsm_dyn.spec.forms.base import Form, section_of, validated
-from fsm_dyn.spec.forms.fields import Expression, Expressions, Flag, NewName, Reference, as_section, expression, key
+from fsm_dyn.spec.forms.fields import (
+    Expression,
+    Expressions,
+    Flag,
+    FreeText,
+    NewName,
+    Reference,
+    as_section,
+    expression,
+    key,
+)
 from fsm_dyn.spec.forms.tolerances import toleranced, without_tolerance
 from fsm_dyn.spec.model import Coordinate, Parameter
 from fsm_dyn.spec.yaml_tree import LocatedList, LocatedMapping, LocatedStr, Scalar, Tree, describe
@@ -51,11 +61,11 @@ def _coordinates(tree: Tree) -> dict[str, Coordinate]:
 
 
 def _coordinate(name: LocatedStr, tree: Tree) -> Coordinate:
-    """Return a coordinate from its unit, or from its unit and range."""
+    """Return a coordinate from its unit, or from its unit, meaning and range."""
     if not isinstance(tree, LocatedMapping):
         return Coordinate(name, unit_text(tree), where=name.where)
     form = validated(CoordinateForm, tree)
-    return Coordinate(name, form.unit, form.range or (), name.where)
+    return Coordinate(name, form.unit, form.range or (), name.where, form.meaning)
 
 
 def coordinate_range(tree: Tree) -> tuple[Text | None, Text | None]:
@@ -108,7 +118,11 @@ CoordinateRange: TypeAlias = Annotated[
 ]
 _RANGED: dict[str, Any] = {
     "type": "object",
-    "properties": {"unit": _UNIT, "range": {"type": "array", "items": _EXPRESSION, "minItems": 2, "maxItems": 2}},
+    "properties": {
+        "unit": _UNIT,
+        "meaning": {"type": "string"},
+        "range": {"type": "array", "items": _EXPRESSION, "minItems": 2, "maxItems": 2},
+    },
     "additionalProperties": False,
 }
 Coordinates: TypeAlias = Annotated[
@@ -135,11 +149,12 @@ Axes: TypeAlias = Annotated[str, PlainValidator(_axes), WithJsonSchema({"type": 
 
 
 class CoordinateForm(Form):
-    """A coordinate with its unit and the bounds that it stays within."""
+    """A coordinate with its unit, a word for what it is, and the bounds that it stays within."""
 
     what: ClassVar[str] = "a coordinate"
 
     unit: Annotated[str, PlainValidator(unit_text)] = ""
+    meaning: FreeText = ""
     range: CoordinateRange | None = None
 
 

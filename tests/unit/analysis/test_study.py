@@ -86,6 +86,22 @@ def test_figure_over_words(graph):
     assert figure.axes[2].lines[0].get_xydata().tolist() == [[0.0, 1.0], [1.0, 2.0], [0.0, 3.0]]
 
 
+def test_the_figure_writes_small_lengths_in_plain_numbers_with_a_prefix():
+    times, gaps = np.linspace(0.0, 1.0, 20), [0.5e-3, 3e-3]
+    curves = {"travel": [1.6e-5 + gap * times for gap in gaps], "ratio": [1e-7 * gap * times for gap in gaps]}
+    figure = plot.study("title", ("gap", gaps), times, curves, {"gap": "m", "travel": "m", "ratio": "1"})
+    figure.canvas.draw()
+    for axes in figure.axes:
+        assert {axis.get_offset_text().get_text() for axis in (axes.xaxis, axes.yaxis)} == {""}
+    curve, _, greatest = figure.axes[:3]
+    assert curve.get_ylabel() == "travel, mm"
+    np.testing.assert_allclose(curve.lines[1].get_ydata(), 1e3 * curves["travel"][1])
+    np.testing.assert_allclose(greatest.lines[0].get_ydata(), [0.516, 3.016])
+    np.testing.assert_allclose(greatest.lines[0].get_xdata(), [0.5, 3.0])
+    assert figure.axes[-1].get_xlabel() == "gap, mm"
+    assert figure.axes[3].get_ylabel() == "ratio, 1"
+
+
 def test_the_data_set_has_parameters_extremes_and_curves(graph):
     found = study(graph, {"e": [0.5, 0.9]}, until=1.0, jobs=1)
     data = found.to_dataset()

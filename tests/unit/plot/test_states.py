@@ -6,6 +6,7 @@ import matplotlib
 import numpy as np
 import pytest
 
+import fsm_dyn
 from fsm_dyn.errors import InputError
 from fsm_dyn.plot import style
 from fsm_dyn.plot.states import states
@@ -68,3 +69,20 @@ def test_the_same_run_writes_the_same_file(block, tmp_path, suffix):
 def test_an_unknown_format_is_refused(block, tmp_path):
     with pytest.raises(InputError, match=r"\.png, \.svg, \.pdf"):
         style.save(states(block), tmp_path / "a.gif")
+
+
+def test_the_meaning_of_a_coordinate_follows_its_name():
+    graph = fsm_dyn.compile(
+        {
+            "fsm_dyn": 1, "name": "sled", "points": {"P": {"from": "O", "at": "q1*N.x + q2*N.y"}},
+            "coordinates": {"q1": {"unit": "m", "meaning": "along the slope of the hill"}, "q2": "m"},
+            "bodies": {"sled": {"center": "P", "mass": "1 kg"}},
+        }
+    )  # fmt: skip
+    run = fsm_dyn.simulate(graph, until=0.1)
+    words = [text.get_text() for text in states(run, ["q1", "q2"]).axes[1].get_legend().get_texts()]
+    assert words[0].startswith("q1: along")
+    assert words[0].endswith("…")  # no wider than there is room
+    assert words[1] == "q2"
+    assert run.to_xarray()["q1"].attrs["long_name"] == "coordinate q1 (along the slope of the hill)"
+    assert run.to_xarray()["q2"].attrs["long_name"] == "coordinate q2"

@@ -1,0 +1,29 @@
+"""A thumbnail of a mechanism that stays in place shows different modes, up to the number of its snapshots."""
+
+import numpy as np
+
+import fsm_dyn
+from fsm_dyn import plot
+
+
+def test_snapshots_side_by_side_show_the_modes_of_the_run():
+    run = fsm_dyn.simulate(fsm_dyn.compile("ratchet"), until=2.5)
+    modes = {"climbing", "falling", "backed"}
+    assert set(run.labels) == modes
+    headings = [text.get_text() for text in plot.thumbnail(run).texts]
+    assert headings[0] == "0 s"
+    assert set(headings[1::2]) == modes
+    times = [float(text.removesuffix(" s")) for text in headings[::2]]
+    assert times == sorted(times)
+    assert len(set(times)) == 3
+    for time, mode in zip(times[1:], headings[3::2], strict=True):
+        near = run.sample(np.linspace(max(time - 0.006, 0.0), time + 0.006, 25)).labels
+        assert mode in near
+
+
+def test_a_mechanism_of_one_mode_is_shown_from_the_beginning_to_the_end():
+    run = fsm_dyn.simulate(fsm_dyn.compile("four_bar"), until=1.0)
+    assert len(set(run.labels)) == 1
+    times = [text.get_text() for text in plot.thumbnail(run).texts if text.get_text().endswith(" s")]
+    assert times[0].startswith("0 ")
+    assert times[-1].endswith("1 s")
