@@ -19,7 +19,7 @@ ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 # From the bottom up, as docs/architecture.md describes it. Parts of one line do not know each other.
 ORDER = [
-    ["errors", "interrupts", "renamed", "whole_files"],
+    ["errors", "file_changes", "interrupts", "renamed", "whole_files"],
     ["schemata", "processes"],
     ["runtime"],
     ["programs", "models", "graphics"],

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from fsm_dyn.errors import Location
 from fsm_dyn.expressions import Text
+from fsm_dyn.spec.loads import Load
 from fsm_dyn.spec.model import DrawnOutline, Mechanism
 
 T = TypeVar("T")
@@ -21,6 +22,10 @@ _LEFT_OUT = frozenset({"where", "digest", "text", "variants"})
 _LATER = frozenset(
     {"acceleration", "backlash", "clearance", "controllers", "loaded_by", "numerics", "range", "range_of",
      "requirements", "step", "thread", "tolerance"}
+)  # fmt: skip
+# Format 1 knew loads as one record of these fields; those that a kind lacks count as none.
+_OF_LOADS = (
+    "name", "kind", "value", "at", "on", "reaction", "between", "coordinate", "stiffness", "free", "damping",
 )  # fmt: skip
 
 
@@ -56,6 +61,8 @@ def _canonical(value: Any, field: str) -> Any:
         return [value.kind, _canonical(value.points, ""), _canonical(value.radius, ""), value.text, *own]
     if isinstance(value, tuple | list):
         return [_canonical(item, "") for item in value]
+    if isinstance(value, Load):
+        return [[name, _canonical(getattr(value, name, None), name)] for name in _OF_LOADS]
     if is_dataclass(value) and not isinstance(value, type):
         said = [(f.name, getattr(value, f.name)) for f in fields(value) if f.name not in _LEFT_OUT]
         return [[name, _canonical(item, name)] for name, item in said if item or name not in _LATER]

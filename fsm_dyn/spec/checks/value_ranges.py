@@ -57,7 +57,7 @@ def check_numbers(mechanism: Mechanism, values: Values | None = None) -> None:
     for coordinate in mechanism.coordinates.values():
         _range(coordinate, values)
     for load in mechanism.loads:
-        for text, word in ((load.stiffness, "stiffness"), (load.free, "free length"), (load.damping, "damping")):
+        for word, text in load.coefficients:
             _value(text, values, f"the {word} of load {load.name!r}")
     for entry_ in mechanism.inputs.values():
         if entry_.schedule is not None:
