@@ -12,6 +12,7 @@ from fsm_dyn.errors import Location
 from fsm_dyn.expressions import Text
 from fsm_dyn.spec.loads import Load
 from fsm_dyn.spec.model import DrawnOutline, Mechanism
+from fsm_dyn.spec.shape import SphereShape
 
 T = TypeVar("T")
 
@@ -65,6 +66,8 @@ def _canonical(value: Any, field: str) -> Any:
         return [[name, _canonical(getattr(value, name, None), name)] for name in _OF_LOADS]
     if is_dataclass(value) and not isinstance(value, type):
         said = [(f.name, getattr(value, f.name)) for f in fields(value) if f.name not in _LEFT_OUT]
+        if isinstance(value, SphereShape):  # its fields are those of a circle
+            said.append(("kind", value.kind))
         return [[name, _canonical(item, name)] for name, item in said if item or name not in _LATER]
     return str(value) if isinstance(value, str) else value
 
