@@ -101,12 +101,17 @@ loads:
   - {name: pull, law: 3 N, between: [P, O]}
   - spring: {coordinate: x, stiffness: 2 N/m, free: 0.1 m}
   - damper: {between: [P, O], damping: 3 N*s/m}
+inputs:
+  a: {unit: N, constant: 2 N}
+  b: {unit: N, linear: [[0 s, 1 N], [1 s, 2 N]]}
+  c: {unit: N, steps: [[0 s, 1 N], [1 s, 2 N]]}
+  d: {unit: N, expression: 3 N*sin(t/(1 s))}
 """
 )
 
 
-def test_what_earlier_versions_saved_with_loads_keeps_its_digest() -> None:
-    assert digest(LOADS) == "bdb05e93dc79122c169f80f8c6096a6c166af144a90e5c6786da24007723a423"
+def test_what_earlier_versions_saved_with_loads_and_schedules_keeps_its_digest() -> None:
+    assert digest(LOADS) == "185b2be9718426bf307db646223c4460a9df0d09df9c0c6840bce369c6471d60"
 
 
 def test_kinds_of_loads_differ() -> None:
