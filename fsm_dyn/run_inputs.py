@@ -22,7 +22,7 @@ from fsm_dyn.simulation.time_switches import switches, time_switches
 from fsm_dyn.spec.argument_units import ArgumentUnits
 from fsm_dyn.spec.checks.unit_usage import texts_of
 from fsm_dyn.spec.evaluate import names_in
-from fsm_dyn.spec.model import Schedule
+from fsm_dyn.spec.input_declarations import ExpressionSchedule, Schedule, TableSchedule
 from fsm_dyn.spec.values import ParameterValue, evaluate
 
 JUMP = 1e-9  # a value that changes by less at a breakpoint counts as continuous
@@ -178,9 +178,12 @@ def scaled_input(value: InputValue, factor: float) -> InputValue:
     factor : float
         1.
     """
+    if isinstance(value, TableSchedule):
+        return replace(value, points=tuple((time, _scaled_text(point, factor)) for time, point in value.points))
+    if isinstance(value, ExpressionSchedule):
+        return replace(value, value=_scaled_text(value.value, factor))
     if isinstance(value, Schedule):
-        points = tuple((time, _scaled_text(point, factor)) for time, point in value.points)
-        return replace(value, points=points, value=None if value.value is None else _scaled_text(value.value, factor))
+        raise TypeError(f"no multiple of the schedule {value.kind!r}")
     if isinstance(value, str):
         return str(_scaled_text(Text(value), factor))
     if callable(value):
@@ -223,24 +226,23 @@ def last_breakpoint(
         evaluate(time, parameters)
         for schedule in {**own, **scenario}.values()
         if schedule is not None
-        for time, _ in schedule.points
+        for time in schedule.times
     ]
     return max(times, default=0.0)
 
 
 def _from_schedule(name: str, schedule: Schedule, context: _Context) -> PiecewiseCubic | KernelSource:
-    if schedule.value is not None:
-        return _from_text(name, schedule.value, context)
-    return _table_signal(
-        schedule.kind,
-        tuple(
-            (evaluate(time, context.parameters), evaluate(value, context.parameters)) for time, value in schedule.points
-        ),
-    )
+    match schedule:
+        case ExpressionSchedule():
+            return _from_text(name, schedule.value, context)
+        case TableSchedule():
+            rows = (tuple(evaluate(text, context.parameters) for text in point) for point in schedule.points)
+            return _table_signal(schedule.kind, tuple(rows))
+    raise TypeError(f"no input of the schedule {schedule.kind!r}")
 
 
 @functools.lru_cache(maxsize=256)
-def _table_signal(kind: str, rows: tuple[tuple[float, float], ...]) -> PiecewiseCubic:
+def _table_signal(kind: str, rows: tuple[tuple[float, ...], ...]) -> PiecewiseCubic:
     """Return the input of a schedule, which is often that of the run before; nothing changes it."""
     return signals.linear(rows) if kind == "linear" else signals.steps(rows)
 

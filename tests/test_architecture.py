@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import networkx as nx
@@ -19,7 +20,7 @@ ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 # From the bottom up, as docs/architecture.md describes it. Parts of one line do not know each other.
 ORDER = [
-    ["errors", "interrupts", "renamed", "whole_files"],
+    ["errors", "file_changes", "interrupts", "renamed", "whole_files"],
     ["schemata", "processes"],
     ["runtime"],
     ["programs", "models", "graphics"],
@@ -205,6 +206,14 @@ def test_tests_import_each_other_through_packages():
         if path != Path(__file__) and (found := by_hand.search(path.read_text(encoding="utf-8")))
     ]
     assert against == []
+
+
+def test_no_name_of_a_class_is_defined_twice():
+    """Every driver of a device has a class ``Driver``, as the contract of drivers demands."""
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in modules()]
+    names = Counter(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    assert names.pop("Driver") > 1
+    assert {name for name, count in names.items() if count > 1} == set()
 
 
 def test_repeated_code_is_looked_for_at_eight_lines():

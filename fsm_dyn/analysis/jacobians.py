@@ -69,14 +69,6 @@ def mode_derivatives(programs: ModePrograms, parameters: Sequence[str] = ()) -> 
     return ModeDerivatives(Program.from_nodes(layout, flow), Program.from_nodes(layout, ends))
 
 
-def flow_jacobian(programs: ModePrograms) -> Program:
-    """Return the program of ``by_state`` (n_x, n_x) alone: the derivative of ``x_dot`` for implicit integration."""
-    layout = programs.rhs.layout
-    _, symbols, nodes = programs.rhs.graph()
-    x = [symbols[name] for name in layout.x]
-    return Program.from_nodes(layout, {"by_state": jacobian(nodes["x_dot"], x)})
-
-
 def jacobian(outputs: Sequence[Node] | Nodes, symbols: Sequence[Node]) -> Nodes:
     """Return the derivatives of ``outputs`` (m,) by ``symbols`` (n,) as an array (m, n) of nodes."""
     table = np.empty((len(outputs), len(symbols)), dtype=object)

@@ -53,7 +53,7 @@ class Momenta:
             places += r
             partials.append([self._moved(r, R, self._column(s)) for s in range(terms.n_u)])
             self.count += 1
-        self._accelerations = [graph.symbol(f"{name}.acceleration") for name in terms.u_names]
+        self._accelerations = [graph.symbol(f"{name}.acceleration") for name in terms.layout.u]
         seeds = {**self._flow, **dict(zip(terms.u, self._accelerations, strict=True))}
         velocities = [node for body in partials for v, spin in body for node in (*v, *spin)]
         self._nodes = [*places, *velocities, *tangent(momentum, seeds)]

@@ -23,7 +23,8 @@ import numpy.typing as npt
 from fsm_dyn.analysis.batch import Batch
 from fsm_dyn.expressions import Text
 from fsm_dyn.programs import Node, functions, gradient, tangent
-from fsm_dyn.spec.model import Load, Mechanism
+from fsm_dyn.spec.loads import ForceLoad, GravityLoad, LawLoad, LineLoad, Load, TorqueLoad
+from fsm_dyn.spec.model import Mechanism
 
 if TYPE_CHECKING:
     from fsm_dyn.symbolic.algebra import NodeAlgebra
@@ -144,14 +145,14 @@ class NewtonEuler:
     def _parts(self, load: Load) -> list[tuple[list[Node], list[Node]]]:
         """Return (forces, what they move): vectors with points, torques with frames, numbers with lengths."""
         points = self._system.points
-        match load.kind:
-            case "force":
-                force = self._in_n(self._algebra.vector(_required(load.value)))
-                return [(list(force), list(self._in_n(points.position(load.at or "O"))))]
-            case "torque":
+        match load:
+            case ForceLoad():
+                force = self._in_n(self._algebra.vector(load.value))
+                return [(list(force), list(self._in_n(points.position(load.at))))]
+            case TorqueLoad():
                 return self._torques(load)
-            case "gravity":
-                pull = self._in_n(self._algebra.vector(_required(load.value)))
+            case GravityLoad():
+                pull = self._in_n(self._algebra.vector(load.value))
                 return [
                     (
                         [self._algebra.scalar(body.mass) * g for g in pull],
@@ -160,11 +161,13 @@ class NewtonEuler:
                     for body in self._system.mechanism.bodies.values()
                     if load.on in (None, body.name)
                 ]
-        return [self._along(load)]
+            case LineLoad():
+                return [self._along(load)]
+        raise TypeError(f"no forces of the load {load.name!r}")
 
-    def _torques(self, load: Load) -> list[tuple[list[Node], list[Node]]]:
+    def _torques(self, load: TorqueLoad) -> list[tuple[list[Node], list[Node]]]:
         """A torque τ does on a frame the work of forces ``½ τ × R_k`` at the ends of its unit vectors R_k."""
-        torque = self._in_n(self._algebra.vector(_required(load.value)))
+        torque = self._in_n(self._algebra.vector(load.value))
         parts = []
         for name, sign in ((load.on, 0.5), (load.reaction, -0.5)):
             if name is None or name == NEWTONIAN:
@@ -176,21 +179,20 @@ class NewtonEuler:
                 parts.append(([sign * node for node in pull], list(b)))
         return parts
 
-    def _along(self, load: Load) -> tuple[list[Node], list[Node]]:
+    def _along(self, load: LineLoad) -> tuple[list[Node], list[Node]]:
         """A spring, damper or law: a number times the rate of a length or coordinate."""
         graph, algebra = self._system.graph, self._algebra
-        if load.between is None:
-            value = algebra.scalar(_required(load.coordinate))
+        if isinstance(load.along, Text):
+            value = algebra.scalar(load.along)
         else:
-            x, y, z = self._in_n(self._system.points.position(*load.between))
+            x, y, z = self._in_n(self._system.points.position(*load.along))
             square = x * x + y * y + z * z
             # without a length there is no direction: no force then, instead of NaN
             value = functions.sqrt(functions.where(functions.compare(">", square, 0.0), square, graph.one))
-        if load.kind == "law":
-            return [algebra.scalar(_required(load.value))], [value]
-        stiffness, free, damping = (
-            graph.zero if text is None else algebra.scalar(text) for text in (load.stiffness, load.free, load.damping)
-        )
+        if isinstance(load, LawLoad):
+            return [algebra.scalar(load.value)], [value]
+        numbers = {word: algebra.scalar(text) for word, text in load.coefficients}
+        stiffness, free, damping = (numbers.get(word, graph.zero) for word in ("stiffness", "free length", "damping"))
         rate = tangent([value], self._flow)[0]
         return [-(stiffness * (value - free)) - damping * rate], [value]
 
@@ -212,9 +214,3 @@ class NewtonEuler:
 def _axial(matrix: Array) -> Array:
     """Return the vector ω of the skew part of a matrix."""
     return 0.5 * np.array([matrix[2, 1] - matrix[1, 2], matrix[0, 2] - matrix[2, 0], matrix[1, 0] - matrix[0, 1]])
-
-
-def _required(text: Text | None) -> Text:
-    if text is None:
-        raise ValueError("a load without what its kind needs: the model was not checked")
-    return text

@@ -10,11 +10,8 @@ from pathlib import Path
 
 from fsm_dyn.cli.console import print_status
 from fsm_dyn.errors import FsmDynError
+from fsm_dyn.file_changes import INTERVAL, FileChanges
 from fsm_dyn.interrupts import asked_to_end
-
-_PAUSE = 0.15  # s between looks at the file
-
-Stamp = tuple[int, int]
 
 
 def watch(path: Path, action: Callable[[], None]) -> None:
@@ -23,18 +20,14 @@ def watch(path: Path, action: Callable[[], None]) -> None:
     Any error of ``action`` is shown and does not end the watch: the file is being written on, and the next
     version may be right.
     """
-    seen: Stamp | None = None
-    last: Stamp | None = None
+    file, due = FileChanges(path), path.exists()
     with contextlib.suppress(KeyboardInterrupt), asked_to_end() as asked, asked.at_once():
         while not asked:
-            now = _stamp(path)
-            # A change is taken up once the file has held still, for it may be written in more than one go.
-            if now is not None and now != seen and (now == last or seen is None):
-                seen = now
+            if due:
                 print_status(f"--- {time.strftime('%H:%M:%S')} {path}")
                 _attempt(action)
-            last = now
-            time.sleep(_PAUSE)
+            time.sleep(INTERVAL)
+            due = file.changed()
     print_status("stopped watching")
 
 
@@ -45,12 +38,3 @@ def _attempt(action: Callable[[], None]) -> None:
         print_status(f"error: {error}")
     except Exception:
         print_status(traceback.format_exc())
-
-
-def _stamp(path: Path) -> Stamp | None:
-    """Return what changes when the file does; None while it is missing, as between the two steps of many editors."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size

@@ -22,6 +22,7 @@ from fsm_dyn.results.outlines import vector_of
 from fsm_dyn.results.scene import NEWTONIAN
 from fsm_dyn.results.transition_causes import cause_words
 from fsm_dyn.simulation.outcomes import OUTCOMES
+from fsm_dyn.spec.input_declarations import TableSchedule
 from fsm_dyn.spec.values import evaluate, parameter_values
 from fsm_dyn.spec.values import units as units_of
 from fsm_dyn.viewer.frame_encoder import FrameEncoder
@@ -206,7 +207,7 @@ def _drives(run: ExportedRun) -> list[dict[str, Any]]:
 
     def size(name: str) -> float:
         schedule = mechanism.inputs[name].schedule
-        texts = [text for _, text in schedule.points] if schedule is not None else []
+        texts = schedule.values if isinstance(schedule, TableSchedule) else ()
         return max((abs(float(np.sum(evaluate(text, values)))) for text in texts), default=0.0) or 1.0
 
     layout = run.automaton.terms.layout

@@ -17,7 +17,6 @@ MOST: Final = 2000  # checkpoints, the oldest is overwritten: 20 s at 1 kHz
 
 # ``Marks.counts``
 SAVED: Final = 0
-SINCE: Final = 1  # ticks since the last one
 COUNT_COUNT: Final = 2
 
 

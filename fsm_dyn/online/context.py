@@ -37,42 +37,11 @@ ROWS: Final = 0
 MOTION: Final = 1
 WATCHED: Final = 2  # ``motion`` and what guards look at
 
-# places in the workspace
-AT_A: Final = 0  # rows of all contacts and constraints (n_rows, n_u); what the program ``rows`` gives begins here
-AT_B: Final = 1
+# places in the workspace that are read here; ``online_mode.h`` lists all
 AT_Q_DOT: Final = 2  # what the program ``motion`` gives begins here
-AT_M: Final = 3
-AT_F: Final = 4
-AT_GAMMA: Final = 5
-AT_KINETIC: Final = 6
-AT_ELASTIC: Final = 7
-AT_STATIC: Final = 8  # what the program ``watched`` gives beyond ``motion`` begins here
-AT_RESIDUAL: Final = 9
-AT_WHEN: Final = 10
-AT_REACH: Final = 11
-AT_REACH_RATE: Final = 12
-AT_FIRM: Final = 13
-AT_ASPECT: Final = 14
-AT_HIDDEN_M: Final = 15  # rows of M and f and columns of A of the speeds eliminated by the choice of speeds (n_k, ...)
-AT_HIDDEN_F: Final = 16
-AT_HIDDEN_A: Final = 17
 AT_X: Final = 18  # state with dependent speeds recomputed
-AT_P: Final = 19  # eliminated rows, b and gamma behind (n_rows, n_u + 2)
-AT_H: Final = 20  # eliminated rows of forces (n_rows, n_u)
-AT_Q: Final = 21  # scratch of the choice of a chart (n_rows, n_u)
-AT_MT: Final = 22  # M T
-AT_MASS: Final = 23  # reduced mass matrix
-AT_RIGHT: Final = 24  # reduced forces, then independent accelerations
-AT_FORCE: Final = 25  # forces of the mode
-AT_G: Final = 26  # forces less what dependent speeds take
 AT_U_DOT: Final = 27
-AT_MULTIPLIERS: Final = 28
-AT_OPEN: Final = 29  # indeterminate multipliers by rows that are redundant (n_rows, n_rows)
-AT_PROBE: Final = 30  # state to difference at
-AT_PROBE_C: Final = 31  # context there
-AT_GUARDS: Final = 32  # guard values there, twice
 AT_WAY: Final = 33  # components of slip directions (n_contacts, 2)
-AT_SCALES: Final = 34  # scales of columns and norms of rows of the reduced equations (2 n_u)
 PLACES: Final = 35
 
 # the chart proper
@@ -82,7 +51,6 @@ ACTIVE: Final = 37  # rows held; those beyond the rank are redundant
 SLIDES: Final = 38  # whether a contact slides under a normal force, so that forces act off the rows
 CHOICES: Final = 39  # charts chosen so far
 BUSY: Final = 40  # contacts that are not open
-PUSHES: Final = 41  # whether one of them pushes along rows that are not held
 # then rows (n_rows), the contact sliding at each or -1 (n_rows), speeds, dependent ones first (n_u), the busy contacts
 LISTS: Final = 42
 

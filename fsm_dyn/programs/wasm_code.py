@@ -23,7 +23,6 @@ _NUMBERS: Final = {name.partition("_")[2]: k for k, name in enumerate(CALLED)}
 
 F64: Final = b"\x7c"
 I32: Final = b"\x7f"
-I64: Final = b"\x7e"
 _TIME, _X, _C, _OUT = range(4)  # parameters of a kernel
 _PARAMETERS: Final = 4
 _GET, _SET, _TEE, _CALL, _END, _SELECT = (bytes([code]) for code in (0x20, 0x21, 0x22, 0x10, 0x0B, 0x1B))

@@ -20,17 +20,12 @@ SAMPLE: Final = 5  # a controller was sampled
 
 # entries of ``energy``
 ENERGY_BEFORE: Final = 0
-ENERGY_AFTER: Final = 1
-ENERGY_BETA: Final = 2  # fraction of the restitution impulse kept by the energy-consistent restitution, 1: all of it
 ENERGY_COUNT: Final = 3
 
 # entries of ``notes``
 CHANGED: Final = 0  # 1: something changed (mode, speeds, slip direction, memory), so the transition is recorded
 CANDIDATES: Final = 1  # combinations of contact states that were tried
-WRITTEN_TRANSITION: Final = 2  # index of the user-defined transition taken, -1: none
 INSTANT: Final = 3  # in: transitions made so far in this instant
-CONSISTENT: Final = 4  # of the combinations tried, how many agreed
-CHOSEN_BY: Final = 5  # how the one taken was found: see candidate_codes
 TARGET: Final = 6  # mode found, for which a chart has to be chosen first
 NOTE_COUNT: Final = 7
 

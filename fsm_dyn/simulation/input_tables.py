@@ -12,8 +12,6 @@ from fsm_dyn.simulation.array_structs import Bundle
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-N_INPUTS: Final = 0
-N_PARAMETERS: Final = 1
 CONSTANT: Final = 2
 
 

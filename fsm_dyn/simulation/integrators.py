@@ -27,7 +27,6 @@ ORDER: Final = 1
 ADAPTIVE: Final = 2
 DEGREE: Final = 3  # of the dense output that is followed instead of taking steps; 0: a tableau
 
-_SAFETY: Final = 0.9
 _SMALLEST: Final = 0.2
 _LARGEST: Final = 10.0
 

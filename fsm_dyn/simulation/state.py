@@ -24,13 +24,11 @@ Integers = NDArray[np.int64]
 TIME: Final = 0
 BEGIN: Final = 1  # where the grid of fixed steps begins
 STEP: Final = 2  # length the next step should have; 0: not chosen yet
-ERROR: Final = 3  # error norm of the last accepted step
 EVENT_TIME: Final = 4  # when the last transition happened
 PIVOT_ALARM: Final = 5  # pivot below which another chart is wanted
 JUMP: Final = 6  # length of the advance to the end of a Zeno train, once its contacts are closed
 PIVOT: Final = 7  # smallest scaled pivot at the current state
 WINDOW: Final = 8  # when the present window of transitions began
-REMAINING: Final = 9  # how long the Zeno sequence of impacts that is being ended continues
 FORCE: Final = 10  # largest multiplier at the start of the mode; those of the modes before count half as much each time
 PUT_OFF: Final = 11  # length to continue with of a step whose next trial was put off, 0: none was
 CLOCK_COUNT: Final = 12
@@ -48,11 +46,8 @@ STEPS: Final = 8  # steps accepted
 REJECTED: Final = 9  # steps rejected
 RETAKES: Final = 10  # steps retaken to locate events
 INSTANT: Final = 11  # transitions made in this instant
-HISTORY: Final = 12  # transitions entered in ``RunState.history``
 STARTED: Final = 13  # 1 once the first row stands
 CYCLE: Final = 14  # impacts in a cycle of the Zeno sequence of impacts that is being ended
-WINDOW_COUNT: Final = 15  # transitions in the present window
-ASKED: Final = 16  # 1 once a chart was asked for that is good where the pending transition leads
 PASSED: Final = 17  # change points recorded
 WORK_DONE: Final = 18  # since the caller set it to zero, see ``WORK_OF_TRANSITION``
 COUNTER_COUNT: Final = 19
@@ -61,18 +56,11 @@ COUNTER_COUNT: Final = 19
 # rows take part in what is lost
 SIZED: Final = 0  # 1 once the sizes are known
 LEFT_AT: Final = 1  # time up to which no rank can be lost (s)
-SIGMA: Final = 2  # what is left of the weakest row, taken free of the others
 RATE: Final = 3  # how fast it changes at most (1/s)
 AHEAD: Final = 4  # time from where the rows were looked at to the next change point (s), inf: none
 BEHIND: Final = 5  # the same of the last one, negative
-LOST: Final = 6  # number of rows that are lost in it
-LANDS: Final = 7  # 1: stages of the present step are put on the rows
-SPEED_NORM: Final = 8  # norm of the scaled speeds
-TRIED_STEP: Final = 9  # length of a step over the change point ahead that was rejected, 0: none
-TRIED_ERROR: Final = 10
 PASSES_AT: Final = 11  # when the present step passes a change point (s), inf: it does not
 INDEPENDENT: Final = 12  # number of rows that are independent beside a change point
-UNSEEN: Final = 13  # steps since the rows were looked at
 ACTIVE: Final = 14  # number of rows active
 WORST: Final = 15  # largest error of a step near the change point that was accepted though above its tolerance
 CHANGE: Final = 16  # how fast a row changes at most, as a part of its size (1/s)
@@ -80,8 +68,6 @@ MOTION: Final = 17  # how fast the coordinates changed when the rows were looked
 RANK_COUNT: Final = 18
 
 NEAR: Final = 0.2  # what is left of a row below which, if it is about to vanish, stages are put on the rows
-NEAR_STEPS: Final = 3.0  # steps from a change point within which stages are put on the rows
-FAR_STEPS: Final = 8.0  # steps from it within which they are if little is left of a row
 TINY: Final = 1e-2  # what is left of a row that vanishes, however fast rows change
 TURNED: Final = 2.0  # times its size by which a row changes at most up to a change point that is foreseen
 
@@ -89,7 +75,6 @@ DRIFT_COUNT: Final = 2  # ``RunState.drift``: energy put in by projections (J), 
 
 # ``RunState.counters[WORK_DONE]``: a trial step counts one, also one retaken to locate an event
 WORK_OF_TRANSITION: Final = 6
-WORK_OF_CANDIDATE: Final = 0.4  # a combination of contact states solved, in an impact or a decision
 WORK_OF_MODE: Final = 30  # a mode reached for the first time
 
 ROWS_PER_TURN: Final = 5  # a turn of the loop records at most this many rows
@@ -104,11 +89,6 @@ ARMED: Final = 1
 
 # ``RunState.history``: a ring of the last transitions
 RING: Final = 16
-RING_TIME: Final = 0
-RING_MODE: Final = 1  # mode that ended
-RING_SIGN: Final = 2  # what happened, as one number
-RING_SPEED: Final = 3  # how fast the gap closed
-RING_CONTACT: Final = 4  # contact that closed, -1 if none
 RING_WIDTH: Final = 5
 
 # ``Options.numbers``
@@ -121,8 +101,6 @@ NUMBER_COUNT: Final = 4
 # ``Options.counts``
 CHUNK: Final = 0  # steps after which the loop returns to report progress
 MAX_STEPS: Final = 1
-MAX_INSTANT: Final = 2  # transitions allowed in one instant
-MAX_WORK: Final = 3  # beyond this the loop returns before it takes another trial step or resolves another instant
 BEFORE_END: Final = 4  # 1: it returns before the first turn in which it may matter where the run ends
 COUNT_COUNT: Final = 5
 

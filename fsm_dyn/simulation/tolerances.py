@@ -26,21 +26,16 @@ from fsm_dyn.spec.scales import SI, Scales
 GAP: Final = 0
 SPEED: Final = 1
 ACCELERATION: Final = 2
-MULTIPLIER: Final = 3
 ENERGY: Final = 4
 PIVOT: Final = 5
 HYSTERESIS: Final = 6
 TIME: Final = 7
-COINCIDENCE: Final = 8
 GRAZE: Final = 9
 PROJECTION: Final = 10
-DRIFT: Final = 11
 IMPACT: Final = 12
 SLIP: Final = 13
-LEAST_ACCELERATION: Final = 14
 REDUNDANCY: Final = 15
 LENGTH_SCALE: Final = 16
-MASS_SCALE: Final = 17
 TIME_SCALE: Final = 18
 TOLERANCE_COUNT: Final = 19
 

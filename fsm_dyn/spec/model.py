@@ -16,6 +16,7 @@ from fsm_dyn.laws import Law, law_of
 from fsm_dyn.spec.input_declarations import Input as Input
 from fsm_dyn.spec.input_declarations import Schedule as Schedule
 from fsm_dyn.spec.joint import Joint as Joint
+from fsm_dyn.spec.loads import Load as Load
 from fsm_dyn.spec.parameter import Parameter as Parameter
 from fsm_dyn.spec.requirement import Requirement as Requirement
 from fsm_dyn.spec.shape import Feature as Feature
@@ -181,35 +182,6 @@ class Contact:
     def states(self) -> tuple[str, ...]:
         """State names in the order of their codes: 0 free, 1 held, 2 sliding."""
         return self.contact_law.states(self.has_friction, self.infinite_friction)
-
-
-@dataclass(frozen=True, slots=True)
-class Load:
-    """One entry of ``loads``; ``kind`` selects which fields are used.
-
-    ``force``: vector ``value`` at point ``at``.  ``torque``: vector ``value`` on body ``on``, reaction on body
-    ``reaction``.  ``gravity``: vector acceleration ``value`` on every body, or
-    on body ``on`` alone, where it may vary.  ``spring`` / ``damper`` /
-    ``torsion_spring``: ``between`` two points, or on the scalar ``coordinate`` (an expression of coordinates),
-    with ``stiffness``, ``free``, ``damping``.  ``law``: scalar generalized force ``value`` on ``coordinate``,
-    or along the line ``between`` two points (positive pushes them apart).
-
-    The impulses of a transition are loads of the kinds ``force``, ``torque`` and ``law`` whose ``value`` is the time
-    integral.
-    """
-
-    name: str
-    kind: Literal["force", "torque", "gravity", "spring", "damper", "torsion_spring", "law"]
-    value: Text | None = None
-    at: str | None = None
-    on: str | None = None
-    reaction: str | None = None
-    between: tuple[str, str] | None = None
-    coordinate: Text | None = None
-    stiffness: Text | None = None
-    free: Text | None = None
-    damping: Text | None = None
-    where: Location = NOWHERE
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,6 +76,6 @@ def kane_tables(mechanism: Mechanism) -> KaneTables:
 def _points(system: MechanismSymbols) -> list[str]:
     """Return the points where forces act, then the centres of bodies, each once."""
     mechanism = system.mechanism
-    acted = [point for load in mechanism.loads for point in (load.at, *(load.between or ())) if point is not None]
+    acted = [point for load in mechanism.loads for point in load.points]
     centers = [body.center for body in mechanism.bodies.values()]
     return [point for point in dict.fromkeys((*acted, *centers)) if point != "O"]

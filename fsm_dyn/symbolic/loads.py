@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from fsm_dyn.errors import ModelError, did_you_mean
+from fsm_dyn.errors import Location, ModelError, did_you_mean
 from fsm_dyn.expressions import Text
 from fsm_dyn.programs import Node, functions, support
-from fsm_dyn.spec.model import Load
+from fsm_dyn.spec.loads import (
+    DamperLoad,
+    ForceLoad,
+    GravityLoad,
+    LawLoad,
+    LineLoad,
+    Load,
+    PointPair,
+    SpringLoad,
+    TorqueLoad,
+)
 from fsm_dyn.symbolic.algebra import NodeAlgebra
 from fsm_dyn.symbolic.frames import NEWTONIAN
 from fsm_dyn.symbolic.kane import Kane, partials, spin_partials
@@ -69,30 +79,32 @@ class Loads:
         """Return the generalized forces, potentials and powers of loads; of impulses, the generalized impulses."""
         gathered = LoadSums([self.system.graph.zero] * self.motion.n)
         for load in loads:
-            match load.kind:
-                case "force":
+            match load:
+                case ForceLoad():
                     self._force(load, gathered)
-                case "torque":
+                case TorqueLoad():
                     self._torque(load, gathered)
-                case "gravity":
+                case GravityLoad():
                     self._gravity(load, gathered)
-                case "law":
+                case LawLoad():
                     self._law(load, gathered)
-                case "spring" | "damper" | "torsion_spring":
+                case SpringLoad():
                     self._spring(load, gathered)
+                case DamperLoad():
+                    damping = self._algebra.scalar(load.damping)
+                    self._damper(load, damping, self._stretch(load), gathered)
         return gathered
 
     # -- vectors -------------------------------------------------------------------------------------------
 
-    def _force(self, load: Load, gathered: LoadSums) -> None:
-        force = self._algebra.vector(_given(load, "value", load.value))
-        point = load.at if load.at is not None else "O"
-        velocity = self.motion.velocity(point, load.where)
+    def _force(self, load: ForceLoad, gathered: LoadSums) -> None:
+        force = self._algebra.vector(load.value)
+        velocity = self.motion.velocity(load.at, load.where)
         self._apply(gathered, [self.system.space.dot(p, force) for p in partials(velocity, self.motion.n)])
         gathered.powers[load.name] = self.system.space.dot(force, self.motion.value(velocity))
 
-    def _torque(self, load: Load, gathered: LoadSums) -> None:
-        torque = self._algebra.vector(_given(load, "value", load.value))
+    def _torque(self, load: TorqueLoad, gathered: LoadSums) -> None:
+        torque = self._algebra.vector(load.value)
         space, n = self.system.space, self.motion.n
         power = self.system.graph.zero
         for name, sign in ((load.on, 1.0), (load.reaction, -1.0)):
@@ -104,7 +116,7 @@ class Loads:
             power = power + sign * space.dot(torque, self.motion.angular(frame))
         gathered.powers[load.name] = power
 
-    def _frame(self, load: Load, name: str) -> str:
+    def _frame(self, load: TorqueLoad, name: str) -> str:
         frame = self.system.body_frames.get(name, name)
         if frame not in self.system.frames.names:
             known = [*self.system.body_frames, *self.system.frames.names]
@@ -118,8 +130,8 @@ class Loads:
             )
         return frame
 
-    def _gravity(self, load: Load, gathered: LoadSums) -> None:
-        field_ = self._algebra.vector(_given(load, "value", load.value))
+    def _gravity(self, load: GravityLoad, gathered: LoadSums) -> None:
+        field_ = self._algebra.vector(load.value)
         space = self.system.space
         bodies = [body for body in self._bodies if load.on in (None, body.name)]
         if load.on is None:  # in common: enters with the accelerations of the centers
@@ -141,10 +153,10 @@ class Loads:
 
     # -- springs, dampers, laws ----------------------------------------------------------------------------
 
-    def _spring(self, load: Load, gathered: LoadSums) -> None:
+    def _spring(self, load: SpringLoad, gathered: LoadSums) -> None:
         stiffness, free, damping = (self._number(text) for text in (load.stiffness, load.free, load.damping))
-        if load.between is not None and free.is_zero and damping.is_zero:
-            self._rubber(load, stiffness, gathered)
+        if not isinstance(load.along, Text) and free.is_zero and damping.is_zero:
+            self._rubber(load, load.along, stiffness, gathered)
             return
         stretch = self._stretch(load)
         extension = stretch.value - free
@@ -154,38 +166,40 @@ class Loads:
                 gathered.potential.append(0.5 * (stiffness * (extension * extension)))
             else:
                 gathered.powers[load.name] = -(stiffness * extension * stretch.rate)
+        self._damper(load, damping, stretch, gathered)
+
+    def _damper(self, load: LineLoad, damping: Node, stretch: Stretch, gathered: LoadSums) -> None:
         if not damping.is_zero:
             resistance = damping * stretch.rate
             self._along(gathered, stretch, -resistance)
             known = gathered.powers.get(load.name, self.system.graph.zero)
             gathered.powers[load.name] = known - resistance * stretch.rate
 
-    def _rubber(self, load: Load, stiffness: Node, gathered: LoadSums) -> None:
+    def _rubber(self, load: SpringLoad, points: PointPair, stiffness: Node, gathered: LoadSums) -> None:
         """Treat a spring without free length: its force is linear in the vector, no length is needed."""
-        arm, moving = self._between(load)
+        arm, moving = self._between(points, load.where)
         space = self.system.space
         self._apply(gathered, [-(stiffness * space.dot(p, arm)) for p in moving])
         if support([stiffness]).isdisjoint(self._varying):
             gathered.potential.append(0.5 * (stiffness * space.square(arm)))
         else:
-            power = -(stiffness * space.dot(arm, self._relative_velocity(load)))
+            power = -(stiffness * space.dot(arm, self._relative_velocity(points)))
             gathered.powers[load.name] = power
 
-    def _law(self, load: Load, gathered: LoadSums) -> None:
-        force = self._algebra.scalar(_given(load, "law", load.value))
+    def _law(self, load: LawLoad, gathered: LoadSums) -> None:
+        force = self._algebra.scalar(load.value)
         stretch = self._stretch(load)
         self._along(gathered, stretch, force)
         gathered.powers[load.name] = force * stretch.rate
 
-    def _stretch(self, load: Load) -> Stretch:
+    def _stretch(self, load: LineLoad) -> Stretch:
         n, graph = self.motion.n, self.system.graph
-        if load.between is None:
-            text = _given(load, "coordinate", load.coordinate)
-            value = self._algebra.scalar(text)
-            require_independent(value, frozenset(self.system.speeds), f"the coordinate of '{load.name}'", text)
+        if isinstance(load.along, Text):
+            value = self._algebra.scalar(load.along)
+            require_independent(value, frozenset(self.system.speeds), f"the coordinate of '{load.name}'", load.along)
             columns = [column[0] for column in self.motion.columns([value])]
             return Stretch(value, self.motion.total(columns), columns[:n])
-        arm, moving = self._between(load)
+        arm, moving = self._between(load.along, load.where)
         space = self.system.space
         length = space.norm(arm)
         if length.is_zero:
@@ -193,20 +207,18 @@ class Loads:
         # At zero length the line has no direction: dividing by 1 there leaves no force instead of NaN.
         divisor = functions.where(functions.compare(">", length, 0.0), length, graph.one)
         along = [space.dot(p, arm) / divisor for p in moving]
-        rate = space.dot(arm, self._relative_velocity(load)) / divisor
+        rate = space.dot(arm, self._relative_velocity(load.along)) / divisor
         return Stretch(length, rate, along)
 
-    def _between(self, load: Load) -> tuple[Vector, list[Vector]]:
+    def _between(self, points: PointPair, where: Location) -> tuple[Vector, list[Vector]]:
         """Return the vector from the second point to the first and its n partial rates."""
-        first, second = load.between or ("O", "O")
         space, n = self.system.space, self.motion.n
-        arm = self.system.points.position(first, second, load.where)
-        there = partials(self.motion.velocity(first, load.where), n)
-        here = partials(self.motion.velocity(second, load.where), n)
+        arm = self.system.points.position(*points, where)
+        there, here = (partials(self.motion.velocity(point, where), n) for point in points)
         return arm, [space.subtract(a, b) for a, b in zip(there, here, strict=True)]
 
-    def _relative_velocity(self, load: Load) -> Vector:
-        first, second = load.between or ("O", "O")
+    def _relative_velocity(self, points: PointPair) -> Vector:
+        first, second = points
         return self.system.space.subtract(self.motion.speed_of(first), self.motion.speed_of(second))
 
     def _along(self, gathered: LoadSums, stretch: Stretch, force: Node) -> None:
@@ -218,9 +230,3 @@ class Loads:
 
     def _number(self, text: Text | None) -> Node:
         return self.system.graph.zero if text is None else self._algebra.scalar(text)
-
-
-def _given(load: Load, key: str, text: Text | None) -> Text:
-    if text is None:
-        raise ModelError(f"the load '{load.name}' has no {key}", load.where)
-    return text

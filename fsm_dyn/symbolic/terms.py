@@ -245,16 +245,6 @@ class Terms:
     sample: Mapping[str, Node] | None = None
 
     @property
-    def q_names(self) -> tuple[str, ...]:
-        """Names of the coordinates."""
-        return self.layout.q
-
-    @property
-    def u_names(self) -> tuple[str, ...]:
-        """Names of the declared speeds."""
-        return self.layout.u
-
-    @property
     def n_q(self) -> int:
         """Number of coordinates."""
         return len(self.layout.q)

@@ -14,6 +14,7 @@ from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.errors import InputError
 from fsm_dyn.live.port_coupling import coupled_ports
 from fsm_dyn.live.session import LiveSession
+from fsm_dyn.spec.input_declarations import TableSchedule
 from fsm_dyn.spec.model import Mechanism
 from fsm_dyn.spec.values import ParameterValue, evaluate, flat_parameters, flat_values, parameter_values
 from fsm_dyn.spec.values import units as units_of
@@ -90,7 +91,7 @@ class RunParameters:
     def _size(self, name: str) -> float:
         """Return the maximum magnitude of an input in the model's schedule, 1 without one."""
         schedule = self._mechanism.inputs[name].schedule
-        texts = [text for _, text in schedule.points] if schedule is not None else []
+        texts = schedule.values if isinstance(schedule, TableSchedule) else ()
         return max((abs(float(np.sum(evaluate(text, self._values)))) for text in texts), default=0.0) or 1.0
 
     def set(self, name: str, value: float) -> None:

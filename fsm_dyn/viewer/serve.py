@@ -15,6 +15,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.errors import FsmDynError, InputError
+from fsm_dyn.file_changes import INTERVAL, FileChanges
 from fsm_dyn.interrupts import asked_to_end
 from fsm_dyn.live.run_report import RunReport
 from fsm_dyn.viewer.background_compile import compile_ahead
@@ -27,7 +28,6 @@ from fsm_dyn.viewer.recorded_run import RecordedRun
 from fsm_dyn.viewer.server import make_app, new_token
 
 LOOPBACK: Final = "127.0.0.1"
-LOOK: Final = 0.15  # s between polls of a watched file
 HEADERS: Final = 10.0  # s, timeout for the headers of a request
 
 
@@ -231,18 +231,15 @@ async def _watch(watched: WatchedFile, source: LiveBroadcast) -> None:
 
     A file that is saved during compilation is compiled again from the start.
     """
-    seen = last = _stamp(watched.path)
+    file = FileChanges(watched.path)
     compiling: asyncio.Task[None] | None = None
     try:
         while True:
-            await asyncio.sleep(LOOK)
-            now = _stamp(watched.path)
-            if now is not None and now != seen and now == last:
-                seen = now
+            await asyncio.sleep(INTERVAL)
+            if file.changed():
                 if compiling is not None:
                     compiling.cancel()
                 compiling = asyncio.create_task(_anew(watched, source))
-            last = now
     finally:
         if compiling is not None:
             compiling.cancel()
@@ -259,12 +256,3 @@ async def _anew(watched: WatchedFile, source: LiveBroadcast) -> None:
         source.failed(package_error(error, f"'{watched.path.name}' was not compiled"))
     else:
         await source.start(graph)
-
-
-def _stamp(path: Path) -> tuple[int, int] | None:
-    """Return modification time, ns, and size of a file; None while it is missing (editors replace files)."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size

@@ -84,7 +84,7 @@ def used_names(mechanism: Mechanism, tree: Tree) -> set[str]:
     for body in mechanism.bodies.values():
         used |= {body.frame, body.center, body.about}
     for load in mechanism.loads:
-        used |= {load.at, load.on, load.reaction, *(load.between or ())}
+        used |= {*load.points, *load.acts_on}
     for mode in mechanism.modes.values():
         used |= set(mode.states)
     for contact in mechanism.contacts.values():

@@ -14,6 +14,7 @@ from sympy.physics import mechanics as me
 
 from fsm_dyn.expressions import fold, parse
 from fsm_dyn.spec.layout import speed_definitions
+from fsm_dyn.spec.loads import ForceLoad, GravityLoad, LawLoad, TorqueLoad
 from fsm_dyn.spec.values import flat_parameters
 
 TIME = me.dynamicsymbols._t
@@ -154,7 +155,9 @@ class KaneModel:
 
     def _equations(self):
         bodies, loads = [], []
-        gravity = sum((self.read(load.value) for load in self.mechanism.loads if load.kind == "gravity"), me.Vector(0))
+        gravity = sum(
+            (self.read(load.value) for load in self.mechanism.loads if isinstance(load, GravityLoad)), me.Vector(0)
+        )
         for name, body in self.mechanism.bodies.items():
             center, mass = self.points[body.center], self.read(body.mass)
             center.set_vel(self.N, self._in_speeds(self.velocity(body.center)))
@@ -180,19 +183,19 @@ class KaneModel:
         return me.msubs(vector, self.rates)
 
     def _load(self, load):
-        if load.kind == "force":
+        if isinstance(load, ForceLoad):
             point = self.points[load.at]
             point.set_vel(self.N, self._in_speeds(self.velocity(load.at)))
             return [(point, self.read(load.value))]
-        if load.kind == "torque":
+        if isinstance(load, TorqueLoad):
             torque = self.read(load.value)
             back = [] if load.reaction in (None, "N") else [(self.frame(load.reaction), -torque)]
             return [(self.frame(load.on), torque), *back]
-        if load.kind == "gravity":
+        if isinstance(load, GravityLoad):
             return []
-        if load.between:
-            first, second = (self.points[name] for name in load.between)
-            for name in load.between:
+        if load.points:
+            first, second = (self.points[name] for name in load.points)
+            for name in load.points:
                 self.points[name].set_vel(self.N, self._in_speeds(self.velocity(name)))
             arm = first.pos_from(second)
             length = sp.sqrt(me.dot(arm, arm))
@@ -204,12 +207,11 @@ class KaneModel:
         return []
 
     def _along(self, load, value, rate):
-        if load.kind == "law":
+        if isinstance(load, LawLoad):
             return self.read(load.value)
-        number = {
-            key: self.read(text) if (text := getattr(load, key)) else 0 for key in ("stiffness", "free", "damping")
-        }
-        return -number["stiffness"] * (value - number["free"]) - number["damping"] * rate
+        number = {"stiffness": 0, "free length": 0, "damping": 0}
+        number |= {word: self.read(text) for word, text in load.coefficients}
+        return -number["stiffness"] * (value - number["free length"]) - number["damping"] * rate
 
     def _lambdified(self):
         """Return a function of t, q, u, given numbers: M, f, the rows' A and gamma."""

@@ -149,8 +149,7 @@ def written(schedule):
     """Return a schedule as text, without the places of its values in a file."""
     if schedule is None:
         return None
-    points = [(str(time), str(value)) for time, value in schedule.points]
-    return schedule.kind, points, None if schedule.value is None else str(schedule.value)
+    return schedule.kind, [str(time) for time in schedule.times], [str(value) for value in schedule.values]
 
 
 @pytest.mark.parametrize("name", ["geneva_drive", "gripper", "latch_door", "seat_belt_reel", "toggle_switch"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -230,6 +231,16 @@ class PacketCorruption:
     def commands(self) -> dict[str, Callable[..., Mapping[str, Any] | None]]:
         """Return the functions of the commands."""
         return {"garbage": self._garbage, "half": self._half, "jump": self._jump}
+
+    def packets(self, data: bytes) -> list[bytes]:
+        """Return what is sent in place of a packet: the garbage that is due, then the packet as it is corrupted."""
+        first = [os.urandom(self.once)] if self.once else []
+        self.once = 0
+        if self.how == "garbage":
+            data = os.urandom(len(data))
+        elif self.how == "half":
+            data = data[: len(data) // 2]
+        return [*first, data]
 
     def state(self) -> dict[str, bool]:
         """Return the active corruption."""

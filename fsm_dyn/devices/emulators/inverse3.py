@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import select
 import socket
 import time
@@ -193,16 +192,9 @@ class Service:
         """Send a state, with the corruption that is switched on."""
         if self.body.stalled or self.body.frozen or client.protocol.state is not State.OPEN:
             return
-        if self.body.spoiling.once:
-            client.send(os.urandom(self.body.spoiling.once))
-            self.body.spoiling.once = 0
         client.protocol.send_text(self._told(full=full))
-        data = b"".join(client.protocol.data_to_send())
-        if self.body.spoiling.how == "garbage":
-            data = os.urandom(len(data))
-        elif self.body.spoiling.how == "half":
-            data = data[: len(data) // 2]
-        client.send(data)
+        for packet in self.body.spoiling.packets(b"".join(client.protocol.data_to_send())):
+            client.send(packet)
 
     def _told(self, first: bool = False, full: bool = False) -> bytes:
         """Return the message about the devices: none, where there is no power."""

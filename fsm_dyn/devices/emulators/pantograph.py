@@ -156,14 +156,8 @@ class EmulatedPantograph:
         """Send angles as the encoders count them, with the corruption that is switched on."""
         steps = [360.0 / number for number in self.board.resolutions]
         data = hb.answer(self._id, *(s * round(math.degrees(a) / s) for a, s in zip(radians, steps, strict=True)))
-        if self.body.spoiling.once:
-            self._send(os.urandom(self.body.spoiling.once))
-            self.body.spoiling.once = 0
-        if self.body.spoiling.how == "garbage":
-            data = os.urandom(len(data))
-        elif self.body.spoiling.how == "half":
-            data = data[: len(data) // 2]
-        self._send(data)
+        for packet in self.body.spoiling.packets(data):
+            self._send(packet)
 
     def _send(self, data: bytes) -> None:
         with contextlib.suppress(BlockingIOError):

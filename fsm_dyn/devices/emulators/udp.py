@@ -7,7 +7,6 @@ is to listen at; a free one), ``velocity`` (whether samples have velocities; tru
 from __future__ import annotations
 
 import contextlib
-import os
 import select
 import socket
 import time
@@ -92,14 +91,8 @@ class DeviceProgram:
         self._sequence += 1
         velocity = body.second if self._with_velocity else None
         data = datagrams.pack_sample(SampleDatagram(self._sequence, time.monotonic(), 0, body.position, velocity))
-        if self.body.spoiling.once:
-            self._send(os.urandom(self.body.spoiling.once))
-            self.body.spoiling.once = 0
-        if self.body.spoiling.how == "garbage":
-            data = os.urandom(len(data))
-        elif self.body.spoiling.how == "half":
-            data = data[: len(data) // 2]
-        self._send(data)
+        for packet in self.body.spoiling.packets(data):
+            self._send(packet)
 
     def _send(self, data: bytes) -> None:
         with contextlib.suppress(ConnectionRefusedError, BlockingIOError):

@@ -32,7 +32,6 @@ SEQUENCE: Final = 4  # of the latest sample
 BUTTONS: Final = 5
 SENT: Final = 6
 HEARD: Final = 7  # ns of the monotonic clock, when the latest sample came
-BEFORE: Final = 8  # 1: a position is known from which a velocity can be estimated
 NUMBER_COUNT: Final = 9
 
 REASONS: Final = ("size", "magic", "version", "axes", "number", "old", "not sent")

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 from fsm_dyn.errors import ModelError
-from fsm_dyn.spec.forms.base import Form, exactly_one, only_with
-from fsm_dyn.spec.forms.loads import ImpulseForm, LoadForm
-from fsm_dyn.spec.model import Load
+from fsm_dyn.expressions.text import Text
+from fsm_dyn.spec.forms.base import exactly_one, only_with
+from fsm_dyn.spec.forms.loads import DamperForm, ImpulseForm, LoadForm, SpringForm
+from fsm_dyn.spec.loads import (
+    DamperLoad,
+    ForceLoad,
+    GravityLoad,
+    LawLoad,
+    Load,
+    PointPair,
+    SpringLoad,
+    TorqueLoad,
+    TorsionSpringLoad,
+)
 from fsm_dyn.spec.yaml_tree import where_of
 
 _COMPANIONS: dict[str, tuple[str, ...]] = {
@@ -43,62 +53,64 @@ _OF_IMPULSES: dict[str, tuple[str, ...]] = {
 def impulses_of(forms: list[ImpulseForm], transition: str) -> tuple[Load, ...]:
     """Return the impulses of a transition as loads whose values are time integrals; ``transition``: its name."""
     found: list[Load] = []
-    for form in forms:
+    for number, form in enumerate(forms, 1):
         kind = exactly_one(form, tuple(_OF_IMPULSES))
         only_with(form, kind, _OF_IMPULSES[kind])
-        name, where = f"{transition}_impulse_{len(found) + 1}", form.key(kind)
-        if form.linear is not None:
-            load = Load(name, "force", value=form.linear, at=_needed(form, kind, "at"), where=where)
-        elif form.angular is not None:
-            on = _needed(form, kind, "on")
-            load = Load(name, "torque", value=form.angular, on=on, reaction=form.reaction, where=where)
-        else:
-            exactly_one(form, ("coordinate", "between"))
-            load = Load(name, "law", value=form.along, coordinate=form.coordinate, between=form.between, where=where)
-        found.append(load)
+        found += _acting(form, kind, f"{transition}_impulse_{number}", form.linear, form.angular, form.along)
     return tuple(found)
 
 
 def _load(form: LoadForm, taken: set[str]) -> Load:
     kind = exactly_one(form, tuple(_COMPANIONS))
     only_with(form, kind, (*_COMPANIONS[kind], "name"))
-    load = _of_kind(form, kind)
+    load = next(_of_kind(form, kind))
     if form.name is None:
-        name = _free_name(_described(load), taken)
+        name = _free_name("_".join([load.kind, *map(str, load.acts_on)]), taken)
         taken.add(name)
         load = replace(load, name=name)
     return load
 
 
-def _of_kind(form: LoadForm, kind: str) -> Load:
+def _of_kind(form: LoadForm, kind: str) -> Iterator[Load]:
+    """Yield the one load of a form."""
     name, where = form.name or "", form.key(kind)
-    if form.force is not None:
-        return Load(name, "force", value=form.force, at=_needed(form, kind, "at"), where=where)
-    if form.torque is not None:
-        return Load(
-            name, "torque", value=form.torque, on=_needed(form, kind, "on"), reaction=form.reaction, where=where
-        )
+    yield from _acting(form, kind, name, form.force, form.torque, form.law)
     if form.gravity is not None:
-        return Load(name, "gravity", value=form.gravity, on=form.on, where=where)
-    if form.law is not None:
-        exactly_one(form, ("coordinate", "between"))
-        return Load(name, "law", value=form.law, coordinate=form.coordinate, between=form.between, where=where)
-    if form.spring is not None:
-        exactly_one(form.spring, ("coordinate", "between"))
-        return Load(name, "spring", where=where, **_parts(form.spring))
+        yield GravityLoad(name=name, value=form.gravity, on=form.on, where=where)
+    if (spring := form.spring) is not None:
+        yield SpringLoad(
+            name=name, along=_along(spring), stiffness=spring.stiffness, free=spring.free, damping=spring.damping,
+            where=where,
+        )  # fmt: skip
     if form.damper is not None:
-        exactly_one(form.damper, ("coordinate", "between"))
-        return Load(name, "damper", where=where, **_parts(form.damper))
-    if form.torsion_spring is not None:
-        return Load(name, "torsion_spring", where=where, **_parts(form.torsion_spring))
-    raise ModelError("a load has no content", form.where, allowed=", ".join(_COMPANIONS))
+        yield DamperLoad(name=name, along=_along(form.damper), damping=form.damper.damping, where=where)
+    if (twist := form.torsion_spring) is not None:
+        yield TorsionSpringLoad(
+            name=name, along=twist.coordinate, stiffness=twist.stiffness, free=twist.free, damping=twist.damping,
+            where=where,
+        )  # fmt: skip
 
 
-def _parts(form: Form) -> dict[str, Any]:
-    return {key: getattr(form, key) for key in type(form).allowed_keys()}
+def _acting(
+    form: LoadForm | ImpulseForm, kind: str, name: str, force: Text | None, torque: Text | None, law: Text | None
+) -> Iterator[Load]:
+    """Yield the load of a form that gives a force, a torque or a law, or the time integral of one."""
+    where = form.key(kind)
+    if force is not None:
+        yield ForceLoad(name=name, value=force, at=_needed(form, kind, "at"), where=where)
+    if torque is not None:
+        yield TorqueLoad(name=name, value=torque, on=_needed(form, kind, "on"), reaction=form.reaction, where=where)
+    if law is not None:
+        yield LawLoad(name=name, value=law, along=_along(form), where=where)
 
 
-def _needed(form: Form, kind: str, key: str) -> str:
+def _along(form: LoadForm | ImpulseForm | SpringForm | DamperForm) -> PointPair | Text:
+    key: str = exactly_one(form, ("coordinate", "between"))
+    found: PointPair | Text = getattr(form, key)
+    return found
+
+
+def _needed(form: LoadForm | ImpulseForm, kind: str, key: str) -> str:
     value: str | None = getattr(form, key)
     if value is None:
         raise ModelError(f"a {kind} lacks the key {key!r}", form.key(kind), remedy=_WHAT[key])
@@ -106,14 +118,6 @@ def _needed(form: Form, kind: str, key: str) -> str:
 
 
 _WHAT = {"at": "name the point it acts at", "on": "name the body it acts on"}
-
-
-def _described(load: Load) -> str:
-    """Return words for what a load acts on: ``force_P1``, ``spring_P_Q``, ``gravity``."""
-    parts = [load.at, load.on, load.reaction, *(load.between or ())]
-    if load.coordinate is not None:
-        parts.append("_".join(re.findall("[A-Za-z0-9]+", load.coordinate.text))[:20])
-    return "_".join([load.kind, *(str(part) for part in parts if part)])
 
 
 def _free_name(stem: str, taken: set[str]) -> str:

@@ -15,6 +15,7 @@ from fsm_dyn.spec.checks.loads import check_impulses, check_loads
 from fsm_dyn.spec.checks.names import Declaration
 from fsm_dyn.spec.checks.scopes import Scopes, constant_scope, scopes_of, with_scalar, with_speeds
 from fsm_dyn.spec.checks.unit_usage import texts_of
+from fsm_dyn.spec.input_declarations import ExpressionSchedule, TableSchedule
 from fsm_dyn.spec.model import (
     PARAMETER,
     POLAR,
@@ -160,17 +161,18 @@ def _input(entry: Input, scope: Scope) -> Dimension:
 
 def _scheduled(schedule: Schedule, wanted: Dimension | None, scope: Scope, what: str) -> None:
     allowed = None if wanted is None else [wanted]
-    for time, value in schedule.points:
-        expression_type(time, _constant(scope), f"{what}: time", [TIME])
-        expression_type(value, _constant(scope), what, allowed)
-    if schedule.value is not None:
-        expression_type(schedule.value, scope, what, allowed)
+    match schedule:
+        case TableSchedule():
+            for time, value in schedule.points:
+                expression_type(time, _constant(scope), f"{what}: time", [TIME])
+                expression_type(value, _constant(scope), what, allowed)
+        case ExpressionSchedule():
+            expression_type(schedule.value, scope, what, allowed)
 
 
 def _inferred(schedule: Schedule, scope: Scope, what: str) -> Dimension | None:
     """Return the dimension of the first value that is not a written zero."""
-    texts = [value for _, value in schedule.points] + ([schedule.value] if schedule.value is not None else [])
-    quantities = [expression_type(text, scope, what) for text in texts]
+    quantities = [expression_type(text, scope, what) for text in schedule.values]
     return next((q.dimension for q in quantities if not q.zero), DIMENSIONLESS)
 
 

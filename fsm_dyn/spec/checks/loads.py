@@ -7,7 +7,8 @@ from fsm_dyn.expressions import DIMENSIONLESS, Axis, Dimension, Text, free_names
 from fsm_dyn.expressions.units import divide, multiply
 from fsm_dyn.spec.checks.expression_types import ACCELERATION, ENERGY, FORCE, LENGTH, TIME, expression_type
 from fsm_dyn.spec.checks.scopes import Scopes
-from fsm_dyn.spec.model import Load, Mechanism, TransitionSpec
+from fsm_dyn.spec.loads import ForceLoad, GravityLoad, LawLoad, LineLoad, TorqueLoad, TorsionSpringLoad
+from fsm_dyn.spec.model import Mechanism, TransitionSpec
 
 
 def check_loads(mechanism: Mechanism, scopes: Scopes) -> None:
@@ -21,17 +22,18 @@ def check_loads(mechanism: Mechanism, scopes: Scopes) -> None:
     fixed = _fixed_frames(mechanism)
     for load in mechanism.loads:
         what = f"load {load.name!r}"
-        if load.kind == "force" and load.value is not None:
-            expression_type(load.value, scopes.logic, what, [FORCE], "vector")
-        elif load.kind == "torque" and load.value is not None:
-            expression_type(load.value, scopes.logic, what, [ENERGY], "vector")
-        elif load.kind == "gravity" and load.on is not None and load.value is not None:
-            expression_type(load.value, scopes.logic, what, [ACCELERATION], "vector")
-        elif load.kind == "gravity" and load.value is not None:
-            expression_type(load.value, scopes.axes, what, [ACCELERATION], "vector")
-            _constant_direction(load.value, what, fixed)
-        else:
-            _along_a_length(load, scopes, what)
+        match load:
+            case ForceLoad():
+                expression_type(load.value, scopes.logic, what, [FORCE], "vector")
+            case TorqueLoad():
+                expression_type(load.value, scopes.logic, what, [ENERGY], "vector")
+            case GravityLoad(on=None):
+                expression_type(load.value, scopes.axes, what, [ACCELERATION], "vector")
+                _constant_direction(load.value, what, fixed)
+            case GravityLoad():
+                expression_type(load.value, scopes.logic, what, [ACCELERATION], "vector")
+            case LineLoad():
+                _along_a_length(load, scopes, what)
 
 
 def check_impulses(transition: TransitionSpec, mechanism: Mechanism, scopes: Scopes) -> None:
@@ -44,19 +46,21 @@ def check_impulses(transition: TransitionSpec, mechanism: Mechanism, scopes: Sco
     """
     for number, impulse in enumerate(transition.impulses, 1):
         what = f"impulse {number} of transition {transition.name!r}"
-        if impulse.kind == "law":
-            _not_driven(impulse, mechanism, what)
-            _along_a_length(impulse, scopes, what, multiply(ENERGY, TIME))
-        elif impulse.value is not None:
-            dimension = multiply(FORCE if impulse.kind == "force" else ENERGY, TIME)
-            expression_type(impulse.value, scopes.logic, what, [dimension], "vector")
+        match impulse:
+            case ForceLoad():
+                expression_type(impulse.value, scopes.logic, what, [multiply(FORCE, TIME)], "vector")
+            case TorqueLoad():
+                expression_type(impulse.value, scopes.logic, what, [multiply(ENERGY, TIME)], "vector")
+            case LawLoad():
+                _not_driven(impulse, mechanism, what)
+                _along_a_length(impulse, scopes, what, multiply(ENERGY, TIME))
 
 
-def _not_driven(impulse: Load, mechanism: Mechanism, what: str) -> None:
+def _not_driven(impulse: LawLoad, mechanism: Mechanism, what: str) -> None:
     """Refuse an impulse on a coordinate whose motion a constraint prescribes: all of it would load the drive."""
-    if impulse.coordinate is None:
+    if not isinstance(impulse.along, Text):
         return
-    moved = free_names(parse(impulse.coordinate)) & set(mechanism.coordinate_names)
+    moved = free_names(parse(impulse.along)) & set(mechanism.coordinate_names)
     given = {"t", *mechanism.inputs, *mechanism.parameters}
     for name, row in mechanism.constraints.items():
         found = free_names(parse(row.expression))
@@ -70,28 +74,30 @@ def _not_driven(impulse: Load, mechanism: Mechanism, what: str) -> None:
         ):
             raise ModelError(
                 f"{what} is on a driven coordinate",
-                impulse.coordinate.where,
-                found=f"{impulse.coordinate.text}, which the constraint {name!r} prescribes",
+                impulse.along.where,
+                found=f"{impulse.along.text}, which the constraint {name!r} prescribes",
                 remedy="act on a point or body beyond the drive, or drive it by a force instead",
             )
 
 
-def _along_a_length(load: Load, scopes: Scopes, what: str, work: Dimension = ENERGY) -> None:
+def _along_a_length(load: LineLoad, scopes: Scopes, what: str, work: Dimension = ENERGY) -> None:
     """Check a spring, a damper or a law: force times length is energy, or ``work``, in any unit of length."""
     length: Dimension | None = LENGTH
-    if load.coordinate is not None:
-        angle = [DIMENSIONLESS] if load.kind == "torsion_spring" else None
-        length = expression_type(load.coordinate, scopes.configuration, f"the coordinate of {what}", angle).dimension
+    if isinstance(load.along, Text):
+        angle = [DIMENSIONLESS] if isinstance(load, TorsionSpringLoad) else None
+        length = expression_type(load.along, scopes.configuration, f"the coordinate of {what}", angle).dimension
     force = divide(work, length) if length is not None else DIMENSIONLESS
     stiffness = divide(force, length) if length is not None else DIMENSIONLESS
-    if load.value is not None:
+    if isinstance(load, LawLoad):
         expression_type(load.value, scopes.logic, what, [force])
-    if load.stiffness is not None:
-        expression_type(load.stiffness, scopes.constant, f"the stiffness of {what}", [stiffness])
-    if load.free is not None:
-        expression_type(load.free, scopes.constant, f"the free length of {what}", [length or DIMENSIONLESS])
-    if load.damping is not None:
-        expression_type(load.damping, scopes.logic, f"the damping of {what}", [multiply(stiffness, TIME)])
+    admitted = {
+        "stiffness": (scopes.constant, stiffness),
+        "free length": (scopes.constant, length or DIMENSIONLESS),
+        "damping": (scopes.logic, multiply(stiffness, TIME)),
+    }
+    for word, text in load.coefficients:
+        scope, dimension = admitted[word]
+        expression_type(text, scope, f"the {word} of {what}", [dimension])
 
 
 def _fixed_frames(mechanism: Mechanism) -> set[str]:

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from fsm_dyn.errors import ModelError, did_you_mean
 from fsm_dyn.spec.checks.names import Declaration, unknown
-from fsm_dyn.spec.model import Contact, Load, Mechanism, TransitionSpec
+from fsm_dyn.spec.loads import GravityLoad, LineLoad, Load, TorqueLoad
+from fsm_dyn.spec.model import Contact, Mechanism, TransitionSpec
 from fsm_dyn.spec.shape import SegmentShape, Shape
 from fsm_dyn.spec.yaml_tree import where_of
 
@@ -86,18 +87,19 @@ class References:
             self._point(shape.repeat.about)
 
     def _load(self, load: Load) -> None:
-        self._optional_point(load.at)
-        for name in load.between or ():
+        for name in load.points:
             self._point(name)
-        if load.between is not None and load.between[0] == load.between[1]:
-            raise ModelError("a load between a point and itself", where_of(load.between[1]), found=load.between[1])
-        if load.kind == "gravity" and load.on is not None:
-            self._one_of(load.on, "a body", self.mechanism.bodies)
-        for body in filter(None, (load.on, load.reaction)) if load.kind != "gravity" else ():
-            self._rigid(body)
-        if load.reaction is not None and load.on == load.reaction:
-            where = where_of(load.reaction)
-            raise ModelError("a torque whose reaction is on the same body", where, found=load.reaction)
+        match load:
+            case LineLoad(along=(first, second)) if first == second:
+                raise ModelError("a load between a point and itself", where_of(second), found=second)
+            case GravityLoad(on=str(body)):
+                self._one_of(body, "a body", self.mechanism.bodies)
+            case TorqueLoad():
+                for body in load.acts_on:
+                    self._rigid(body)
+                if load.reaction is not None and load.on == load.reaction:
+                    where = where_of(load.reaction)
+                    raise ModelError("a torque whose reaction is on the same body", where, found=load.reaction)
 
     def _rigid(self, name: str) -> None:
         rigid = {key: body for key, body in self.mechanism.bodies.items() if body.frame is not None}

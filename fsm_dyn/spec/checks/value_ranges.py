@@ -57,7 +57,7 @@ def check_numbers(mechanism: Mechanism, values: Values | None = None) -> None:
     for coordinate in mechanism.coordinates.values():
         _range(coordinate, values)
     for load in mechanism.loads:
-        for text, word in ((load.stiffness, "stiffness"), (load.free, "free length"), (load.damping, "damping")):
+        for word, text in load.coefficients:
             _value(text, values, f"the {word} of load {load.name!r}")
     for entry_ in mechanism.inputs.values():
         if entry_.schedule is not None:
@@ -211,9 +211,10 @@ def _with_zeros(mechanism: Mechanism, values: Values) -> Values:
 
 def _schedule(schedule: Schedule, values: Values, what: str) -> None:
     last: float | None = None
-    for time, value in schedule.points:
+    for text in schedule.values:
+        _value(text, values, what)
+    for time in schedule.times:
         at = _value(time, values, f"{what}: time")
-        _value(value, values, what)
         if at is not None and last is not None and at <= last:
             raise ModelError(
                 f"{what}: times must increase",
@@ -222,4 +223,3 @@ def _schedule(schedule: Schedule, values: Values, what: str) -> None:
                 remedy="for a jump write `steps`, or two times a little apart",
             )
         last = at
-    _value(schedule.value, values, what)

@@ -31,7 +31,14 @@ from fsm_dyn.spec.forms.fields import (
 )
 from fsm_dyn.spec.forms.geometry import unit_text
 from fsm_dyn.spec.forms.loads import ImpulseForm
-from fsm_dyn.spec.model import DiscreteVariable, Initial, Input, ModePattern, Schedule
+from fsm_dyn.spec.input_declarations import (
+    ConstantSchedule,
+    ExpressionSchedule,
+    LinearSchedule,
+    Schedule,
+    StepsSchedule,
+)
+from fsm_dyn.spec.model import DiscreteVariable, Initial, Input, ModePattern
 from fsm_dyn.spec.yaml_tree import LocatedList, LocatedMapping, LocatedStr, Scalar, Tree, describe, where_of
 
 MAX_BREAKPOINTS = 10_000
@@ -72,7 +79,7 @@ def schedule(tree: Tree) -> Schedule:
         It is none of these, or a table of invalid times or values.
     """
     if not isinstance(tree, LocatedMapping):
-        return Schedule("constant", (), expression(tree), tree.where)
+        return ConstantSchedule(value=expression(tree), where=tree.where)
     for word in tree:
         if word not in SCHEDULE_KEYS:
             raise ModelError(
@@ -87,12 +94,12 @@ def schedule(tree: Tree) -> Schedule:
     ((word, value),) = tree.items()
     match str(word):
         case "linear":
-            return Schedule("linear", _points(value, "linear"), None, word.where)
+            return LinearSchedule(points=_points(value, "linear"), where=word.where)
         case "steps":
-            return Schedule("steps", _points(value, "steps"), None, word.where)
+            return StepsSchedule(points=_points(value, "steps"), where=word.where)
         case "expression":
-            return Schedule("expression", (), expression(value), word.where)
-    return Schedule("constant", (), expression(value), word.where)
+            return ExpressionSchedule(value=expression(value), where=word.where)
+    return ConstantSchedule(value=expression(value), where=word.where)
 
 
 def _input(word: LocatedStr, tree: Tree) -> Input:

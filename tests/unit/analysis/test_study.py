@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from matplotlib import image
+from matplotlib.colors import to_rgb
 
 import fsm_dyn
 from fsm_dyn import plot
@@ -76,7 +78,9 @@ def test_figure(graph, tmp_path):
     figure = plot.study("title", ("e", [0.5, 0.9]), found.times, curves, found.units)
     assert len(figure.axes) == 3 * len(curves)
     assert len(figure.axes[0].lines) == 2
-    assert plot.save(figure, tmp_path / "study.png").stat().st_size > 5000
+    drawn = image.imread(plot.save(figure, tmp_path / "study.png"))[..., :3]
+    colours = {tuple(to_rgb(line.get_color())) for line in figure.axes[0].lines}
+    assert all((np.abs(drawn - colour).max(axis=-1) < 0.02).sum() > 50 for colour in colours)
 
 
 def test_figure_over_words(graph):

@@ -80,3 +80,40 @@ def test_what_earlier_versions_saved_keeps_its_digest() -> None:
     assert digest(TEXT + "numerics: {}\n") == digest(TEXT)
     given = digest(TEXT + "numerics: {gap: 1 um, rtol: 1e-8}\n")
     assert given == digest(TEXT + "numerics: {rtol: 1e-8, gap: 1 um}\n") != digest(TEXT)
+
+
+SHAPES = TEXT.replace("  wall: {gap: x}\n", "  wall: {gap: x}\n  bump: {between: [one, other]}\n").replace(
+    "contacts:\n",
+    "shapes:\n  one: {KIND: {frame: N, center: P, radius: 1 m}}\n"
+    "  other: {KIND: {frame: N, center: O, radius: 1 m}}\ncontacts:\n",
+)
+
+
+def test_kinds_of_shapes_differ() -> None:
+    assert digest(SHAPES.replace("KIND", "circle")) != digest(SHAPES.replace("KIND", "sphere"))
+
+
+LOADS = (
+    TEXT
+    + """
+loads:
+  - {force: -m*(9.81 m/s**2)*N.y, at: P}
+  - {name: pull, law: 3 N, between: [P, O]}
+  - spring: {coordinate: x, stiffness: 2 N/m, free: 0.1 m}
+  - damper: {between: [P, O], damping: 3 N*s/m}
+inputs:
+  a: {unit: N, constant: 2 N}
+  b: {unit: N, linear: [[0 s, 1 N], [1 s, 2 N]]}
+  c: {unit: N, steps: [[0 s, 1 N], [1 s, 2 N]]}
+  d: {unit: N, expression: 3 N*sin(t/(1 s))}
+"""
+)
+
+
+def test_what_earlier_versions_saved_with_loads_and_schedules_keeps_its_digest() -> None:
+    assert digest(LOADS) == "185b2be9718426bf307db646223c4460a9df0d09df9c0c6840bce369c6471d60"
+
+
+def test_kinds_of_loads_differ() -> None:
+    spring = "spring: {between: [P, O], stiffness: 2 N/m, damping: 3 N*s/m}"
+    assert digest(LOADS.replace("damper: {between: [P, O], damping: 3 N*s/m}", spring)) != digest(LOADS)

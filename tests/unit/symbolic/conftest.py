@@ -181,7 +181,7 @@ def _rates_of_W(model):
     terms = model.terms
     entries = to_sympy([node for row in terms.W for node in row])
     rates = to_sympy(list(terms.q_dot))
-    q = [sp.Symbol(name) for name in terms.q_names]
+    q = [sp.Symbol(name) for name in terms.layout.q]
     derivative = [sum(sp.diff(entry, s) * rate for s, rate in zip(q, rates, strict=True)) for entry in entries]
     symbols = [sp.Symbol(name) for name in model.layout.arguments]
     function = sp.lambdify([symbols], derivative, cse=True)
