@@ -61,7 +61,7 @@ def test_nothing_on_the_page_of_a_model_overlaps(viewed, model):
     for width in WIDTHS:
         found[width] = checked(page, width)
         heights[width] = page.locator("#mechanism").bounding_box()["height"]
-    assert found == dict.fromkeys(WIDTHS, {"overlaps": [], "outside": []})
+    assert found == {width: {"overlaps": [], "outside": []} for width in WIDTHS}
     assert [width for width in WIDTHS if heights[width] < min(STAGE, 0.3 * WIDTHS[width])] == []
 
 

@@ -97,10 +97,10 @@ def test_every_section_of_the_language_is_described():
 
 def built_site(folder):
     """Return the site that `make docs` has built, if it is newer than all that it is made of; else build it."""
-    made = ROOT / "site" / "sitemap.xml.gz"  # written last
+    made = ROOT / "site" / "search" / "search_index.json"  # written last
     sources = [ROOT / "mkdocs.yml", *DOCS.rglob("*"), *(ROOT / "fsm_dyn").rglob("*.py")]
     if made.exists() and made.stat().st_mtime > max(path.stat().st_mtime for path in sources if path.is_file()):
-        return made.parent
+        return made.parents[1]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
     subprocess.run(build, cwd=ROOT, env=environment, check=True, capture_output=True, timeout=280)
