@@ -22,6 +22,8 @@ from fsm_dyn.spec.yaml_tree import LocatedList, LocatedMapping, LocatedStr, Tree
 ROOT = Path(__file__).parents[2]
 MODELS = [*sorted((ROOT / "yaml_models").glob("*.yaml")), *sorted((ROOT / "tests/unit/spec/models").glob("*.yaml"))]
 
+LARGE = {"piano_action"}  # a quarter of the time of all, and the kinds of keys of piano_action_simple and everything
+
 #: Sections whose keys declare names, unless the section is a list.
 DECLARING = {
     *("parameters", "coordinates", "frames", "points", "bodies", "speeds", "constraints", "contacts"),
@@ -139,7 +141,10 @@ def _default_speed(name: str, mechanism: Mechanism) -> set[str]:
     return {f"{name}_dot"} if speed is not None and speed.text == f"rate({name})" else set()
 
 
-@pytest.mark.parametrize("path", MODELS, ids=[path.stem for path in MODELS])
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, id=path.stem, marks=pytest.mark.long if path.stem in LARGE else ()) for path in MODELS],
+)
 def test_every_key(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     tree = compose(text, path.name)

@@ -59,6 +59,7 @@ FLUSH_FOUND = (
     2870,  # rebounds of micrometres at the end of a slab, which the corner has left when the step after them ends
     972,  # redundant rows: pivots of Lemke's method that are rounding alone
 )
+FLUSH_LONG = {125, 432}  # 432 has the cause of 310
 BATCHES = {
     files.read: 150, files.compiled: 10, artefacts.automata: 60, artefacts.runs: 20, artefacts.recordings: 20,
     caches.kernels: 100, messages.messages: 100,
@@ -102,8 +103,11 @@ def test_laws_of_flush_geometry(name):
     fail_on([(seed, laws.flush_case(name, seed)) for seed in range(FLUSH[name])])
 
 
-def test_laws_of_flush_geometry_where_they_did_not_hold():
-    fail_on([(seed, laws.flush_geometry(seed)) for seed in FLUSH_FOUND])
+@pytest.mark.parametrize(
+    "seed", [pytest.param(seed, marks=pytest.mark.long if seed in FLUSH_LONG else ()) for seed in FLUSH_FOUND]
+)
+def test_laws_of_flush_geometry_where_they_did_not_hold(seed):
+    fail_on([(seed, laws.flush_geometry(seed))])
 
 
 @pytest.mark.long

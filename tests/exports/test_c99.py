@@ -49,7 +49,7 @@ def test_nothing_outside_its_memory(name, tmp_path):
     if reason := sanitizers_work():
         pytest.skip(reason)
     graph, folder = exported(name, tmp_path)
-    check_same(graph, built(folder, name, *SANITIZE))
+    check_same(graph, built(folder, name, *SANITIZE, "-O0"))
 
 
 def test_an_impulse(tmp_path):

@@ -30,7 +30,7 @@ def random_states():
         kinds = units(automaton.mechanism)
         length = length_of(graph)
         sizes = [length if kinds.get(name) in ("m", "m/s") else 1.0 for name in (*layout.q, *layout.u)]
-        start = initial_state(automaton, graph.values, graph.parameters).x
+        start = (graph.start or initial_state(automaton, graph.values, graph.parameters)).x
         rng = np.random.default_rng(seed)
         x = start + spread * np.array([*sizes]) * rng.uniform(-1.0, 1.0, (count, layout.n_x))
         for first in automaton.quaternions:

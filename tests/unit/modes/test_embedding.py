@@ -53,10 +53,11 @@ def test_every_mode_satisfies_its_equations(graphs, states, name):
     automaton = graph.automaton
     layout = automaton.terms.layout
     n_q, n_u = len(layout.q), len(layout.u)
+    drawn = states(graph)
     for mode in automaton.modes:
         active = ActiveSet.of(automaton.system, mode.states)
         checked = 0
-        for x, c in zip(*states(graph), strict=True):
+        for x, c in zip(*drawn, strict=True):
             full = mode.programs.full.evaluate(0.0, x, c)
             if not full["pivot"][0] > GOOD:
                 mode = automaton.derive(mode.states, 0.0, x, c)  # another chart, as a run would take
@@ -107,17 +108,18 @@ def test_determinants(graphs, states, name):
     automaton = graph.automaton
     system = automaton.system
     n_u = len(system.layout.u)
+    first, few = states(graph, 1), states(graph, 5)
     for mode in automaton.modes:
         if not mode.programs.chart or not mode.programs.independent:
             continue
         active = ActiveSet.of(system, mode.states)
-        (x, *_), (c, *_) = states(graph, 1)
+        (x, *_), (c, *_) = first
         samples = automaton.samples(mode.states, 0.0, x, c)
         with system.graph.scratch():
             embedded = embed(system, active, samples, mode.programs.chart)
             mass = Program.from_nodes(system.layout, {"mass": embedded.reduced_mass})
         rows, dependent = (list(part) for part in zip(*embedded.chart, strict=True))
-        for x, c in zip(*states(graph, 5), strict=True):
+        for x, c in zip(*few, strict=True):
             terms = system.evaluate(0.0, x, c)
             M, A = terms["M"][:n_u, :n_u], terms["A"][rows, :n_u]
             G = A.T.copy()

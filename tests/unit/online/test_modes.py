@@ -140,7 +140,7 @@ def states(random_states):
     def draw(graph, mode, seed):
         rng = np.random.default_rng(seed)
         layout = graph.automaton.terms.layout
-        start = initial_state(graph.automaton, graph.values, graph.parameters)
+        start = graph.start
         c = np.tile(start.context, (STATES, 1))
         c[:, layout.w_slice.start : layout.w_rate2_slice.stop] = rng.uniform(-1, 1, (STATES, 3 * len(layout.w)))
         c[:, layout.w_rate3_slice] = rng.uniform(-1, 1, (STATES, len(layout.w)))
