@@ -30,7 +30,20 @@ static bool same_corner(const struct fsm_tables *tables, int64_t j, int64_t k)
     return same_shapes && AT(tables->contact_ends, j, 0) == AT(tables->contact_ends, k, 0);
 }
 
-/* Whether another corner of the same body is in front of the face that the corner of contact `k` is behind. */
+/* Whether the corners of contacts `j` and `k` are the two ends of a face. */
+static bool share_a_face(const struct fsm_tables *tables, int64_t j, int64_t k)
+{
+    int64_t one = AT(tables->contact_ends, j, 0), other = AT(tables->contact_ends, k, 0);
+    for (int64_t m = 0; m < tables->contact_outline.n; m++) {
+        int64_t first = AT(tables->contact_ends, m, 1), second = AT(tables->contact_ends, m, 2);
+        if ((first == one && second == other) || (first == other && second == one)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether the face of contact `k` cuts an edge of the polygon whose corner is behind it. */
 static bool is_straddled(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t k)
 {
     double small = tables->tolerances->gap;
@@ -39,7 +52,7 @@ static bool is_straddled(const struct fsm_tables *tables, const struct fsm_terms
                          AT(tables->contact_ends, j, 1) == AT(tables->contact_ends, k, 1) &&
                          AT(tables->contact_ends, j, 2) == AT(tables->contact_ends, k, 2);
         if (same_face && AT(tables->contact_ends, j, 1) >= 0 && terms->reach.at[j] > small &&
-            terms->residual.at[AT(tables->contact_rows, j, 0)] > small) {
+            terms->residual.at[AT(tables->contact_rows, j, 0)] > small && share_a_face(tables, j, k)) {
             return true;
         }
     }
