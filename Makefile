@@ -38,9 +38,10 @@ test-runtime: $(VENV)/.installed-test  ## build the runtime with warnings as err
 	bash .ci/get_compiler arm || true  # its test is skipped then
 	$(BIN)/python -m pytest -m "runtime and not long" -n 2 --dist worksteal tests/runtime
 
+# On a machine that is full a page may be late: what fails is run once more.
 test-browser: $(VENV)/.installed-browser  ## run the tests of the page in a browser, which is got if there is none
 	bash .ci/get_browser $(BIN)/python
-	$(BIN)/python -m pytest -m browser -n 0 tests/browser
+	$(BIN)/python -m pytest -m browser -n 0 tests/browser || $(BIN)/python -m pytest -m browser -n 0 --last-failed tests/browser
 
 lint: $(VENV)/.installed-dev  ## check style, types and repeated code
 	$(BIN)/ruff check .
