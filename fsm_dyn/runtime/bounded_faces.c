@@ -36,7 +36,7 @@ static bool share_a_face(const struct fsm_tables *tables, int64_t j, int64_t k)
     int64_t one = AT(tables->contact_ends, j, 0), other = AT(tables->contact_ends, k, 0);
     for (int64_t m = 0; m < tables->contact_outline.n; m++) {
         int64_t first = AT(tables->contact_ends, m, 1), second = AT(tables->contact_ends, m, 2);
-        if ((first == one && second == other) || (first == other && second == one)) {
+        if (one >= 0 && ((first == one && second == other) || (first == other && second == one))) {
             return true;
         }
     }

@@ -1,7 +1,8 @@
 /* Compliant contacts: compressed contacts, and the active faces at corners (docs/theory.md, "Contact geometry").
 
    Inside a convex body a corner has a negative gap to every face.  The face through which it entered, or the nearest one
-   where it begins inside, acts on it until its gap opens; at the end of that face one other contact at the same place succeeds it, with the same compression. */
+   where it begins inside, acts on it until its gap opens; at the end of that face one other contact at the same place
+   succeeds it, with the same compression. */
 
 #include "contacts.h"
 
