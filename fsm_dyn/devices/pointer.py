@@ -6,7 +6,8 @@ sample for ``patience``, because the page is closed, it counts as released.  It 
 limits.
 
 A sample with a velocity along its first axis is a key press or its release: the pointer moves to the position along
-half a cosine, with that velocity half-way.
+half a cosine, with that velocity half-way.  It holds for longer than a sample of a drag: a page that is late between a
+press and its release would otherwise let go of the key, and the next press would begin with an open grip.
 
 Options
 -------
@@ -15,7 +16,7 @@ axes : int
 bandwidth : float
     Of the smoothing, Hz (12).
 patience : float
-    Time without a sample after which the pointer counts as released, s (0.3).
+    Time without a sample after which the pointer counts as released, s (0.3; for a press at least 3).
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from fsm_dyn.live.strokes import Stroke
 
 DRAGGING: Final = 1  # button 0
 BANDWIDTH, PATIENCE, PERIOD = 12.0, 0.3, 1e-3  # Hz, s, s
+PRESS_PATIENCE: Final = 3.0  # s, of a press at the least
 _KNOWN: Final = frozenset({"axes", "bandwidth", "patience", "period"})
 
 
@@ -87,7 +89,8 @@ class Driver:
         row = self._latest()
         if row is None:
             return Sample(now, self._readings, self._position, self._velocity)
-        buttons = int(row[13]) if now - row[0] <= self._patience else 0
+        patience = max(self._patience, PRESS_PATIENCE) if row[7] > 0.0 else self._patience
+        buttons = int(row[13]) if now - row[0] <= patience else 0
         if buttons & DRAGGING and not self._dragging:
             self._position, self._velocity, self._stroke = row[1 : 1 + n], [0.0] * n, None
         self._dragging = bool(buttons & DRAGGING)

@@ -229,8 +229,9 @@ static enum fsm_status enter_mode(const struct fsm_run *run, int64_t target)
 static void record_transition(const struct fsm_run *run, int64_t source, int64_t reason)
 {
     bool changed = run->work->notes->changed != 0;
-    if (reason == FSM_REASON_START && !changed) {
-        run->state->counters->rows--; // the row of the state as given stands for both
+    // the row of the state as given stands for both; in a live run a tick before may have written it
+    if (reason == FSM_REASON_START && !changed && run->state->counters->rows > 0) {
+        run->state->counters->rows--;
     }
     if (changed || fsm_is_from_outside(reason)) {
         fsm_write_row(run, run->state->x);

@@ -4,11 +4,12 @@ import pytest
 
 pytestmark = pytest.mark.browser
 
+LATE = "for (const until = performance.now() + 800; performance.now() < until; );"  # the page does nothing else
 NOTES = "fsmDyn.sound.played.filter((one) => one.name === 'string')"
 
 
 def press(page, key, attempts=5):
-    """Press a computer key until the string is struck: a page that is late releases the key before that."""
+    """Press a computer key until a strike is heard: a sound that would be late by more than a second is left out."""
     for _ in range(attempts):
         page.evaluate("fsmDyn.sound.played.length = 0")
         page.keyboard.down(key)
@@ -30,8 +31,9 @@ def test_a_key_strikes_and_is_heard(viewed):
     assert page.evaluate("document.querySelector('#playing').hidden") is False
     page.keyboard.press("o")
     page.evaluate("fsmDyn.logged = []; fsmDyn.panels.push({ transitions: ({ news }) => fsmDyn.logged.push(...news) })")
-    speeds = {"j": [], "k": []}
+    speeds = {}
     for key in "jk":
+        page.evaluate(LATE)  # a page that is late must not let go of the key: a press with an open grip is soft
         press(page, key)
         note = page.evaluate(f"{NOTES}[0]")
         assert note["note"] is True
@@ -39,7 +41,7 @@ def test_a_key_strikes_and_is_heard(viewed):
         assert 0.0 <= note["sent"] <= note["age"] + 0.002 <= note["latency"] + 0.004
         assert note["latency"] >= 0.03 - 1e-9
         assert note["when"] > 0.0
-        speeds[key].append(note["speed"])
+        speeds[key] = note["speed"]
         # the log tells of the same transition: its guard's slope is the speed of the hammer
         logged = f"""fsmDyn.logged.find(({{ t, guards }}) => t === {note["t"]!r}
             && guards.some(([text, , slope]) => text === 'string closes' && -slope === {note["speed"]!r}))"""
@@ -48,9 +50,8 @@ def test_a_key_strikes_and_is_heard(viewed):
         # the action has come to rest: in the model's time, which may lag behind that of the clock
         released = page.evaluate("fsmDyn.last.t")
         page.wait(f"fsmDyn.last.t > {released} + 0.4")
-    # a loud press is no louder than a medium one while the model falls behind the clock: open
-    assert all(1.0 < speed < 6.0 for speed in speeds["j"] + speeds["k"]), speeds
-    page.expect("#playing-heard").to_contain_text(f"{speeds['k'][-1]:.2f} m/s")
+    assert 1.0 < speeds["j"] < speeds["k"] < 6.0
+    page.expect("#playing-heard").to_contain_text(f"{speeds['k']:.2f} m/s")
     page.expect("#latency").to_contain_text("ms after the contact")
 
     # the buttons do the same, and the pointer may take the key instead

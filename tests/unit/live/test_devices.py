@@ -53,9 +53,9 @@ def block():
     made.close(remove=True)
 
 
-def point(block, x, buttons, age=0.0):
+def point(block, x, buttons, age=0.0, velocity=0.0):
     row = np.zeros(shared_memory.POINTER_WIDTH)
-    row[0], row[1], row[13] = time.monotonic() - age, x, buttons
+    row[0], row[1], row[7], row[13] = time.monotonic() - age, x, velocity, buttons
     shared_memory.put_row(block.pointer, block.header, shared_memory.POINTER, row)
 
 
@@ -92,6 +92,16 @@ def test_a_pointer_that_is_gone_counts_as_released(block):
     point(block, 0.0, 1)
     assert driver.read().buttons == 1
     point(block, 0.0, 1, age=0.5)
+    assert driver.read().buttons == 0
+
+
+def test_a_key_is_held_longer_than_a_drag(block):
+    """A page that is late for 0.5 s would else let go, and the press after it would begin with an open grip."""
+    driver = pointer.Driver({"axes": 1})
+    driver.attach(block)
+    point(block, -0.01, 1, age=0.5, velocity=0.6)
+    assert driver.read().buttons == 1
+    point(block, -0.01, 1, age=1.1 * pointer.PRESS_PATIENCE, velocity=0.6)
     assert driver.read().buttons == 0
 
 

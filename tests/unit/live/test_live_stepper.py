@@ -187,3 +187,18 @@ def test_while_the_model_is_behind_the_force_is_that_of_the_latest_sample(held):
     assert controller.phase == RUNNING
     assert 10 < np.count_nonzero(np.array(seen) > 1e-9) < 1400
     assert max(seen) > 1.5e-3
+
+
+@pytest.mark.parametrize("work", [1, 5, None])
+def test_a_start_that_takes_some_ticks_leaves_no_row_before_the_first(held, work):
+    """Its mode is not in stock: the row of the state as given is of a tick before, and was taken back nevertheless."""
+    graph = held("piano_action")
+    stepper = LiveStepper(graph, 1, limits=Limits(), work_per_tick=work)
+    controller, least = RunController(stepper, lambda event: None), 0
+    for k in range(20):
+        status = controller.tick(Sample(0.0, k + 1, [0.0], [0.0]))
+        if controller.wants(status):
+            controller.supply(status)
+        least = min(least, int(stepper.counters[st.ROWS]))
+    assert stepper.t > 0.0
+    assert least == 0

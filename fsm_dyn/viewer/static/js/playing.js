@@ -1,16 +1,16 @@
 // A port that is a key: computer keys and buttons press it softly, medium or loudly, and release it.
 
 import { $, el, setText } from "./dom.js";
+import { HANDLE } from "./frames.js";
 
 const TOUCHES = [ // key, name, peak velocity of the press, m/s
   ["h", "soft", 0.16], ["j", "medium", 0.3], ["k", "loud", 0.6],
 ];
 const UP = 0.4; // m/s
-const CLOSING = 300; // ms until the pointer is engaged, before which no key is pressed
 
 export class Playing {
   constructor(send, dragging) {
-    Object.assign(this, { send, dragging, box: $("playing"), pressing: "", down: false, speed: UP, since: null, timer: null });
+    Object.assign(this, { send, dragging, box: $("playing"), pressing: "", down: false, speed: UP, held: false, waits: false, timer: null });
     this.buttons = new Map(TOUCHES.map(([key, name]) => [key, this.button(key, name)]));
     this.heard = el("output", { id: "playing-heard", "aria-label": "The last note" });
     this.box.append(el("span", { class: "soft", text: "Press the key" }), ...this.buttons.values(), this.heard);
@@ -56,21 +56,26 @@ export class Playing {
     return true;
   }
 
-  // The first press waits until the pointer is engaged.
+  // A press waits until the pointer is engaged.
   press(key) {
     if (!this.port) return;
     this.dragging.release();
     clearTimeout(this.timer);
-    const now = performance.now();
-    this.since ??= this.byDevice ? -Infinity : now;
-    [this.pressing, this.released] = [key, false];
+    [this.pressing, this.released, this.held, this.waits] = [key, false, true, true];
     for (const [one, button] of this.buttons) button.setAttribute("aria-pressed", one === key);
     this.emit();
-    this.timer = setTimeout(() => this.begin(), Math.max(0, this.since + CLOSING - now));
+    this.beginEngaged();
+  }
+
+  // A press with the grip half open would be softer than its name: an emulated operator holds its device already.
+  beginEngaged() {
+    const number = this.port ? this.ports.indexOf(this.port) : -1;
+    if (this.byDevice || this.shown?.handles[HANDLE * number + HANDLE - 1] >= 1) this.begin();
   }
 
   // Even a short tap presses the key completely.
   begin() {
+    this.waits = false;
     this.speed = TOUCHES.find(([key]) => key === this.pressing)[2];
     this.down = true;
     this.emit();
@@ -84,7 +89,7 @@ export class Playing {
   up() {
     if (!this.pressing) return;
     this.released = true;
-    if (!this.timer) this.lift();
+    if (!this.timer && !this.waits) this.lift();
   }
 
   lift() {
@@ -96,7 +101,7 @@ export class Playing {
   // The pointer is coupled elsewhere.
   end() {
     clearTimeout(this.timer);
-    [this.pressing, this.down, this.since, this.timer] = ["", false, null, null];
+    [this.pressing, this.down, this.held, this.waits, this.timer] = ["", false, false, false, null];
     for (const button of this.buttons.values()) button.setAttribute("aria-pressed", false);
   }
 
@@ -108,11 +113,13 @@ export class Playing {
     this.send({ do: "press", port: this.port.name, down: this.down, speed: this.speed });
   }
 
-  frame() {
+  frame(frame) {
+    this.shown = frame;
     if (this.box.hidden === Boolean(this.port)) this.show();
-    if (this.since === null) return;
+    if (!this.held) return;
     if (!this.port || this.dragging.held || this.dragging.port !== this.port.name) this.end();
-    else this.emit();
+    else if (this.waits) this.beginEngaged();
+    if (this.held) this.emit();
   }
 
   strike(name, speed) {
