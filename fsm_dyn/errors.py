@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-LONGEST_WORD = 200  # characters of what was given that a message repeats in one piece
+LONGEST_WORD = 180  # characters of what was given that a message repeats in one piece
 
 
 class Location(NamedTuple):
@@ -45,8 +45,8 @@ class InputError(FsmDynError):
     where : Location
         The location in its file.
     found, allowed, remedy : str
-        The value found, the values allowed, and what to do; each may be empty.  Words of them are cut at
-        ``LONGEST_WORD`` characters, as those of ``message`` are.
+        The value found, the values allowed, and what to do; each may be empty.  The value found, and words and
+        quotations in the others and in ``message``, are cut at ``LONGEST_WORD`` characters.
     """
 
     def __init__(
@@ -58,7 +58,8 @@ class InputError(FsmDynError):
         allowed: str = "",
         remedy: str = "",
     ) -> None:
-        self.message, self.found, self.allowed, self.remedy = map(_shortened, (message, found, allowed, remedy))
+        self.message, self.allowed, self.remedy = map(_shortened, (message, allowed, remedy))
+        self.found = found if len(found) <= LONGEST_WORD else f"{found[: LONGEST_WORD - 3]}..."
         self.where = where
         super().__init__(str(self))
 
@@ -71,8 +72,10 @@ class InputError(FsmDynError):
 
 
 def _shortened(text: str) -> str:
-    """Return a text whose words are cut where they are beyond all measure."""
-    return re.sub(rf"\S{{{LONGEST_WORD},}}", lambda word: f"{word[0][: LONGEST_WORD - 3]}...", text)
+    """Return a text whose words and quotations are cut where they are too long."""
+    return re.sub(
+        rf"\S{{{LONGEST_WORD},}}|'[^'\n]{{{LONGEST_WORD},}}'", lambda word: f"{word[0][: LONGEST_WORD - 3]}...", text
+    )
 
 
 class ModelError(InputError):

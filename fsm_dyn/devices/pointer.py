@@ -7,7 +7,7 @@ limits.
 
 A sample with a velocity along its first axis is a key press or its release: the pointer moves to the position along
 half a cosine, with that velocity half-way.  It holds for longer than a sample of a drag: a page that is late between a
-press and its release would otherwise let go of the key, and the next press would begin with an open grip.
+press and its release would otherwise disengage, and the next press would begin with the coupler open.
 
 Options
 -------

@@ -12,7 +12,7 @@ import math
 
 from fsm_dyn.errors import ExpressionError, Location, did_you_mean
 from fsm_dyn.expressions.keywords import WORD_OPERATORS
-from fsm_dyn.expressions.tokens import Token, tokenise
+from fsm_dyn.expressions.tokens import Token, excerpt, tokenise
 from fsm_dyn.expressions.units import (
     CONTINUING,
     DIMENSIONLESS,
@@ -83,7 +83,7 @@ def parse_unit(text: str, where: Location) -> _Measure:
         return _whole_unit(text)
     except ExpressionError as error:
         raise ExpressionError(
-            f"{text!r} is not a unit",
+            f"{excerpt(text)!r} is not a unit",
             where,
             found=error.message,
             allowed="units such as m, rad, N, N*m, kg*m^2, 1",
@@ -114,7 +114,7 @@ class _Reader:
     def _first(self, at: int) -> tuple[_Measure, int]:
         text = _text(self.tokens, at)
         if at >= len(self.tokens) or self.tokens[at].kind != "name":
-            raise ExpressionError(f"{text!r} is no unit", self.where)
+            raise ExpressionError(f"{excerpt(text)!r} is no unit", self.where)
         return self._unit(text), at + 1
 
     def _unit(self, text: str) -> _Measure:
@@ -122,7 +122,7 @@ class _Reader:
             return unit(text)
         except UnknownUnitError:
             raise ExpressionError(
-                f"unknown unit {text!r}",
+                f"unknown unit {excerpt(text)!r}",
                 self.where,
                 found=text,
                 allowed="SI units and those pint knows, combined by * / ^",

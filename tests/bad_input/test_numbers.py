@@ -75,9 +75,19 @@ def test_long_numbers_do_not_take_long() -> None:
     assert fsm_dyn.compile(spec.load("a.yaml", text=text), cache=False).modes
 
 
-@pytest.mark.parametrize("piece", ["9" * 3000, "x" * 3000, "sin(" * 900, "+".join(["nobody"] * 500), "²" * 3000])
+@pytest.mark.parametrize(
+    "piece", ["9" * 3000, "x" * 3000, "sin(" * 900, "+".join(["nobody"] * 500), "²" * 3000, "-22 mm+" * 500]
+)
 def test_messages_repeat_little(piece: str) -> None:
-    for text in (pendulum(mass=piece), pendulum().replace("q: rad", f"{piece[:150]}: {piece} "), piece):
+    for text in (
+        *(pendulum(mass=piece), pendulum().replace("q: rad", f"{piece[:150]}: {piece} "), piece),
+        *(
+            pendulum(mass=f"[1 kg, {piece} 1 kg]"),
+            pendulum(mass=f"1 kg - {piece}"),
+            pendulum(mass=f"1 rad - {piece} kg"),
+        ),
+        *(pendulum(mass=f"{{value: 1 kg, unit: {piece}}}"), f"{pendulum()}\nnumerics: {{method: {piece}}}\n"),
+    ):
         with pytest.raises(InputError) as caught:
             spec.load("a.yaml", text=text)
         assert piece[: LONGEST_WORD + 1] not in str(caught.value)

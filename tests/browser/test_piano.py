@@ -33,7 +33,7 @@ def test_a_key_strikes_and_is_heard(viewed):
     page.evaluate("fsmDyn.logged = []; fsmDyn.panels.push({ transitions: ({ news }) => fsmDyn.logged.push(...news) })")
     speeds = {}
     for key in "jk":
-        page.evaluate(LATE)  # a page that is late must not let go of the key: a press with an open grip is soft
+        page.evaluate(LATE)  # a late page stays engaged: a press that is not is soft
         press(page, key)
         note = page.evaluate(f"{NOTES}[0]")
         assert note["note"] is True

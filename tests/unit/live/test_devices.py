@@ -96,7 +96,7 @@ def test_a_pointer_that_is_gone_counts_as_released(block):
 
 
 def test_a_key_is_held_longer_than_a_drag(block):
-    """A page that is late for 0.5 s would else let go, and the press after it would begin with an open grip."""
+    """A page that is late for 0.5 s would else be disengaged, and the press after it softer."""
     driver = pointer.Driver({"axes": 1})
     driver.attach(block)
     point(block, -0.01, 1, age=0.5, velocity=0.6)

@@ -191,7 +191,7 @@ def test_while_the_model_is_behind_the_force_is_that_of_the_latest_sample(held):
 
 @pytest.mark.parametrize("work", [1, 5, None])
 def test_a_start_that_takes_some_ticks_leaves_no_row_before_the_first(held, work):
-    """Its mode is not in stock: the row of the state as given is of a tick before, and was taken back nevertheless."""
+    """Its mode is not in the mode pool, and the row of the state as given is of an earlier tick."""
     graph = held("piano_action")
     stepper = LiveStepper(graph, 1, limits=Limits(), work_per_tick=work)
     controller, least = RunController(stepper, lambda event: None), 0

@@ -67,7 +67,7 @@ export class Playing {
     this.beginEngaged();
   }
 
-  // A press with the grip half open would be softer than its name: an emulated operator holds its device already.
+  // A press that is not fully engaged would be softer than its name; an emulated operator is engaged already.
   beginEngaged() {
     const number = this.port ? this.ports.indexOf(this.port) : -1;
     if (this.byDevice || this.shown?.handles[HANDLE * number + HANDLE - 1] >= 1) this.begin();
