@@ -9,6 +9,9 @@
 #include "fsm_spare_modes.h"
 #include "runtime/run.h"
 
+/* The numbers of this machine. */
+typedef double fsm_real;
+
 #define FSM_MACHINE_HEAD 4096 // bytes: at least the size of struct fsm_machine, on every platform
 
 /* What was exported of a model: data, constant.  Arrays of names have the length of what they name. */
@@ -55,7 +58,7 @@ struct fsm_machine;
 /* Bytes of the block of a machine; FSM_MACHINE_HEAD is among them. */
 FSM_API int64_t fsm_machine_bytes(const struct fsm_model *model);
 
-/* Make a machine in `memory`, which must be aligned for doubles and have `bytes`; NULL where that is too little. */
+/* Make a machine in `memory`, which must be aligned for int64_t and have `bytes`; NULL where that is too little. */
 FSM_API struct fsm_machine *fsm_machine_create(const struct fsm_model *model, void *memory, int64_t bytes);
 
 /* Put it back to the model's own start, at time 0, with the model's own schedule and parameters. */
