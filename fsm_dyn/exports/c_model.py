@@ -97,6 +97,7 @@ def source(run: ExportedRun) -> str:
         data.definitions.append(
             f"static const struct fsm_spare_parts {prefix}_spare = {initialiser(spare_fields(run, data, kernel))};\n"
         )
+    model["reads_time"] = str(int(reads_time(run)))
     parts = [f'/* {run.automaton.mechanism.name}: kernels and tables, generated. */\n\n#include "{prefix}.h"\n']
     parts += ['#include "fsm_kernels.h"\n', *functions, *data.definitions]
     for kind, name, fields in (
@@ -121,6 +122,15 @@ def spare_fields(run: ExportedRun, data: Data, kernel: Callable[[str, Program], 
         "flags_of_all": number(parts.flags_of_all), "guards": name, "follows": number(FOLLOWS),
         **{key: data.array(f"spare_{key}", np.array(getattr(parts, key), np.int64)) for key in arrays},
     }  # fmt: skip
+
+
+def reads_time(run: ExportedRun) -> bool:
+    """Whether the time stands in the equations of a model, or it has controllers, which sample at times."""
+    automaton = run.automaton
+    programs = [automaton.terms, automaton.report, *filter(None, automaton.resets), *(p for both in run.programs for p in both)]
+    read = {index for program in programs for _, operands in program.instructions for index in operands}
+    read |= {index for program in programs for output in program.results for index in output.indices}
+    return 0 in read or automaton.sample is not None
 
 
 def input_moves(automaton: Automaton) -> NDArray[np.int8]:

@@ -213,7 +213,7 @@ def _c99(run: ExportedRun, example: str = "c99") -> dict[str, bytes]:
         )
     else:
         missing = f"A mode that is reached and was not exported {ends}"
-    words = {
+    words = _NUMBER_WORDS[run.real] | {
         "prefix": prefix, "PREFIX": prefix.upper(), "name": mechanism.name, "summary": mechanism.summary,
         "modes": str(len(run.programs)), "bytes": f"{8 * memory_words(run):,}", "missing": missing,
     }  # fmt: skip
@@ -235,6 +235,19 @@ def _c99(run: ExportedRun, example: str = "c99") -> dict[str, bytes]:
         sources, runtime = {name: in_floats(text) for name, text in sources.items()}, runtime_in_floats(runtime)
     sources |= {f"runtime/{name}": text for name, text in runtime.items()}
     return files | {name: text.encode() for name, text in sources.items()}
+
+
+#: What a README says of the numbers.
+_NUMBER_WORDS: Final[Mapping[Real, Mapping[str, str]]] = {
+    "double": {
+        "numbers": "doubles", "origin": "as it is",
+        "library": "only `sqrt`, `fabs`, `floor`, `fmod` and memory functions are used",
+    },
+    "float": {
+        "numbers": "floats", "origin": "rewritten from doubles to floats",
+        "library": "elementary functions of floats and memory functions are used",
+    },
+}  # fmt: skip
 
 
 def _cortex_m(run: ExportedRun) -> dict[str, bytes]:

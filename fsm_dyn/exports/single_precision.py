@@ -35,9 +35,7 @@ _TOKEN: Final = re.compile(
     re.DOTALL,
 )
 _DEFINED: Final = re.compile(r"#define[ ]+\w+[ ]+(?:\\\n[ ]*)?$")
-_WORDS: Final = {"double": "float"} | {
-    name: f"{name}f" for name in ("sqrt", "fabs", "floor", "fmod", "copysign")
-}
+_FUNCTIONS: Final = frozenset({"sqrt", "fabs", "floor", "fmod", "copysign"})
 
 #: Parts of the runtime that a machine of floats does not have: elementary functions (those of the C library take their
 #: place), saved states, which are words of doubles, and the live loop.
@@ -91,11 +89,16 @@ def in_floats(source: str) -> str:
         parts.append(source[end:begin])
         end = token.end()
         if token.lastgroup == "word":
-            text = _WORDS.get(text, text)
+            text = "float" if text == "double" else f"{text}f" if _is_call(source, end, text) else text
         elif token.lastgroup == "number" and _is_floating(text):
-            text = _literal(text, defined=_DEFINED.search(source[max(0, begin - 100) : begin]) is not None)
+            text = _literal(text, defined=_DEFINED.search(source[max(0, begin - 300) : begin]) is not None)
         parts.append(text)
     return "".join([*parts, source[end:]])
+
+
+def _is_call(source: str, end: int, word: str) -> bool:
+    """Whether a function of ``math.h`` is called by a word that ends there."""
+    return word in _FUNCTIONS and source[end : end + 1] == "("
 
 
 def _is_floating(text: str) -> bool:
@@ -171,12 +174,12 @@ ROUNDINGS: Final[Mapping[str, tuple[float, float]]] = {
     "atol": (4.0, 0.5),
     "gap": (8.0, 4.0),
     "speed": (64.0, 8.0),
-    "acceleration": (1024.0, 64.0),
-    "multiplier": (1024.0, 64.0),
+    "acceleration": (512.0, 64.0),
+    "multiplier": (64.0, 16.0),
     "energy": (8.0, 4.0),
     "pivot": (8192.0, 1024.0),
-    "coincidence": (8.0, 4.0),
-    "graze": (8.0, 2.0),
+    "coincidence": (4.0, 1.0),
+    "graze": (2.0, 1.0),
     "projection": (4.0, 2.0),
     "drift": (8192.0, 64.0),
     "impact": (256.0, 16.0),

@@ -496,6 +496,26 @@ FSM_API double fsm_machine_time(const struct fsm_machine *m)
     return m->state.clock->time;
 }
 
+FSM_API bool fsm_machine_set_time(struct fsm_machine *m, double time)
+{
+    struct fsm_clock *clock = m->state.clock;
+    struct fsm_rank *rank = m->state.rank;
+    double later = time - clock->time;
+    if (m->model->reads_time != 0 || !m->holds) {
+        return false;
+    }
+    clock->time = time;
+    clock->begin += later;
+    clock->event_time += later;
+    clock->window += later;
+    rank->left_at += later;
+    rank->passes_at += later;
+    for (int64_t i = 0; i < FSM_RING_LENGTH; i++) {
+        m->state.history.at[i * FSM_RING_WIDTH + FSM_RING_TIME] += later;
+    }
+    return true;
+}
+
 FSM_API const double *fsm_machine_state(const struct fsm_machine *m)
 {
     return m->state.x.at;

@@ -32,6 +32,7 @@ struct fsm_model {
     const char *const *mode_names, *const *contact_names, *const *state_names, *const *input_names;
     const char *const *parameter_names, *const *output_names;
     const struct fsm_spare_parts *spare; // modes embedded online where they are met; NULL: such a mode ends the run
+    int64_t reads_time; // 1: the time stands in its equations, or it has controllers, which sample at times
 };
 
 /* A transition as it is reported; valid during the call only.
@@ -93,6 +94,9 @@ FSM_API void fsm_machine_hold_input(struct fsm_machine *machine, int64_t input, 
 FSM_API void fsm_machine_set_parameter(struct fsm_machine *machine, int64_t parameter, double value);
 
 FSM_API double fsm_machine_time(const struct fsm_machine *machine);
+/* Call the present time `time` (s) from now on, which changes nothing else: floats resolve small times better.  False, and
+   nothing is changed, where the model reads the time or the inputs still follow its schedule. */
+FSM_API bool fsm_machine_set_time(struct fsm_machine *machine, double time);
 FSM_API const double *fsm_machine_state(const struct fsm_machine *machine);   // coordinates, then speeds
 FSM_API const double *fsm_machine_context(const struct fsm_machine *machine); // parameters, then inputs
 FSM_API int64_t fsm_machine_mode(const struct fsm_machine *machine); // at and above the number exported: embedded online
