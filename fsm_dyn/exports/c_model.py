@@ -125,9 +125,14 @@ def spare_fields(run: ExportedRun, data: Data, kernel: Callable[[str, Program], 
 
 
 def reads_time(run: ExportedRun) -> bool:
-    """Whether the time stands in the equations of a model, or it has controllers, which sample at times."""
+    """Whether the equations of a model read the time, or it has controllers, which sample at times."""
     automaton = run.automaton
-    programs = [automaton.terms, automaton.report, *filter(None, automaton.resets), *(p for both in run.programs for p in both)]
+    programs = [
+        automaton.terms,
+        automaton.report,
+        *filter(None, automaton.resets),
+        *(p for both in run.programs for p in both),
+    ]
     read = {index for program in programs for _, operands in program.instructions for index in operands}
     read |= {index for program in programs for output in program.results for index in output.indices}
     return 0 in read or automaton.sample is not None
@@ -217,7 +222,8 @@ def memory_words(run: ExportedRun) -> int:
         st.RANK_COUNT + 2 * rows,  # state
         s["n_terms"], (stages + 1) * n, n, n, n, full, full, st.ROOT_ROOM, floats, rows,
         event_resolution.ENERGY_COUNT, s["n_u"], event_resolution.LOG_LENGTH, context,  # work
-        _ROWS * st.row_width(run.tables), _TRANSITIONS * st.record_width(run.tables), _PASSAGES * (st.PASSAGE_ROWS + rows),
+        _ROWS * st.row_width(run.tables), _TRANSITIONS * st.record_width(run.tables),
+        _PASSAGES * (st.PASSAGE_ROWS + rows),
         1, 1, 4 * s["n_w"], 4 * s["n_w"], s["n_w"], run.automaton.report.size, n,
     ]  # fmt: skip
     words = sum(map(real, vectors))

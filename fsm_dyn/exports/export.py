@@ -75,8 +75,8 @@ def export(
         default 16 to C99 and FMI, and none to Cortex-M, with ``listed_modes``, or of a model that lists its modes or
         binds transitions to some of them.  A mode for which there is no room ends a run.
     real : "double" or "float"
-        Type of the numbers, to C99 and Cortex-M.  A machine of floats has tolerances of its own where the model gives
-        none, see :data:`fsm_dyn.exports.single_precision.ROUNDINGS`.
+        Type of the numbers, to C99 and Cortex-M.  A machine of floats has other default tolerances, see
+        :data:`fsm_dyn.exports.single_precision.ROUNDINGS`.
 
     Returns
     -------
@@ -213,7 +213,8 @@ def _c99(run: ExportedRun, example: str = "c99") -> dict[str, bytes]:
         )
     else:
         missing = f"A mode that is reached and was not exported {ends}"
-    words = _NUMBER_WORDS[run.real] | {
+    words = {
+        **_NUMBER_WORDS[run.real],
         "prefix": prefix, "PREFIX": prefix.upper(), "name": mechanism.name, "summary": mechanism.summary,
         "modes": str(len(run.programs)), "bytes": f"{8 * memory_words(run):,}", "missing": missing,
     }  # fmt: skip
@@ -245,7 +246,7 @@ _NUMBER_WORDS: Final[Mapping[Real, Mapping[str, str]]] = {
     },
     "float": {
         "numbers": "floats", "origin": "rewritten from doubles to floats",
-        "library": "elementary functions of floats and memory functions are used",
+        "library": "only `sqrtf`, `fabsf`, `floorf`, `fmodf`, `copysignf` and memory functions are used",
     },
 }  # fmt: skip
 

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from importlib import resources
 from typing import Final
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
@@ -24,7 +25,7 @@ _LARGEST: Final = (2.0 - FLOAT_EPS) * 2.0**127
 _SMALLEST: Final = 2.0**-126
 #: Thresholds up to here count roundings; larger ones are numbers of the method or of the mechanics.
 _ROUNDINGS: Final = 1e-5
-#: Thresholds below this only stand in the place of zero.
+#: Thresholds below this take the place of zero.
 _IN_PLACE_OF_ZERO: Final = 1e-100
 _ZERO_OF_FLOATS: Final = 1e-30
 
@@ -37,8 +38,8 @@ _TOKEN: Final = re.compile(
 _DEFINED: Final = re.compile(r"#define[ ]+\w+[ ]+(?:\\\n[ ]*)?$")
 _FUNCTIONS: Final = frozenset({"sqrt", "fabs", "floor", "fmod", "copysign"})
 
-#: Parts of the runtime that a machine of floats does not have: elementary functions (those of the C library take their
-#: place), saved states, which are words of doubles, and the live loop.
+#: Parts of the runtime that a machine of floats does not have: elementary functions of doubles, saved states, which are
+#: words of doubles, and the live loop.
 LEFT_OUT: Final = frozenset(
     {"double_double.c", "trigonometric.c", "exponential.c", "elementary_tables.h",
      "saved_words.c", "saved_state.c", "saved_modes.c", "saved_steps.c", "saved_state.h",
@@ -129,42 +130,13 @@ def runtime_in_floats(files: Mapping[str, str]) -> dict[str, str]:
     kept = {}
     for name, text in files.items():
         if name == "elementary.h":
-            kept[name] = ELEMENTARY
+            kept[name] = (resources.files("fsm_dyn.exports") / "float" / name).read_text(encoding="utf-8")
         elif name == "fsm_runtime.c":
-            lines = [line for line in text.splitlines(keepends=True) if line.removeprefix('#include "').rstrip('"\n') not in LEFT_OUT]
-            kept[name] = "".join(lines)
+            included = re.compile(r'#include "([^"]*)"\n')
+            kept[name] = included.sub(lambda line: "" if line.group(1) in LEFT_OUT else line.group(), text)
         elif name not in LEFT_OUT:
             kept[name] = in_floats(text)
     return kept
-
-
-_ELEMENTARY_FUNCTIONS: Final = (
-    "sin", "cos", "tan", "asin", "acos", "atan", "exp", "expm1", "log", "sinh", "cosh", "tanh",
-)  # fmt: skip
-
-#: ``elementary.h`` of floats.
-ELEMENTARY: Final = """\
-/* Elementary functions of floats: those of the C library. */
-
-#ifndef FSM_ELEMENTARY_H
-#define FSM_ELEMENTARY_H
-
-#include "types.h"
-
-""" + "".join(
-    f"static inline float fsm_{name}(float x)\n{{\n    return {name}f(x);\n}}\n\n" for name in _ELEMENTARY_FUNCTIONS
-) + "".join(
-    f"static inline float fsm_{name}(float {a}, float {b})\n{{\n    return {name}f({a}, {b});\n}}\n\n"
-    for name, a, b in (("atan2", "y", "x"), ("pow", "x", "y"), ("hypot", "x", "y"))
-) + """\
-static inline void fsm_sin_cos(float x, float *both)
-{
-    both[0] = sinf(x);
-    both[1] = cosf(x);
-}
-
-#endif
-"""
 
 
 #: Tolerances of a machine of floats in roundings, that is, in distances from 1 to the next larger number, each in the
@@ -213,7 +185,8 @@ def single_tolerances(given: Tolerances, scales: Scales) -> Tolerances:
             found[name] = usual * unit
         elif value < least * unit:
             raise InputError(
-                f"the tolerance '{name}' is too small for floats", found=f"{value:g}", allowed=f"{least * unit:.2g} and above",
+                f"the tolerance '{name}' is too small for floats",
+                found=f"{value:g}", allowed=f"{least * unit:.2g} and above",
                 remedy="give a larger one under `numerics`, or export doubles",
             )  # fmt: skip
     return given.or_else(Tolerances(**found))

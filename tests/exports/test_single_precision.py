@@ -1,5 +1,6 @@
 """Exports of floats: how a source is rewritten, which tolerances hold, and runs against those of doubles."""
 
+import ctypes
 import re
 import shutil
 import subprocess
@@ -28,7 +29,8 @@ from tests.exports.building import FLAGS, SANITIZE, built, exported, printed
 from tests.runtime.building import COMPILER, sanitizers_work
 
 SINGLE = ["-Wdouble-promotion"]
-MODELS = ["virtual_wall", "latch", "shopping_cart", "piano_action_simple"]
+LONG = ["virtual_wall", "latch", "piano_action_simple"]
+MODELS = ["shopping_cart", *(pytest.param(name, marks=pytest.mark.long) for name in LONG)]
 
 
 @pytest.mark.parametrize(
@@ -74,6 +76,74 @@ def test_the_runtime_has_no_doubles_left():
     assert {name for name, value in numbers.items() if value < FLOAT_EPS / 2} == {"FSM_TINIEST", "FSM_NARROWEST"}
 
 
+ELEMENTARY = """
+#include "runtime/elementary.h"
+#define ONE(n) void all_##n(const float *x, const float *y, float *out, long count)                                    \
+    { (void)y; for (long i = 0; i < count; i++) { out[i] = fsm_##n(x[i]); } }
+#define TWO(n) void all_##n(const float *x, const float *y, float *out, long count)                                    \
+    { for (long i = 0; i < count; i++) { out[i] = fsm_##n(x[i], y[i]); } }
+ONE(sin) ONE(cos) ONE(tan) ONE(asin) ONE(acos) ONE(atan) ONE(exp) ONE(expm1) ONE(log) ONE(sinh) ONE(cosh) ONE(tanh)
+TWO(atan2) TWO(pow) TWO(hypot)
+"""
+EDGES = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 0.5, -0.5, 2.0, 3.0, -3.0, 1e-40, -1e-40, 1e3, 1e38]
+RANGES = {
+    "sin": (-20.0, 20.0), "cos": (-20.0, 20.0), "tan": (-20.0, 20.0), "asin": (-1.0, 1.0), "acos": (-1.0, 1.0),
+    "atan": (-20.0, 20.0), "exp": (-100.0, 88.7), "expm1": (-2.0, 20.0), "log": (0.0, 30.0), "sinh": (-20.0, 20.0),
+    "cosh": (-20.0, 20.0), "tanh": (-9.0, 9.0), "atan2": (-5.0, 5.0), "pow": (0.0, 20.0), "hypot": (-5.0, 5.0),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def elementary(tmp_path_factory):
+    folder = fsm_dyn.export(fsm_dyn.compile("latch"), tmp_path_factory.mktemp("elementary") / "out", real="float")
+    (folder / "all.c").write_text(ELEMENTARY)
+    command = [COMPILER, *FLAGS, *SINGLE, "-O1", "-fPIC", "-shared", "all.c", "-o", "all.so", "-lm"]
+    subprocess.run(command, cwd=folder, check=True)
+    return ctypes.CDLL(str(folder / "all.so"))
+
+
+def called(library, name, *arguments):
+    """Return a function of float32 arrays, and the same of NumPy in doubles."""
+    arrays = [np.ascontiguousarray(values, np.float32) for values in arguments]
+    out = np.empty_like(arrays[0])
+    at = [ctypes.c_void_p(array.ctypes.data) for array in (arrays[0], arrays[-1], out)]
+    getattr(library, f"all_{name}")(*at, ctypes.c_long(len(out)))
+    names = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "pow": "power"}
+    with np.errstate(all="ignore"):
+        wanted = getattr(np, names.get(name, name))(*(array.astype(np.float64) for array in arrays))
+    return out, wanted
+
+
+@pytest.mark.parametrize("name", RANGES)
+def test_elementary_functions_of_floats(name, elementary):
+    random = np.random.default_rng(5)
+    two = name in ("atan2", "pow", "hypot")
+    given = [random.uniform(*RANGES[name], 50_000) for _ in range(1 + two)]
+    given[0][:1000] *= 10.0 ** random.uniform(-20.0, 0.0, 1000)
+    got, wanted = called(elementary, name, *given)
+    unit = np.spacing(np.abs(wanted.astype(np.float32))).astype(np.float64)
+    normal = (np.abs(wanted) > 1e-37) & (np.abs(wanted) < 1e38)
+    assert np.max((np.abs(got - wanted) / unit)[normal]) < 4.0
+
+    edges = np.array(EDGES)
+    got, wanted = called(elementary, name, *map(np.ravel, np.meshgrid(edges, edges)) if two else [edges])
+    plain = np.abs(edges) < 1e4 if name in ("sin", "cos", "tan") else ~np.isnan(wanted)
+    with np.errstate(over="ignore"):
+        wanted = wanted.astype(np.float32)
+    assert np.array_equal(np.isnan(got), np.isnan(wanted))
+    np.testing.assert_allclose(got[plain], wanted[plain], rtol=1e-6, atol=1e-37)
+    zero = (wanted == 0.0) & ~np.isnan(wanted)
+    assert np.array_equal(np.signbit(got[zero]), np.signbit(wanted[zero]))
+
+
+def test_large_angles(elementary):
+    x = np.concatenate([np.random.default_rng(6).uniform(-8000.0, 8000.0, 50_000), [1e30]]).astype(np.float32)
+    for name in ("sin", "cos"):
+        got, wanted = called(elementary, name, x)
+        assert np.abs(got - wanted)[:-1].max() < 1e-7
+        assert abs(got[-1]) <= 1.0
+
+
 def test_tolerances_follow_the_mechanism_and_those_too_small_are_refused():
     own = single_tolerances(Tolerances(gap=1e-3), Scales(length=1024.0))
     assert own.gap == 1e-3
@@ -104,24 +174,24 @@ def test_other_types_and_targets_are_refused(options, words, tmp_path):
         fsm_dyn.export(fsm_dyn.compile("latch"), tmp_path / "out", **options)
 
 
-@pytest.mark.parametrize("name", ["shopping_cart", *(pytest.param(x, marks=pytest.mark.long) for x in MODELS if x != "shopping_cart")])
+@pytest.mark.parametrize("name", MODELS)
 def test_the_motion_is_that_of_doubles_with_the_same_tolerances(name, tmp_path):
     graph, folder = exported(name, tmp_path, real="float")
-    transitions, end, values = printed(built(folder, name, *SINGLE))
+    transitions, end, _ = printed(built(folder, name, *SINGLE))
     run = prepared(graph, real="float")
     with_doubles = fsm_dyn.simulate(
         graph, strategy="compiled",
         tolerances=run.numerics.tolerances.specified_entries() | {"atol": float(run.atol.max())},
     )  # fmt: skip
     wanted = [(x.time, f"{x.source} -> {x.target}") for x in with_doubles.transitions]
-    same = 40 if name == "piano_action_simple" else len(wanted)  # beyond, rounding decides on collisions that are plastic
+    same = 40 if name == "piano_action_simple" else len(wanted)  # then rounding decides on plastic collisions
     assert [text.split(" [")[0] for _, text in transitions[:same]] == [text for _, text in wanted[:same]]
     assert name == "piano_action_simple" or len(transitions) == len(wanted)
     assert [time for time, _ in transitions[:same]] == pytest.approx([time for time, _ in wanted[:same]], abs=1e-4)
     assert end.startswith(f"done at {np.float32(with_doubles.t[-1]):.17g} s")
 
 
-def test_memory_is_as_stated_and_nothing_is_read_beside_it(tmp_path):
+def test_memory_is_as_stated_and_nothing_is_read_outside(tmp_path):
     if reason := sanitizers_work():
         pytest.skip(reason)
     _, folder = exported("shopping_cart", tmp_path, real="float")

@@ -32,7 +32,7 @@ struct fsm_model {
     const char *const *mode_names, *const *contact_names, *const *state_names, *const *input_names;
     const char *const *parameter_names, *const *output_names;
     const struct fsm_spare_parts *spare; // modes embedded online where they are met; NULL: such a mode ends the run
-    int64_t reads_time; // 1: the time stands in its equations, or it has controllers, which sample at times
+    int64_t reads_time; // 1: its equations read the time, or it has controllers, which sample at times
 };
 
 /* A transition as it is reported; valid during the call only.
