@@ -127,14 +127,14 @@ def runtime_in_floats(files: Mapping[str, str]) -> dict[str, str]:
     files : mapping
         Names and texts.
     """
-    kept = {}
+    own = resources.files("fsm_dyn.exports") / "float"
+    kept = {name: (own / name).read_text(encoding="utf-8") for name in ("elementary.h", "elementary.c")}
     for name, text in files.items():
-        if name == "elementary.h":
-            kept[name] = (resources.files("fsm_dyn.exports") / "float" / name).read_text(encoding="utf-8")
-        elif name == "fsm_runtime.c":
+        if name == "fsm_runtime.c":
+            included_text = text.replace('#include "double_double.c"', '#include "elementary.c"')
             included = re.compile(r'#include "([^"]*)"\n')
-            kept[name] = included.sub(lambda line: "" if line.group(1) in LEFT_OUT else line.group(), text)
-        elif name not in LEFT_OUT:
+            kept[name] = included.sub(lambda line: "" if line.group(1) in LEFT_OUT else line.group(), included_text)
+        elif name not in LEFT_OUT and name not in kept:
             kept[name] = in_floats(text)
     return kept
 

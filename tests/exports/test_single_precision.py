@@ -68,7 +68,7 @@ def test_the_runtime_has_no_doubles_left():
     files = {path.name: path.read_text() for path in Path(fsm_dyn.runtime.__file__).parent.glob("*.[ch]")}
     assert files.keys() >= LEFT_OUT
     found = runtime_in_floats(files)
-    assert found.keys() == files.keys() - LEFT_OUT
+    assert found.keys() == files.keys() - LEFT_OUT | {"elementary.c"}
     code = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
     assert not [name for name, text in found.items() if re.search(r"\bdouble\b", code.sub("", text))]
     small = re.compile(r"(\w+)\s+(?:\\\n)?\s*([0-9.]+e-[0-9]+)f")
@@ -97,7 +97,7 @@ RANGES = {
 def elementary(tmp_path_factory):
     folder = fsm_dyn.export(fsm_dyn.compile("latch"), tmp_path_factory.mktemp("elementary") / "out", real="float")
     (folder / "all.c").write_text(ELEMENTARY)
-    command = [COMPILER, *FLAGS, *SINGLE, "-O1", "-fPIC", "-shared", "all.c", "-o", "all.so", "-lm"]
+    command = [COMPILER, *FLAGS, *SINGLE, "-O1", "-fPIC", "-shared", "all.c", "runtime/elementary.c", "-o", "all.so", "-lm"]
     subprocess.run(command, cwd=folder, check=True)
     return ctypes.CDLL(str(folder / "all.so"))
 
