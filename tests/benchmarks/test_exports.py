@@ -12,7 +12,7 @@ from tests.runtime.building import COMPILER
 
 pytestmark = pytest.mark.benchmark
 PAGE = Path(__file__).parents[2] / "docs" / "how_to" / "export.md"
-MODELS = ["virtual_wall", "latch", "shopping_cart", "piano_action_simple", "piano_action"]
+MODELS = ["virtual_wall", "latch", "shopping_cart", "piano_action_simple"]
 MEGABYTE = 1e6
 TICKS = """
 #include "@name@.h"

@@ -97,7 +97,19 @@ RANGES = {
 def elementary(tmp_path_factory):
     folder = fsm_dyn.export(fsm_dyn.compile("latch"), tmp_path_factory.mktemp("elementary") / "out", real="float")
     (folder / "all.c").write_text(ELEMENTARY)
-    command = [COMPILER, *FLAGS, *SINGLE, "-O1", "-fPIC", "-shared", "all.c", "runtime/elementary.c", "-o", "all.so", "-lm"]
+    command = [
+        COMPILER,
+        *FLAGS,
+        *SINGLE,
+        "-O1",
+        "-fPIC",
+        "-shared",
+        "all.c",
+        "runtime/elementary.c",
+        "-o",
+        "all.so",
+        "-lm",
+    ]
     subprocess.run(command, cwd=folder, check=True)
     return ctypes.CDLL(str(folder / "all.so"))
 
@@ -154,7 +166,7 @@ def test_tolerances_follow_the_mechanism_and_those_too_small_are_refused():
     assert "4.8e-07 and above" in str(caught.value)
 
 
-def test_a_model_with_tolerances_of_its_own_is_refused(tmp_path):
+def test_a_model_that_gives_smaller_tolerances_is_refused(tmp_path):
     model = {
         "fsm_dyn": 1, "name": "precise", "coordinates": {"x": "m"}, "points": {"C": {"from": "O", "at": "x*N.x"}},
         "bodies": {"block": {"center": "C", "mass": "2 kg"}}, "numerics": {"rtol": 1e-10},
