@@ -1,4 +1,4 @@
-"""Sizes of exports, and how fast the exported programs run; the table in docs/how_to/export.md is written anew."""
+"""Sizes of exports, and how fast the exported programs run; the table in docs/how_to/export.md is written again."""
 
 import re
 import subprocess
