@@ -24,6 +24,13 @@ class ExportTarget(StrEnum):
     HTML = "html"
 
 
+class RealType(StrEnum):
+    """Types of the numbers in C."""
+
+    DOUBLE = "double"
+    FLOAT = "float"
+
+
 @handle_errors
 def export_command(
     model: Model,
@@ -39,6 +46,9 @@ def export_command(
         int | None,
         typer.Option("--spare-modes", help="How many modes beyond the exported ones are embedded online; 16."),
     ] = None,
+    real: Annotated[
+        RealType, typer.Option("--real", help="Type of the numbers, to C99 and Cortex-M.")
+    ] = RealType.DOUBLE,
     set_: Set = None,
     as_json: Json = False,
 ) -> None:
@@ -51,7 +61,7 @@ def export_command(
     with progress_message(f"exporting {graph.name}", as_json):
         folder = export(
             graph, out, str(to), scenario=scenario, method=method, step=step, listed_modes=modes_only,
-            spare_modes=spare_modes,
+            spare_modes=spare_modes, real=real.value,
         )  # fmt: skip
     if to is ExportTarget.HTML:
         if as_json:

@@ -12,7 +12,7 @@ from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.errors import InputError
 from fsm_dyn.exports.c_data import Data, initialiser, number, text, texts
 from fsm_dyn.exports.c_names import identifiers, mode_identifiers
-from fsm_dyn.exports.exported_run import ExportedRun
+from fsm_dyn.exports.exported_run import WORDS_OF, ExportedRun
 from fsm_dyn.exports.spare_modes import spare_parts, spare_words
 from fsm_dyn.modes.unconstrained_system import FOLLOWS
 from fsm_dyn.online.programs import online_programs
@@ -97,6 +97,7 @@ def source(run: ExportedRun) -> str:
         data.definitions.append(
             f"static const struct fsm_spare_parts {prefix}_spare = {initialiser(spare_fields(run, data, kernel))};\n"
         )
+    model["reads_time"] = str(int(reads_time(run)))
     parts = [f'/* {run.automaton.mechanism.name}: kernels and tables, generated. */\n\n#include "{prefix}.h"\n']
     parts += ['#include "fsm_kernels.h"\n', *functions, *data.definitions]
     for kind, name, fields in (
@@ -121,6 +122,20 @@ def spare_fields(run: ExportedRun, data: Data, kernel: Callable[[str, Program], 
         "flags_of_all": number(parts.flags_of_all), "guards": name, "follows": number(FOLLOWS),
         **{key: data.array(f"spare_{key}", np.array(getattr(parts, key), np.int64)) for key in arrays},
     }  # fmt: skip
+
+
+def reads_time(run: ExportedRun) -> bool:
+    """Whether the equations of a model read the time, or it has controllers, which sample at times."""
+    automaton = run.automaton
+    programs = [
+        automaton.terms,
+        automaton.report,
+        *filter(None, automaton.resets),
+        *(p for both in run.programs for p in both),
+    ]
+    read = {index for program in programs for _, operands in program.instructions for index in operands}
+    read |= {index for program in programs for output in program.results for index in output.indices}
+    return 0 in read or automaton.sample is not None
 
 
 def input_moves(automaton: Automaton) -> NDArray[np.int8]:
@@ -195,21 +210,25 @@ def method_fields(name: str, data: Any) -> dict[str, Any]:
 
 def memory_words(run: ExportedRun) -> int:
     """Return the words of eight bytes that a machine takes; fsm_machine_bytes returns the same on 64-bit platforms."""
-    s = dict(zip(_SIZES, run.tables.sizes.tolist(), strict=True))
-    n, contacts, rows = s["n_q"] + s["n_u"], s["n_contacts"], s["n_rows"]
-    context, stages = tb.context_length(run.tables.sizes), int(METHODS[run.method].arrays().counts[STAGES])
-    most, codes = s["max_guards"], -(-contacts // 8)
-    state = 2 * n + context + st.CLOCK_COUNT + st.COUNTER_COUNT + 7 * most + 2 * contacts + s["n_modes"]
-    state += st.RING * st.RING_WIDTH + st.DRIFT_COUNT + st.RANK_COUNT + 2 * rows
-    floats, integers = event_resolution.workspace(run.tables.sizes, contacts)
-    work = (
-        (stages + 4) * n + 2 * st.full_length(run.tables) + st.ROOT_ROOM + floats + integers + st.TOP_COUNT + 1 + codes
-    )
-    work += rows + event_resolution.ENERGY_COUNT + event_resolution.NOTE_COUNT + s["n_u"]
-    work += event_resolution.LOG_LENGTH + contacts + context
-    buffers = _ROWS * (st.row_width(run.tables) + 1) + _TRANSITIONS * st.record_width(run.tables)
-    buffers += _PASSAGES * (st.PASSAGE_ROWS + rows)
-    inputs = 5 + 9 * s["n_w"]
-    other = s["n_transitions"] * tb.TRANSITION_WIDTH + s["n_terms"] + run.automaton.report.size + n + -(-n // 8)
-    spare = spare_words(run.tables, run.spare) if run.spare else 0
-    return int(_HEAD // 8 + 1 + state + work + buffers + inputs + other + spare)
+    sizes, real = run.tables.sizes, WORDS_OF[run.real]
+    s = dict(zip(_SIZES, sizes.tolist(), strict=True))
+    n, contacts, rows, most = s["n_q"] + s["n_u"], s["n_contacts"], s["n_rows"], s["max_guards"]
+    context, stages = tb.context_length(sizes), int(METHODS[run.method].arrays().counts[STAGES])
+    before = 1 if run.real == "double" else 2  # the context has an address before it
+    floats, integers = event_resolution.workspace(sizes, contacts)
+    full = st.full_length(run.tables)
+    vectors = [
+        n, n, before + context, st.CLOCK_COUNT, 5 * most, st.RING * st.RING_WIDTH, st.DRIFT_COUNT,
+        st.RANK_COUNT + 2 * rows,  # state
+        s["n_terms"], (stages + 1) * n, n, n, n, full, full, st.ROOT_ROOM, floats, rows,
+        event_resolution.ENERGY_COUNT, s["n_u"], event_resolution.LOG_LENGTH, context,  # work
+        _ROWS * st.row_width(run.tables), _TRANSITIONS * st.record_width(run.tables),
+        _PASSAGES * (st.PASSAGE_ROWS + rows),
+        1, 1, 4 * s["n_w"], 4 * s["n_w"], s["n_w"], run.automaton.report.size, n,
+    ]  # fmt: skip
+    words = sum(map(real, vectors))
+    words += st.COUNTER_COUNT + 2 * most + 2 * contacts + s["n_modes"]
+    words += integers + st.TOP_COUNT + 1 + -(-contacts // 8) + event_resolution.NOTE_COUNT + contacts
+    words += _ROWS + 3 + s["n_transitions"] * tb.TRANSITION_WIDTH + -(-n // 8)
+    spare = spare_words(run.tables, run.spare, real) if run.spare else 0
+    return int(_HEAD // 8 + words + spare)

@@ -19,8 +19,9 @@ from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.errors import InputError, did_you_mean
 from fsm_dyn.exports.c_kernels import KERNELS_HEADER
 from fsm_dyn.exports.c_model import header, memory_words, source
-from fsm_dyn.exports.exported_run import ExportedRun
+from fsm_dyn.exports.exported_run import REALS, ExportedRun, Real
 from fsm_dyn.exports.fmi_unit import unit_files
+from fsm_dyn.exports.single_precision import in_floats, runtime_in_floats, single_numerics
 from fsm_dyn.exports.spare_modes import MOST_SPARE, USUAL_SPARE, embeds_online, with_spare_modes
 from fsm_dyn.modes.programs import ModePrograms
 from fsm_dyn.simulation.integrators import METHODS
@@ -47,6 +48,7 @@ def export(
     step: float | None = None,
     listed_modes: bool = False,
     spare_modes: int | None = None,
+    real: Real = "double",
 ) -> Path:
     """Write a mode graph as sources that run without Python.
 
@@ -72,6 +74,9 @@ def export(
         How many further modes are embedded online where they are met, each in memory that every machine has for it.  By
         default 16 to C99 and FMI, and none to Cortex-M, with ``listed_modes``, or of a model that lists its modes or
         binds transitions to some of them.  A mode for which there is no room ends a run.
+    real : "double" or "float"
+        Type of the numbers, to C99 and Cortex-M.  A machine of floats has other default tolerances, see
+        :data:`fsm_dyn.exports.single_precision.ROUNDINGS`.
 
     Returns
     -------
@@ -83,7 +88,8 @@ def export(
     InputError
         There is no such target; the folder holds something else; two names of the model have the same identifier; an
         input is a Python function; a unit is asked for and there is no C compiler; spare modes are asked for that the
-        model or the target does not allow, or too many.
+        model or the target does not allow, or too many; floats are asked for to another target, or of a model with
+        tolerances that are too small for them.
     RunError
         The compiler failed.
 
@@ -105,6 +111,10 @@ def export(
         )
     if not METHODS[method].adaptive and not step:
         raise InputError(f"method '{method}' needs the length of its steps", remedy="give step=... (s)")
+    if real not in REALS:
+        raise InputError(f"there are no numbers of type '{real}'", allowed=", ".join(REALS))
+    if real == "float" and target not in FLOAT_TARGETS:
+        raise InputError(f"an export to '{target}' is of doubles", allowed=", ".join(FLOAT_TARGETS) + " of floats")
     path = Path(folder)
     if spare_modes is None:
         wanted = target in ("c99", "fmu2", "fmu3") and not listed_modes and embeds_online(graph.automaton)
@@ -113,7 +123,7 @@ def export(
         _check_spare(graph, target, spare_modes)
     if target == PAGE:
         return _write_page(graph, path, scenario, parameters, method, step, listed_modes)
-    run = with_spare_modes(prepared(graph, scenario, parameters, method, step, listed_modes), spare_modes)
+    run = with_spare_modes(prepared(graph, scenario, parameters, method, step, listed_modes, real), spare_modes)
     _check_folder(path, target)
     _write(path, TARGETS[target](run))
     return path
@@ -126,27 +136,37 @@ def prepared(
     method: str = "dopri5",
     step: float | None = None,
     listed_modes: bool = False,
+    real: Real = "double",
 ) -> ExportedRun:
     """Return what is exported: the modes, the start, the schedule.
 
     Parameters
     ----------
     graph : ModeGraph
-    scenario, parameters, method, step, listed_modes
+    scenario, parameters, method, step, listed_modes, real
         As for :func:`export`.
     """
     simulator = Simulator(graph)
     setup = simulator.setup(scenario, {}, parameters, {}, None)
     executable = simulator.take("compiled")
     executable.use(simulator.numerics(setup.numbers, setup.vector))
-    rtol, atol = executable.numerics.rtol, np.array(np.broadcast_to(executable.numerics.atol, setup.start.x.shape))
     mode = executable.mode_index(setup.start.states)
-    if not listed_modes:  # which modes and charts the schedule takes
+
+    def run_schedule() -> None:  # which modes and charts it takes
+        numerics = executable.numerics
         run_automaton(
             executable.tables, setup.start.x, setup.start.context, mode, 0.0, setup.end,
-            method=method, rtol=rtol, atol=atol, step=float(step or 0.0), drive=setup.drive, mode_source=executable,
-            max_steps=_MOST_STEPS,
+            method=method, rtol=numerics.rtol, atol=np.array(np.broadcast_to(numerics.atol, setup.start.x.shape)),
+            step=float(step or 0.0), drive=setup.drive, mode_source=executable, max_steps=_MOST_STEPS,
         )  # fmt: skip
+
+    if not listed_modes:
+        run_schedule()
+    if real == "float":
+        executable.use(single_numerics(graph.automaton, setup.numbers))
+        if not listed_modes:
+            run_schedule()
+    rtol, atol = executable.numerics.rtol, np.array(np.broadcast_to(executable.numerics.atol, setup.start.x.shape))
     derived = [chart.programs for chart in executable.charts if isinstance(chart.programs, ModePrograms)]
     return ExportedRun(
         executable.automaton,
@@ -163,6 +183,7 @@ def prepared(
         float(step or 0.0),
         setup.end,
         executable.numerics,
+        real=real,
     )
 
 
@@ -193,6 +214,7 @@ def _c99(run: ExportedRun, example: str = "c99") -> dict[str, bytes]:
     else:
         missing = f"A mode that is reached and was not exported {ends}"
     words = {
+        **_NUMBER_WORDS[run.real],
         "prefix": prefix, "PREFIX": prefix.upper(), "name": mechanism.name, "summary": mechanism.summary,
         "modes": str(len(run.programs)), "bytes": f"{8 * memory_words(run):,}", "missing": missing,
     }  # fmt: skip
@@ -203,13 +225,30 @@ def _c99(run: ExportedRun, example: str = "c99") -> dict[str, bytes]:
         for word, value in words.items():
             text = text.replace(f"@{word}@", value)
         files[name] = text.encode()
-    files |= {name: (package / "c99" / name).read_bytes() for name in _COPIED}
-    runtime = Path(fsm_dyn.runtime.__file__).parent
-    files |= {f"runtime/{path.name}": path.read_bytes() for path in sorted(runtime.glob("*.[ch]"))}
     files["LICENSE"] = _licence()
-    files[f"{prefix}.h"], files[f"{prefix}.c"] = header(run).encode(), source(run).encode()
-    files["fsm_kernels.h"] = KERNELS_HEADER.encode()
-    return files
+    sources = {name: (package / "c99" / name).read_text(encoding="utf-8") for name in _COPIED}
+    sources |= {f"{prefix}.h": header(run), f"{prefix}.c": source(run), "fsm_kernels.h": KERNELS_HEADER}
+    runtime = {
+        path.name: path.read_text(encoding="utf-8")
+        for path in sorted(Path(fsm_dyn.runtime.__file__).parent.glob("*.[ch]"))
+    }
+    if run.real == "float":
+        sources, runtime = {name: in_floats(text) for name, text in sources.items()}, runtime_in_floats(runtime)
+    sources |= {f"runtime/{name}": text for name, text in runtime.items()}
+    return files | {name: text.encode() for name, text in sources.items()}
+
+
+#: What a README says of the numbers.
+_NUMBER_WORDS: Final[Mapping[Real, Mapping[str, str]]] = {
+    "double": {
+        "numbers": "doubles", "origin": "as it is",
+        "library": "only `sqrt`, `fabs`, `floor`, `fmod` and memory functions are used",
+    },
+    "float": {
+        "numbers": "floats", "origin": "rewritten from doubles to floats",
+        "library": "only `sqrtf`, `fabsf`, `floorf`, `fmodf`, `copysignf` and memory functions are used",
+    },
+}  # fmt: skip
 
 
 def _cortex_m(run: ExportedRun) -> dict[str, bytes]:
@@ -236,6 +275,9 @@ def _unit(run: ExportedRun, version: int) -> dict[str, bytes]:
             file.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), content, zipfile.ZIP_DEFLATED)
     return {f"{run.prefix}.fmu": packed.getvalue()}
 
+
+#: Targets whose numbers can be floats.
+FLOAT_TARGETS: Final = ("c99", "cortex-m")
 
 #: The target that is a page, which takes ports for the pointer.
 PAGE: Final = "html"

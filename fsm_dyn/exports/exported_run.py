@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,12 @@ from fsm_dyn.programs.program import Program
 from fsm_dyn.simulation.input_signals import InputSignals
 from fsm_dyn.simulation.numerics import Numerics
 from fsm_dyn.simulation.tables import Tables
+
+#: Types of the numbers in C.
+Real = Literal["double", "float"]
+REALS: Final[tuple[Real, ...]] = ("double", "float")
+#: Words of eight bytes that so many numbers take.
+WORDS_OF: Final[Mapping[Real, Callable[[int], int]]] = {"double": int, "float": lambda count: -(-count // 2)}
 
 
 @dataclass(frozen=True)
@@ -43,6 +50,8 @@ class ExportedRun:
         One for each state.
     spare : int
         How many modes beyond these a machine can embed online.
+    real : "double" or "float"
+        Type of the numbers in C.
     """
 
     automaton: Automaton
@@ -60,6 +69,7 @@ class ExportedRun:
     until: float
     numerics: Numerics
     spare: int = 0
+    real: Real = "double"
 
     @property
     def prefix(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
@@ -29,6 +30,8 @@ PAGE_SPARE: Final = 128
 _ARRAYS: Final = ("chart", "held_begin", "held_behind", "held_rest", "held_columns", "below_begin", "below_rows",
                   "tied_begin", "tied_columns", "moved_begin", "moved_columns", "reduced_begin", "reduced_behind",
                   "reduced_columns", "place", "extent", "room", "floats", "integers")  # fmt: skip
+#: Those of numbers; the others are of integers.
+_NUMBERS: Final = ("room", "floats")
 
 
 class SpareParts(NamedTuple):
@@ -76,15 +79,25 @@ def spare_parts(automaton: Automaton, tables: Tables, numerics: Numerics) -> Spa
     )
 
 
-def spare_words(tables: Tables, count: int) -> int:
-    """Return the words of eight bytes that a machine with room for so many further modes takes more, on 64 bits."""
+def spare_words(tables: Tables, count: int, real: Callable[[int], int] = int) -> int:
+    """Return the words of eight bytes that a machine with room for so many further modes takes more, on 64 bits.
+
+    Parameters
+    ----------
+    tables : Tables
+    count : int
+        Modes.
+    real : function
+        The words that so many numbers take.
+    """
     s = tables.sizes
     contacts, most, transitions = int(s[tb.N_CONTACTS]), int(s[tb.MAX_GUARDS]), int(s[tb.N_TRANSITIONS])
     modes, guards = int(s[tb.N_MODES]) + count, len(tables.guard_event) + count * most
     structure = 2 * len(oc.Online._fields) + 1  # one of the arrays is a table
     by_mode = -(-modes * contacts // 8) + 4 * modes + 1 + -(-modes * transitions // 8)
-    own = -(-contacts // 8) + 3 * most + oc.LIMIT_COUNT + sum(_lengths(tables).values()) + st.TOP_COUNT
-    return 2 * modes + count * structure + by_mode + 5 * guards + count * own + count
+    own = -(-contacts // 8) + 2 * most + real(most) + real(oc.LIMIT_COUNT) + st.TOP_COUNT
+    own += sum(real(n) if name in _NUMBERS else n for name, n in _lengths(tables).items())
+    return 2 * modes + count * structure + by_mode + 3 * guards + 2 * real(guards) + count * own + count
 
 
 def _lengths(tables: Tables) -> dict[str, int]:

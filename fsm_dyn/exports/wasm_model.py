@@ -8,7 +8,14 @@ from typing import Final
 
 import numpy as np
 
-from fsm_dyn.exports.c_model import input_moves, memory_words, method_fields, schedule_fields, table_fields
+from fsm_dyn.exports.c_model import (
+    input_moves,
+    memory_words,
+    method_fields,
+    reads_time,
+    schedule_fields,
+    table_fields,
+)
 from fsm_dyn.exports.exported_run import ExportedRun
 from fsm_dyn.exports.spare_modes import PAGE_SPARE, embeds_online, spare_parts, with_spare_modes
 from fsm_dyn.exports.wasm_data import Image, laid_out, pointer, real
@@ -104,6 +111,7 @@ def wasm_model(run: ExportedRun, further: Sequence[Program] = ()) -> WasmModel:
                 image.array("input_moves", input_moves(run.automaton)),
                 *(6 * [pointer(0)]),
                 pointer(spare),
+                integer(int(reads_time(run))),
             ]
         )
     )

@@ -2,6 +2,7 @@
 
 import ctypes
 import hashlib
+import os
 import subprocess
 from pathlib import Path
 
@@ -9,6 +10,9 @@ import fsm_dyn
 from tests.runtime.building import BUILT, COMPILER, SANITIZE
 
 FLAGS = ["-std=c99", "-ffp-contract=off", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-DFSM_NO_HOST", "-I."]
+
+#: Compilers are not run under the sanitizers that this process may have.
+PLAIN = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
 
 
 def machine_object(folder, *flags):
@@ -21,7 +25,7 @@ def machine_object(folder, *flags):
         BUILT.mkdir(parents=True, exist_ok=True)
         unfinished = made.with_suffix(f".{id(flags)}")
         command = [COMPILER, *FLAGS, "-fPIC", "-O1", *flags, "-c", "fsm_machine.c", "-o", str(unfinished)]
-        subprocess.run(command, cwd=folder, check=True)
+        subprocess.run(command, cwd=folder, check=True, env=PLAIN)
         unfinished.replace(made)
     return made
 

@@ -1,15 +1,19 @@
 """Exports to C99 under random starts, parameters and inputs, against Python bit for bit.
 
-``python -m tests.exports.random_starts [--seconds S] [--batches N] [--jobs N] [--ledger F]``
+``python -m tests.exports.random_starts [--sanitize] [--seconds S] [--batches N] [--jobs N] [--ledger F]``
 
 A case is a batch of starts of one model with contacts.  The modes that they reach are exported and compiled once; then
 every start is run by Python and by the exported machine, which has its own kernels and tables, and gets the state, the
-parameters, the tolerances and the schedule of Python's run.  Batches that the ledger has are not run again.
+parameters, the tolerances and the schedule of Python's run.  Batches that the ledger has are not run again.  With
+``--sanitize`` the machines run under the address and undefined-behaviour sanitizers, which end the process of a batch
+at the first finding.
 """
 
 import argparse
 import ctypes
+import os
 import subprocess
+import sys
 import tempfile
 import time
 from dataclasses import replace
@@ -26,12 +30,14 @@ from fsm_dyn.simulation.run_loop import run_automaton
 from fsm_dyn.simulator import Simulator
 from tests.campaigns.ledger import ROOT, Ledger
 from tests.campaigns.run import run as run_cases
-from tests.exports.building import COMPILER, FLAGS, machine_object
+from tests.exports.building import COMPILER, FLAGS, PLAIN, SANITIZE, machine_object
 from tests.physics.campaign import ADAPTIVE
 from tests.physics.starts import STARTS
 from tests.physics.variants import VARIANTS, start
+from tests.runtime.building import sanitizer_environment
 
-CAMPAIGN = "exports to C99"
+SANITIZED = os.environ.get("FSM_SANITIZED_EXPORTS") == "1"
+CAMPAIGN = "exports to C99, sanitized" if SANITIZED else "exports to C99"
 BEGIN = 3_000_000  # seeds that nothing else uses
 BATCH = 50  # starts
 BATCHES = 200
@@ -70,9 +76,10 @@ def library(graph, executable, folder):
         mode_names=executable.chart_names,
     )
     _write(folder, _c99(exported))
-    made, sources = folder / "library.so", [f"{exported.prefix}.c", str(SHIM), str(machine_object(folder))]
-    command = [COMPILER, *FLAGS, "-O0", "-fPIC", "-shared", *sources, "-o", str(made), "-lm"]
-    subprocess.run(command, cwd=folder, check=True)
+    flags = SANITIZE if SANITIZED else []
+    made, sources = folder / "library.so", [f"{exported.prefix}.c", str(SHIM), str(machine_object(folder, *flags))]
+    command = [COMPILER, *FLAGS, "-O0", *flags, "-fPIC", "-shared", *sources, "-o", str(made), "-lm"]
+    subprocess.run(command, cwd=folder, check=True, env=PLAIN)
     lib = ctypes.CDLL(str(made))
     lib.fsm_machine_bytes.restype = lib.random_run.restype = ctypes.c_int64
     return lib, ctypes.c_void_p(ctypes.addressof(ctypes.c_char.in_dll(lib, f"{exported.prefix}_model")))
@@ -164,7 +171,11 @@ def main():
     parser.add_argument("--batches", type=int, default=BATCHES)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--ledger", type=Path, default=ROOT / "out" / "exports.jsonl")
+    parser.add_argument("--sanitize", action="store_true", help="run the machines under sanitizers")
     given = parser.parse_args()
+    if given.sanitize and not SANITIZED:  # the sanitizers have to be there before Python
+        environment = {**sanitizer_environment(), "FSM_SANITIZED_EXPORTS": "1"}
+        os.execve(sys.executable, [sys.executable, "-m", "tests.exports.random_starts", *sys.argv[1:]], environment)
     ledger = Ledger(given.ledger)
     cases = [(CAMPAIGN, seed) for seed in range(given.batches) if (CAMPAIGN, seed) not in ledger]
     run_cases(ledger, cases, given.jobs, given.seconds, outcome)

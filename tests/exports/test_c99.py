@@ -88,6 +88,29 @@ def test_other_compilers_have_no_warning(compiler, tmp_path):
         subprocess.run([compiler, *FLAGS, *target, "-fsyntax-only", source], cwd=folder, check=True)
 
 
+def test_a_missing_compiler_is_named(tmp_path):
+    if not shutil.which("make"):
+        pytest.skip("no make")
+    _, folder = exported("latch", tmp_path)
+    done = subprocess.run(["make", "CC=not-there-gcc"], cwd=folder, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "there is no not-there-gcc; on Debian: apt-get install gcc" in done.stderr
+
+
+@pytest.mark.parametrize("real", [pytest.param("double", marks=pytest.mark.long), "float"])
+def test_the_library_of_cmake(real, tmp_path):
+    if not shutil.which("cmake"):
+        pytest.skip("no cmake")
+    _, folder = exported("latch", tmp_path, real=real)
+    made = folder / "made"
+    subprocess.run(["cmake", "-S", folder, "-B", made, "-DCMAKE_BUILD_TYPE=Debug"], check=True, capture_output=True)
+    subprocess.run(["cmake", "--build", made], check=True, capture_output=True)
+    assert (made / "liblatch_machine.a").exists()
+    transitions, end, _ = printed(made / "latch")
+    assert len(transitions) > 10
+    assert end.startswith("done at 5 s")
+
+
 @pytest.fixture(scope="module")
 def cart(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cart")

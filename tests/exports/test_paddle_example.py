@@ -13,10 +13,11 @@ HAND, COUPLER, PLATE = 60.0, 500.0, 20e3  # N/m, as in the sources
 START = 0.010  # m, of the tool above the plate where the model begins
 
 
-@pytest.fixture(scope="module")
-def board(tmp_path_factory):
+@pytest.fixture(scope="module", params=["double", "float"])
+def board(request, tmp_path_factory):
     """The program, with the mechanism, the example and a simulated board in it."""
-    folder = fsm_dyn.export(fsm_dyn.compile("virtual_wall"), tmp_path_factory.mktemp("paddle") / "out")
+    graph = fsm_dyn.compile("virtual_wall")
+    folder = fsm_dyn.export(graph, tmp_path_factory.mktemp("paddle") / "out", real=request.param)
     package = resources.files("fsm_dyn")
     for path in (
         *(package / "exports" / "examples").iterdir(),

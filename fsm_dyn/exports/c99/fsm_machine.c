@@ -54,14 +54,20 @@ static void *take(struct room *room, int64_t words)
     return place;
 }
 
+/* Return `n` numbers; they need not be as long as a word. */
+static double *take_numbers(struct room *room, int64_t n)
+{
+    return take(room, (n * (int64_t)sizeof(double) + 7) / 8);
+}
+
 static fsm_vector take_vector(struct room *room, int64_t n)
 {
-    return (fsm_vector){take(room, n), n};
+    return (fsm_vector){take_numbers(room, n), n};
 }
 
 static fsm_matrix take_matrix(struct room *room, int64_t n, int64_t m)
 {
-    return (fsm_matrix){take(room, n * m), n, m};
+    return (fsm_matrix){take_numbers(room, n * m), n, m};
 }
 
 static fsm_indices take_indices(struct room *room, int64_t n)
@@ -79,15 +85,18 @@ static int64_t context_length(const struct fsm_sizes *s)
     return s->n_p + 4 * s->n_w + s->n_contacts + s->n_memory;
 }
 
-/* Words of a structure, every field of which has eight bytes. */
-#define WORDS(type) ((int64_t)(sizeof(type) / 8))
+/* Words of a structure. */
+#define WORDS(type) ((int64_t)((sizeof(type) + 7) / 8))
+
+/* Numbers in the place of an address. */
+#define ADDRESS ((int64_t)((sizeof(void *) + sizeof(double) - 1) / sizeof(double)))
 
 #include "fsm_spare_modes.c"
 
-/* Let the context have the address of its machine in the word before it, see fsm_spare_modes.c. */
+/* Let the context have the address of its machine before it, see fsm_spare_modes.c. */
 static void sign_context(struct fsm_machine *m)
 {
-    memcpy(m->state.c.at - 1, &m, sizeof m);
+    memcpy(m->state.c.at - ADDRESS, &m, sizeof m);
 }
 
 static void take_state(struct room *room, struct fsm_machine *m, const struct fsm_sizes *s)
@@ -96,8 +105,8 @@ static void take_state(struct room *room, struct fsm_machine *m, const struct fs
     struct fsm_state *state = &m->state;
     state->x = take_vector(room, n);
     state->x_dot = take_vector(room, n);
-    state->c = take_vector(room, 1 + context_length(s));
-    state->c = (fsm_vector){state->c.at == NULL ? NULL : state->c.at + 1, state->c.n - 1};
+    state->c = take_vector(room, ADDRESS + context_length(s));
+    state->c = (fsm_vector){state->c.at == NULL ? NULL : state->c.at + ADDRESS, state->c.n - ADDRESS};
     state->clock_count = WORDS(struct fsm_clock);
     state->clock = take(room, state->clock_count);
     state->counters_count = WORDS(struct fsm_counters);
@@ -109,7 +118,7 @@ static void take_state(struct room *room, struct fsm_machine *m, const struct fs
     state->spent = take_indices(room, s->n_modes + (m->model->spare == NULL ? 0 : m->model->spare->most));
     state->history = take_vector(room, FSM_RING_LENGTH * FSM_RING_WIDTH);
     state->drift = take_vector(room, 2);
-    state->rank_count = WORDS(struct fsm_rank) + 2 * s->n_rows;
+    state->rank_count = (int64_t)((sizeof(struct fsm_rank) + sizeof(double[2]) * (size_t)s->n_rows + 7) / 8);
     state->rank = take(room, state->rank_count);
 }
 
@@ -194,7 +203,7 @@ static void take_inputs(struct room *room, struct fsm_machine *m, const struct f
     held->counts_count = WORDS(struct fsm_input_counts);
     held->start = take_vector(room, 1);
     held->origin = take_vector(room, 1);
-    held->pieces = (fsm_cube){take(room, 4 * s->n_w), 1, s->n_w, 4};
+    held->pieces = (fsm_cube){take_numbers(room, 4 * s->n_w), 1, s->n_w, 4};
     held->next_hard = take_indices(room, 1);
     held->decides = take_codes(room, 1);
     held->kernels = (fsm_kernels){NULL, 0};
@@ -203,7 +212,7 @@ static void take_inputs(struct room *room, struct fsm_machine *m, const struct f
     held->out = take_vector(room, 4 * s->n_w);
     m->schedule = *m->model->schedule;
     m->schedule.out = held->out;
-    m->goals = take(room, s->n_w);
+    m->goals = take_numbers(room, s->n_w);
 }
 
 /* Lay a machine out in a block, or count the words of it. */
@@ -221,7 +230,7 @@ static void lay_out(struct room *room, struct fsm_machine *m, const struct fsm_m
     take_work(room, m, s, model->method->counts->stages);
     take_buffers(room, &m->buffers, s);
     take_inputs(room, m, s);
-    m->report = take(room, model->n_report);
+    m->report = take_numbers(room, model->n_report);
     m->options.numbers = &m->option_numbers;
     m->options.numbers_count = WORDS(struct fsm_option_numbers);
     m->options.counts = &m->option_counts;
@@ -240,7 +249,7 @@ FSM_API int64_t fsm_machine_bytes(const struct fsm_model *model)
 
 FSM_API struct fsm_machine *fsm_machine_create(const struct fsm_model *model, void *memory, int64_t bytes)
 {
-    if (memory == NULL || (uintptr_t)memory % sizeof(double) != 0 || bytes < fsm_machine_bytes(model)) {
+    if (memory == NULL || (uintptr_t)memory % sizeof(int64_t) != 0 || bytes < fsm_machine_bytes(model)) {
         return NULL;
     }
     struct fsm_machine *m = memory;
@@ -456,7 +465,7 @@ FSM_API void fsm_machine_save(const struct fsm_machine *m, void *bytes)
     char *block = (char *)bytes + sizeof head;
     memcpy(block, m->state.x.at, changing_bytes(m));
     memset(block + ((const char *)m->work.addresses.at - (const char *)m->state.x.at), 0, sizeof(int64_t));
-    memset(block + ((const char *)(m->state.c.at - 1) - (const char *)m->state.x.at), 0, sizeof(int64_t));
+    memset(block + ((const char *)(m->state.c.at - ADDRESS) - (const char *)m->state.x.at), 0, ADDRESS * sizeof(double));
 }
 
 FSM_API void fsm_machine_restore(struct fsm_machine *m, const void *bytes)
@@ -485,6 +494,26 @@ FSM_API void fsm_machine_set_parameter(struct fsm_machine *m, int64_t parameter,
 FSM_API double fsm_machine_time(const struct fsm_machine *m)
 {
     return m->state.clock->time;
+}
+
+FSM_API bool fsm_machine_set_time(struct fsm_machine *m, double time)
+{
+    struct fsm_clock *clock = m->state.clock;
+    struct fsm_rank *rank = m->state.rank;
+    double later = time - clock->time;
+    if (m->model->reads_time != 0 || !m->holds) {
+        return false;
+    }
+    clock->time = time;
+    clock->begin += later;
+    clock->event_time += later;
+    clock->window += later;
+    rank->left_at += later;
+    rank->passes_at += later;
+    for (int64_t i = 0; i < FSM_RING_LENGTH; i++) {
+        m->state.history.at[i * FSM_RING_WIDTH + FSM_RING_TIME] += later;
+    }
+    return true;
 }
 
 FSM_API const double *fsm_machine_state(const struct fsm_machine *m)

@@ -9,6 +9,9 @@
 #include "fsm_spare_modes.h"
 #include "runtime/run.h"
 
+/* The numbers of this machine. */
+typedef double fsm_real;
+
 #define FSM_MACHINE_HEAD 4096 // bytes: at least the size of struct fsm_machine, on every platform
 
 /* What was exported of a model: data, constant.  Arrays of names have the length of what they name. */
@@ -29,6 +32,7 @@ struct fsm_model {
     const char *const *mode_names, *const *contact_names, *const *state_names, *const *input_names;
     const char *const *parameter_names, *const *output_names;
     const struct fsm_spare_parts *spare; // modes embedded online where they are met; NULL: such a mode ends the run
+    int64_t reads_time; // 1: its equations read the time, or it has controllers, which sample at times
 };
 
 /* A transition as it is reported; valid during the call only.
@@ -55,7 +59,7 @@ struct fsm_machine;
 /* Bytes of the block of a machine; FSM_MACHINE_HEAD is among them. */
 FSM_API int64_t fsm_machine_bytes(const struct fsm_model *model);
 
-/* Make a machine in `memory`, which must be aligned for doubles and have `bytes`; NULL where that is too little. */
+/* Make a machine in `memory`, which must be aligned for int64_t and have `bytes`; NULL where that is too little. */
 FSM_API struct fsm_machine *fsm_machine_create(const struct fsm_model *model, void *memory, int64_t bytes);
 
 /* Put it back to the model's own start, at time 0, with the model's own schedule and parameters. */
@@ -90,6 +94,9 @@ FSM_API void fsm_machine_hold_input(struct fsm_machine *machine, int64_t input, 
 FSM_API void fsm_machine_set_parameter(struct fsm_machine *machine, int64_t parameter, double value);
 
 FSM_API double fsm_machine_time(const struct fsm_machine *machine);
+/* Call the present time `time` (s) from now on, which changes nothing else: floats resolve small times better.  False, and
+   nothing is changed, where the model reads the time or the inputs still follow its schedule. */
+FSM_API bool fsm_machine_set_time(struct fsm_machine *machine, double time);
 FSM_API const double *fsm_machine_state(const struct fsm_machine *machine);   // coordinates, then speeds
 FSM_API const double *fsm_machine_context(const struct fsm_machine *machine); // parameters, then inputs
 FSM_API int64_t fsm_machine_mode(const struct fsm_machine *machine); // at and above the number exported: embedded online

@@ -1,7 +1,7 @@
 /* The spare modes of a machine: their memory, and making one of the contact states that were reached.
 
    Included by fsm_machine.c.  A kernel of the runtime has no argument for the mode that it stands for, so each spare mode
-   has its own kernels, which find the machine by the word before its context. */
+   has its own kernels, which find the machine by the address before its context. */
 
 /* Evaluate spare mode `k` of the machine to which a context belongs. */
 #if defined(__GNUC__)
@@ -11,7 +11,7 @@ static void
 evaluate_spare(int64_t k, enum fsm_online_kernel what, double t, const double *x, const double *c, double *out)
 {
     struct fsm_machine *m;
-    memcpy(&m, c - 1, sizeof m);
+    memcpy(&m, c - ADDRESS, sizeof m);
     fsm_online_evaluate(&m->spare.modes[k], (int64_t)what, t, x, c, out);
 }
 

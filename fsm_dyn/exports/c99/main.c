@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 /* All that a machine takes: nothing is allocated while it runs. */
-static double memory[@PREFIX@_BYTES / sizeof(double)];
+static int64_t memory[@PREFIX@_BYTES / sizeof(int64_t)];
 
 static const char *const events[] = {"", "closes", "opens", "slides", "sticks", "happens", "leaves the face"};
 
@@ -13,10 +13,10 @@ static void print_transition(void *data, const struct fsm_transition *transition
 {
     const struct fsm_model *model = &@prefix@_model;
     const struct fsm_machine *machine = data;
-    printf("%.17g %s -> %s", transition->time, fsm_machine_mode_name(machine, transition->source),
+    printf("%.17g %s -> %s", (double)transition->time, fsm_machine_mode_name(machine, transition->source),
            fsm_machine_mode_name(machine, transition->target));
     for (int64_t i = 0; i < transition->n_fired; i++) {
-        const double *guard = transition->fired + i * FSM_GUARD_WIDTH;
+        const fsm_real *guard = transition->fired + i * FSM_GUARD_WIDTH;
         bool written = (int)guard[0] == FSM_EVENT_WRITTEN;
         printf(" [%s %s]", written ? "transition" : model->contact_names[(int)guard[1]], events[(int)guard[0]]);
     }
@@ -33,13 +33,13 @@ int main(void)
     }
     fsm_machine_listen(machine, (struct fsm_listener){.data = machine, .transition = print_transition});
     enum fsm_status status = fsm_machine_advance(machine, model->until);
-    printf("%s at %.17g s in %s\n", fsm_status_text((int64_t)status), fsm_machine_time(machine),
+    printf("%s at %.17g s in %s\n", fsm_status_text((int64_t)status), (double)fsm_machine_time(machine),
            fsm_machine_mode_name(machine, fsm_machine_mode(machine)));
     for (int64_t i = 0; model->state_names[i] != NULL; i++) {
-        printf("%s = %.17g\n", model->state_names[i], fsm_machine_state(machine)[i]);
+        printf("%s = %.17g\n", model->state_names[i], (double)fsm_machine_state(machine)[i]);
     }
     for (int64_t i = 0; model->output_names[i] != NULL; i++) {
-        printf("output %s = %.17g\n", model->output_names[i], fsm_machine_output(machine, i));
+        printf("output %s = %.17g\n", model->output_names[i], (double)fsm_machine_output(machine, i));
     }
     if (status == FSM_MODE_NOT_LISTED) {
         for (int64_t k = 0; model->contact_names[k] != NULL; k++) {

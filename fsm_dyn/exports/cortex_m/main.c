@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TICK       1e-3 // s
+#define TICK       ((fsm_real)1e-3) // s
 #define MOST_TICKS 65536
 
 /* All that a machine takes: nothing is allocated while it runs. */
-static double memory[@PREFIX@_BYTES / sizeof(double)];
+static int64_t memory[@PREFIX@_BYTES / sizeof(int64_t)];
 
 /* Instructions of the ticks without a transition, and of those with one. */
 static uint32_t instructions[2][MOST_TICKS];
@@ -20,8 +20,10 @@ static int32_t ticks[2];
 
 static int32_t transitions; // of the present tick
 
-static void print_double(double value)
+/* A number, and its bits as a double. */
+static void print_number(fsm_real number)
 {
+    double value = (double)number;
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
     printf("%.9f %08lx%08lx", value, (unsigned long)(bits >> 32), (unsigned long)(bits & 0xffffffffu));
@@ -29,7 +31,7 @@ static void print_double(double value)
 
 /* Kept here, and printed when the tick has been measured. */
 static struct {
-    double time;
+    fsm_real time;
     int64_t source, target;
 } seen[64];
 
@@ -47,7 +49,7 @@ static void note_transition(void *data, const struct fsm_transition *transition)
 static void print_transitions(const struct fsm_model *model)
 {
     for (int32_t i = 0; i < transitions && i < 64; i++) {
-        print_double(seen[i].time);
+        print_number(seen[i].time);
         printf(" %s -> %s\n", model->mode_names[seen[i].source], model->mode_names[seen[i].target]);
     }
 }
@@ -77,9 +79,9 @@ int main(void)
     }
     fsm_machine_listen(machine, (struct fsm_listener){.transition = note_transition});
     enum fsm_status status = FSM_DONE;
-    double end = model->until;
+    fsm_real end = model->until;
     for (int32_t k = 1; status == FSM_DONE && fsm_machine_time(machine) < end && k <= MOST_TICKS; k++) {
-        double until = k * TICK < end ? k * TICK : end;
+        fsm_real until = (fsm_real)k * TICK < end ? (fsm_real)k * TICK : end;
         transitions = 0;
         uint32_t before = board_counter();
         status = fsm_machine_advance(machine, until);
@@ -89,11 +91,11 @@ int main(void)
         print_transitions(model);
     }
     printf("%s at ", fsm_status_text((int64_t)status));
-    print_double(fsm_machine_time(machine));
+    print_number(fsm_machine_time(machine));
     printf(" in %s\n", model->mode_names[fsm_machine_mode(machine)]);
     for (int64_t i = 0; model->state_names[i] != NULL; i++) {
         printf("%s = ", model->state_names[i]);
-        print_double(fsm_machine_state(machine)[i]);
+        print_number(fsm_machine_state(machine)[i]);
         printf("\n");
     }
     printf("stack %lu bytes\n", (unsigned long)board_stack());

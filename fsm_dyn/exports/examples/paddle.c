@@ -4,8 +4,8 @@
    motor shows the coupler's force.  The board speaks the protocol of the paddle (hapkit_protocol.h): a host that says
    hello gets the position and the force of every tick, and may set the zero; it need not be there.
 
-   Compile with the files of `fsm-dyn export virtual_wall --to c99` and hapkit_protocol.h of the package's firmware; the
-   functions of the board are the reader's.  For another mechanism change the names that begin with virtual_wall. */
+   Compile with the files of `fsm-dyn export virtual_wall --to c99`, of doubles or with `--real float`, and
+   hapkit_protocol.h of the package's firmware; the functions of the board are the reader's.  For another mechanism change the names that begin with virtual_wall. */
 
 #include "hapkit_protocol.h"
 #include "virtual_wall.h"
@@ -18,7 +18,7 @@
 #define CUTOFF    300.0 // of the filter of the handle's velocity, rad/s
 #define MICRO     1e6
 
-static double memory[VIRTUAL_WALL_BYTES / sizeof(double)];
+static int64_t memory[VIRTUAL_WALL_BYTES / sizeof(int64_t)];
 
 /* Whole micrometres, or other small units, of a number. */
 static int32_t rounded(double value)
@@ -49,8 +49,9 @@ static void listen(hapkit_board *board, hapkit_reader *reader, double *zero)
 /* Force of the coupler on the handle (N) where it stands, from the tool's state. */
 static double coupler_force(const struct fsm_machine *machine, double position, double velocity)
 {
-    const double *state = fsm_machine_state(machine);
-    return STIFFNESS * (state[virtual_wall_state_y] - position) + DAMPING * (state[virtual_wall_state_vy] - velocity);
+    const fsm_real *state = fsm_machine_state(machine);
+    double y = (double)state[virtual_wall_state_y], vy = (double)state[virtual_wall_state_vy];
+    return STIFFNESS * (y - position) + DAMPING * (vy - velocity);
 }
 
 /* Hold the mechanism until the board says stop; return how it ended. */
@@ -59,19 +60,21 @@ enum fsm_status paddle_run(hapkit_board *board)
     struct fsm_machine *machine = fsm_machine_create(&virtual_wall_model, memory, (int64_t)sizeof memory);
     hapkit_reader reader = {{0}, 0, 0, 0};
     uint8_t frame[HAPKIT_LONGEST];
-    double zero = board_position() - fsm_machine_state(machine)[virtual_wall_state_y]; // the tool is where the handle is
+    double zero = board_position() - (double)fsm_machine_state(machine)[virtual_wall_state_y]; // the tool is at the handle
     double before = board_position() - zero, velocity = 0.0;
     enum fsm_status status = FSM_DONE;
     hapkit_begin(board);
     board->let_go = 0;
-    fsm_machine_hold_input(machine, virtual_wall_input_pull, 0.0);
-    for (int64_t tick = 1; status == FSM_DONE && board_goes_on(); tick++) {
+    fsm_machine_hold_input(machine, virtual_wall_input_pull, 0);
+    while (status == FSM_DONE && board_goes_on()) {
         listen(board, &reader, &zero);
         double position = board_position() - zero;
         velocity += CUTOFF * PERIOD / (1.0 + CUTOFF * PERIOD) * ((position - before) / PERIOD - velocity);
         before = position;
-        fsm_machine_hold_input(machine, virtual_wall_input_push, -coupler_force(machine, position, velocity));
-        status = fsm_machine_advance(machine, (double)tick * PERIOD);
+        double push = -coupler_force(machine, position, velocity);
+        fsm_machine_hold_input(machine, virtual_wall_input_push, (fsm_real)push);
+        fsm_machine_set_time(machine, 0); // small times are resolved best
+        status = fsm_machine_advance(machine, (fsm_real)PERIOD);
         double force = status == FSM_DONE ? coupler_force(machine, position, velocity) : 0.0; // a failure ends the force
         double most = (double)board->most / MICRO;
         board->limited = fabs(force) > most;
