@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from fsm_dyn.errors import Location
 from fsm_dyn.expressions import Text
 from fsm_dyn.spec.input_declarations import Schedule
+from fsm_dyn.spec.joint import Joint
 from fsm_dyn.spec.loads import Load
 from fsm_dyn.spec.model import DrawnOutline, Mechanism
 from fsm_dyn.spec.shape import SphereShape
@@ -25,10 +26,15 @@ _LATER = frozenset(
     {"acceleration", "backlash", "clearance", "controllers", "loaded_by", "meaning", "numerics", "range", "range_of",
      "requirements", "step", "thread", "tolerance"}
 )  # fmt: skip
-# Format 1 knew loads and schedules as one record each, of these fields; those that a kind lacks count as none.
-_OF_LOADS = (
-    "name", "kind", "value", "at", "on", "reaction", "between", "coordinate", "stiffness", "free", "damping",
-)  # fmt: skip
+# Format 1 knew some entries as one record each, of these fields; those that a kind lacks count as none.
+_RECORDS: Mapping[type, tuple[str, ...]] = {
+    Load: (
+        "name", "kind", "value", "at", "on", "reaction", "between", "coordinate", "stiffness", "free", "damping",
+    ),
+    Joint: (
+        "name", "kind", "parent", "child", "at", "origin", "coordinates", "rows", "backlash", "clearance", "thread",
+    ),
+}  # fmt: skip
 
 
 def with_digest(mechanism: Mechanism) -> Mechanism:
@@ -66,10 +72,10 @@ def _canonical(value: Any, field: str) -> Any:
     if isinstance(value, Schedule):
         points, text = getattr(value, "points", ()), getattr(value, "value", None)
         return [["kind", value.kind], ["points", _canonical(points, "")], ["value", _canonical(text, "")]]
-    if isinstance(value, Load):
-        return [[name, _canonical(getattr(value, name, None), name)] for name in _OF_LOADS]
     if is_dataclass(value) and not isinstance(value, type):
-        said = [(f.name, getattr(value, f.name)) for f in fields(value) if f.name not in _LEFT_OUT]
+        record = next((names for kind, names in _RECORDS.items() if isinstance(value, kind)), None)
+        names = record or tuple(f.name for f in fields(value) if f.name not in _LEFT_OUT)
+        said = [(name, getattr(value, name, None)) for name in names]
         if isinstance(value, SphereShape):  # its fields are those of a circle
             said.append(("kind", value.kind))
         return [[name, _canonical(item, name)] for name, item in said if item or name not in _LATER]

@@ -43,16 +43,12 @@ def check_numbers(mechanism: Mechanism, values: Values | None = None) -> None:
             if entry in body.inertia:
                 _not_negative(body.inertia[entry], values, f"the inertia {entry} of {name!r}")
     for joint in mechanism.joints.values():
-        for text, word in ((joint.backlash, "backlash"), (joint.clearance, "clearance")):
-            if text is not None:
-                _positive(text, values, f"the {word} of {joint.name!r}")
+        for word, text in joint.positive_numbers:
+            _positive(text, values, f"the {word} of {joint.name!r}")
     for shape in mechanism.shapes.values():
         _shape(shape, values)
     for contact in mechanism.contacts.values():
         _contact(contact, values)
-    for joint in mechanism.joints.values():
-        if joint.thread is not None:
-            _positive(joint.thread[1], values, f"the radius of the thread of {joint.name!r}")
     _stops(mechanism, values)
     for coordinate in mechanism.coordinates.values():
         _range(coordinate, values)

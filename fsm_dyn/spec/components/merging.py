@@ -10,7 +10,8 @@ from fsm_dyn.errors import Location, ModelError, did_you_mean
 from fsm_dyn.expressions import Text
 from fsm_dyn.spec.build.acceleration_constraints import made_names
 from fsm_dyn.spec.build.frames import frame_of
-from fsm_dyn.spec.build.joints import JointExpansion, joints_of
+from fsm_dyn.spec.build.joint_expansion import JointExpansion
+from fsm_dyn.spec.build.joints import joints_of
 from fsm_dyn.spec.build.shape_pairs import with_pairs_written_out
 from fsm_dyn.spec.components.lookup import MOST, Origin, inlined, load_component
 from fsm_dyn.spec.components.prefixing import FRAME, ORIGIN, Renaming
