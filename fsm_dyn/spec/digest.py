@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from fsm_dyn.errors import Location
 from fsm_dyn.expressions import Text
+from fsm_dyn.spec.constraint import Constraint
 from fsm_dyn.spec.input_declarations import Schedule
 from fsm_dyn.spec.joint import Joint
 from fsm_dyn.spec.loads import Load
@@ -31,6 +32,7 @@ _RECORDS: Mapping[type, tuple[str, ...]] = {
     Load: (
         "name", "kind", "value", "at", "on", "reaction", "between", "coordinate", "stiffness", "free", "damping",
     ),
+    Constraint: ("name", "kind", "expression", "kinematic", "joint", "acceleration"),
     Joint: (
         "name", "kind", "parent", "child", "at", "origin", "coordinates", "rows", "backlash", "clearance", "thread",
     ),

@@ -13,6 +13,7 @@ from typing import Literal
 from fsm_dyn.errors import NOWHERE, Location
 from fsm_dyn.expressions.text import Text
 from fsm_dyn.laws import Law, law_of
+from fsm_dyn.spec.constraint import Constraint as Constraint
 from fsm_dyn.spec.input_declarations import Input as Input
 from fsm_dyn.spec.input_declarations import Schedule as Schedule
 from fsm_dyn.spec.joint import Joint as Joint
@@ -85,22 +86,6 @@ class Body:
     frame: str | None = None
     inertia: Mapping[str, Text] = field(default_factory=dict)
     about: str | None = None
-    where: Location = NOWHERE
-
-
-@dataclass(frozen=True, slots=True)
-class Constraint:
-    """An always active row, on speeds (``velocity``) or on coordinates (``position``).
-
-    ``acceleration``: what the rate of a row on speeds is to be, until that is written out when the model is built.
-    """
-
-    name: str
-    kind: Literal["velocity", "position"]
-    expression: Text
-    kinematic: bool = False
-    joint: str = ""  # the joint that it holds together; such a row is left out where no motion could break it
-    acceleration: Text | None = None
     where: Location = NOWHERE
 
 

@@ -11,7 +11,8 @@ import numpy as np
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text
 from fsm_dyn.programs import Node, evaluate, functions, reachable, substitute, support, tangent
-from fsm_dyn.spec.model import Constraint, Contact
+from fsm_dyn.spec.constraint import Constraint, PositionConstraint
+from fsm_dyn.spec.model import Contact
 from fsm_dyn.spec.values import flat_values
 from fsm_dyn.symbolic.algebra import NodeAlgebra
 from fsm_dyn.symbolic.contact_kinematics import ContactKinematics
@@ -75,11 +76,10 @@ class ConstraintRowBuilder:
         rows = []
         for k, constraint in enumerate(c for c in constraints if c.kinematic):
             unit = tuple(one if r == n_u + k else zero for r in range(n))
-            residual = self._algebra.scalar(constraint.expression) if constraint.kind == "position" else None
-            rows.append(ConstraintRow(constraint.name, "constraint", "kinematic", unit, zero, zero, residual))
+            rows.append(ConstraintRow(constraint.name, "constraint", "kinematic", unit, zero, zero))
         for constraint in constraints:
             if not constraint.kinematic and not self._idle(constraint):
-                build = self.position if constraint.kind == "position" else self.velocity
+                build = self.position if isinstance(constraint, PositionConstraint) else self.velocity
                 rows.append(build(constraint.name, "constraint", constraint.kind, constraint.expression, -1))
         self._numbers = {row.name: number for number, row in enumerate(rows)}
         return rows
@@ -95,7 +95,7 @@ class ConstraintRowBuilder:
         if not constraint.joint:
             return False
         node = self._algebra.scalar(constraint.expression)
-        if constraint.kind == "position":
+        if isinstance(constraint, PositionConstraint):
             columns = [column[0] for column in self._motion.columns([node])[:-1]]
         else:
             columns = self._slopes(node)

@@ -16,10 +16,11 @@ from fsm_dyn.errors import ModelError, did_you_mean
 from fsm_dyn.expressions import Text
 from fsm_dyn.spec.build.joint_friction import check_friction
 from fsm_dyn.spec.build.joint_play import backlash_contacts, play_of
+from fsm_dyn.spec.constraint import Constraint, PositionConstraint, VelocityConstraint
 from fsm_dyn.spec.forms.geometry import CoordinateRange
 from fsm_dyn.spec.forms.joints import AxisForm, EndsForm, PlacedForm, RangedForm, RubbingForm
 from fsm_dyn.spec.joint import Joint
-from fsm_dyn.spec.model import Constraint, Contact, Coordinate, Frame, Point
+from fsm_dyn.spec.model import Contact, Coordinate, Frame, Point
 from fsm_dyn.spec.yaml_tree import LocatedStr, where_of
 
 NEWTONIAN = "N"
@@ -52,12 +53,12 @@ class JointExpander(ABC, Generic[EndsT]):
     ----------
     joint : callable
         The class of the joint as data.
-    level : str
-        What its rows are on: positions or speeds.
+    constraint : type of Constraint
+        The class of its rows: on positions or speeds.
     """
 
     joint: ClassVar[Callable[..., Joint]]
-    level: ClassVar[Literal["velocity", "position"]] = "position"
+    constraint: ClassVar[type[PositionConstraint | VelocityConstraint]] = PositionConstraint
 
     def __init__(self, made: JointExpansion, name: str, form: EndsT) -> None:
         self.made, self.name, self.form = made, name, form
@@ -130,7 +131,9 @@ class JointExpander(ABC, Generic[EndsT]):
         self.add_friction(points)
         rows = {LocatedStr(f"{self.name}{suffix}", self.where): text for suffix, text in self.rows(points)}
         for row, text in rows.items():
-            made.rows[row] = Constraint(row, self.level, Text(text, self.where), joint=self.name, where=self.where)
+            made.rows[row] = self.constraint(
+                name=row, expression=Text(text, self.where), joint=self.name, where=self.where
+            )
         self.record(points, rows=tuple(rows))
         made.contacts |= self.contacts_of_play(points)
 

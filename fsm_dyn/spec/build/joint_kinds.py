@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, Final
 
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text
@@ -20,6 +20,7 @@ from fsm_dyn.spec.build.joint_expansion import (
 )
 from fsm_dyn.spec.build.joint_friction import bearing, pitch, refused_friction, thread, thread_of
 from fsm_dyn.spec.build.joint_play import backlash_contacts, clearance_contacts, gear_travel, play_of
+from fsm_dyn.spec.constraint import PositionConstraint, VelocityConstraint
 from fsm_dyn.spec.forms.joints import (
     AxisForm,
     BallForm,
@@ -35,7 +36,7 @@ from fsm_dyn.spec.forms.joints import (
     WeldForm,
     both_axes,
 )
-from fsm_dyn.spec.model import Constraint, Contact, Frame
+from fsm_dyn.spec.model import Contact, Frame
 from fsm_dyn.spec.yaml_tree import LocatedStr
 
 Rows = Iterator[tuple[str, str]]
@@ -49,7 +50,8 @@ def _bearing_offset(expander: RubbingExpander[Any], axis: AxisForm) -> str:
     slides = [expander.slide(AxisForm(form.parent, letter), f"_{letter}") for letter in axis.across]
     for letter in axis.across:
         row = LocatedStr(f"{name}_bearing_{letter}", where)
-        expander.made.rows[row] = Constraint(row, "position", Text(f"{name}_{letter}", where), joint=name, where=where)
+        text = Text(f"{name}_{letter}", where)
+        expander.made.rows[row] = PositionConstraint(name=row, expression=text, joint=name, where=where)
         expander.bearing_rows.append(row)
     contact = bearing(name, form, f"rate({name})", tuple(expander.bearing_rows))
     expander.made.contacts[contact.name] = contact
@@ -355,7 +357,7 @@ class GearExpander(JointExpander[GearForm]):
     """Two bodies whose turns against a carrier keep a ratio."""
 
     joint = data.GearJoint
-    level: ClassVar[Literal["velocity", "position"]] = "velocity"
+    constraint = VelocityConstraint
 
     def joint_class(self) -> Callable[..., data.Joint]:
         """Return the class of the joint, with its backlash."""
@@ -389,7 +391,7 @@ class RollingExpander(JointExpander[RollingForm]):
     """No slip at a point."""
 
     joint = data.RollingJoint
-    level: ClassVar[Literal["velocity", "position"]] = "velocity"
+    constraint = VelocityConstraint
 
     @property
     def points(self) -> tuple[str, ...]:

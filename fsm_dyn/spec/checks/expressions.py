@@ -15,6 +15,7 @@ from fsm_dyn.spec.checks.loads import check_impulses, check_loads
 from fsm_dyn.spec.checks.names import Declaration
 from fsm_dyn.spec.checks.scopes import Scopes, constant_scope, scopes_of, with_scalar, with_speeds
 from fsm_dyn.spec.checks.unit_usage import texts_of
+from fsm_dyn.spec.constraint import PositionConstraint
 from fsm_dyn.spec.input_declarations import ExpressionSchedule, TableSchedule
 from fsm_dyn.spec.model import (
     PARAMETER,
@@ -49,7 +50,7 @@ def check_expressions(mechanism: Mechanism, known: Mapping[str, Declaration], un
     constant, coordinates, inputs, speeds = scopes.constant, named.coordinates, named.inputs, named.speeds
     _geometry(mechanism, scopes)
     for name, constraint in mechanism.constraints.items():
-        scope = scopes.state if constraint.kind == "velocity" else scopes.configuration
+        scope = scopes.configuration if isinstance(constraint, PositionConstraint) else scopes.state
         expression_type(constraint.expression, scope, f"constraint {name!r}")
     for shape in mechanism.shapes.values():
         _shape(shape, scopes)
