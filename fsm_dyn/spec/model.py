@@ -14,6 +14,8 @@ from fsm_dyn.errors import NOWHERE, Location
 from fsm_dyn.expressions.text import Text
 from fsm_dyn.laws import Law, law_of
 from fsm_dyn.spec.constraint import Constraint as Constraint
+from fsm_dyn.spec.drawn_outline import DrawnOutline as DrawnOutline
+from fsm_dyn.spec.frame import Frame as Frame
 from fsm_dyn.spec.input_declarations import Input as Input
 from fsm_dyn.spec.input_declarations import Schedule as Schedule
 from fsm_dyn.spec.joint import Joint as Joint
@@ -39,28 +41,6 @@ class Coordinate:
     range: tuple[Text | None, ...] = ()
     where: Location = NOWHERE
     meaning: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """A rotating frame.
-
-    ``kind`` is ``"simple"`` (one axis), ``"body"`` or ``"space"`` (a sequence of rotations about body-fixed
-    or space-fixed axes), or ``"euler_parameters"`` (``euler`` holds the stem ``e`` of ``e0 e1 e2 e3``).
-    ``rotations`` holds (axis letter, angle) pairs in the order written.
-    """
-
-    name: str
-    parent: str
-    kind: Literal["simple", "body", "space", "euler_parameters"]
-    rotations: tuple[tuple[str, Text], ...] = ()
-    euler: str = ""
-    where: Location = NOWHERE
-
-    @property
-    def euler_names(self) -> tuple[str, ...]:
-        """The four coordinates an Euler-parameter frame declares, scalar first; none for other frames."""
-        return tuple(f"{self.euler}{i}" for i in range(4)) if self.euler else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,22 +263,6 @@ class Initial:
     settle: bool = False
     guess: Mapping[str, Text] = field(default_factory=dict)
     where: Location = NOWHERE
-
-
-@dataclass(frozen=True, slots=True)
-class DrawnOutline:
-    """One outline to draw a body with, in its frame, from its centre, in metres.
-
-    ``kind`` is ``polygon`` or ``line`` (``points``), ``circle`` (``radius``; a centre as the one point, or the
-    body's own), or ``text`` (``text``; where, as the one point).  A point is 2 or 3 expressions of parameters.
-    ``frame`` is the one in whose x-y plane it lies, where that is not the body's.
-    """
-
-    kind: str
-    points: tuple[tuple[Text, ...], ...] = ()
-    radius: Text | None = None
-    text: str = ""
-    frame: str | None = None
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from fsm_dyn.errors import Location
 from fsm_dyn.expressions import Text
+from fsm_dyn.spec.frame import EulerFrame, SimpleFrame
 from fsm_dyn.spec.joint import Joint
 from fsm_dyn.spec.model import Coordinate, Frame, Mechanism, Point
 from fsm_dyn.spec.yaml_tree import LocatedStr, where_of
@@ -51,10 +52,13 @@ def free(child: str, plane: bool, units: bool) -> FreeBody:
         coordinates[turn] = Coordinate(turn, "rad" if units else "", where=where)
         speeds[word("turn_dot")] = Text(f"rate({turn})", where)
         return FreeBody(
-            Frame(child, NEWTONIAN, "simple", (("z", Text(turn, where)),), where=where), origin, coordinates, speeds
+            SimpleFrame(name=child, parent=NEWTONIAN, rotations=(("z", Text(turn, where)),), where=where),
+            origin,
+            coordinates,
+            speeds,
         )
     speeds |= {word(f"w{c}"): Text(f"dot(omega({child}), {child}.{c})", where) for c in "xyz"}
-    frame = Frame(child, NEWTONIAN, "euler_parameters", euler=word("e"), where=where)
+    frame = EulerFrame(name=child, parent=NEWTONIAN, euler=word("e"), where=where)
     return FreeBody(frame, origin, coordinates, speeds)
 
 

@@ -19,6 +19,7 @@ from fsm_dyn.spec.build.joint_play import backlash_contacts, play_of
 from fsm_dyn.spec.constraint import Constraint, PositionConstraint, VelocityConstraint
 from fsm_dyn.spec.forms.geometry import CoordinateRange
 from fsm_dyn.spec.forms.joints import AxisForm, EndsForm, PlacedForm, RangedForm, RubbingForm
+from fsm_dyn.spec.frame import BodyFrame, SimpleFrame
 from fsm_dyn.spec.joint import Joint
 from fsm_dyn.spec.model import Contact, Coordinate, Frame, Point
 from fsm_dyn.spec.yaml_tree import LocatedStr, where_of
@@ -275,8 +276,8 @@ class PlacedExpander(JointExpander[PlacedT]):
             (axis.letter, Text(f"-{angle}" if axis.sign < 0 else angle, self.where)) for axis, angle in turns
         )
         rotations = rotations or (("z", Text("0", self.where)),)
-        kind: Literal["simple", "body"] = "simple" if len(rotations) == 1 else "body"
-        return Frame(self.form.child, self.form.parent, kind, rotations, where=self.where)
+        made = SimpleFrame if len(rotations) == 1 else BodyFrame
+        return made(name=self.form.child, parent=self.form.parent, rotations=rotations, where=self.where)
 
     def relative_turn(self, axis: AxisForm) -> tuple[str, str]:
         """Return value and rate of the angle of the child about an axis of the parent."""

@@ -36,6 +36,7 @@ from fsm_dyn.spec.forms.joints import (
     WeldForm,
     both_axes,
 )
+from fsm_dyn.spec.frame import EulerFrame
 from fsm_dyn.spec.model import Contact, Frame
 from fsm_dyn.spec.yaml_tree import LocatedStr
 
@@ -270,7 +271,7 @@ class BallExpander(PlacedExpander[BallForm]):
             speed = LocatedStr(f"{self.name}_w{letter}", self.where)
             self.speeds[speed] = Text(f"dot({self.spin()}, {form.child}.{letter})", self.where)
         euler = LocatedStr(f"{self.name}_e", self.where)
-        return Frame(form.child, form.parent, "euler_parameters", euler=euler, where=self.where), ""
+        return EulerFrame(name=form.child, parent=form.parent, euler=euler, where=self.where), ""
 
     def rows(self, points: tuple[str, ...]) -> Rows:
         """Keep both points together."""

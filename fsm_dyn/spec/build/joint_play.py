@@ -18,6 +18,7 @@ from fsm_dyn.spec.forms.joints import (
     RevoluteForm,
     both_axes,
 )
+from fsm_dyn.spec.frame import SimpleFrame
 from fsm_dyn.spec.model import Contact, Frame
 from fsm_dyn.spec.yaml_tree import LocatedStr, where_of
 
@@ -129,16 +130,15 @@ def _turn(name: str, form: GearForm, key: str, axis: AxisForm, frames: Mapping[s
     turns += [("-", frame) for frame in carrier if frame not in own]
     known = {*own, *carrier}
     steps = [(sign, frames[frame]) for sign, frame in turns if frame in frames]
-    if axis.frame not in known or any(
-        frame.kind != "simple" or frame.rotations[0][0] != axis.letter for _, frame in steps
-    ):
+    simple = [(sign, frame) for sign, frame in steps if isinstance(frame, SimpleFrame) and frame.axis == axis.letter]
+    if axis.frame not in known or len(simple) != len(steps):
         raise ModelError(
             f"the backlash of gear {str(name)!r} needs the angle of its {key} against the carrier",
             form.key("backlash"),
             allowed=f"frames between {getattr(form, key)} and {form.carrier} that turn about {axis.letter}",
             remedy="write the contacts of the flanks by their `gap`",
         )
-    terms = [f"{sign}({frame.rotations[0][1].text})" for sign, frame in steps]
+    terms = [f"{sign}({frame.angle.text})" for sign, frame in simple]
     return f"({'-' if axis.sign < 0 else ''}({' + '.join(terms) or '0'}))"
 
 

@@ -16,6 +16,7 @@ from fsm_dyn.spec.build.joint_expansion import JointExpansion, PlacedExpander
 from fsm_dyn.spec.build.joint_kinds import JOINTS
 from fsm_dyn.spec.forms.base import exactly_one
 from fsm_dyn.spec.forms.joints import JointForm
+from fsm_dyn.spec.frame import SimpleFrame
 from fsm_dyn.spec.model import Frame
 
 
@@ -66,7 +67,7 @@ def joints_of(
 
 def _in_plane(joints: Iterable[PlacedExpander[Any]], frames: Mapping[str, Frame]) -> bool:
     """Whether all frames turn about z, and joints slide along x and y only."""
-    flat = all(frame.kind == "simple" and frame.rotations[0][0] == "z" for frame in frames.values())
+    flat = all(isinstance(frame, SimpleFrame) and frame.axis == "z" for frame in frames.values())
     return flat and all(joint.stays_in_plane for joint in joints)
 
 

@@ -46,7 +46,7 @@ def build(form: MechanismForm, default_name: str) -> Mechanism:
     frames = {name: frame_of(name, entry) for name, entry in form.frames.items()}
     if not form.bodies:
         raise ModelError("the model has no bodies", form.key("bodies"), remedy="`ball: {center: P, mass: 1 kg}`")
-    if not form.coordinates and not form.joints and not any(frame.euler for frame in frames.values()):
+    if not form.coordinates and not form.joints and not any(frame.euler_names for frame in frames.values()):
         raise ModelError(
             "the model has no coordinates",
             form.key("coordinates"),
@@ -138,7 +138,7 @@ def _body(name: str, form: BodyForm) -> Body:
 
 def _default_speeds(coordinates: Mapping[str, Coordinate], frames: Iterable[Frame]) -> dict[str, Text]:
     for frame in frames:
-        if frame.euler:
+        if frame.euler_names:
             raise ModelError(
                 f"frame {str(frame.name)!r} has Euler parameters, so `speeds` must be given",
                 frame.where,

@@ -189,7 +189,7 @@ def _constant(scope: Scope) -> Scope:
 
 def _geometry(mechanism: Mechanism, scopes: Scopes) -> None:
     for name, frame in mechanism.frames.items():
-        for _, angle in frame.rotations:
+        for angle in frame.angles:
             expression_type(angle, scopes.angle, f"an angle of frame {name!r}", [DIMENSIONLESS])
     for name, point in mechanism.points.items():
         expression_type(point.at, scopes.configuration, f"the position of {name!r}", [LENGTH], "vector")
