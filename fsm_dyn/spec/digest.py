@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from fsm_dyn.errors import Location
 from fsm_dyn.expressions import Text
 from fsm_dyn.spec.constraint import Constraint
+from fsm_dyn.spec.contact import Contact
 from fsm_dyn.spec.frame import Frame
 from fsm_dyn.spec.input_declarations import Schedule
 from fsm_dyn.spec.joint import Joint
@@ -29,12 +30,17 @@ _LATER = frozenset(
      "requirements", "step", "thread", "tolerance"}
 )  # fmt: skip
 # Format 1 knew some entries as one record each, of these fields; those that a kind lacks count as none, or as these.
-_ABSENT: Mapping[str, Any] = {"rotations": (), "euler": ""}
+_ABSENT: Mapping[str, Any] = {"rotations": (), "euler": "", "restitution_law": "newton", "limited": False}
 _RECORDS: Mapping[type, tuple[str, ...]] = {
     Load: (
         "name", "kind", "value", "at", "on", "reaction", "between", "coordinate", "stiffness", "free", "damping",
     ),
     Constraint: ("name", "kind", "expression", "kinematic", "joint", "acceleration"),
+    Contact: (
+        "name", "kind", "gap", "slip", "across", "static", "kinetic", "restitution", "infinite_friction",
+        "restitution_law", "closes_if", "features", "limited", "entry", "bilateral", "compliance", "sound_frequency",
+        "loaded_by",
+    ),
     Frame: ("name", "parent", "kind", "rotations", "euler"),
     Joint: (
         "name", "kind", "parent", "child", "at", "origin", "coordinates", "rows", "backlash", "clearance", "thread",

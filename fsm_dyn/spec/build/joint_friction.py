@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text
+from fsm_dyn.spec.contact import BearingContact, Contact, GapContact
 from fsm_dyn.spec.forms.joints import HelicalForm, PrismaticForm, RevoluteForm, RubbingForm, TurningForm
-from fsm_dyn.spec.model import Contact
 from fsm_dyn.spec.yaml_tree import LocatedStr, where_of
 
 
@@ -73,9 +73,8 @@ def thread(name: str, form: HelicalForm, turn: str, slide: str) -> Contact:
     assert form.radius is not None
     where, radius = form.key("friction"), f"({form.radius.text})"
     flank = f"sqrt({radius}**2 + ({pitch(form)})**2)"
-    return Contact(
-        friction_name(name),
-        "gap",
+    return GapContact(
+        name=friction_name(name),
         gap=Text(f"{radius}*({slide} - {pitch(form)}*{turn})/{flank}", where),
         slip=Text(f"({radius}**2*rate({turn}) + {pitch(form)}*rate({slide}))/{flank}", where),
         static=form.friction.static,
@@ -94,9 +93,8 @@ def bearing(name: str, form: RevoluteForm | PrismaticForm, rate: str, rows: tupl
         None if text is None else Text(f"({text.text}){arm}", text.where)
         for text in (form.friction.static, form.friction.kinetic)
     )
-    return Contact(
-        friction_name(name),
-        "bearing",
+    return BearingContact(
+        name=friction_name(name),
         slip=Text(rate, where),
         static=static,
         kinetic=kinetic,

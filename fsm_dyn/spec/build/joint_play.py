@@ -8,6 +8,7 @@ from dataclasses import replace
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text, is_name
 from fsm_dyn.spec.build.contacts import compliance_of
+from fsm_dyn.spec.contact import Contact, GapContact
 from fsm_dyn.spec.forms.contacts import Friction
 from fsm_dyn.spec.forms.joints import (
     AxisForm,
@@ -19,7 +20,7 @@ from fsm_dyn.spec.forms.joints import (
     both_axes,
 )
 from fsm_dyn.spec.frame import SimpleFrame
-from fsm_dyn.spec.model import Contact, Frame
+from fsm_dyn.spec.model import Frame
 from fsm_dyn.spec.yaml_tree import LocatedStr, where_of
 
 NEWTONIAN = "N"
@@ -49,7 +50,7 @@ def backlash_contacts(name: str, form: BacklashForm, travel: str) -> dict[str, C
     found = [_contact(name, "_lower", form, f"{q} + {half}"), _contact(name, "_upper", form, f"{half} - {q}")]
     if form.compliant is not None:
         compliance = compliance_of(f"the backlash of {str(name)!r}", form, form.compliant)
-        found = [replace(contact, kind="compliant", compliance=compliance) for contact in found]
+        found = [replace(contact, compliance=compliance) for contact in found]
     return {contact.name: contact for contact in found}
 
 
@@ -150,9 +151,9 @@ def _ancestry(frame: str, frames: Mapping[str, Frame]) -> list[str]:
     return found
 
 
-def _contact(name: str, suffix: str, form: PlayForm, gap: str) -> Contact:
+def _contact(name: str, suffix: str, form: PlayForm, gap: str) -> GapContact:
     where = where_of(name)
-    return Contact(
-        LocatedStr(f"{name}{suffix}", where), "gap", gap=Text(gap, form.value.where), restitution=form.restitution,
+    return GapContact(
+        name=LocatedStr(f"{name}{suffix}", where), gap=Text(gap, form.value.where), restitution=form.restitution,
         restitution_law=form.restitution_law, sound_frequency=form.sound_frequency, where=where,
     )  # fmt: skip

@@ -9,8 +9,9 @@ from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text
 from fsm_dyn.expressions.tokens import excerpt
 from fsm_dyn.spec.checks.unit_usage import texts_of
+from fsm_dyn.spec.contact import Contact, SurfaceContact
 from fsm_dyn.spec.evaluate import evaluate, evaluate_parameters, names_in
-from fsm_dyn.spec.model import Contact, Coordinate, Mechanism, Schedule
+from fsm_dyn.spec.model import Coordinate, Mechanism, Schedule
 from fsm_dyn.spec.shape import ArcShape, BoxShape, CircleShape, DiskShape, RoundShape, SegmentShape, Shape
 from fsm_dyn.spec.tolerances import deviations
 
@@ -153,6 +154,11 @@ def _contact(contact: Contact, values: Values) -> None:
             found=f"static {static:g}, kinetic {kinetic:g}",
             allowed="kinetic <= static",
         )
+    if isinstance(contact, SurfaceContact):
+        _surfaces(contact, values)
+
+
+def _surfaces(contact: SurfaceContact, values: Values) -> None:
     frequency = _value(contact.sound_frequency, values, f"the sound frequency of {contact.name!r}")
     if frequency is not None and contact.sound_frequency is not None and not LOWEST <= frequency <= HIGHEST:
         raise ModelError(
