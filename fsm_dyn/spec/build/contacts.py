@@ -40,7 +40,7 @@ def contacts_of(name: str, form: ContactForm, shapes: Mapping[str, Shape]) -> li
 
 
 def _surfaces(name: str, form: ContactForm) -> dict[str, Any]:
-    """Return what a pair of surfaces has beside gap and friction."""
+    """Return the properties of a pair of surfaces, without gap and friction."""
     compliant = form.compliant
     return {
         "compliance": None if compliant is None else compliance_of(f"contact {str(name)!r}", form, compliant),
