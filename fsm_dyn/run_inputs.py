@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from fsm_dyn.spec.evaluate import names_in
 from fsm_dyn.spec.input_declarations import ExpressionSchedule, Schedule, TableSchedule
 from fsm_dyn.spec.values import ParameterValue, evaluate
 
+_TABLES: Final = {"linear": signals.linear, "steps": signals.steps}
 JUMP = 1e-9  # a value that changes by less at a breakpoint counts as continuous
 
 InputValue: TypeAlias = (
@@ -244,7 +245,7 @@ def _from_schedule(name: str, schedule: Schedule, context: _Context) -> Piecewis
 @functools.lru_cache(maxsize=256)
 def _table_signal(kind: str, rows: tuple[tuple[float, ...], ...]) -> PiecewiseCubic:
     """Return the input of a schedule, which is often that of the run before; nothing changes it."""
-    return signals.linear(rows) if kind == "linear" else signals.steps(rows)
+    return _TABLES[kind](rows)
 
 
 def _from_value(name: str, value: InputValue, context: _Context) -> PiecewiseCubic | KernelSource:
@@ -301,8 +302,7 @@ def _from_mapping(name: str, value: Mapping[str, Any], context: _Context) -> Pie
         return signals.sampled(
             np.asarray(content, dtype=np.float64), decides=name in context.automaton.inputs_with_rates
         )
-    rows = _table(name, content, context)
-    return signals.linear(rows) if kind == "linear" else signals.steps(rows)
+    return _TABLES[kind](_table(name, content, context))
 
 
 def _from_text(name: str, text: Text, context: _Context) -> PiecewiseCubic | KernelSource:

@@ -216,6 +216,14 @@ def test_no_name_of_a_class_is_defined_twice():
     assert {name for name, count in names.items() if count > 1} == set()
 
 
+def test_unit_tests_mirror_the_parts():
+    """A folder for each package; the tests of exports and of the runtime are folders beneath tests."""
+    packages = {path.parent.name for path in PACKAGE.glob("*/*.py")}
+    folders = {path.name for path in (ROOT / "tests" / "unit").iterdir() if any(path.glob("*.py"))}
+    assert folders == packages - {"exports", "runtime"}
+    assert all((ROOT / "tests" / name).is_dir() for name in ("exports", "runtime"))
+
+
 def test_repeated_code_is_looked_for_at_eight_lines():
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pylint"]
     assert settings["main"]["enable"] == ["duplicate-code"]

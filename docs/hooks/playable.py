@@ -25,5 +25,7 @@ def on_post_build(config):
     folder.mkdir(parents=True, exist_ok=True)
     (folder / RUNTIME_SCRIPT).write_bytes(runtime_script())
     for name in fsm_dyn.models.names():
-        graph, parameters = for_page(fsm_dyn.compile(name), None)
-        (folder / f"{name}.html").write_bytes(page(prepared(graph, parameters=parameters), graph, shared=True))
+        compiled = fsm_dyn.compile(name)
+        graph, parameters = for_page(compiled, None)
+        run, own_ports = prepared(graph, parameters=parameters), bool(compiled.automaton.mechanism.ports)
+        (folder / f"{name}.html").write_bytes(page(run, graph, own_ports, shared=True))

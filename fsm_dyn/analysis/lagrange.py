@@ -37,7 +37,7 @@ def _spins(bare: Terms) -> dict[Node, Node]:
     graph = bare.graph
     values: dict[Node, Node] = {}
     for frame in bare.mechanism.frames.values():
-        if frame.euler:
+        if frame.euler_names:
             e0, e1, e2, e3 = (graph.symbol(name) for name in frame.euler_names)
             d0, d1, d2, d3 = (graph.symbol(rate_name(name)) for name in frame.euler_names)
             spin = (
@@ -56,7 +56,7 @@ def _spin(frame: str, axis: str) -> str:
 
 def bodies_alone(mechanism: Mechanism) -> Mechanism:
     """The bodies alone, with the rates of the coordinates as speeds, and spins of frames with Euler parameters."""
-    turned = [frame for frame in mechanism.frames.values() if frame.euler]
+    turned = [frame for frame in mechanism.frames.values() if frame.euler_names]
     euler = {name for frame in turned for name in frame.euler_names}
     speeds = {f"{name}_dot": Text(f"rate({name})") for name in mechanism.coordinates if name not in euler}
     for frame in turned:

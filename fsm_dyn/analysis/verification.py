@@ -212,7 +212,7 @@ class _Derived:
         if not self.still:
             self.omitted += [(ENERGY, "something moves by itself"), (POWER, "something moves by itself")]
         self.whole = Momenta(full, _flow(full)) if self.still else None
-        self.stores = any(contact.compliance is not None for contact in mechanism.contacts.values())
+        self.stores = any(contact.contact_law.compliant for contact in mechanism.contacts.values())
         if self.still and self.stores:
             self.omitted.append((POWER, "compliant contacts store energy too"))
         bare = derive(bodies_alone(mechanism))

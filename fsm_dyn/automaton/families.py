@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
 from fsm_dyn.automaton.surfaces import Sets, Surfaces
-from fsm_dyn.spec.model import Contact, Mechanism
+from fsm_dyn.spec.contact import FeatureContact
+from fsm_dyn.spec.model import Mechanism
 
 Role = Literal[0, 1]  # the first shape of an entry, the second
 
@@ -29,7 +30,7 @@ class Families:
         self._between: dict[str, tuple[str, str]] = {}
         laws: dict[str, tuple[object, ...]] = {}
         for contact in mechanism.contacts.values():
-            if contact.features is not None and contact.entry not in laws:
+            if isinstance(contact, FeatureContact) and contact.entry not in laws:
                 first, second = contact.features
                 self._between[contact.entry] = first.shape, second.shape
                 laws[contact.entry] = _laws(contact)
@@ -84,7 +85,7 @@ class Families:
         return roles
 
 
-def _laws(contact: Contact) -> tuple[object, ...]:
+def _laws(contact: FeatureContact) -> tuple[object, ...]:
     """Return all that decides how a contact behaves, beside where it is."""
     yields = contact.compliance
     texts = (

@@ -21,6 +21,7 @@ from fsm_dyn.expressions import free_names, parse
 from fsm_dyn.laws import FREE
 from fsm_dyn.modes.enumeration import Pattern, name_mode
 from fsm_dyn.modes.unconstrained_system import ContactInfo
+from fsm_dyn.spec.contact import FeatureContact, SurfaceContact
 from fsm_dyn.spec.model import Mechanism
 from fsm_dyn.spec.scales import own_scales
 from fsm_dyn.spec.shape import VERTICES, ArcShape, BoxShape, CircleShape, Feature, PolygonShape, Shape
@@ -121,7 +122,7 @@ class Labels:
     def _rebounds(self, contact: int) -> bool:
         """Whether a contact's restitution is above zero, or depends on more than the parameters."""
         found = self._mechanism.contacts.get(self._contacts[contact].name)
-        text = found.restitution if found is not None else None
+        text = found.restitution if isinstance(found, SurfaceContact) else None
         if text is None:
             return False
         return not free_names(parse(text)) <= set(self._numbers) or evaluate(text, self._numbers) > 0
@@ -145,7 +146,7 @@ class Labels:
         found = {}
         for k, info in enumerate(self._contacts):
             contact = self._mechanism.contacts.get(info.name)
-            if contact is None or contact.features is None:
+            if not isinstance(contact, FeatureContact):
                 continue
             corner, face = sorted(contact.features, key=self._is_face)
             if not self._is_face(face) or corner.part not in ("corner", "point", "vertex"):

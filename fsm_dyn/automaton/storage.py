@@ -23,6 +23,7 @@ from fsm_dyn.programs.program_format import StoredProgram
 from fsm_dyn.schemata import convert, decode, encode
 from fsm_dyn.spec import Mechanism
 from fsm_dyn.spec import load as load_mechanism
+from fsm_dyn.spec.contact import BearingContact, FeatureContact, SurfaceContact
 from fsm_dyn.spec.layout import layout_of
 from fsm_dyn.whole_files import write_file
 
@@ -242,16 +243,20 @@ def _faults(automaton: Automaton) -> Iterator[str]:
 def _contact_fits(mechanism: Mechanism, automaton: Automaton, k: int, contact: ContactInfo, name: str) -> bool:
     """Whether a contact is that of the model, and its rows, corners and outline exist."""
     spec, rows = mechanism.contacts[name], automaton.rows
-    known = (spec.kind, spec.states, spec.infinite_friction, spec.bilateral, spec.restitution_law == "poisson")
+    surfaces = spec if isinstance(spec, SurfaceContact) else None
+    loads = spec.loaded_by if isinstance(spec, BearingContact) else ()
+    poisson = surfaces is not None and surfaces.restitution_law == "poisson"
+    known = (spec.kind, spec.states, spec.infinite_friction, spec.bilateral, poisson)
     if spec.kind != contact.kind or spec.bilateral != contact.bilateral:
         return False
     good = contact.name == name and (contact.normal_row >= 0) == (not contact.contact_law.friction_only)
     good &= known == (contact.kind, contact.states, contact.sticks_always, contact.bilateral, contact.poisson)
     good &= (contact.tangent_row >= 0) == spec.has_friction
-    good &= not contact.in_space or spec.across is not None or spec.features is not None
+    across = isinstance(spec, FeatureContact) or (surfaces is not None and surfaces.across is not None)
+    good &= across or not contact.in_space
     own = (*(row for row in (contact.normal_row,) if row != -1), *contact.tangent_rows)
     good &= contact.tangent_row >= -1 and all(0 <= row < len(rows) and rows[row].contact == k for row in own)
-    good &= contact.load_rows == tuple(n for row in spec.loaded_by for n, r in enumerate(rows) if r.name == row)
+    good &= contact.load_rows == tuple(n for row in loads for n, r in enumerate(rows) if r.name == row)
     good &= _within(contact.ends, -1, 3 * len(automaton.contacts))
     return good and -1 <= contact.outline < len(automaton.contacts)
 

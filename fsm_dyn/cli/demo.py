@@ -11,8 +11,8 @@ import typer
 from fsm_dyn.cli.console import handle_errors, progress_message
 from fsm_dyn.cli.model_commands import mode_table, ready_graph
 from fsm_dyn.cli.output_paths import prepare_folder
-from fsm_dyn.cli.run import describe
 from fsm_dyn.cli.run_files import RunOutputs, write_files
+from fsm_dyn.cli.run_summary import describe
 
 _MODEL = "shopping_cart"
 

@@ -138,13 +138,7 @@ def device_command(
         if seconds is None:
             _on_page(graph, model, by, coupling, parameters, page_port, no_browser, as_json)
         else:
-            # the runtime comes with it
-            from fsm_dyn.live.settings import Settings
-
-            settings = Settings(
-                period=period, substeps=substeps, device_map=by.mapping, limits=by.limits, **by.timeouts(period),
-                ticks=ticks, passivity=passivity,
-            )  # fmt: skip
+            settings = coupling.settings(by, by.mapping, ticks)
             hold_and_report(asked, held, device.driver, options, settings, changed, record, as_json)
 
 
@@ -159,6 +153,16 @@ class _CouplingOptions:
     waiting: dict[str, float]
     record: Path | None
     passivity: str
+
+    def settings(self, by: Any, maps: Any, ticks: int) -> Any:
+        """Return the settings of a run without a page."""
+        # the runtime comes with it
+        from fsm_dyn.live.settings import Settings
+
+        return Settings(
+            period=self.period, substeps=self.substeps, device_map=maps, limits=by.limits, **by.timeouts(self.period),
+            ticks=ticks, passivity=self.passivity,
+        )  # fmt: skip
 
 
 def _coupled(
@@ -217,7 +221,6 @@ def _hold_several(
     # the runtime comes with these
     from fsm_dyn.devices import combined
     from fsm_dyn.live.device_map import Limits
-    from fsm_dyn.live.settings import Settings
     from fsm_dyn.viewer.device_panel import CouplingDevice
 
     with (
@@ -234,10 +237,7 @@ def _hold_several(
             by = CouplingDevice(
                 "combined", options, maps[0], Limits(**coupling.limits), timeout, None, **coupling.waiting
             )
-        settings = Settings(
-            period=coupling.period, substeps=coupling.substeps, device_map=maps, limits=by.limits,
-            **by.timeouts(coupling.period), ticks=ticks, passivity=coupling.passivity,
-        )  # fmt: skip
+        settings = coupling.settings(by, maps, ticks)
         hold_and_report(asked, held, "combined", options, settings, changed, coupling.record, as_json)
 
 

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable
-from dataclasses import asdict
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fsm_dyn.cli.assignments import Initial, Input, ScenarioOption, Set, Tolerance, assignments
-from fsm_dyn.cli.console import handle_errors, print_json, progress_message, table
+from fsm_dyn.cli.console import handle_errors, print_json, progress_message
 from fsm_dyn.cli.file_commands import Json
 from fsm_dyn.cli.file_watch import watch
 from fsm_dyn.cli.model_commands import ready_graph
 from fsm_dyn.cli.run_files import PLOTS, RunOutputs, draw_plots, prepare_outputs, write_animation, write_files
-from fsm_dyn.errors import InputError, RunError, did_you_mean
+from fsm_dyn.cli.run_summary import SHOWN, describe, summary
+from fsm_dyn.errors import InputError, RunError
 
 if TYPE_CHECKING:
     from fsm_dyn.automaton.mode_graph import ModeGraph
     from fsm_dyn.results import Trajectory
-    from fsm_dyn.results.judgement import Judgement
-    from fsm_dyn.results.transitions import Transition
-
-_SHOWN = 30
-_ROUNDING = 1e-14  # of an energy: a difference of two that is smaller is none
-_WIDE = 60  # characters of two modes' names beyond which a line names one of them
 
 
 @handle_errors
@@ -86,32 +79,15 @@ def run_command(
         bool, typer.Option("--watch", help="Run again when the file is saved; Ctrl-C ends it.")
     ] = False,
     all_transitions: Annotated[
-        bool, typer.Option("--all", help=f"List all transitions, not the first {_SHOWN - 1} and the last.")
+        bool, typer.Option("--all", help=f"List all transitions, not the first {SHOWN - 1} and the last.")
     ] = False,
     as_json: Json = False,
 ) -> None:
     """Simulate a model and list its transitions with their causes."""
-    plots = tuple(plot or ())
-    for name in plots:
-        if name not in PLOTS:
-            raise InputError(
-                f"there is no plot '{name}'", found=name, allowed=", ".join(PLOTS), remedy=did_you_mean(name, PLOTS)
-            )
-    chosen = bool(csv or netcdf or figure or motion or save_run or plots)
-    everything = out is not None and not chosen
     outputs = RunOutputs(
-        folder=out or (Path() if chosen else None),
-        csv=csv or everything,
-        netcdf=netcdf,
-        figure=figure or everything,
-        motion=motion or everything,
-        save_run=save_run or everything,
-        html=html,
-        animation=animation,
-        animation_speed=animation_speed,
-        plots=plots,
-        all_transitions=all_transitions,
-    )
+        folder=out, csv=csv, netcdf=netcdf, figure=figure, motion=motion, save_run=save_run, html=html,
+        animation=animation, animation_speed=animation_speed, plots=tuple(plot or ()), all_transitions=all_transitions,
+    ).with_defaults()  # fmt: skip
     prepare_outputs(outputs)
     options: dict[str, Any] = {
         "until": until,
@@ -129,16 +105,7 @@ def run_command(
     parameters = assignments("--set", set_)
 
     if resume is not None:
-        fixed = {"a model": model, "--set": set_, "--watch": watching or None}
-        fixed |= {f"--{name.removesuffix('s')}": value for name, value in given.items() if name != "until"}
-        usual = {"--method": "dopri5", "--strategy": "auto"}
-        for name, value in fixed.items():
-            if value is not None and usual.get(name) != value:
-                raise InputError(
-                    f"a run is continued with its own settings: {name} cannot be combined with --resume",
-                    allowed="--until, --rest and options of output",
-                    remedy="start a new run of the model",
-                )
+        _refuse_settings({"a model": model, "--set": set_, "--watch": watching or None}, given)
         _resume(resume, until, rest, outputs, as_json)
         return
     if model is None:
@@ -158,6 +125,19 @@ def run_command(
         watch(models.resolve(split_name(named)[0]), once)
     else:
         once()
+
+
+def _refuse_settings(others: dict[str, Any], given: dict[str, Any]) -> None:
+    """Refuse, with --resume, options that a saved run has already."""
+    fixed = others | {f"--{name.removesuffix('s')}": value for name, value in given.items() if name != "until"}
+    usual = {"--method": "dopri5", "--strategy": "auto"}
+    for name, value in fixed.items():
+        if value is not None and usual.get(name) != value:
+            raise InputError(
+                f"a run is continued with its own settings: {name} cannot be combined with --resume",
+                allowed="--until, --rest and options of output",
+                remedy="start a new run of the model",
+            )
 
 
 def _run(
@@ -222,119 +202,12 @@ def _carry_out(
     with progress_message("drawing the animation", as_json or outputs.animation is None) as drawing:
         files += write_animation(trajectory, outputs, lambda done, of: drawing.counted(done, of, "frames"))
     if as_json:
-        print_json(_summary(trajectory, files))
+        print_json(summary(trajectory, files))
     else:
-        typer.echo(describe(trajectory, None if outputs.all_transitions else _SHOWN))
+        typer.echo(describe(trajectory, None if outputs.all_transitions else SHOWN))
         for path in files:
             typer.echo(f"wrote {path}")
     if trajectory.interrupted:
         raise KeyboardInterrupt  # Ctrl-C ends a watch too, whenever it comes
     if failure is not None:
         raise failure  # after what was recorded up to it
-
-
-def describe(trajectory: Trajectory, most: int | None = _SHOWN) -> str:
-    """Return a summary of a run as text: span, outcome, transitions with their causes, energy balance.
-
-    Of more than ``most`` transitions the first ones and the last are listed.
-    """
-    lines = [
-        f"{trajectory.model.name}: {trajectory.t[0]:g} s to {trajectory.t[-1]:g} s, {len(trajectory)} rows, "
-        f"started {trajectory.labels[0]}, ended {trajectory.labels[-1]} ({trajectory.outcome.name})"
-    ]
-    transitions = trajectory.transitions
-    left_out = 0 if most is None else max(len(transitions) - most, 0)
-    shown = (*transitions[: most - 1], transitions[-1]) if most is not None and left_out else transitions
-    if shown:
-        headings = ["time, s", "from", "to", "cause"]
-        ends = [
-            (x.source_label or x.source, "(handover)" if x.is_handover else x.target_label or x.target) for x in shown
-        ]
-        rows = [[f"{x.time:.6f}", *modes, x.cause] for x, modes in zip(shown, ends, strict=True)]
-        if max(sum(map(len, modes)) for modes in ends) > _WIDE:  # it is where the line before ended
-            headings.pop(1)
-            rows = [[time, *others] for time, _, *others in rows]
-        if any(x.impulse for x in shown):
-            headings.insert(-1, "impact, J")
-            for x, row in zip(shown, rows, strict=True):
-                row.insert(-1, _impact(x) if x.impulse else "")
-        if left_out:
-            rows.insert(-1, ["...", *[""] * (len(headings) - 2), f"{left_out} more: --all"])
-        lines += ["", table(headings, rows)]
-    judged = trajectory.judge()
-    if judged:
-        lines += ["", requirement_table(judged.values())]
-    passed = trajectory.change_points
-    lines += ["", *(str(item) for item in passed[:_SHOWN])] if passed else []
-    if len(passed) > _SHOWN:
-        lines.append(f"and {len(passed) - _SHOWN} more change points")
-    if not trajectory.outcome.failed:
-        residual = trajectory.energy.relative_residual
-        lines += ["", f"energy-balance residual: {residual:.1e} of the energy exchanged"]
-    return "\n".join(lines)
-
-
-def _impact(item: Transition) -> str:
-    """Return the energy that an impact took, J; what is rounding of the energies is zero."""
-    rounding = _ROUNDING * max(abs(item.energy_before), abs(item.energy_after))
-    return "0" if abs(item.energy_lost) <= rounding else f"{-item.energy_lost:+.2e}"
-
-
-def requirement_table(judged: Iterable[Judgement]) -> str:
-    """Return the requirements of a run as a table: verdicts, margins and the times that decide."""
-    rows = [
-        (
-            item.name,
-            item.verdict,
-            "none" if math.isnan(item.margin) else f"{item.margin:.6g} {item.unit}".removesuffix(" 1"),
-            "" if item.time is None else f"{item.time:.6f}",
-            item.chain[-1].cause if item.chain else "",
-        )
-        for item in judged
-    ]
-    return table(("requirement", "verdict", "margin", "time, s", "after"), rows)
-
-
-def _summary(trajectory: Trajectory, files: list[Path]) -> dict[str, Any]:
-    layout = trajectory.model.layout
-    return {
-        "model": trajectory.model.name,
-        "outcome": trajectory.outcome.name,
-        "start": trajectory.t[0],
-        "end": trajectory.t[-1],
-        "rows": len(trajectory),
-        "modes": list(dict.fromkeys(trajectory.modes)),
-        "transitions": [
-            {
-                "time": x.time,
-                "source": x.source,
-                "target": x.target,
-                "handover": x.is_handover,
-                "cause": x.cause,
-                "impulse": x.impulse,
-                "energy_before": x.energy_before,
-                "energy_after": x.energy_after,
-                "consistent_count": x.consistent_count,
-            }
-            for x in trajectory.transitions
-        ],
-        "change_points": [asdict(x) for x in trajectory.change_points],
-        "requirements": {name: _judgement_data(item) for name, item in trajectory.judge().items()},
-        "final": {
-            "mode": trajectory.modes[-1],
-            "q": dict(zip(layout.q, trajectory.q[-1], strict=True)),
-            "u": dict(zip(layout.u, trajectory.u[-1], strict=True)),
-        },
-        "files": [str(path) for path in files],
-    }
-
-
-def _judgement_data(item: Judgement) -> dict[str, Any]:
-    return {
-        "formula": item.formula,
-        "verdict": item.verdict,
-        "margin": item.margin,
-        "unit": item.unit,
-        "time": item.time,
-        "chain": [transition.cause for transition in item.chain],
-    }

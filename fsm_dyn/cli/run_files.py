@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fsm_dyn.cli.output_paths import prepare_file, prepare_folder
-from fsm_dyn.errors import InputError
+from fsm_dyn.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
     from fsm_dyn.automaton.mode_graph import ModeGraph
@@ -32,6 +32,14 @@ class RunOutputs:
     animation_speed: float | None = None
     plots: tuple[str, ...] = ()
     all_transitions: bool = False
+
+    def with_defaults(self) -> RunOutputs:
+        """Return the outputs with the usual files where a folder alone is given, and the present folder for files."""
+        if self.csv or self.netcdf or self.figure or self.motion or self.save_run or self.plots:
+            return replace(self, folder=self.folder or Path())
+        if self.folder is None:
+            return self
+        return replace(self, csv=True, figure=True, motion=True, save_run=True)
 
 
 def write_files(trajectory: Trajectory, outputs: RunOutputs) -> list[Path]:
@@ -97,8 +105,14 @@ def prepare_outputs(outputs: RunOutputs) -> None:
     Raises
     ------
     InputError
-        A folder or file cannot be written, or an animation not in the format or at the speed asked for.
+        There is no such plot; a folder or file cannot be written, or an animation not in the format or at the speed
+        asked for.
     """
+    for name in outputs.plots:
+        if name not in PLOTS:
+            raise InputError(
+                f"there is no plot '{name}'", found=name, allowed=", ".join(PLOTS), remedy=did_you_mean(name, PLOTS)
+            )
     if outputs.folder is not None:
         prepare_folder("--out", outputs.folder)
     if outputs.html is not None:

@@ -309,7 +309,7 @@ def _write_page(
     if file.is_dir():
         raise InputError(f"{file} is a folder", remedy="name a file")
     _check_folder(file.parent, PAGE)
-    _write(file.parent, {file.name: page(run, coupled)})
+    _write(file.parent, {file.name: page(run, coupled, bool(graph.automaton.mechanism.ports))})
     return file
 
 

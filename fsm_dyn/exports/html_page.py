@@ -27,7 +27,7 @@ def for_page(graph: ModeGraph, parameters: Parameters | None) -> tuple[ModeGraph
     return coupled_for_page(graph, parameters)
 
 
-def page(run: ExportedRun, graph: ModeGraph, shared: bool = False) -> bytes:
+def page(run: ExportedRun, graph: ModeGraph, own_ports: bool, shared: bool = False) -> bytes:
     """Return the page.
 
     Parameters
@@ -35,10 +35,12 @@ def page(run: ExportedRun, graph: ModeGraph, shared: bool = False) -> bytes:
     run : ExportedRun
         Of what :func:`for_page` returned.
     graph : ModeGraph
+    own_ports : bool
+        Whether the model has ports of the file, not default ones.
     shared : bool
         Whether the runtime is in :data:`RUNTIME_SCRIPT` in the folder of the page instead of in it.
     """
-    data, module = page_data(run, graph)
+    data, module = page_data(run, graph, own_ports)
     runtime = f'<script src="{RUNTIME_SCRIPT}"></script>\n' if shared else _holder("runtime-data", BINARY.read_bytes())
     holder = runtime + _holder("module-data", module) + _holder("machine-data", plain_json(plain(data)).encode())
     policy = _SHARING_POLICY if shared else COMPILING_POLICY

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.exports.exported_run import ExportedRun
 from fsm_dyn.exports.spare_modes import embeds_online, most_guards, page_modes
@@ -33,7 +32,7 @@ from fsm_dyn.viewer.scene_drawing import ORIGIN
 PERIOD: Final = 1e-3  # s, of the inputs' samples
 
 
-def page_data(run: ExportedRun, graph: ModeGraph) -> tuple[dict[str, Any], bytes]:
+def page_data(run: ExportedRun, graph: ModeGraph, own_ports: bool) -> tuple[dict[str, Any], bytes]:
     """Return the data of a page, and the model as WebAssembly.
 
     Parameters
@@ -42,6 +41,8 @@ def page_data(run: ExportedRun, graph: ModeGraph) -> tuple[dict[str, Any], bytes
         Of a coupled graph, if the pointer is to move ports.
     graph : ModeGraph
         The graph of the run.
+    own_ports : bool
+        Whether the model has ports of the file, not default ones.
     """
     layout = run.automaton.terms.layout
     ports = coupled_ports(run.automaton.mechanism)
@@ -51,7 +52,7 @@ def page_data(run: ExportedRun, graph: ModeGraph) -> tuple[dict[str, Any], bytes
     labels = [encoder.evaluator.number(codes) for codes in states]
     model = wasm_model(run, [run.automaton.geometry])
     data = {
-        "model": _payload(encoder, run, states),
+        "model": _payload(encoder, run, states, own_ports),
         "machine": machine_lengths(run, model, [run.automaton.geometry]),
         "kernels": {"report": model.report, "geometry": model.extra[0]},
         "outputs": {
@@ -97,7 +98,9 @@ def machine_lengths(run: ExportedRun, model: WasmModel, further: Sequence[Progra
     }  # fmt: skip
 
 
-def _payload(encoder: FrameEncoder, run: ExportedRun, states: Sequence[tuple[int, ...]]) -> dict[str, Any]:
+def _payload(
+    encoder: FrameEncoder, run: ExportedRun, states: Sequence[tuple[int, ...]], own_ports: bool
+) -> dict[str, Any]:
     """Return the message ``model`` of the page."""
     payload, mechanism = encoder.payload(), run.automaton.mechanism
     guards = {mode.states: mode.programs.guards for mode in run.automaton.modes}
@@ -108,18 +111,13 @@ def _payload(encoder: FrameEncoder, run: ExportedRun, states: Sequence[tuple[int
         "guards": [guard_texts(run.automaton, guards[codes]) for codes in states],
         "port": ports[0]["name"] if ports else "",
         "speed": 1.0,
-        "schedule": not _own_ports(run.automaton) if any(mechanism.inputs.values()) else None,
+        "schedule": not own_ports if any(mechanism.inputs.values()) else None,
         "period": PERIOD,
         "setup": {"parameters": _parameters(encoder, run), "drives": _drives(run), "waiting": [], "mode": ""},
         "recording": "", "device": None, "alone": True,
         "transitions": [],
         "totals": {"visits": {}, "crossings": [], "seconds": {}, "transitions": 0},
     }  # fmt: skip
-
-
-def _own_ports(automaton: Automaton) -> bool:
-    """Whether the ports are the model's, not default ones."""
-    return any(not name.endswith("_port") for name in automaton.mechanism.ports)
 
 
 def _drawing(encoder: FrameEncoder) -> dict[str, Any]:

@@ -117,8 +117,8 @@ class Watched:
 class Option:
     """A key of the entry of a law in a model file, an expression.
 
-    ``field``: of :class:`fsm_dyn.spec.model.Contact`, where it is kept: ``gap`` (of coordinates), ``slip`` (of speeds),
-    ``static`` or ``kinetic`` (bounds of a force).
+    ``field``: of :class:`fsm_dyn.spec.contact.Contact`, where it is kept: ``gap`` (of coordinates), ``slip`` (of
+    speeds), ``static`` or ``kinetic`` (bounds of a force).
     """
 
     key: str

@@ -138,6 +138,11 @@ class PortAxis:
         """The coordinate that is the displacement along a body-fixed axis."""
         return self._named("displacement")
 
+    @property
+    def displacement_row(self) -> str:
+        """The kinematic constraint that defines the rate of the displacement."""
+        return f"{self.displacement}_row"
+
 
 @dataclass(frozen=True)
 class CoupledPort:
@@ -261,7 +266,7 @@ class _Writer:
         row: dict[str, Any] = {"velocity": f"rate({axis.displacement}) - {rate}"}
         if self._own_speeds:  # else every coordinate has a speed, this one too
             row["kinematic"] = True
-        self._put(self._constraints, port, f"{axis.displacement}_row", row)
+        self._put(self._constraints, port, axis.displacement_row, row)
         return axis.displacement
 
     def _rotation(self, port: Port, axis: PortAxis, text: Text) -> None:

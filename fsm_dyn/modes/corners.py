@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fsm_dyn.spec.model import Contact
+from fsm_dyn.spec.contact import Contact, FeatureContact
 from fsm_dyn.spec.shape import Feature, PolygonShape
 from fsm_dyn.symbolic.terms import Terms
 
@@ -58,7 +58,7 @@ def outlines(terms: Terms) -> list[int]:
 
 def _corner_and_face(contact: Contact) -> tuple[Feature, Feature] | None:
     """Return the two features of a contact between a corner, or a point, and a straight face; None for others."""
-    if contact.features is None:
+    if not isinstance(contact, FeatureContact):
         return None
     first, second = contact.features
     if second.part == "face" and first.part in _POINTED:

@@ -13,6 +13,7 @@ from fsm_dyn.modes.elimination import solve_symmetric
 from fsm_dyn.modes.tree_equations import Tree, TreePattern
 from fsm_dyn.modes.unconstrained_system import ContactInfo, RowInfo, UserTransitionInfo
 from fsm_dyn.programs import Node, Program
+from fsm_dyn.spec.contact import SurfaceContact
 from fsm_dyn.spec.model import TransitionSpec
 from fsm_dyn.symbolic.terms import ContactTerms, Terms, TransitionTerms, TreeTerms
 
@@ -102,7 +103,7 @@ def _contact(contact: ContactTerms, ends: tuple[int, int, int], outline: int) ->
         sticks_always=contact.infinite_friction,
         bounded_face=contact.reach is not None,
         bilateral=contact.spec.bilateral,
-        poisson=contact.spec.restitution_law == "poisson",
+        poisson=isinstance(contact.spec, SurfaceContact) and contact.spec.restitution_law == "poisson",
         in_space=contact.in_space,
         lossy=contact.firm is not None,
         ends=ends,

@@ -21,7 +21,7 @@ from fsm_dyn.graphics import palette
 from fsm_dyn.graphics.diagram import abridged
 from fsm_dyn.plot import style
 from fsm_dyn.plot.mode_bands import draw_bands, mode_spans
-from fsm_dyn.plot.scene_projection import View, draw_instant, filling, project
+from fsm_dyn.plot.scene_projection import View, draw_instant, filling, project, scene_of
 from fsm_dyn.results.arrays import FloatArray
 from fsm_dyn.results.scene import Scene
 from fsm_dyn.results.trajectory import Trajectory
@@ -88,9 +88,7 @@ def animation(
     """
     target = Path(path)
     require_writable(target)
-    scene = trajectory.model.scene
-    if scene is None:
-        raise InputError(f"{trajectory.model.name} has nothing to draw")
+    scene = scene_of(trajectory)
     plan = playback(float(trajectory.t[0]), float(trajectory.t[-1]), speed, rate)
     with style.settings():
         pictures = _display_frames(trajectory, scene, plan, progress)

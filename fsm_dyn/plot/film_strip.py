@@ -15,7 +15,7 @@ from fsm_dyn.errors import InputError
 from fsm_dyn.graphics import palette
 from fsm_dyn.graphics.diagram import abridged
 from fsm_dyn.plot import style
-from fsm_dyn.plot.scene_projection import draw_instant, filling, project
+from fsm_dyn.plot.scene_projection import draw_instant, filling, project, scene_of
 from fsm_dyn.results.arrays import FloatArray
 from fsm_dyn.results.trajectory import Trajectory
 from fsm_dyn.results.transitions import Transition
@@ -63,9 +63,7 @@ def film_strip(trajectory: Trajectory, most: int = 12) -> Figure:
     InputError
         The model has nothing to draw, or ``most`` is less than 3.
     """
-    scene = trajectory.model.scene
-    if scene is None:
-        raise InputError(f"{trajectory.model.name} has nothing to draw")
+    scene = scene_of(trajectory)
     if most < 3:
         raise InputError("a strip of transitions needs more panels", found=str(most), allowed="3 or more")
     chosen = select_transitions(trajectory.transitions, float(trajectory.t[-1]), most - 1)

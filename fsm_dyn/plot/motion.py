@@ -6,11 +6,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fsm_dyn.errors import InputError
 from fsm_dyn.graphics import palette
 from fsm_dyn.plot import style
 from fsm_dyn.plot.legend import mode_legend
-from fsm_dyn.plot.scene_projection import PATH_POINTS, View, draw_instant, project
+from fsm_dyn.plot.scene_projection import PATH_POINTS, View, draw_instant, project, scene_of
 from fsm_dyn.plot.snapshot_grid import frames
 from fsm_dyn.results.arrays import FloatArray
 from fsm_dyn.results.scene import Scene
@@ -45,9 +44,7 @@ def motion(trajectory: Trajectory, scene: Scene | None = None, instants: int = _
     InputError
         If the model has nothing to draw.
     """
-    scene = scene or trajectory.model.scene
-    if scene is None:
-        raise InputError(f"{trajectory.model.name} has nothing to draw")
+    scene = scene or scene_of(trajectory)
     view = project(trajectory, scene, np.linspace(trajectory.t[0], trajectory.t[-1], instants))
     colours = palette.mode_colours(trajectory.model.labels)
     boxes = np.array([view.box(i) for i in range(instants)])
@@ -77,9 +74,7 @@ def motion(trajectory: Trajectory, scene: Scene | None = None, instants: int = _
 
 def snapshot(trajectory: Trajectory, time: float) -> Figure:
     """Draw the mechanism at one time of a run, s, with the paths of its bodies."""
-    scene = trajectory.model.scene
-    if scene is None:
-        raise InputError(f"{trajectory.model.name} has nothing to draw")
+    scene = scene_of(trajectory)
     view = project(trajectory, scene, np.array([time]))
     colours = palette.mode_colours(trajectory.model.labels)
     low, high = view.box(0)

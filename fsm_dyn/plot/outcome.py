@@ -6,7 +6,6 @@ import textwrap
 
 from matplotlib.figure import Figure
 
-from fsm_dyn.errors import InputError
 from fsm_dyn.graphics import palette
 from fsm_dyn.plot import style
 from fsm_dyn.plot.motion import snapshot
@@ -34,9 +33,6 @@ def outcome(trajectory: Trajectory) -> Figure:
     InputError
         The model has nothing to draw.
     """
-    scene = trajectory.model.scene
-    if scene is None:
-        raise InputError(f"{trajectory.model.name} has nothing to draw")
     lines: list[str] = []
     for words in trajectory.describe_outcome():
         lines += textwrap.wrap(words, _WIDTH, subsequent_indent="    ")

@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Polygon
 
+from fsm_dyn.errors import InputError
 from fsm_dyn.graphics import palette
 from fsm_dyn.results.arrays import FloatArray
 from fsm_dyn.results.scene import Scene, SceneShape
@@ -41,6 +42,20 @@ class View:
         parts = [*shapes, self.links[instant].reshape(-1, 2)]
         everything = np.concatenate([part for part in parts if len(part) and np.isfinite(part).all()])
         return everything.min(axis=0), everything.max(axis=0)
+
+
+def scene_of(trajectory: Trajectory) -> Scene:
+    """Return what is drawn of a run.
+
+    Raises
+    ------
+    InputError
+        The model has nothing to draw.
+    """
+    scene = trajectory.model.scene
+    if scene is None:
+        raise InputError(f"{trajectory.model.name} has nothing to draw")
+    return scene
 
 
 def project(trajectory: Trajectory, scene: Scene, times: FloatArray) -> View:

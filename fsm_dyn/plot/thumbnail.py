@@ -9,11 +9,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fsm_dyn.errors import InputError
 from fsm_dyn.graphics import palette
 from fsm_dyn.plot import style
 from fsm_dyn.plot.motion import strip_axis
-from fsm_dyn.plot.scene_projection import PATH_POINTS, View, draw_instant, project, representative_times
+from fsm_dyn.plot.scene_projection import PATH_POINTS, View, draw_instant, project, representative_times, scene_of
 from fsm_dyn.results.arrays import FloatArray
 from fsm_dyn.results.scene import Scene
 from fsm_dyn.results.scene_placement import place_scene
@@ -46,9 +45,7 @@ def thumbnail(trajectory: Trajectory) -> Figure:
     InputError
         If the model has nothing to draw.
     """
-    scene = trajectory.model.scene
-    if scene is None:
-        raise InputError(f"{trajectory.model.name} has nothing to draw")
+    scene = scene_of(trajectory)
     view = project(trajectory, scene, representative_times(trajectory, scene, _OVERLAID))
     boxes = _boxes(view)
     sizes = (boxes[:, 1] - boxes[:, 0]).max(axis=0)

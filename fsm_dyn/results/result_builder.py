@@ -23,7 +23,8 @@ from fsm_dyn.simulation.candidates import read_candidates
 from fsm_dyn.simulation.outcomes import AT_CHANGE_POINTS, LEFT_RANGE, MODE_NOT_LISTED, STRETCHED, UNDECIDED
 from fsm_dyn.simulation.run_arrays import RunArrays, TransitionArrays
 from fsm_dyn.spec.checks.requirements import requirement_units
-from fsm_dyn.spec.model import Body, DrawnOutline, Mechanism
+from fsm_dyn.spec.drawn_outline import CircleOutline, DrawnOutline
+from fsm_dyn.spec.model import Body, Mechanism
 from fsm_dyn.spec.values import ParameterValue, coordinate_bounds, evaluate, named_values, units
 
 _ORIGIN = "O"
@@ -269,8 +270,7 @@ def _dot(body: Body) -> SceneShape:
 
 
 def _shape(body: str, frame: str, center: str, form: DrawnOutline, values: Mapping[str, ParameterValue]) -> SceneShape:
-    points = np.array([[evaluate(text, values) for text in point[:2]] for point in form.points] or [[0.0, 0.0]])
-    if form.kind == "circle" and form.radius is not None:
+    points = np.array([[evaluate(text, values) for text in point[:2]] for point in form.places] or [[0.0, 0.0]])
+    if isinstance(form, CircleOutline):
         points = points + evaluate(form.radius, values) * np.stack([np.cos(_CIRCLE), np.sin(_CIRCLE)], axis=-1)
-    closed = form.kind in ("polygon", "circle")
-    return SceneShape(body, form.frame or frame, center, points, closed, form.text)
+    return SceneShape(body, form.frame or frame, center, points, form.closed, form.label)

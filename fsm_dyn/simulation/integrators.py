@@ -229,28 +229,3 @@ DOPRI5: Final = Tableau(
 )
 
 METHODS: Final[dict[str, Tableau]] = {method.name: method for method in (EULER, HEUN, RK4, DOPRI5)}
-
-
-def interpolate(h: Floats, theta: Floats, x0: Floats, d0: Floats, x_mid: Floats, x1: Floats, d1: Floats) -> Floats:
-    """Evaluate the continuous extension of steps at ``t + theta h``.
-
-    The quartic through the states at both ends and in the middle and the derivatives at both ends: exactly the
-    dense output of Dormand-Prince, and the Hermite cubic for the methods whose mid-state lies on it.
-
-    Parameters
-    ----------
-    h, theta : float64 arrays, shape (m,)
-        Step lengths (s) and positions within the step, 0 to 1.
-    x0, d0, x_mid, x1, d1 : float64 arrays, shape (m, n)
-        States and derivatives.
-
-    Returns
-    -------
-    float64 array, shape (m, n)
-    """
-    s = theta[:, None]
-    step = h[:, None]
-    r = 1.0 - s
-    cubic = r * r * (1.0 + 2.0 * s) * x0 + s * s * (3.0 - 2.0 * s) * x1 + s * r * step * (r * d0 - s * d1)
-    bump = 16.0 * (x_mid - 0.5 * (x0 + x1) - 0.125 * step * (d0 - d1))
-    return np.asarray(cubic + s * s * r * r * bump)

@@ -10,7 +10,11 @@ from typing import Any, TypeVar
 
 from fsm_dyn.errors import Location
 from fsm_dyn.expressions import Text
+from fsm_dyn.spec.constraint import Constraint
+from fsm_dyn.spec.contact import Contact
+from fsm_dyn.spec.frame import Frame
 from fsm_dyn.spec.input_declarations import Schedule
+from fsm_dyn.spec.joint import Joint
 from fsm_dyn.spec.loads import Load
 from fsm_dyn.spec.model import DrawnOutline, Mechanism
 from fsm_dyn.spec.shape import SphereShape
@@ -25,10 +29,23 @@ _LATER = frozenset(
     {"acceleration", "backlash", "clearance", "controllers", "loaded_by", "meaning", "numerics", "range", "range_of",
      "requirements", "step", "thread", "tolerance"}
 )  # fmt: skip
-# Format 1 knew loads and schedules as one record each, of these fields; those that a kind lacks count as none.
-_OF_LOADS = (
-    "name", "kind", "value", "at", "on", "reaction", "between", "coordinate", "stiffness", "free", "damping",
-)  # fmt: skip
+# Format 1 knew some entries as one record each, of these fields; those that a kind lacks count as none, or as these.
+_ABSENT: Mapping[str, Any] = {"rotations": (), "euler": "", "restitution_law": "newton", "limited": False}
+_RECORDS: Mapping[type, tuple[str, ...]] = {
+    Load: (
+        "name", "kind", "value", "at", "on", "reaction", "between", "coordinate", "stiffness", "free", "damping",
+    ),
+    Constraint: ("name", "kind", "expression", "kinematic", "joint", "acceleration"),
+    Contact: (
+        "name", "kind", "gap", "slip", "across", "static", "kinetic", "restitution", "infinite_friction",
+        "restitution_law", "closes_if", "features", "limited", "entry", "bilateral", "compliance", "sound_frequency",
+        "loaded_by",
+    ),
+    Frame: ("name", "parent", "kind", "rotations", "euler"),
+    Joint: (
+        "name", "kind", "parent", "child", "at", "origin", "coordinates", "rows", "backlash", "clearance", "thread",
+    ),
+}  # fmt: skip
 
 
 def with_digest(mechanism: Mechanism) -> Mechanism:
@@ -60,16 +77,17 @@ def _canonical(value: Any, field: str) -> Any:
         return sorted(pairs) if field in _UNORDERED else pairs
     if isinstance(value, DrawnOutline):
         own = [] if value.frame is None else [str(value.frame)]
-        return [value.kind, _canonical(value.points, ""), _canonical(value.radius, ""), value.text, *own]
+        radius = getattr(value, "radius", None)
+        return [value.kind, _canonical(value.places, ""), _canonical(radius, ""), value.label, *own]
     if isinstance(value, tuple | list):
         return [_canonical(item, "") for item in value]
     if isinstance(value, Schedule):
         points, text = getattr(value, "points", ()), getattr(value, "value", None)
         return [["kind", value.kind], ["points", _canonical(points, "")], ["value", _canonical(text, "")]]
-    if isinstance(value, Load):
-        return [[name, _canonical(getattr(value, name, None), name)] for name in _OF_LOADS]
     if is_dataclass(value) and not isinstance(value, type):
-        said = [(f.name, getattr(value, f.name)) for f in fields(value) if f.name not in _LEFT_OUT]
+        record = next((names for kind, names in _RECORDS.items() if isinstance(value, kind)), None)
+        names = record or tuple(f.name for f in fields(value) if f.name not in _LEFT_OUT)
+        said = [(name, getattr(value, name, _ABSENT.get(name))) for name in names]
         if isinstance(value, SphereShape):  # its fields are those of a circle
             said.append(("kind", value.kind))
         return [[name, _canonical(item, name)] for name, item in said if item or name not in _LATER]

@@ -12,8 +12,7 @@ def layout_of(mechanism: Mechanism) -> Layout:
     """Return the arguments of the mechanism's kernels, in order."""
     q = [*mechanism.coordinates]
     for frame in mechanism.frames.values():
-        if frame.kind == "euler_parameters":
-            q += [name for i in range(4) if (name := f"{frame.euler}{i}") not in mechanism.coordinates]
+        q += [name for name in frame.euler_names if name not in mechanism.coordinates]
     q += parameters_of_contacts(mechanism)
     p: list[str] = []
     for parameter in mechanism.parameters.values():

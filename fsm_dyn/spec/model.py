@@ -12,7 +12,10 @@ from typing import Literal
 
 from fsm_dyn.errors import NOWHERE, Location
 from fsm_dyn.expressions.text import Text
-from fsm_dyn.laws import Law, law_of
+from fsm_dyn.spec.constraint import Constraint as Constraint
+from fsm_dyn.spec.contact import Contact as Contact
+from fsm_dyn.spec.drawn_outline import DrawnOutline as DrawnOutline
+from fsm_dyn.spec.frame import Frame as Frame
 from fsm_dyn.spec.input_declarations import Input as Input
 from fsm_dyn.spec.input_declarations import Schedule as Schedule
 from fsm_dyn.spec.joint import Joint as Joint
@@ -41,28 +44,6 @@ class Coordinate:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
-    """A rotating frame.
-
-    ``kind`` is ``"simple"`` (one axis), ``"body"`` or ``"space"`` (a sequence of rotations about body-fixed
-    or space-fixed axes), or ``"euler_parameters"`` (``euler`` holds the stem ``e`` of ``e0 e1 e2 e3``).
-    ``rotations`` holds (axis letter, angle) pairs in the order written.
-    """
-
-    name: str
-    parent: str
-    kind: Literal["simple", "body", "space", "euler_parameters"]
-    rotations: tuple[tuple[str, Text], ...] = ()
-    euler: str = ""
-    where: Location = NOWHERE
-
-    @property
-    def euler_names(self) -> tuple[str, ...]:
-        """The four coordinates an Euler-parameter frame declares, scalar first; none for other frames."""
-        return tuple(f"{self.euler}{i}" for i in range(4)) if self.euler else ()
-
-
-@dataclass(frozen=True, slots=True)
 class Point:
     """A point: its position from ``origin`` (another point, ``"O"`` for the Newtonian origin)."""
 
@@ -86,102 +67,6 @@ class Body:
     inertia: Mapping[str, Text] = field(default_factory=dict)
     about: str | None = None
     where: Location = NOWHERE
-
-
-@dataclass(frozen=True, slots=True)
-class Constraint:
-    """An always active row, on speeds (``velocity``) or on coordinates (``position``).
-
-    ``acceleration``: what the rate of a row on speeds is to be, until that is written out when the model is built.
-    """
-
-    name: str
-    kind: Literal["velocity", "position"]
-    expression: Text
-    kinematic: bool = False
-    joint: str = ""  # the joint that it holds together; such a row is left out where no motion could break it
-    acceleration: Text | None = None
-    where: Location = NOWHERE
-
-
-@dataclass(frozen=True, slots=True)
-class Compliance:
-    """Force of a contact at penetration δ: ``stiffness δ**exponent (1 + dissipation δ')`` (Hunt and Crossley 1975)."""
-
-    stiffness: Text
-    exponent: Text | None = None  # None: 1
-    dissipation: Text | None = None  # None: 0
-
-
-@dataclass(frozen=True, slots=True)
-class Contact:
-    """A constraint that comes and goes.
-
-    ``kind`` is the name of a law (:mod:`fsm_dyn.laws`), which declares the states and what ``gap``, ``slip`` and
-    ``static`` mean:
-
-    ``"gap"``
-        unilateral: ``gap`` ≥ 0, with ``slip`` where there is friction (in space ``across`` is its second part); or
-        between two ``features`` of shapes, from which gap and slip are derived.  ``limited`` tells that a face of them
-        ends, ``entry`` names the entry of the file that it is a part of.  A joint stop becomes one such contact per
-        limit (``<name>_lower``, ``<name>_upper`` when both are given, else ``<name>``) with ``gap`` =
-        ``coordinate - lower`` or ``upper - coordinate``.
-    ``"compliant"``
-        as ``"gap"``, but it yields: pressed in, its force is that of ``compliance``, and friction is a part of it.
-    ``"dry_friction"``
-        friction on the speed ``slip`` bounded by the forces ``static`` and ``kinetic``.
-    ``"bearing"``
-        friction on the speed ``slip`` of a joint; ``static`` and ``kinetic`` are coefficients of the resultant of the
-        forces of the constraints ``loaded_by``.
-    ``"lock"``
-        a bilateral row on ``gap`` (position) or ``slip`` (velocity), engaged and released by transitions.
-    ``"limited_lock"``
-        a lock that releases when its force reaches ``static``.
-    ``"one_way"``
-        a speed, the rate of ``gap`` or ``slip``, that cannot become negative.
-    """
-
-    name: str
-    kind: str
-    gap: Text | None = None
-    slip: Text | None = None
-    across: Text | None = None
-    static: Text | None = None
-    kinetic: Text | None = None
-    restitution: Text | None = None
-    infinite_friction: bool = False
-    restitution_law: Literal["newton", "poisson"] = "newton"
-    closes_if: Text | None = None
-    features: tuple[Feature, Feature] | None = None
-    limited: bool = False
-    entry: str = ""
-    bilateral: bool = False
-    compliance: Compliance | None = None
-    sound_frequency: Text | None = None
-    loaded_by: tuple[str, ...] = ()
-    where: Location = NOWHERE
-
-    @property
-    def parameter(self) -> str:
-        """The coordinate that follows the place of contact along a curve; empty where none is needed."""
-        curved = any(feature.part == "curve" for feature in self.features or ())
-        return f"{self.name}.xi" if curved else ""
-
-    @property
-    def contact_law(self) -> Law:
-        """Its law, which declares states, guards and events."""
-        return law_of(self.kind, self.bilateral)
-
-    @property
-    def has_friction(self) -> bool:
-        """Whether the contact has a tangential (or is only a) friction force."""
-        rubs = self.slip is not None or self.static is not None or self.infinite_friction
-        return self.contact_law.friction_only or (self.contact_law.has_gap and rubs)
-
-    @property
-    def states(self) -> tuple[str, ...]:
-        """State names in the order of their codes: 0 free, 1 held, 2 sliding."""
-        return self.contact_law.states(self.has_friction, self.infinite_friction)
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,22 +183,6 @@ class Initial:
     settle: bool = False
     guess: Mapping[str, Text] = field(default_factory=dict)
     where: Location = NOWHERE
-
-
-@dataclass(frozen=True, slots=True)
-class DrawnOutline:
-    """One outline to draw a body with, in its frame, from its centre, in metres.
-
-    ``kind`` is ``polygon`` or ``line`` (``points``), ``circle`` (``radius``; a centre as the one point, or the
-    body's own), or ``text`` (``text``; where, as the one point).  A point is 2 or 3 expressions of parameters.
-    ``frame`` is the one in whose x-y plane it lies, where that is not the body's.
-    """
-
-    kind: str
-    points: tuple[tuple[Text, ...], ...] = ()
-    radius: Text | None = None
-    text: str = ""
-    frame: str | None = None
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -22,6 +22,7 @@ from fsm_dyn.spec.checks.expression_types import LENGTH, TIME, expression_type
 from fsm_dyn.spec.checks.expressions import check_expressions, scopes_and_dimensions
 from fsm_dyn.spec.checks.names import declarations
 from fsm_dyn.spec.checks.unit_usage import texts_of
+from fsm_dyn.spec.constraint import PositionConstraint
 from fsm_dyn.spec.evaluate import ParameterValue, evaluate
 from fsm_dyn.spec.model import Mechanism
 
@@ -142,9 +143,12 @@ def measures(mechanism: Mechanism) -> Measures:
         found = LENGTH if text is None else expression_type(text, scope, "a row").dimension or DIMENSIONLESS
         return multiply(found, TIME) if rate and text is not None else found
 
-    rows = mechanism.constraints.items()
-    constraints = {name: of(row.expression, scopes.configuration) for name, row in rows if row.kind == "position"}
-    constraints |= {name: of(row.expression, scopes.state, True) for name, row in rows if row.kind == "velocity"}
+    constraints = {
+        name: of(row.expression, scopes.configuration)
+        if isinstance(row, PositionConstraint)
+        else of(row.expression, scopes.state, True)
+        for name, row in mechanism.constraints.items()
+    }
     tangent = {name: of(contact.slip, scopes.state, True) for name, contact in mechanism.contacts.items()}
     normal = {
         name: tangent[name] if contact.gap is None else of(contact.gap, scopes.configuration)

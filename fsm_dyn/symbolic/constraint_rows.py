@@ -11,7 +11,8 @@ import numpy as np
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text
 from fsm_dyn.programs import Node, evaluate, functions, reachable, substitute, support, tangent
-from fsm_dyn.spec.model import Constraint, Contact
+from fsm_dyn.spec.constraint import Constraint, PositionConstraint
+from fsm_dyn.spec.contact import BearingContact, Contact, FeatureContact, SurfaceContact
 from fsm_dyn.spec.values import flat_values
 from fsm_dyn.symbolic.algebra import NodeAlgebra
 from fsm_dyn.symbolic.contact_kinematics import ContactKinematics
@@ -75,11 +76,10 @@ class ConstraintRowBuilder:
         rows = []
         for k, constraint in enumerate(c for c in constraints if c.kinematic):
             unit = tuple(one if r == n_u + k else zero for r in range(n))
-            residual = self._algebra.scalar(constraint.expression) if constraint.kind == "position" else None
-            rows.append(ConstraintRow(constraint.name, "constraint", "kinematic", unit, zero, zero, residual))
+            rows.append(ConstraintRow(constraint.name, "constraint", "kinematic", unit, zero, zero))
         for constraint in constraints:
             if not constraint.kinematic and not self._idle(constraint):
-                build = self.position if constraint.kind == "position" else self.velocity
+                build = self.position if isinstance(constraint, PositionConstraint) else self.velocity
                 rows.append(build(constraint.name, "constraint", constraint.kind, constraint.expression, -1))
         self._numbers = {row.name: number for number, row in enumerate(rows)}
         return rows
@@ -95,7 +95,7 @@ class ConstraintRowBuilder:
         if not constraint.joint:
             return False
         node = self._algebra.scalar(constraint.expression)
-        if constraint.kind == "position":
+        if isinstance(constraint, PositionConstraint):
             columns = [column[0] for column in self._motion.columns([node])[:-1]]
         else:
             columns = self._slopes(node)
@@ -128,7 +128,7 @@ class ConstraintRowBuilder:
         terms = []
         for index, contact in enumerate(self.system.mechanism.contacts.values()):
             normal = tangential = -1
-            if contact.features is not None:
+            if isinstance(contact, FeatureContact):
                 meeting = self.kinematics[contact.name]
                 normal = start + len(rows)
                 rows += self._met(contact, index, meeting)
@@ -150,16 +150,16 @@ class ConstraintRowBuilder:
                 tangential = start + len(rows)
                 role: Role = "friction" if contact.contact_law.friction_only else "tangent"
                 rows.append(self.velocity(contact.name, "contact", role, contact.slip, index))
-            if contact.across is not None:
+            if isinstance(contact, SurfaceContact) and contact.across is not None:
                 rows.append(self.velocity(contact.name, "contact", "tangent2", contact.across, index))
             terms.append(self._pressed(self._contact(contact, normal, tangential), rows, start))
         return rows, terms
 
     def _pressed(self, terms: ContactTerms, rows: list[ConstraintRow], start: int) -> ContactTerms:
         """Add the force law of a contact that yields (docs/theory.md, "Compliant contacts")."""
-        compliance = terms.spec.compliance
-        if compliance is None:
+        if not isinstance(terms.spec, SurfaceContact) or terms.spec.compliance is None:
             return terms
+        compliance = terms.spec.compliance
         row = rows[terms.normal_row - start]
         if row.residual is None:
             raise ModelError(f"the contact '{terms.name}' has no gap", terms.spec.where)
@@ -174,9 +174,9 @@ class ConstraintRowBuilder:
         firm = one - self._value(compliance.dissipation) * opening
         return replace(terms, elastic=restoring * firm, firm=firm, restoring=restoring, stored=stored)
 
-    def _met(self, contact: Contact, index: int, meeting: ContactKinematics) -> list[ConstraintRow]:
+    def _met(self, contact: FeatureContact, index: int, meeting: ContactKinematics) -> list[ConstraintRow]:
         """Return the rows of a contact between shapes: normal, and tangent where there is friction."""
-        text = Text(" and ".join(feature.shape for feature in contact.features or ()), contact.where)
+        text = Text(" and ".join(feature.shape for feature in contact.features), contact.where)
         rows = [self._position(contact.name, "contact", "normal", meeting.gap, text, index)]
         if contact.has_friction:
             rows.append(self._velocity(contact.name, "contact", "tangent", meeting.slip, text, index))
@@ -197,19 +197,28 @@ class ConstraintRowBuilder:
     def _contact(self, contact: Contact, normal: int, tangential: int, reach: Node | None = None) -> ContactTerms:
         static = contact.static if contact.static is not None else contact.kinetic
         kinetic = contact.kinetic if contact.kinetic is not None else contact.static
-        return ContactTerms(
+        found = ContactTerms(
             spec=contact,
             normal_row=normal,
             tangent_row=tangential,
             static=self._value(static),
             kinetic=self._value(kinetic),
-            restitution=self._value(contact.restitution),
-            load_rows=tuple(self._numbers[row] for row in contact.loaded_by if row in self._numbers),
-            in_space=contact.across is not None,
-            closes_if=None if contact.closes_if is None else self._value(contact.closes_if),
+            restitution=self.system.graph.zero,
             reach=reach,
             reach_rate=None if reach is None else tangent([reach], self._flow)[0],
         )
+        match contact:
+            case SurfaceContact():
+                return replace(
+                    found,
+                    restitution=self._value(contact.restitution),
+                    in_space=contact.across is not None,
+                    closes_if=None if contact.closes_if is None else self._value(contact.closes_if),
+                )
+            case BearingContact():
+                rows = (self._numbers[row] for row in contact.loaded_by if row in self._numbers)
+                return replace(found, load_rows=tuple(rows))
+        return found
 
     def _value(self, text: Text | None) -> Node:
         """Return a scalar at kinematic speeds zero; without a text, zero."""

@@ -22,7 +22,7 @@ from typing import Final
 
 from fsm_dyn.errors import ModelError
 from fsm_dyn.programs import Node, functions
-from fsm_dyn.spec.model import Contact
+from fsm_dyn.spec.contact import FeatureContact
 from fsm_dyn.spec.scales import own_scales
 from fsm_dyn.spec.values import parameter_values
 from fsm_dyn.symbolic.curves import Curve
@@ -109,9 +109,9 @@ class ContactGeometry:
     def all(self) -> dict[str, ContactKinematics]:
         """Return the kinematics of all contacts between shapes, by name."""
         contacts = self.system.mechanism.contacts.values()
-        return {contact.name: self.of(contact) for contact in contacts if contact.features is not None}
+        return {contact.name: self.of(contact) for contact in contacts if isinstance(contact, FeatureContact)}
 
-    def of(self, contact: Contact) -> ContactKinematics:
+    def of(self, contact: FeatureContact) -> ContactKinematics:
         """Return the kinematics of the two features of a contact.
 
         Raises
@@ -119,8 +119,6 @@ class ContactGeometry:
         ModelError
             The shapes do not lie in one plane.
         """
-        if contact.features is None:
-            raise ModelError(f"the contact '{contact.name}' is not between shapes", contact.where)
         first, second = (self._shapes.feature(feature) for feature in contact.features)
         self._check_plane(contact, first, second)
         if isinstance(first, Rim) and isinstance(second, Flat):
@@ -142,9 +140,9 @@ class ContactGeometry:
             return self._on_round(contact, first, second, 1)
         raise ModelError(f"the faces of contact '{contact.name}' touch only at corners", contact.where)
 
-    def _check_plane(self, contact: Contact, first: Primitive, second: Primitive) -> None:
+    def _check_plane(self, contact: FeatureContact, first: Primitive, second: Primitive) -> None:
         frames = [
-            feature.frame for feature, given in zip((first, second), contact.features or (), strict=True)
+            feature.frame for feature, given in zip((first, second), contact.features, strict=True)
             if given.part != "point" and not self.system.mechanism.shapes[given.shape].spatial
         ]  # fmt: skip
         if len(frames) < 2 or frames[0] == frames[1]:
@@ -206,7 +204,7 @@ class ContactGeometry:
 
     # -- round on round ------------------------------------------------------------------------------------
 
-    def _on_round(self, contact: Contact, ball: Round, base: Round, sign: int) -> ContactKinematics:
+    def _on_round(self, contact: FeatureContact, ball: Round, base: Round, sign: int) -> ContactKinematics:
         space, graph = self._space, self.system.graph
         arm = self._between(ball, base)
         distance = space.norm(arm)
@@ -287,13 +285,13 @@ class ContactGeometry:
         across = None if face.across is None else self._slip(edge, face, place, face.across, sign)
         return ContactKinematics(gap, slip, None, across=across)
 
-    def _in_space(self, contact: Contact) -> bool:
+    def _in_space(self, contact: FeatureContact) -> bool:
         shapes = self.system.mechanism.shapes
-        return any(f.part != "point" and shapes[f.shape].spatial for f in contact.features or ())
+        return any(f.part != "point" and shapes[f.shape].spatial for f in contact.features)
 
     # -- curves --------------------------------------------------------------------------------------------
 
-    def _on_curve(self, contact: Contact, other: Flat | Round, curve: Curve, sign: int) -> ContactKinematics:
+    def _on_curve(self, contact: FeatureContact, other: Flat | Round, curve: Curve, sign: int) -> ContactKinematics:
         """Return the kinematics on a curve, at the curve parameter of the contact."""
         space, graph = self._space, self.system.graph
         xi = graph.symbol(contact.parameter)

@@ -15,7 +15,7 @@ from fsm_dyn.errors import ModelError, did_you_mean
 from fsm_dyn.expressions import Text
 from fsm_dyn.programs import ExpressionGraph, Node
 from fsm_dyn.programs.functions import cos, sin
-from fsm_dyn.spec.model import Frame
+from fsm_dyn.spec.frame import Frame, RotatedFrame
 from fsm_dyn.symbolic.trig_reduction import UNIT, Reducer, TooLargeError, is_small, scaled
 
 Triple = tuple[Node, Node, Node]
@@ -77,13 +77,11 @@ class Frames:
         """Return the elementary turns from the parent to the frame, in body-fixed order."""
         return self._own[name]
 
-    def _turns(self, frame: Frame, evaluate: Callable[[Text], Node]) -> list[Turn]:
-        if frame.kind == "euler_parameters":
-            e0, e1, e2, e3 = (self.graph.symbol(f"{frame.euler}{i}") for i in range(4))
-            return [Turn(0, None, (e0, e1, e2, e3))]
-        turns = [Turn(AXES[axis], evaluate(angle)) for axis, angle in frame.rotations]
-        # turns about space-fixed axes are turns about body-fixed ones in the opposite order
-        return turns[::-1] if frame.kind == "space" else turns
+    def _turns(self, frame: Frame, evaluate: Callable[[Text], Node]) -> Sequence[Turn]:
+        if isinstance(frame, RotatedFrame):
+            return frame.about_body_axes([Turn(AXES[axis], evaluate(angle)) for axis, angle in frame.rotations])
+        e0, e1, e2, e3 = (self.graph.symbol(name) for name in frame.euler_names)
+        return [Turn(0, None, (e0, e1, e2, e3))]
 
     # -- rotation matrices ---------------------------------------------------------------------------------
 

@@ -91,9 +91,9 @@ def build_system(mechanism: Mechanism) -> MechanismSymbols:
     layout = layout_of(mechanism)
     graph = ExpressionGraph()
     euler = tuple(
-        tuple(graph.symbol(f"{frame.euler}{i}") for i in range(4))
+        tuple(graph.symbol(name) for name in frame.euler_names)
         for frame in mechanism.frames.values()
-        if frame.kind == "euler_parameters"
+        if frame.euler_names
     )
     names = {name: graph.symbol(name) for name in (TIME, *layout.q, *layout.p, *layout.w)}
     reducer = Reducer(graph, euler)

@@ -18,7 +18,7 @@ from fsm_dyn.programs import Node, substitute, support, tangent
 from fsm_dyn.spec.layout import speed_definitions
 from fsm_dyn.symbolic.identity_test import sample
 from fsm_dyn.symbolic.inversion import Block, blocks_of, invert
-from fsm_dyn.symbolic.mechanism_symbols import TIME, MechanismSymbols, require_independent
+from fsm_dyn.symbolic.mechanism_symbols import TIME, MechanismSymbols
 from fsm_dyn.symbolic.partial_velocities import Rates
 from fsm_dyn.symbolic.speed_errors import dependent_speeds_error, speed_count_error
 
@@ -155,7 +155,6 @@ def _coefficients(
     """
     names: dict[str, Node] = {}
     algebra = system.algebra(system.motion(natural), names)
-    positions = {c.name for c in system.mechanism.constraints.values() if c.kind == "position"}
     forbidden = frozenset(unknowns)
     graph, reduce = system.graph, system.reducer.reduce
     still = dict.fromkeys(unknowns, graph.zero)
@@ -163,9 +162,6 @@ def _coefficients(
     for row in rows:
         algebra.names = {**system.names, **names}
         node = algebra.scalar(row.text)
-        if row.kinematic and row.name in positions:
-            require_independent(node, forbidden, f"the position constraint '{row.name}'", row.text)
-            node = system.motion(natural).rate(node)
         met = support([node])
         coefficients = [
             reduce(tangent([node], {rate: graph.one})[0]) if rate in met else graph.zero for rate in unknowns

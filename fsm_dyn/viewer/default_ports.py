@@ -12,6 +12,7 @@ from fsm_dyn.expressions import Text
 from fsm_dyn.live.port_coupling import coupled_ports
 from fsm_dyn.spec import Mechanism
 from fsm_dyn.spec import load as load_mechanism
+from fsm_dyn.spec.frame import SimpleFrame
 from fsm_dyn.spec.model import Body
 from fsm_dyn.spec.python_mapping import plain_data
 from fsm_dyn.spec.reader import compose
@@ -49,8 +50,8 @@ def _port(mechanism: Mechanism, body: Body, axes: int) -> dict[str, Any] | None:
     if body.center != "O":
         return {"point": body.center, "body": body.name, "axes": list(_AXES[:axes])}
     frame = mechanism.frames.get(body.frame or "")
-    if frame is not None and frame.kind == "simple" and len(frame.rotations) == 1:
-        angle = frame.rotations[0][1].text.strip()
+    if isinstance(frame, SimpleFrame):
+        angle = frame.angle.text.strip()
         if angle in mechanism.coordinates:
             return {"coordinate": angle}
     return None

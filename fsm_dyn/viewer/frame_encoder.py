@@ -11,6 +11,7 @@ from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.automaton.successor_graph import Outgoing
 from fsm_dyn.live.tick_columns import TickColumns
 from fsm_dyn.results.scene import NEWTONIAN
+from fsm_dyn.spec.contact import SurfaceContact
 from fsm_dyn.spec.values import evaluate
 from fsm_dyn.viewer.contact_locations import locate_contacts
 from fsm_dyn.viewer.contact_offsets import with_surface_offsets
@@ -79,7 +80,9 @@ class FrameEncoder:
         """Return the sound frequency of contacts that have one, Hz."""
         contacts = self.graph.automaton.mechanism.contacts.values()
         return {
-            c.name: evaluate(c.sound_frequency, self.graph.values) for c in contacts if c.sound_frequency is not None
+            contact.name: evaluate(contact.sound_frequency, self.graph.values)
+            for contact in contacts
+            if isinstance(contact, SurfaceContact) and contact.sound_frequency is not None
         }
 
     def mode_map(self) -> dict[str, Any]:

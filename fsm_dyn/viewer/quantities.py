@@ -48,7 +48,8 @@ class Quantities:
         }
         self._state = [i for i, name in enumerate(layout.x) if name not in displacements]
         rows = _rows(automaton.rows)
-        self._rows = [i for i, (_, owner) in enumerate(rows) if owner.removesuffix("_row") not in displacements]
+        defining = {axis.displacement_row for port in ports for axis in port.axes}
+        self._rows = [i for i, (_, owner) in enumerate(rows) if owner not in defining]
         self.all: tuple[Quantity, ...] = (
             *(
                 Quantity(layout.x[i], units.get(layout.x[i], ""), "coordinates" if i < len(layout.q) else "speeds")

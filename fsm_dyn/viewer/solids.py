@@ -20,7 +20,7 @@ PLACED = 12  # numbers of a placement: rotation matrix of a frame, then its orig
 class Solid:
     """A sphere (``radius``), a disk (``radius``, across ``axis``), a plane (facing ``axis``) or a box (``size``).
 
-    Each is fixed in a frame.  The radius of a box is that of the sphere through its corners (m); ``size`` is zero of
+    Each is fixed in a frame.  The radius of a box is that of the sphere through its corners (m); ``size`` is None of
     all else.
     """
 
@@ -30,12 +30,12 @@ class Solid:
     origin: str
     radius: float
     axis: tuple[float, float, float]
-    size: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    size: tuple[float, float, float] | None = None
 
     def payload(self) -> dict[str, Any]:
         """Return the payload."""
         about = {"name": self.name, "kind": self.kind, "radius": self.radius, "axis": list(self.axis)}
-        return {**about, "size": list(self.size)} if self.kind == "box" else about
+        return about if self.size is None else {**about, "size": list(self.size)}
 
 
 def find_solids(graph: ModeGraph, evaluator: RowEvaluator, x: Floats, c: Floats) -> tuple[Solid, ...]:
@@ -62,13 +62,13 @@ def find_solids(graph: ModeGraph, evaluator: RowEvaluator, x: Floats, c: Floats)
         own = turns.get(shape.frame, np.eye(3))
         axis = np.array([0.0, 0.0, 1.0]) if text is None else own.T @ vector_of(text, graph.values, turns)
         axis = axis / max(float(np.linalg.norm(axis)), 1e-12)
-        size = np.zeros(3)
+        size = None
         if isinstance(shape, BoxShape):
-            size = np.array([float(np.sum(evaluate(text, graph.values))) for text in shape.size])
-            radius = 0.5 * float(np.linalg.norm(size))
+            edges = np.array([float(np.sum(evaluate(text, graph.values))) for text in shape.size])
+            radius, size = 0.5 * float(np.linalg.norm(edges)), _triple(edges)
         else:
             radius = float(sum(np.sum(evaluate(text, graph.values)) for text in shape.lengths))  # a plane has none
-        found.append(Solid(shape.name, shape.kind, shape.frame, shape.origin, radius, _triple(axis), _triple(size)))
+        found.append(Solid(shape.name, shape.kind, shape.frame, shape.origin, radius, _triple(axis), size))
     return tuple(found)
 
 

@@ -90,7 +90,7 @@ def used_names(mechanism: Mechanism, tree: Tree) -> set[str]:
     for mode in mechanism.modes.values():
         used |= set(mode.states)
     for contact in mechanism.contacts.values():
-        used |= {feature.shape for feature in contact.features or ()}
+        used |= {feature.shape for feature in getattr(contact, "features", ())}
     for shape in mechanism.shapes.values():
         used |= {shape.frame, shape.origin, *(getattr(shape, "ends", None) or ())}
     for outlines in mechanism.view.values():

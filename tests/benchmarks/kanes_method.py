@@ -106,14 +106,14 @@ class KaneModel:
         for name, frame in self.mechanism.frames.items():
             here = self.frames[name] = me.ReferenceFrame(name)
             parent = self.frames[frame.parent]
-            if frame.kind == "euler_parameters":
-                group = [self.names[f"{frame.euler}{i}"] for i in range(4)]
+            if frame.euler_names:
+                group = [self.names[name] for name in frame.euler_names]
                 spins = me.dynamicsymbols([f"{name}_spin_{axis}" for axis in "xyz"])
                 here.orient_quaternion(parent, group)
                 here.set_ang_vel(parent, spins[0] * here.x + spins[1] * here.y + spins[2] * here.z)
                 self.turned.append((group, spins, (here, parent)))
                 continue
-            turns = frame.rotations[::-1] if frame.kind == "space" else frame.rotations
+            turns = frame.about_body_axes(frame.rotations)
             for k, (axis, angle) in enumerate(turns):
                 last = k == len(turns) - 1
                 after = here if last else me.ReferenceFrame(f"{name}_{k}")

@@ -106,7 +106,7 @@ def test_modes_that_are_not_in_the_page_are_embedded_online():
     if not shutil.which("node"):
         pytest.skip("no node")
     graph, _ = for_page(fsm_dyn.compile("piano_action_simple"), None)
-    data, module = page_data(prepared(graph, listed_modes=True), graph)
+    data, module = page_data(prepared(graph, listed_modes=True), graph, own_ports=False)
     whole = {
         "data": data,
         "runtime": base64.b64encode(BINARY.read_bytes()).decode(),

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 import fsm_dyn
 from fsm_dyn.cli.app import app
-from fsm_dyn.cli.run import describe
+from fsm_dyn.cli.run_summary import describe
 from fsm_dyn.errors import InputError
 from fsm_dyn.models import find
 from fsm_dyn.simulation.outcomes import INCONSISTENT, OUTCOMES

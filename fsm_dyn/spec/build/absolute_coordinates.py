@@ -14,41 +14,14 @@ from typing import Any, TypeVar
 
 from fsm_dyn.errors import Location
 from fsm_dyn.expressions import Text
-from fsm_dyn.spec.forms.joints import (
-    AxisForm,
-    CylindricalForm,
-    EndsForm,
-    PinSliderForm,
-    PlanarForm,
-    PrismaticForm,
-    RevoluteForm,
-    WeldForm,
-)
+from fsm_dyn.spec.frame import EulerFrame, SimpleFrame
 from fsm_dyn.spec.joint import Joint
 from fsm_dyn.spec.model import Coordinate, Frame, Mechanism, Point
 from fsm_dyn.spec.yaml_tree import LocatedStr, where_of
 
 NEWTONIAN = "N"
 T = TypeVar("T")
-HINGED = ("revolute", "universal", "ball", "weld")  # the child's origin stays at the parent's point
 _AXES = re.compile(r"(\w+)\.[xyz]\b")
-
-
-def in_plane(forms: Mapping[str, EndsForm], frames: Mapping[str, Frame]) -> bool:
-    """Whether all frames turn about z, and joints slide along x and y only."""
-    flat = all(frame.kind == "simple" and frame.rotations[0][0] == "z" for frame in frames.values())
-    return flat and all(_flat(form) for form in forms.values())
-
-
-def _flat(form: EndsForm) -> bool:
-    match form:
-        case RevoluteForm() | PlanarForm():
-            return form.axis[0].letter == "z"
-        case PrismaticForm():
-            return form.axis.letter != "z"
-        case PinSliderForm():
-            return form.axis.letter != "z" and form.pin[0].letter == "z"
-    return isinstance(form, WeldForm)
 
 
 @dataclass(frozen=True)
@@ -79,55 +52,20 @@ def free(child: str, plane: bool, units: bool) -> FreeBody:
         coordinates[turn] = Coordinate(turn, "rad" if units else "", where=where)
         speeds[word("turn_dot")] = Text(f"rate({turn})", where)
         return FreeBody(
-            Frame(child, NEWTONIAN, "simple", (("z", Text(turn, where)),), where=where), origin, coordinates, speeds
+            SimpleFrame(name=child, parent=NEWTONIAN, rotations=(("z", Text(turn, where)),), where=where),
+            origin,
+            coordinates,
+            speeds,
         )
     speeds |= {word(f"w{c}"): Text(f"dot(omega({child}), {child}.{c})", where) for c in "xyz"}
-    frame = Frame(child, NEWTONIAN, "euler_parameters", euler=word("e"), where=where)
+    frame = EulerFrame(name=child, parent=NEWTONIAN, euler=word("e"), where=where)
     return FreeBody(frame, origin, coordinates, speeds)
-
-
-def relative(name: str, form: EndsForm, at: str) -> dict[str, tuple[str, str]]:
-    """Return value and rate of a joint's own coordinates, as expressions of its frames and points."""
-    match form:
-        case RevoluteForm():
-            return {
-                name: _turn(form, form.axis[0]),
-                **(_slides(name, form, form.axis[0], at) if form.clearance else {}),
-            }
-        case PrismaticForm():
-            return {name: _slide(form, form.axis, at)}
-        case CylindricalForm():
-            return {f"{name}_slide": _slide(form, form.axis[0], at), f"{name}_turn": _turn(form, form.axis[0])}
-        case PlanarForm():
-            return {**_slides(name, form, form.axis[0], at), f"{name}_turn": _turn(form, form.axis[0])}
-        case PinSliderForm():
-            return {f"{name}_slide": _slide(form, form.axis, at), f"{name}_turn": _turn(form, form.pin[0])}
-    return {}
-
-
-def _turn(form: EndsForm, axis: AxisForm) -> tuple[str, str]:
-    a, b = axis.across
-    sign = "-" if axis.sign < 0 else ""
-    value = f"{sign}atan2(dot({form.child}.{a}, {form.parent}.{b}), dot({form.child}.{a}, {form.parent}.{a}))"
-    spin = f"omega({form.child})" + ("" if form.parent == NEWTONIAN else f" - omega({form.parent})")
-    return value, f"{sign}dot({spin}, {form.parent}.{axis.letter})"
-
-
-def _slide(form: EndsForm, axis: AxisForm, at: str) -> tuple[str, str]:
-    origin = f"{form.child}_origin"
-    speed = f"vel({origin})" + ("" if form.parent == NEWTONIAN else f" - vel({at}, {form.parent})")
-    return f"dot(pos({origin}, {at}), {axis})", f"dot({speed}, {axis})"
-
-
-def _slides(name: str, form: EndsForm, axis: AxisForm, at: str) -> dict[str, tuple[str, str]]:
-    first, second = (AxisForm(form.parent, letter) for letter in axis.across)
-    return {f"{name}_x": _slide(form, first, at), f"{name}_y": _slide(form, second, at)}
 
 
 def own_point(joints: Mapping[str, Joint], frame: str, point: str) -> str:
     """Return the point of a child where it is hinged, if `point` is the parent's there; else the point itself."""
     for joint in joints.values():
-        if joint.child == frame and joint.kind in HINGED and joint.origin and joint.at[0] == point:
+        if joint.child == frame and joint.hinged and joint.origin and joint.at[0] == point:
             return joint.origin
     return point
 

@@ -17,7 +17,8 @@ from fsm_dyn.spec.checks.expression_types import expression_type
 from fsm_dyn.spec.checks.expressions import scopes_and_dimensions
 from fsm_dyn.spec.checks.names import declarations
 from fsm_dyn.spec.checks.unit_usage import uses_units
-from fsm_dyn.spec.model import Constraint, Coordinate, Mechanism
+from fsm_dyn.spec.constraint import AccelerationConstraint, VelocityConstraint
+from fsm_dyn.spec.model import Coordinate, Mechanism
 from fsm_dyn.spec.yaml_tree import LocatedStr
 
 
@@ -34,7 +35,7 @@ def with_accelerations(mechanism: Mechanism) -> Mechanism:
     ModelError
         An expression of one does not fit, or a name that it makes already exists.
     """
-    found = {name: row for name, row in mechanism.constraints.items() if row.acceleration is not None}
+    found = {name: row for name, row in mechanism.constraints.items() if isinstance(row, AccelerationConstraint)}
     if not found:
         return mechanism
     known = declarations(mechanism)
@@ -42,7 +43,6 @@ def with_accelerations(mechanism: Mechanism) -> Mechanism:
     scope = scopes_and_dimensions(mechanism, known, units)[0].state
     coordinates, constraints = dict(mechanism.coordinates), dict(mechanism.constraints)
     for name, row in found.items():
-        assert row.acceleration is not None
         integral, rate = (LocatedStr(word, row.where) for word in made_names(name))
         for made in (integral, rate):
             if made in known:
@@ -54,7 +54,7 @@ def with_accelerations(mechanism: Mechanism) -> Mechanism:
         unit = "" if not units or dimension in (None, DIMENSIONLESS) else dimension_text(dimension)
         coordinates[integral] = Coordinate(integral, unit, where=row.where)
         held = Text(f"({row.expression.text}) - {integral}", row.expression.where)
-        constraints[name] = replace(row, expression=held, acceleration=None)
+        constraints[name] = VelocityConstraint(name=row.name, expression=held, where=row.where)
         definition = Text(f"rate({integral}) - ({row.acceleration.text})", row.acceleration.where)
-        constraints[rate] = Constraint(rate, "velocity", definition, kinematic=True, where=row.where)
+        constraints[rate] = VelocityConstraint(name=rate, expression=definition, kinematic=True, where=row.where)
     return replace(mechanism, coordinates=coordinates, constraints=constraints)

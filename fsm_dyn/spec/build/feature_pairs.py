@@ -24,14 +24,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fsm_dyn.errors import ModelError, did_you_mean
-from fsm_dyn.spec.model import Contact
+from fsm_dyn.spec.contact import FeatureContact
 from fsm_dyn.spec.shape import Feature, RoundShape, Shape
 from fsm_dyn.spec.yaml_tree import LocatedStr, where_of
 
 MOST_PAIRS = 400
 
 
-def touching(name: str, first: list[Feature], second: list[Feature], shapes: Mapping[str, Shape]) -> list[Contact]:
+def touching(
+    name: str, first: list[Feature], second: list[Feature], shapes: Mapping[str, Shape]
+) -> list[FeatureContact]:
     """Return the contacts between two lists of features, named after `name`, with nothing else set.
 
     Raises
@@ -57,9 +59,8 @@ def touching(name: str, first: list[Feature], second: list[Feature], shapes: Map
         )
     plain = len(pairs) == 1
     return [
-        Contact(
-            LocatedStr("_".join([name] if plain else [name, *(f.label for f in pair if f.label)]), where_of(name)),
-            "gap",
+        FeatureContact(
+            name=LocatedStr("_".join([name] if plain else [name, *(f.label for f in pair if f.label)]), where_of(name)),
             features=pair,
             limited=_limited(pair, shapes),
             entry=name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fsm_dyn.errors import ModelError
 from fsm_dyn.spec.forms.base import exactly_one, only_with
 from fsm_dyn.spec.forms.geometry import FrameForm
-from fsm_dyn.spec.model import Frame
+from fsm_dyn.spec.frame import BodyFrame, EulerFrame, Frame, SimpleFrame, SpaceFrame
 from fsm_dyn.spec.yaml_tree import where_of
 
 
@@ -37,10 +37,10 @@ def frame_of(name: str, form: FrameForm) -> Frame:
         ((axis, angle),) = form.rotate.items()
         if axis not in ("x", "y", "z"):
             raise ModelError(f"{str(axis)!r} is no axis", where_of(axis), found=axis, allowed="x, y, z")
-        return Frame(name, form.parent, "simple", ((str(axis), angle),), where=where)
+        return SimpleFrame(name=name, parent=form.parent, rotations=((str(axis), angle),), where=where)
     if form.euler_parameters is not None:
         only_with(form, kind, ("parent",))
-        return Frame(name, form.parent, "euler_parameters", euler=form.euler_parameters, where=where)
+        return EulerFrame(name=name, parent=form.parent, euler=form.euler_parameters, where=where)
     return _sequence(name, form, kind)
 
 
@@ -55,7 +55,5 @@ def _sequence(name: str, form: FrameForm, kind: str) -> Frame:
             allowed=f"{len(axes)} angles for {str(axes)!r}",
         )
     rotations = tuple(zip(axes, angles, strict=True))
-    where = where_of(name)
-    if kind == "body":
-        return Frame(name, form.parent, "body", rotations, where=where)
-    return Frame(name, form.parent, "space", rotations, where=where)
+    made = SpaceFrame if form.body is None else BodyFrame
+    return made(name=name, parent=form.parent, rotations=rotations, where=where_of(name))

@@ -9,25 +9,18 @@ from __future__ import annotations
 
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text
-from fsm_dyn.spec.forms.joints import EndsForm, HelicalForm, PrismaticForm, RevoluteForm, RubbingForm, TurningForm
-from fsm_dyn.spec.model import Contact
+from fsm_dyn.spec.contact import BearingContact, Contact, GapContact
+from fsm_dyn.spec.forms.joints import HelicalForm, PrismaticForm, RevoluteForm, RubbingForm, TurningForm
 from fsm_dyn.spec.yaml_tree import LocatedStr, where_of
 
 
-def has_friction(form: EndsForm) -> bool:
-    """Whether a joint has friction of its reaction."""
-    return isinstance(form, RubbingForm) and form.friction is not None
-
-
-def check_friction(name: str, form: EndsForm) -> None:
+def check_friction(name: str, form: RubbingForm) -> None:
     """Refuse infinite friction, and of friction and radius one without the other.
 
     Raises
     ------
     ModelError
     """
-    if not isinstance(form, RubbingForm):
-        return
     if form.friction is not None and getattr(form, "clearance", None) is not None:
         raise ModelError(
             f"joint {str(name)!r} has a friction and a clearance", form.key("friction"),
@@ -47,7 +40,7 @@ def check_friction(name: str, form: EndsForm) -> None:
         )  # fmt: skip
 
 
-def refused_friction(name: str, form: EndsForm) -> ModelError:
+def refused_friction(name: str, form: RubbingForm) -> ModelError:
     """Return the error for the friction of a joint that has no rows across its axis."""
     return ModelError(
         f"joint {str(name)!r} cannot have friction where it closes a loop in space, or in absolute coordinates",
@@ -66,9 +59,9 @@ def pitch(form: HelicalForm) -> str:
     return f"({form.lead.text})/(2*pi)"
 
 
-def thread_of(form: EndsForm) -> tuple[Text, Text, Text] | None:
-    """Return lead, radius and static friction of a screw with friction."""
-    if not isinstance(form, HelicalForm) or form.friction is None or form.radius is None:
+def thread_of(form: HelicalForm) -> tuple[Text, Text, Text] | None:
+    """Return lead, radius and static friction of a screw; None without friction."""
+    if form.friction is None or form.radius is None:
         return None
     assert form.friction.static is not None
     return form.lead, form.radius, form.friction.static
@@ -80,9 +73,8 @@ def thread(name: str, form: HelicalForm, turn: str, slide: str) -> Contact:
     assert form.radius is not None
     where, radius = form.key("friction"), f"({form.radius.text})"
     flank = f"sqrt({radius}**2 + ({pitch(form)})**2)"
-    return Contact(
-        friction_name(name),
-        "gap",
+    return GapContact(
+        name=friction_name(name),
         gap=Text(f"{radius}*({slide} - {pitch(form)}*{turn})/{flank}", where),
         slip=Text(f"({radius}**2*rate({turn}) + {pitch(form)}*rate({slide}))/{flank}", where),
         static=form.friction.static,
@@ -101,9 +93,8 @@ def bearing(name: str, form: RevoluteForm | PrismaticForm, rate: str, rows: tupl
         None if text is None else Text(f"({text.text}){arm}", text.where)
         for text in (form.friction.static, form.friction.kinetic)
     )
-    return Contact(
-        friction_name(name),
-        "bearing",
+    return BearingContact(
+        name=friction_name(name),
         slip=Text(rate, where),
         static=static,
         kinetic=kinetic,

@@ -8,70 +8,66 @@ from dataclasses import replace
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text, is_name
 from fsm_dyn.spec.build.contacts import compliance_of
+from fsm_dyn.spec.contact import Contact, GapContact
 from fsm_dyn.spec.forms.contacts import Friction
 from fsm_dyn.spec.forms.joints import (
     AxisForm,
     BacklashForm,
     ClearanceForm,
-    EndsForm,
     GearForm,
     PlayForm,
-    RangedForm,
     RevoluteForm,
     both_axes,
 )
-from fsm_dyn.spec.model import Contact, Frame
+from fsm_dyn.spec.frame import SimpleFrame
+from fsm_dyn.spec.model import Frame
 from fsm_dyn.spec.yaml_tree import LocatedStr, where_of
 
 NEWTONIAN = "N"
 
 
-def contacts_of_play(
-    name: str, form: EndsForm, points: tuple[str, ...], frames: Mapping[str, Frame]
-) -> dict[str, Contact]:
-    """Return the contacts of a joint; none without backlash and clearance.
+def play_of(form: PlayForm | None) -> Text | None:
+    """Return the whole play, an angle or a length; None without a play."""
+    return None if form is None else form.value
+
+
+def backlash_contacts(name: str, form: BacklashForm, travel: str) -> dict[str, Contact]:
+    """Return the contacts ``<name>_lower`` and ``<name>_upper`` half the backlash from where `travel` is zero.
 
     Parameters
     ----------
     name : str
         Of the joint.
-    form : EndsForm
-        Its entry.
-    points : tuple of str
-        The joint's point of the parent and that of the child; not used for gear pairs.
-    frames : mapping
-        Those of the model: a gear pair looks up how its parts turn against the carrier.
+    travel : str
+        The motion that has play, an expression (rad or m).
 
     Raises
     ------
     ModelError
-        The keys of a play contradict each other, or no angles of a gear pair are found.
+        It is compliant and has a restitution.
     """
-    found: dict[str, Contact] = {}
-    if isinstance(form, RangedForm) and form.backlash is not None:
-        found |= _backlash(name, form.backlash, name)
-    if isinstance(form, GearForm) and form.backlash is not None:
-        found |= _backlash(name, form.backlash, _travel(name, form, frames))
-    if isinstance(form, RevoluteForm) and form.clearance is not None:
-        found |= _clearance(name, form, form.clearance, points)
-    return found
-
-
-def _backlash(name: str, form: BacklashForm, travel: str) -> dict[str, Contact]:
-    """Return the contacts ``<name>_lower`` and ``<name>_upper`` half the backlash from where `travel` is zero."""
     half, q = f"({form.value.text})/2", travel if is_name(travel) else f"({travel})"
     found = [_contact(name, "_lower", form, f"{q} + {half}"), _contact(name, "_upper", form, f"{half} - {q}")]
     if form.compliant is not None:
         compliance = compliance_of(f"the backlash of {str(name)!r}", form, form.compliant)
-        found = [replace(contact, kind="compliant", compliance=compliance) for contact in found]
+        found = [replace(contact, compliance=compliance) for contact in found]
     return {contact.name: contact for contact in found}
 
 
-def _clearance(name: str, joint: RevoluteForm, form: ClearanceForm, points: tuple[str, ...]) -> dict[str, Contact]:
+def clearance_contacts(
+    name: str, joint: RevoluteForm, form: ClearanceForm, points: tuple[str, ...]
+) -> dict[str, Contact]:
     """Return the contact ``<name>_clearance`` of a pin of the child with a hole of the parent.
 
     With the radial clearance c and the distance r between their centres the gap is (c² - r²)/2c: at r = c it is zero
     and its gradient has the length 1, and it is smooth where the centres coincide, which c - r is not.
+
+    Parameters
+    ----------
+    name : str
+        Of the joint.
+    points : tuple of str
+        The joint's point of the parent and that of the child.
 
     Raises
     ------
@@ -102,8 +98,21 @@ def _clearance(name: str, joint: RevoluteForm, form: ClearanceForm, points: tupl
     return {contact.name: contact}
 
 
-def _travel(name: str, form: GearForm, frames: Mapping[str, Frame]) -> str:
-    """Return by which angle the child of a gear pair is ahead of the ratio."""
+def gear_travel(name: str, form: GearForm, frames: Mapping[str, Frame]) -> str:
+    """Return by which angle the child of a gear pair is ahead of the ratio, an expression (rad).
+
+    Parameters
+    ----------
+    name : str
+        Of the gear pair.
+    frames : mapping
+        Those of the model, in which it is looked up how its parts turn against the carrier.
+
+    Raises
+    ------
+    ModelError
+        The frames between do not all turn about its axis alone.
+    """
     first, second = both_axes(form, form.axis)
     child, parent = _turn(name, form, "child", second, frames), _turn(name, form, "parent", first, frames)
     return f"{child} - ({form.ratio.text})*{parent}"
@@ -122,16 +131,15 @@ def _turn(name: str, form: GearForm, key: str, axis: AxisForm, frames: Mapping[s
     turns += [("-", frame) for frame in carrier if frame not in own]
     known = {*own, *carrier}
     steps = [(sign, frames[frame]) for sign, frame in turns if frame in frames]
-    if axis.frame not in known or any(
-        frame.kind != "simple" or frame.rotations[0][0] != axis.letter for _, frame in steps
-    ):
+    simple = [(sign, frame) for sign, frame in steps if isinstance(frame, SimpleFrame) and frame.axis == axis.letter]
+    if axis.frame not in known or len(simple) != len(steps):
         raise ModelError(
             f"the backlash of gear {str(name)!r} needs the angle of its {key} against the carrier",
             form.key("backlash"),
             allowed=f"frames between {getattr(form, key)} and {form.carrier} that turn about {axis.letter}",
             remedy="write the contacts of the flanks by their `gap`",
         )
-    terms = [f"{sign}({frame.rotations[0][1].text})" for sign, frame in steps]
+    terms = [f"{sign}({frame.angle.text})" for sign, frame in simple]
     return f"({'-' if axis.sign < 0 else ''}({' + '.join(terms) or '0'}))"
 
 
@@ -143,9 +151,9 @@ def _ancestry(frame: str, frames: Mapping[str, Frame]) -> list[str]:
     return found
 
 
-def _contact(name: str, suffix: str, form: PlayForm, gap: str) -> Contact:
+def _contact(name: str, suffix: str, form: PlayForm, gap: str) -> GapContact:
     where = where_of(name)
-    return Contact(
-        LocatedStr(f"{name}{suffix}", where), "gap", gap=Text(gap, form.value.where), restitution=form.restitution,
+    return GapContact(
+        name=LocatedStr(f"{name}{suffix}", where), gap=Text(gap, form.value.where), restitution=form.restitution,
         restitution_law=form.restitution_law, sound_frequency=form.sound_frequency, where=where,
     )  # fmt: skip

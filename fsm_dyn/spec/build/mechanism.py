@@ -19,10 +19,11 @@ from fsm_dyn.spec.build.shape_pairs import contact_entries
 from fsm_dyn.spec.build.shapes import shapes_of
 from fsm_dyn.spec.build.transitions import port_of, range_transitions, transitions_of
 from fsm_dyn.spec.checks.unit_usage import uses_units
+from fsm_dyn.spec.constraint import AccelerationConstraint, Constraint, PositionConstraint, VelocityConstraint
 from fsm_dyn.spec.forms.base import exactly_one, only_with
 from fsm_dyn.spec.forms.geometry import BodyForm, ConstraintForm
 from fsm_dyn.spec.forms.mechanism import MechanismForm
-from fsm_dyn.spec.model import Body, Constraint, Contact, Coordinate, Frame, Input, Mechanism, Point, Schedule
+from fsm_dyn.spec.model import Body, Contact, Coordinate, Frame, Input, Mechanism, Point, Schedule
 from fsm_dyn.spec.shape import Shape
 from fsm_dyn.spec.yaml_tree import LocatedStr, where_of
 
@@ -45,7 +46,7 @@ def build(form: MechanismForm, default_name: str) -> Mechanism:
     frames = {name: frame_of(name, entry) for name, entry in form.frames.items()}
     if not form.bodies:
         raise ModelError("the model has no bodies", form.key("bodies"), remedy="`ball: {center: P, mass: 1 kg}`")
-    if not form.coordinates and not form.joints and not any(frame.euler for frame in frames.values()):
+    if not form.coordinates and not form.joints and not any(frame.euler_names for frame in frames.values()):
         raise ModelError(
             "the model has no coordinates",
             form.key("coordinates"),
@@ -137,7 +138,7 @@ def _body(name: str, form: BodyForm) -> Body:
 
 def _default_speeds(coordinates: Mapping[str, Coordinate], frames: Iterable[Frame]) -> dict[str, Text]:
     for frame in frames:
-        if frame.euler:
+        if frame.euler_names:
             raise ModelError(
                 f"frame {str(frame.name)!r} has Euler parameters, so `speeds` must be given",
                 frame.where,
@@ -149,17 +150,17 @@ def _default_speeds(coordinates: Mapping[str, Coordinate], frames: Iterable[Fram
 def _constraint(name: str, form: ConstraintForm) -> Constraint:
     kind = exactly_one(form, ("velocity", "position", "acceleration"))
     where = where_of(name)
-    if kind == "acceleration":
+    if form.acceleration is not None:
         only_with(form, kind, ("of",))
         if form.of is None:
             raise ModelError(
                 f"constraint {str(name)!r} lacks the speed whose rate it states", form.key("acceleration"),
                 remedy='add `of: "dot(vel(P), N.x)"`',
             )  # fmt: skip
-        return Constraint(name, "velocity", form.of, where=where, acceleration=form.acceleration)
+        return AccelerationConstraint(name=name, expression=form.of, acceleration=form.acceleration, where=where)
     only_with(form, kind, ("kinematic",))
     if form.velocity is not None:
-        return Constraint(name, "velocity", form.velocity, form.kinematic, where=where)
+        return VelocityConstraint(name=name, expression=form.velocity, kinematic=form.kinematic, where=where)
     if form.position is None:
         raise ModelError(
             f"constraint {str(name)!r} has no content", where, allowed="velocity, position or acceleration"
@@ -170,7 +171,7 @@ def _constraint(name: str, form: ConstraintForm) -> Constraint:
             form.key("kinematic"),
             remedy="only `velocity` rows can complete the speeds; remove `kinematic`",
         )
-    return Constraint(name, "position", form.position, where=where)
+    return PositionConstraint(name=name, expression=form.position, where=where)
 
 
 def _contacts(form: MechanismForm, shapes: Mapping[str, Shape]) -> dict[str, Contact]:

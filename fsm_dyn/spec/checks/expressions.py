@@ -15,12 +15,12 @@ from fsm_dyn.spec.checks.loads import check_impulses, check_loads
 from fsm_dyn.spec.checks.names import Declaration
 from fsm_dyn.spec.checks.scopes import Scopes, constant_scope, scopes_of, with_scalar, with_speeds
 from fsm_dyn.spec.checks.unit_usage import texts_of
+from fsm_dyn.spec.constraint import PositionConstraint
+from fsm_dyn.spec.contact import Compliance, Contact, FeatureContact, SurfaceContact
 from fsm_dyn.spec.input_declarations import ExpressionSchedule, TableSchedule
 from fsm_dyn.spec.model import (
     PARAMETER,
     POLAR,
-    Compliance,
-    Contact,
     Input,
     Mechanism,
     Port,
@@ -49,7 +49,7 @@ def check_expressions(mechanism: Mechanism, known: Mapping[str, Declaration], un
     constant, coordinates, inputs, speeds = scopes.constant, named.coordinates, named.inputs, named.speeds
     _geometry(mechanism, scopes)
     for name, constraint in mechanism.constraints.items():
-        scope = scopes.state if constraint.kind == "velocity" else scopes.configuration
+        scope = scopes.configuration if isinstance(constraint, PositionConstraint) else scopes.state
         expression_type(constraint.expression, scope, f"constraint {name!r}")
     for shape in mechanism.shapes.values():
         _shape(shape, scopes)
@@ -188,7 +188,7 @@ def _constant(scope: Scope) -> Scope:
 
 def _geometry(mechanism: Mechanism, scopes: Scopes) -> None:
     for name, frame in mechanism.frames.items():
-        for _, angle in frame.rotations:
+        for angle in frame.angles:
             expression_type(angle, scopes.angle, f"an angle of frame {name!r}", [DIMENSIONLESS])
     for name, point in mechanism.points.items():
         expression_type(point.at, scopes.configuration, f"the position of {name!r}", [LENGTH], "vector")
@@ -223,7 +223,7 @@ def _contact(contact: Contact, scopes: Scopes) -> None:
         gap = expression_type(contact.gap, scopes.gap if may_jump else scopes.configuration, what, wanted).dimension
     if contact.slip is not None:
         slip = expression_type(contact.slip, scopes.state, f"the slip of {name!r}").dimension
-    if contact.across is not None:
+    if isinstance(contact, SurfaceContact) and contact.across is not None:
         expression_type(contact.across, scopes.state, f"the second slip of {name!r}", None if slip is None else [slip])
     # A coefficient turns the force along the gap into one along the slip; on a speed alone it is the force.
     force: list[Dimension] | None = None
@@ -233,12 +233,18 @@ def _contact(contact: Contact, scopes: Scopes) -> None:
         force = None if rate is None else [divide(divide(LENGTH, TIME) if law.loaded else POWER, rate)]
     elif gap is not None and slip is not None:
         force = [divide(divide(gap, TIME), slip)]
-    elif contact.features is not None:
+    elif isinstance(contact, FeatureContact):
         force = [DIMENSIONLESS]
     for word, text in (("static", contact.static), ("kinetic", contact.kinetic)):
         if text is not None:
             noun = law.bound_noun if law.force_limit else f"{word} friction"
             expression_type(text, scopes.logic, f"the {noun} of {name!r}", force)
+    if isinstance(contact, SurfaceContact):
+        _surfaces(contact, LENGTH if isinstance(contact, FeatureContact) else gap, scopes)
+
+
+def _surfaces(contact: SurfaceContact, gap: Dimension | None, scopes: Scopes) -> None:
+    name = contact.name
     if contact.restitution is not None:
         expression_type(contact.restitution, scopes.logic, f"the restitution of {name!r}", [DIMENSIONLESS])
     if contact.sound_frequency is not None:
@@ -246,7 +252,7 @@ def _contact(contact: Contact, scopes: Scopes) -> None:
             contact.sound_frequency, scopes.constant, f"the sound frequency of {name!r}", [divide(DIMENSIONLESS, TIME)]
         )
     if contact.compliance is not None:
-        _compliance(name, contact.compliance, LENGTH if contact.features is not None else gap, scopes)
+        _compliance(name, contact.compliance, gap, scopes)
     if contact.closes_if is not None:
         expression_type(contact.closes_if, scopes.logic, f"`closes_if` of {name!r}", kind="condition")
 

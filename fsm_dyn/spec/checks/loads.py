@@ -104,8 +104,8 @@ def _fixed_frames(mechanism: Mechanism) -> set[str]:
     """Return the frames that do not turn in N."""
     fixed = {"N"}
     for name, frame in mechanism.frames.items():
-        constant = all(free_names(parse(angle)) <= set(mechanism.parameters) for _, angle in frame.rotations)
-        if frame.parent in fixed and constant and not frame.euler:
+        constant = all(free_names(parse(angle)) <= set(mechanism.parameters) for angle in frame.angles)
+        if frame.parent in fixed and constant and not frame.euler_names:
             fixed.add(name)
     return fixed
 

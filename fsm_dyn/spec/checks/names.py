@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from fsm_dyn.errors import Location, ModelError, did_you_mean
 from fsm_dyn.expressions import RESERVED_NAMES
+from fsm_dyn.spec.frame import EulerFrame
 from fsm_dyn.spec.model import Mechanism
 from fsm_dyn.spec.yaml_tree import where_of
 
@@ -82,8 +83,8 @@ def _all(mechanism: Mechanism) -> Iterator[tuple[str, str, Location]]:
                     yield from ((item.name, f"{part} of a controller", where_of(item.name)) for item in items)
         if role == "a coordinate":
             for frame in mechanism.frames.values():
-                for name in frame.euler_names:
-                    yield name, "an Euler parameter", where_of(frame.euler)
+                if isinstance(frame, EulerFrame):
+                    yield from ((name, "an Euler parameter", where_of(frame.euler)) for name in frame.euler_names)
 
 
 def unknown(

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from fsm_dyn.errors import ModelError, did_you_mean
 from fsm_dyn.spec.checks.names import Declaration, unknown
+from fsm_dyn.spec.checks.requirements import contacts_named
+from fsm_dyn.spec.contact import FeatureContact
 from fsm_dyn.spec.loads import GravityLoad, LineLoad, Load, TorqueLoad
 from fsm_dyn.spec.model import Contact, Mechanism, TransitionSpec
 from fsm_dyn.spec.shape import SegmentShape, Shape
@@ -45,7 +47,7 @@ class References:
         for shape in m.shapes.values():
             self._shape(shape)
         for contact in m.contacts.values():
-            for feature in contact.features or ():
+            for feature in contact.features if isinstance(contact, FeatureContact) else ():
                 if feature.part == "point":
                     self._point(feature.shape)
         for load in m.loads:
@@ -141,8 +143,8 @@ class References:
                 found=name,
                 allowed=f"{name}_lower, {name}_upper",
             )
-        parts = [other for other in contacts if other.startswith(f"{name}_")]
-        if name not in contacts and parts and all(contacts[other].features is not None for other in parts):
+        parts = contacts_named(self.mechanism, name)
+        if name not in contacts and parts:
             raise ModelError(
                 f"contact {str(name)!r} has several features, each a contact of its own",
                 where_of(name),
@@ -189,7 +191,7 @@ class References:
     def _event(self, name: str, event: str) -> None:
         self._contact(name)
         contact = self.mechanism.contacts[name]
-        possible = contact.contact_law.events(contact.has_friction, contact.infinite_friction, contact.limited)
+        possible = contact.events
         if event not in possible:
             raise ModelError(
                 f"contact {str(name)!r} never {event}",

@@ -12,7 +12,7 @@ from fsm_dyn.spec.checks.dimension_algebra import Scope
 from fsm_dyn.spec.checks.expression_types import LENGTH, POWER, TIME, expression_type
 from fsm_dyn.spec.checks.expressions import parameter_scope, scopes_and_dimensions
 from fsm_dyn.spec.checks.names import Declaration, declarations
-from fsm_dyn.spec.model import Contact, Mechanism
+from fsm_dyn.spec.model import Mechanism
 from fsm_dyn.spec.requirement import (
     Always,
     ContactEvent,
@@ -156,11 +156,7 @@ def _state(
             if not found:
                 _known(name, mechanism.contacts, "a contact", what, where)
             for contact in found[:1]:
-                _one_of(word, _events(contact), f"{what}: contact {name!r} has no event", where)
-
-
-def _events(contact: Contact) -> tuple[str, ...]:
-    return contact.contact_law.events(contact.has_friction, contact.infinite_friction, contact.limited)
+                _one_of(word, contact.events, f"{what}: contact {name!r} has no event", where)
 
 
 def _known(name: str, section: Mapping[str, T], role: str, what: str, where: Location) -> T:

@@ -36,7 +36,7 @@ def check(mechanism: Mechanism) -> Mechanism:
 
 def _check_count(mechanism: Mechanism) -> None:
     """Refuse a number of speeds that cannot define the rates of all coordinates (docs/theory.md, kinematics)."""
-    euler = sum(1 for frame in mechanism.frames.values() if frame.euler)
+    euler = sum(1 for frame in mechanism.frames.values() if frame.euler_names)
     kinematic = sum(1 for row in mechanism.constraints.values() if row.kinematic)
     coordinates, speeds = len(mechanism.coordinate_names), len(mechanism.speeds)
     if coordinates == speeds + kinematic + euler:

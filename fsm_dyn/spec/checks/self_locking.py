@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from fsm_dyn.errors import ModelError
 from fsm_dyn.spec.evaluate import evaluate
+from fsm_dyn.spec.joint import HelicalJoint
 from fsm_dyn.spec.model import Mechanism
 
 
@@ -30,7 +31,7 @@ def self_locking_screws(mechanism: Mechanism, values: Mapping[str, float | Seque
 def _screws(mechanism: Mechanism, values: Mapping[str, float | Sequence[float]]) -> Iterator[tuple[str, float, float]]:
     """Yield name, tangent of the lead angle and static friction of each screw with friction."""
     for joint in mechanism.joints.values():
-        if joint.thread is None:
+        if not isinstance(joint, HelicalJoint) or joint.thread is None:
             continue
         lead, radius, friction = joint.thread
         try:

@@ -9,8 +9,9 @@ from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text
 from fsm_dyn.expressions.tokens import excerpt
 from fsm_dyn.spec.checks.unit_usage import texts_of
+from fsm_dyn.spec.contact import Contact, SurfaceContact
 from fsm_dyn.spec.evaluate import evaluate, evaluate_parameters, names_in
-from fsm_dyn.spec.model import Contact, Coordinate, Mechanism, Schedule
+from fsm_dyn.spec.model import Coordinate, Mechanism, Schedule
 from fsm_dyn.spec.shape import ArcShape, BoxShape, CircleShape, DiskShape, RoundShape, SegmentShape, Shape
 from fsm_dyn.spec.tolerances import deviations
 
@@ -43,16 +44,12 @@ def check_numbers(mechanism: Mechanism, values: Values | None = None) -> None:
             if entry in body.inertia:
                 _not_negative(body.inertia[entry], values, f"the inertia {entry} of {name!r}")
     for joint in mechanism.joints.values():
-        for text, word in ((joint.backlash, "backlash"), (joint.clearance, "clearance")):
-            if text is not None:
-                _positive(text, values, f"the {word} of {joint.name!r}")
+        for word, text in joint.positive_numbers:
+            _positive(text, values, f"the {word} of {joint.name!r}")
     for shape in mechanism.shapes.values():
         _shape(shape, values)
     for contact in mechanism.contacts.values():
         _contact(contact, values)
-    for joint in mechanism.joints.values():
-        if joint.thread is not None:
-            _positive(joint.thread[1], values, f"the radius of the thread of {joint.name!r}")
     _stops(mechanism, values)
     for coordinate in mechanism.coordinates.values():
         _range(coordinate, values)
@@ -157,6 +154,11 @@ def _contact(contact: Contact, values: Values) -> None:
             found=f"static {static:g}, kinetic {kinetic:g}",
             allowed="kinetic <= static",
         )
+    if isinstance(contact, SurfaceContact):
+        _surfaces(contact, values)
+
+
+def _surfaces(contact: SurfaceContact, values: Values) -> None:
     frequency = _value(contact.sound_frequency, values, f"the sound frequency of {contact.name!r}")
     if frequency is not None and contact.sound_frequency is not None and not LOWEST <= frequency <= HIGHEST:
         raise ModelError(

@@ -10,13 +10,15 @@ from fsm_dyn.errors import Location, ModelError, did_you_mean
 from fsm_dyn.expressions import Text
 from fsm_dyn.spec.build.acceleration_constraints import made_names
 from fsm_dyn.spec.build.frames import frame_of
-from fsm_dyn.spec.build.joints import JointExpansion, joints_of
+from fsm_dyn.spec.build.joint_expansion import JointExpansion
+from fsm_dyn.spec.build.joints import joints_of
 from fsm_dyn.spec.build.shape_pairs import with_pairs_written_out
 from fsm_dyn.spec.components.lookup import MOST, Origin, inlined, load_component
 from fsm_dyn.spec.components.prefixing import FRAME, ORIGIN, Renaming
 from fsm_dyn.spec.forms.composition import PlaceForm, UseForm
 from fsm_dyn.spec.forms.mechanism import MechanismForm, form_of
 from fsm_dyn.spec.forms.tolerances import SIGNS
+from fsm_dyn.spec.frame import EulerFrame
 from fsm_dyn.spec.yaml_tree import LocatedStr, Tree
 
 # Sections whose entries are those of the model followed by those of its components.
@@ -95,8 +97,8 @@ def declared(form: MechanismForm) -> list[str]:
     made = _made(form)
     for section in (made.joints, made.coordinates, made.frames, made.points, made.speeds, made.rows, made.contacts):
         names += [str(name) for name in section]
-    for joint in made.frames.values():
-        names += [joint.euler, *joint.euler_names] if joint.euler else []
+    for turned in made.frames.values():
+        names += [turned.euler, *turned.euler_names] if isinstance(turned, EulerFrame) else []
     for name, row in form.constraints.items():
         names += made_names(name) if row.acceleration is not None else ()
     if not form.speeds:

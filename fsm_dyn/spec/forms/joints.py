@@ -127,10 +127,15 @@ class EndsForm(Form):
     child: Reference
 
 
-class MovableForm(EndsForm):
-    """A joint at a point, which makes coordinates in a tree; ``rates: false`` leaves the speeds to ``speeds``."""
+class PlacedForm(EndsForm):
+    """A joint at a point, which makes its child in a tree; at two points it closes a loop."""
 
     at: OneOrTwoNames
+
+
+class MovableForm(PlacedForm):
+    """A joint that makes coordinates in a tree; ``rates: false`` leaves the speeds to ``speeds``."""
+
     rates: Flag = True
 
 
@@ -204,11 +209,10 @@ class PlanarForm(MovableForm):
     axis: OneOrTwoAxes
 
 
-class WeldForm(EndsForm):
+class WeldForm(PlacedForm):
     """No motion at all."""
 
     what: ClassVar[str] = "a weld"
-    at: OneOrTwoNames
 
 
 class PinSliderForm(MovableForm):

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 from pydantic import PlainValidator, WithJsonSchema
 
 from fsm_dyn.errors import ModelError, did_you_mean
 from fsm_dyn.expressions import Text
+from fsm_dyn.spec.drawn_outline import (
+    CircleOutline,
+    DrawnOutline,
+    DrawnPoint,
+    LineOutline,
+    PolygonOutline,
+    TextOutline,
+)
 from fsm_dyn.spec.forms.fields import as_items, as_section, expression, free_text, name
-from fsm_dyn.spec.model import DrawnOutline
 from fsm_dyn.spec.yaml_tree import LocatedList, LocatedMapping, LocatedStr, Scalar, Tree, describe
 
 __all__ = ["SHAPES", "DrawnOutline", "ViewField"]
 
-SHAPES = ("polygon", "line", "circle", "text")
 FRAME = "frame"
 MAX_POINTS = 10_000
 
@@ -67,24 +73,39 @@ def _unknown(what: str, word: LocatedStr, allowed: tuple[str, ...]) -> ModelErro
     )
 
 
-def _shape(kind: str, tree: Tree) -> DrawnOutline:
-    if kind == "polygon":
-        return DrawnOutline(kind, points_of(tree, 3))
-    if kind == "line":
-        return DrawnOutline(kind, points_of(tree, 2))
-    if kind == "circle":
-        if isinstance(tree, Scalar):
-            return DrawnOutline(kind, (), expression(tree))
-        section = _parts(tree, kind, ("radius", "center"))
-        center = section.get(LocatedStr("center"))
-        return DrawnOutline(
-            kind, (_point(center),) if center is not None else (), expression(section[LocatedStr("radius")])
-        )
+def _polygon(tree: Tree) -> DrawnOutline:
+    return PolygonOutline(points=points_of(tree, 3))
+
+
+def _line(tree: Tree) -> DrawnOutline:
+    return LineOutline(points=points_of(tree, 2))
+
+
+def _circle(tree: Tree) -> DrawnOutline:
+    radius, at = _placed(tree, "circle", ("radius", "center"))
+    return CircleOutline(radius=expression(radius), at=at)
+
+
+def _text(tree: Tree) -> DrawnOutline:
+    text, at = _placed(tree, "text", ("text", "at"))
+    return TextOutline(text=free_text(text), at=at)
+
+
+def _placed(tree: Tree, kind: str, keys: tuple[str, str]) -> tuple[Tree, DrawnPoint | None]:
+    """Return the value and the point of an outline, which is written as the value alone or with both keys."""
     if isinstance(tree, Scalar):
-        return DrawnOutline(kind, text=free_text(tree))
-    section = _parts(tree, kind, ("text", "at"))
-    at = section.get(LocatedStr("at"))
-    return DrawnOutline(kind, (_point(at),) if at is not None else (), None, free_text(section[LocatedStr("text")]))
+        return tree, None
+    section = _parts(tree, kind, keys)
+    at = section.get(LocatedStr(keys[1]))
+    return section[LocatedStr(keys[0])], None if at is None else _point(at)
+
+
+SHAPES: Final[Mapping[str, Callable[[Tree], DrawnOutline]]] = {
+    "polygon": _polygon,
+    "line": _line,
+    "circle": _circle,
+    "text": _text,
+}
 
 
 def _shapes(tree: Tree) -> tuple[DrawnOutline, ...]:
@@ -97,7 +118,7 @@ def _shapes(tree: Tree) -> tuple[DrawnOutline, ...]:
             if word not in (*SHAPES, FRAME):
                 raise _unknown("a shape", word, (*SHAPES, FRAME))
             if word != FRAME:
-                shapes.append(replace(_shape(word, value), frame=frame))
+                shapes.append(replace(SHAPES[word](value), frame=frame))
     return tuple(shapes)
 
 

@@ -11,7 +11,8 @@ from fsm_dyn.plot.motion import motion
 from fsm_dyn.results.result_builder import links_of, shapes_of
 from fsm_dyn.results.scene import Scene, SceneShape
 from fsm_dyn.results.scene_placement import place_scene
-from fsm_dyn.spec.model import Body, Coordinate, DrawnOutline, Mechanism, Point
+from fsm_dyn.spec.drawn_outline import CircleOutline, PolygonOutline
+from fsm_dyn.spec.model import Body, Coordinate, Mechanism, Point
 
 
 class Turning:
@@ -60,7 +61,7 @@ def test_shapes_come_from_the_view_and_other_bodies_get_a_dot():
             "box": Body("box", "P", Text("1"), frame="B"),
             "bead": Body("bead", "Q", Text("1")),
         },
-        view={"box": (DrawnOutline("polygon", corners), DrawnOutline("circle", (), Text("r")))},
+        view={"box": (PolygonOutline(points=corners), CircleOutline(radius=Text("r")))},
     )
     shapes = shapes_of(mechanism, {"r": 0.5})
     assert [(s.body, s.frame, s.origin, s.closed, len(s.points)) for s in shapes] == [

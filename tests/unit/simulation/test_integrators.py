@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fsm_dyn.simulation.integrators import DOPRI5, METHODS, RK4, Tableau, interpolate, order_residuals
+from fsm_dyn.results.dense import quartic
+from fsm_dyn.simulation.integrators import DOPRI5, METHODS, RK4, Tableau, order_residuals
 from fsm_dyn.simulation.run_loop import RunArrays, run_automaton
 from tests.unit.simulation import fakes
 
@@ -20,7 +21,8 @@ FIXED = [method for method in EXPLICIT if not method.adaptive]
 def _dense(raw: RunArrays, at: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     k = np.clip(np.searchsorted(raw.t, at, side="right"), 1, len(raw.t) - 1)
     h = raw.t[k] - raw.t[k - 1]
-    return interpolate(h, (at - raw.t[k - 1]) / h, raw.x[k - 1], raw.x_dot[k - 1], raw.x_mid[k], raw.x[k], raw.x_dot[k])
+    theta = (at - raw.t[k - 1]) / h
+    return quartic(theta, h, raw.x[k - 1], raw.x_dot[k - 1], raw.x_mid[k], raw.x[k], raw.x_dot[k])
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import pytest
 from fsm_dyn import spec
 from fsm_dyn.errors import Location, ModelError
 from fsm_dyn.spec import Mechanism
-from fsm_dyn.spec.model import Contact
+from fsm_dyn.spec.contact import GapContact
 from fsm_dyn.spec.reader import compose
 from fsm_dyn.spec.yaml_tree import LocatedList, LocatedMapping, LocatedStr, Tree
 
@@ -254,7 +254,7 @@ def plain(tree: Tree) -> Any:
 
 
 def test_contact_without_kind_has_no_states() -> None:
-    assert Contact("c", "gap").states == ("open", "closed")
+    assert GapContact(name="c").states == ("open", "closed")
 
 
 def test_a_long_chain(block: Load) -> None:

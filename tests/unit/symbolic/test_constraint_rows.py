@@ -5,7 +5,7 @@ import pytest
 
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text
-from fsm_dyn.spec.model import Constraint
+from fsm_dyn.spec.constraint import PositionConstraint
 
 DRIVEN = {
     "fsm_dyn": 1,
@@ -199,6 +199,6 @@ def test_rows_that_are_none(model, constraint, words):
 
 
 def test_position_rows_know_no_speeds(model, load):
-    odd = Constraint("odd", "position", Text("x + u"))
+    odd = PositionConstraint(name="odd", expression=Text("x + u"))
     with pytest.raises(ModelError, match="the position constraint of 'odd' may not depend on u"):
         model(load(BALL, constraints={"odd": odd}))

@@ -6,7 +6,8 @@ import pytest
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text
 from fsm_dyn.programs import ExpressionGraph, evaluate, reachable
-from fsm_dyn.spec.model import Frame, Point
+from fsm_dyn.spec.frame import BodyFrame, SimpleFrame, SpaceFrame
+from fsm_dyn.spec.model import Point
 from fsm_dyn.symbolic.algebra import NodeAlgebra
 from fsm_dyn.symbolic.frames import Frames
 from fsm_dyn.symbolic.points import Points
@@ -17,7 +18,8 @@ ANGLES = {name: float(value) for name, value in zip("abcd", (0.3, -1.1, 2.0, 0.7
 
 
 def frame(name, parent, *rotations, kind="simple"):
-    return Frame(name, parent, kind, tuple((axis, Text(angle)) for axis, angle in rotations))
+    made = {"simple": SimpleFrame, "body": BodyFrame, "space": SpaceFrame}[kind]
+    return made(name=name, parent=parent, rotations=tuple((axis, Text(angle)) for axis, angle in rotations))
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import sympy as sp
 
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text
-from fsm_dyn.spec.model import Constraint
+from fsm_dyn.spec.constraint import VelocityConstraint
 from fsm_dyn.symbolic.equation_printing import to_sympy
 
 
@@ -145,7 +145,10 @@ def test_kinematic_row_with_a_remainder(model):
     ],
 )
 def test_definitions_that_settle_nothing(model, load, speeds, constraints, words):
-    rows = {n: Constraint(n, "velocity", Text(c["velocity"]), kinematic=True) for n, c in (constraints or {}).items()}
+    rows = {
+        n: VelocityConstraint(name=n, expression=Text(c["velocity"]), kinematic=True)
+        for n, c in (constraints or {}).items()
+    }
     texts = {name: Text(text) for name, text in speeds.items()}
     with pytest.raises(ModelError) as caught:
         model(load(planar(BY_FRAME), speeds=texts, constraints=rows))

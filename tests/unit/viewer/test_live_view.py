@@ -70,8 +70,8 @@ def test_every_shipped_model_can_be_dragged_and_drawn(name, tmp_path):
     payload = still.picture.payload()
     assert payload["shapes"]
     mechanism = still.graph.automaton.mechanism
-    level = all(axis == "z" for frame in mechanism.frames.values() for axis, _ in frame.rotations)
-    level &= not any(frame.euler for frame in mechanism.frames.values())
+    level = all(axis == "z" for frame in mechanism.frames.values() for axis, _ in getattr(frame, "rotations", ()))
+    level &= not any(frame.euler_names for frame in mechanism.frames.values())
     assert payload["planar"] == (level and not any(".z" in point.at.text for point in mechanism.points.values()))
     points, frames = still.evaluator.points(still.x, still.c)
     assert np.isfinite(still.picture.placed(points, frames)).all()

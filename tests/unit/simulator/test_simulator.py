@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn import simulator as simulators
 from fsm_dyn.programs import Kernels
 from fsm_dyn.simulation.derived_modes import DerivedModes, program_memory
-from fsm_dyn.simulator import simulator_of
+from fsm_dyn.simulator import executable_pool, simulator_of
 
 THREADS = 8
 
@@ -137,7 +136,7 @@ def test_modes_are_kept_up_to_a_bound_and_runs_do_not_show_it(monkeypatch, strat
     unbounded = fsm_dyn.Simulator(graph)
     expected = list(runs(unbounded))
     assert unbounded.memory > most, "nothing would have to be dropped"
-    monkeypatch.setattr(simulators, "MOST_KEPT", most)
+    monkeypatch.setattr(executable_pool, "MOST_KEPT", most)
     bounded = fsm_dyn.Simulator(graph)
     for found, right in zip(runs(bounded), expected, strict=True):
         assert found == right

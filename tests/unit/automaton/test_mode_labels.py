@@ -8,7 +8,7 @@ import pytest
 import fsm_dyn
 from fsm_dyn import plot
 from fsm_dyn.automaton.notebook import diagram_of
-from fsm_dyn.cli.run import describe as described
+from fsm_dyn.cli.run_summary import describe as described
 from fsm_dyn.compilation import compile as compile_mechanism
 from fsm_dyn.graphics.diagram import abridged
 from fsm_dyn.plot.drawing.diagram import diagram

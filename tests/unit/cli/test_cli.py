@@ -31,7 +31,7 @@ bodies: {block: {center: P, mass: 1 kg}}
 contacts: {left: {gap: x + 0.1 m}, right: {gap: 0.3 m - x}}
 """
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 COMMANDS = tuple(command.name for command in app.registered_commands)
 
 
@@ -661,7 +661,7 @@ def test_run_draws_the_plots_asked_for(tmp_path):
 @pytest.mark.parametrize(("model", "columns"), [("bouncing_ball", ["from", "to"]), ("piano_action_simple", ["to"])])
 def test_of_two_long_names_a_line_tells_where_it_leads(model, columns):
     """Where it comes from is where the line before ended."""
-    from fsm_dyn.cli.run import describe
+    from fsm_dyn.cli.run_summary import describe
 
     heading = describe(fsm_dyn.simulate(fsm_dyn.compile(model), until=1.0)).splitlines()[2].split()
     assert heading[2 : 2 + len(columns)] == columns
