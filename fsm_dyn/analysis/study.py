@@ -225,7 +225,7 @@ def study(
         keyed = {**shared, "parameters": parameters or {}, "quantities": chosen}
         settings = study_settings("curves", models, cases, keyed)
         kept = Ledger(Path(ledger), settings, _encoded, partial(_decoded, quantities=chosen, points=points))
-    task = StudyTask(simulate_case, {"quantities": chosen, "times": times, "run": shared})
+    task = StudyTask(simulate_cases, {"quantities": chosen, "times": times, "run": shared})
     parts = [(graphs[variant], [cases[i] for i in numbered]) for variant, numbered in order.items()]
     found: dict[int, StudyRun] = {}
     for i, row in zip(
@@ -262,6 +262,13 @@ def _by_variant(
     for i, case in enumerate(cases):
         found[case[VARIANT]].append(i)
     return found
+
+
+def simulate_cases(
+    simulator: Simulator, given: Mapping[str, Any], cases: Sequence[Mapping[str, Any]]
+) -> list[StudyRun]:
+    """Return the rows of some runs."""
+    return [simulate_case(simulator, given, case) for case in cases]
 
 
 def simulate_case(simulator: Simulator, given: Mapping[str, Any], case: Mapping[str, Any]) -> StudyRun:

@@ -32,12 +32,12 @@ class StudyTask(Generic[Result]):
     Attributes
     ----------
     run : function of a module
-        Gives the result of a case with these options; raises nothing that a case is at fault for.
+        Gives the results of some cases with these options; raises nothing that a case is at fault for.
     options : mapping
         For ``run``.
     """
 
-    run: Callable[[Simulator, Mapping[str, Any], Case], Result]
+    run: Callable[[Simulator, Mapping[str, Any], Sequence[Case]], list[Result]]
     options: Mapping[str, Any]
 
 
@@ -171,4 +171,4 @@ def run_shared(shared: tuple[ModeGraph, StudyTask[Result]], cases: Sequence[Case
 def run_batch(shared: tuple[Simulator, StudyTask[Result]], cases: Sequence[Case]) -> list[Result]:
     """Return the results of some cases."""
     simulator, task = shared
-    return [task.run(simulator, task.options, case) for case in cases]
+    return task.run(simulator, task.options, cases)

@@ -15,15 +15,15 @@ import msgspec
 import numpy as np
 from scipy.stats import norm, spearmanr, t
 
+from fsm_dyn.analysis.judged_runs import JudgedRun, judged_runs
 from fsm_dyn.analysis.ledger import Ledger, study_settings
 from fsm_dyn.analysis.sampling import REPLICATES, sampled_deviations
 from fsm_dyn.analysis.study_datasets import run_dataset, with_sequences
 from fsm_dyn.analysis.study_runs import SampledPoints, StudyTask, study_results
 from fsm_dyn.automaton.mode_graph import ModeGraph
-from fsm_dyn.errors import InputError, RunError, did_you_mean
+from fsm_dyn.errors import InputError, did_you_mean
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.results.judgement import Verdict
-from fsm_dyn.simulator import Simulator
 from fsm_dyn.spec.checks.requirements import requirement_units
 from fsm_dyn.spec.tolerances import deviations
 from fsm_dyn.spec.values import parameter_values, units
@@ -277,8 +277,8 @@ def tolerance_study(
     sequences: list[tuple[str, ...]] = []
     known: dict[tuple[str, ...], tuple[str, ...]] = {}
     cases = SampledPoints({name: np.asarray(column) for name, column in points.items()})
-    task = StudyTask(_judged_run, {"requirements": names, "parameters": given, "run": options})
-    kept: Ledger[_JudgedRun] | None = None
+    task = StudyTask(judged_runs, {"requirements": names, "parameters": given, "run": options})
+    kept: Ledger[JudgedRun] | None = None
     if ledger is not None:
         settings = study_settings("judged", mechanism.digest, cases, {"parameters": given, **options})
         kept = Ledger(Path(ledger), settings, msgspec.msgpack.encode, partial(_decoded, requirements=names))
@@ -301,41 +301,15 @@ def tolerance_study(
     )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _JudgedRun:
-    """How one run ended, the modes it visited, and its verdicts and margins by requirement."""
-
-    outcome: str
-    modes: tuple[str, ...]
-    verdicts: Mapping[str, Verdict]
-    margins: Mapping[str, float]
+_DECODER = msgspec.msgpack.Decoder(JudgedRun)
 
 
-_DECODER = msgspec.msgpack.Decoder(_JudgedRun)
-
-
-def _decoded(data: bytes, requirements: Sequence[str]) -> _JudgedRun:
+def _decoded(data: bytes, requirements: Sequence[str]) -> JudgedRun:
     """Return the run of these bytes; raise ValueError where it is none of a study of these requirements."""
     found = _DECODER.decode(data)
     if not found.verdicts.keys() == found.margins.keys() == {*requirements}:
         raise ValueError("other requirements")
     return found
-
-
-def _judged_run(simulator: Simulator, given: Mapping[str, Any], case: Mapping[str, float]) -> _JudgedRun:
-    """Run and judge one case; one that cannot begin has no more than its reason."""
-    requirements: tuple[str, ...] = given["requirements"]
-    try:
-        run = simulator.run(parameters={**given["parameters"], **case}, on_failure="return", **given["run"])
-    except (InputError, RunError) as error:
-        none: dict[str, Verdict] = dict.fromkeys(requirements, "undecided")
-        return _JudgedRun(f"failed: {str(error).splitlines()[0]}", (), none, dict.fromkeys(requirements, np.nan))
-    judged = run.judge(chains=False)
-    modes = run.record.mode_sequence(run.model.modes)
-    return _JudgedRun(
-        run.outcome.name, modes, {name: judged[name].verdict for name in requirements},
-        {name: judged[name].margin for name in requirements},
-    )  # fmt: skip
 
 
 def _rank_correlation(a: Array, b: Array) -> float:
