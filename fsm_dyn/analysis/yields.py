@@ -15,18 +15,18 @@ import msgspec
 import numpy as np
 from scipy.stats import norm, spearmanr, t
 
+from fsm_dyn.analysis.distributions import Distribution, varied_quantities
 from fsm_dyn.analysis.judged_runs import JudgedRun, judged_runs
 from fsm_dyn.analysis.ledger import Ledger, study_settings
 from fsm_dyn.analysis.sampling import REPLICATES, sampled_deviations
 from fsm_dyn.analysis.study_datasets import run_dataset, with_sequences
 from fsm_dyn.analysis.study_runs import SampledPoints, StudyTask, study_results
+from fsm_dyn.analysis.study_variables import variable_units
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.errors import InputError, did_you_mean
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.results.judgement import Verdict
 from fsm_dyn.spec.checks.requirements import requirement_units
-from fsm_dyn.spec.tolerances import deviations
-from fsm_dyn.spec.values import parameter_values, units
 
 if TYPE_CHECKING:
     import xarray
@@ -75,7 +75,7 @@ class ToleranceStudy:
     Attributes
     ----------
     parameters : mapping of str to ndarray, shape (n,)
-        The parameters sampled, SI.
+        What was sampled, SI: parameters, and initial values, inputs and amplitudes by their names in a study.
     verdicts : mapping of str to tuple of str
         ``"met"``, ``"violated"`` or ``"undecided"`` by requirement and run; under ``"all"`` of all together.
     margins : mapping of str to ndarray, shape (n,)
@@ -226,6 +226,7 @@ def tolerance_study(
     n: int,
     seed: int,
     sample: str = "random",
+    vary: Mapping[str, Distribution] | None = None,
     jobs: int | None = None,
     client: Any = None,
     ledger: str | os.PathLike[str] | None = None,
@@ -239,6 +240,9 @@ def tolerance_study(
     graph : ModeGraph
     n, seed, sample
         As for :func:`fsm_dyn.analysis.sampling.sampled_deviations`.
+    vary : mapping, optional
+        Distributions of parameters, initial values, inputs and amplitudes, in addition to the tolerances of the model
+        file, as for :func:`fsm_dyn.analysis.distributions.varied_quantities`.
     jobs : int, optional
         Processes, with the same result for any number; by default one per core, as far as there are runs for them.
     client : str or distributed.Client, optional
@@ -267,9 +271,9 @@ def tolerance_study(
     if not mechanism.requirements:
         raise InputError("the model has no requirements", remedy="write a section `requirements`")
     given = dict(options.pop("parameters", None) or {})
-    values = parameter_values(mechanism, given)
-    sampled = sampled_deviations(deviations(mechanism, values), sample, n, seed)
-    points = {name: values[name] + column for name, column in sampled.items()}
+    varied = varied_quantities(graph, vary, {**options, "parameters": given})
+    sampled = sampled_deviations({name: item.deviation for name, item in varied.items()}, sample, n, seed)
+    points = {name: varied[name].nominal + column for name, column in sampled.items()}
     names = tuple(mechanism.requirements)
     verdicts: dict[str, list[Verdict]] = {name: [] for name in (*names, ALL)}
     margins = {name: np.full(n, np.nan) for name in names}
@@ -291,8 +295,8 @@ def tolerance_study(
         verdicts[ALL].append(_together(tuple(found.verdicts.values())))
         if progress is not None:
             progress(i + 1, n)
-    every = units(mechanism) | requirement_units(mechanism)
-    nominal = {name: float(np.ravel(values[name])[0]) for name in points}
+    every = variable_units(mechanism, points) | requirement_units(mechanism)
+    nominal = {name: varied[name].nominal for name in points}
     return ToleranceStudy(
         points, {name: tuple(items) for name, items in verdicts.items()}, margins, tuple(outcomes), nominal,
         tuple(sequences), REPLICATES if sample == "sobol" else 1,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fsm_dyn.cli.assignments import Initial, Input, ScenarioOption, Set, assignments, listed
+from fsm_dyn.cli.assignments import Initial, Input, ScenarioOption, Set, assignments, distributions, listed
 from fsm_dyn.cli.console import handle_errors, print_json, progress_message, table
 from fsm_dyn.cli.file_commands import Json
 from fsm_dyn.cli.model_commands import Model, ready_graph
@@ -39,7 +39,8 @@ def study_command(
             "--vary",
             metavar="NAME=FIRST..LAST:COUNT",
             help="A range, let_off=0.5..3mm:6, or values one by one, variant=[none, felt]; a parameter, initial.NAME, "
-            "input.NAME, amplitude.NAME, scenario or variant; repeat.",
+            "input.NAME, amplitude.NAME, scenario or variant; with --sample or --worst a distribution of numbers, "
+            "initial.y='1 m +- 5 cm'; repeat.",
         ),
     ] = None,
     sample: Annotated[
@@ -93,11 +94,12 @@ def study_command(
             raise InputError(
                 "--jobs, --scheduler, --quantity and --ledger have no effect on --worst", remedy="leave them out"
             )
-        print_worst_case(model, worst, vary or [], runs, seed, options, out, as_json)
+        print_worst_case(model, worst, distributions(vary), runs, seed, options, out, as_json)
         return
-    if (sample is None) == (not vary):
+    if sample is None and not vary:
         raise InputError("a study needs --vary or --sample", remedy="--vary let_off=0.5..3mm:6, or --sample sobol")
     if sample is not None:
+        options["vary"] = distributions(vary)
         _sampled(model, sample, runs, seed, (jobs, scheduler), ledger, options, out, as_json)
         return
     ranges = _ranges(vary or [])
