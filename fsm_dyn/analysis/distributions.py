@@ -31,6 +31,13 @@ class VariedQuantity:
     nominal: float
     deviation: Deviation
 
+    def describe(self) -> str:
+        """Return the distribution as text, SI."""
+        if self.deviation.sigma:
+            return f"normal, {self.nominal:g} with standard deviation {self.deviation.sigma:g}"
+        lower, upper = self.nominal + self.deviation.lower, self.nominal + self.deviation.upper
+        return f"uniform from {lower:g} to {upper:g}"
+
 
 def varied_quantities(
     graph: ModeGraph,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
 
@@ -41,12 +41,16 @@ FEWEST = 4  # runs for which it is worth to make them together
 
 @dataclass(frozen=True)
 class JudgedRun:
-    """How one run ended, the modes it visited, and its verdicts and margins by requirement."""
+    """How one run ended, the modes it visited, and its verdicts and margins by requirement.
+
+    ``quantities`` : least, greatest and final value of others that were asked for, SI.
+    """
 
     outcome: str
     modes: tuple[str, ...]
     verdicts: Mapping[str, Verdict]
     margins: Mapping[str, float]
+    quantities: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
 
 
 def judged_runs(
@@ -58,7 +62,8 @@ def judged_runs(
     ----------
     simulator : Simulator
     options : mapping
-        ``requirements``, their names; ``parameters`` that all runs share; ``run``, other options of ``Simulator.run``.
+        ``requirements`` and ``quantities``, their names; ``parameters`` that all runs share; ``run``, other options of
+        ``Simulator.run``.
     cases : sequence of mapping
         What differs, by its name in a study: the same names in all.
     """
@@ -71,7 +76,7 @@ def judged_runs(
 
         preparation = simulator.remember(("preparation", id(options), names), made)
         if preparation.together and preparation.parameters is options["parameters"]:
-            for number, run in _made_together(preparation, options["requirements"], cases):
+            for number, run in _made_together(preparation, options, cases):
                 found[number] = run
     return [
         judged_alone(simulator, options, case) if run is None else run for run, case in zip(found, cases, strict=True)
@@ -86,17 +91,20 @@ def judged_alone(simulator: Simulator, given: Mapping[str, Any], case: Mapping[s
         run = simulator.run(**run_arguments(simulator.graph, shared, case), on_failure="return")
     except (InputError, RunError) as error:
         none: dict[str, Verdict] = dict.fromkeys(requirements, "undecided")
-        return JudgedRun(f"failed: {str(error).splitlines()[0]}", (), none, dict.fromkeys(requirements, np.nan))
+        missing = dict.fromkeys(given["quantities"], (np.nan, np.nan, np.nan))
+        margins = dict.fromkeys(requirements, np.nan)
+        return JudgedRun(f"failed: {str(error).splitlines()[0]}", (), none, margins, missing)
     judged = run.judge(chains=False)
     modes = run.record.mode_sequence(run.model.modes)
     return JudgedRun(
         run.outcome.name, modes, {name: judged[name].verdict for name in requirements},
         {name: judged[name].margin for name in requirements},
+        {name: (float(c.min()), float(c.max()), float(c[-1])) for name in given["quantities"] for c in (run[name],)},
     )  # fmt: skip
 
 
 def _made_together(
-    preparation: RunPreparation, requirements: Sequence[str], cases: Sequence[Mapping[str, Any]]
+    preparation: RunPreparation, options: Mapping[str, Any], cases: Sequence[Mapping[str, Any]]
 ) -> list[tuple[int, JudgedRun]]:
     """Return those of the runs that can be made together, by the numbers of their cases."""
     prepared = preparation.of(cases)
@@ -118,9 +126,8 @@ def _made_together(
                     break
                 continue
             recorded = _Recorded(preparation, prepared, executable, part)
-            found += zip(
-                [prepared.numbers[k] for k in part.numbers], recorded.judged(requirements), strict=True
-            )  # fmt: skip
+            judged = recorded.judged(options["requirements"], options["quantities"])
+            found += zip((prepared.numbers[k] for k in part.numbers), judged, strict=True)
     finally:
         simulator.give_back(executable, strategy)
     return found
@@ -144,20 +151,21 @@ class _Recorded:
         self.lengths = np.diff(runs.first_row)
         self.model = _model_of(preparation, executable)
 
-    def judged(self, requirements: Sequence[str]) -> list[JudgedRun]:
-        """Return outcome, modes, verdicts and margins of each run."""
+    def judged(self, requirements: Sequence[str], quantities: Sequence[str]) -> list[JudgedRun]:
+        """Return outcome, modes, verdicts, margins and extremes of each run."""
         runs, model = self.runs, self.model
         judge = Judge(
             JudgedRuns(
                 model, runs.first_row, self.t, self.x, self.x_dot, self.x_mid, runs.modes,
                 (runs.statuses[:, None] == COMPLETE).any(axis=1),
-                self._rows, self._rows_at, self._between, self._number, self._event_times,
+                lambda: self._all_rows, self._rows_at, self._between, self._number, self._event_times,
             )
         )  # fmt: skip
         known = {item.name: item for item in model.requirements}
         found = {name: judge.judge(known[name]) for name in requirements}
         verdicts = {name: [VERDICTS[k] for k in item.verdicts.tolist()] for name, item in found.items()}
         margins = {name: item.margins.tolist() for name, item in found.items()}
+        extremes = {name: self._extremes(name) for name in quantities}
         first = runs.modes[runs.first_row[:-1]].tolist()
         targets = runs.records[:, st.RECORD_TARGET].astype(np.int64).tolist()
         begin = runs.first_transition.tolist()
@@ -167,9 +175,22 @@ class _Recorded:
                 modes_visited([model.modes[i] for i in (first[k], *targets[begin[k] : begin[k + 1]])]),
                 {name: verdicts[name][k] for name in requirements},
                 {name: margins[name][k] for name in requirements},
+                {name: extremes[name][k] for name in quantities},
             )
             for k, status in enumerate(runs.statuses.tolist())
         ]
+
+    def _extremes(self, name: str) -> list[tuple[float, float, float]]:
+        """Return least, greatest and final value of a quantity in each run."""
+        states = self.model.layout.x
+        column = self.x[:, states.index(name)] if name in states else self._all_rows.outputs[name]
+        begin = self.runs.first_row
+        parts = np.minimum.reduceat(column, begin[:-1]), np.maximum.reduceat(column, begin[:-1]), column[begin[1:] - 1]
+        return list(zip(*(part.tolist() for part in parts), strict=True))
+
+    @cached_property
+    def _all_rows(self) -> Samples:
+        return self._rows()
 
     def _rows(self) -> Samples:
         context = np.hstack([np.repeat(self.vectors, self.lengths, axis=0), self.held])

@@ -21,6 +21,7 @@ from fsm_dyn.analysis.study_runs import StudyTask, results_of_graphs
 from fsm_dyn.analysis.study_variables import (
     VARIANT,
     Label,
+    check_quantities,
     check_variables,
     graphs_by_variant,
     labels,
@@ -29,7 +30,7 @@ from fsm_dyn.analysis.study_variables import (
 )
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.compilation import Parameters
-from fsm_dyn.errors import InputError, RunError, did_you_mean
+from fsm_dyn.errors import InputError, RunError
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.renamed import RenamedAttribute, renamed_keywords
 from fsm_dyn.results.trajectory import Trajectory
@@ -212,7 +213,7 @@ def study(
         "scenario": scenario, "inputs": inputs, "initial": initial, "parameters": parameters, "until": until, **options
     }  # fmt: skip
     for each in graphs.values():
-        _check_quantities(each, chosen)
+        check_quantities(each, chosen)
         check_variables(each, vary, shared, until, combined=count <= MOST_CURVES)
     cases = [dict(zip(vary, values, strict=True)) for values in itertools.product(*vary.values())]
     numbers = list(itertools.product(*labels(mechanism, vary)))
@@ -242,14 +243,6 @@ def study(
         times,
         tuple(found[i] for i in range(count)),
     )
-
-
-def _check_quantities(graph: ModeGraph, chosen: Sequence[str]) -> None:
-    layout = graph.automaton.terms.layout
-    known = (*graph.automaton.mechanism.outputs, *layout.q, *layout.u)
-    for name in chosen:
-        if name not in known:
-            raise InputError(f"'{name}' is no quantity of '{graph.name}'", remedy=did_you_mean(name, known))
 
 
 def _by_variant(

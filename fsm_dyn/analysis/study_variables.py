@@ -192,6 +192,15 @@ def amplitude_factor(name: str, value: Any) -> float:
     )
 
 
+def check_quantities(graph: ModeGraph, chosen: Sequence[str]) -> None:
+    """Refuse quantities that are no output, coordinate or speed of a graph."""
+    layout = graph.automaton.terms.layout
+    known = (*graph.automaton.mechanism.outputs, *layout.q, *layout.u)
+    for name in chosen:
+        if name not in known:
+            raise InputError(f"'{name}' is no quantity of '{graph.name}'", remedy=did_you_mean(name, known))
+
+
 def labels(mechanism: Mechanism, vary: Mapping[str, Sequence[Any]]) -> list[list[Label]]:
     """Return the values of each name as numbers (SI), or as texts where they are none."""
     return [

@@ -83,7 +83,7 @@ def study_command(
         raise InputError("--jobs are processes here, --scheduler a cluster", remedy="leave out one of them")
     if out is not None:
         prepare_folder("--out", out)
-    options = {
+    options: dict[str, Any] = {
         "scenario": scenario, "until": until, "inputs": assignments("--input", input_),
         "parameters": assignments("--set", set_), "initial": assignments("--initial", initial),
     }  # fmt: skip
@@ -99,7 +99,7 @@ def study_command(
     if sample is None and not vary:
         raise InputError("a study needs --vary or --sample", remedy="--vary let_off=0.5..3mm:6, or --sample sobol")
     if sample is not None:
-        options["vary"] = distributions(vary)
+        options |= {"vary": distributions(vary), "quantities": quantity}
         _sampled(model, sample, runs, seed, (jobs, scheduler), ledger, options, out, as_json)
         return
     ranges = _ranges(vary or [])
@@ -205,6 +205,7 @@ def _sampled(
         print_json(
             {
                 "model": graph.name, "runs": runs, "sample": sample, "seed": seed,
+                "distributions": found.distributions,
                 "yield": {name: asdict(item) for name, item in estimates.items()},
                 "sensitivity": sensitivities, "nearest_failure": found.nearest_failure(),
                 "rows": [dict(zip(headings, line, strict=True)) for line in lines],
@@ -217,7 +218,10 @@ def _sampled(
          f"{item.lower:.4g} to {item.upper:.4g}")
         for name, item in estimates.items()
     ]  # fmt: skip
-    typer.echo(table(("requirement", "met", "violated", "undecided", "yield", "95 % interval"), rows))
+    for name, distribution in found.distributions.items():
+        unit = found.units.get(name, "1")
+        typer.echo(f"{name}: {distribution}" + ("" if unit == "1" else f" {unit}"))
+    typer.echo("\n" + table(("requirement", "met", "violated", "undecided", "yield", "95 % interval"), rows))
     strongest = [
         (name, parameter, f"{value:+.2f}")
         for name, items in sensitivities.items()

@@ -43,7 +43,8 @@ def sampled(n, **ends):
 
 
 def settings(graph, **run):
-    return {"requirements": tuple(graph.automaton.mechanism.requirements), "parameters": {}, "run": run}
+    requirements = tuple(graph.automaton.mechanism.requirements)
+    return {"requirements": requirements, "quantities": (), "parameters": {}, "run": run}
 
 
 def test_cost_beyond_stepping(monkeypatch, capsys):

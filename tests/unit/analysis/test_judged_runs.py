@@ -53,7 +53,9 @@ def both(graph, vary, runs, seed, run, monkeypatch):
     random = np.random.default_rng(seed)
     columns = {name: random.uniform(*ends, runs) for name, ends in vary.items()}
     cases = [{name: float(column[k]) for name, column in columns.items()} for k in range(runs)]
-    options = {"requirements": tuple(graph.automaton.mechanism.requirements), "parameters": {}, "run": run}
+    mechanism = graph.automaton.mechanism
+    quantities = (*mechanism.outputs, graph.automaton.terms.layout.u[0])
+    options = {"requirements": tuple(mechanism.requirements), "quantities": quantities, "parameters": {}, "run": run}
     counted = []
     original = together._made_together
 
