@@ -1,5 +1,6 @@
 """Runs of studies: their cost beyond stepping, and runs per second beside MuJoCo's ``rollout`` at stated errors."""
 
+import resource
 import time
 import tracemalloc
 
@@ -90,6 +91,42 @@ def test_cost_beyond_stepping(monkeypatch, capsys):
     assert beyond <= 0.35  # 20 to 25 % were measured
     assert faster >= 2.5
     assert peaks[1] <= 1.5 * peaks[0]
+
+
+def study_of(graph, n, **where):
+    """Return the margins of a sampled study."""
+    return fsm_dyn.tolerance_study(graph, n=n, seed=1, **where).margins
+
+
+def times_of():
+    """Return processor time (s) of this process, and of its children that have ended."""
+    own, ended = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return np.array([own.ru_utime + own.ru_stime, ended.ru_utime + ended.ru_stime])
+
+
+def test_two_processes(capsys):
+    """Processor time, since other work may be on the cores: how much more of it two processes take than one."""
+    graph, few, many = latch(), 64, 4096
+    study_of(graph, few, jobs=1)
+    begin = times_of()
+    expected = study_of(graph, many, jobs=1)
+    one = (times_of() - begin)[0]
+    spent = []
+    for n in (few, few + many):  # processes import and load machine code in both
+        begin = times_of()
+        study_of(graph, n, jobs=2)
+        spent.append(times_of() - begin)
+    collecting, working = spent[1] - spent[0]
+    found = study_of(graph, many, jobs=2)
+    with capsys.disabled():
+        print(
+            f"\nlatch, {many} runs: {one:.2f} s by one process, {working:.2f} s by two, {collecting:.2f} s to collect "
+            f"their results: {2.0 * one / working:.2f} times as fast on two free cores"
+        )
+    for name, column in expected.items():
+        np.testing.assert_array_equal(found[name], column)
+    assert collecting <= 0.1 * working
+    assert working <= 1.4 * one  # processes share a cache
 
 
 # -- MuJoCo ---------------------------------------------------------------------------------------------------
