@@ -75,7 +75,7 @@ def varied_quantities(
         if name not in chosen:
             value = values[name]
             found[name] = VariedQuantity(float(value if isinstance(value, float) else value[0]), deviation)
-    reader = _Reader(graph, values)
+    reader = _DistributionReader(graph, values)
     for name, distribution in chosen.items():
         check_names(graph, {name: []}, given)
         found[name] = reader.quantity(name, distribution)
@@ -85,7 +85,7 @@ def varied_quantities(
     return found
 
 
-class _Reader:
+class _DistributionReader:
     """Reads distributions of a graph's quantities, with these parameters."""
 
     def __init__(self, graph: ModeGraph, values: Mapping[str, ParameterValue]) -> None:
