@@ -1,4 +1,4 @@
-"""Runs of studies: their cost beyond stepping, and runs per second beside MuJoCo's ``rollout`` at stated errors."""
+"""Runs of studies: their cost beyond stepping, and runs per second and those of MuJoCo's ``rollout`` at stated errors."""
 
 import resource
 import time
@@ -49,7 +49,7 @@ def settings(graph, **run):
 
 
 def test_cost_beyond_stepping(monkeypatch, capsys):
-    """A judged run beside the compiled loop in it, and beside the same run made alone; memory flat."""
+    """A judged run compared with the compiled loop in it, and with the same run made alone; memory flat."""
     graph, stepping = latch(), [0.0]
     advance = run_batch.advance_batch
 

@@ -127,7 +127,7 @@ def test_what_runs_may_not_share():
 
 
 def test_other_units_of_the_mechanism_are_noticed():
-    """A ball 2,000 times as heavy has other units of its own, so that its run has other tolerances."""
+    """A ball 20,000 times as heavy has other units, so that its run has other tolerances."""
     graph = fsm_dyn.compile("bouncing_ball")
     preparation = RunPreparation(Simulator(graph), {}, {"until": 1.0}, ("m",))
     assert preparation.of([{"m": 0.1}, {"m": 0.11}, {"m": 2000.0}]).numbers == (0, 1)
