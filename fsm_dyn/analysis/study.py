@@ -83,7 +83,10 @@ class StudyRun:
 
 @dataclass(frozen=True)
 class Study:
-    """All runs of a study: what was varied, which quantities were looked at with their units, the rows."""
+    """All runs of a study: what was varied, which quantities were looked at with their units, the rows.
+
+    ``compiled`` : number of variants that were compiled.
+    """
 
     model: str
     varied: tuple[str, ...]
@@ -91,6 +94,7 @@ class Study:
     units: Mapping[str, str]
     times: Array
     rows: tuple[StudyRun, ...]
+    compiled: int = 0
 
     def to_dataset(self) -> xarray.Dataset:
         """Return the rows as an ``xarray.Dataset`` along ``run``, the curves along ``time`` too.
@@ -242,6 +246,7 @@ def study(
         variable_units(mechanism, (*chosen, *vary)),
         times,
         tuple(found[i] for i in range(count)),
+        sum(each is not graph for each in graphs.values()),
     )
 
 

@@ -116,8 +116,12 @@ def study_command(
     headings, lines = found.table()
     if as_json:
         rows = [dict(zip(headings, line, strict=True)) for line in lines]
-        print_json({"model": found.model, "rows": rows, "files": [str(path) for path in files]})
+        print_json(
+            {"model": found.model, "compiled": found.compiled, "rows": rows, "files": [str(path) for path in files]}
+        )
         return
+    if found.compiled:
+        typer.echo(f"compiled {found.compiled} variant{'s' if found.compiled > 1 else ''}")
     headings, lines = _readable(found, headings, lines)
     typer.echo(table(headings, [[f"{x:.6g}" if isinstance(x, float) else str(x) for x in line] for line in lines]))
     for path in files:

@@ -1,4 +1,4 @@
-"""Runs of studies: their cost beyond stepping, and runs per second and those of MuJoCo's ``rollout`` at stated errors."""
+"""Runs of studies: their cost beyond stepping, and runs per second at stated errors next to MuJoCo's ``rollout``."""
 
 import resource
 import time
