@@ -21,6 +21,7 @@ from fsm_dyn.analysis.study_runs import StudyTask, results_of_graphs
 from fsm_dyn.analysis.study_variables import (
     VARIANT,
     Label,
+    check_quantities,
     check_variables,
     graphs_by_variant,
     labels,
@@ -29,7 +30,7 @@ from fsm_dyn.analysis.study_variables import (
 )
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.compilation import Parameters
-from fsm_dyn.errors import InputError, RunError, did_you_mean
+from fsm_dyn.errors import InputError, RunError
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.renamed import RenamedAttribute, renamed_keywords
 from fsm_dyn.results.trajectory import Trajectory
@@ -82,7 +83,10 @@ class StudyRun:
 
 @dataclass(frozen=True)
 class Study:
-    """All runs of a study: what was varied, which quantities were looked at with their units, the rows."""
+    """All runs of a study: what was varied, which quantities were looked at with their units, the rows.
+
+    ``compiled`` : number of variants that were compiled.
+    """
 
     model: str
     varied: tuple[str, ...]
@@ -90,6 +94,7 @@ class Study:
     units: Mapping[str, str]
     times: Array
     rows: tuple[StudyRun, ...]
+    compiled: int = 0
 
     def to_dataset(self) -> xarray.Dataset:
         """Return the rows as an ``xarray.Dataset`` along ``run``, the curves along ``time`` too.
@@ -212,7 +217,7 @@ def study(
         "scenario": scenario, "inputs": inputs, "initial": initial, "parameters": parameters, "until": until, **options
     }  # fmt: skip
     for each in graphs.values():
-        _check_quantities(each, chosen)
+        check_quantities(each, chosen)
         check_variables(each, vary, shared, until, combined=count <= MOST_CURVES)
     cases = [dict(zip(vary, values, strict=True)) for values in itertools.product(*vary.values())]
     numbers = list(itertools.product(*labels(mechanism, vary)))
@@ -225,7 +230,7 @@ def study(
         keyed = {**shared, "parameters": parameters or {}, "quantities": chosen}
         settings = study_settings("curves", models, cases, keyed)
         kept = Ledger(Path(ledger), settings, _encoded, partial(_decoded, quantities=chosen, points=points))
-    task = StudyTask(simulate_case, {"quantities": chosen, "times": times, "run": shared})
+    task = StudyTask(simulate_cases, {"quantities": chosen, "times": times, "run": shared})
     parts = [(graphs[variant], [cases[i] for i in numbered]) for variant, numbered in order.items()]
     found: dict[int, StudyRun] = {}
     for i, row in zip(
@@ -241,15 +246,8 @@ def study(
         variable_units(mechanism, (*chosen, *vary)),
         times,
         tuple(found[i] for i in range(count)),
+        sum(each is not graph for each in graphs.values()),
     )
-
-
-def _check_quantities(graph: ModeGraph, chosen: Sequence[str]) -> None:
-    layout = graph.automaton.terms.layout
-    known = (*graph.automaton.mechanism.outputs, *layout.q, *layout.u)
-    for name in chosen:
-        if name not in known:
-            raise InputError(f"'{name}' is no quantity of '{graph.name}'", remedy=did_you_mean(name, known))
 
 
 def _by_variant(
@@ -262,6 +260,13 @@ def _by_variant(
     for i, case in enumerate(cases):
         found[case[VARIANT]].append(i)
     return found
+
+
+def simulate_cases(
+    simulator: Simulator, given: Mapping[str, Any], cases: Sequence[Mapping[str, Any]]
+) -> list[StudyRun]:
+    """Return the rows of some runs."""
+    return [simulate_case(simulator, given, case) for case in cases]
 
 
 def simulate_case(simulator: Simulator, given: Mapping[str, Any], case: Mapping[str, Any]) -> StudyRun:

@@ -19,6 +19,8 @@ from fsm_dyn.simulator import Simulator, simulator_of
 
 WORK: Final = 0.5  # s, of a batch: long against the time to hand it over
 BATCH: Final = 1024  # runs, at most
+TRIAL: Final = 16  # runs that are made here to find how long one of several takes
+_SHORT: Final = 0.1  # s, the longest of such a trial
 _PER_WORKER: Final = 8  # batches, at least, if there are enough runs
 
 Result = TypeVar("Result")
@@ -32,12 +34,12 @@ class StudyTask(Generic[Result]):
     Attributes
     ----------
     run : function of a module
-        Gives the result of a case with these options; raises nothing that a case is at fault for.
+        Gives the results of some cases with these options; raises nothing that a case is at fault for.
     options : mapping
         For ``run``.
     """
 
-    run: Callable[[Simulator, Mapping[str, Any], Case], Result]
+    run: Callable[[Simulator, Mapping[str, Any], Sequence[Case]], list[Result]]
     options: Mapping[str, Any]
 
 
@@ -134,11 +136,15 @@ def _computed(
         shared = Simulator(graph), task
         yield run_batch(shared, cases[first : first + 1])  # builds what the other processes then find in the cache
         first += 1
-        begin = time.perf_counter()
-        if first < len(cases):
-            yield run_batch(shared, cases[first : first + 1])
-            first += 1
-        size = int(WORK / max(time.perf_counter() - begin, 1e-9))
+        each = 0.0
+        for count in (1, TRIAL, TRIAL):  # the first of several runs together prepares what they share
+            if first + count > len(cases) or each * count > _SHORT:
+                break
+            begin = time.perf_counter()
+            yield run_batch(shared, cases[first : first + count])
+            first += count
+            each = (time.perf_counter() - begin) / count
+        size = int(WORK / max(each, 1e-9))
         workers = min(jobs or os.cpu_count() or 1, len(cases) - first) if cluster is None else cluster.threads
         batches = in_batches(cases, first, max(workers, 1), max(size, 1))
         if cluster is not None:
@@ -171,4 +177,4 @@ def run_shared(shared: tuple[ModeGraph, StudyTask[Result]], cases: Sequence[Case
 def run_batch(shared: tuple[Simulator, StudyTask[Result]], cases: Sequence[Case]) -> list[Result]:
     """Return the results of some cases."""
     simulator, task = shared
-    return [task.run(simulator, task.options, case) for case in cases]
+    return task.run(simulator, task.options, cases)

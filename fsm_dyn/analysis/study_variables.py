@@ -90,7 +90,7 @@ def run_arguments(graph: ModeGraph, given: Mapping[str, Any], case: Mapping[str,
             parts["parameters"][name] = value  # refused by its name
     for name, factor in amplitudes.items():
         value = input_in_effect(graph.automaton, name, parts["inputs"], arguments.get("scenario"))
-        parts["inputs"][name] = scaled_input(value, _factor(name, factor))
+        parts["inputs"][name] = scaled_input(value, amplitude_factor(name, factor))
     return arguments | {part: values or None for part, values in parts.items()}
 
 
@@ -115,7 +115,7 @@ def check_variables(
     """
     automaton, mechanism = graph.automaton, graph.automaton.mechanism
     parameters = {name: values for name, values in vary.items() if name in mechanism.parameters}
-    _check_names(graph, vary, given)
+    check_names(graph, vary, given)
     base = dict(given.get("parameters") or {})
     if combined:
         for point in itertools.product(*parameters.values()):
@@ -136,10 +136,10 @@ def check_variables(
             elif name.startswith(INPUT):
                 resolve_inputs(automaton, named, {rest: value}, (0.0, until))
             elif name.startswith(AMPLITUDE):
-                _factor(rest, value)
+                amplitude_factor(rest, value)
 
 
-def _check_names(graph: ModeGraph, vary: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+def check_names(graph: ModeGraph, vary: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     """Refuse what cannot be varied by its name."""
     mechanism, layout = graph.automaton.mechanism, graph.automaton.terms.layout
     states = (*layout.q, *layout.u, *layout.memory)
@@ -175,7 +175,7 @@ def _allowed(mechanism: Mechanism, states: Sequence[str], inputs: Sequence[str])
     return "; ".join(found)
 
 
-def _factor(name: str, value: Any) -> float:
+def amplitude_factor(name: str, value: Any) -> float:
     """Return a factor on the schedule of an input."""
     if isinstance(value, str) and is_plain(value):
         try:
@@ -190,6 +190,15 @@ def _factor(name: str, value: Any) -> float:
         allowed="a number without a unit",
         remedy=f"a value of the input itself is varied as '{INPUT}{name}'",
     )
+
+
+def check_quantities(graph: ModeGraph, chosen: Sequence[str]) -> None:
+    """Refuse quantities that are no output, coordinate or speed of a graph."""
+    layout = graph.automaton.terms.layout
+    known = (*graph.automaton.mechanism.outputs, *layout.q, *layout.u)
+    for name in chosen:
+        if name not in known:
+            raise InputError(f"'{name}' is no quantity of '{graph.name}'", remedy=did_you_mean(name, known))
 
 
 def labels(mechanism: Mechanism, vary: Mapping[str, Sequence[Any]]) -> list[list[Label]]:

@@ -10,6 +10,8 @@ from typing import Any, Final
 import numpy as np
 from scipy.optimize import Bounds, differential_evolution, minimize
 
+from fsm_dyn.analysis.distributions import Distribution, VariedQuantity, varied_quantities
+from fsm_dyn.analysis.study_variables import run_arguments
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.errors import InputError, RunError, did_you_mean
 from fsm_dyn.modes.elimination import Array
@@ -17,7 +19,6 @@ from fsm_dyn.results.judgement import Judgement
 from fsm_dyn.results.trajectory import Trajectory
 from fsm_dyn.simulation.outcomes import DONE, STOPPED
 from fsm_dyn.simulator import Simulator
-from fsm_dyn.spec.tolerances import deviations
 from fsm_dyn.spec.values import parameter_values
 
 SIGMAS: Final = 3.0  # half the width of the box along a parameter with a normal distribution, standard deviations
@@ -88,7 +89,7 @@ def worst_case(
     graph: ModeGraph,
     requirement: str,
     *,
-    vary: Mapping[str, tuple[float | str, float | str]] | None = None,
+    vary: Mapping[str, Distribution] | None = None,
     runs: int = 256,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
@@ -105,8 +106,10 @@ def worst_case(
     requirement : str
         A name among the model's requirements.
     vary : mapping, optional
-        Least and greatest value of parameters, SI or texts with units; by default the limits of the model's tolerances,
-        of a normal distribution ``SIGMAS`` standard deviations to both sides.
+        Least and greatest values, SI or texts with units, or distributions, as for
+        :func:`fsm_dyn.analysis.distributions.varied_quantities`, of parameters, initial values, inputs and amplitudes;
+        by default the model's tolerances.  Of a normal distribution the box has ``SIGMAS`` standard deviations to both
+        sides.
     runs : int
         At most this number of runs is made; fewer if the search converges.
     seed : int
@@ -137,10 +140,12 @@ def worst_case(
     if runs < 1:
         raise InputError("a search needs runs", found=str(runs), allowed="1 or more")
     parameters = dict(options.pop("parameters", None) or {})
-    box = _box(graph, vary, parameters)
-    search = _MarginSearch(graph, requirement, tuple(box), runs, {**options, "parameters": parameters}, progress)
+    shared = {**options, "parameters": parameters}
+    varied = varied_quantities(graph, vary, shared, tolerances=vary is None)
+    box = _box(varied)
+    search = _MarginSearch(graph, requirement, tuple(box), runs, shared, progress)
     nominal = parameter_values(graph.automaton.mechanism, parameters)
-    first = [float(np.ravel(nominal[name])[0]) for name in box]
+    first = [float(np.ravel(nominal.get(name, varied[name].nominal))[0]) for name in box]
     _minimise(search, Bounds(*np.transpose(list(box.values()))), np.array(first), seed)
     unit = search.worst.unit if search.worst else ""
     margin = search.worst.margin if search.worst else float("nan")
@@ -150,25 +155,14 @@ def worst_case(
     )
 
 
-def _box(
-    graph: ModeGraph, vary: Mapping[str, tuple[float | str, float | str]] | None, parameters: Mapping[str, Any]
-) -> dict[str, tuple[float, float]]:
-    """Return the least and greatest values of the parameters to vary, SI."""
-    mechanism = graph.automaton.mechanism
+def _box(varied: Mapping[str, VariedQuantity]) -> dict[str, tuple[float, float]]:
+    """Return the least and greatest values of what is varied, SI."""
     box: dict[str, tuple[float, float]] = {}
-    if vary is None:
-        values = parameter_values(mechanism, parameters)
-        for name, item in deviations(mechanism, values).items():
-            nominal, half = float(np.ravel(values[name])[0]), SIGMAS * item.sigma
-            box[name] = (nominal - half, nominal + half) if half else (nominal + item.lower, nominal + item.upper)
-    else:
-        for name, ends in vary.items():
-            low, high = (parameter_values(mechanism, {**parameters, name: end})[name] for end in ends)
-            box[name] = float(np.ravel(low)[0]), float(np.ravel(high)[0])
-    for name, (lower, upper) in box.items():
-        if not lower <= upper:
-            raise InputError(f"the range of '{name}' is empty", found=f"{lower:g} to {upper:g}", allowed="least first")
-    box = {name: ends for name, ends in box.items() if ends[0] < ends[1]}
+    for name, item in varied.items():
+        half = SIGMAS * item.deviation.sigma
+        lower, upper = (-half, half) if half else (item.deviation.lower, item.deviation.upper)
+        if lower < upper:
+            box[name] = item.nominal + lower, item.nominal + upper
     if not box:
         raise InputError("there is nothing to vary", remedy="name ranges, or write tolerances: `m: 4 kg +- 0.1 kg`")
     return box
@@ -209,9 +203,9 @@ class _MarginSearch:
         return margin
 
     def _margin(self, values: dict[str, float]) -> float:
-        options = {**self.options, "parameters": {**self.options["parameters"], **values}}
         try:
-            run = self.simulator.run(on_failure="return", **options)
+            arguments = run_arguments(self.simulator.graph, self.options, values)
+            run = self.simulator.run(on_failure="return", **arguments)
         except (InputError, RunError):
             self.failed += 1
             return _NO_MARGIN

@@ -15,23 +15,25 @@ import msgspec
 import numpy as np
 from scipy.stats import norm, spearmanr, t
 
+from fsm_dyn.analysis.distributions import Distribution, varied_quantities
+from fsm_dyn.analysis.judged_runs import JudgedRun, judged_runs
 from fsm_dyn.analysis.ledger import Ledger, study_settings
 from fsm_dyn.analysis.sampling import REPLICATES, sampled_deviations
 from fsm_dyn.analysis.study_datasets import run_dataset, with_sequences
 from fsm_dyn.analysis.study_runs import SampledPoints, StudyTask, study_results
+from fsm_dyn.analysis.study_variables import check_quantities, variable_units
 from fsm_dyn.automaton.mode_graph import ModeGraph
-from fsm_dyn.errors import InputError, RunError, did_you_mean
+from fsm_dyn.errors import InputError, did_you_mean
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.results.judgement import Verdict
-from fsm_dyn.simulator import Simulator
 from fsm_dyn.spec.checks.requirements import requirement_units
-from fsm_dyn.spec.tolerances import deviations
-from fsm_dyn.spec.values import parameter_values, units
 
 if TYPE_CHECKING:
     import xarray
 
 ALL = "all"  # what the yield of all requirements together is called
+EXTREMES = ("minimum", "maximum", "final")  # of a quantity, in the order of ``JudgedRun.quantities``
+_SHORT = {"minimum": "min", "maximum": "max", "final": "final"}  # in headings
 _LEVEL = 0.95
 _DECIDED = ("met", "violated")
 
@@ -75,7 +77,7 @@ class ToleranceStudy:
     Attributes
     ----------
     parameters : mapping of str to ndarray, shape (n,)
-        The parameters sampled, SI.
+        What was sampled, SI: parameters, and initial values, inputs and amplitudes by their names in a study.
     verdicts : mapping of str to tuple of str
         ``"met"``, ``"violated"`` or ``"undecided"`` by requirement and run; under ``"all"`` of all together.
     margins : mapping of str to ndarray, shape (n,)
@@ -90,6 +92,10 @@ class ToleranceStudy:
         Of parameters, and of the margins of requirements.
     model : str
         Its name.
+    quantities : mapping of str to mapping
+        ``minimum``, ``maximum`` and ``final`` values of each, shape (n,), SI; nan of a run that did not start.
+    distributions : mapping of str to str
+        From which each parameter was sampled, as text, SI.
     replicates : int
         Independent parts of equal size that the sample consists of, one after the other; 1 if it has none.
     """
@@ -103,6 +109,8 @@ class ToleranceStudy:
     replicates: int = 1
     units: Mapping[str, str] = field(default_factory=dict)
     model: str = ""
+    quantities: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
+    distributions: Mapping[str, str] = field(default_factory=dict)
 
     def sensitivity(self, requirement: str) -> dict[str, float]:
         """Return Spearman's rank correlation of a requirement's margin with each parameter, the strongest first.
@@ -176,19 +184,26 @@ class ToleranceStudy:
         columns["sequence"] = [numbers[modes] for modes in self.sequences]
         columns |= {f"margin_{name}": margin for name, margin in self.margins.items()}
         columns |= {f"verdict_{name}": verdicts for name, verdicts in self.verdicts.items()}
+        for name, parts in self.quantities.items():
+            columns |= {f"{name}_{part}": column for part, column in parts.items()}
         names = {f"margin_{name}": unit for name, unit in self.units.items()} | dict(self.units)
+        names |= {
+            f"{name}_{part}": self.units[name] for name in self.quantities if name in self.units for part in EXTREMES
+        }
         return with_sequences(run_dataset(self.model, self.parameters, columns, names), list(numbers))
 
     def table(self) -> tuple[list[str], list[list[float | str]]]:
         """Return headings and rows, one for each run, as for a CSV file."""
         headings = [*self.parameters, "outcome", "modes"]
         headings += [text for name in self.margins for text in (name, f"{name} margin")]
+        headings += [f"{name}_{_SHORT[part]}" for name, parts in self.quantities.items() for part in parts]
         rows: list[list[float | str]] = []
         for i, (outcome, modes) in enumerate(zip(self.outcomes, self.sequences, strict=True)):
             row: list[float | str] = [*(float(column[i]) for column in self.parameters.values()), outcome]
             row.append(" > ".join(modes))
             for name, margin in self.margins.items():
                 row += [self.verdicts[name][i], float(margin[i])]
+            row += [float(column[i]) for parts in self.quantities.values() for column in parts.values()]
             rows.append(row)
         return headings, rows
 
@@ -226,6 +241,9 @@ def tolerance_study(
     n: int,
     seed: int,
     sample: str = "random",
+    vary: Mapping[str, Distribution] | None = None,
+    requirements: Sequence[str] | None = None,
+    quantities: Sequence[str] | None = None,
     jobs: int | None = None,
     client: Any = None,
     ledger: str | os.PathLike[str] | None = None,
@@ -239,6 +257,13 @@ def tolerance_study(
     graph : ModeGraph
     n, seed, sample
         As for :func:`fsm_dyn.analysis.sampling.sampled_deviations`.
+    vary : mapping, optional
+        Distributions of parameters, initial values, inputs and amplitudes, in addition to the tolerances of the model
+        file, as for :func:`fsm_dyn.analysis.distributions.varied_quantities`.
+    requirements : sequence of str, optional
+        Names of those to judge; by default all of the model.
+    quantities : sequence of str, optional
+        Outputs, coordinates and speeds whose least, greatest and final values are kept.
     jobs : int, optional
         Processes, with the same result for any number; by default one per core, as far as there are runs for them.
     client : str or distributed.Client, optional
@@ -267,75 +292,61 @@ def tolerance_study(
     if not mechanism.requirements:
         raise InputError("the model has no requirements", remedy="write a section `requirements`")
     given = dict(options.pop("parameters", None) or {})
-    values = parameter_values(mechanism, given)
-    sampled = sampled_deviations(deviations(mechanism, values), sample, n, seed)
-    points = {name: values[name] + column for name, column in sampled.items()}
-    names = tuple(mechanism.requirements)
+    varied = varied_quantities(graph, vary, {**options, "parameters": given})
+    sampled = sampled_deviations({name: item.deviation for name, item in varied.items()}, sample, n, seed)
+    points = {name: varied[name].nominal + column for name, column in sampled.items()}
+    names = tuple(mechanism.requirements if requirements is None else requirements)
+    for name in names:
+        if name not in mechanism.requirements:
+            raise InputError(f"no requirement '{name}'", remedy=did_you_mean(name, list(mechanism.requirements)))
+    chosen = tuple(quantities or ())
+    check_quantities(graph, chosen)
+    extremes = {name: np.full((len(EXTREMES), n), np.nan) for name in chosen}
     verdicts: dict[str, list[Verdict]] = {name: [] for name in (*names, ALL)}
     margins = {name: np.full(n, np.nan) for name in names}
     outcomes: list[str] = []
     sequences: list[tuple[str, ...]] = []
     known: dict[tuple[str, ...], tuple[str, ...]] = {}
     cases = SampledPoints({name: np.asarray(column) for name, column in points.items()})
-    task = StudyTask(_judged_run, {"requirements": names, "parameters": given, "run": options})
-    kept: Ledger[_JudgedRun] | None = None
+    task = StudyTask(judged_runs, {"requirements": names, "quantities": chosen, "parameters": given, "run": options})
+    kept: Ledger[JudgedRun] | None = None
     if ledger is not None:
-        settings = study_settings("judged", mechanism.digest, cases, {"parameters": given, **options})
-        kept = Ledger(Path(ledger), settings, msgspec.msgpack.encode, partial(_decoded, requirements=names))
+        keyed = {"requirements": names, "quantities": chosen, "parameters": given, **options}
+        settings = study_settings("judged", mechanism.digest, cases, keyed)
+        decode = partial(_decoded, requirements=names, quantities=chosen)
+        kept = Ledger(Path(ledger), settings, msgspec.msgpack.encode, decode)
     for i, found in enumerate(study_results(graph, task, cases, jobs, kept, client)):
         outcomes.append(found.outcome)
         sequences.append(known.setdefault(found.modes, found.modes))  # one object for equal sequences
         for name in names:
             verdicts[name].append(found.verdicts[name])
             margins[name][i] = found.margins[name]
+        for name in chosen:
+            extremes[name][:, i] = found.quantities[name]
         verdicts[ALL].append(_together(tuple(found.verdicts.values())))
         if progress is not None:
             progress(i + 1, n)
-    every = units(mechanism) | requirement_units(mechanism)
-    nominal = {name: float(np.ravel(values[name])[0]) for name in points}
+    every = variable_units(mechanism, (*points, *chosen)) | requirement_units(mechanism)
+    nominal = {name: varied[name].nominal for name in points}
     return ToleranceStudy(
         points, {name: tuple(items) for name, items in verdicts.items()}, margins, tuple(outcomes), nominal,
         tuple(sequences), REPLICATES if sample == "sobol" else 1,
-        {name: unit for name, unit in every.items() if name in {*points, *names}},
+        {name: unit for name, unit in every.items() if name in {*points, *names, *chosen}},
         graph.name,
+        {name: dict(zip(EXTREMES, columns, strict=True)) for name, columns in extremes.items()},
+        {name: item.describe() for name, item in varied.items()},
     )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _JudgedRun:
-    """How one run ended, the modes it visited, and its verdicts and margins by requirement."""
-
-    outcome: str
-    modes: tuple[str, ...]
-    verdicts: Mapping[str, Verdict]
-    margins: Mapping[str, float]
+_DECODER = msgspec.msgpack.Decoder(JudgedRun)
 
 
-_DECODER = msgspec.msgpack.Decoder(_JudgedRun)
-
-
-def _decoded(data: bytes, requirements: Sequence[str]) -> _JudgedRun:
+def _decoded(data: bytes, requirements: Sequence[str], quantities: Sequence[str]) -> JudgedRun:
     """Return the run of these bytes; raise ValueError where it is none of a study of these requirements."""
     found = _DECODER.decode(data)
-    if not found.verdicts.keys() == found.margins.keys() == {*requirements}:
+    if not found.verdicts.keys() == found.margins.keys() == {*requirements} or found.quantities.keys() != {*quantities}:
         raise ValueError("other requirements")
     return found
-
-
-def _judged_run(simulator: Simulator, given: Mapping[str, Any], case: Mapping[str, float]) -> _JudgedRun:
-    """Run and judge one case; one that cannot begin has no more than its reason."""
-    requirements: tuple[str, ...] = given["requirements"]
-    try:
-        run = simulator.run(parameters={**given["parameters"], **case}, on_failure="return", **given["run"])
-    except (InputError, RunError) as error:
-        none: dict[str, Verdict] = dict.fromkeys(requirements, "undecided")
-        return _JudgedRun(f"failed: {str(error).splitlines()[0]}", (), none, dict.fromkeys(requirements, np.nan))
-    judged = run.judge(chains=False)
-    modes = run.record.mode_sequence(run.model.modes)
-    return _JudgedRun(
-        run.outcome.name, modes, {name: judged[name].verdict for name in requirements},
-        {name: judged[name].margin for name in requirements},
-    )  # fmt: skip
 
 
 def _rank_correlation(a: Array, b: Array) -> float:

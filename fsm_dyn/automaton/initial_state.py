@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,7 @@ from fsm_dyn.automaton.hybrid_automaton import Automaton, slip_angle
 from fsm_dyn.errors import InputError, did_you_mean
 from fsm_dyn.modes.assembly import PrescribedValues
 from fsm_dyn.modes.elimination import Array
+from fsm_dyn.modes.embedding import ActiveSet
 from fsm_dyn.modes.least_squares import norm, product
 
 TOUCHING = 1e-9  # a gap or speed below this, in the mechanism's own units, is zero at the start
@@ -50,9 +51,7 @@ def find_initial_state(
     layout = automaton.terms.layout
     check_names(automaton, values)
     fixed = fixed_codes(automaton, mode)
-    # a contact that cannot be open begins sliding unless its state is given
-    states = [fixed.get(i, contact.codes[min(1, len(contact.codes) - 1)] if 0 not in contact.codes else 0)
-              for i, contact in enumerate(automaton.contacts)]  # fmt: skip
+    states = _assembled_states(automaton, fixed)
     given = PrescribedValues(
         {name: values[name] for name in layout.q if name in values},
         {name: values[name] for name in layout.u if name in values},
@@ -60,7 +59,19 @@ def find_initial_state(
         context,
     )
     x = automaton.assemble(states, given)
-    terms = automaton.terms.evaluate(t, x, context)
+    return _deduced(automaton, fixed, states, automaton.terms.evaluate(t, x, context), x, context)
+
+
+def _deduced(
+    automaton: Automaton,
+    fixed: Mapping[int, int],
+    states: list[int],
+    terms: Mapping[str, Array],
+    x: Array,
+    context: Array,
+) -> InitialState:
+    """Return the start in a state ``x``: contact states that the mode does not fix follow from the terms there."""
+    layout = automaton.terms.layout
     speeds = product(terms["A"][:, : len(layout.u)], x[layout.u_slice]) + terms["b"]
     sigma = np.zeros(len(automaton.contacts))
     for i, contact in enumerate(automaton.contacts):
@@ -82,6 +93,65 @@ def find_initial_state(
             sigma[i] = slip_angle(slips, 2.0 * np.pi, automaton.units.speed) if contact.in_space else np.sign(slips[0])
     context[layout.sigma_slice] = sigma
     return InitialState(x, tuple(states), context)
+
+
+def _assembled_states(automaton: Automaton, fixed: Mapping[int, int]) -> list[int]:
+    """Return the contact states in which a start is assembled."""
+    # a contact that cannot be open begins sliding unless its state is given
+    return [
+        fixed.get(i, contact.codes[min(1, len(contact.codes) - 1)] if 0 not in contact.codes else 0)
+        for i, contact in enumerate(automaton.contacts)
+    ]
+
+
+def find_free_starts(
+    automaton: Automaton, values: Sequence[Mapping[str, float]], mode: str | None, t: float, contexts: Array
+) -> list[InitialState]:
+    """Find the states in which several runs begin, where nothing has to be solved (:func:`is_free`).
+
+    Parameters
+    ----------
+    values : sequence of mapping
+        Of each run, as for :func:`find_initial_state`.
+    mode : str or None
+    t : float
+    contexts : ndarray, shape (n, n_c)
+
+    Raises
+    ------
+    InputError
+        A name is unknown.
+    """
+    layout = automaton.terms.layout
+    fixed = fixed_codes(automaton, mode)
+    check_names(automaton, {name: value for given in values for name, value in given.items()})
+    x = np.array([[given.get(name, 0.0) for name in layout.x] for given in values])
+    found = automaton.terms.evaluate(t, x, contexts, dict.fromkeys(deduced_from(automaton)))
+    return [
+        _deduced(
+            automaton, fixed, _assembled_states(automaton, fixed), {name: part[k] for name, part in found.items()},
+            x[k], contexts[k].copy(),
+        )
+        for k in range(len(values))
+    ]  # fmt: skip
+
+
+def deduced_from(automaton: Automaton) -> tuple[str, ...]:
+    """Return the terms from which the contact states of a start are deduced."""
+    found = ("A", "b", "residual", "firm", "closes_if", "reach", "reach_rate", "aspect")
+    corners = any(contact.ends[0] >= 0 for contact in automaton.contacts)
+    return (*found, "margin_slope", "M") if corners else found
+
+
+def is_free(automaton: Automaton, mode: str | None) -> bool:
+    """Return whether a start in a mode has no rows to satisfy and no coordinates to normalise."""
+    system, states = automaton.system, _assembled_states(automaton, fixed_codes(automaton, mode))
+    return not (
+        ActiveSet.of(system, states).rows
+        or system.quaternions
+        or automaton.curve_parameters
+        or automaton.mechanism.initial.guess
+    )
 
 
 def check_names(automaton: Automaton, values: Mapping[str, float]) -> None:

@@ -81,8 +81,37 @@ def assignments(option: str, texts: Sequence[str] | None) -> dict[str, Any] | No
     return found
 
 
+def distributions(texts: Sequence[str] | None) -> dict[str, Any] | None:
+    """Return the distributions of ``--vary`` by name: a range, ``VALUE +- DEVIATION``, or a mapping in braces.
+
+    Raises
+    ------
+    InputError
+        A text is no such distribution, or a name is given twice.
+    """
+    if not texts:
+        return None
+    # The public half of the package: studies.
+    from fsm_dyn.analysis.study import read_range
+    from fsm_dyn.spec.forms.tolerances import SIGNS
+
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, _, rest = (part.strip() for part in text.partition("="))
+        given: Any = rest
+        if rest.startswith("{"):
+            given = listed("--vary", rest)
+        elif not name or not any(sign in rest for sign in SIGNS):
+            name, values = read_range(text)
+            given = values[0], values[-1]
+        if name in found:
+            raise InputError("--vary gives one name twice", found=name)
+        found[name] = given
+    return found
+
+
 def listed(option: str, value: str) -> Any:
-    """Return a list in brackets, of texts and lists.
+    """Return a list in brackets, or a mapping in braces, of texts, lists and mappings.
 
     Raises
     ------
@@ -99,4 +128,6 @@ def listed(option: str, value: str) -> Any:
 
 
 def _texts(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(name): _texts(item) for name, item in value.items()}
     return [_texts(item) for item in value] if isinstance(value, list) else value

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fsm_dyn.cli.assignments import Initial, Input, ScenarioOption, Set, assignments, listed
+from fsm_dyn.cli.assignments import Initial, Input, ScenarioOption, Set, assignments, distributions, listed
 from fsm_dyn.cli.console import handle_errors, print_json, progress_message, table
 from fsm_dyn.cli.file_commands import Json
 from fsm_dyn.cli.model_commands import Model, ready_graph
@@ -39,7 +39,8 @@ def study_command(
             "--vary",
             metavar="NAME=FIRST..LAST:COUNT",
             help="A range, let_off=0.5..3mm:6, or values one by one, variant=[none, felt]; a parameter, initial.NAME, "
-            "input.NAME, amplitude.NAME, scenario or variant; repeat.",
+            "input.NAME, amplitude.NAME, scenario or variant; with --sample or --worst a distribution of numbers, "
+            "initial.y='1 m +- 5 cm'; repeat.",
         ),
     ] = None,
     sample: Annotated[
@@ -82,7 +83,7 @@ def study_command(
         raise InputError("--jobs are processes here, --scheduler a cluster", remedy="leave out one of them")
     if out is not None:
         prepare_folder("--out", out)
-    options = {
+    options: dict[str, Any] = {
         "scenario": scenario, "until": until, "inputs": assignments("--input", input_),
         "parameters": assignments("--set", set_), "initial": assignments("--initial", initial),
     }  # fmt: skip
@@ -93,11 +94,12 @@ def study_command(
             raise InputError(
                 "--jobs, --scheduler, --quantity and --ledger have no effect on --worst", remedy="leave them out"
             )
-        print_worst_case(model, worst, vary or [], runs, seed, options, out, as_json)
+        print_worst_case(model, worst, distributions(vary), runs, seed, options, out, as_json)
         return
-    if (sample is None) == (not vary):
+    if sample is None and not vary:
         raise InputError("a study needs --vary or --sample", remedy="--vary let_off=0.5..3mm:6, or --sample sobol")
     if sample is not None:
+        options |= {"vary": distributions(vary), "quantities": quantity}
         _sampled(model, sample, runs, seed, (jobs, scheduler), ledger, options, out, as_json)
         return
     ranges = _ranges(vary or [])
@@ -114,8 +116,12 @@ def study_command(
     headings, lines = found.table()
     if as_json:
         rows = [dict(zip(headings, line, strict=True)) for line in lines]
-        print_json({"model": found.model, "rows": rows, "files": [str(path) for path in files]})
+        print_json(
+            {"model": found.model, "compiled": found.compiled, "rows": rows, "files": [str(path) for path in files]}
+        )
         return
+    if found.compiled:
+        typer.echo(f"compiled {found.compiled} variant{'s' if found.compiled > 1 else ''}")
     headings, lines = _readable(found, headings, lines)
     typer.echo(table(headings, [[f"{x:.6g}" if isinstance(x, float) else str(x) for x in line] for line in lines]))
     for path in files:
@@ -203,6 +209,7 @@ def _sampled(
         print_json(
             {
                 "model": graph.name, "runs": runs, "sample": sample, "seed": seed,
+                "distributions": found.distributions,
                 "yield": {name: asdict(item) for name, item in estimates.items()},
                 "sensitivity": sensitivities, "nearest_failure": found.nearest_failure(),
                 "rows": [dict(zip(headings, line, strict=True)) for line in lines],
@@ -215,7 +222,10 @@ def _sampled(
          f"{item.lower:.4g} to {item.upper:.4g}")
         for name, item in estimates.items()
     ]  # fmt: skip
-    typer.echo(table(("requirement", "met", "violated", "undecided", "yield", "95 % interval"), rows))
+    for name, distribution in found.distributions.items():
+        unit = found.units.get(name, "1")
+        typer.echo(f"{name}: {distribution}" + ("" if unit == "1" else f" {unit}"))
+    typer.echo("\n" + table(("requirement", "met", "violated", "undecided", "yield", "95 % interval"), rows))
     strongest = [
         (name, parameter, f"{value:+.2f}")
         for name, items in sensitivities.items()

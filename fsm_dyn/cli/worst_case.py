@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +10,13 @@ import typer
 
 from fsm_dyn.cli.console import print_json, progress_message
 from fsm_dyn.cli.model_commands import ready_graph
-from fsm_dyn.errors import InputError
 from fsm_dyn.interrupts import asked_to_end
 
 
 def print_worst_case(
     model: str,
     requirement: str,
-    vary: Sequence[str],
+    vary: Mapping[str, Any] | None,
     runs: int,
     seed: int,
     options: Mapping[str, Any],
@@ -26,22 +25,13 @@ def print_worst_case(
 ) -> None:
     """Search, print what was found, and write every violating run to ``out``."""
     # The public half of the package: the runtime and the machine-code compiler.
-    from fsm_dyn.analysis.study import read_range
     from fsm_dyn.analysis.worst_case import worst_case
 
-    box: dict[str, tuple[float | str, float | str]] = {}
-    for text in vary:
-        name, values = read_range(text)
-        if name in box:
-            raise InputError("--vary names one parameter twice", found=name)
-        box[name] = values[0], values[-1]
     chosen = {name: value for name, value in options.items() if value is not None}
     with asked_to_end() as asked, asked.at_once():
         graph = ready_graph(model, None, as_json)
         with progress_message(f"searching {graph.name}", as_json) as progress:
-            found = worst_case(
-                graph, requirement, vary=box or None, runs=runs, seed=seed, progress=progress.counted, **chosen
-            )
+            found = worst_case(graph, requirement, vary=vary, runs=runs, seed=seed, progress=progress.counted, **chosen)
     violations = found.violations if out is not None else ()
     files = [
         item.run.save(Path(out or "") / f"{graph.name}_{requirement}_{k:03d}.run.json")

@@ -216,6 +216,13 @@ class Program:
         )
         return Program(self.layout, self.constants, tuple(instructions), results)
 
+    def used_arguments(self) -> frozenset[str]:
+        """Return the names of the arguments on which an output may depend."""
+        arguments = self.layout.arguments
+        used = {i for _, operands in self.instructions for i in operands if i < len(arguments)}
+        used |= {i for output in self.results for i in output.indices if i < len(arguments)}
+        return frozenset(arguments[i] for i in used)
+
     @cached_property
     def _dying(self) -> list[list[int]]:
         """For each instruction the values that nobody reads after it, so that batches need little memory."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fsm_dyn.results.arrays import FloatArray
+from fsm_dyn.results.arrays import FloatArray, IntArray
 
 _ROUNDING = 256.0 * np.finfo(np.float64).eps
 
@@ -57,9 +57,43 @@ def quartic_bounds(h: FloatArray, x0: FloatArray, d0: FloatArray, xm: FloatArray
     """
     second, fourth = x0 + 0.25 * h * d0, x1 - 0.25 * h * d1
     third = (16.0 * xm - x0 - 4.0 * (second + fourth) - x1) / 6.0
-    coefficients = np.array([x0, second, third, fourth, x1])
-    rounding = _ROUNDING * abs(coefficients).max(axis=0)
-    return coefficients.min(axis=0) - rounding, coefficients.max(axis=0) + rounding
+    lower, upper = np.minimum(x0, x1), np.maximum(x0, x1)
+    for coefficient in (second, third, fourth):
+        np.minimum(lower, coefficient, out=lower)
+        np.maximum(upper, coefficient, out=upper)
+    rounding = _ROUNDING * np.maximum(abs(lower), abs(upper))
+    return lower - rounding, upper + rounding
+
+
+def state_within(t: FloatArray, x: FloatArray, x_dot: FloatArray, x_mid: FloatArray, times: FloatArray,
+                 first: IntArray, columns: slice) -> tuple[FloatArray, FloatArray]:  # fmt: skip
+    """Return states within steps of a run.
+
+    Parameters
+    ----------
+    t, x, x_dot, x_mid : ndarray, shape (n,) and (n, n_x)
+        As of :class:`~fsm_dyn.results.record.RunRecord`.
+    times : ndarray, shape (m,)
+        Times, s.
+    first : ndarray of int, shape (m,)
+        Rows that begin the steps; the last row of a run stands for itself.
+    columns : slice
+        Which coordinates and speeds.
+
+    Returns
+    -------
+    states : ndarray, shape (m, columns)
+    theta : ndarray, shape (m,)
+        Fractions of the steps.
+    """
+    last = np.minimum(first + 1, len(t) - 1)
+    start = t[first]
+    h = t[last] - start
+    theta = np.divide(times - start, h, out=np.zeros_like(times), where=h > 0.0)
+    # The middle of the last row's (empty) step is not a number, and is multiplied by an exact zero below.
+    state, rate, halfway = x[:, columns], x_dot[:, columns], x_mid[:, columns]
+    middle = np.where(h[:, None] > 0.0, halfway[last], state[first])
+    return quartic(theta, h, state[first], rate[first], middle, state[last], rate[last]), theta
 
 
 def locate(t: FloatArray, times: FloatArray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,12 +1,14 @@
-"""Largest value of a quantity over a run: of its rows, and of the dense output between them."""
+"""Largest value of a quantity over runs: of its rows, and of the dense output between them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from fsm_dyn.results.arrays import FloatArray, IntArray
+from fsm_dyn.results.arrays import BoolArray, FloatArray, IntArray
 
 INSIDE = 7  # times inside a step, or a bracket of it
 ROUNDS = 14  # each makes the brackets four times shorter: 4**-14 of a step, beyond the square root of machine precision
@@ -22,7 +24,56 @@ def largest(
     between: Callable[[FloatArray, IntArray], FloatArray],
     bound: FloatArray | None = None,
 ) -> tuple[float, float]:
-    """Return the supremum of a quantity over some steps of a run, and its time.
+    """Return the supremum of a quantity over some steps of a run, and its time; see :func:`largest_of_runs`."""
+    steps = Steps(first, np.minimum(first + 1, len(t) - 1), np.zeros(len(first), np.int64), 1)
+    value, time = largest_of_runs(t, at_rows, steps, np.array([end]), between, bound)
+    return float(value[0]), float(time[0])
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Steps of several runs whose rows stand one behind the other.
+
+    Attributes
+    ----------
+    first, last : ndarray of int, shape (k,)
+        Rows at which they begin and end; a last row of a run stands for itself.
+    run : ndarray of int, shape (k,)
+        Number of the run of each, never decreasing.
+    count : int
+        Number of runs.
+    whole : ndarray of int, shape (runs + 1,), optional
+        Where these are all steps of the runs, and every row belongs to one: first row of each run, and their number.
+    """
+
+    first: IntArray
+    last: IntArray
+    run: IntArray
+    count: int
+    whole: IntArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    @cached_property
+    def begin(self) -> IntArray:
+        """Numbers of the first steps of the runs that have any."""
+        return np.flatnonzero(np.diff(self.run, prepend=-1))
+
+    def only(self, chosen: BoolArray | IntArray) -> Steps:
+        """Return some of the steps, in their order."""
+        return Steps(self.first[chosen], self.last[chosen], self.run[chosen], self.count)
+
+
+def largest_of_runs(
+    t: FloatArray,
+    at_rows: FloatArray,
+    steps: Steps,
+    end: FloatArray,
+    between: Callable[[FloatArray, IntArray], FloatArray],
+    bound: FloatArray | None = None,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the supremum of a quantity over some steps of each of several runs, and its time.
 
     The largest values of a uniform grid in each step are bracketed, and the brackets refined as long as they may hold
     the largest value of all: the quantity is taken to have at most one maximum within two intervals of that grid.
@@ -33,55 +84,71 @@ def largest(
         Times of the rows, s.
     at_rows : ndarray, shape (n,)
         The quantity at the rows.
-    first : ndarray of int, shape (k,)
-        Rows that begin the steps; at least one.  A last row stands for itself.
-    end : float
-        Time after which the run does not count, s; at or after the last of ``t[first]``.
+    steps : Steps
+    end : ndarray, shape (runs,)
+        Time after which a run does not count, s; at or after the last of its ``t[first]``.
     between : callable
         Gives the quantity, shape (m,), at times of shape (m,) within the steps that begin at the rows, shape (m,).
-    bound : ndarray, shape (k,), optional
-        What the quantity does not exceed in each step: steps in which that is below a row's value are passed over.
+    bound : ndarray, shape (n,), optional
+        What the quantity does not exceed in the step that begins at each row: steps in which that is below a row's
+        value are passed over.
 
     Returns
     -------
-    value : float
-    time : float
+    value : ndarray, shape (runs,)
+        Minus infinity of a run without steps.
+    time : ndarray, shape (runs,)
         s
     """
-    last = np.minimum(first + 1, len(t) - 1)
-    cut = t[last] > end
     if bound is not None:
-        reached = max(at_rows[first].max(), at_rows[last[~cut]].max(initial=-np.inf))
-        kept = ~(bound < reached)
-        first, last, cut = first[kept], last[kept], cut[kept]
-    lower, upper = t[first], np.where(cut, end, t[last])
+        steps = steps.only(_reaching(t, at_rows, steps, end, bound))
+    cut = t[steps.last] > end[steps.run]
+    lower, upper = t[steps.first], np.where(cut, end[steps.run], t[steps.last])
     grid = lower[:, None] + (upper - lower)[:, None] * _FRACTIONS
     grid[:, -1] = upper
     values = np.empty_like(grid)
-    values[:, 0], values[:, -1] = at_rows[first], at_rows[last]
+    values[:, 0], values[:, -1] = at_rows[steps.first], at_rows[steps.last]
     if cut.any():
-        values[cut, -1] = between(upper[cut], first[cut])
+        values[cut, -1] = between(upper[cut], steps.first[cut])
     point = upper == lower
-    values[point] = at_rows[first[point], None]
-    values[~point, 1:-1] = _evaluated(between, grid[~point, 1:-1], first[~point])
-    best, time = _best(values, grid)
+    values[point] = at_rows[steps.first[point], None]
+    values[~point, 1:-1] = _evaluated(between, grid[~point, 1:-1], steps.first[~point])
+    best, time = _best(values, grid, steps)
     active = ~point
-    grid, values, first = grid[active], values[active], first[active]
+    grid, values, steps = grid[active], values[active], steps.only(active)
     for number in range(ROUNDS):
         spread = np.ptp(values, axis=1)
-        reachable = (values.max(axis=1) + spread >= best) & (spread > _ROUNDING * abs(best))
+        so_far = best[steps.run]
+        reachable = (values.max(axis=1) + spread >= so_far) & (spread > _ROUNDING * abs(so_far))
         if number > 0:  # largest at the end of a step still: falling from there, and the value at its row is known
             top = values.argmax(axis=1)
             reachable &= (top > 0) & (top <= INSIDE)
-        grid, values, first = grid[reachable], values[reachable], first[reachable]
-        if not len(first):
+        grid, values, steps = grid[reachable], values[reachable], steps.only(reachable)
+        if not len(steps):
             break
         grid, values = _bracketed(grid, values)
-        values[:, 1:-1] = _evaluated(between, grid[:, 1:-1], first)
-        value, instant = _best(values, grid)
-        if value > best:
-            best, time = value, instant
+        values[:, 1:-1] = _evaluated(between, grid[:, 1:-1], steps.first)
+        value, instant = _best(values, grid, steps)
+        better = value > best
+        best, time = np.where(better, value, best), np.where(better, instant, time)
     return best, time
+
+
+def _reaching(
+    t: FloatArray, at_rows: FloatArray, steps: Steps, end: FloatArray, bound: FloatArray
+) -> BoolArray | IntArray:
+    """Return the steps of each run in which the bound is not below the largest value of a row."""
+    if steps.whole is not None and np.isinf(end).all():
+        reached = np.maximum.reduceat(at_rows, steps.whole[:-1])
+        rows = np.flatnonzero(~(bound < np.repeat(reached, np.diff(steps.whole))))
+        found = np.searchsorted(steps.first, rows)
+        begins: IntArray = found[steps.first[found] == rows]
+        return begins
+    ends = at_rows[steps.last]
+    ends[t[steps.last] > end[steps.run]] = -np.inf
+    reached = _largest_by_run(np.maximum(at_rows[steps.first], ends), steps)
+    reaching: BoolArray = ~(bound[steps.first] < reached[steps.run])
+    return reaching
 
 
 def _bracketed(grid: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -103,7 +170,16 @@ def _evaluated(between: Callable[[FloatArray, IntArray], FloatArray], times: Flo
     return between(times.ravel(), np.repeat(first, times.shape[1])).reshape(times.shape)
 
 
-def _best(values: FloatArray, grid: FloatArray) -> tuple[float, float]:
-    """Return the largest value and the earliest time of it."""
-    best = float(values.max())
-    return best, float(grid[values == best].min())
+def _best(values: FloatArray, grid: FloatArray, steps: Steps) -> tuple[FloatArray, FloatArray]:
+    """Return the largest value of each run and the earliest time of it."""
+    best = _largest_by_run(values.max(axis=1), steps)
+    times = np.where(values == best[steps.run, None], grid, np.inf).min(axis=1)
+    return best, -_largest_by_run(-times, steps)
+
+
+def _largest_by_run(values: FloatArray, steps: Steps) -> FloatArray:
+    """Return the largest of the values of each run, minus infinity where it has none."""
+    found = np.full(steps.count, -np.inf)
+    if len(steps):
+        found[steps.run[steps.begin]] = np.maximum.reduceat(values, steps.begin)
+    return found

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final, Literal
 
 import numpy as np
@@ -12,8 +13,8 @@ import numpy as np
 from fsm_dyn.expressions import Text
 from fsm_dyn.results.arrays import BoolArray, FloatArray, IntArray
 from fsm_dyn.results.contact_events import event_times
-from fsm_dyn.results.dense import quartic_bounds
-from fsm_dyn.results.extremes import largest
+from fsm_dyn.results.dense import quartic_bounds, state_within
+from fsm_dyn.results.extremes import Steps, largest_of_runs
 from fsm_dyn.results.record import RunModel, RunRecord
 from fsm_dyn.results.samples import Samples
 from fsm_dyn.results.transitions import Transition
@@ -34,13 +35,11 @@ from fsm_dyn.spec.values import evaluate
 
 Verdict = Literal["met", "violated", "undecided"]
 SampleBetween = Callable[[FloatArray, IntArray], Samples]
-StateBetween = Callable[[FloatArray, IntArray, int], FloatArray]
-_COMPARED: Final[Mapping[str, Callable[[float, float], bool]]] = {
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
-}
+VERDICTS: Final[tuple[Verdict, ...]] = "met", "violated", "undecided"
+COMPLETE: Final = (DONE, STOPPED)  # outcomes of runs that are judged to their end
+_BLOCK: Final = 4096  # rows whose intermediate results fit into a processor's cache
+_MET, _VIOLATED, _UNDECIDED = range(3)
+_COMPARED: Final = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
 
 
 @dataclass(frozen=True)
@@ -77,169 +76,218 @@ class Judgement:
 
 
 @dataclass(frozen=True)
-class _Finding:
-    """What a claim comes to, without the requirement's name."""
+class JudgedRuns:
+    """Runs that are judged together: their rows, of one run behind that of another.
 
-    verdict: Verdict
-    margin: float
-    time: float | None
+    Attributes
+    ----------
+    model : RunModel
+        Of all runs; what depends on parameters is given by ``number`` and the samples.
+    begin : ndarray of int, shape (runs + 1,)
+        First row of each run, and the number of rows.
+    t, x, x_dot, x_mid, mode
+        As of :class:`~fsm_dyn.results.record.RunRecord`.
+    complete : ndarray of bool, shape (runs,)
+        Which runs reached their end.
+    rows : callable
+        Returns all rows as samples.
+    rows_at : callable
+        Returns some rows, by their numbers, as samples.
+    between : callable
+        Samples the runs at times (m,) within the steps that begin at the rows (m,).
+    number : callable
+        Value of an expression of parameters in each run, shape (runs,), SI.
+    event_times : callable
+        Times of an event of a contact in each run, s.
+    """
+
+    model: RunModel
+    begin: IntArray
+    t: FloatArray
+    x: FloatArray
+    x_dot: FloatArray
+    x_mid: FloatArray
+    mode: IntArray
+    complete: BoolArray
+    rows: Callable[[], Samples]
+    rows_at: Callable[[IntArray], Samples]
+    between: SampleBetween
+    number: Callable[[Text], FloatArray]
+    event_times: Callable[[ContactEvent], Sequence[FloatArray]]
+
+
+@dataclass(frozen=True)
+class Findings:
+    """A requirement judged over several runs.
+
+    Attributes
+    ----------
+    verdicts : ndarray of int, shape (runs,)
+        Numbers into ``VERDICTS``.
+    margins : ndarray, shape (runs,)
+        As of :class:`Judgement`.
+    times : ndarray, shape (runs,)
+        The times that decide, s; nan where no single one does.
+    unit : str
+        Of the margins; empty: that of the quantity.
+    """
+
+    verdicts: IntArray
+    margins: FloatArray
+    times: FloatArray
     unit: str = "s"
 
 
 class Judge:
-    """Judges requirements over one run.
+    """Judges requirements over several runs at once; each run is judged as if it were alone, to the last bit.
 
     Parameters
     ----------
-    rows : Samples
-        The recorded rows.
-    record : RunRecord
-    between : callable
-        Samples the run at times (m,) within the steps that begin at the rows (m,).
-    state_between : callable
-        The same of one coordinate or speed alone, by its number.
-    chains : bool
-        Whether judgements have the chains of transitions.
+    runs : JudgedRuns
     """
 
-    def __init__(
-        self, rows: Samples, record: RunRecord, between: SampleBetween, state_between: StateBetween, chains: bool = True
-    ) -> None:
-        self.model: RunModel = rows.model
-        self.rows, self.record, self.chains = rows, record, chains
-        self.between, self.state_between = between, state_between
-        self.end = float(record.t[-1])
-        self.complete = record.outcome.code in (DONE, STOPPED)
-        # rows that begin a step, and the last row: its mode may begin there
-        self.first = np.append(np.flatnonzero(record.t[1:] > record.t[:-1]), len(record.t) - 1)
-        self.durations = np.append(record.t[self.first[:-1] + 1] - record.t[self.first[:-1]], 0.0)
+    def __init__(self, runs: JudgedRuns) -> None:
+        self.runs, self.model, self.complete = runs, runs.model, runs.complete
+        self.count = len(runs.begin) - 1
+        self.last_rows = runs.begin[1:] - 1
+        self.end = runs.t[self.last_rows]
+        # rows that begin a step, and the last row of each run: its mode may begin there
+        begins = np.zeros(len(runs.t), dtype=np.bool_)
+        begins[:-1] = runs.t[1:] > runs.t[:-1]
+        begins[self.last_rows] = True
+        first = np.flatnonzero(begins)
+        run = np.repeat(np.arange(self.count), np.add.reduceat(begins, runs.begin[:-1], dtype=np.int64))
+        self.steps = Steps(first, np.minimum(first + 1, self.last_rows[run]), run, self.count, runs.begin)
+        self.durations = runs.t[self.steps.last] - runs.t[first]
+        self.none = np.full(self.count, np.nan)
 
-    def judge(self, requirement: Requirement) -> Judgement:
-        """Return the requirement with its verdict."""
+    def judge(self, requirement: Requirement) -> Findings:
+        """Return the verdicts of a requirement."""
         match requirement.claim:
             case Always(condition=QuantityComparison() as compared, during=during):
-                found = self._always(compared, during)
+                return self._always(compared, during)
             case Always(condition=StateCondition() as state, during=during):
-                found = self._always_in_state(state, during)
+                return self._always_in_state(state, during)
             case Eventually(condition=QuantityComparison() as compared, before=before):
-                found = self._eventually(compared, before)
+                return self._eventually(compared, before)
             case Eventually(condition=StateCondition() | ContactEvent() as condition, before=before):
-                found = self._reached(condition, before)
+                return self._reached(condition, before)
             case Extreme(function=function, comparison=compared):
-                found = self._extreme(function, compared)
+                return self._extreme(function, compared)
             case NeverTwice(event=event, within=within):
-                found = self._never_twice(event, self._number(within))
+                return self._never_twice(event, self.runs.number(within))
             case Count(event=event, op=op, bound=bound):
-                found = self._count(event, op, self._number(bound))
-        time = found.time
-        chain = (
-            ()
-            if time is None or not self.chains
-            else tuple(item for item in self.record.transitions if item.time <= time)
-        )
-        unit = self.model.requirement_units.get(requirement.name, "1") if not found.unit else found.unit
-        return Judgement(requirement.name, requirement.formula, found.verdict, found.margin, unit, time, chain)
+                return self._count(event, op, self.runs.number(bound))
+        raise TypeError(f"no claim of a requirement: {requirement.claim!r}")
 
-    def _always(self, compared: QuantityComparison, during: Sequence[StateCondition]) -> _Finding:
-        steps = self._steps(during)
-        if not len(steps):
-            return _Finding(self._unless_failed(True), math.inf, None, "")
+    def _always(self, compared: QuantityComparison, during: Sequence[StateCondition]) -> Findings:
+        steps = self.steps if not during else self.steps.only(self._applies(during))
         margin, time = self._least_margin(compared, steps)
-        return _Finding(self._unless_failed(self._satisfied(compared, margin)), margin, time, "")
+        satisfied = self._satisfied(compared, margin)
+        if len(steps) < len(self.steps):
+            empty = np.bincount(steps.run, minlength=self.count) == 0
+            margin[empty], time[empty], satisfied[empty] = math.inf, math.nan, True
+        return Findings(self._unless_failed(satisfied), margin, time, "")
 
-    def _always_in_state(self, state: StateCondition, during: Sequence[StateCondition]) -> _Finding:
-        applies = np.isin(self.first, self._steps(during))
+    def _always_in_state(self, state: StateCondition, during: Sequence[StateCondition]) -> Findings:
+        applies = self._applies(during)
         violated = applies & ~self._in_state(state)
-        counted = applies & (self.durations > 0.0)
-        if (violated & counted).any():
-            margin = -float(self.durations[violated].sum())
-            return _Finding("violated", margin, float(self.record.t[self.first[violated & counted][0]]))
-        return _Finding(self._unless_failed(True), float(self.durations[applies].sum()), None)
+        counted = violated & (self.durations > 0.0)
+        satisfied = np.ones(self.count, dtype=np.bool_)
+        margin, time = np.empty(self.count), self.none.copy()
+        parts = np.searchsorted(self.steps.run, np.arange(self.count + 1))
+        for k in range(self.count):
+            part = slice(parts[k], parts[k + 1])
+            if counted[part].any():
+                satisfied[k] = False
+                margin[k] = -self.durations[part][violated[part]].sum()
+                time[k] = self.runs.t[self.steps.first[part][counted[part]][0]]
+            else:
+                margin[k] = self.durations[part][applies[part]].sum()
+        return Findings(self._unless_failed(satisfied), margin, time)
 
-    def _eventually(self, compared: QuantityComparison, before: Text | None) -> _Finding:
-        deadline = math.inf if before is None else self._number(before)
-        steps = self.first[self.record.t[self.first] <= deadline]
-        if not len(steps):
-            return _Finding("violated", -math.inf, None, "")
+    def _eventually(self, compared: QuantityComparison, before: Text | None) -> Findings:
+        deadline = np.full(self.count, math.inf) if before is None else self.runs.number(before)
+        steps = self.steps.only(self.runs.t[self.steps.first] <= deadline[self.steps.run])
         margin, time = self._greatest_margin(compared, steps, deadline)
-        if self._satisfied(compared, margin):
-            return _Finding("met", margin, time, "")
-        return _Finding("violated" if self.end >= deadline else "undecided", margin, time, "")
+        satisfied = self._satisfied(compared, margin)
+        empty = np.bincount(steps.run, minlength=self.count) == 0
+        margin[empty], time[empty], satisfied[empty] = -math.inf, math.nan, False
+        failed = np.where(empty | (self.end >= deadline), _VIOLATED, _UNDECIDED)
+        return Findings(np.where(satisfied, _MET, failed), margin, time, "")
 
-    def _reached(self, condition: StateCondition | ContactEvent, before: Text | None) -> _Finding:
+    def _reached(self, condition: StateCondition | ContactEvent, before: Text | None) -> Findings:
+        deadline = self.end if before is None else self.runs.number(before)
+        time = self.none.copy()
         if isinstance(condition, ContactEvent):
-            times = self._event_times(condition)
+            for k, times in enumerate(self.runs.event_times(condition)):
+                time[k] = times[0] if len(times) else math.nan
         else:
-            times = self.record.t[self.first[self._in_state(condition)]]
-        deadline = self.end if before is None else self._number(before)
-        if len(times):
-            margin = deadline - float(times[0])
-            return _Finding("met" if margin >= 0.0 else "violated", margin, float(times[0]))
-        if before is None or self.end < deadline:
-            return _Finding("undecided", math.nan, None)
-        return _Finding("violated", deadline - self.end, None)
+            true = np.flatnonzero(self._in_state(condition))[::-1]  # of each run the first is entered last
+            time[self.steps.run[true]] = self.runs.t[self.steps.first[true]]
+        never = np.isnan(time)
+        undecided = never & ((self.end < deadline) | (before is None))
+        margin = np.where(undecided, math.nan, deadline - np.where(never, self.end, time))
+        verdicts = np.where(~never & (margin >= 0.0), _MET, _VIOLATED)
+        return Findings(np.where(undecided, _UNDECIDED, verdicts), margin, time)
 
-    def _extreme(self, function: str, compared: QuantityComparison) -> _Finding:
+    def _extreme(self, function: str, compared: QuantityComparison) -> Findings:
         if function == "final":
-            value = float(self._column(self.rows, compared.quantity)[-1])
-            margin = self._sign(compared) * (value - self._number(compared.bound))
-            return _Finding(self._if_complete(self._satisfied(compared, margin)), margin, self.end, "")
+            value = self._column(self.runs.rows_at(self.last_rows), compared.quantity)
+            margin = self._sign(compared) * (value - self.runs.number(compared.bound))
+            return Findings(self._if_complete(self._satisfied(compared, margin)), margin, self.end, "")
         above = compared.op in (">", ">=")
         if above == (function == "trough"):  # of every value
             return self._always(compared, ())
-        margin, time = self._greatest_margin(compared, self.first, math.inf)
+        margin, time = self._greatest_margin(compared, self.steps, np.full(self.count, math.inf))
         met = self._satisfied(compared, margin)
-        return _Finding("met" if met else self._if_complete(False), margin, time, "")
+        return Findings(np.where(met, _MET, self._if_complete(np.zeros_like(met))), margin, time, "")
 
-    def _never_twice(self, event: ContactEvent, within: float) -> _Finding:
-        times = self._event_times(event)
-        if len(times) < 2:
-            return _Finding(self._unless_failed(True), math.inf, None)
-        gaps = np.diff(times)
-        shortest = int(gaps.argmin())
-        margin = float(gaps[shortest]) - within
-        return _Finding(self._unless_failed(margin >= 0.0), margin, float(times[shortest + 1]))
+    def _never_twice(self, event: ContactEvent, within: FloatArray) -> Findings:
+        margin, time = np.full(self.count, math.inf), self.none.copy()
+        for k, times in enumerate(self.runs.event_times(event)):
+            if len(times) > 1:
+                gaps = np.diff(times)
+                shortest = int(gaps.argmin())
+                margin[k], time[k] = gaps[shortest] - within[k], times[shortest + 1]
+        return Findings(self._unless_failed(margin >= 0.0), margin, time)
 
-    def _count(self, event: ContactEvent, op: str, bound: float) -> _Finding:
-        times = self._event_times(event)
+    def _count(self, event: ContactEvent, op: str, bound: FloatArray) -> Findings:
         at_most = op in ("<", "<=")
-        margin = bound - len(times) if at_most else len(times) - bound
-        satisfied = _COMPARED[op](len(times), bound)
-        decided = not satisfied if at_most else satisfied
-        deciding = math.floor(bound) if op in ("<=", ">") else math.ceil(bound) - 1  # the event that settles it
-        time = float(times[max(deciding, 0)]) if decided and len(times) > max(deciding, 0) else None
-        verdict: Verdict = ("met" if satisfied else "violated") if decided else self._if_complete(satisfied)
-        return _Finding(verdict, margin, time, "1")
+        times = self.runs.event_times(event)
+        counts = np.array([len(each) for each in times], dtype=np.float64)
+        margin = bound - counts if at_most else counts - bound
+        satisfied = _COMPARED[op](counts, bound)
+        decided = ~satisfied if at_most else satisfied
+        # number of the event that settles it
+        deciding = np.maximum(np.floor(bound) if op in ("<=", ">") else np.ceil(bound) - 1, 0).astype(np.int64)
+        time = self.none.copy()
+        for k in np.flatnonzero(decided & (counts > deciding)).tolist():
+            time[k] = times[k][deciding[k]]
+        surely = np.where(satisfied, _MET, _VIOLATED)
+        return Findings(np.where(decided, surely, self._if_complete(satisfied)), margin, time, "1")
 
-    def _unless_failed(self, satisfied: bool) -> Verdict:
-        """Return the verdict of a claim on every time: a violation remains one."""
-        return "violated" if not satisfied else "met" if self.complete else "undecided"
+    def _unless_failed(self, satisfied: BoolArray) -> IntArray:
+        """Return the verdicts of a claim on every time: a violation remains one."""
+        return np.where(~satisfied, _VIOLATED, np.where(self.complete, _MET, _UNDECIDED))
 
-    def _if_complete(self, satisfied: bool) -> Verdict:
-        if not self.complete:
-            return "undecided"
-        return "met" if satisfied else "violated"
-
-    def _number(self, text: Text) -> float:
-        return evaluate(text, self.model.values)
+    def _if_complete(self, satisfied: BoolArray) -> IntArray:
+        return np.where(self.complete, np.where(satisfied, _MET, _VIOLATED), _UNDECIDED)
 
     @staticmethod
     def _sign(compared: QuantityComparison) -> float:
         return 1.0 if compared.op in (">", ">=") else -1.0
 
     @staticmethod
-    def _satisfied(compared: QuantityComparison, margin: float) -> bool:
-        return margin > 0.0 or (margin == 0.0 and compared.op in ("<=", ">="))
+    def _satisfied(compared: QuantityComparison, margin: FloatArray) -> BoolArray:
+        satisfied: BoolArray = (margin > 0.0) | ((margin == 0.0) & (compared.op in ("<=", ">=")))
+        return satisfied
 
-    def _event_times(self, event: ContactEvent) -> FloatArray:
-        contacts = self.model.contact_entries.get(event.contact, (event.contact,))
-        return event_times(self.model, self.record.transitions, contacts, event.word)
-
-    def _steps(self, during: Sequence[StateCondition]) -> IntArray:
-        applies = np.ones(len(self.first), dtype=np.bool_)
+    def _applies(self, during: Sequence[StateCondition]) -> BoolArray:
+        applies = np.ones(len(self.steps), dtype=np.bool_)
         for state in during:
             applies &= self._in_state(state)
-        return self.first[applies]
+        return applies
 
     def _in_state(self, condition: StateCondition) -> BoolArray:
         """Return in which steps a condition on modes or contact states is true, shape (steps,)."""
@@ -251,45 +299,69 @@ class Judge:
         else:
             pattern = next(item for item in self.model.patterns if item.name == condition.name)
             true = [pattern.fits(chart.states) for chart in self.model.charts]
-        in_state: BoolArray = np.array(true, dtype=np.bool_)[self.record.mode[self.first]]
+        in_state: BoolArray = np.array(true, dtype=np.bool_)[self.runs.mode[self.steps.first]]
         return ~in_state if condition.negated else in_state
 
-    def _least_margin(self, compared: QuantityComparison, steps: IntArray) -> tuple[float, float]:
-        """Return the least of a comparison's margins over steps, and its time."""
-        value, time = self._largest(compared.quantity, -self._sign(compared), steps, math.inf)
-        return -value - self._sign(compared) * self._number(compared.bound), time
+    def _least_margin(self, compared: QuantityComparison, steps: Steps) -> tuple[FloatArray, FloatArray]:
+        """Return the least of a comparison's margins over steps of each run, and its time."""
+        value, time = self._largest(compared.quantity, -self._sign(compared), steps, np.full(self.count, math.inf))
+        return -value - self._sign(compared) * self.runs.number(compared.bound), time
 
-    def _greatest_margin(self, compared: QuantityComparison, steps: IntArray, end: float) -> tuple[float, float]:
+    def _greatest_margin(
+        self, compared: QuantityComparison, steps: Steps, end: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
         sign = self._sign(compared)
         value, time = self._largest(compared.quantity, sign, steps, end)
-        return value - sign * self._number(compared.bound), time
+        return value - sign * self.runs.number(compared.bound), time
 
-    def _largest(self, quantity: MeasuredQuantity, sign: float, steps: IntArray, end: float) -> tuple[float, float]:
-        names = (*self.model.layout.q, *self.model.layout.u)
-        number = names.index(quantity.name) if quantity.name in names and not quantity.part else None
-        if quantity.name in self.model.outputs:
-            number = None
+    def _largest(
+        self, quantity: MeasuredQuantity, sign: float, steps: Steps, end: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        number = self._state_number(quantity)
 
         def between(times: FloatArray, first: IntArray) -> FloatArray:
             if number is None:
-                return sign * self._column(self.between(times, first), quantity)
-            values = self.state_between(times, first, number)
+                return sign * self._column(self.runs.between(times, first), quantity)
+            runs, column = self.runs, slice(number, number + 1)
+            values = state_within(runs.t, runs.x, runs.x_dot, runs.x_mid, times, first, column)[0][:, 0]
             return sign * (np.abs(values) if quantity.magnitude else values)
 
-        bound = None if number is None else self._bound(number, sign, quantity.magnitude, steps)
-        return largest(self.record.t, sign * self._column(self.rows, quantity), steps, end, between, bound)
+        bound = None if number is None else self._bound(number, sign, quantity.magnitude)
+        return largest_of_runs(self.runs.t, sign * self._at_rows(quantity), steps, end, between, bound)
 
-    def _bound(self, number: int, sign: float, magnitude: bool, steps: IntArray) -> FloatArray:
-        """Return what a coordinate or speed, or its magnitude, times a sign does not exceed in steps, shape (n,)."""
-        record = self.record
-        last = np.minimum(steps + 1, len(record.t) - 1)
-        h = record.t[last] - record.t[steps]
-        x, rate = record.x[:, number], record.x_dot[:, number]
-        middle = np.where(h > 0.0, record.x_mid[last, number], x[steps])
-        lower, upper = quartic_bounds(h, x[steps], rate[steps], middle, x[last], rate[last])
+    def _state_number(self, quantity: MeasuredQuantity) -> int | None:
+        """Return the column of a coordinate or speed in the states; None of other quantities."""
+        names = (*self.model.layout.q, *self.model.layout.u)
+        other = quantity.part or quantity.name in self.model.outputs or quantity.name not in names
+        return None if other else names.index(quantity.name)
+
+    def _bound(self, number: int, sign: float, magnitude: bool) -> FloatArray:
+        """Return what a coordinate or speed, or its magnitude, times a sign does not exceed after each row."""
+        runs = self.runs
+        bounds = np.empty((2, len(runs.t)))
+        with np.errstate(invalid="ignore", over="ignore"):  # from row to row, also where no step is between
+            for begin in range(0, len(runs.t) - 1, _BLOCK):
+                rows = slice(begin, begin + _BLOCK + 1)
+                t = runs.t[rows]
+                x, rate, middle = (part[rows, number].copy() for part in (runs.x, runs.x_dot, runs.x_mid))
+                steps = quartic_bounds(t[1:] - t[:-1], x[:-1], rate[:-1], middle[1:], x[1:], rate[1:])
+                bounds[:, begin : begin + len(t) - 1] = steps
+        bounds[:, self.last_rows] = runs.x[self.last_rows, number]
+        lower, upper = bounds
         if magnitude:
             lower, upper = np.maximum(np.maximum(lower, -upper), 0.0), np.maximum(-lower, upper)
         return upper if sign > 0.0 else -lower
+
+    @cached_property
+    def _rows(self) -> Samples:
+        return self.runs.rows()
+
+    def _at_rows(self, quantity: MeasuredQuantity) -> FloatArray:
+        """Return a quantity at all rows, shape (n,)."""
+        number = self._state_number(quantity)
+        if number is None:
+            return self._column(self._rows, quantity)
+        return np.abs(self.runs.x[:, number]) if quantity.magnitude else self.runs.x[:, number]
 
     def _column(self, samples: Samples, quantity: MeasuredQuantity) -> FloatArray:
         """Return a quantity at samples, shape (n,): a friction force in space by its magnitude."""
@@ -303,9 +375,7 @@ class Judge:
         return np.abs(column) if quantity.magnitude else column
 
 
-def judge(
-    rows: Samples, record: RunRecord, between: SampleBetween, state_between: StateBetween, chains: bool = True
-) -> dict[str, Judgement]:
+def judge(rows: Samples, record: RunRecord, between: SampleBetween, chains: bool = True) -> dict[str, Judgement]:
     """Return the model's requirements, judged over a run, by name.
 
     Parameters
@@ -314,8 +384,8 @@ def judge(
         The recorded rows.
     record : RunRecord
         The run as recorded.
-    between, state_between : callable
-        Sample the run within steps, and one coordinate or speed alone; as of :class:`Judge`.
+    between : callable
+        Samples the run within steps, as of :class:`JudgedRuns`.
     chains : bool
         Whether judgements have the chains of transitions.
 
@@ -323,5 +393,40 @@ def judge(
     -------
     dict of str to Judgement
     """
-    judging = Judge(rows, record, between, state_between, chains)
-    return {requirement.name: judging.judge(requirement) for requirement in rows.model.requirements}
+    model = rows.model
+
+    def times(event: ContactEvent) -> list[FloatArray]:
+        contacts = model.contact_entries.get(event.contact, (event.contact,))
+        return [event_times(model, record.transitions, contacts, event.word)]
+
+    judging = Judge(
+        JudgedRuns(
+            model=model,
+            begin=np.array([0, len(record.t)]),
+            t=record.t,
+            x=record.x,
+            x_dot=record.x_dot,
+            x_mid=record.x_mid,
+            mode=record.mode,
+            complete=np.array([record.outcome.code in COMPLETE]),
+            rows=lambda: rows,
+            rows_at=rows.only,
+            between=between,
+            number=lambda text: np.array([evaluate(text, model.values)]),
+            event_times=times,
+        )
+    )
+    return {item.name: _judgement(item, judging.judge(item), model, record, chains) for item in model.requirements}
+
+
+def _judgement(
+    requirement: Requirement, found: Findings, model: RunModel, record: RunRecord, chains: bool
+) -> Judgement:
+    """Return what was found of the only run."""
+    verdict, margin, time = VERDICTS[found.verdicts[0]], float(found.margins[0]), float(found.times[0])
+    decided = not math.isnan(time)
+    chain = tuple(item for item in record.transitions if item.time <= time) if decided and chains else ()
+    unit = found.unit or model.requirement_units.get(requirement.name, "1")
+    return Judgement(
+        requirement.name, requirement.formula, verdict, margin, unit, time if decided else None, chain
+    )  # fmt: skip

@@ -174,7 +174,7 @@ class RunRecord:
             visited = [names[self.mode[0]], *(item.target for item in self.transitions)]
         else:
             visited = [names[number] for number in (self.mode[0], *self.targets.tolist())]
-        return tuple(mode for k, mode in enumerate(visited) if not k or mode != visited[k - 1])
+        return modes_visited(visited)
 
     @cached_property
     def starts(self) -> BoolArray:
@@ -182,6 +182,11 @@ class RunRecord:
         begins = np.ones(len(self.t), dtype=np.bool_)
         begins[1:] = self.t[1:] == self.t[:-1]
         return begins
+
+
+def modes_visited(names: Sequence[str]) -> tuple[str, ...]:
+    """Return a sequence of modes without those that follow themselves."""
+    return tuple(mode for k, mode in enumerate(names) if not k or mode != names[k - 1])
 
 
 def joined(before: RunRecord, after: RunRecord, rows: int, transitions: int, change_points: int) -> RunRecord:

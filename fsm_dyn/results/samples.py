@@ -53,6 +53,10 @@ class Samples:
     def __len__(self) -> int:
         return len(self.t)
 
+    def only(self, rows: IntArray) -> Samples:
+        """Return some of the rows, by their numbers."""
+        return Samples(self.model, self.t[rows], self.x[rows], self.mode[rows], self.context[rows])
+
     @property
     def q(self) -> FloatArray:
         """Coordinates, shape (n, n_q), in declared order."""

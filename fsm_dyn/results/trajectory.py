@@ -16,7 +16,7 @@ from fsm_dyn.results import export
 from fsm_dyn.results.arrays import FloatArray, IntArray
 from fsm_dyn.results.change_points import ChangePoint
 from fsm_dyn.results.continuation import StoredContinuation
-from fsm_dyn.results.dense import locate, quartic
+from fsm_dyn.results.dense import locate, state_within
 from fsm_dyn.results.energy import EnergyBalance, energy_balance
 from fsm_dyn.results.explanation import Explanation, explain
 from fsm_dyn.results.judgement import Judgement, judge
@@ -303,7 +303,7 @@ class Trajectory:
         chains : bool
             With the transitions that led to each deciding time; without them, judging takes less time.
         """
-        return judge(self.rows, self.record, self._between, self._state_between, chains)
+        return judge(self.rows, self.record, self._between, chains)
 
     def describe_outcome(self) -> tuple[str, ...]:
         """Return the outcome as lines of text; of a failed run with state, candidates, residuals and remedy."""
@@ -403,26 +403,10 @@ class Trajectory:
         """
         return export.write_netcdf(self.rows, self.transitions, self.outcome, Path(path))
 
-    def _state_between(self, times: FloatArray, first: IntArray, number: int) -> FloatArray:
-        """Return one coordinate or speed, by its number, as :meth:`_between` samples it."""
-        return self._states(times, first, slice(number, number + 1))[0][:, 0]
-
-    def _states(self, times: FloatArray, first: IntArray, columns: slice) -> tuple[FloatArray, FloatArray]:
-        """Return some columns of the state within steps, and the fractions of these steps."""
-        record = self.record
-        last = np.minimum(first + 1, len(record.t) - 1)
-        start = record.t[first]
-        h = record.t[last] - start
-        theta = np.divide(times - start, h, out=np.zeros_like(times), where=h > 0.0)
-        x, rate, halfway = record.x[:, columns], record.x_dot[:, columns], record.x_mid[:, columns]
-        # The middle of the last row's (empty) step is not a number, and is multiplied by an exact zero below.
-        middle = np.where(h[:, None] > 0.0, halfway[last], x[first])
-        return quartic(theta, h, x[first], rate[first], middle, x[last], rate[last]), theta
-
     def _between(self, times: FloatArray, first: IntArray) -> Samples:
         """Sample the steps that start at the rows ``first``; the very last row stands for itself."""
         record = self.record
-        x, theta = self._states(times, first, slice(None))
+        x, theta = state_within(record.t, record.x, record.x_dot, record.x_mid, times, first, slice(None))
         held = record.held[first]
         inside = theta > 0.0  # at a row itself its own record is exact, and knows from which side it is meant
         held[inside, : 3 * len(self.model.layout.w)] = record.inputs(times[inside])

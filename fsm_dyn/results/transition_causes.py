@@ -75,10 +75,16 @@ def fired(automaton: Automaton, found: TransitionArrays, number: int) -> tuple[t
     guards = []
     for k in range(int(found.fired[number])):
         event, subject = Event(int(found.event[number, k])), int(found.contact[number, k])
-        written = event is Event.TRANSITION
-        text = automaton.user_transitions[subject].name if written else _announced(automaton.contacts[subject], event)
+        text = guard_name(automaton, event, subject)
         guards.append((text, float(found.value[number, k]), float(found.slope[number, k])))
     return tuple(guards)
+
+
+def guard_name(automaton: Automaton, event: Event, subject: int) -> str:
+    """Return what a guard is called, by its event and the number of its contact or user-defined transition."""
+    if event is Event.TRANSITION:
+        return automaton.user_transitions[subject].name
+    return _announced(automaton.contacts[subject], event)
 
 
 def selection_log(automaton: Automaton, found: TransitionArrays, number: int) -> tuple[str, ...]:

@@ -56,6 +56,7 @@
 #include "transition.c"
 #include "end_of_run.c"
 #include "stepper.c"
+#include "run_batch.c"
 #include "implicit_steps.c"
 #include "moreau_contacts.c"
 #include "moreau_step_limit.c"

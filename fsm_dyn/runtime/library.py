@@ -70,12 +70,24 @@ class RunStructure(Structure):
     _fields_ = [(name, c_void_p) for name in ("tables", "inputs", "method", "options", "state", "work", "buffers")]
 
 
+class RunBatch(Structure):
+    """``struct fsm_run_batch``: runs one after the other, with the starts of all and the ends of those made."""
+
+    _fields_ = [
+        ("run", POINTER(RunStructure)), ("state", VectorStructure), ("state_at_start", VectorStructure),
+        ("work", VectorStructure), ("work_at_start", VectorStructure), ("x", Matrix), ("c", Matrix),
+        ("modes", VectorStructure), ("ends", Matrix), ("next", c_int64), ("under_way", c_int64), ("rows", c_int64),
+        ("transitions", c_int64), ("passages", c_int64),
+    ]  # fmt: skip
+
+
 #: Result and arguments of every function, as ``fsm_dyn/runtime/*.h`` declares them.
 FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "fsm_status_text": (c_char_p, (c_int64,)),
     "fsm_status_sentence": (c_char_p, (c_int64,)),
     "fsm_status_remedy": (c_char_p, (c_int64,)),
     "fsm_advance": (c_int, (POINTER(RunStructure),)),
+    "fsm_advance_batch": (c_int, (POINTER(RunBatch), c_int64)),
     "fsm_implicit_step": (c_int, (POINTER(RunStructure), c_int64, c_double, c_double)),
     "fsm_moreau_jean_steps": (c_int64, 4 * (c_void_p,)),
     "fsm_moreau_jean_may_start": (c_bool, (c_void_p, c_void_p, c_double, *4 * (VectorStructure,))),
@@ -158,6 +170,7 @@ def address(name: str) -> int:
 
 
 advance = function("fsm_advance")
+advance_batch = function("fsm_advance_batch")
 implicit_step = function("fsm_implicit_step")
 end_is_near = function("fsm_end_is_near")
 next_jump = function("fsm_next_jump")

@@ -301,6 +301,24 @@ struct fsm_run {
     struct fsm_buffers *buffers;
 };
 
+/* Columns of `fsm_run_batch.ends`. */
+enum fsm_end_column { FSM_END_STATUS = 0, FSM_END_ROWS = 1, FSM_END_TRANSITIONS = 2 };
+
+/* Runs that begin in different states, one after the other in the memory of `run` (run_batch.c). */
+struct fsm_run_batch {
+    const struct fsm_run *run;
+    // The blocks of memory of `run->state` and `run->work`, and these as they are when a run is about to start.
+    fsm_indices state, state_at_start;
+    fsm_indices work, work_at_start;
+    // Of each run: states and contexts to begin with, (n, n_x) and (n, n_c), and modes, (n,).
+    fsm_matrix x, c;
+    fsm_indices modes;
+    fsm_index_table ends;               // (n, 3): how each run ended
+    int64_t next;                       // number of the run that is made or will be made next
+    int64_t under_way;                  // 1: it has begun
+    int64_t rows, transitions, passages; // recorded of the runs that have ended
+};
+
 /* The terms that belong to a workspace. */
 static inline const struct fsm_terms *fsm_terms_of(const struct fsm_work *work)
 {

@@ -163,6 +163,9 @@ FSM_LOCAL enum fsm_status fsm_choose_chart(const struct fsm_run *run);
 FSM_LOCAL enum fsm_status fsm_find_and_accept(const struct fsm_run *run, double target, double end);
 FSM_API enum fsm_status fsm_advance(const struct fsm_run *run);
 
+/* run_batch.c */
+FSM_API enum fsm_status fsm_advance_batch(struct fsm_run_batch *batch, int64_t end);
+
 /* implicit_steps.c: what is asked of fsm_implicit_step */
 enum fsm_service { FSM_SERVE_DERIVATIVE, FSM_SERVE_FOLLOW, FSM_SERVE_CHART, FSM_SERVE_LOOK };
 FSM_API enum fsm_status fsm_implicit_step(const struct fsm_run *run, int64_t what, double t, double target);

@@ -36,7 +36,8 @@ _CHUNK_SECONDS: Final = 0.1
 
 
 @lru_cache(maxsize=len(METHODS))
-def _method(name: str) -> tuple[MethodArrays, Packed]:
+def tableau(name: str) -> tuple[MethodArrays, Packed]:
+    """Return the arrays of a method, and their structure."""
     arrays = METHODS[name].arrays()
     return arrays, METHOD.pack(arrays)
 
@@ -125,10 +126,10 @@ def run_automaton(
     _check(sizes, x, c, mode0, t0, until, method, rtol, step, max_step)
     if drive is None:
         drive = assemble_inputs([f"w{i}" for i in range(sizes[tb.N_W])], sizes[tb.N_P])
-    method_arrays, method_packed = _method("dopri5" if method in STIFF_METHODS else method)
+    method_arrays, method_packed = tableau("dopri5" if method in STIFF_METHODS else method)
     stages = int(method_arrays.counts[STAGES])
     loop = begin(tables, t0, x, c, mode0, drive, stages, workspace or Workspace())
-    options = _options(
+    options = set_options(
         loop,
         (until, step, max_step, rtol),
         (_FIRST_CHUNK, max_steps, max_instant, 2**62, saver is not None),
@@ -153,7 +154,7 @@ def run_automaton(
     return finish(loop, status, saver.saved_of(status) if saver is not None else None)
 
 
-def _options(
+def set_options(
     loop: LoopState,
     numbers: tuple[float, ...],
     counts: tuple[int, ...],

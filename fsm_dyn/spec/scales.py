@@ -9,7 +9,7 @@ two lets a model whose lengths, masses and times are multiplied by powers of 102
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +28,7 @@ from fsm_dyn.spec.model import Mechanism
 
 Array = NDArray[np.float64]
 
+_SURELY = 1e-6  # of a unit's step: beyond the rounding of its logarithm
 STEP = 10  # binary digits: the units are powers of 1024
 #: Binary logarithms of the smallest numbers that count as 1: from 3.3 mm to 3.4 m, 11 g to 11 kg, 3.3 ms to 3.4 s.
 LOWEST = {"length": -8.25, "mass": -6.5, "time": -8.25}
@@ -94,6 +95,65 @@ class Numbers:
         exponents = np.linalg.lstsq(np.array([of[:3] for of, _ in found]), logarithms, rcond=1e-9)[0]
         steps = (math.floor((float(x) - lowest) / STEP) for x, lowest in zip(exponents, LOWEST.values(), strict=True))
         return Scales(*(2.0 ** (STEP * step) for step in steps))
+
+
+class ScalesOfCases:
+    """Finds the cases in which a mechanism has the same own units as with other parameters.
+
+    Parameters
+    ----------
+    numbers : Numbers
+    values : mapping
+        The other parameters, SI.
+    names : collection of str
+        Parameters that differ from case to case, those that follow from them included.
+    """
+
+    def __init__(self, numbers: Numbers, values: Mapping[str, ParameterValue], names: Collection[str]) -> None:
+        self._texts = [text for of, text in numbers.initial if any(of[:3]) and set(free_names(parse(text))) & {*names}]
+        self._names = [name for name in numbers.parameters if name in names]
+        own = [*((of, text) for of, text in numbers.initial if text in self._texts)]
+        dimensions = [of for of, _ in own]
+        for name in self._names:
+            dimensions += numbers.parameters[name]
+        self._used = np.array([any(of[:3]) for of in dimensions], dtype=np.bool_)
+        self._base = self._numbers_of(values)
+        entries: list[tuple[Dimension, float]] = [*numbers.written]
+        entries += [(of, evaluate(text, values)) for of, text in numbers.initial if text not in self._texts]
+        for name, of_name in numbers.parameters.items():
+            if name not in names:
+                value = values[name]
+                entries += zip(of_name, value if isinstance(value, tuple) else (value,), strict=True)
+        entries += [(of, float(number)) for of, number in zip(dimensions, self._base, strict=True)]
+        kept = np.array([bool(number) and any(of[:3]) for of, number in entries], dtype=np.bool_)
+        self._steps = np.full(3, 0.5)  # units that are left open stay those of SI
+        self._slopes = np.zeros((3, len(self._base)))
+        if kept.any():
+            matrix = np.array([of[:3] for of, _ in entries], dtype=np.float64)[kept]
+            inverse = np.zeros((3, len(entries)))
+            inverse[:, kept] = np.linalg.pinv(matrix, rcond=1e-9)
+            logarithms = np.array([math.log2(abs(number)) if number else 0.0 for _, number in entries])
+            self._steps = (inverse @ logarithms - list(LOWEST.values())) / STEP
+            self._slopes = inverse[:, len(entries) - len(self._base) :] / STEP
+
+    def same(self, cases: Sequence[Mapping[str, ParameterValue]]) -> NDArray[np.bool_]:
+        """Return in which of some cases the units are surely those of the other parameters, shape (n,)."""
+        found = np.array([self._numbers_of(values) for values in cases]).reshape(len(cases), len(self._base))
+        vanishes = ((found == 0.0) != (self._base == 0.0)) & self._used
+        with np.errstate(divide="ignore", invalid="ignore"):
+            change = np.log2(np.abs(found)) - np.log2(np.abs(self._base))
+        steps = self._steps + np.where(self._used & np.isfinite(change), change, 0.0) @ self._slopes.T
+        away = np.abs(steps - np.round(steps))
+        same = (np.floor(steps) == np.floor(self._steps)) & (away > _SURELY)
+        stays: NDArray[np.bool_] = same.all(axis=1) & ~vanishes.any(axis=1)
+        return stays
+
+    def _numbers_of(self, values: Mapping[str, ParameterValue]) -> Array:
+        found = [evaluate(text, values) for text in self._texts]
+        for name in self._names:
+            value = values[name]
+            found += value if isinstance(value, tuple) else (value,)
+        return np.array(found, dtype=np.float64)
 
 
 def _used(mechanism: Mechanism) -> set[str]:

@@ -82,7 +82,12 @@ def check_numbers(mechanism: Mechanism, values: Values | None = None) -> None:
 
 def _value(text: Text | None, values: Values, what: str) -> float | None:
     """Return the value of an expression of parameters; None where there is none or it depends on more."""
-    if text is None or not names_in(text.text) <= values.keys():
+    if text is None:
+        return None
+    known = values.get(text.text)
+    if isinstance(known, float) and math.isfinite(known):  # a parameter itself, as most are
+        return known
+    if not names_in(text.text) <= values.keys():
         return None
     try:
         return evaluate(text, values)

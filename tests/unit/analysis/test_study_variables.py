@@ -112,6 +112,7 @@ def test_variants_vary_in_the_order_asked_for(button, jobs):
     found = fsm_dyn.study(button, vary, until=0.5, jobs=jobs, quantities=["y"])
     other = fsm_dyn.compile("push_button:motion")
     assert [row.values["variant"] for row in found.rows] == ["none", "motion"] * 2
+    assert found.compiled == 1  # the model as it is was compiled before
     runs = [fsm_dyn.simulate(graph, 0.5, parameters={"m": value}) for value in vary["m"] for graph in (button, other)]
     assert_rows(found, runs)
     assert found.rows[0].final != found.rows[1].final

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.results.extremes import largest
+from fsm_dyn.results.extremes import largest_of_runs
 from fsm_dyn.spec import load
 
 TEXT = """
@@ -95,19 +95,19 @@ def test_the_largest_value_between_rows_is_found():
 def test_steps_that_are_passed_over_do_not_hold_the_largest_value(monkeypatch):
     kept = []
 
-    def compared(t, at_rows, first, end, between, bound=None):
+    def compared(t, at_rows, steps, end, between, bound=None):
         counted = []
 
         def counting(times, rows):
             counted.append(len(rows))
             return between(times, rows)
 
-        found = largest(t, at_rows, first, end, counting, bound)
-        assert found == largest(t, at_rows, first, end, between)
-        kept.append(sum(counted) / (7 * len(first)))
+        found = largest_of_runs(t, at_rows, steps, end, counting, bound)
+        assert np.array_equal(found, largest_of_runs(t, at_rows, steps, end, between))
+        kept.append(sum(counted) / (7 * len(steps)))
         return found
 
-    monkeypatch.setattr("fsm_dyn.results.judgement.largest", compared)
+    monkeypatch.setattr("fsm_dyn.results.judgement.largest_of_runs", compared)
     measured = (("y", "4 m"), ("y_dot", "4 m/s"), ("abs(y)", "4 m"), ("abs(y_dot)", "4 m/s"))
     formulas = [f"{kind}({what}) < {bound}" for kind in ("peak", "trough") for what, bound in measured]
     judged(formulas, 5.0)

@@ -1,0 +1,266 @@
+"""Runs of a graph with their requirements judged: made by one call of the runtime, and judged together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fsm_dyn.analysis.run_preparation import PreparedRuns, RunPreparation
+from fsm_dyn.analysis.study_variables import run_arguments
+from fsm_dyn.automaton.labels import Labels
+from fsm_dyn.errors import InputError, RunError
+from fsm_dyn.expressions import Text
+from fsm_dyn.modes.elimination import Array
+from fsm_dyn.results.arrays import FloatArray, IntArray
+from fsm_dyn.results.contact_events import event_mask
+from fsm_dyn.results.dense import state_within
+from fsm_dyn.results.judgement import COMPLETE, VERDICTS, Judge, JudgedRuns, Verdict
+from fsm_dyn.results.record import RunModel, modes_visited
+from fsm_dyn.results.result_builder import run_model
+from fsm_dyn.results.samples import Samples
+from fsm_dyn.results.transition_causes import guard_name
+from fsm_dyn.simulation import state as st
+from fsm_dyn.simulation import tables as tb
+from fsm_dyn.simulation.executable import Executable
+from fsm_dyn.simulation.outcomes import OUTCOMES
+from fsm_dyn.simulation.run_arrays import TransitionArrays, read_transitions
+from fsm_dyn.simulation.run_batch import NeedsItself, RecordedRuns, run_batch
+from fsm_dyn.simulator import Simulator
+from fsm_dyn.spec.evaluate import ParameterValue, evaluate, names_in
+from fsm_dyn.spec.requirement import ContactEvent
+
+MOST_ALONE = 4  # runs of a batch that turn out to need further charts, from which on the rest is made one by one
+FEWEST = 4  # runs for which it is worth to make them together
+
+
+@dataclass(frozen=True)
+class JudgedRun:
+    """How one run ended, the modes it visited, and its verdicts and margins by requirement.
+
+    ``quantities`` : least, greatest and final value of others that were asked for, SI.
+    """
+
+    outcome: str
+    modes: tuple[str, ...]
+    verdicts: Mapping[str, Verdict]
+    margins: Mapping[str, float]
+    quantities: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
+
+
+def judged_runs(
+    simulator: Simulator, options: Mapping[str, Any], cases: Sequence[Mapping[str, Any]]
+) -> list[JudgedRun]:
+    """Return some runs of a study, judged; each has the bits that it has alone.
+
+    Parameters
+    ----------
+    simulator : Simulator
+    options : mapping
+        ``requirements`` and ``quantities``, their names; ``parameters`` that all runs share; ``run``, other options of
+        ``Simulator.run``.
+    cases : sequence of mapping
+        What differs, by its name in a study: the same names in all.
+    """
+    found: list[JudgedRun | None] = [None] * len(cases)
+    if len(cases) >= FEWEST:
+        names = tuple(cases[0])
+
+        def made() -> RunPreparation:
+            return RunPreparation(simulator, options["parameters"], options["run"], names)
+
+        preparation = simulator.remember(("preparation", id(options), names), made)
+        if preparation.together and preparation.parameters is options["parameters"]:
+            for number, run in _made_together(preparation, options, cases):
+                found[number] = run
+    return [
+        judged_alone(simulator, options, case) if run is None else run for run, case in zip(found, cases, strict=True)
+    ]
+
+
+def judged_alone(simulator: Simulator, given: Mapping[str, Any], case: Mapping[str, Any]) -> JudgedRun:
+    """Run and judge one case; one that cannot begin has no more than its reason."""
+    requirements: tuple[str, ...] = given["requirements"]
+    shared = {**given["run"], "parameters": given["parameters"]}
+    try:
+        run = simulator.run(**run_arguments(simulator.graph, shared, case), on_failure="return")
+    except (InputError, RunError) as error:
+        none: dict[str, Verdict] = dict.fromkeys(requirements, "undecided")
+        missing = dict.fromkeys(given["quantities"], (np.nan, np.nan, np.nan))
+        margins = dict.fromkeys(requirements, np.nan)
+        return JudgedRun(f"failed: {str(error).splitlines()[0]}", (), none, margins, missing)
+    judged = run.judge(chains=False)
+    modes = run.record.mode_sequence(run.model.modes)
+    return JudgedRun(
+        run.outcome.name, modes, {name: judged[name].verdict for name in requirements},
+        {name: judged[name].margin for name in requirements},
+        {name: (float(c.min()), float(c.max()), float(c[-1])) for name in given["quantities"] for c in (run[name],)},
+    )  # fmt: skip
+
+
+def _made_together(
+    preparation: RunPreparation, options: Mapping[str, Any], cases: Sequence[Mapping[str, Any]]
+) -> list[tuple[int, JudgedRun]]:
+    """Return those of the runs that can be made together, by the numbers of their cases."""
+    prepared = preparation.of(cases)
+    if not prepared.numbers:
+        return []
+    simulator, strategy = preparation.simulator, preparation.strategy
+    executable = simulator.take(strategy)
+    found: list[tuple[int, JudgedRun]] = []
+    alone = 0
+    try:
+        executable.use(preparation.numerics)
+        batch = run_batch(
+            executable, prepared.starts, preparation.setup.drive, preparation.shared, simulator.workspace
+        )  # fmt: skip
+        for part in batch:
+            if isinstance(part, NeedsItself):
+                alone += 1
+                if alone == MOST_ALONE:
+                    break
+                continue
+            recorded = _Recorded(preparation, prepared, executable, part)
+            judged = recorded.judged(options["requirements"], options["quantities"])
+            found += zip((prepared.numbers[k] for k in part.numbers), judged, strict=True)
+    finally:
+        simulator.give_back(executable, strategy)
+    return found
+
+
+class _Recorded:
+    """Runs as they were recorded together, for judging."""
+
+    def __init__(
+        self, preparation: RunPreparation, prepared: PreparedRuns, executable: Executable, runs: RecordedRuns
+    ) -> None:
+        self.preparation, self.executable, self.runs = preparation, executable, runs
+        self.automaton = executable.automaton
+        self.values = prepared.values[runs.numbers.start : runs.numbers.stop]
+        layout = self.automaton.terms.layout
+        n, rows = layout.n_x, runs.rows
+        self.t = rows[:, 0].copy()
+        self.x, self.x_dot, self.x_mid = (rows[:, 1 + k * n : 1 + (k + 1) * n] for k in range(3))
+        self.held = rows[:, 1 + 3 * n :]
+        self.vectors = prepared.starts.c[runs.numbers.start : runs.numbers.stop, layout.p_slice]
+        self.lengths = np.diff(runs.first_row)
+        self.model = _model_of(preparation, executable)
+
+    def judged(self, requirements: Sequence[str], quantities: Sequence[str]) -> list[JudgedRun]:
+        """Return outcome, modes, verdicts, margins and extremes of each run."""
+        runs, model = self.runs, self.model
+        judge = Judge(
+            JudgedRuns(
+                model, runs.first_row, self.t, self.x, self.x_dot, self.x_mid, runs.modes,
+                (runs.statuses[:, None] == COMPLETE).any(axis=1),
+                lambda: self._all_rows, self._rows_at, self._between, self._number, self._event_times,
+            )
+        )  # fmt: skip
+        known = {item.name: item for item in model.requirements}
+        found = {name: judge.judge(known[name]) for name in requirements}
+        verdicts = {name: [VERDICTS[k] for k in item.verdicts.tolist()] for name, item in found.items()}
+        margins = {name: item.margins.tolist() for name, item in found.items()}
+        extremes = {name: self._extremes(name) for name in quantities}
+        first = runs.modes[runs.first_row[:-1]].tolist()
+        targets = runs.records[:, st.RECORD_TARGET].astype(np.int64).tolist()
+        begin = runs.first_transition.tolist()
+        return [
+            JudgedRun(
+                OUTCOMES[status].name,
+                modes_visited([model.modes[i] for i in (first[k], *targets[begin[k] : begin[k + 1]])]),
+                {name: verdicts[name][k] for name in requirements},
+                {name: margins[name][k] for name in requirements},
+                {name: extremes[name][k] for name in quantities},
+            )
+            for k, status in enumerate(runs.statuses.tolist())
+        ]
+
+    def _extremes(self, name: str) -> list[tuple[float, float, float]]:
+        """Return least, greatest and final value of a quantity in each run."""
+        states = self.model.layout.x
+        column = self.x[:, states.index(name)] if name in states else self._all_rows.outputs[name]
+        begin = self.runs.first_row
+        parts = np.minimum.reduceat(column, begin[:-1]), np.maximum.reduceat(column, begin[:-1]), column[begin[1:] - 1]
+        return list(zip(*(part.tolist() for part in parts), strict=True))
+
+    @cached_property
+    def _all_rows(self) -> Samples:
+        return self._rows()
+
+    def _rows(self) -> Samples:
+        context = np.hstack([np.repeat(self.vectors, self.lengths, axis=0), self.held])
+        return Samples(self.model, self.t, self.x, self.runs.modes, context)
+
+    def _rows_at(self, rows: IntArray) -> Samples:
+        return self._samples(self.t[rows], self.x[rows], rows, self.held[rows])
+
+    def _samples(self, t: FloatArray, x: FloatArray, rows: IntArray, held: FloatArray) -> Samples:
+        run = np.searchsorted(self.runs.first_row, rows, side="right") - 1
+        return Samples(self.model, t, x, self.runs.modes[rows], np.hstack([self.vectors[run], held]))
+
+    def _between(self, times: FloatArray, first: IntArray) -> Samples:
+        """Sample the steps that begin at the rows ``first``, as ``Trajectory`` does."""
+        x, theta = state_within(self.t, self.x, self.x_dot, self.x_mid, times, first, slice(None))
+        held = self.held[first]
+        inside = theta > 0.0
+        setup = self.preparation.setup
+        held[inside, : 3 * len(self.model.layout.w)] = setup.drive(times[inside], setup.start.context)
+        return self._samples(times, x, first, held)
+
+    def _number(self, text: Text) -> Array:
+        if self.preparation.varied.affected & names_in(text.text):
+            return np.array([evaluate(text, values) for values in self.values])
+        return np.full(len(self.values), evaluate(text, self.preparation.setup.numbers))
+
+    def _event_times(self, event: ContactEvent) -> list[FloatArray]:
+        automaton, found = self.automaton, self._transitions
+        states = self.executable.tables.mode_states
+        chosen = self.model.contact_entries.get(event.contact, (event.contact,))
+        owners = [row.name for row in automaton.rows]
+        happens = event_mask(
+            automaton.contacts, chosen, event.word, found, states, owners, partial(guard_name, automaton)
+        )  # fmt: skip
+        happens &= ~self._handovers(found, states)
+        begin = self.runs.first_transition
+        return [found.time[a:b][happens[a:b]] for a, b in pairwise(begin.tolist())]
+
+    @property
+    def _transitions(self) -> TransitionArrays:
+        sizes = self.executable.tables.sizes
+        return read_transitions(self.runs.records, int(sizes[tb.N_ROWS]), int(sizes[tb.N_U]))
+
+    def _handovers(self, found: TransitionArrays, states: npt.NDArray[np.int8]) -> npt.NDArray[np.bool_]:
+        """Return which transitions are handovers; only contacts between features of shapes have them."""
+        handovers = np.zeros(len(found), dtype=np.bool_)
+        mechanism = self.automaton.mechanism
+        if all(contact.features is None for contact in mechanism.contacts.values()):
+            return handovers
+        run = np.searchsorted(self.runs.first_transition, np.arange(len(found)), side="right") - 1
+        smooth = (found.source != found.target) & ~(found.impulse != 0.0).any(axis=1)
+        labels: dict[int, Labels] = {}
+        for k in np.flatnonzero(smooth):
+            number = int(run[k])
+            if number not in labels:
+                labels[number] = self._labels(self.values[number])
+            source, target = (labels[number].of(states[mode[k]]) for mode in (found.source, found.target))
+            names = (self.model.modes[int(mode[k])] for mode in (found.source, found.target))
+            handovers[k] = bool(source) and source == target and len({*names}) == 2
+        return handovers
+
+    def _labels(self, values: Mapping[str, ParameterValue]) -> Labels:
+        return Labels(self.automaton.mechanism, self.automaton.contacts, self.automaton.patterns, values)
+
+
+def _model_of(preparation: RunPreparation, executable: Executable) -> RunModel:
+    """Return what reading the runs needs, with the modes that the executable has now."""
+    names, charts = tuple(executable.chart_names), tuple(executable.chart_programs)
+    setup = preparation.setup
+    return preparation.simulator.remember(
+        ("model of runs together", names, tuple(map(id, charts)), setup.vector.tobytes()),
+        lambda: run_model(executable.automaton, names, charts, setup.vector, setup.numbers),
+    )

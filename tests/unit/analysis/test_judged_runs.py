@@ -1,0 +1,133 @@
+"""Runs made and judged together have the bits that each has alone."""
+
+import numpy as np
+import pytest
+
+import fsm_dyn
+from fsm_dyn.analysis import judged_runs as together
+from fsm_dyn.analysis.judged_runs import judged_alone, judged_runs
+from fsm_dyn.analysis.run_preparation import RunPreparation
+from fsm_dyn.models import find
+from fsm_dyn.simulator import Simulator
+from fsm_dyn.spec import load
+
+BALL = """
+fsm_dyn: 1
+name: drop
+parameters: {h: 1 m +- 5 cm, e: {normal: 0.5, sigma: 0.02}, g: 9.81 m/s^2}
+coordinates: {y: m}
+points: {C: {from: O, at: y*N.y}}
+bodies: {ball: {center: C, mass: 1 kg}}
+contacts: {ground: {gap: y, restitution: e}}
+loads: [{gravity: -g*N.y}]
+initial: {y: h}
+outputs: {square: y**2}
+requirements:
+"""
+CLAIMS = """
+  fast: peak(y_dot) > 2.1 m/s
+  early: eventually ground closes before 0.46 s
+  often: count(ground closes) >= 3
+  apart: never ground closes twice within 0.1*h/(1 m/s)
+  low: peak(square) < h**2 + 1 mm^2
+  falls: eventually y < h/2 before 0.4 s
+  free: never ground is closed
+  up: always y > -1 mm while ground is open
+  last: final(square) < 0.2 m^2
+  pressed: peak(ground.normal) < 20 N
+"""
+
+
+def requirements(name, claims, changes=()):
+    """Return a shipped model with other requirements."""
+    text = find(name).read_text(encoding="utf-8")
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    head = text.partition("\nrequirements:")[0]
+    return fsm_dyn.compile(load(name, text=f"{head}\nrequirements:\n{claims}"))
+
+
+def both(graph, vary, runs, seed, run, monkeypatch):
+    """Return runs judged together and alone, and how many were made together."""
+    random = np.random.default_rng(seed)
+    columns = {name: random.uniform(*ends, runs) for name, ends in vary.items()}
+    cases = [{name: float(column[k]) for name, column in columns.items()} for k in range(runs)]
+    mechanism = graph.automaton.mechanism
+    quantities = (*mechanism.outputs, graph.automaton.terms.layout.u[0])
+    options = {"requirements": tuple(mechanism.requirements), "quantities": quantities, "parameters": {}, "run": run}
+    counted = []
+    original = together._made_together
+
+    def counting(*given):
+        found = original(*given)
+        counted.append(len(found))
+        return found
+
+    monkeypatch.setattr(together, "_made_together", counting)
+    many = judged_runs(Simulator(graph), options, cases)
+    alone = Simulator(graph)
+    return many, [judged_alone(alone, options, case) for case in cases], sum(counted)
+
+
+def test_all_kinds_of_claims(monkeypatch):
+    graph = fsm_dyn.compile(load("drop", text=BALL + CLAIMS))
+    many, one, count = both(graph, {"h": (0.9, 1.1), "e": (0.4, 0.6)}, 24, 1, {"until": 1.2}, monkeypatch)
+    assert count == 24
+    assert repr(many) == repr(one)  # nan among margins
+    verdicts = {name: {run.verdicts[name] for run in many} for name in many[0].verdicts}
+    assert sum(len(found) == 2 for found in verdicts.values()) >= 3
+
+
+SHIPPED = {
+    "latch": (
+        "  slow: peak(vx) < 0.8 m/s\n  snaps: eventually ramp closes before 1 s\n  in: eventually latched before 1 s\n",
+        {"m_door": (1.4, 1.6), "preload": (0.008, 0.012), "alpha": (0.6, 0.75)}, {}, 16,
+    ),
+    "bouncing_ball": (
+        "  hits: count(ground closes) <= 4\n", {"e": (0.3, 0.9), "initial.y": (0.5, 1.5)}, {"until": 1.5}, 16,
+    ),
+    "shopping_cart": ("  sticks: count(caster_axis sticks) <= 1\n", {"tau_stick": (0.3, 0.6)}, {"until": 4.0}, 12),
+    "gripper": ("  firm: count(stand closes) <= 1\n  up: peak(y) > 1 mm\n", {"mu": (0.3, 0.5)}, {"until": 1.0}, 6),
+    "latch_door": (None, {"mu": (0.05, 0.6)}, {"until": 1.0, "inputs": {"push": 10.0, "handle": 0.0}}, 8),
+    "escapement_deadbeat": (None, {"m_weight": (0.015, 0.025), "c": (1.5e-3, 2.5e-3)}, {"until": 1.0}, 8),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_models(name, monkeypatch):
+    claims, vary, run, runs = SHIPPED[name]
+    graph = fsm_dyn.compile(name) if claims is None else requirements(name, claims)
+    many, one, count = both(graph, vary, runs, 2, run, monkeypatch)
+    assert repr(many) == repr(one)
+    assert count == runs
+
+
+def test_runs_that_cannot_begin_or_end(monkeypatch):
+    """Impossible parameters, too few steps allowed, and a settled start: made alone, or ended in the batch."""
+    graph = fsm_dyn.compile(load("drop", text=BALL + CLAIMS))
+    many, one, count = both(graph, {"e": (0.5, 1.5)}, 16, 3, {"until": 1.0}, monkeypatch)
+    assert repr(many) == repr(one)
+    assert 0 < count < 16
+    assert {run.outcome for run in many if run.outcome != "done"}.pop().startswith("failed: these parameters")
+    short = {"until": 1.0, "max_steps": 4}
+    many, one, count = both(graph, {"e": (0.5, 0.9)}, 8, 3, short, monkeypatch)
+    assert repr(many) == repr(one)
+    assert "too many steps" in {run.outcome for run in many}
+
+
+def test_what_runs_may_not_share():
+    graph = fsm_dyn.compile(load("drop", text=BALL + CLAIMS))
+    for options in ({"method": "radau"}, {"method": "rk4", "step": 1e-3}, {"initial": {"settle": True}}):
+        assert not RunPreparation(Simulator(graph), {}, {"until": 1.0, **options}, ("e",)).together
+    assert not RunPreparation(Simulator(graph), {}, {"until": 1.0}, ("none",)).together
+    latch = fsm_dyn.compile("latch")
+    assert not RunPreparation(Simulator(latch), {}, {"inputs": {"push": "m_door*9.81 m/s^2"}}, ("m_door",)).together
+    assert RunPreparation(Simulator(latch), {}, {"inputs": {"push": "m_bolt*9.81 m/s^2"}}, ("m_door",)).together
+
+
+def test_other_units_of_the_mechanism_are_noticed():
+    """A ball 20,000 times as heavy has other units, so that its run has other tolerances."""
+    graph = fsm_dyn.compile("bouncing_ball")
+    preparation = RunPreparation(Simulator(graph), {}, {"until": 1.0}, ("m",))
+    assert preparation.of([{"m": 0.1}, {"m": 0.11}, {"m": 2000.0}]).numbers == (0, 1)
