@@ -21,7 +21,7 @@ MOST_COMBINATIONS: Final = 20_000  # of closed and open contacts; of more no ver
 SAMPLE: Final = 40_000  # random configurations
 FEW_BOXES: Final = 200  # of the proof for a combination, before a configuration is searched for in what is left
 BOXES: Final = 2_000  # after it
-ALL_BOXES: Final = 150_000  # of all proofs together; after them configurations are searched for alone
+ALL_BOXES: Final = 100_000  # of all proofs together; after them configurations are searched for alone
 
 Closed = tuple[bool, ...]
 

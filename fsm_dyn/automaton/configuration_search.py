@@ -193,7 +193,7 @@ class ConfigurationSearch:
             width = width_of(low[variables], high[variables], scale)
             if count + 2 * low.shape[1] > most or (low.shape[1] and (width.max(axis=0, initial=0.0) < FINEST).any()):
                 break
-            place, middle = middles(low, high, variables, width, scale)
+            place, middle = middles(low, high, variables, width, scale, long_last=cuts is not None)
             low, high = cut_across(low, high, place, middle)
             if cuts is not None:
                 cuts.cut(place, middle)
@@ -266,7 +266,8 @@ class ConfigurationSearch:
                 shown: Array = scaled * self.q_units
                 return shown
             active = np.abs(short) > 0.1 * EXACT
-            jacobian = np.nan_to_num((values[1:, active] - values[0, active]).T / STEP, posinf=0.0, neginf=0.0)
+            with np.errstate(invalid="ignore"):
+                jacobian = np.nan_to_num((values[1:, active] - values[0, active]).T / STEP, posinf=0.0, neginf=0.0)
             step = -np.linalg.lstsq(jacobian, short[active], rcond=1e-10)[0]
             step *= min(1.0, LONGEST / max(np.abs(step).max(initial=0.0), 1e-300))
             tried = np.clip(scaled + SHARES[:, None] * step, low, high)

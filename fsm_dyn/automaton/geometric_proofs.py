@@ -22,12 +22,12 @@ class ProofCondition(NamedTuple):
     """A condition that holds if the contacts have their states.
 
     ``quantity``: ``residual`` of a row (a gap, or what a loop leaves open) or ``reach`` of a contact (how far it is
-    within the ends of its face); ``index``: its number in this output; ``name``: of the contact or constraint;
+    within the ends of its face); ``number``: its number in this output; ``name``: of the contact or constraint;
     ``sense`` 0: it vanishes, 1: it is not negative, -1: it is not positive.
     """
 
     quantity: Literal["residual", "reach"]
-    index: int
+    number: int
     name: str
     sense: Literal[-1, 0, 1]
 

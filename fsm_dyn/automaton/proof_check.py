@@ -99,10 +99,10 @@ class _CheckedProof:
     def _check_condition(self, condition: ProofCondition) -> None:
         """Refuse a condition that does not follow from the states."""
         owners = self.automaton.rows if condition.quantity == "residual" else self.automaton.contacts
-        if not 0 <= condition.index < len(owners) or owners[condition.index].name != condition.name:
+        if not 0 <= condition.number < len(owners) or owners[condition.number].name != condition.name:
             raise self._refused("a condition on nothing in the model", found=f"{condition.quantity} {condition.name}")
         follows = self._row_may if condition.quantity == "residual" else self._reach_may
-        if not follows(condition.index, condition.sense):
+        if not follows(condition.number, condition.sense):
             words = {-1: "is not positive", 0: "vanishes", 1: "is not negative"}[condition.sense]
             raise self._refused(
                 "a condition that does not follow from the states",
@@ -136,11 +136,11 @@ class _CheckedProof:
         units, by_output = self.automaton.units, dict[str, list[ProofCondition]]()
         for condition in self.proof.conditions:
             by_output.setdefault(condition.quantity, []).append(condition)
-        part = self.automaton.terms.part({name: [c.index for c in some] for name, some in by_output.items()})
+        part = self.automaton.terms.part({name: [c.number for c in some] for name, some in by_output.items()})
         goals = []
         for output in part.results:
             for condition, value in zip(by_output[output.name], output.indices, strict=True):
-                unit = units.rows[condition.index] if output.name == "residual" else 1.0
+                unit = units.rows[condition.number] if output.name == "residual" else 1.0
                 missed = margin * float(unit) * units.scales.length
                 low, high = (
                     (-math.inf if condition.sense < 0 else -missed),

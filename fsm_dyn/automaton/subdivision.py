@@ -12,8 +12,8 @@ from fsm_dyn.programs.program import Array
 
 Numbers = npt.NDArray[np.int64]
 
-LONG: Final = 8.0  # own units: wider arguments are cut when all others are narrower than
-FIRST_CUT: Final = 0.5  # own units, as conditions may bound them then
+LONG: Final = 8.0  # own units: wider arguments may be cut last, when all others are narrower than
+NARROW: Final = 0.5  # own units, as conditions may bound them then
 
 
 class Subdivision:
@@ -56,10 +56,15 @@ def width_of(low: Array, high: Array, scale: Array) -> Array:
         return (high - low) / scale[:, None]
 
 
-def middles(low: Array, high: Array, variables: Sequence[int], width: Array, scale: Array) -> tuple[Numbers, Array]:
-    """Return which argument each box is cut across, the widest, and where; boundless ones near zero first."""
+def middles(
+    low: Array, high: Array, variables: Sequence[int], width: Array, scale: Array, long_last: bool
+) -> tuple[Numbers, Array]:
+    """Return which argument each box is cut across, the widest, and where; boundless ones near zero first.
+
+    ``long_last``: arguments of more than :data:`LONG` after all others.
+    """
     boxes = np.arange(low.shape[1])
-    widest = np.argmax(np.where(width > LONG, FIRST_CUT, width), axis=0)
+    widest = np.argmax(np.where(width > LONG, NARROW, width) if long_last else width, axis=0)
     place = np.array(variables)[widest] if len(variables) else np.zeros(len(boxes), np.int64)
     a, b, unit = low[place, boxes], high[place, boxes], scale[widest]
     near = np.clip(0.5 * np.clip(a, -1e300, 1e300) + 0.5 * np.clip(b, -1e300, 1e300), a, b)
