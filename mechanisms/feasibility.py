@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
 
 import fsm_dyn
 from fsm_dyn import models, plot
@@ -167,6 +168,8 @@ def figure(graph: fsm_dyn.ModeGraph, found: GeometricFeasibility, met: Explorati
                 axes.text(max(width, 0.8) * 1.06, place + offset, f"{width:,}", va="center", fontsize=7.5)
         axes.set_xscale("log")
         axes.set_xlim(0.7, 3.0 * max(max(group.values()) for _, group in counted))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+        axes.set_ylim(-0.6, len(counted) - 0.4)
         axes.set_yticks(places, names)
         axes.set_xlabel("combinations of contact states")
         picture.legend(*axes.get_legend_handles_labels(), loc="upper left", ncols=3, bbox_to_anchor=(0.14, 0.94))

@@ -42,7 +42,7 @@ class ExclusionProof:
     closed : tuple of bool
         Whether each of them is closed.
     reason : str
-        The same in words.
+        The same as text.
     conditions : tuple of ProofCondition
         Which contradict each other.
     variables : tuple of str

@@ -2,7 +2,7 @@
 
 The conditions of a proof must follow from the contact states that it is about, its boxes cover the space, and in each
 of its leaves the conditions must contradict each other.  All of it is worked out here again: nothing of the search
-that found a proof is used, and what a file says is not believed.
+that found a proof is used, and nothing that a file says is assumed.
 """
 
 from __future__ import annotations
@@ -11,11 +11,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from mpmath import libmp
-
 from fsm_dyn.automaton.geometric_proofs import ExclusionProof, GeometricProofs, ProofCondition
 from fsm_dyn.automaton.hybrid_automaton import Automaton
-from fsm_dyn.automaton.real_intervals import NUMBERS, Bounds, bounds, common, is_empty, narrowed, result
+from fsm_dyn.automaton.real_intervals import NUMBERS, Bounds, bounds, common, floats, is_empty, narrowed, result
 from fsm_dyn.errors import InputError
 from fsm_dyn.programs.program import Array, Program
 from fsm_dyn.spec.values import coordinate_bounds, named_values
@@ -208,7 +206,7 @@ class _CheckedProof:
 
     def _text(self, box: Box) -> str:
         ends = {
-            name: [libmp.to_float(end) for end in box[i]]
+            name: floats(box[i])
             for name, i in zip(self.proof.variables, self.variables, strict=True)
         }
         return ", ".join(f"{name} from {low:.6g} to {high:.6g}" for name, (low, high) in ends.items()) or "all"

@@ -29,6 +29,11 @@ def bounds(low: float, high: float) -> Bounds:
     return libmp.from_float(low), libmp.from_float(high)
 
 
+def floats(a: Bounds) -> tuple[float, float]:
+    """Return the ends as floats, for messages."""
+    return float(libmp.to_float(a[0])), float(libmp.to_float(a[1]))
+
+
 def is_empty(a: Bounds) -> bool:
     """Whether there is no number in it."""
     return bool(libmp.mpf_gt(*a))
