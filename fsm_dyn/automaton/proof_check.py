@@ -205,10 +205,7 @@ class _CheckedProof:
         return part
 
     def _text(self, box: Box) -> str:
-        ends = {
-            name: floats(box[i])
-            for name, i in zip(self.proof.variables, self.variables, strict=True)
-        }
+        ends = {name: floats(box[i]) for name, i in zip(self.proof.variables, self.variables, strict=True)}
         return ", ".join(f"{name} from {low:.6g} to {high:.6g}" for name, (low, high) in ends.items()) or "all"
 
     def _narrowed(self, box: Box, sweeps: int) -> Box | None:

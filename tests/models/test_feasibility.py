@@ -80,7 +80,7 @@ def test_the_comparison_finds_what_is_wrong(feasibility):
     assert feasibility.contradicted(wrong, met)
     numbers = list(found.states.values())
     turned = replace(found, states=dict(zip(found.states, numbers[1:] + numbers[:1], strict=True)))
-    assert len(feasibility.false_configurations(graph, turned)) == len(numbers)
+    assert feasibility.false_configurations(graph, turned) == ["01", "10"]
 
 
 def test_combinations_of_the_piano_are_counted_by_its_named_modes(feasibility):
