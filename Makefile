@@ -72,6 +72,7 @@ pictures: $(VENV)/.installed-run  ## draw the pictures of the documentation and 
 	$(BIN)/fsm-dyn study piano_action --scenario forte --vary let_off=0.5..3mm:6 --until 0.3 --out docs/pictures
 	rm docs/pictures/piano_action_study.csv
 	$(BIN)/python mechanisms/mode_tables.py docs/gallery
+	$(BIN)/python mechanisms/feasibility.py docs
 	$(BIN)/python mechanisms/wall_chatter.py docs/pictures
 	$(BIN)/python mechanisms/unit_in_fmpy.py docs/pictures
 	$(BIN)/fsm-dyn passivity virtual_wall --damping 1 --friction 0.1 --resolution 2e-5 --delay 1e-4 \

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from fsm_dyn.automaton.configuration_search import EXACT, Condition, ConfigurationSearch, missed
 from fsm_dyn.programs.program import Array
 
-MOST_COMBINATIONS: Final = 2_000  # of closed and open contacts; of more no verdicts on whole combinations are sought
+MOST_COMBINATIONS: Final = 20_000  # of closed and open contacts; of more no verdicts on whole combinations are sought
 SAMPLE: Final = 40_000  # random configurations
 FEW_BOXES: Final = 200  # of the proof for a combination, before a configuration is searched for in what is left
 BOXES: Final = 2_000  # after it
-ALL_BOXES: Final = 400_000  # of all proofs together
+ALL_BOXES: Final = 100_000  # of all proofs together; after them configurations are searched for alone
 
 Closed = tuple[bool, ...]
 
@@ -76,11 +76,11 @@ def combine(
         if _has_any(closed, contacts, (bad for bad, _ in found.conflicts)):
             continue
         known = met.number(closed)
-        if known < 0 and boxes < ALL_BOXES:
+        if known < 0:
             conditions = [c for i, shut in zip(contacts, closed, strict=True) for c in search.conditions(i, shut)]
             near = search.configuration_near(conditions, met.nearest(closed))
             impossible, count = False, 0
-            if near is None and not _has_any(closed, contacts, hard):
+            if near is None and boxes < ALL_BOXES and not _has_any(closed, contacts, hard):
                 impossible, count = _decide(search, conditions)
             boxes += count
             if impossible:
@@ -169,16 +169,24 @@ def _decide(search: ConfigurationSearch, conditions: list[Condition]) -> tuple[b
 
 
 def _smallest(search: ConfigurationSearch, states: Mapping[int, bool], count: int) -> Mapping[int, bool]:
-    """Return a part of impossible states that is impossible too, by as short a proof as that of all."""
-    kept = dict(states)
-    for contact in states:
-        fewer = {i: shut for i, shut in kept.items() if i != contact}
+    """Return a part of impossible states that is impossible too, by as short a proof as that of all.
+
+    All open contacts are left out at once, if that can be; else contacts are left out one by one.
+    """
+
+    def impossible(fewer: Mapping[int, bool]) -> bool:
         conditions = [c for i, shut in fewer.items() for c in search.conditions(i, shut)]
-        if len(conditions) < len([c for i, shut in kept.items() for c in search.conditions(i, shut)]):
-            everything = [*conditions, *search.limits(conditions)]
-            if search.known(conditions) is not None or not search.remaining(everything, max(count, FEW_BOXES)).empty:
-                continue
-        kept = fewer
+        if search.known(conditions) is not None:
+            return False
+        return search.remaining([*conditions, *search.limits(conditions)], max(count, FEW_BOXES)).empty
+
+    closed = {i: shut for i, shut in states.items() if shut}
+    kept = closed if len(closed) < len(states) and closed and impossible(closed) else dict(states)
+    for contact in list(kept):
+        fewer = {i: shut for i, shut in kept.items() if i != contact}
+        says_nothing = not search.conditions(contact, kept[contact])
+        if says_nothing or (fewer and impossible(fewer)):
+            kept = fewer
     return kept
 
 

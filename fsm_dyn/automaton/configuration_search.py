@@ -16,6 +16,7 @@ import numpy as np
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.initial_values import bound_arrays
+from fsm_dyn.automaton.subdivision import Subdivision, cut_across, middles, width_of
 from fsm_dyn.programs.contraction import Contractor
 from fsm_dyn.programs.intervals import Interval
 from fsm_dyn.programs.program import Array, Program
@@ -122,12 +123,14 @@ class ConfigurationSearch:
     def conditions(self, contact: int, closed: bool) -> list[Condition]:
         """Return what gap and boundary margin of a contact must satisfy.
 
-        Nothing is known of the gap of an open contact whose face ends: beyond the end it has no meaning.
+        Nothing is known of the gap of an open contact whose face ends, as beyond the end it has no meaning, nor of the
+        place of a lock that is released.
         """
         info = self.automaton.contacts[contact]
         bounded = info.bounded_face or info.outlined or info.ends[0] >= 0
         if not closed:
-            return [] if info.gated or bounded else [Condition(info.normal_row, 1)]
+            unknown = info.gated or bounded or info.contact_law.switched
+            return [] if unknown else [Condition(info.normal_row, 1)]
         found = [Condition(info.normal_row, -1 if info.contact_law.compliant else 0)]
         if bounded and info.contact_law.rigid:
             found.append(Condition(self.n_rows + contact, 1))
@@ -157,9 +160,19 @@ class ConfigurationSearch:
     def _moving(self, condition: Condition) -> frozenset[int]:
         return frozenset(i for i in self.support[condition.value] if self.low[i] < self.high[i])
 
-    def remaining(self, conditions: Sequence[Condition], most: int, start: Remaining | None = None) -> Remaining:
-        """Return the boxes that may hold a configuration with these conditions, after looking at ``most`` at most."""
-        part, bounds = self._part(conditions)
+    def remaining(
+        self,
+        conditions: Sequence[Condition],
+        most: int,
+        start: Remaining | None = None,
+        cuts: Subdivision | None = None,
+        margin: float = MARGIN,
+    ) -> Remaining:
+        """Return the boxes that may hold a configuration with these conditions, after looking at ``most`` at most.
+
+        ``cuts`` are where boxes are cut, recorded from the whole space on; conditions are widened by ``margin``.
+        """
+        part, bounds = self._part(conditions, margin)
         variables = self.variables(conditions)
         free = [i for i in variables if np.isinf(self.low[i]) and np.isinf(self.high[i])]
         turning = frozenset(i for i in free if _only_turns(part, i))
@@ -175,13 +188,18 @@ class ConfigurationSearch:
                 smaller, kept = contract(Interval(low[variables], high[variables]))
                 low[variables], high[variables] = smaller
                 low, high = low[:, kept], high[:, kept]
-            width = _width(low[variables], high[variables], scale)
+                if cuts is not None:
+                    cuts.exclude(kept)
+            width = width_of(low[variables], high[variables], scale)
             if count + 2 * low.shape[1] > most or (low.shape[1] and (width.max(axis=0, initial=0.0) < FINEST).any()):
                 break
-            low, high = _halved(low, high, variables, width, scale)
+            place, middle = middles(low, high, variables, width, scale, long_last=cuts is not None)
+            low, high = cut_across(low, high, place, middle)
+            if cuts is not None:
+                cuts.cut(place, middle)
         return Remaining(low, high, count, turning)
 
-    def _part(self, conditions: Sequence[Condition]) -> tuple[Program, dict[str, Interval]]:
+    def _part(self, conditions: Sequence[Condition], margin: float) -> tuple[Program, dict[str, Interval]]:
         """Return the program of some conditions, and the bounds of its outputs in SI units, widened by the margin."""
         rows = [c for c in conditions if c.value < self.n_rows]
         margins = [c for c in conditions if c.value >= self.n_rows]
@@ -189,7 +207,7 @@ class ConfigurationSearch:
         for name, some in (("residual", rows), ("reach", margins)):
             scales, senses = self.scales[[c.value for c in some]], np.array([c.sense for c in some])
             bounds[name] = Interval(
-                np.where(senses >= 0, -MARGIN * scales, -np.inf), np.where(senses <= 0, MARGIN * scales, np.inf)
+                np.where(senses >= 0, -margin * scales, -np.inf), np.where(senses <= 0, margin * scales, np.inf)
             )
         only = {"residual": [c.value for c in rows], "reach": [c.value - self.n_rows for c in margins]}
         return self.program.part({name: items for name, items in only.items() if items}), bounds
@@ -248,7 +266,8 @@ class ConfigurationSearch:
                 shown: Array = scaled * self.q_units
                 return shown
             active = np.abs(short) > 0.1 * EXACT
-            jacobian = np.nan_to_num((values[1:, active] - values[0, active]).T / STEP, posinf=0.0, neginf=0.0)
+            with np.errstate(invalid="ignore"):
+                jacobian = np.nan_to_num((values[1:, active] - values[0, active]).T / STEP, posinf=0.0, neginf=0.0)
             step = -np.linalg.lstsq(jacobian, short[active], rcond=1e-10)[0]
             step *= min(1.0, LONGEST / max(np.abs(step).max(initial=0.0), 1e-300))
             tried = np.clip(scaled + SHARES[:, None] * step, low, high)
@@ -330,24 +349,3 @@ def _only_turns(program: Program, argument: int) -> bool:
             elif op not in ("sin", "cos", "tan"):
                 return False
     return not shifted & {i for output in program.results for i in output.indices}
-
-
-def _width(low: Array, high: Array, scale: Array) -> Array:
-    with np.errstate(over="ignore"):
-        return (high - low) / scale[:, None]
-
-
-def _halved(low: Array, high: Array, variables: Sequence[int], width: Array, scale: Array) -> tuple[Array, Array]:
-    """Return two boxes for each, cut across the widest of some arguments; boundless ones near zero first."""
-    boxes = np.arange(low.shape[1])
-    widest = np.argmax(width, axis=0)
-    place = np.array(variables)[widest] if len(variables) else np.zeros(len(boxes), np.int64)
-    a, b, unit = low[place, boxes], high[place, boxes], scale[widest]
-    near = np.clip(0.5 * np.clip(a, -1e300, 1e300) + 0.5 * np.clip(b, -1e300, 1e300), a, b)
-    upwards, downwards = np.isinf(b) & np.isfinite(a), np.isinf(a) & np.isfinite(b)
-    middle = np.where(upwards, np.where(a < -unit, 0.0, np.maximum(4.0 * np.minimum(a, 1e300), unit)), near)
-    middle = np.where(downwards, np.where(b > unit, 0.0, np.minimum(4.0 * np.maximum(b, -1e300), -unit)), middle)
-    left_high, right_low = high.copy(), low.copy()
-    left_high[place, boxes] = middle
-    right_low[place, boxes] = middle
-    return np.concatenate([low, right_low], axis=1), np.concatenate([left_high, high], axis=1)

@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from networkx import MultiDiGraph
 
     from fsm_dyn.automaton.geometric_feasibility import GeometricFeasibility
+    from fsm_dyn.automaton.geometric_proofs import GeometricProofs
 
-ASSESSMENT = "2"  # counts changes of what assessing the geometry gives: assessments kept before them are not used
+ASSESSMENT = "3"  # counts changes of what assessing the geometry gives: assessments kept before them are not used
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -234,8 +235,7 @@ class ModeGraph:
         # for those who ask: a run needs none of it
         from fsm_dyn.automaton.geometric_feasibility import GeometricFeasibility, assess_geometry
 
-        n_q = len(self.automaton.terms.layout.q)
-        begin = np.zeros(n_q) if self.start is None else self.start.x[:n_q]
+        begin = self._configuration()
         objects, key = ObjectCache.default(), self._geometry_key(begin)
         kept = objects.load(key)
         if kept is not None:
@@ -244,6 +244,54 @@ class ModeGraph:
         found = assess_geometry(self.automaton, self.parameters, begin, progress)
         objects.store(key, found.to_bytes())
         return found
+
+    def _configuration(self) -> Array:
+        n_q = len(self.automaton.terms.layout.q)
+        return np.zeros(n_q) if self.start is None else self.start.x[:n_q]
+
+    def prove_geometry(self, progress: Callable[[int, int], None] = lambda done, all_: None) -> GeometricProofs:
+        """Return a proof of each verdict ``impossible`` of :meth:`assess_geometry`, as data.
+
+        Parameters
+        ----------
+        progress : Callable[[int, int], None], optional
+            Called with the number of proofs made and of all.
+
+        Returns
+        -------
+        GeometricProofs
+            Conditions and subdivisions, to be written by ``save``.
+        """
+        # for those who ask: a run needs none of it
+        from fsm_dyn.automaton.geometric_proving import prove_geometry
+
+        found = self.assess_geometry()
+        return prove_geometry(self.automaton, self.parameters, self._configuration(), found, progress)
+
+    def check_proofs(
+        self, proofs: GeometricProofs, progress: Callable[[int, int], None] = lambda done, all_: None
+    ) -> int:
+        """Return the number of boxes in which contradictions were verified, if all proofs hold for this graph.
+
+        The check shares no arithmetic and no search with what makes proofs: it bounds the gaps by the intervals of
+        mpmath, and works out by itself which conditions follow from contact states.
+
+        Parameters
+        ----------
+        proofs : GeometricProofs
+            Of this model with these parameters.
+        progress : Callable[[int, int], None], optional
+            Called with the number of proofs checked and of all.
+
+        Raises
+        ------
+        InputError
+            A proof does not hold, or the proofs are of another model or other parameters.
+        """
+        # for those who ask: mpmath comes with it
+        from fsm_dyn.automaton.proof_check import check_proofs
+
+        return check_proofs(self.automaton, self.parameters, proofs, progress)
 
     def _geometry_key(self, begin: Array) -> str:
         """Return what an assessment is kept under: all that it depends on."""

@@ -56,6 +56,13 @@ def check_command(
     geometry: Annotated[
         bool, typer.Option("--geometry", help="Prove which contacts exclude each other (seconds to minutes).")
     ] = False,
+    proofs: Annotated[
+        Path | None, typer.Option("--proofs", help="Write the proofs of what the geometry excludes to a file.")
+    ] = None,
+    check_proofs: Annotated[
+        Path | None,
+        typer.Option("--check-proofs", help="Verify a file of --proofs by independent interval arithmetic."),
+    ] = None,
     reach: Annotated[
         int | None,
         typer.Option("--reach", help="Explore by runs in N rounds; list modes never entered or left.", min=0),
@@ -64,6 +71,8 @@ def check_command(
     as_json: Json = False,
 ) -> None:
     """Compile a model; list its contents, infeasible modes and tolerances."""
+    if proofs is not None:
+        prepare_file("--proofs", proofs)
     graph = ready_graph(model, assignments("--set", set_), as_json)
     # Only the run-time half of the package, for its table of tolerances.
     from fsm_dyn.simulation.numerics import numerics_of
@@ -77,7 +86,10 @@ def check_command(
     counts |= {"transitions": len(mechanism.written_transitions)}
     counts |= {"modes": len(graph.modes), "edges": graph.edge_count, "infeasible": len(graph.infeasible)}
     tolerances = numerics_of(graph.automaton, graph.values).tolerances.describe()
-    found = _geometry(graph, as_json) if geometry else None
+    found = _geometry(graph, as_json) if geometry or proofs is not None else None
+    if proofs is not None:
+        _write_proofs(graph, proofs, as_json)
+    verified = None if check_proofs is None else _verified(graph, check_proofs, as_json)
     graph = graph if found is None else graph.with_geometry(found)
     explored = None if reach is None else _explored(graph, reach, 1, as_json)
     if as_json:
@@ -86,6 +98,7 @@ def check_command(
                 "model": graph.name,
                 "counts": counts,
                 **({} if found is None else {"geometry": asdict(found)}),
+                **({} if verified is None else {"verified_boxes": verified}),
                 **({} if explored is None else {"exploration": explored.to_data()}),
                 "modes": _modes(graph),
                 "self_locking": locking,
@@ -111,6 +124,8 @@ def check_command(
             typer.echo(f"  {item}")
     if found is not None:
         _print_geometry(found)
+    if verified is not None:
+        typer.echo(f"\nthe proofs of {check_proofs} hold: contradictions verified in {verified:,} boxes")
     if explored is not None:
         _print_exploration(explored)
     rows = [(name, f"{value:g}", unit, text) for name, value, unit, text in tolerances]
@@ -120,6 +135,22 @@ def check_command(
 def _geometry(graph: ModeGraph, quiet: bool) -> GeometricFeasibility:
     with progress_message("comparing the gaps of contacts", quiet) as message:
         return graph.assess_geometry(partial(message.counted, what="questions"))
+
+
+def _write_proofs(graph: ModeGraph, path: Path, quiet: bool) -> None:
+    with progress_message("proving", quiet) as message:
+        made = graph.prove_geometry(partial(message.counted, what="proofs"))
+    made.save(path)
+    missing = f"; not kept, as their subdivision is too fine: {', '.join(made.unproved)}" if made.unproved else ""
+    print_status(f"wrote {path}: {len(made.proofs)} proofs, {made.leaves:,} boxes{missing}")
+
+
+def _verified(graph: ModeGraph, path: Path, quiet: bool) -> int:
+    # For this command alone.
+    from fsm_dyn.automaton.geometric_proofs import GeometricProofs
+
+    with progress_message("checking proofs", quiet) as message:
+        return graph.check_proofs(GeometricProofs.open(path), partial(message.counted, what="proofs"))
 
 
 def _print_geometry(found: GeometricFeasibility) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
+from fsm_dyn import models
 from fsm_dyn.errors import InputError
 from fsm_dyn.plot import drawing
 
@@ -153,6 +154,13 @@ def test_models_that_are_not_derived_as_a_whole_are_drawn_with_what_their_guards
         assert drawn.in_degree(node) > 0
         states = [c.states.index(drawn.nodes[node]["states"][c.name]) for c in contacts]
         assert graph.automaton.name_of(states).name == node
+
+
+def test_no_model_with_contacts_is_one_box_before_a_run():
+    for name in models.names():
+        graph = fsm_dyn.compile(name)
+        drawn = graph.nx_with_successors()
+        assert (len(drawn) > 1 and drawn.number_of_edges() > 1) == bool(graph.automaton.contacts), name
 
 
 def test_successors_are_the_modes_that_runs_reach_from_the_first_one():

@@ -225,6 +225,23 @@ def test_check_geometry(tmp_path):
     assert (found["combinations"], found["remaining"], len(found["verdicts"])) == (4, 3, 5)
 
 
+def test_proofs_are_written_and_checked(tmp_path):
+    path, proofs = tmp_path / "slide.yaml", tmp_path / "proofs.json"
+    path.write_text(SLIDE)
+    result = call("check", str(path), "--proofs", str(proofs))
+    assert result.exit_code == 0, result.output
+    assert "1 proofs, 1 boxes" in result.output
+    result = call("check", str(path), "--check-proofs", str(proofs))
+    assert result.exit_code == 0, result.output
+    assert "hold: contradictions verified in 1 boxes" in result.stdout
+    tampered = json.loads(proofs.read_text())
+    tampered["proofs"][0]["conditions"] = tampered["proofs"][0]["conditions"][:1]
+    proofs.write_text(json.dumps(tampered))
+    result = call("check", str(path), "--check-proofs", str(proofs))
+    assert result.exit_code == 2
+    assert "the proof that excludes left closed and right closed does not hold" in result.output
+
+
 def test_reach_lists_and_draws_what_runs_visit(tmp_path):
     result = call("check", "latch", "--reach", "1")
     assert result.exit_code == 0, result.output

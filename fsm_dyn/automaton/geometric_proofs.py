@@ -1,0 +1,113 @@
+"""Proofs that contact states exclude each other, as data: the conditions, and how the space is cut into boxes.
+
+In every leaf of the subdivision the conditions contradict each other by interval arithmetic.  What reads a proof needs
+nothing of what found it (:mod:`fsm_dyn.automaton.proof_check`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
+
+from fsm_dyn.schemata import decode, encode, read_file
+from fsm_dyn.whole_files import write_file
+
+LARGEST: Final = 200_000_000  # bytes of a file of proofs
+
+Cut = tuple[int, float]
+
+
+class ProofCondition(NamedTuple):
+    """A condition that holds if the contacts have their states.
+
+    ``quantity``: ``residual`` of a row (a gap, or what a loop leaves open) or ``reach`` of a contact (how far it is
+    within the ends of its face); ``number``: its number in this output; ``name``: of the contact or constraint;
+    ``sense`` 0: it vanishes, 1: it is not negative, -1: it is not positive.
+    """
+
+    quantity: Literal["residual", "reach"]
+    number: int
+    name: str
+    sense: Literal[-1, 0, 1]
+
+
+@dataclass(frozen=True)
+class ExclusionProof:
+    """A proof that no configuration has contacts in certain states.
+
+    Attributes
+    ----------
+    contacts : tuple of str
+    closed : tuple of bool
+        Whether each of them is closed.
+    reason : str
+        The same as text.
+    conditions : tuple of ProofCondition
+        Which contradict each other.
+    variables : tuple of str
+        Arguments that boxes are cut across: coordinates, inputs, ``t``.
+    cuts : tuple of (int, float) or None
+        The subdivision, a box before its parts, the lower part before the upper one: number in ``variables`` and place
+        (SI units) of a cut, None where the box is excluded.
+    """
+
+    contacts: tuple[str, ...]
+    closed: tuple[bool, ...]
+    reason: str
+    conditions: tuple[ProofCondition, ...]
+    variables: tuple[str, ...]
+    cuts: tuple[Cut | None, ...]
+
+    @property
+    def leaves(self) -> int:
+        """Number of boxes that are excluded."""
+        return sum(cut is None for cut in self.cuts)
+
+
+@dataclass(frozen=True)
+class GeometricProofs:
+    """Proofs of all that the geometry of a model makes impossible.
+
+    Attributes
+    ----------
+    model, digest : str
+        Name and digest of the model.
+    parameters : mapping of str to float
+        For which the proofs hold, SI units.
+    margin : float
+        By how much conditions are missed at least, in the mechanism's own units.
+    proofs : tuple of ExclusionProof
+    unproved : tuple of str
+        Contact states whose subdivision was too fine to be kept; none is expected.
+    """
+
+    model: str
+    digest: str
+    parameters: dict[str, float]
+    margin: float
+    proofs: tuple[ExclusionProof, ...]
+    unproved: tuple[str, ...] = ()
+
+    @property
+    def leaves(self) -> int:
+        """Number of boxes that are excluded in all proofs."""
+        return sum(proof.leaves for proof in self.proofs)
+
+    def to_bytes(self) -> bytes:
+        """Return it as JSON."""
+        return encode(asdict(self))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> GeometricProofs:
+        """Return it from JSON; raise InputError where it is something else."""
+        return decode(data, cls, "geometric proofs")
+
+    def save(self, path: str | Path) -> None:
+        """Write it to a JSON file."""
+        write_file(path, self.to_bytes())
+
+    @classmethod
+    def open(cls, path: str | Path) -> GeometricProofs:
+        """Read a file of :meth:`save`; raise InputError where it is something else."""
+        return cls.from_bytes(read_file(path, LARGEST, "geometric proofs"))

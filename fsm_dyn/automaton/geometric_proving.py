@@ -1,0 +1,88 @@
+"""Making of geometric proofs: the subdivisions behind the verdicts, recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from fsm_dyn.automaton.configuration_search import MARGIN, Condition, ConfigurationSearch
+from fsm_dyn.automaton.geometric_feasibility import MOST_BOXES, ContactVerdict, GeometricFeasibility
+from fsm_dyn.automaton.geometric_proofs import ExclusionProof, GeometricProofs, ProofCondition
+from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.automaton.subdivision import Subdivision
+from fsm_dyn.programs.program import Array
+
+WIDER: Final = 1.001  # than the margin of the claim, by which the conditions of a proof are missed
+
+
+def prove_geometry(
+    automaton: Automaton,
+    parameters: Array,
+    q: Array,
+    found: GeometricFeasibility,
+    progress: Callable[[int, int], None] = lambda done, all_: None,
+) -> GeometricProofs:
+    """Return a proof of each verdict ``impossible``.
+
+    Parameters
+    ----------
+    automaton : Automaton
+    parameters : ndarray, shape (n_p,)
+        SI units, those of the verdicts.
+    q : ndarray, shape (n_q,)
+        A configuration, SI units.
+    found : GeometricFeasibility
+        The verdicts.
+    progress : callable
+        Called with the numbers of proofs made and asked for.
+    """
+    search = ConfigurationSearch(automaton, parameters, q)
+    asked, proofs, unproved = list(_impossible(found)), [], []
+    for done, item in enumerate(asked):
+        progress(done, len(asked))
+        proof = _proof(search, item)
+        if proof is None:
+            unproved.append(item.states)
+        else:
+            proofs.append(proof)
+    named = dict(zip(automaton.terms.layout.p, parameters.tolist(), strict=True))
+    mechanism = automaton.mechanism
+    return GeometricProofs(mechanism.name, mechanism.digest, named, MARGIN, tuple(proofs), tuple(unproved))
+
+
+def _impossible(found: GeometricFeasibility) -> Iterator[ContactVerdict]:
+    """Yield what is impossible, each once: a mode only if none of the other verdicts excludes it."""
+    yield from (item for item in found.verdicts if item.verdict == "impossible")
+    for mode in found.modes.values():
+        states = dict(zip(mode.contacts, mode.closed, strict=True))
+        if mode.verdict == "impossible" and not found.excluded(states):
+            yield mode
+
+
+def _proof(search: ConfigurationSearch, item: ContactVerdict) -> ExclusionProof | None:
+    """Return how the space is cut until all boxes are excluded; None where that takes too many."""
+    automaton, layout = search.automaton, search.automaton.terms.layout
+    asked = [
+        condition
+        for name, shut in zip(item.contacts, item.closed, strict=True)
+        for condition in search.conditions(layout.contacts.index(name), shut)
+    ]
+    everything = [*asked, *search.limits(asked)]
+    cuts = Subdivision()
+    if not search.remaining(everything, 4 * MOST_BOXES, None, cuts, WIDER * MARGIN).empty:
+        return None
+    variables = search.variables(everything)
+    number = {argument: i for i, argument in enumerate(variables)}
+    return ExclusionProof(
+        item.contacts, item.closed, item.reason, tuple(_named(automaton, condition) for condition in everything),
+        tuple(layout.arguments[i] for i in variables),
+        tuple(None if cut is None else (number[cut[0]], cut[1]) for cut in cuts.in_order()),
+    )  # fmt: skip
+
+
+def _named(automaton: Automaton, condition: Condition) -> ProofCondition:
+    rows = len(automaton.rows)
+    if condition.value < rows:
+        return ProofCondition("residual", condition.value, automaton.rows[condition.value].name, condition.sense)
+    contact = condition.value - rows
+    return ProofCondition("reach", contact, automaton.contacts[contact].name, condition.sense)

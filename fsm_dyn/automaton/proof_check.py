@@ -1,0 +1,263 @@
+"""Check of geometric proofs, by the automaton's programs and the intervals of mpmath alone.
+
+The conditions of a proof must follow from the contact states that it is about, its boxes cover the space, and in each
+of its leaves the conditions must contradict each other.  All of it is worked out here again: nothing of the search
+that found a proof is used, and nothing that a file says is assumed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from fsm_dyn.automaton.geometric_proofs import ExclusionProof, GeometricProofs, ProofCondition
+from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.automaton.real_intervals import NUMBERS, Bounds, bounds, common, floats, is_empty, narrowed, result
+from fsm_dyn.errors import InputError
+from fsm_dyn.programs.program import Array, Program
+from fsm_dyn.spec.values import coordinate_bounds, named_values
+
+SWEEPS: Final = 2  # of narrowing, before a box is cut
+LEAF_SWEEPS: Final = 8  # of narrowing in a box that is to be excluded
+_PI: Final = math.nextafter(math.pi, 4.0)
+
+Box: TypeAlias = "list[Bounds]"
+
+
+def check_proofs(
+    automaton: Automaton,
+    parameters: Array,
+    proofs: GeometricProofs,
+    progress: Callable[[int, int], None] = lambda done, all_: None,
+) -> int:
+    """Return the number of boxes in which contradictions were verified, if all proofs hold.
+
+    Parameters
+    ----------
+    automaton : Automaton
+    parameters : ndarray, shape (n_p,)
+        SI units.
+    proofs : GeometricProofs
+        Of this model with these parameters.
+    progress : callable
+        Called with the numbers of proofs checked and given.
+
+    Raises
+    ------
+    InputError
+        A proof does not hold, or is of another model or other parameters; it names the contacts and the box.
+    """
+    if proofs.digest != automaton.mechanism.digest:
+        raise InputError("the proofs are of another model", found=proofs.model, allowed=automaton.mechanism.name)
+    for name, value in zip(automaton.terms.layout.p, parameters.tolist(), strict=True):
+        if proofs.parameters.get(name) != value:
+            found = f"{name} = {proofs.parameters.get(name)}"
+            raise InputError("the proofs are for other parameters", found=found, allowed=f"{name} = {value}")
+    if not 0.0 <= proofs.margin < math.inf:
+        raise InputError("the margin of the proofs", found=f"{proofs.margin}", allowed="a number that is not negative")
+    checked = 0
+    for done, proof in enumerate(proofs.proofs):
+        progress(done, len(proofs.proofs))
+        checked += _CheckedProof(automaton, parameters, proof, proofs.margin).verify()
+    return checked
+
+
+class _CheckedProof:
+    """One proof with the program of its conditions, over the space of all arguments."""
+
+    def __init__(self, automaton: Automaton, parameters: Array, proof: ExclusionProof, margin: float) -> None:
+        self.automaton, self.proof = automaton, proof
+        self.states = self._states()
+        for condition in proof.conditions:
+            self._check_condition(condition)
+        self.program, self.goals = self._program(margin)
+        self.space = self._space(parameters)
+        arguments = automaton.terms.layout.arguments
+        unknown = [name for name in proof.variables if name not in arguments]
+        if unknown:
+            raise self._refused("no argument of the model", found=", ".join(unknown))
+        self.variables = [arguments.index(name) for name in proof.variables]
+
+    def _refused(self, what: str, found: str = "", allowed: str = "") -> InputError:
+        states = zip(self.proof.contacts, self.proof.closed, strict=False)
+        text = " and ".join(f"{name} {'closed' if shut else 'open'}" for name, shut in states)
+        return InputError(f"the proof that excludes {text} does not hold: {what}", found=found, allowed=allowed)
+
+    def _states(self) -> Mapping[int, bool]:
+        """Return which contacts are closed, by their numbers."""
+        proof, names = self.proof, [contact.name for contact in self.automaton.contacts]
+        if len(proof.contacts) != len(proof.closed) or len(set(proof.contacts)) != len(proof.contacts):
+            raise self._refused("each contact needs one state")
+        unknown = [name for name in proof.contacts if name not in names]
+        if unknown:
+            raise self._refused("no contact of the model", found=", ".join(unknown))
+        return {names.index(name): shut for name, shut in zip(proof.contacts, proof.closed, strict=True)}
+
+    def _check_condition(self, condition: ProofCondition) -> None:
+        """Refuse a condition that does not follow from the states."""
+        owners = self.automaton.rows if condition.quantity == "residual" else self.automaton.contacts
+        if not 0 <= condition.number < len(owners) or owners[condition.number].name != condition.name:
+            raise self._refused("a condition on nothing in the model", found=f"{condition.quantity} {condition.name}")
+        follows = self._row_may if condition.quantity == "residual" else self._reach_may
+        if not follows(condition.number, condition.sense):
+            words = {-1: "is not positive", 0: "vanishes", 1: "is not negative"}[condition.sense]
+            raise self._refused(
+                "a condition that does not follow from the states",
+                found=f"the {condition.quantity} of {condition.name} {words}",
+            )
+
+    def _row_may(self, row: int, sense: int) -> bool:
+        """Whether a sign of the residual of a row follows: it closes a loop, or is the gap of a contact."""
+        info = self.automaton.rows[row]
+        if not info.positional:
+            return False
+        if info.contact < 0:
+            return info.role == "position"
+        contact = self.automaton.contacts[info.contact]
+        if contact.normal_row != row or contact.bilateral:
+            return False
+        law, shut = contact.contact_law, self.states.get(info.contact)
+        if shut:
+            return not law.compliant or sense == -1
+        faces_end = contact.gated or contact.bounded_face or contact.outlined or contact.ends[0] >= 0
+        return sense == 1 and not faces_end and (law.rigid or (law.compliant and shut is False))
+
+    def _reach_may(self, contact: int, sense: int) -> bool:
+        """Whether a closed contact is known to lie within the ends of its face."""
+        info = self.automaton.contacts[contact]
+        ends = info.bounded_face or info.outlined or info.ends[0] >= 0
+        return sense == 1 and ends and info.contact_law.rigid and self.states.get(contact) is True
+
+    def _program(self, margin: float) -> tuple[Program, list[tuple[int, Bounds]]]:
+        """Return the program of the conditions, and in which bounds which of its values are to be."""
+        units, by_output = self.automaton.units, dict[str, list[ProofCondition]]()
+        for condition in self.proof.conditions:
+            by_output.setdefault(condition.quantity, []).append(condition)
+        part = self.automaton.terms.part({name: [c.number for c in some] for name, some in by_output.items()})
+        goals = []
+        for output in part.results:
+            for condition, value in zip(by_output[output.name], output.indices, strict=True):
+                unit = units.rows[condition.number] if output.name == "residual" else 1.0
+                missed = margin * float(unit) * units.scales.length
+                low, high = (
+                    (-math.inf if condition.sense < 0 else -missed),
+                    (math.inf if condition.sense > 0 else missed),
+                )
+                goals.append((value, bounds(low, high)))
+        return part, goals
+
+    def _space(self, parameters: Array) -> Box:
+        """Return the bounds of all arguments: stated ranges, one turn of what only turns, time from zero on."""
+        layout, mechanism = self.automaton.terms.layout, self.automaton.mechanism
+        space: list[Bounds] = [NUMBERS] * len(layout.arguments)
+        stated = coordinate_bounds(mechanism, named_values(mechanism, parameters.tolist()))
+        for i, name in enumerate(layout.arguments):
+            if name in layout.p:
+                space[i] = bounds(*[float(parameters[layout.p.index(name)])] * 2)
+            elif name in stated:
+                space[i] = bounds(*stated[name])
+            elif i == 0:
+                space[i] = bounds(0.0, math.inf)
+            elif name in layout.u:
+                space[i] = bounds(0.0, 0.0)  # gaps do not depend on speeds
+            elif _has_period(self.program, i):
+                space[i] = bounds(-_PI, _PI)
+        return space
+
+    def verify(self) -> int:
+        """Return the number of leaves, all excluded.
+
+        Raises
+        ------
+        InputError
+            One is not, or the subdivision is not one of the whole space.
+        """
+        ahead: list[Box | None] = [self.space]
+        leaves = 0
+        for cut in self.proof.cuts:
+            if not ahead:
+                raise self._refused("more boxes than cuts make")
+            box = ahead.pop()
+            if box is not None:
+                box = self._narrowed(box, LEAF_SWEEPS if cut is None else SWEEPS)
+            if cut is None:
+                if box is not None:
+                    raise self._refused("the conditions may be met in a box", self._text(box))
+                leaves += 1
+                continue
+            number, at = cut
+            if not 0 <= number < len(self.variables) or not math.isfinite(at):
+                raise self._refused("a cut across nothing", found=str(cut))
+            ahead += [self._part(box, self.variables[number], upper, at) for upper in (True, False)]
+        if ahead:
+            raise self._refused("boxes are missing", found=f"{len(ahead)} without an end")
+        return leaves
+
+    def _part(self, box: Box | None, argument: int, upper: bool, at: float) -> Box | None:
+        if box is None:
+            return None
+        side = common(box[argument], bounds(at, math.inf) if upper else bounds(-math.inf, at))
+        if is_empty(side):
+            return None
+        part = box.copy()
+        part[argument] = side
+        return part
+
+    def _text(self, box: Box) -> str:
+        ends = {name: floats(box[i]) for name, i in zip(self.proof.variables, self.variables, strict=True)}
+        return ", ".join(f"{name} from {low:.6g} to {high:.6g}" for name, (low, high) in ends.items()) or "all"
+
+    def _narrowed(self, box: Box, sweeps: int) -> Box | None:
+        """Return the part of a box in which the conditions may be met; None if there is none."""
+        for _ in range(sweeps):
+            smaller = _sweep(self.program, self.goals, box)
+            if smaller is None or smaller == box:
+                return smaller
+            box = smaller
+        return box
+
+
+def _sweep(program: Program, goals: Sequence[tuple[int, Bounds]], box: Box) -> Box | None:
+    """Bound all values forwards, meet the conditions, and bound the operands of each operation from the last one on."""
+    values = [*box, *(bounds(value, value) for value in program.constants)]
+    first = len(values)
+    for op, operands in program.instructions:
+        values.append(result(op, [values[i] for i in operands], _same(operands)))
+    must_exist = set()
+    for value, goal in goals:
+        values[value] = common(values[value], goal)
+        must_exist.add(value)
+        if is_empty(values[value]):
+            return None
+    for k in range(len(program.instructions) - 1, -1, -1):
+        if first + k not in must_exist:
+            continue
+        op, operands = program.instructions[k]
+        before = [values[i] for i in operands]
+        found = narrowed(op, values[first + k], before, _same(operands))
+        for i, old, new in zip(operands, before, found, strict=True):
+            if new is old:
+                continue
+            values[i] = common(values[i], new)
+            must_exist.add(i)
+            if is_empty(values[i]):
+                return None
+    return values[: len(box)]
+
+
+def _same(operands: Sequence[int]) -> bool:
+    return len(operands) == 2 and operands[0] == operands[1]
+
+
+def _has_period(program: Program, argument: int) -> bool:
+    """Whether an argument enters sines, cosines and tangents alone, by sums with factors 1 and -1: 2 pi is a period."""
+    first, turned = program.first_instruction, {argument}
+    for k, (op, operands) in enumerate(program.instructions):
+        if turned.isdisjoint(operands):
+            continue
+        if op in ("add", "sub", "neg"):
+            turned.add(first + k)
+        elif op not in ("sin", "cos", "tan"):
+            return False
+    return all(turned.isdisjoint(output.indices) for output in program.results)
