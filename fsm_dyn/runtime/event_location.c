@@ -9,8 +9,8 @@
 #define FSM_FLIGHTS          5   // durations of the shortest flight that begins that the next step lasts at most; with 2,
                                  // its middle would be the very instant in which the flight ends
 #define FSM_MOST_RETAKES     40 // in one trial step, after which no other guard is looked for but a shorter step taken
-#ifndef FSM_CLEAR                  // times what a guard may lose in a step by which it is above zero where it cannot fire;
-#define FSM_CLEAR 8.0              // infinite: every guard is looked at (tests)
+#ifndef FSM_CLEAR
+#define FSM_CLEAR 5.0 // times what a guard may change in a step by which one is above zero that cannot fire; tests set more
 #endif
 
 /* Return how finely an instant near `t` is located (s). */
@@ -52,17 +52,18 @@ static bool may_cross(const struct fsm_run *run, int64_t j, double h, double tol
 
 /* Whether a guard is so far above zero, for how it changes in the trial step of length `h` (s), that it cannot fire there.
 
-   Let `least` be the smallest of the three values, `E` how much they differ, `D` the steepest slope times `h`.  The
-   coefficients of its quintic are at least `least - 1.6 E - 1.2 D`; those of the sextic that stands for the quintic's error
-   at least `least - 3.6 E - 2.7 D`; and nowhere steeper than there it turns at `least - E / 2 - D / 4` at the lowest.  Where
-   `least` exceeds FSM_CLEAR times `E + D`, fsm_surely_positive is true and may_cross false, with as much again for
-   rounding: neither need be worked out. */
+   Let `E` be what its three values differ by at most, `D` its steepest slope times `h`, `least` the smallest value.  The
+   coefficients of its quintic are at least `least - 1.6 E - 1.2 D`, those of the sextic that stands for the quintic's error
+   at least `least - 3.6 E - 2.7 D`; and nowhere steeper than there it turns at `least - E / 2 - D / 4` at the lowest.  So
+   where `least` exceeds FSM_CLEAR times `E + D`, fsm_surely_positive is true and may_cross false, with more than a quarter
+   of `least` for rounding: neither need be worked out.  Sums stand for `E` and `D`, which they are not below: they are
+   not finite where anything in them is not. */
 FSM_LOCAL bool fsm_is_clear(double start, double start_slope, double middle, double middle_slope, double end,
                             double end_slope, double h)
 {
-    double least = fsm_smaller(fsm_smaller(start, middle), end), most = fsm_larger(fsm_larger(start, middle), end);
-    double steepest = fsm_larger(fsm_larger(fabs(start_slope), fabs(middle_slope)), fabs(end_slope));
-    return least > FSM_CLEAR * (most - least + h * steepest);
+    double change = fabs(middle - start) + fabs(end - start);
+    double steepest = h * (fabs(start_slope) + fabs(middle_slope) + fabs(end_slope));
+    return start > change + FSM_CLEAR * (change + steepest);
 }
 
 /* Whether a guard is a bound of a coordinate's range. */
