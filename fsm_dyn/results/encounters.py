@@ -40,7 +40,7 @@ class Encounter:
         How often they came to touch.
     least : float
         Smallest gap over the rows of the run, m.  Of polygons it is the largest gap of a corner to all faces, which
-        beside a corner is less than the distance.
+        near another corner is less than the distance.
     least_at : float
         Its time, s.
     """

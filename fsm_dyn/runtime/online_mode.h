@@ -87,7 +87,7 @@ enum fsm_online_choice {
     FSM_ONLINE_CHOICES = 39, // charts chosen so far
     FSM_ONLINE_BUSY = 40,    // contacts that are not open
     FSM_ONLINE_PUSHES = 41,  // whether one of them pushes along rows that are not held
-    FSM_ONLINE_SPAN = 42,    // how far behind the first contact of an outline another one of it stands at most
+    FSM_ONLINE_SPAN = 42,    // largest difference between the number of a contact and that of the first of its outline
 };
 
 #define FSM_ONLINE_LISTS 43

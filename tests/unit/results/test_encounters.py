@@ -75,7 +75,7 @@ def test_of_many_contacts_the_nearest_are_explained():
     assert "ball_g12 " not in text
 
 
-def test_a_pair_that_touches_from_the_start_and_a_corner_beside_a_box():
+def test_a_pair_that_touches_from_the_start_and_a_post_near_it():
     box = {"points": [["-5 cm", "-5 cm"], ["5 cm", "-5 cm"], ["5 cm", "5 cm"], ["-5 cm", "5 cm"]]}
     m = fsm_dyn.Model("box").coordinate("x", "m").coordinate("y", "m").coordinate("q", "rad")
     m.frame("B", rotate={"z": "q"}).point("P", from_="O", at="x*N.x + y*N.y")

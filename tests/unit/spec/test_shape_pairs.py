@@ -162,7 +162,7 @@ def test_groups_meet_each_other_and_not_themselves():
     assert load(text=mechanism.text).digest == mechanism.digest
 
 
-def test_one_group_beside_a_name_is_no_pair_and_overlapping_groups_list_a_pair_once():
+def test_one_group_and_a_name_are_no_pair_and_overlapping_groups_list_a_pair_once():
     model = disks(2).contact("touch", between=[["s0", "s1"], ["s1", "s0"]])
     assert list(model.mechanism().contacts) == ["s0_s1"]
     model = disks(2).contact("touch", between=[["s0"], ["s1"]])
@@ -170,7 +170,7 @@ def test_one_group_beside_a_name_is_no_pair_and_overlapping_groups_list_a_pair_o
 
 
 @pytest.mark.parametrize("between", [[["s0", "s1"]], [["s0"], []], [[["s0"]], "s1"], [["s0", "s7"], "s1"]])
-def test_groups_that_say_nothing_are_refused(between):
+def test_groups_without_a_pair_are_refused(between):
     model = disks(2).contact("touch", between=between)
     with pytest.raises(ModelError) as caught:
         model.mechanism()
@@ -178,7 +178,7 @@ def test_groups_that_say_nothing_are_refused(between):
 
 
 def bricks(shape):
-    """Return a brick over a floor, and another shape beside it."""
+    """Return a brick over a floor, and another shape."""
     m = fsm_dyn.Model("bricks").coordinate("x", "m").coordinate("y", "m").coordinate("z", "m")
     m.point("P", from_="O", at="x*N.x + y*N.y + z*N.z").frame("B", rotate={"z": "0.3 rad"})
     m.body("brick", frame="B", center="P", mass="1 kg", inertia={"xx": "1 kg*m^2", "yy": "1 kg*m^2", "zz": "1 kg*m^2"})
