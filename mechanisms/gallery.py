@@ -44,6 +44,7 @@ SHOWN: dict[str, dict[str, Any]] = {
     "seven_body_mechanism": {"until": 0.03},
     "spatial_robot": {"until": 2.0},
     "stick_slip_belt": {"until": 3.0},
+    "tray": {"until": 0.8},
     "virtual_wall": {"until": 1.3},
     "carried_bar": {"until": 1.2},
 }

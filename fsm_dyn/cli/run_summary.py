@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from fsm_dyn.results.transitions import Transition
 
 SHOWN: Final = 30  # transitions
+_MANY_PAIRS: Final = 8  # of shapes, from which on those that came to touch are listed
 _ROUNDING: Final = 1e-14  # of an energy: a difference of two that is smaller is none
 _WIDE: Final = 60  # characters of two modes' names beyond which a line names one of them
 
@@ -31,6 +32,7 @@ def describe(trajectory: Trajectory, most: int | None = SHOWN) -> str:
     ]
     if trajectory.transitions:
         lines += ["", _transition_table(trajectory.transitions, most)]
+    lines += _pairs(trajectory, most)
     judged = trajectory.judge()
     if judged:
         lines += ["", requirement_table(judged.values())]
@@ -42,6 +44,22 @@ def describe(trajectory: Trajectory, most: int | None = SHOWN) -> str:
         residual = trajectory.energy.relative_residual
         lines += ["", f"energy-balance residual: {residual:.1e} of the energy exchanged"]
     return "\n".join(lines)
+
+
+def _pairs(trajectory: Trajectory, most: int | None) -> list[str]:
+    """Return which pairs of shapes came to touch and when they first did, of a model with many."""
+    count = len(trajectory.model.contact_entries)
+    if count < _MANY_PAIRS:
+        return []
+    from fsm_dyn.results.encounters import touched_pairs
+
+    touched = touched_pairs(trajectory.model, trajectory.transitions)
+    lines = ["", f"{len(touched)} of {count} pairs of shapes came to touch{':' if touched else ''}"]
+    if touched:
+        rows = [(name, f"{times[0]:.6f}", f"{len(times)}") for name, times in touched.items()]
+        lines.append(table(("pair", "first, s", "times"), rows[:most]))
+        lines += [f"and {len(rows) - most} more: --all"] if most is not None and len(rows) > most else []
+    return lines
 
 
 def _transition_table(transitions: Sequence[Transition], most: int | None) -> str:

@@ -15,7 +15,7 @@ from fsm_dyn.laws import Event, GuardQuantity, Watched
 from fsm_dyn.modes.bearing_loads import resultant
 from fsm_dyn.modes.embedding import EmbeddedMode
 from fsm_dyn.modes.redundancy import Limit, determinate_limits
-from fsm_dyn.modes.unconstrained_system import UnconstrainedSystem, of_one_corner, shared_name
+from fsm_dyn.modes.unconstrained_system import UnconstrainedSystem, name_in_common
 from fsm_dyn.programs import Node, functions, substitute
 
 SET_BACK = 1e-7  # part of its depth behind a face that a neighbour takes off the gap of a corner to that face
@@ -55,7 +55,8 @@ def contact_guards(
                 continue
             value = _value(system, states, embedded, index, watched.quantity)
             if value is not None:
-                name = shared_name(system.contacts, index) if watched.event is Event.CLOSES else contact.name
+                shared = system.of_one_corner(index) if watched.event is Event.CLOSES else [index]
+                name = contact.name if len(shared) == 1 else name_in_common([system.contacts[i].name for i in shared])
                 guard = Guard(watched.event, index, 0.0, f"{watched.text} of {name}", watched.quantity, watched.sign)
                 guards.append((guard, value if watched.sign > 0.0 else -value))
     return guards
@@ -93,7 +94,7 @@ def _node(system: UnconstrainedSystem, name: str, index: int) -> Node:
 
 def _largest_gap(system: UnconstrainedSystem, index: int, states: Sequence[int]) -> Node | None:
     """The faces of a convex polygon have one guard for each corner, unless the corner is on one."""
-    members = of_one_corner(system.contacts, index)
+    members = system.of_one_corner(index)
     if index != members[0] or any(states[i] for i in members):
         return None
     gaps = [_gap_to_face(system, i) if len(members) > 1 else system.gap(i) for i in members]

@@ -86,6 +86,15 @@ class ContactInfo(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_f
         return tuple(code for code, name in enumerate(self.states) if name)
 
 
+def corners_of(contacts: Sequence[ContactInfo]) -> dict[int, list[int]]:
+    """Return the contacts of each corner with all faces of one convex polygon, by the first of them."""
+    corners: dict[int, list[int]] = {}
+    for number, contact in enumerate(contacts):
+        if contact.outlined:
+            corners.setdefault(contact.outline, []).append(number)
+    return corners
+
+
 def of_one_corner(contacts: Sequence[ContactInfo], index: int) -> list[int]:
     """Return the contacts of the same corner with all faces of the same convex polygon; else only ``index``.
 
@@ -99,7 +108,12 @@ def of_one_corner(contacts: Sequence[ContactInfo], index: int) -> list[int]:
 
 def shared_name(contacts: Sequence[ContactInfo], index: int) -> str:
     """Return what the names of the contacts of one corner have in common: ``box_2_face`` of ``box_2_face1``."""
-    words = [contacts[i].name.split("_") for i in of_one_corner(contacts, index)]
+    return name_in_common([contacts[i].name for i in of_one_corner(contacts, index)])
+
+
+def name_in_common(names: Sequence[str]) -> str:
+    """Return what names have in common, word by word, and ``face`` where they differ."""
+    words = [name.split("_") for name in names]
     return "_".join(parts[0] if len(set(parts)) == 1 else "face" for parts in zip(*words, strict=False))
 
 
@@ -186,6 +200,16 @@ class UnconstrainedSystem:
         for i, slopes in enumerate(gradient(list(residual), [symbols[name] for name in self.layout.q])):
             jacobian[i] = slopes
         return Program.from_nodes(self.layout, {"residual": residual, "jacobian": jacobian})
+
+    @cached_property
+    def corners(self) -> dict[int, list[int]]:
+        """The contacts of each corner with all faces of one convex polygon, by the first of them."""
+        return corners_of(self.contacts)
+
+    def of_one_corner(self, contact: int) -> list[int]:
+        """Return what :func:`of_one_corner` does, without looking through all contacts."""
+        info = self.contacts[contact]
+        return self.corners[info.outline] if info.outlined and info.contact_law.rigid else [contact]
 
     @property
     def n_speeds(self) -> int:

@@ -52,7 +52,7 @@ SLIDES: Final = 38  # whether a contact slides under a normal force, so that for
 CHOICES: Final = 39  # charts chosen so far
 BUSY: Final = 40  # contacts that are not open
 # then rows (n_rows), the contact sliding at each or -1 (n_rows), speeds, dependent ones first (n_u), the busy contacts
-LISTS: Final = 42
+LISTS: Final = 43
 
 
 # entries of ``Online.limits``

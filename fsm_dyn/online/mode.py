@@ -162,12 +162,12 @@ class OnlineKernels:
 def indeterminate_rows(automaton: Automaton, states: tuple[int, ...], place: Place) -> tuple[int, ...]:
     """Rows of the mode whose forces others can take over."""
     active = ActiveSet.of(automaton.system, states)
-    terms = automaton.terms.evaluate(*place)
+    if not active.rows:
+        return ()
+    terms = automaton.terms.evaluate(*place, only={"M": None, "A": list(active.rows)})
     n = len(automaton.terms.layout.u)
     inertia = np.diagonal(terms["M"])[:n]
-    rows = terms["A"][list(active.rows), :n] / np.sqrt(np.where(inertia > 0.0, inertia, 1.0))
-    if len(rows) == 0:
-        return ()
+    rows = terms["A"][:, :n] / np.sqrt(np.where(inertia > 0.0, inertia, 1.0))
     sizes = np.linalg.norm(rows, axis=1, keepdims=True)
     left, values, _ = np.linalg.svd(rows / np.where(sizes > 0.0, sizes, 1.0))
     idle = left[:, int(np.sum(values > OPEN)) :]

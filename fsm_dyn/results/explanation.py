@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from fsm_dyn.results.change_points import ChangePoint
 from fsm_dyn.results.record import RunModel
 from fsm_dyn.results.samples import Samples
 from fsm_dyn.results.transitions import Transition
+
+MANY: Final = 24  # contacts, or guards, that are all listed
+FEW: Final = 12  # open contacts, or guards, that are listed of more
 
 
 @dataclass(frozen=True)
@@ -245,7 +248,10 @@ def _text(found: Explanation) -> str:
     lines += ["", *(str(item) for item in found.passed)] if found.passed else []
     if found.contacts:
         headings = ("contact", "state", "gap", "slip", "normal force", "friction", "friction limit")
-        lines += ["", table(headings, [_contact_cells(contact) for contact in found.contacts])]
+        shown = _nearest(found.contacts)
+        lines += ["", table(headings, [_contact_cells(contact) for contact in shown])]
+        if len(shown) < len(found.contacts):
+            lines.append(f"and {len(found.contacts) - len(shown)} more, open, farther away")
     shared = [contact.name for contact in found.contacts if contact.indeterminate]
     if shared:
         kind = "minimum-norm admissible" if all(contact.admissible for contact in found.contacts) else "minimum-norm"
@@ -263,14 +269,30 @@ def _text(found: Explanation) -> str:
                 f"{guard.slope:+.6g}",
                 "" if guard.time_to_zero is None else f"{guard.time_to_zero:.3g} s",
             )
-            for guard in found.guards
+            for guard in found.guards[: len(found.guards) if len(found.guards) <= MANY else FEW]
         ]
         lines += ["", "guards:"]
         lines.append(table(("event", "guard", "value", "slope", "time to zero"), rows))
+        if len(rows) < len(found.guards):
+            lines.append(f"and {len(found.guards) - len(rows)} more, later or never by their slopes")
     if found.next_transition is not None:
         item = found.next_transition
         lines += ["", f"next: {item.time:.6f} s  {item.change}  {item.cause}"]
     return "\n".join(lines)
+
+
+def _nearest(contacts: Sequence[ContactReport]) -> list[ContactReport]:
+    """Return the contacts to list, in their order: of many the closed ones, and open ones of the smallest gaps."""
+    if len(contacts) <= MANY:
+        return list(contacts)
+    is_open = [contact.gap is not None and contact.normal is None for contact in contacts]
+    gaps = sorted(
+        (contact.gap, k)
+        for k, contact in enumerate(contacts)
+        if is_open[k] and contact.gap is not None and contact.gap >= 0
+    )
+    near = {k for _, k in gaps[:FEW]}
+    return [contact for k, contact in enumerate(contacts) if not is_open[k] or k in near]
 
 
 def _transition_lines(item: Transition) -> list[str]:

@@ -204,17 +204,12 @@ def transition_of(
 ) -> Transition:
     """Return transition ``number`` as text; ``names`` and ``states`` are those of the modes by their numbers."""
     labels = labels or automaton.labels
-    impulse: dict[str, FloatArray] = {}
-    for owner in dict.fromkeys(row.name for row in automaton.rows):
-        own = found.impulse[number, [row.name == owner for row in automaton.rows]]
-        if np.any(own != 0.0):
-            impulse[owner] = own
     return Transition(
         time=float(found.time[number]),
         source=names[found.source[number]],
         target=names[found.target[number]],
         cause=transition_cause(automaton, found, states, number, labels),
-        impulse=impulse,
+        impulse=_impulses(automaton, found.impulse[number]),
         energy_before=float(found.energy_before[number]),
         energy_after=float(found.energy_after[number]),
         u_before=found.u_before[number],
@@ -227,6 +222,16 @@ def transition_of(
         source_label=labels.of(states[found.source[number]]),
         target_label=labels.of(states[found.target[number]]),
     )
+
+
+def _impulses(automaton: Automaton, all_rows: FloatArray) -> dict[str, FloatArray]:
+    """Return the impulses of the contacts and constraints that had any, in the order of the rows."""
+    pushed = {automaton.rows[row].name for row in np.flatnonzero(all_rows)}
+    own: dict[str, list[int]] = {}
+    for number, row in enumerate(automaton.rows if pushed else ()):
+        if row.name in pushed:
+            own.setdefault(row.name, []).append(number)
+    return {owner: all_rows[rows] for owner, rows in own.items()}
 
 
 def shapes_of(

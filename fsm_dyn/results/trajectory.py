@@ -17,6 +17,7 @@ from fsm_dyn.results.arrays import FloatArray, IntArray
 from fsm_dyn.results.change_points import ChangePoint
 from fsm_dyn.results.continuation import StoredContinuation
 from fsm_dyn.results.dense import locate, state_within
+from fsm_dyn.results.encounters import Encounter, encounters
 from fsm_dyn.results.energy import EnergyBalance, energy_balance
 from fsm_dyn.results.explanation import Explanation, explain
 from fsm_dyn.results.judgement import Judgement, judge
@@ -294,6 +295,16 @@ class Trajectory:
             If the time lies outside the run.
         """
         return explain(self.model, self.sample([time]), self.transitions, self.change_points)
+
+    def encounters(self, near: float = 0.0) -> tuple[Encounter, ...]:
+        """Return for every pair of shapes when it first touched, how often, how near it came; those that touched first.
+
+        Parameters
+        ----------
+        near : float
+            Gap up to which two shapes are near, m: ``Encounter.near`` is when they first were, to a row.
+        """
+        return encounters(self.model, self.rows, self.transitions, near)
 
     def judge(self, chains: bool = True) -> dict[str, Judgement]:
         """Return the requirements of the model, judged over this run, by name (docs/language.md, "requirements").

@@ -20,6 +20,7 @@ FSM_LOCAL void fsm_list_rows(struct fsm_online_mode *o)
     chart[FSM_ONLINE_SLIDES] = 0;
     chart[FSM_ONLINE_PUSHES] = 0;
     chart[FSM_ONLINE_BUSY] = 0;
+    chart[FSM_ONLINE_SPAN] = 0;
     for (int64_t r = 0; r < R; r++) {
         if (o->row_role.at[r] == FSM_ROLE_ALWAYS || o->row_role.at[r] == FSM_ROLE_ALWAYS_POSITION) {
             chart[FSM_ONLINE_LISTS + count] = r;
@@ -28,7 +29,10 @@ FSM_LOCAL void fsm_list_rows(struct fsm_online_mode *o)
         }
     }
     for (int64_t k = 0; k < o->sizes->n_contacts; k++) {
-        int64_t code = o->states.at[k], flags = o->contact_flags.at[k];
+        int64_t code = o->states.at[k], flags = o->contact_flags.at[k], outline = o->contact_outline.at[k];
+        if (outline >= 0) {
+            chart[FSM_ONLINE_SPAN] = fsm_most(chart[FSM_ONLINE_SPAN], k - outline);
+        }
         if (code == FSM_CONTACT_FREE) {
             continue;
         }

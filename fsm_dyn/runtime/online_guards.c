@@ -85,12 +85,13 @@ static double guard_value(struct fsm_online_mode *o, const double *c, int64_t gu
     return bound + sign * w[chart[FSM_ONLINE_AT_MULTIPLIERS] + tangent];
 }
 
-/* Return which face of the outline of contact `k` its corner is farthest from. */
+/* Return which face of the outline of contact `k`, the first of it, its corner is farthest from. */
 static int64_t farthest(struct fsm_online_mode *o, int64_t k)
 {
     int64_t best = k;
     double largest = gap_to_face(o, k);
-    for (int64_t j = k + 1; j < o->contact_outline.n; j++) {
+    int64_t end = fsm_least(k + o->chart.at[FSM_ONLINE_SPAN] + 1, o->contact_outline.n);
+    for (int64_t j = k + 1; j < end; j++) {
         if (o->contact_outline.at[j] == o->contact_outline.at[k]) {
             double gap = gap_to_face(o, j);
             if (gap > largest) {

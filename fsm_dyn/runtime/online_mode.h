@@ -87,9 +87,10 @@ enum fsm_online_choice {
     FSM_ONLINE_CHOICES = 39, // charts chosen so far
     FSM_ONLINE_BUSY = 40,    // contacts that are not open
     FSM_ONLINE_PUSHES = 41,  // whether one of them pushes along rows that are not held
+    FSM_ONLINE_SPAN = 42,    // largest difference between the number of a contact and that of the first of its outline
 };
 
-#define FSM_ONLINE_LISTS 42
+#define FSM_ONLINE_LISTS 43
 
 #define FSM_SET_BACK 1e-7 // part of what a neighbour of a corner lies behind a face by which its gap counts as less
 

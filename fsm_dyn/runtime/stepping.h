@@ -133,6 +133,8 @@ FSM_LOCAL bool fsm_end_is_finite(const struct fsm_run *run);
 /* event_location.c: instead of the number of a guard */
 enum { FSM_NO_EVENT = -1, FSM_INTERPOLANT_UNRELIABLE = -2 };
 FSM_LOCAL double fsm_clock_resolution(const struct fsm_tables *tables, double t);
+FSM_LOCAL bool fsm_is_clear(double start, double start_slope, double middle, double middle_slope, double end,
+                            double end_slope, double h);
 FSM_LOCAL double fsm_first_event(const struct fsm_run *run, double h, int64_t *guard);
 FSM_LOCAL double fsm_locate(const struct fsm_run *run, double h, double fraction, int64_t j, int64_t *guard);
 FSM_LOCAL void fsm_collect_fired(const struct fsm_run *run, int64_t lead);

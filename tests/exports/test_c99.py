@@ -180,7 +180,7 @@ def online_run(graph, most=200_000):
 
 @pytest.mark.parametrize(
     "name",
-    ["piano_action_simple", "latch_door", *(pytest.param(name, marks=pytest.mark.long) for name in ("seat_belt_reel",
+    ["piano_action_simple", "latch_door", "tray", *(pytest.param(name, marks=pytest.mark.long) for name in ("seat_belt_reel",
      "twelve_contacts", "piano_action"))],
 )  # fmt: skip
 def test_modes_that_were_not_exported_are_embedded_online(name, tmp_path):

@@ -18,6 +18,7 @@ RUNS = {
     "piano_action": (0.12, "g"),
     "piano_action_simple": (0.12, "g"),
     "seat_belt_reel": (0.5, "x"),
+    "tray": (0.5, "x1"),
 }
 HAIR = 1e-12
 LONG = {"piano_action", "escapement_deadbeat"}  # the others of their kind are here every time

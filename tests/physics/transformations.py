@@ -45,7 +45,7 @@ def swapped(model):
     """Return a model with the two shapes of every contact, and the shapes themselves, in the other order."""
     model = copy.deepcopy(model)
     for contact in model.get("contacts", {}).values():
-        if "between" in contact:
+        if contact.get("between", "all") != "all":
             contact["between"] = contact["between"][::-1]
     model["shapes"] = dict(reversed(model["shapes"].items()))
     return model

@@ -115,11 +115,11 @@ def _by_gap(name: str, form: ContactForm) -> GapContact:
 
 
 def _by_shapes(name: str, form: ContactForm, kind: str, shapes: Mapping[str, Shape]) -> list[FeatureContact]:
-    if form.between is not None:
+    if form.pair is not None:
         only_with(form, kind, ("friction", *_properties(form)))
-        if form.between[0] == form.between[1]:
-            raise ModelError("a contact of a shape with itself", form.key(kind), found=form.between[1])
-        first, second = (feature_list(shape, shapes) for shape in form.between)
+        if form.pair[0] == form.pair[1]:
+            raise ModelError("a contact of a shape with itself", form.key(kind), found=form.pair[1])
+        first, second = (feature_list(shape, shapes) for shape in form.pair)
     else:
         only_with(form, kind, ("on", "friction", *_properties(form)))
         if form.point is None or form.on is None:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from itertools import combinations
+from itertools import combinations, product
 
-from fsm_dyn.errors import ModelError
+from fsm_dyn.errors import Location, ModelError
 from fsm_dyn.spec.build.feature_pairs import can_touch, feature_list
 from fsm_dyn.spec.build.shapes import shapes_of
 from fsm_dyn.spec.forms.contacts import ContactForm
 from fsm_dyn.spec.forms.mechanism import MechanismForm
 from fsm_dyn.spec.shape import Shape
 from fsm_dyn.spec.yaml_tree import LocatedStr, where_of
+
+_SOLIDS = ("box", "sphere", "disk", "curve", "circle", "polygon")
 
 
 def contact_entries(form: MechanismForm, shapes: Mapping[str, Shape]) -> dict[str, ContactForm]:
@@ -23,19 +25,23 @@ def contact_entries(form: MechanismForm, shapes: Mapping[str, Shape]) -> dict[st
     Raises
     ------
     ModelError
-        No two of the shapes can touch, or two entries name the same pair.
+        No two of the shapes can touch, two entries name the same pair, or two solids would pass through each other,
+        because contacts between their kinds are unknown.
     """
-    listed = {frozenset(e.between) for e in form.contacts.values() if e.between is not None and len(e.between) == 2}
+    listed = {frozenset(entry.pair) for entry in form.contacts.values() if entry.pair is not None}
     entries: dict[str, ContactForm] = {}
     for name, entry in form.contacts.items():
-        if entry.between is None or len(entry.between) == 2:
+        if entry.between is None or entry.pair is not None:
             written = {name: entry}
         else:
-            pairs = _pairs(form, entry.between or tuple(shapes), shapes)
+            groups = entry.between or tuple((shape,) for shape in shapes)
+            pairs = _pairs(form, groups, shapes, entry.key("between"))
             if not pairs:
                 raise ModelError(f"no two shapes of contact {str(name)!r} can touch", entry.key("between"))
             written = {
-                LocatedStr("_".join(pair), where_of(name)): entry.model_copy(update={"between": pair})
+                LocatedStr("_".join(pair), where_of(name)): entry.model_copy(
+                    update={"between": tuple((shape,) for shape in pair)}
+                )
                 for pair in pairs
                 if frozenset(pair) not in listed
             }
@@ -48,20 +54,40 @@ def contact_entries(form: MechanismForm, shapes: Mapping[str, Shape]) -> dict[st
 
 def with_pairs_written_out(form: MechanismForm) -> MechanismForm:
     """Return the form of a component with the contacts of its shapes, before those of other components join them."""
-    if all(entry.between is None or len(entry.between) == 2 for entry in form.contacts.values()):
+    if all(entry.between is None or entry.pair is not None for entry in form.contacts.values()):
         return form
     return form.model_copy(update={"contacts": contact_entries(form, shapes_of(form))})
 
 
-def _pairs(form: MechanismForm, names: tuple[str, ...], shapes: Mapping[str, Shape]) -> list[tuple[str, str]]:
+def _pairs(
+    form: MechanismForm, groups: tuple[tuple[str, ...], ...], shapes: Mapping[str, Shape], where: Location
+) -> list[tuple[str, str]]:
+    """Return the pairs of shapes of different groups that move against each other and can touch."""
+    names = dict.fromkeys(name for group in groups for name in group)
     features = {name: feature_list(name, shapes) for name in names}
     places = {name: (shapes[name].frame, _anchor(form, shapes[name])) for name in names}
-    return [
-        (a, b)
-        for a, b in combinations(names, 2)
-        if a != b and places[a] != places[b]
-        and any(can_touch(first, second, shapes) for first in features[a] for second in features[b])
-    ]  # fmt: skip
+    pairs: dict[frozenset[str], tuple[str, str]] = {}
+    for one, other in combinations(groups, 2):
+        for a, b in product(one, other):
+            if places[a] == places[b] or frozenset((a, b)) in pairs:
+                continue
+            if any(can_touch(first, second, shapes) for first in features[a] for second in features[b]):
+                pairs[frozenset((a, b))] = a, b
+            elif _is_solid(shapes[a]) and _is_solid(shapes[b]) and shapes[a].spatial == shapes[b].spatial:
+                raise ModelError(
+                    f"the {shapes[a].kind} {a!r} and the {shapes[b].kind} {b!r} would pass through each other",
+                    where,
+                    allowed="shapes of kinds between which there are contacts",
+                    remedy="give groups of shapes, [[...], [...]], that keep the two apart, or list the pairs",
+                )
+    return list(pairs.values())
+
+
+def _is_solid(shape: Shape) -> bool:
+    """Whether a shape is the outline of a body from outside, which nothing may enter."""
+    if shape.kind == "circle" and all(feature.part == "corner" for feature in shape.features()):
+        return False  # a point
+    return shape.kind in _SOLIDS and not getattr(shape, "inside", False)
 
 
 def _anchor(form: MechanismForm, shape: Shape) -> str:

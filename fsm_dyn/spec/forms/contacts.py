@@ -14,7 +14,7 @@ from fsm_dyn.laws import LAWS, Entry
 from fsm_dyn.laws import Law as ContactLaw
 from fsm_dyn.spec.forms.base import Form, validated
 from fsm_dyn.spec.forms.fields import Expression, Flag, Law, OneOrTwo, Reference, as_items, expression, name
-from fsm_dyn.spec.yaml_tree import LocatedMapping, Scalar, Tree, describe
+from fsm_dyn.spec.yaml_tree import LocatedList, LocatedMapping, Scalar, Tree, describe
 
 
 class _CoefficientsForm(Form):
@@ -66,24 +66,51 @@ FrictionField: TypeAlias = Annotated[
 ]
 
 
-def _shape_names(tree: Tree) -> tuple[str, ...]:
-    """Return the names of two or more shapes; none for all of them."""
+def _shape_groups(tree: Tree) -> tuple[tuple[str, ...], ...]:
+    """Return two or more groups of shapes, a name alone being a group of one; none for all shapes."""
     if isinstance(tree, Scalar) and tree.text == "all":
         return ()
-    names = tuple(name(item) for item in as_items(tree, "a list of shapes"))
-    if len(names) < 2:
-        raise ModelError("two names are wanted", tree.where, found=describe(tree), allowed="[P, Q], a longer list, all")
-    return names
+    groups = tuple(_shape_group(item) for item in as_items(tree, "a list of shapes"))
+    if len(groups) < 2:
+        raise ModelError(
+            "two names are wanted",
+            tree.where,
+            found=describe(tree),
+            allowed="[P, Q], a longer list, a list of groups [[P, Q], [R]], all",
+        )
+    return groups
 
 
-ShapeNames: TypeAlias = Annotated[
-    tuple[str, ...],
-    PlainValidator(_shape_names),
+def _shape_group(tree: Tree) -> tuple[str, ...]:
+    if not isinstance(tree, LocatedList):
+        return (name(tree),)
+    if not tree:
+        raise ModelError("a group of shapes is empty", tree.where, allowed="the names of its shapes")
+    return tuple(name(item) for item in tree)
+
+
+ShapeGroups: TypeAlias = Annotated[
+    tuple[tuple[str, ...], ...],
+    PlainValidator(_shape_groups),
     WithJsonSchema(
         {
             "anyOf": [
                 {"const": "all", "description": "each of the shapes with each other"},
-                {"type": "array", "items": {"type": "string"}, "minItems": 2},
+                {
+                    "type": "array",
+                    "items": {
+                        "anyOf": [
+                            {"type": "string"},
+                            {
+                                "type": "array",
+                                "items": {"type": "string"},
+                                "minItems": 1,
+                                "description": "a group: its shapes with those of the others, not with each other",
+                            },
+                        ]
+                    },
+                    "minItems": 2,
+                },
             ]
         }
     ),
@@ -133,7 +160,7 @@ class _ContactForm(Form):
     what: ClassVar[str] = "a contact"
     hints: ClassVar[Mapping[str, str]] = {"repeat": "a shape is repeated: `repeat` stands with it under `shapes`"}
 
-    between: ShapeNames | None = None
+    between: ShapeGroups | None = None
     point: Reference | None = None
     on: Reference | None = None
     gap: Expression | None = None
@@ -146,6 +173,14 @@ class _ContactForm(Form):
     bilateral: Flag = False
     compliant: ComplianceForm | None = None
     joint_stop: JointStopForm | None = None
+
+    @property
+    def pair(self) -> tuple[str, str] | None:
+        """The two shapes of a contact that names two; None of another, and of one between groups."""
+        match self.between:
+            case ((first,), (second,)):
+                return first, second
+        return None
 
     def entry(self, key: str) -> Form | None:
         """Return the entry of a law that was written; None if its key is missing."""

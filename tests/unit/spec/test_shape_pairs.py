@@ -152,3 +152,52 @@ def test_all_of_a_component_are_its_own_shapes():
     }
     model = disks(1).use("part", model=part)
     assert list(model.mechanism().contacts) == ["part_ball_wall"]
+
+
+def test_groups_meet_each_other_and_not_themselves():
+    model = disks(3).contact("touch", between=[["s0", "s1"], ["s2", "ground"], "left"], restitution=0.5)
+    pairs = ["s0_s2", "s0_ground", "s1_s2", "s1_ground", "s0_left", "s1_left", "s2_left"]
+    mechanism = model.mechanism()
+    assert list(mechanism.contacts) == pairs
+    assert load(text=mechanism.text).digest == mechanism.digest
+
+
+def test_one_group_and_a_name_are_no_pair_and_overlapping_groups_list_a_pair_once():
+    model = disks(2).contact("touch", between=[["s0", "s1"], ["s1", "s0"]])
+    assert list(model.mechanism().contacts) == ["s0_s1"]
+    model = disks(2).contact("touch", between=[["s0"], ["s1"]])
+    assert list(model.mechanism().contacts) == ["touch"]
+
+
+@pytest.mark.parametrize("between", [[["s0", "s1"]], [["s0"], []], [[["s0"]], "s1"], [["s0", "s7"], "s1"]])
+def test_groups_without_a_pair_are_refused(between):
+    model = disks(2).contact("touch", between=between)
+    with pytest.raises(ModelError) as caught:
+        model.mechanism()
+    assert caught.value.where.file == __file__
+
+
+def bricks(shape):
+    """Return a brick over a floor, and another shape."""
+    m = fsm_dyn.Model("bricks").coordinate("x", "m").coordinate("y", "m").coordinate("z", "m")
+    m.point("P", from_="O", at="x*N.x + y*N.y + z*N.z").frame("B", rotate={"z": "0.3 rad"})
+    m.body("brick", frame="B", center="P", mass="1 kg", inertia={"xx": "1 kg*m^2", "yy": "1 kg*m^2", "zz": "1 kg*m^2"})
+    m.point("Q", from_="O", at="1 m*N.x")
+    m.shape("block", box={"frame": "B", "center": "P", "size": ["0.1 m", "0.1 m", "0.1 m"]})
+    m.shape("other", **shape).shape("slab", plane={"from": "O"}, side="N.z")
+    return m
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        {"box": {"frame": "N", "center": "Q", "size": ["0.1 m", "0.1 m", "0.1 m"]}},
+        {"sphere": {"center": "Q", "radius": "0.1 m"}},
+        {"disk": {"center": "Q", "axis": "N.z", "radius": "0.1 m"}},
+    ],
+)
+def test_solids_without_a_contact_between_them_are_named_instead_of_passing_through_each_other(shape):
+    with pytest.raises(ModelError, match=r"'block'.*'other' would pass through each other"):
+        bricks(shape).contact("touch", between="all").mechanism()
+    model = bricks(shape).contact("touch", between=[["block", "other"], ["slab"]])
+    assert {entry.entry for entry in model.mechanism().contacts.values()} == {"block_slab"}
