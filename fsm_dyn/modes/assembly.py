@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fsm_dyn.errors import ModelError
+from fsm_dyn.modes.change_point_assembly import StartRows, motions_from
 from fsm_dyn.modes.curve_parameters import Follow
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.modes.embedding import ActiveSet
-from fsm_dyn.modes.least_squares import least_squares, norm, product
+from fsm_dyn.modes.least_squares import DEPENDENT, dependent_columns, least_squares, norm, product
 from fsm_dyn.modes.unconstrained_system import UnconstrainedSystem
 from fsm_dyn.programs import Program
 
@@ -31,7 +32,6 @@ NUDGES = (
 )  # in the mechanism's own units: how far beside, where the start given leads nowhere
 SOLVED = 1e-13
 CONFLICT = 1e-9
-DEPENDENT = 1e-9
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,74 @@ def assemble(
     """
     active = ActiveSet.of(system, states)
     q = _coordinates(system, active, given, follow)
-    u = _speeds(system, active, given, q)
+    if active.rows and any(given.speeds.values()):
+        return _moving(system, active, given, follow, q)
+    return np.concatenate([q, _speeds(system, active, given, q)[0]])
+
+
+def _moving(system: UnconstrainedSystem, active: ActiveSet, given: PrescribedValues, follow: Follow, q: Array) -> Array:
+    """Return the state of a start with speeds, which rows may determine badly near a change point."""
+    u, contradiction = _speeds(system, active, given, q, raises=False)
+    unit = np.ones(len(u)) if system.units is None else system.units.u
+    motions = motions_from(_rows_about(system, active, given, follow), q, u / unit)
+    if len(motions) > 1:
+        raise ModelError(
+            "the run starts in a change point, and several motions have the speeds given",
+            found=" or ".join(_listing(system.layout.u, speeds * unit) for _, speeds in motions),
+            remedy="give more of the speeds under initial, or a configuration farther from the change point",
+        )
+    if motions:
+        return np.concatenate([follow(motions[0][0]), motions[0][1] * unit])
+    if contradiction is not None:
+        raise contradiction
     return np.concatenate([q, u])
+
+
+def _rows_about(system: UnconstrainedSystem, active: ActiveSet, given: PrescribedValues, follow: Follow) -> StartRows:
+    """Return the rows of a mode as functions of configuration and speeds."""
+    layout, rows = system.layout, list(active.rows)
+    n_u = len(layout.u)
+    q_unit, u_unit, lengths, speeds, time = (
+        np.ones(len(layout.q)),
+        np.ones(n_u),
+        np.ones(len(rows)),
+        np.ones(len(rows)),
+        1.0,
+    )
+    if system.units is not None:
+        q_unit, u_unit, time = system.units.q, system.units.u, system.units.scales.time
+        lengths = system.units.scales.length * system.units.rows[rows]
+        speeds = lengths / time
+    closed = [k for k, row in enumerate(rows) if system.rows[row].positional]
+
+    def ways(q: Array) -> Array:
+        return free_directions(system, q, ())
+
+    def closure(q: Array) -> tuple[Array, Array]:
+        values = system.configuration.evaluate(given.t, np.concatenate([follow(q), np.zeros(n_u)]), given.context)
+        chosen, size = [rows[k] for k in closed], lengths[closed]
+        slopes = product(values["jacobian"][chosen], ways(q))
+        return values["residual"][chosen] / size, slopes / size[:, None]
+
+    def motion(q: Array, u: Array) -> tuple[Array, Array, Array]:
+        values = system.evaluate(given.t, np.concatenate([follow(q), u * u_unit]), given.context)
+        A = values["A"][rows][:, :n_u] * u_unit / speeds[:, None]
+        return A, values["b"][rows] / speeds, values["q_dot"] * time
+
+    def curvature(q: Array, several: Array) -> Array:
+        x = np.concatenate([np.tile(follow(q), (len(several), 1)), several * u_unit], axis=1)
+        values = system.evaluate(given.t, x, np.tile(given.context, (len(several), 1)))
+        return np.asarray(values["gamma"][:, rows] / speeds * time)
+
+    held = [i for i, name in enumerate(layout.q) if name in given.coordinates]
+    directions = ways(np.array([given.coordinates.get(name, given.guess.get(name, 0.0)) for name in layout.q]))
+    first = [i for i in range(directions.shape[1]) if directions[held, i].any()]
+    moving = [i for i, name in enumerate(layout.u) if name in given.speeds]
+    return StartRows(
+        closure, motion, curvature, ways, lambda q, change: _moved(system, q, change),
+        [*first, *(i for i in range(directions.shape[1]) if i not in first)],
+        [*moving, *(i for i in range(n_u) if i not in moving)], held, moving, q_unit,
+    )  # fmt: skip
 
 
 def _coordinates(system: UnconstrainedSystem, active: ActiveSet, given: PrescribedValues, follow: Follow) -> Array:
@@ -193,29 +259,16 @@ def _newton(
     return q, residual
 
 
-def dependent_columns(matrix: Array, free: Sequence[int]) -> list[int]:
-    """Choose, from the columns ``free``, as few as give the rows their rank; later ones are preferred."""
-    scale = float(np.abs(matrix).max()) if matrix.size else 0.0
-    chosen: list[int] = []
-    basis = np.zeros((matrix.shape[0], 0))
-    for column in reversed(free):
-        vector = matrix[:, column].copy()
-        for _ in range(2):
-            vector = vector - product(basis, product(basis.T, vector))
-        size = norm(vector)
-        if size > DEPENDENT * max(scale, 1e-300):
-            basis = np.column_stack([basis, vector / size])
-            chosen.append(column)
-    return sorted(chosen)
-
-
-def _speeds(system: UnconstrainedSystem, active: ActiveSet, given: PrescribedValues, q: Array) -> Array:
+def _speeds(
+    system: UnconstrainedSystem, active: ActiveSet, given: PrescribedValues, q: Array, *, raises: bool = True
+) -> tuple[Array, ModelError | None]:
+    """Return the speeds as the rows give them, and how those given contradict the rows, if that is not raised."""
     layout = system.layout
     n_u = len(layout.u)
     u = np.array([given.speeds.get(name, 0.0) for name in layout.u])
     rows = list(active.rows)
     if not rows:
-        return u
+        return u, None
     values = system.evaluate(given.t, np.concatenate([q, u]), given.context)
     sizes, unit = np.ones(len(rows)), np.ones(n_u)
     if system.units is not None:
@@ -228,12 +281,15 @@ def _speeds(system: UnconstrainedSystem, active: ActiveSet, given: PrescribedVal
     residual = product(A, u) + b
     worst = int(np.argmax(np.abs(residual)))
     if not abs(residual[worst]) <= CONFLICT * (1.0 + float(np.abs(u).max())):
-        raise ModelError(
+        contradiction = ModelError(
             f"the speeds given at the start contradict '{system.rows[rows[worst]].name}'",
             found=f"{residual[worst] * sizes[worst]:.6g} instead of 0 at " + _listing(layout.u, u * unit),
             remedy="give fewer speeds under initial, or another mode",
         )
-    return u * unit
+        if raises:
+            raise contradiction
+        return u * unit, contradiction
+    return u * unit, None
 
 
 def _listing(names: Collection[str], values: Array) -> str:

@@ -8,10 +8,13 @@ in one order.  They are for matrices of some tens of rows; nothing here is calle
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from fsm_dyn.modes.elimination import Array
+
+DEPENDENT = 1e-9  # part of the largest entry below which nothing is left of a column
 
 
 def product(a: Array, b: Array) -> Array:
@@ -24,6 +27,30 @@ def product(a: Array, b: Array) -> Array:
 def norm(vector: Array) -> float:
     """Return the Euclidean norm of a vector, shape (n,)."""
     return math.sqrt(float((vector * vector).sum()))
+
+
+def dependent_columns(matrix: Array, free: Sequence[int], least: float = DEPENDENT) -> list[int]:
+    """Choose, from the columns ``free``, as few as give the rows their rank; later ones are preferred.
+
+    Parameters
+    ----------
+    matrix : ndarray, shape (m, n)
+    free : sequence of int
+    least : float
+        Part of the largest entry that must be left of a column that is chosen.
+    """
+    scale = float(np.abs(matrix).max()) if matrix.size else 0.0
+    chosen: list[int] = []
+    basis = np.zeros((matrix.shape[0], 0))
+    for column in reversed(free):
+        vector = matrix[:, column].copy()
+        for _ in range(2):
+            vector = vector - product(basis, product(basis.T, vector))
+        size = norm(vector)
+        if size > least * max(scale, 1e-300):
+            basis = np.column_stack([basis, vector / size])
+            chosen.append(column)
+    return sorted(chosen)
 
 
 def least_squares(matrix: Array, right: Array, rcond: float) -> Array:

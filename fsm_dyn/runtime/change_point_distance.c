@@ -57,6 +57,9 @@ FSM_LOCAL double fsm_clear_length(double ahead, double h, double fraction)
     if (ahead <= fraction * h) {
         return ahead / fraction;
     }
+    if (fraction < 0.5) {
+        return fsm_larger(ahead - fraction * h, 0.5 * ahead);
+    }
     return fsm_larger(ahead - 0.5 * h, 0.02 * h);
 }
 

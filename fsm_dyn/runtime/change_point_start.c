@@ -12,6 +12,7 @@
 #define FSM_PROBE_TURN 1e-4 // the same up to where rows are seen that vanish at the start only
 #define FSM_ATTEMPTS   3    // to put the configurations on the rows, at a quarter of the distance each time
 #define FSM_SAME_SPEED 1e-6 // difference, relative, between the speeds given and those of the branch
+#define FSM_CLOSE_START     0.08 // part of the first step within which a change point counts as its start
 #define FSM_START_STEP 2.0  // first step, in fifth roots of the tolerance and the size of a coordinate
 
 /* Weights of the mean of each pair at the middle: of the polynomial of degree seven through them. */
@@ -61,10 +62,11 @@ static bool rows_vanish(const struct fsm_run *run, int64_t mode, double *pace)
     const struct fsm_terms *terms = fsm_terms_of(work);
     double t = state->clock->time;
     int64_t n_q = tables->sizes->n_q;
-    fsm_arena_clear(&work->arena);
+    fsm_vector known = fsm_known_row_sizes(run);
     fsm_indices rows = fsm_rows_held(&work->arena, tables, mode, false);
     fsm_vector scale = fsm_arena_vector(&work->arena, tables->sizes->n_u),
                sizes = fsm_arena_vector(&work->arena, tables->sizes->n_rows);
+    fsm_put(sizes, known);
     tables->terms.at[0](t, state->x.at, state->c.at, terms->whole.at);
     coordinate_rates(run, terms, work->y);
     double motion = fsm_motion_of(tables, state->x, work->y, n_q);
@@ -118,24 +120,44 @@ static bool all_land(const struct fsm_run *run, double time)
     return landed;
 }
 
+/* Whether a start is so near a change point that rounding, divided by what is left of the rows, would show.
+
+   The change point is nearer then than the first node of the first step.  Uses what fsm_assess found. */
+static bool starts_closeb(const struct fsm_run *run)
+{
+    const struct fsm_rank *rank = run->state->rank;
+    double rtol = run->options->numbers->rtol;
+    double left = fsm_smaller(fsm_pow(FSM_EPS / rtol, 1.0 / 3.0), FSM_CLOSE_START * FSM_START_STEP * fsm_pow(rtol, 0.2));
+    if (run->method->counts->adaptive == 0) {
+        left = fsm_smaller(left, 0.25 * run->options->numbers->fixed_step * rank->rate);
+    }
+    return fsm_is_weak(rank, left);
+}
+
 /* Return the time (s) between the configurations on whose accelerations a start in a change point of `mode` rests.
 
-   0 where the run does not start in one, or is at rest there.  What is known of the rank of the rows is that of the
-   start then, and `state->x_dot` has the rates of the coordinates. */
+   0 where the run does not start in one, nor close to one, or is at rest there.  What is known of the rank of the
+   rows is that of the start then, and `state->x_dot` has the rates of the coordinates. */
 FSM_LOCAL double fsm_time_aside(const struct fsm_run *run, int64_t mode)
 {
     struct fsm_state *state = run->state;
-    double pace;
-    if ((run->tables->mode_flags.at[mode] & FSM_MODE_RANKS) == 0 || !rows_vanish(run, mode, &pace)) {
+    double pace, time = 0.0;
+    if ((run->tables->mode_flags.at[mode] & FSM_MODE_RANKS) == 0) {
+        return 0.0;
+    }
+    bool vanish = rows_vanish(run, mode, &pace);
+    if (!(pace < FSM_INFINITY)) {
         return 0.0;
     }
     fsm_put(state->x_dot, run->work->y);
     int64_t before = state->counters->mode;
     state->counters->mode = mode;
     fsm_assess(run);
-    double time = FSM_NODE_TURN * pace;
-    for (int64_t attempt = 0; attempt < FSM_ATTEMPTS && !all_land(run, time); attempt++) {
-        time = attempt + 1 < FSM_ATTEMPTS ? 0.25 * time : 0.0;
+    if (vanish || starts_closeb(run)) {
+        time = FSM_NODE_TURN * pace;
+        for (int64_t attempt = 0; attempt < FSM_ATTEMPTS && !all_land(run, time); attempt++) {
+            time = attempt + 1 < FSM_ATTEMPTS ? 0.25 * time : 0.0;
+        }
     }
     state->counters->mode = before;
     return time;
@@ -199,21 +221,35 @@ static bool find_limit(const struct fsm_run *run, double aside)
     return true;
 }
 
-/* Whether the speeds in `work->full_end` are those of the current state, which then replace them. */
+/* Whether the speeds in `work->full_end` are those of the current state.  `fastest`: the largest speed, in its unit. */
+static bool are_same_speeds(const struct fsm_run *run, double fastest)
+{
+    fsm_vector u = fsm_speeds_of(run), unit = run->tables->state_unit;
+    int64_t n = run->state->x.n, n_q = run->tables->sizes->n_q;
+    for (int64_t i = 0; i < u.n; i++) {
+        if (!(fabs(run->work->full_end.at[n + i] - u.at[i]) <= FSM_SAME_SPEED * fastest * unit.at[n_q + i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Whether the speeds of the current state are those of the limit in `work->full_end`, which they then replace.
+
+   Close to a change point, where rows are left that determine the speeds, the limit replaces them. */
 static bool keep_speeds(const struct fsm_run *run)
 {
     fsm_vector u = fsm_speeds_of(run), unit = run->tables->state_unit;
     int64_t n = run->state->x.n, n_q = run->tables->sizes->n_q;
-    double fastest = 0.0;
+    double fastest = 0.0, pace;
     for (int64_t i = 0; i < u.n; i++) {
         fastest = fsm_larger(fastest, fabs(u.at[i]) / unit.at[n_q + i]);
     }
+    if (!are_same_speeds(run, fastest)) {
+        return !rows_vanish(run, run->state->counters->mode, &pace);
+    }
     for (int64_t i = 0; i < u.n; i++) {
-        double *found = &run->work->full_end.at[n + i];
-        if (!(fabs(*found - u.at[i]) <= FSM_SAME_SPEED * fastest * unit.at[n_q + i])) {
-            return false;
-        }
-        *found = u.at[i];
+        run->work->full_end.at[n + i] = u.at[i];
     }
     return true;
 }

@@ -102,6 +102,20 @@ static void find_row_sizes(const struct fsm_run *run, const struct fsm_terms *te
     }
 }
 
+/* Return the largest norms that the rows are known to have had, (n_rows,); the arena is cleared. */
+FSM_LOCAL fsm_vector fsm_known_row_sizes(const struct fsm_run *run)
+{
+    struct fsm_rank *rank = run->state->rank;
+    fsm_vector sizes = fsm_rank_sizes(rank, run->tables->sizes->n_rows);
+    fsm_arena_clear(&run->work->arena);
+    if (rank->sized == 0.0) {
+        rank->sized = 1.0;
+        find_row_sizes(run, fsm_terms_of(run->work), sizes);
+        fsm_arena_clear(&run->work->arena);
+    }
+    return sizes;
+}
+
 /* Return the scaled rows, (m, n_u), at `x + extent x_dot` and the time `t + later`. */
 FSM_LOCAL fsm_matrix fsm_rows_along(const struct fsm_run *run, fsm_vector x_dot, fsm_indices rows, fsm_vector scale,
                                     fsm_vector sizes, double extent, double later)
@@ -278,13 +292,7 @@ FSM_LOCAL void fsm_assess(const struct fsm_run *run)
     const struct fsm_terms *terms = fsm_terms_of(run->work);
     int64_t n_u = tables->sizes->n_u;
     double t = state->clock->time;
-    fsm_vector sizes = fsm_rank_sizes(rank, tables->sizes->n_rows);
-    fsm_arena_clear(arena);
-    if (rank->sized == 0.0) {
-        rank->sized = 1.0;
-        find_row_sizes(run, terms, sizes);
-        fsm_arena_clear(arena);
-    }
+    fsm_vector sizes = fsm_known_row_sizes(run);
     tables->terms.at[0](t, state->x.at, state->c.at, terms->whole.at);
     fsm_indices rows = fsm_rows_held(arena, tables, state->counters->mode, false);
     int64_t m = rows.n;

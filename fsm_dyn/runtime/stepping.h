@@ -54,6 +54,7 @@ FSM_LOCAL bool fsm_land(const struct fsm_run *run, double t, fsm_vector x, doubl
 FSM_LOCAL double fsm_motion_of(const struct fsm_tables *tables, fsm_vector x, fsm_vector x_dot, int64_t n);
 FSM_LOCAL void fsm_assess(const struct fsm_run *run);
 FSM_LOCAL bool fsm_look_ahead(const struct fsm_run *run);
+FSM_LOCAL fsm_vector fsm_known_row_sizes(const struct fsm_run *run);
 FSM_LOCAL fsm_matrix fsm_rows_along(const struct fsm_run *run, fsm_vector x_dot, fsm_indices rows, fsm_vector scale,
                                     fsm_vector sizes, double extent, double later);
 FSM_LOCAL void fsm_combination_of(fsm_matrix L, int64_t first, int64_t k, fsm_vector out);

@@ -35,7 +35,7 @@ from fsm_dyn.simulation.loop_state import LoopState, ModeProvider, finish, has_e
 from fsm_dyn.simulation.run_arrays import RunArrays
 from fsm_dyn.simulation.saved_state import FirstRow, SavedState
 from fsm_dyn.simulation.saving import Saver, restore
-from fsm_dyn.simulation.step_limits import first_step, limit_step
+from fsm_dyn.simulation.step_limits import ease_step, first_step, limit_step, newton_tolerance, rounding_of_step
 
 Floats = NDArray[np.float64]
 
@@ -281,11 +281,17 @@ class _Stiff:
         length = max(float(self.solver.h_abs), self.unlimited)
         if self.near_end(length, target):
             self.save(before_end=True)
-        self.since += 1
         status = self.serve(_LOOK, t, length)
         if status != outcomes.CONTINUE:
             return status
-        self.unlimited = limit_step(self.solver, length, float(self.loop.work.y[0]), self.max_step)
+        if state.rank[st.LANDS] != 0.0:
+            if not isinstance(self.solver, self.starter):  # left to radau, as the steps after an event
+                self.since, self.solver = 0, None
+                return self.step()
+            self.since = 0
+        else:
+            self.since += 1
+        self.ease(limit_step(self.solver, length, float(self.loop.work.y[0]), self.max_step))
         with np.errstate(all="ignore"):
             try:
                 self.solver.step()
@@ -296,6 +302,21 @@ class _Stiff:
         self.first_step = float(getattr(self.solver, "h_abs", self.solver.step_size))
         follow(self.dense, self.solver)
         return self.go_along(target)
+
+    def ease(self, unlimited: float) -> None:
+        """Give the solver the tolerances of its next step; ``unlimited``: what :func:`limit_step` returned (s)."""
+        solver, rank = self.solver, self.loop.state.rank
+        self.unlimited = unlimited
+        solver.rtol, solver.atol = self.accuracy()
+        if hasattr(solver, "D"):
+            return
+        solver.newton_tol = newton_tolerance(solver.rtol)
+        rounding = rounding_of_step(rank, float(solver.h_abs))
+        if rounding > 0.0:
+            unit = self.loop.tables.state_unit
+            scale = solver.atol + solver.rtol * np.maximum(np.abs(solver.y), unit)
+            rank[st.WORST] = max(rank[st.WORST], float(np.max(rounding * unit / scale)))
+            ease_step(solver, rounding * unit)
 
     def go_along(self, target: float) -> int:
         """Accept the dense output of the solver's step as far as no event is in doubt; return a status.

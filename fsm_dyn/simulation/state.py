@@ -59,6 +59,7 @@ LEFT_AT: Final = 1  # time up to which no rank can be lost (s)
 RATE: Final = 3  # how fast it changes at most (1/s)
 AHEAD: Final = 4  # time from where the rows were looked at to the next change point (s), inf: none
 BEHIND: Final = 5  # the same of the last one, negative
+LANDS: Final = 7  # 1: stages of the present step are put on the rows
 PASSES_AT: Final = 11  # when the present step passes a change point (s), inf: it does not
 INDEPENDENT: Final = 12  # number of rows that are independent beside a change point
 ACTIVE: Final = 14  # number of rows active

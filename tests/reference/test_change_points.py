@@ -98,6 +98,21 @@ def test_other_methods_pass_a_change_point(in_line, method, error):
     assert len(run.change_points) == 1
 
 
+@pytest.mark.parametrize("rtol", [1e-6, 1e-8, 1e-10])
+@pytest.mark.parametrize(("method", "factor"), [("radau", 3), ("bdf", 100)])
+def test_implicit_methods_pass_change_points(two_loops, in_line, method, factor, rtol):
+    """Two parallelograms from either side, and a four-bar whose speeds have other ratios than 1."""
+    settings = {"method": method, "rtol": rtol, "atol": 1e-2 * rtol, "max_steps": 5000}
+    for speed in (-3.0, 3.0):
+        run = fsm_dyn.simulate(two_loops, 1.5, initial={"r0_dot": speed}, **settings)
+        exact = parallelogram_angle(2, [0.0, 1.5], r0_dot=speed)[-1]
+        np.testing.assert_allclose(run.q[-1, :3], exact, rtol=0, atol=factor * rtol * max(1.0, abs(exact)))
+        assert len(run.change_points) == 2
+    run = fsm_dyn.simulate(in_line, 2.0, **settings)
+    np.testing.assert_allclose(run.q[-1], four_bar_crank([2.0])[-1], rtol=0, atol=factor * rtol * 8.0)
+    assert len(run.change_points) == 1
+
+
 # -- A04: a row that is always redundant ------------------------------------------------------------------------
 
 
