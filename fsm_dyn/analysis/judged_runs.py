@@ -32,6 +32,7 @@ from fsm_dyn.simulation.outcomes import OUTCOMES
 from fsm_dyn.simulation.run_arrays import TransitionArrays, read_transitions
 from fsm_dyn.simulation.run_batch import NeedsItself, RecordedRuns, run_batch
 from fsm_dyn.simulator import Simulator
+from fsm_dyn.spec.contact import FeatureContact
 from fsm_dyn.spec.evaluate import ParameterValue, evaluate, names_in
 from fsm_dyn.spec.requirement import ContactEvent
 
@@ -238,7 +239,7 @@ class _Recorded:
         """Return which transitions are handovers; only contacts between features of shapes have them."""
         handovers = np.zeros(len(found), dtype=np.bool_)
         mechanism = self.automaton.mechanism
-        if all(contact.features is None for contact in mechanism.contacts.values()):
+        if not any(isinstance(contact, FeatureContact) for contact in mechanism.contacts.values()):
             return handovers
         run = np.searchsorted(self.runs.first_transition, np.arange(len(found)), side="right") - 1
         smooth = (found.source != found.target) & ~(found.impulse != 0.0).any(axis=1)

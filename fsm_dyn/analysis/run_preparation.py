@@ -19,7 +19,8 @@ from fsm_dyn.simulation.integrators import METHODS
 from fsm_dyn.simulation.numerics import Numerics
 from fsm_dyn.simulation.run_batch import SharedOptions, Starts
 from fsm_dyn.simulation.tolerances import Tolerances
-from fsm_dyn.simulator import RunSetup, Simulator, strategy_named
+from fsm_dyn.simulator import Simulator, strategy_named
+from fsm_dyn.simulator.run_setup import RunSetup
 from fsm_dyn.spec.scales import ScalesOfCases
 from fsm_dyn.spec.values import ParameterValue, evaluate, flat_parameters
 from fsm_dyn.spec.varied_values import VariedValues
