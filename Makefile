@@ -29,6 +29,7 @@ ci-long: $(VENV)/.installed-test  ## run the long tests
 	bash .ci/get_compiler arm || true
 	bash .ci/get_compiler fuzz || true
 	$(BIN)/python -m pytest $(PYTEST_ARGS) -m long
+	PYTHONPATH=. $(BIN)/python -m tests.exports.random_starts --sanitize --jobs 2
 
 test-firmware: $(VENV)/.installed-test  ## run the firmware on a simulated board; its compiler and simulator are got if missing
 	bash .ci/get_compiler avr

@@ -185,7 +185,8 @@ def main():
             print(f"{entry['seed']}: {entry['reason']}")  # noqa: T201
     tried, wrong = (sum(entry.get(word, 0) for entry in done) for word in ("tried", "wrong"))
     print(f"{tried} runs of {len({entry.get('model') for entry in done})} models, {wrong} with other bits")  # noqa: T201
+    return not all(entry["ok"] for entry in done)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
