@@ -103,6 +103,25 @@ def test_shipped_models(name, monkeypatch):
     assert count == runs
 
 
+def test_full_buffers(monkeypatch):
+    """Room for less than a run: it grows, and runs that did not fit begin again."""
+    for name, count in (("ROWS", 300), ("_TRANSITIONS", 8), ("_PASSAGES", 2)):
+        monkeypatch.setattr(f"fsm_dyn.simulation.run_batch.{name}", count)
+    claims, vary, run, runs = SHIPPED["latch"]
+    many, one, count = both(requirements("latch", claims), vary, runs, 4, run, monkeypatch)
+    assert repr(many) == repr(one)
+    assert count == runs
+
+
+@pytest.mark.parametrize("strategy", ["online", "compiled"])
+def test_strategies(strategy, monkeypatch):
+    """Modes embedded online choose their charts in each run, and modes reached first are derived for all."""
+    _, vary, run, _ = SHIPPED["latch_door"]
+    graph = fsm_dyn.compile("latch_door")
+    many, one, _ = both(graph, vary, 6, 5, {**run, "strategy": strategy}, monkeypatch)
+    assert repr(many) == repr(one)
+
+
 def test_runs_that_cannot_begin_or_end(monkeypatch):
     """Impossible parameters, too few steps allowed, and a settled start: made alone, or ended in the batch."""
     graph = fsm_dyn.compile(load("drop", text=BALL + CLAIMS))
