@@ -180,17 +180,11 @@ def online_run(graph, most=200_000):
 
 @pytest.mark.parametrize(
     "name",
-<<<<<<< HEAD
     [
         *("piano_action_simple", "latch_door", "tray"),
         *(pytest.param(name, marks=pytest.mark.long) for name in ("seat_belt_reel", "twelve_contacts", "piano_action")),
     ],
 )
-=======
-    ["piano_action_simple", "latch_door", "tray", *(pytest.param(name, marks=pytest.mark.long) for name in
-     ("seat_belt_reel", "twelve_contacts", "piano_action"))],
-)  # fmt: skip
->>>>>>> c
 def test_modes_that_were_not_exported_are_embedded_online(name, tmp_path):
     """The bits of Python's modes embedded online; latch_door comes to the mode in which nothing touches."""
     graph = fsm_dyn.compile(name)
