@@ -14,6 +14,32 @@ FSM_LOCAL bool fsm_is_in_change_point(const struct fsm_rank *rank)
     return rank->active > 0.0 && rank->behind == 0.0;
 }
 
+/* Return what must be left of a row for the speeds after an event: rounding enters them divided by its square. */
+static double least_left_at_event(double rtol)
+{
+    return fsm_smaller(sqrt(FSM_EPS / rtol), FSM_TINY);
+}
+
+/* Whether an event that was not located in a step of length `h` (s) is in the change point ahead of it. */
+FSM_LOCAL bool fsm_is_event_in_change_point(const struct fsm_rank *rank, double h, double rtol)
+{
+    return rank->ahead * rank->rate < least_left_at_event(rtol) && h < 4.0 * rank->ahead;
+}
+
+/* Whether the current state, that of an event, is in a change point; what is known of the rank is renewed close to one. */
+FSM_LOCAL bool fsm_has_event_in_change_point(const struct fsm_run *run)
+{
+    const struct fsm_rank *rank = run->state->rank;
+    bool ranks = (run->tables->mode_flags.at[run->state->counters->mode] & FSM_MODE_RANKS) != 0;
+    if (!ranks || !(fsm_smaller(fabs(rank->ahead), fabs(rank->behind)) * rank->rate < FSM_NEAR)) {
+        return false;
+    }
+    double independent = rank->independent;
+    fsm_assess(run);
+    double left = fsm_smaller(fabs(rank->ahead), fabs(rank->behind)) * rank->rate;
+    return rank->independent < independent || left < least_left_at_event(run->options->numbers->rtol);
+}
+
 /* Whether no more than `left` is left of a row that is about to vanish, or has just done so.
 
    A row of which little is left all the time is not: the time in which it would vanish is long beside that in which

@@ -67,7 +67,10 @@
     X(STEP_TOO_LONG, 25, "step too long", "The fixed step does not resolve the oscillation of a compliant contact.",   \
       "shorten step, or use method='dopri5' or 'radau'")                                                               \
     X(LEFT_RANGE, 26, "left its range", "A coordinate left the range that the model states for it.",                   \
-      "widen the range, add a stop, or start elsewhere")
+      "widen the range, add a stop, or start elsewhere")                                                               \
+    X(EVENT_IN_CHANGE_POINT, 27, "event in a change point",                                                            \
+      "A contact or condition becomes active in a change point, where the constraints lose rank.",                     \
+      "move the contact or the condition away from the configuration in which the links are in one line")
 
 #define FSM_STATUS_ENTRY(name, number, text, sentence, remedy) FSM_##name = number,
 enum fsm_status { FSM_STATUSES(FSM_STATUS_ENTRY) FSM_LAST_INTERNAL = FSM_NEED_CHART };

@@ -227,6 +227,9 @@ static enum fsm_status find_step(const struct fsm_run *run, double target, doubl
         double h = trial.h;
         int64_t guard = locate_event(run, &trial);
         if (guard == FSM_INTERPOLANT_UNRELIABLE && trial.h > trial.least) {
+            if (loses_rank && fsm_is_event_in_change_point(state->rank, trial.h, run->options->numbers->rtol)) {
+                return FSM_EVENT_IN_CHANGE_POINT;
+            }
             reject(run, &trial, 0.5);
             continue;
         }
@@ -346,6 +349,9 @@ static enum fsm_status take_transition(const struct fsm_run *run, bool may_pause
 {
     struct fsm_counters *counters = run->state->counters;
     int64_t solved = run->work->arena.top->solved;
+    if (counters->reason == FSM_REASON_EVENT && fsm_has_event_in_change_point(run)) {
+        return FSM_EVENT_IN_CHANGE_POINT;
+    }
     enum fsm_status status = fsm_make_transition(run);
     solved = run->work->arena.top->solved - solved;
     counters->work_done += FSM_WORK_OF_TRANSITION + (int64_t)(FSM_WORK_OF_CANDIDATE * (double)solved);

@@ -61,6 +61,8 @@ FSM_LOCAL void fsm_combination_of(fsm_matrix L, int64_t first, int64_t k, fsm_ve
 
 /* change_point_distance.c */
 FSM_LOCAL bool fsm_is_in_change_point(const struct fsm_rank *rank);
+FSM_LOCAL bool fsm_is_event_in_change_point(const struct fsm_rank *rank, double h, double rtol);
+FSM_LOCAL bool fsm_has_event_in_change_point(const struct fsm_run *run);
 FSM_LOCAL bool fsm_is_weak(const struct fsm_rank *rank, double left);
 FSM_LOCAL bool fsm_is_near(const struct fsm_rank *rank, double h, double left);
 FSM_LOCAL double fsm_least_left(const struct fsm_tables *tables, double rtol);

@@ -38,6 +38,7 @@ NO_BRANCH: Final = 23
 PENETRATION_LATER: Final = 24
 STEP_TOO_LONG: Final = 25
 LEFT_RANGE: Final = 26
+EVENT_IN_CHANGE_POINT: Final = 27
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,9 +197,20 @@ _ALL: Final = (
         "widen the range, add a stop, or start elsewhere",
         failed=False,
     ),
+    Outcome(
+        EVENT_IN_CHANGE_POINT,
+        "event in a change point",
+        "A contact or condition becomes active in a change point, where the constraints lose rank.",
+        "move the contact or the condition away from the configuration in which the links are in one line",
+    ),
 )
 
 UNDECIDED: Final = (INCONSISTENT, NON_UNIQUE_STATE, NON_UNIQUE)  # outcomes that list the candidates examined
-AT_CHANGE_POINTS: Final = (STRETCHED, UNDETERMINED, NO_BRANCH)  # outcomes that name the rows that lose rank
+AT_CHANGE_POINTS: Final = (
+    STRETCHED,
+    UNDETERMINED,
+    NO_BRANCH,
+    EVENT_IN_CHANGE_POINT,
+)  # outcomes that name the rows that lose rank
 
 OUTCOMES: Final[dict[int, Outcome]] = {outcome.code: outcome for outcome in _ALL}
