@@ -29,7 +29,7 @@ import numpy as np
 
 import fsm_dyn
 from fsm_dyn.errors import FsmDynError, InputError
-from fsm_dyn.simulation.integrators import interpolate
+from fsm_dyn.results.dense import quartic
 from tests.physics.campaign import coulomb_motion
 from tests.physics.more_starts import MORE_STARTS
 from tests.physics.starts import STARTS
@@ -101,7 +101,7 @@ def states_at(run, times):
     h = run.t[rows + 1] - run.t[rows]
     theta = np.where(h > 0.0, (times - run.t[rows]) / np.where(h > 0.0, h, 1.0), 0.0)
     d0, d1 = record.x_dot[rows], record.x_dot[rows + 1]
-    return interpolate(h, theta, record.x[rows], d0, record.x_mid[rows + 1], record.x[rows + 1], d1)
+    return quartic(theta, h, record.x[rows], d0, record.x_mid[rows + 1], record.x[rows + 1], d1)
 
 
 def visits(run, loaded=False):
