@@ -70,7 +70,9 @@ def rounding_of_step(rank: Floats, h: float) -> float:
         return 0.0
     distance = min(abs(time - node * h) for time in (rank[st.AHEAD], rank[st.BEHIND]) for node in _NODES)
     left = max(distance * rank[st.RATE], _CLOSEST)
-    return float(_ROUNDING * h * rank[st.RATE] / left**3) if np.isfinite(left) else 0.0
+    return (
+        float(_ROUNDING * h * rank[st.RATE] / left / left / left) if np.isfinite(left) else 0.0
+    )  # its cube may overflow
 
 
 def ease_step(solver: Any, by: Floats) -> None:

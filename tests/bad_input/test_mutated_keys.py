@@ -15,6 +15,7 @@ from fsm_dyn import spec
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import free_names, parse
 from fsm_dyn.spec.checks.unit_usage import texts_of
+from fsm_dyn.spec.contact import Contact
 from fsm_dyn.spec.model import Mechanism
 from fsm_dyn.spec.reader import compose
 from fsm_dyn.spec.yaml_tree import LocatedList, LocatedMapping, LocatedStr, Tree
@@ -90,7 +91,8 @@ def used_names(mechanism: Mechanism, tree: Tree) -> set[str]:
     for mode in mechanism.modes.values():
         used |= set(mode.states)
     for contact in mechanism.contacts.values():
-        used |= {feature.shape for feature in getattr(contact, "features", ())}
+        if not _of_all(contact, tree):
+            used |= {feature.shape for feature in getattr(contact, "features", ())}
     for shape in mechanism.shapes.values():
         used |= {shape.frame, shape.origin, *(getattr(shape, "ends", None) or ())}
     for outlines in mechanism.view.values():
@@ -107,6 +109,12 @@ def used_names(mechanism: Mechanism, tree: Tree) -> set[str]:
     schedule = tree.get(LocatedStr("schedule"))
     used |= set(schedule) if isinstance(schedule, LocatedMapping) else set()
     return {str(name) for name in used if name is not None}
+
+
+def _of_all(contact: Contact, tree: Tree) -> bool:
+    """Whether no entry of the file lists the contact: `between: all` has made it, and names no shape."""
+    entries = tree.get(LocatedStr("contacts")) if isinstance(tree, LocatedMapping) else None
+    return not isinstance(entries, LocatedMapping) or contact.entry not in entries
 
 
 def _as_written(mechanism: Mechanism) -> Mechanism:

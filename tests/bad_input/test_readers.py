@@ -15,6 +15,7 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.analysis import yields
+from fsm_dyn.analysis.judged_runs import JudgedRun
 from fsm_dyn.analysis.measured_motion import read_measured
 from fsm_dyn.automaton import storage
 from fsm_dyn.cli.live import driver_options
@@ -269,9 +270,9 @@ def test_a_ledger_of_more_results_than_runs_is_refused(ball, tmp_path):
 
 
 def test_a_judged_run_of_other_requirements_is_refused():
-    run = yields._JudgedRun("done", ("free",), {"fast": "met"}, {"fast": 0.5})
+    run = JudgedRun("done", ("free",), {"fast": "met"}, {"fast": 0.5})
     data = msgspec.msgpack.encode(run)
-    assert yields._decoded(data, ("fast",)) == run
+    assert yields._decoded(data, ("fast",), ()) == run
     for names in (("slow",), (), ("fast", "slow")):
         with pytest.raises(ValueError, match="other requirements"):
-            yields._decoded(data, names)
+            yields._decoded(data, names, ())

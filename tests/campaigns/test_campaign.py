@@ -85,7 +85,7 @@ def test_a_case_loads_no_source_that_its_version_leaves_out(campaign):
         Path(line).relative_to(ROOT).as_posix() for line in done.stdout.splitlines() if Path(line).is_relative_to(ROOT)
     ]
     loaded = [name for name in loaded if not name.startswith(".venv")]
-    assert "fsm_dyn/simulator.py" in loaded
+    assert "fsm_dyn/simulator/simulator.py" in loaded
     assert not [name for name in loaded if name.removeprefix("fsm_dyn/").startswith(ledger.NOT_OF_RUNS)]
 
 
@@ -202,8 +202,8 @@ def test_trials_follow_from_their_seed():
     assert artefacts.live("latch")[0] == artefacts.live.__wrapped__("latch")[0]
 
 
-def refused(message="no", line=0, found=""):
-    raise InputError(message, Location("a.yaml", line), found=found)
+def refused(message="no", line=0, allowed=""):
+    raise InputError(message, Location("a.yaml", line), allowed=allowed)
 
 
 def crowded():
@@ -219,7 +219,7 @@ LONG = " ".join(["x + y"] * 100)
         (lambda: None, ""),
         (lambda: refused(line=3), ""),
         (refused, "no line"),
-        (lambda: refused(line=1, found=LONG), "echoes"),
+        (lambda: refused(line=1, allowed=LONG), "echoes"),
         (lambda: raising(1), "raises ValueError"),
         (crowded, "raises MemoryError"),
         (lambda: endless(1), "hangs"),

@@ -42,6 +42,7 @@ CONTINUOUS = {
     "latch_door": (0.9, 4e-3, 2.0),
     "virtual_wall": (1.5, 2e-3, 2.0),
     "carried_bar": (0.9, 4e-3, 2.0),
+    "tray": (0.4, 4e-3, 6.0),
 }
 # those whose contacts ask for steps so short that they are left to the campaign
 SHORT_STEPS = {
