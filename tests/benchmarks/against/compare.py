@@ -14,6 +14,7 @@ between their quartiles as what they scatter by.  Run by ``make bench-against RE
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -68,11 +69,12 @@ class Side:
     """A process with the package under ``root``; ``ready`` is what it said first, None if it cannot run the model."""
 
     def __init__(self, root, cache, model):
-        command = [sys.executable, str(MEASURE), model]
+        command, kept = [sys.executable, str(MEASURE), model], {"FSM_DYN_CACHE": str(cache)}
+        # an editable install finds the library of this checkout, which does not lie among its sources
+        variables = {**os.environ, **kept} if root == ROOT else environment(root, **kept)
         self.process = subprocess.Popen(
-            command, cwd=root, env=environment(root, FSM_DYN_CACHE=str(cache)),
-            stdin=PIPE, stdout=PIPE, stderr=DEVNULL, text=True,
-        )  # fmt: skip
+            command, cwd=root, env=variables, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, text=True
+        )
         self.ready = self.answer()
         if self.ready is not None and not Path(self.ready["file"]).is_relative_to(root):
             raise RuntimeError(f"measured {self.ready['file']}, not what is under {root}")
@@ -204,6 +206,8 @@ def main():
             cells = " ".join(cell(found.get(key, [])) for key in QUANTITIES)
             print(f"{name:<26}{cells}  {bound:.2f}{' (loops)' if loops else ''} {remark}", flush=True)
     print()
+    if not any(medians.values()):
+        sys.exit("error: no model could be run by both revisions")
     summary(medians)
     print(f"bound of the step exceeded: {', '.join(over) or 'by no model'}")
 
