@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 import msgspec
 import numpy as np
@@ -40,9 +40,13 @@ from fsm_dyn.simulator import Simulator
 if TYPE_CHECKING:
     import xarray
 
+    from fsm_dyn.analysis.distributions import Distribution
+    from fsm_dyn.analysis.yields import ToleranceStudy
+
 _Columns = dict[str, float]
 _DECODER = msgspec.msgpack.Decoder(tuple[str, float, str, int, _Columns, _Columns, _Columns, dict[str, bytes]])
 
+GRID: Final = "grid"
 POINTS = 600  # of a curve over time
 MOST_CURVES = 10_000  # runs up to which curves are kept, and points are checked before the first run
 _RANGE = re.compile(r"(?P<first>[-+.\deE]+)\s*\.\.\s*(?P<last>[-+.\deE]+)\s*(?P<unit>[^\d:][^:]*)?(:(?P<count>\d+))?")
@@ -155,12 +159,30 @@ def read_range(text: str) -> tuple[str, list[str]]:
     return name.strip(), [f"{value:.12g} {unit}".strip() for value in np.linspace(*ends, count)]
 
 
+@overload
+def study(
+    graph: ModeGraph, vary: Mapping[str, Sequence[Any]], *, until: float, sample: Literal["grid"] = ..., **options: Any
+) -> Study: ...
+@overload
+def study(
+    graph: ModeGraph,
+    vary: Mapping[str, Distribution] | None = None,
+    *,
+    sample: Literal["random", "lhs", "sobol"],
+    n: int = ...,
+    seed: int = ...,
+    **options: Any,
+) -> ToleranceStudy: ...
 @renamed_keywords(drive="scenario")
 def study(
     graph: ModeGraph,
-    vary: Mapping[str, Sequence[Any]],
+    vary: Mapping[str, Any] | None = None,
     *,
-    until: float,
+    sample: str = GRID,
+    n: int = 256,
+    seed: int = 0,
+    requirements: Sequence[str] | None = None,
+    until: float | None = None,
     scenario: str | None = None,
     inputs: Mapping[str, InputValue] | None = None,
     parameters: Parameters | None = None,
@@ -171,17 +193,23 @@ def study(
     ledger: str | os.PathLike[str] | None = None,
     progress: Callable[[int, int], None] | None = None,
     **options: Any,
-) -> Study:
-    """Run a model with every combination of values of parameters, initial values, inputs and variants.
+) -> Study | ToleranceStudy:
+    """Run a model with every combination of values, or with a sample of its tolerances.
 
     Parameters
     ----------
     graph : ModeGraph
     vary : mapping
-        Values by name, SI or texts with units: of a parameter, ``initial.NAME`` (a coordinate, speed, discrete variable
-        or ``mode``), ``input.NAME`` (all that ``inputs`` of a run may be), ``amplitude.NAME`` (a factor on the schedule
-        of an input), ``scenario`` and ``variant`` (names of the model's; None or ``"none"`` is the model as it is).
+        Of a sample, distributions as for :func:`fsm_dyn.tolerance_study`; by default the tolerances of the model file.
+        Of a grid, values by name, SI or texts with units: of a parameter, ``initial.NAME`` (a coordinate, speed,
+        discrete variable or ``mode``), ``input.NAME`` (all that ``inputs`` of a run may be), ``amplitude.NAME`` (a
+        factor on the schedule of an input), ``scenario`` and ``variant`` (names of the model's; None or ``"none"`` is
+        the model as it is).
         Each variant is compiled once; nothing else that is varied compiles anything.
+    sample : str
+        ``"grid"``, or ``"random"``, ``"lhs"``, ``"sobol"``.
+    n, seed, requirements
+        Of a sample, as for :func:`fsm_dyn.tolerance_study`.
     until, scenario, inputs, parameters, initial, options
         As for ``fsm_dyn.simulate``; inputs that are Python functions go with one job only.
     quantities : sequence of str, optional
@@ -197,8 +225,9 @@ def study(
 
     Returns
     -------
-    Study
-        A run for each combination, in the order of ``vary``; runs of one variant are made one after the other.
+    Study or ToleranceStudy
+        Of a grid a run for each combination, in the order of ``vary``; of a sample the verdicts and margins of all
+        runs.  ``to_dataset()`` of both returns an ``xarray.Dataset``.
 
     Raises
     ------
@@ -207,15 +236,28 @@ def study(
     RunError
         The ledger cannot be written, a process was ended from outside, or the cluster is lost.
     """
+    shared = {
+        "scenario": scenario, "inputs": inputs, "initial": initial, "parameters": parameters, "until": until, **options
+    }  # fmt: skip
+    if sample != GRID:
+        from fsm_dyn.analysis.yields import tolerance_study  # grids do not wait for SciPy's statistics
+
+        return tolerance_study(
+            graph, n=n, seed=seed, sample=sample, vary=vary, requirements=requirements, quantities=quantities,
+            jobs=jobs, client=client, ledger=ledger, progress=progress,
+            **{name: value for name, value in shared.items() if value is not None},
+        )  # fmt: skip
+    if until is None:
+        raise InputError("a study over a grid needs the end of its runs", remedy="until=1.0, in s")
+    if requirements is not None:
+        raise InputError("requirements are judged of a sample", remedy='sample="random", or "lhs", "sobol"')
+    vary = vary or {}
     mechanism = graph.automaton.mechanism
     chosen = tuple(quantities or mechanism.outputs or graph.automaton.terms.layout.q)
     count = math.prod(len(values) for values in vary.values())
     if not vary or not count:
         raise InputError("a study needs a value of everything it varies")
     graphs = graphs_by_variant(graph, vary)
-    shared = {
-        "scenario": scenario, "inputs": inputs, "initial": initial, "parameters": parameters, "until": until, **options
-    }  # fmt: skip
     for each in graphs.values():
         check_quantities(each, chosen)
         check_variables(each, vary, shared, until, combined=count <= MOST_CURVES)

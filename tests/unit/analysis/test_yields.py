@@ -87,6 +87,20 @@ def test_sobol_points_err_less_and_equal_seeds_give_equal_bytes(ball):
     assert again.margins["fast"].tobytes() == first.margins["fast"].tobytes()
 
 
+def test_a_study_of_a_sample_is_a_tolerance_study(ball):
+    """One call for grids and samples; what belongs to one of both is refused for the other."""
+    found = fsm_dyn.study(ball, sample="lhs", n=64, seed=3, until=1.0, requirements=["fast"], jobs=1)
+    same = tolerance_study(ball, n=64, seed=3, sample="lhs", until=1.0, requirements=["fast"], jobs=1)
+    assert found.margins["fast"].tobytes() == same.margins["fast"].tobytes()
+    assert set(found.to_dataset().sizes) >= {"run"}
+    with pytest.raises(InputError, match="end of its runs"):
+        fsm_dyn.study(ball, {"e": [0.4, 0.5]})
+    with pytest.raises(InputError, match="judged of a sample"):
+        fsm_dyn.study(ball, {"e": [0.4, 0.5]}, until=1.0, requirements=["fast"])
+    with pytest.raises(InputError, match="grd"):
+        fsm_dyn.study(ball, sample="grd", n=4, until=1.0)
+
+
 def test_undecided_runs_are_counted_apart(ball):
     found = tolerance_study(ball, n=16, seed=0, until=0.1, jobs=1)
     estimate = found.estimate(ALL)
