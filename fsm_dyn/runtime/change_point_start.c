@@ -123,7 +123,7 @@ static bool all_land(const struct fsm_run *run, double time)
 /* Whether a start is so near a change point that rounding, divided by what is left of the rows, would show.
 
    The change point is nearer then than the first node of the first step.  Uses what fsm_assess found. */
-static bool starts_closeb(const struct fsm_run *run)
+static bool starts_close_by(const struct fsm_run *run)
 {
     const struct fsm_rank *rank = run->state->rank;
     double rtol = run->options->numbers->rtol;
@@ -153,7 +153,7 @@ FSM_LOCAL double fsm_time_aside(const struct fsm_run *run, int64_t mode)
     int64_t before = state->counters->mode;
     state->counters->mode = mode;
     fsm_assess(run);
-    if (vanish || starts_closeb(run)) {
+    if (vanish || starts_close_by(run)) {
         time = FSM_NODE_TURN * pace;
         for (int64_t attempt = 0; attempt < FSM_ATTEMPTS && !all_land(run, time); attempt++) {
             time = attempt + 1 < FSM_ATTEMPTS ? 0.25 * time : 0.0;
