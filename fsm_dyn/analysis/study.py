@@ -251,7 +251,21 @@ def study(
         raise InputError("a study over a grid needs the end of its runs", remedy="until=1.0, in s")
     if requirements is not None:
         raise InputError("requirements are judged of a sample", remedy='sample="random", or "lhs", "sobol"')
-    vary = vary or {}
+    return _over_grid(graph, vary or {}, shared, until, quantities, jobs, client, ledger, progress)
+
+
+def _over_grid(
+    graph: ModeGraph,
+    vary: Mapping[str, Sequence[Any]],
+    shared: Mapping[str, Any],
+    until: float,
+    quantities: Sequence[str] | None,
+    jobs: int | None,
+    client: Any,
+    ledger: str | os.PathLike[str] | None,
+    progress: Callable[[int, int], None] | None,
+) -> Study:
+    """Return a run for each combination of values; ``shared`` are options of every run."""
     mechanism = graph.automaton.mechanism
     chosen = tuple(quantities or mechanism.outputs or graph.automaton.terms.layout.q)
     count = math.prod(len(values) for values in vary.values())
@@ -269,7 +283,7 @@ def study(
     kept: Ledger[StudyRun] | None = None
     if ledger is not None:
         models = " ".join(each.automaton.mechanism.digest for each in graphs.values())
-        keyed = {**shared, "parameters": parameters or {}, "quantities": chosen}
+        keyed = {**shared, "parameters": shared["parameters"] or {}, "quantities": chosen}
         settings = study_settings("curves", models, cases, keyed)
         kept = Ledger(Path(ledger), settings, _encoded, partial(_decoded, quantities=chosen, points=points))
     task = StudyTask(simulate_cases, {"quantities": chosen, "times": times, "run": shared})
