@@ -59,7 +59,7 @@ static bool mark_closed(const struct fsm_resolution *r, double near)
    tolerance. */
 FSM_LOCAL bool fsm_find_active(const struct fsm_resolution *r, double near)
 {
-    if (!mark_closed(r, near)) {
+    if (!mark_closed(r, near) || (r->placed && fsm_edges_cross(r->tables, r->terms, r->before))) {
         return false;
     }
     fsm_choose_features(r);

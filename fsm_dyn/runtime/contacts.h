@@ -196,10 +196,13 @@ FSM_LOCAL void fsm_resume_limited_locks(const struct fsm_resolution *r);
 #define FSM_SAME_ROW 1e-7 // normals that differ by less than this part are those of flush faces
 #define FSM_LEVEL 4.0 // times the gap tolerance: how deep a guard may find a corner's neighbour that is flush with it
 FSM_LOCAL bool fsm_within_face(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t k);
-FSM_LOCAL bool fsm_is_placed_inside(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_indices states,
-                                    int64_t k);
 FSM_LOCAL double fsm_still(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t k);
 FSM_LOCAL void fsm_exclude_face_ends(const struct fsm_resolution *r);
+
+/* initial_penetration.c */
+FSM_LOCAL bool fsm_is_placed_inside(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_indices states,
+                                    int64_t k);
+FSM_LOCAL bool fsm_edges_cross(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_indices states);
 
 /* fired_guards.c */
 #define FSM_DEEPEST 4.0 // times the gap tolerance: how deep a gap may be where its guard has fired

@@ -11,6 +11,7 @@
 #include "constrained_response.c"
 #include "row_rank.c"
 #include "bounded_faces.c"
+#include "initial_penetration.c"
 #include "fired_guards.c"
 #include "impact_energy.c"
 #include "contact_problem.c"

@@ -269,5 +269,5 @@ FSM_LOCAL bool fsm_may_begin(const struct fsm_tables *tables, const struct fsm_t
         }
         free_side.at[k] = inside ? 1 : free_side.at[k];
     }
-    return true;
+    return !fsm_edges_cross(tables, terms, states);
 }

@@ -124,7 +124,8 @@ struct fsm_tables {
    `q_dot` (n_q,), `W` (n_q, n), `M` (n, n), `f` (n,), `A` (n_rows, n), `b gamma residual` (n_rows,),
    `static kinetic restitution closes_if elastic` (n_contacts,), the last being the force of compliant contacts (N);
    `energies`: kinetic and potential (J); `reach reach_rate` (n_contacts,): how far inside the ends of a face a
-   contact is, of contacts with FSM_FLAG_LIMITED; `margin_slope aspect` (n_contacts,): of corners on faces (bounded_faces.c). */
+   contact is, of contacts with FSM_FLAG_LIMITED; `margin_slope` (n_contacts,): of corners on faces; `aspect`
+   (n_contacts,): how high above its face the rest of a shape stands (bounded_faces.c, initial_penetration.c). */
 struct fsm_terms {
     fsm_vector whole;
     fsm_vector q_dot;

@@ -139,7 +139,7 @@ class ConstraintRowBuilder:
                     in_space=contact.has_friction and meeting.across is not None,
                     margin_slope=meeting.margin_slope,
                     starts_ahead=meeting.starts_ahead,
-                    aspect=meeting.aspect if contact.contact_law.rigid else None,
+                    aspect=meeting.aspect if contact.contact_law.rigid or meeting.margin_slope is None else None,
                 )
                 terms.append(self._pressed(found, rows, start))
                 continue

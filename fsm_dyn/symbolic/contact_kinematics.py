@@ -12,18 +12,20 @@ round feature about D (docs/theory.md, "Contact geometry"):
 
 The slip is the velocity of the first material less that of the second at the place of contact, along the tangent
 ``n × z``.  A face that ends has a *reach*: how far inside its ends the place of contact is, negative beyond them.  A
-corner between edges has an *aspect* on a face: how high above it the lower of the two neighbouring corners stands.
+corner between edges has an *aspect* on a face: how high above it the lower of the two neighbouring corners stands; a
+circle that of its far side, so that it is positive unless all of the circle is behind the face.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeGuard
 
 from fsm_dyn.errors import ModelError
 from fsm_dyn.programs import Node, functions
 from fsm_dyn.spec.contact import FeatureContact
 from fsm_dyn.spec.scales import own_scales
+from fsm_dyn.spec.shape import Feature, PolygonShape
 from fsm_dyn.spec.values import parameter_values
 from fsm_dyn.symbolic.curves import Curve
 from fsm_dyn.symbolic.frames import NEWTONIAN
@@ -55,8 +57,10 @@ class ContactKinematics:
     starts_ahead : bool
         Whether that end is the start of the face where the derivative is +1 (else it is its end).
     aspect : Node or None
-        m; least of ``e . n`` over the edges ``e`` that leave the corner, n being the normal of the face: what stands
-        beside a corner does not lie behind the face that the corner touches.
+        m; least of ``e . n`` over the edges ``e`` that leave the corner, n being the normal of the face: the corners
+        next to it do not lie behind the face that the corner touches.  Of a circle the height of its far side,
+        or how deep its centre is in a convex polygon; 0 where what is behind a face that ends is not known (parts of
+        arcs and curves), None where nothing can be.
     """
 
     gap: Node
@@ -125,6 +129,12 @@ class ContactGeometry:
             return self._on_rim(first, second, 1)
         if isinstance(first, Flat) and isinstance(second, Rim):
             return self._on_rim(second, first, -1)
+        kinematics = self._of_planar(contact, first, second)
+        if kinematics.reach is None or kinematics.margin_slope is not None:
+            return kinematics
+        return replace(kinematics, aspect=self._far_side(contact, first, second, kinematics.gap))
+
+    def _of_planar(self, contact: FeatureContact, first: Primitive, second: Primitive) -> ContactKinematics:
         if isinstance(second, Curve) and isinstance(first, Flat | Round):
             return self._on_curve(contact, first, second, 1)
         if isinstance(first, Curve) and isinstance(second, Flat | Round):
@@ -201,6 +211,28 @@ class ContactGeometry:
             # the edge leaves the corner that it starts from, and comes to the one where it ends
             edges.append(along if edge.offset is corner.offset else -along)
         return _least(edges)
+
+    def _far_side(self, contact: FeatureContact, first: Primitive, second: Primitive, gap: Node) -> Node | None:
+        """Return the aspect of a contact in which no corner is on a straight face (m)."""
+        one, other = contact.features
+        if _is_whole_circle(first, one):
+            return self._far_side_of_circle(first, other, gap)
+        if _is_whole_circle(second, other):
+            return self._far_side_of_circle(second, one, gap)
+        return self.system.graph.zero
+
+    def _far_side_of_circle(self, circle: Round, base: Feature, gap: Node) -> Node | None:
+        if base.part == "corner":
+            return None  # a circle around a corner overlaps its shape
+        beyond = gap + 2.0 * circle.radius
+        shape = self.system.mechanism.shapes[base.shape]
+        if not isinstance(shape, PolygonShape) or shape.inside or shape.concave:
+            return beyond
+        faces = [self._shapes.feature(replace(base, index=index)) for index in range(shape.straight_faces)]
+        heights = [
+            self._space.dot(self._between(circle, face), face.normal) for face in faces if isinstance(face, Flat)
+        ]
+        return functions.maximum(beyond, -_largest(heights))
 
     # -- round on round ------------------------------------------------------------------------------------
 
@@ -338,6 +370,19 @@ class ContactGeometry:
             space.negate(space.cross(self._motion.angular(b.frame), other)),
         ]
         return sign * space.dot(space.sum(parts), tangent)
+
+
+def _is_whole_circle(primitive: Primitive, feature: Feature) -> TypeGuard[Round]:
+    """Whether a round feature is a full circle touched from outside."""
+    whole = isinstance(primitive, Round) and primitive.span is None and not primitive.hollow
+    return whole and feature.part == "round"
+
+
+def _largest(nodes: list[Node]) -> Node:
+    result = nodes[0]
+    for node in nodes[1:]:
+        result = functions.maximum(result, node)
+    return result
 
 
 def _least(nodes: list[Node]) -> Node | None:

@@ -99,3 +99,128 @@ def test_a_reset_map_may_place_a_body_inside(law):
     omega = np.sqrt(2.0 * STIFFNESS)
     sag = flush.G / omega**2
     assert run.q[-1, 1] - 0.05 == pytest.approx(-(sag + (1e-3 - sag) * np.cos(omega * 0.01)), abs=1e-9)
+
+
+def disk(at, fixed, law, radius=0.1):
+    """Return the model of a free disk of 1 kg centred `at` (m), and a fixed shape."""
+    return {
+        "fsm_dyn": 1,
+        "name": "disk",
+        "coordinates": ["x", "y", "q"],
+        "frames": {"F": {"rotate": {"z": "q"}}},
+        "points": {"C": {"from": "O", "at": "x*N.x + y*N.y"}},
+        "bodies": {"body": {"frame": "F", "center": "C", "mass": 1, "inertia": {"zz": 0.005}}},
+        "shapes": {"disk": {"circle": {"frame": "F", "center": "C", "radius": radius}}, "fixed": fixed},
+        "contacts": {"touch": {"between": ["disk", "fixed"], **law}},
+        "initial": {"x": at[0], "y": at[1]},
+    }
+
+
+LAWS = {"rigid": {"restitution": 0}, "compliant": {"compliant": {"stiffness": STIFFNESS}}}
+GROUND = flush.polygon([(-1.0, -1.0), (1.0, -1.0), (1.0, 0.0), (-1.0, 0.0)])
+WALL = flush.polygon([(-0.01, -1.0), (0.01, -1.0), (0.01, 1.0), (-0.01, 1.0)])
+PEG = flush.polygon([(-0.01, -0.01), (0.01, -0.01), (0.01, 0.01), (-0.01, 0.01)])
+RAIL = {"segment": {"points": [["-1", "0"], ["1", "0"]]}, "side": "N.y"}
+BOWL = {"arc": {"center": "O", "radius": 1, "angles": ["200 deg", "340 deg"]}, "side": "inside"}
+#: Centre of a disk of radius 0.1 m (m), a fixed shape, how deep it is in it (m), and the way out.
+PRESSED = {
+    "ground": ((0.0, 0.095), GROUND, 0.005, (0.0, 1.0)),
+    "ground, its centre below": ((0.2, -0.05), GROUND, 0.15, (0.0, 1.0)),
+    "ground, all of it below": ((0.2, -0.3), GROUND, 0.4, (0.0, 1.0)),
+    "ground, its corner": ((1.06, 0.06), GROUND, 0.1 - 0.06 * np.sqrt(2.0), (np.sqrt(0.5), np.sqrt(0.5))),
+    "a wall thinner than it": ((0.005, 0.0), WALL, 0.105, (1.0, 0.0)),
+    "a peg in it": ((0.004, 0.0), PEG, 0.106, (1.0, 0.0)),
+    "rail": ((0.3, 0.095), RAIL, 0.005, (0.0, 1.0)),
+    "rail, its centre behind": ((0.3, -0.05), RAIL, 0.15, (0.0, 1.0)),
+    "rail, its end": ((1.06, 0.0), RAIL, 0.04, (1.0, 0.0)),
+    "bowl": ((0.0, -0.95), BOWL, 0.05, (0.0, 1.0)),
+    "bowl, its centre outside": ((0.0, -1.05), BOWL, 0.15, (0.0, 1.0)),
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", PRESSED)
+def test_a_rigid_disk_does_not_begin_inside(name, method):
+    at, fixed, _depth, _out = PRESSED[name]
+    with pytest.raises(RunError, match="initial penetration at t = 0 s"):
+        simulate(disk(at, fixed, LAWS["rigid"]), 0.1, method)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", PRESSED)
+def test_a_compliant_disk_that_begins_inside_is_pressed_out(name, method):
+    """A quarter of a period of the spring, and then the flight."""
+    at, fixed, depth, out = PRESSED[name]
+    omega = np.sqrt(STIFFNESS)
+    until = 0.5 * np.pi / omega + 1e-3
+    run = simulate(disk(at, fixed, LAWS["compliant"]), until, method)
+    speed = depth * omega
+    np.testing.assert_allclose(run.u[-1, :2], speed * np.array(out), atol=1e-3 * speed)
+    np.testing.assert_allclose(
+        run.q[-1, :2], np.array(at) + (depth + 1e-3 * speed) * np.array(out), atol=1e-3 * depth + METHODS[method][1]
+    )
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("fixed", [RAIL, BOWL])
+def test_a_disk_that_is_wholly_behind_is_free(fixed, law):
+    """By 1 mm."""
+    y = -0.101 if fixed is RAIL else -1.101
+    run = simulate(disk((0.0, y), fixed, LAWS[law]), 0.1)
+    np.testing.assert_array_equal(run.q[-1], [0.0, y, 0.0])
+    assert not run.transitions
+
+
+def plank(length, width, at):
+    """Return a rectangular body, its dimensions in m, at x, y and angle (m, rad)."""
+    return flush.Body(flush.rectangle(length, width), at)
+
+
+BAR = flush.polygon([(-0.05, 0.0), (0.05, 0.0), (0.05, 1.0), (-0.05, 1.0)])
+HOOK = flush.polygon([(-0.05, 0.0), (0.5, 0.0), (0.5, 0.1), (0.05, 0.1), (0.05, 1.0), (-0.05, 1.0)])
+FENCE = {"segment": {"points": [["0", "0"], ["0", "1"]]}, "side": "N.x"}
+CROSSED = {
+    "bar": ({"a": plank(1.0, 0.05, (0.0, 0.3, 0.0))}, {"bar": BAR}),
+    "bar, obliquely": ({"a": plank(1.0, 0.05, (0.02, 0.5, 0.6))}, {"bar": BAR}),
+    "hook": ({"a": plank(1.0, 0.05, (0.0, 0.6, 0.2))}, {"hook": HOOK}),
+    "fence": ({"a": plank(1.0, 0.05, (0.1, 0.9, 0.3))}, {"fence": FENCE}),
+    "two planks": ({"a": plank(1.0, 0.05, (0.0, 0.3, 0.0)), "b": plank(0.05, 1.0, (0.0, 0.3, 0.0))}, {}),
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("mirrored", [False, True])
+@pytest.mark.parametrize("name", CROSSED)
+def test_bodies_that_cross_without_a_corner_inside_either_are_refused(name, mirrored, law, method):
+    """Compliant ones too: no contact of a corner has a way out."""
+    bodies, fixed = CROSSED[name]
+    if mirrored:
+        bodies = {
+            key: plank(*_sides(body), (-body.start[0], body.start[1], -body.start[2])) for key, body in bodies.items()
+        }
+        fixed = {key: _mirrored(shape) for key, shape in fixed.items()}
+    make = flush.scene if law == "rigid" else cushioned
+    with pytest.raises(RunError, match="initial penetration at t = 0 s"):
+        simulate(make(bodies, fixed), 0.1, method)
+
+
+def _sides(body):
+    (x, y) = body.outline[2]
+    return 2 * x, 2 * y
+
+
+def _mirrored(shape):
+    if "segment" in shape:
+        return shape | {"side": "-N.x"}
+    corners = [(-float(x), float(y)) for x, y in shape["polygon"]["points"]]
+    return flush.polygon(corners[::-1])
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("gap", [0.0, 1e-10, 1e-3])
+def test_planks_that_touch_without_crossing_are_not_refused(gap, method):
+    """A plank on the top of the bar, and one at its side."""
+    for start in ((0.2, 1.025 + gap, 0.0), (0.55 + gap, 0.3, 0.0)):
+        run = simulate(flush.scene({"a": plank(1.0, 0.05, start)}, {"bar": BAR}), 0.01, method)
+        assert run.outcome.name == "done"
