@@ -178,14 +178,14 @@ class _CompiledDevice:
         self._io, self._axes = io, axes
         function = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.POINTER(ctypes.c_double))
         self._read, self._write = function(io.read), function(io.write)
-        self._sample, self._force = (ctypes.c_double * (2 * axes + 2))(), (ctypes.c_double * axes)()
+        self._sample, self._force = (ctypes.c_double * (2 * axes + 3))(), (ctypes.c_double * axes)()
 
     def read(self) -> Sample:
         """Return the latest sample; raise OSError where reading fails."""
         if self._read(self._io.data, self._sample):
             raise OSError("the device is gone: reading failed")
-        *numbers, sequence, buttons = self._sample
-        return Sample(0.0, int(sequence), numbers[: self._axes], numbers[self._axes :], int(buttons))
+        *numbers, sequence, buttons, time = self._sample
+        return Sample(time, int(sequence), numbers[: self._axes], numbers[self._axes :], int(buttons))
 
     def write(self, force: Sequence[float]) -> Sequence[float]:
         """Command a force; raise OSError where writing fails."""

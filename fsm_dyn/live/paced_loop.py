@@ -52,7 +52,8 @@ class CompiledIO:
     ----------
     read : int
         Address of ``int64_t read(void *data, double *sample)``, which fills in the positions, the velocities (m, m/s or
-        rad, rad/s), the sequence number and the buttons of the latest sample, and never waits: returns 0 or an error.
+        rad, rad/s), the sequence number, the buttons and the time (s, by the device's clock) of the latest sample, and
+        never waits: returns 0 or an error.
     write : int
         Address of ``int64_t write(void *data, const double *force)`` (N or N m per axis).
     data : int
@@ -70,7 +71,7 @@ class CompiledIO:
 class Pace(NamedTuple):
     """Data of the loop besides those of the tick.
 
-    ``numbers``: see the index constants; ``sample``: written by the driver, shape (2 n_d + 2,).
+    ``numbers``: see the index constants; ``sample``: written by the driver, shape (2 n_d + 3,).
     """
 
     numbers: Integers
@@ -94,7 +95,7 @@ def new_pace(io: CompiledIO, tick: ct.Tick, period: int, watched: int) -> tuple[
     watched : int
         Number of the tick from which the end of the run is looked for.
     """
-    pace, packed = PACE.allocate(NUMBER_COUNT, len(tick.device) + 2)
+    pace, packed = PACE.allocate(NUMBER_COUNT, len(tick.device) + 3)
     pace.numbers[[READ, WRITE, DATA]] = io.read, io.write, io.data
     pace.numbers[[PERIOD, EXECUTION_TIME, CPU_TIME, END_CHECK_FROM]] = period, -1, -1, min(watched, 2**62)
     return pace, packed

@@ -220,8 +220,9 @@ class RunController:
         return int(self._counts[ct.STATUS])
 
     def take(self, sample: Sample) -> None:
-        """Take position and velocity from a sample; raises struct.error if its axes do not fit."""
+        """Take position, velocity and time from a sample; raises struct.error if its axes do not fit."""
         self._pack(self._device, 0, *sample.position, *sample.velocity)
+        self._numbers[ct.SAMPLE_TIME] = sample.time
 
     def run_tick(
         self, sequence: int, buttons: int, wall: int = 0, lateness: int = 0, duration: int = -1, spent: int = -1

@@ -31,7 +31,8 @@ DELAY: Final = 14  # of the device, ticks, up to ``LATEST``
 RELEASE_EXCESS_ENERGY: Final = 15  # the same beyond that, while the grip opened, J
 FORCE_REQUESTED: Final = 17  # norm of the force wanted when the last occasion of saturation began, N
 TORQUE_REQUESTED: Final = 18  # likewise, N m
-NUMBER_COUNT: Final = 19
+SAMPLE_TIME: Final = 19  # of the sample that was read, by the device's clock, s
+NUMBER_COUNT: Final = 21
 
 # ``Tick.counts``
 STEPS: Final = 0  # steps of the grid since it began

@@ -83,6 +83,7 @@ FSM_API int64_t fsm_run_ticks(struct fsm_tick *tick, struct fsm_pace *pace)
             tick->device.at[i] = pace->sample.at[i];
         }
         int64_t sequence = (int64_t)pace->sample.at[axes], buttons = (int64_t)pace->sample.at[axes + 1];
+        tick->numbers->sample_time = pace->sample.at[axes + 2];
         int64_t found = fsm_live_tick(tick, sequence, buttons, n->wakeup - n->start, n->wakeup - n->deadline,
                                       n->execution_time, n->cpu_time);
         if (found == FSM_TICK_SUPPLY_NEEDED) {

@@ -19,8 +19,8 @@ enum fsm_back {
     FSM_BACK_RECORDER_CHECK = 8, // not paced: a recorder may be behind
 };
 
-/* A driver: reads positions, velocities (m, m/s or rad, rad/s), sequence number and buttons of the latest sample, and
-   writes forces (N or N m per axis).  Both return at once: 0, or what failed. */
+/* A driver: reads positions, velocities (m, m/s or rad, rad/s), sequence number, buttons and time (s, by the device's
+   clock) of the latest sample, and writes forces (N or N m per axis).  Both return at once: 0, or what failed. */
 typedef int64_t (*fsm_read)(void *data, double *sample);
 typedef int64_t (*fsm_write)(void *data, const double *force);
 

@@ -53,6 +53,7 @@ FSM_API int64_t fsm_hand_read(void *data, double *sample)
     }
     sample[2 * n] = numbers->readings;
     sample[2 * n + 1] = 0.0;
+    sample[2 * n + 2] = t;
     return 0;
 }
 

@@ -77,6 +77,8 @@ struct fsm_tick_numbers {
     double engaged_excess;        // excess energy when the device was last engaged, J
     double force_requested;       // norm of the force wanted when the last occasion of saturation began, N
     double torque_requested;      // likewise, N m
+    double sample_time;           // of the sample that was read, by the device's clock, s; not finite: unknown
+    double accepted_time;         // of the sample taken last, likewise
 };
 
 struct fsm_tick_counts {

@@ -2,7 +2,8 @@
 
    A sample is rejected where a number in it is none, its position lies outside the workspace or its velocity beyond the
    limit, or where the position is farther from that of the sample taken last than the velocity limit allows in the time
-   between them, whatever velocity comes with it; a device that shows no force may jump.  A rejected sample counts as none:
+   between them, whatever velocity comes with it; a device that shows no force may jump.  The time is that between their
+   arrivals, or by the device's clock where a line held the earlier one up.  A rejected sample counts as none:
    the one taken last stands, and the ticks of a stall go on being counted (`stall_ticks`).  More than `outliers` in
    succession are a fault, which the last of them names. */
 
@@ -37,6 +38,7 @@ FSM_LOCAL void fsm_take_sample(struct fsm_tick *tick)
         counts->sample_accepted = 1;
         counts->accepted_wall = counts->wall;
         counts->accepted_tick = counts->ticks;
+        tick->numbers->accepted_time = tick->numbers->sample_time;
         fsm_put(tick->taken, tick->device);
         return;
     }
@@ -80,11 +82,18 @@ static int64_t examine(const struct fsm_tick *tick)
     return FSM_FAULT_NONE;
 }
 
-/* Return the time since a sample was taken last, by the clock or by the ticks where that is more, s. */
+/* Return the time since the sample taken last, s: by the clock, by the ticks or by the device's clock, whichever is most.
+
+   The device's clock counts as far as a line may lag without the device being released. */
 static double time_since(const struct fsm_tick *tick)
 {
-    double by_clock = FSM_NANOSECOND * (double)(tick->counts->wall - tick->counts->accepted_wall);
-    return fsm_larger(by_clock, (double)(tick->counts->ticks - tick->counts->accepted_tick) * tick->numbers->period);
+    const struct fsm_tick_counts *counts = tick->counts;
+    const struct fsm_tick_numbers *numbers = tick->numbers;
+    double by_clock = FSM_NANOSECOND * (double)(counts->wall - counts->accepted_wall);
+    double since = fsm_larger(by_clock, (double)(counts->ticks - counts->accepted_tick) * numbers->period);
+    double by_device = numbers->sample_time - numbers->accepted_time;
+    double most = since + fsm_smaller((double)counts->release_ticks, (double)counts->stall_ticks) * numbers->period;
+    return by_device > since ? fsm_smaller(by_device, most) : since;
 }
 
 /* Whether a sample's velocity or, for a `jump`, its displacement in a time (s) is beyond the limits. */

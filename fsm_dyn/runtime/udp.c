@@ -123,7 +123,7 @@ static void take(struct fsm_udp_link *link, int64_t length)
     link->times.at[0] = time;
 }
 
-/* Receive all datagrams; write the latest sample: positions, velocities, sequence number, buttons. */
+/* Receive all datagrams; write the latest sample: positions, velocities, sequence number, buttons, time. */
 FSM_API int64_t fsm_udp_read(void *data, double *sample)
 {
     struct fsm_udp_link *link = data;
@@ -142,6 +142,7 @@ FSM_API int64_t fsm_udp_read(void *data, double *sample)
     }
     sample[2 * n] = (double)numbers->sequence;
     sample[2 * n + 1] = (double)numbers->buttons;
+    sample[2 * n + 2] = link->times.at[0];
     return 0;
 }
 

@@ -40,7 +40,7 @@ class Twin:
         self.send(datagrams.pack_sample(SampleDatagram(1, 0.0, 0, (0.0, 0.0), (0.0, 0.0))))
         self.driver.open()
         self.io = self.driver.compiled() if compiled else None
-        self.sample, self.force = np.zeros(6), np.zeros(2)
+        self.sample, self.force = np.zeros(7), np.zeros(2)
 
     def send(self, data):
         self.program.sendto(data, self.place)
@@ -48,7 +48,7 @@ class Twin:
     def read(self):
         if self.io is None:
             found = self.driver.read()
-            return [*found.position, *found.velocity, found.sequence, found.buttons]
+            return [*found.position, *found.velocity, found.sequence, found.buttons, found.time]
         library.function("fsm_udp_read")(self.io.data, self.sample.ctypes.data)
         return self.sample.tolist()
 

@@ -56,13 +56,14 @@ def wait_for(condition, what):
 def test_the_compiled_hand_is_the_hand():
     """The same motion under the same forces, but for the order of products."""
     plain, compiled = Driver(HAND), Driver(HAND)
-    packed, sample, force = compiled.compiled().kept[1], np.zeros(6), np.zeros(2)
+    packed, sample, force = compiled.compiled().kept[1], np.zeros(7), np.zeros(2)
     hand = packed.arrays
     for k in range(2000):
         told = plain.read()
         assert library.function("fsm_hand_read")(packed.address, sample.ctypes.data) == 0
         assert sample[:4] == pytest.approx([*told.position, *told.velocity], rel=1e-9, abs=1e-14)
         assert sample[4] == told.sequence
+        assert sample[6] == pytest.approx(told.time, rel=1e-12)
         force[:] = np.sin(0.01 * k), -0.5
         plain.write(force)
         library.function("fsm_hand_write")(packed.address, force.ctypes.data)

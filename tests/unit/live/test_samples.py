@@ -15,7 +15,7 @@ from fsm_dyn.live.device_map import Limits
 from fsm_dyn.live.driver_protocol import Sample
 from fsm_dyn.live.run_controller import FAULT, RUNNING, RunController
 from fsm_dyn.live.session_launch import effective_limits
-from tests.unit.live.disengaging import Pressed
+from tests.unit.live.disengaging import RELEASE, Pressed
 
 OUTLIERS = Limits().outliers
 STIFFNESS = 1000.0
@@ -84,6 +84,30 @@ def test_by_the_clock_where_ticks_were_late(pressed):
     controller.take(Sample(0.0, sequence, (here + 0.02,), (0.0,)))
     controller.run_tick(sequence, 0b10, 10_000_000)  # ns: 10 ms after the tick before
     assert counts[ct.REJECTED_TOTAL] == ever
+
+
+@pytest.mark.parametrize(
+    ("elapsed", "displacement", "rejected"),
+    [
+        (0.009, 0.99 * 0.009, 0),  # s; s times the velocity limit
+        (0.009, 1.01 * 0.009, 1),
+        (10.0, 0.99 * (0.001 + RELEASE), 0),
+        (10.0, 1.01 * (0.001 + RELEASE), 1),  # a line that lags by more releases the device
+        (math.nan, 1.01 * 0.001, 1),
+        (-1.0, 0.99 * 0.001, 0),
+        (-1.0, 1.01 * 0.001, 1),
+    ],
+)
+def test_by_the_clock_of_the_device_where_its_line_lagged(pressed, elapsed, displacement, rejected):
+    """Samples that follow each other by a tick of the loop, but not by the device's clock."""
+    pressed.begin(STIFFNESS)
+    counts, controller, sequence = pressed.stepper.tick_data.counts, pressed.controller, pressed.sequence
+    limit, here = pressed.stepper.limits.velocity, float(pressed.stepper.tick_data.taken[0])
+    ever = counts[ct.REJECTED_TOTAL]
+    controller.tick(Sample(5.0, sequence + 1, (here,), (0.0,), 0b10))
+    assert counts[ct.REJECTED_TOTAL] == ever
+    controller.tick(Sample(5.0 + elapsed, sequence + 2, (here + displacement * limit,), (0.0,), 0b10))
+    assert counts[ct.REJECTED_TOTAL] - ever == rejected
 
 
 def test_nothing_is_held_before_a_sample_was_taken(pressed):
