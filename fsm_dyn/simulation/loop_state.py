@@ -101,10 +101,14 @@ class Workspace:
         return None
 
     def give_back(self, loop: LoopState) -> None:
-        """Keep what a finished run has used, unless that is much."""
-        if len(loop.buffers.modes) <= _MOST_IDLE_ROWS:
-            del self.idle[: 1 - _MOST_IDLE]
-            self.idle.append(loop)
+        """Keep what a finished run has used, and of what earlier ones have used the latest, up to a bound of rows.
+
+        A run that derives modes ends with other tables: what the run before has used is then of no use any more.
+        """
+        self.idle.append(loop)
+        del self.idle[:-_MOST_IDLE]
+        while self.idle and sum(len(kept.buffers.modes) for kept in self.idle) > _MOST_IDLE_ROWS:
+            del self.idle[0]
 
 
 def begin(

@@ -160,3 +160,13 @@ def test_the_mode_used_longest_ago_is_dropped():
     get(modes, second)
     assert made[3:] == [second]
     assert modes.memory == sum(program_memory(mode.programs) for mode in modes)
+
+
+def test_the_buffers_of_earlier_runs_that_are_kept_have_a_bound():
+    """Of all of them together: each method has buffers of its own, and so has each table of modes that runs derived."""
+    simulator = fsm_dyn.Simulator(fsm_dyn.compile("bouncing_ball"))
+    for method in ("rk4", "heun", "euler"):
+        simulator.run(1.0, method=method, step=4e-4)
+        rows = [len(loop.buffers.modes) for loop in simulator.workspace.idle]
+        assert rows
+        assert sum(rows) <= 4096
