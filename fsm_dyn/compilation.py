@@ -25,7 +25,7 @@ from fsm_dyn.spec.values import evaluate, parameter_values
 from fsm_dyn.spec.variants import split_name
 
 Parameters = Mapping[str, float | str | Sequence[float | str]]
-COMPILER = "32"  # counts changes of what compiling a mechanism gives: automata kept before them are not used
+COMPILER = "33"  # counts changes of what compiling a mechanism gives: automata kept before them are not used
 
 
 def load(source: str | os.PathLike[str] | Mapping[str, object] | Model) -> Mechanism:

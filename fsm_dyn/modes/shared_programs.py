@@ -109,6 +109,7 @@ def _contact(contact: ContactTerms, ends: tuple[int, int, int], outline: int) ->
         ends=ends,
         outline=outline,
         load_rows=contact.load_rows,
+        whole_circle=contact.whole_circle,
     )
 
 

@@ -57,6 +57,7 @@ class ContactInfo(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_f
     in_space: bool = False  # slips in two directions: the row after its tangent row is the second
     lossy: bool = False  # compliant with a loss: its force may vanish before the gap opens
     load_rows: tuple[int, ...] = ()  # rows whose forces load a bearing, one or two
+    whole_circle: bool = False  # of a circle touched from outside, with a face or corner that ends
 
     @property
     def contact_law(self) -> Law:

@@ -134,6 +134,7 @@ enum fsm_contact_flag {
     FSM_FLAG_NO_GAP = 2048,        // rigid, on the level of speeds: there is no distance that closes
     FSM_FLAG_FORCE_LIMIT = 4096,   // its constraint lets go at the force that the term `static_friction` gives
     FSM_FLAG_LOADED = 8192,        // its bounds are coefficients of the resultant of the forces of its load rows
+    FSM_FLAG_WHOLE_CIRCLE = 16384, // of a circle touched from outside: its aspect is that of its far side
     FSM_FLAG_GROUP = 65536,        // bits from here on: number of the first contact of the same entry of the model
 };
 

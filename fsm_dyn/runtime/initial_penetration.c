@@ -81,9 +81,10 @@ static bool is_straddled(const struct fsm_tables *tables, const struct fsm_terms
 FSM_LOCAL bool fsm_is_placed_inside(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_indices states,
                                     int64_t k)
 {
-    bool outlined = tables->contact_outline.at[k] != -1, round = !outlined && !is_of_corner(tables, k);
+    bool outlined = tables->contact_outline.at[k] != -1;
+    bool round = (tables->contact_flags.at[k] & FSM_FLAG_WHOLE_CIRCLE) != 0;
     double small = tables->tolerances->gap;
-    if (!fsm_within_face(tables, terms, k) || (round && (terms->reach.at[k] <= small || terms->aspect.at[k] <= small))) {
+    if ((!outlined && !round && !is_of_corner(tables, k)) || !fsm_within_face(tables, terms, k) || (round && (terms->reach.at[k] <= small || terms->aspect.at[k] <= small))) {
         return false;
     }
     double depth = -gap_at(tables, terms, k);

@@ -339,7 +339,7 @@ class Executable:
         flags = (tb.GATED if contact.gated else 0) | (tb.LIMITED if contact.bounded_face else 0)
         flags |= (tb.POISSON if contact.poisson else 0) | (tb.TWO_SIDED if contact.bilateral else 0)
         flags |= (tb.IN_SPACE if contact.in_space else 0) | tb.law_flags(contact.contact_law)
-        flags |= tb.GROUP * self._first_of_entry(index)
+        flags |= tb.GROUP * self._first_of_entry(index) + (tb.WHOLE_CIRCLE if contact.whole_circle else 0)
         return friction | flags | (tb.STICKS_ALWAYS if contact.sticks_always else 0)
 
     def _first_of_entry(self, index: int) -> int:

@@ -79,6 +79,7 @@ FRICTION_ONLY: Final = 1024  # a friction force with given bounds, and no normal
 NO_GAP: Final = 2048  # its law is on the level of speeds: there is no distance that closes
 FORCE_LIMIT: Final = 4096  # its constraint lets go at the force that the term ``static`` gives
 LOADED: Final = 8192  # its bounds are coefficients of the resultant of the forces of its load rows
+WHOLE_CIRCLE: Final = 16384  # of a circle touched from outside: its aspect is that of its far side
 GROUP: Final = 65536  # bits from here on: number of the first contact of the same entry of the model
 
 

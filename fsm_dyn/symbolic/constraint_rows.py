@@ -139,7 +139,8 @@ class ConstraintRowBuilder:
                     in_space=contact.has_friction and meeting.across is not None,
                     margin_slope=meeting.margin_slope,
                     starts_ahead=meeting.starts_ahead,
-                    aspect=meeting.aspect if contact.contact_law.rigid or meeting.margin_slope is None else None,
+                    aspect=meeting.aspect if contact.contact_law.rigid or meeting.whole_circle else None,
+                    whole_circle=meeting.whole_circle,
                 )
                 terms.append(self._pressed(found, rows, start))
                 continue

@@ -59,8 +59,9 @@ class ContactKinematics:
     aspect : Node or None
         m; least of ``e . n`` over the edges ``e`` that leave the corner, n being the normal of the face: the corners
         next to it do not lie behind the face that the corner touches.  Of a circle the height of its far side,
-        or how deep its centre is in a convex polygon; 0 where what is behind a face that ends is not known (parts of
-        arcs and curves), None where nothing can be.
+        or how deep its centre is in a convex polygon; None at a corner of the other shape.
+    whole_circle : bool
+        Whether it is a circle touched from outside, and the contact has a reach.
     """
 
     gap: Node
@@ -71,6 +72,7 @@ class ContactKinematics:
     margin_slope: Node | None = None
     starts_ahead: bool = True
     aspect: Node | None = None
+    whole_circle: bool = False
 
 
 @dataclass(frozen=True)
@@ -130,9 +132,14 @@ class ContactGeometry:
         if isinstance(first, Flat) and isinstance(second, Rim):
             return self._on_rim(second, first, -1)
         kinematics = self._of_planar(contact, first, second)
-        if kinematics.reach is None or kinematics.margin_slope is not None:
+        if kinematics.reach is None:
             return kinematics
-        return replace(kinematics, aspect=self._far_side(contact, first, second, kinematics.gap))
+        one, other = contact.features
+        for circle, feature, base in ((first, one, other), (second, other, one)):
+            if _is_whole_circle(circle, feature):
+                aspect = self._far_side(circle, base, kinematics.gap)
+                return replace(kinematics, aspect=aspect, whole_circle=True)
+        return kinematics
 
     def _of_planar(self, contact: FeatureContact, first: Primitive, second: Primitive) -> ContactKinematics:
         if isinstance(second, Curve) and isinstance(first, Flat | Round):
@@ -212,18 +219,10 @@ class ContactGeometry:
             edges.append(along if edge.offset is corner.offset else -along)
         return _least(edges)
 
-    def _far_side(self, contact: FeatureContact, first: Primitive, second: Primitive, gap: Node) -> Node | None:
-        """Return the aspect of a contact in which no corner is on a straight face (m)."""
-        one, other = contact.features
-        if _is_whole_circle(first, one):
-            return self._far_side_of_circle(first, other, gap)
-        if _is_whole_circle(second, other):
-            return self._far_side_of_circle(second, one, gap)
-        return self.system.graph.zero
-
-    def _far_side_of_circle(self, circle: Round, base: Feature, gap: Node) -> Node | None:
+    def _far_side(self, circle: Round, base: Feature, gap: Node) -> Node | None:
+        """Return the aspect of a circle on a face that ends (m); None at a corner."""
         if base.part == "corner":
-            return None  # a circle around a corner overlaps its shape
+            return None
         beyond = gap + 2.0 * circle.radius
         shape = self.system.mechanism.shapes[base.shape]
         if not isinstance(shape, PolygonShape) or shape.inside or shape.concave:

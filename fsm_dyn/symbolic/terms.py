@@ -122,6 +122,7 @@ class ContactTerms:
     margin_slope : Node or None
     starts_ahead : bool
     aspect : Node or None
+    whole_circle : bool
         See :class:`~fsm_dyn.symbolic.contact_kinematics.ContactKinematics`; a contact that yields has no aspect, as
         neighbours sink in too.
     """
@@ -144,6 +145,7 @@ class ContactTerms:
     margin_slope: Node | None = None
     starts_ahead: bool = True
     aspect: Node | None = None
+    whole_circle: bool = False
 
     @property
     def name(self) -> str:
