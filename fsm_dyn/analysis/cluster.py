@@ -16,7 +16,7 @@ from fsm_dyn.results.optional_libraries import optional_library
 from fsm_dyn.runtime.library import SOURCES
 
 TIMEOUT: Final = 10.0  # s, for the scheduler to answer
-AHEAD: Final = 3  # batches that are handed over for each thread of the cluster
+AHEAD: Final = 8  # batches that are handed over for each thread of the cluster, so that it does not wait for the others
 _REMEDY: Final = "\n  remedy: start it again; with a ledger, what was stored stays, and the same command continues"
 
 Shared = TypeVar("Shared")
@@ -102,12 +102,16 @@ def over_cluster(
     RunError
         The scheduler is lost, workers end again and again, or they have another version of the package.
     """
+    distributed = optional_library("distributed", "cluster")
     client, mine = cluster.client, (COMPILER, SOURCES)
     waiting: deque[Any] = deque()
     try:
         with _lost_reported(cluster.address):
             # a task, not scattered data: it is made again where a worker that had it is lost
             sent = client.submit(_received, shared, mine, pure=False)
+            distributed.wait(sent)
+            with suppress(Exception):  # else batches queue where it is; what is wrong with it, they report
+                client.replicate(sent)
             for case in cases:
                 # no key by content: the scheduler would then hand out what an equal study still holds
                 waiting.append(client.submit(_work, work, sent, case, pure=False))
