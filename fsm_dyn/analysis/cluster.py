@@ -102,16 +102,15 @@ def over_cluster(
     RunError
         The scheduler is lost, workers end again and again, or they have another version of the package.
     """
-    distributed = optional_library("distributed", "cluster")
     client, mine = cluster.client, (COMPILER, SOURCES)
     waiting: deque[Any] = deque()
     try:
         with _lost_reported(cluster.address):
             # a task, not scattered data: it is made again where a worker that had it is lost
             sent = client.submit(_received, shared, mine, pure=False)
-            distributed.wait(sent)
-            with suppress(Exception):  # else batches queue where it is; what is wrong with it, they report
-                client.replicate(sent)
+            if sent.exception() is None:
+                with suppress(Exception):  # only a matter of speed: batches queue where the data are
+                    client.replicate(sent)
             for case in cases:
                 # no key by content: the scheduler would then hand out what an equal study still holds
                 waiting.append(client.submit(_work, work, sent, case, pure=False))

@@ -160,7 +160,7 @@ def _falling_from_end(
     Beside is what the square root of the machine precision resolves, and farther for quantities with more rounding.
     """
     top = values.argmax(axis=1)
-    falling = (top == 0) | (top == INSIDE + 1)
+    falling: BoolArray = (top == 0) | (top == INSIDE + 1)
     chosen = np.flatnonzero(falling)
     edge, length = grid[chosen, top[chosen]], grid[chosen, -1] - grid[chosen, 0]
     inwards = np.where(top[chosen] == 0, length, -length)
