@@ -196,12 +196,12 @@ class _MarginSearch:
         self.values: dict[str, float] = {}
         self.violations: list[ViolatingRun] = []
 
-    def __call__(self, points: Array) -> float | Array:
-        """Return the margin at a point of the box, or at each column of several; NO_MARGIN if a run was undecided."""
-        if self.count >= self.limit:
-            raise _RunsSpentError
-        if points.ndim == 1:
-            return self._noted([dict(zip(self.names, map(float, points), strict=True))])[0]
+    def __call__(self, point: Array) -> float:
+        """Return the margin at a point of the box; NO_MARGIN if the run was undecided."""
+        return float(self.of_several(point[:, None])[0])
+
+    def of_several(self, points: Array) -> Array:
+        """Return the margins at points, the columns of an array."""
         allowed = points[:, : self.limit - self.count].T
         margins = self._noted([dict(zip(self.names, map(float, point), strict=True)) for point in allowed])
         if len(margins) < points.shape[1]:
@@ -262,9 +262,10 @@ def _minimise(search: _MarginSearch, bounds: Bounds, first: Array, seed: int) ->
     """Search the whole box, then the vicinity of the smallest margin, until the runs are spent."""
     search.limit = max(1, int(_GLOBAL * search.runs))
     start = np.clip(first, bounds.lb, bounds.ub)
+    population: Any = search.of_several  # the stubs know no objective of several points
     with suppress(_RunsSpentError):
         differential_evolution(
-            search, bounds, rng=np.random.default_rng(seed), x0=start, init="sobol", polish=False, popsize=6,
+            population, bounds, rng=np.random.default_rng(seed), x0=start, init="sobol", polish=False, popsize=6,
             vectorized=True, updating="deferred",
         )  # fmt: skip
     search.limit = search.runs
