@@ -14,7 +14,7 @@ INSIDE = 7  # times inside a step, or a bracket of it
 ROUNDS = 14  # each makes the brackets four times shorter: 4**-14 of a step, beyond the square root of machine precision
 _ROUNDING = 4.0 * np.finfo(np.float64).eps
 _FRACTIONS = np.linspace(0.0, 1.0, INSIDE + 2)
-_BESIDE = np.array([2.0**-26, 2.0**-20])  # of a step, from its end
+_NEAR_END = np.array([2.0**-26, 2.0**-20])  # of a step, from its end
 
 
 def largest(
@@ -155,17 +155,17 @@ def _reaching(
 def _falling_from_end(
     between: Callable[[FloatArray, IntArray], FloatArray], grid: FloatArray, values: FloatArray, steps: Steps
 ) -> BoolArray:
-    """Return which steps have their largest value at an end, and smaller ones beside it.
+    """Return which steps have their largest value at an end, and smaller ones next to it.
 
-    Beside is what the square root of the machine precision resolves, and farther for quantities with more rounding.
+    Next to it: as near as the square root of the machine precision resolves, and farther for more rounding.
     """
     top = values.argmax(axis=1)
     falling: BoolArray = (top == 0) | (top == INSIDE + 1)
     chosen = np.flatnonzero(falling)
     edge, length = grid[chosen, top[chosen]], grid[chosen, -1] - grid[chosen, 0]
     inwards = np.where(top[chosen] == 0, length, -length)
-    beside = _evaluated(between, edge[:, None] + inwards[:, None] * _BESIDE, steps.first[chosen])
-    falling[chosen] = (beside <= values[chosen, top[chosen], None]).all(axis=1)
+    near_end = _evaluated(between, edge[:, None] + inwards[:, None] * _NEAR_END, steps.first[chosen])
+    falling[chosen] = (near_end <= values[chosen, top[chosen], None]).all(axis=1)
     return falling
 
 

@@ -187,7 +187,7 @@ def test_verdicts_and_margins_are_those_of_a_brute_force_monitor(runs):
 
 @pytest.mark.parametrize("lead", [3e-3, 1e-4, 1e-5, 1e-6])
 def test_a_maximum_just_behind_a_row_of_a_long_step(lead):
-    """A ball whose apex lies in the first part in 200 of a step of 0.7 s, which a grid in the step does not see."""
+    """A ball with its apex in the first part in 200 of a step of 0.7 s, which a grid in the step does not see."""
     simulator = fsm_dyn.Simulator(fsm_dyn.compile(load("ball", text=TEXT + "requirements:\n  low: peak(y) < 6 m\n")))
     speed = 0.7
     for _ in range(20):  # the length of the first steps depends on the speed a little
