@@ -16,7 +16,7 @@ from fsm_dyn.results.optional_libraries import optional_library
 from fsm_dyn.runtime.library import SOURCES
 
 TIMEOUT: Final = 10.0  # s, for the scheduler to answer
-AHEAD: Final = 3  # batches that are handed over for each thread of the cluster
+AHEAD: Final = 8  # batches that are handed over for each thread of the cluster, so that it does not wait for the others
 _REMEDY: Final = "\n  remedy: start it again; with a ledger, what was stored stays, and the same command continues"
 
 Shared = TypeVar("Shared")
@@ -108,6 +108,9 @@ def over_cluster(
         with _lost_reported(cluster.address):
             # a task, not scattered data: it is made again where a worker that had it is lost
             sent = client.submit(_received, shared, mine, pure=False)
+            if sent.exception() is None:
+                with suppress(Exception):  # only a matter of speed: batches queue where the data are
+                    client.replicate(sent)
             for case in cases:
                 # no key by content: the scheduler would then hand out what an equal study still holds
                 waiting.append(client.submit(_work, work, sent, case, pure=False))

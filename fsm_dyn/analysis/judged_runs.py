@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from fsm_dyn.expressions import Text
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.results.arrays import FloatArray, IntArray
 from fsm_dyn.results.contact_events import event_mask
-from fsm_dyn.results.dense import state_within
+from fsm_dyn.results.dense import locate, state_within
 from fsm_dyn.results.judgement import COMPLETE, VERDICTS, Judge, JudgedRuns, Verdict
 from fsm_dyn.results.record import RunModel, modes_visited
 from fsm_dyn.results.result_builder import run_model
@@ -35,6 +35,8 @@ from fsm_dyn.simulator import Simulator
 from fsm_dyn.spec.contact import FeatureContact
 from fsm_dyn.spec.evaluate import ParameterValue, evaluate, names_in
 from fsm_dyn.spec.requirement import ContactEvent
+
+Result = TypeVar("Result")
 
 MOST_ALONE = 4  # runs of a batch that turn out to need further charts, from which on the rest is made one by one
 FEWEST = 4  # runs for which it is worth to make them together
@@ -69,19 +71,48 @@ def judged_runs(
         What differs, by its name in a study: the same names in all.
     """
     found: list[JudgedRun | None] = [None] * len(cases)
-    if len(cases) >= FEWEST:
-        names = tuple(cases[0])
-
-        def made() -> RunPreparation:
-            return RunPreparation(simulator, options["parameters"], options["run"], names)
-
-        preparation = simulator.remember(("preparation", id(options), names), made)
-        if preparation.together and preparation.parameters is options["parameters"]:
-            for number, run in _made_together(preparation, options, cases):
-                found[number] = run
+    shared = {**options["run"], "parameters": options["parameters"]}
+    names = options["requirements"], options["quantities"]
+    for number, run in runs_together(simulator, options, shared, cases, lambda recorded: recorded.judged(*names)):
+        found[number] = run
     return [
         judged_alone(simulator, options, case) if run is None else run for run, case in zip(found, cases, strict=True)
     ]
+
+
+def runs_together(
+    simulator: Simulator,
+    options: Mapping[str, Any],
+    shared: Mapping[str, Any],
+    cases: Sequence[Mapping[str, Any]],
+    read: Callable[[RecordedTogether], Iterable[Result]],
+) -> list[tuple[int, Result]]:
+    """Return what is read of those runs of a study that can be made by one call, by the numbers of their cases.
+
+    Parameters
+    ----------
+    simulator : Simulator
+    options : mapping
+        Of the study: what its runs share is worked out once for this object.
+    shared : mapping
+        Arguments of ``Simulator.run`` that all runs share.
+    cases : sequence of mapping
+        What differs, by its name in a study: the same names in all.
+    read : callable
+        Gives a result for each of some runs that were recorded together.
+    """
+    if len(cases) < FEWEST:
+        return []
+    names = tuple(cases[0])
+    run = {name: value for name, value in shared.items() if name != "parameters"}
+
+    def made() -> tuple[RunPreparation, Mapping[str, Any]]:
+        return RunPreparation(simulator, shared.get("parameters") or {}, run, names), options
+
+    preparation, prepared_for = simulator.remember(("preparation", id(options), names), made)
+    if not preparation.together or prepared_for is not options:
+        return []
+    return _made_together(preparation, cases, read)
 
 
 def judged_alone(simulator: Simulator, given: Mapping[str, Any], case: Mapping[str, Any]) -> JudgedRun:
@@ -105,15 +136,17 @@ def judged_alone(simulator: Simulator, given: Mapping[str, Any], case: Mapping[s
 
 
 def _made_together(
-    preparation: RunPreparation, options: Mapping[str, Any], cases: Sequence[Mapping[str, Any]]
-) -> list[tuple[int, JudgedRun]]:
-    """Return those of the runs that can be made together, by the numbers of their cases."""
+    preparation: RunPreparation,
+    cases: Sequence[Mapping[str, Any]],
+    read: Callable[[RecordedTogether], Iterable[Result]],
+) -> list[tuple[int, Result]]:
+    """Return what is read of those of the runs that can be made together, by the numbers of their cases."""
     prepared = preparation.of(cases)
     if not prepared.numbers:
         return []
     simulator, strategy = preparation.simulator, preparation.strategy
     executable = simulator.take(strategy)
-    found: list[tuple[int, JudgedRun]] = []
+    found: list[tuple[int, Result]] = []
     alone = 0
     try:
         executable.use(preparation.numerics)
@@ -126,16 +159,24 @@ def _made_together(
                 if alone == MOST_ALONE:
                     break
                 continue
-            recorded = _Recorded(preparation, prepared, executable, part)
-            judged = recorded.judged(options["requirements"], options["quantities"])
-            found += zip((prepared.numbers[k] for k in part.numbers), judged, strict=True)
+            results = read(RecordedTogether(preparation, prepared, executable, part))
+            found += zip((prepared.numbers[k] for k in part.numbers), results, strict=True)
     finally:
         simulator.give_back(executable, strategy)
     return found
 
 
-class _Recorded:
-    """Runs as they were recorded together, for judging."""
+class RecordedTogether:
+    """Runs as they were recorded together, for judging and for the rows of a study.
+
+    Parameters
+    ----------
+    preparation : RunPreparation
+    prepared : PreparedRuns
+    executable : Executable
+        With which they were made.
+    runs : RecordedRuns
+    """
 
     def __init__(
         self, preparation: RunPreparation, prepared: PreparedRuns, executable: Executable, runs: RecordedRuns
@@ -180,6 +221,36 @@ class _Recorded:
             )
             for k, status in enumerate(runs.statuses.tolist())
         ]
+
+    def summaries(self, quantities: Sequence[str], times: Array) -> Iterator[tuple[Any, ...]]:
+        """Yield outcome, end, last mode, number of transitions, extremes and curves over ``times`` of each run."""
+        runs, extremes = self.runs, {name: self._extremes(name) for name in quantities}
+        curves = self._curves(quantities, times)
+        counts = np.diff(runs.first_transition).tolist()
+        for k, (status, last) in enumerate(zip(runs.statuses.tolist(), (runs.first_row[1:] - 1).tolist(), strict=True)):
+            parts = ({name: extremes[name][k][part] for name in quantities} for part in range(3))
+            yield (
+                OUTCOMES[status].name, float(self.t[last]), self.model.modes[int(runs.modes[last])], counts[k], *parts,
+                curves[k],
+            )  # fmt: skip
+
+    def _curves(self, quantities: Sequence[str], times: Array) -> list[dict[str, Array]]:
+        """Return the quantities of each run over ``times``, nan after its end."""
+        bounds = list(pairwise(self.runs.first_row.tolist()))
+        within = [times <= self.t[end - 1] for _, end in bounds]
+        first = [a + locate(self.t[a:b], times[part])[0] for (a, b), part in zip(bounds, within, strict=True)]
+        chosen = np.concatenate([times[part] for part in within])
+        if not len(chosen):
+            return [{} for _ in bounds]
+        samples = self._between(chosen, np.concatenate(first))
+        found: list[dict[str, Array]] = [{} for _ in bounds]
+        for name in quantities:
+            column, begin = samples[name], 0
+            for curves, part in zip(found, within, strict=True):
+                curves[name] = np.full(len(times), np.nan)
+                curves[name][part] = column[begin : begin + int(part.sum())]
+                begin += int(part.sum())
+        return found
 
     def _extremes(self, name: str) -> list[tuple[float, float, float]]:
         """Return least, greatest and final value of a quantity in each run."""

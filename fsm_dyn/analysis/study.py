@@ -6,7 +6,7 @@ import itertools
 import math
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any, Final, Literal, overload
 import msgspec
 import numpy as np
 
+from fsm_dyn.analysis.judged_runs import RecordedTogether, runs_together
 from fsm_dyn.analysis.ledger import Ledger, study_settings
 from fsm_dyn.analysis.study_datasets import run_dataset
 from fsm_dyn.analysis.study_runs import StudyTask, results_of_graphs
 from fsm_dyn.analysis.study_variables import (
     VARIANT,
     Label,
+    cases_in_numbers,
     check_quantities,
     check_variables,
     graphs_by_variant,
@@ -321,8 +323,19 @@ def _by_variant(
 def simulate_cases(
     simulator: Simulator, given: Mapping[str, Any], cases: Sequence[Mapping[str, Any]]
 ) -> list[StudyRun]:
-    """Return the rows of some runs."""
-    return [simulate_case(simulator, given, case) for case in cases]
+    """Return the rows of some runs; those that differ in numbers alone are made together, to the same bits."""
+    found: list[StudyRun | None] = [None] * len(cases)
+    numbers = cases_in_numbers(simulator.graph.automaton.mechanism, cases)
+    quantities, times = given["quantities"], given["times"]
+
+    def rows(recorded: RecordedTogether) -> Iterator[StudyRun]:
+        return (StudyRun({}, *summary) for summary in recorded.summaries(quantities, times))
+
+    for number, row in runs_together(simulator, given, given["run"], numbers, rows):
+        found[number] = row
+    return [
+        simulate_case(simulator, given, case) if row is None else row for row, case in zip(found, cases, strict=True)
+    ]
 
 
 def simulate_case(simulator: Simulator, given: Mapping[str, Any], case: Mapping[str, Any]) -> StudyRun:

@@ -17,10 +17,10 @@ from fsm_dyn.modes.elimination import Array
 from fsm_dyn.processes import in_processes
 from fsm_dyn.simulator import Simulator, simulator_of
 
-WORK: Final = 0.5  # s, of a batch: long against the time to hand it over
+WORK: Final = 0.5  # s of processor time, of a batch: long against the time to hand it over
 BATCH: Final = 1024  # runs, at most
 TRIAL: Final = 16  # runs that are made here to find how long one of several takes
-_SHORT: Final = 0.1  # s, the longest of such a trial
+_SHORT: Final = 0.1  # s of processor time, the longest of such a trial
 _PER_WORKER: Final = 8  # batches, at least, if there are enough runs
 
 Result = TypeVar("Result")
@@ -140,10 +140,10 @@ def _computed(
         for count in (1, TRIAL, TRIAL):  # the first of several runs together prepares what they share
             if first + count > len(cases) or each * count > _SHORT:
                 break
-            begin = time.perf_counter()
+            begin = time.thread_time()  # what else the machine does is no reason for small batches
             yield run_batch(shared, cases[first : first + count])
             first += count
-            each = (time.perf_counter() - begin) / count
+            each = (time.thread_time() - begin) / count
         size = int(WORK / max(each, 1e-9))
         workers = min(jobs or os.cpu_count() or 1, len(cases) - first) if cluster is None else cluster.threads
         batches = in_batches(cases, first, max(workers, 1), max(size, 1))

@@ -11,7 +11,7 @@ from typing import Any, Final
 from fsm_dyn.automaton.initial_values import initial_values
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.compilation import compile as compile_mechanism
-from fsm_dyn.errors import ExpressionError, InputError, did_you_mean
+from fsm_dyn.errors import ExpressionError, FsmDynError, InputError, did_you_mean
 from fsm_dyn.run_inputs import input_in_effect, resolve_inputs, scaled_input, scenario_schedules
 from fsm_dyn.spec.argument_units import is_plain
 from fsm_dyn.spec.loader import load
@@ -92,6 +92,28 @@ def run_arguments(graph: ModeGraph, given: Mapping[str, Any], case: Mapping[str,
         value = input_in_effect(graph.automaton, name, parts["inputs"], arguments.get("scenario"))
         parts["inputs"][name] = scaled_input(value, amplitude_factor(name, factor))
     return arguments | {part: values or None for part, values in parts.items()}
+
+
+def cases_in_numbers(mechanism: Mechanism, cases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return cases with the values of parameters as numbers, SI, and without the variant, which the graph has."""
+    known: dict[tuple[str, str], float | str] = {}
+
+    def number(name: str, value: Any) -> Any:
+        if isinstance(value, numbers.Real) and not isinstance(value, bool):
+            return float(value)
+        if not isinstance(value, str) or name not in mechanism.parameters:
+            return value
+        if (name, value) not in known:
+            try:
+                known[name, value] = override_values(mechanism, {name: value})[name][0]
+            except FsmDynError:  # refused where it is run
+                known[name, value] = value
+        return known[name, value]
+
+    return [
+        {name: number(name, value) for name, value in case.items() if name != VARIANT or name in mechanism.parameters}
+        for case in cases
+    ]
 
 
 def check_variables(

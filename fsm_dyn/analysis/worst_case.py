@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -11,18 +11,20 @@ import numpy as np
 from scipy.optimize import Bounds, differential_evolution, minimize
 
 from fsm_dyn.analysis.distributions import Distribution, VariedQuantity, varied_quantities
+from fsm_dyn.analysis.judged_runs import JudgedRun, judged_runs
 from fsm_dyn.analysis.study_variables import run_arguments
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.errors import InputError, RunError, did_you_mean
 from fsm_dyn.modes.elimination import Array
-from fsm_dyn.results.judgement import Judgement
+from fsm_dyn.results.judgement import Judgement, Verdict
 from fsm_dyn.results.trajectory import Trajectory
-from fsm_dyn.simulation.outcomes import DONE, STOPPED
+from fsm_dyn.simulation.outcomes import DONE, OUTCOMES, STOPPED
 from fsm_dyn.simulator import Simulator
 from fsm_dyn.spec.values import parameter_values
 
 SIGMAS: Final = 3.0  # half the width of the box along a parameter with a normal distribution, standard deviations
 _GLOBAL: Final = 0.75  # share of the runs for the search of the whole box
+_ENDED: Final = tuple(OUTCOMES[code].name for code in (DONE, STOPPED))
 _NO_MARGIN: Final = 1e30  # objective of a run that was not decided: above every margin, and finite
 
 
@@ -147,11 +149,10 @@ def worst_case(
     nominal = parameter_values(graph.automaton.mechanism, parameters)
     first = [float(np.ravel(nominal.get(name, varied[name].nominal))[0]) for name in box]
     _minimise(search, Bounds(*np.transpose(list(box.values()))), np.array(first), seed)
-    unit = search.worst.unit if search.worst else ""
-    margin = search.worst.margin if search.worst else float("nan")
+    unit = search.unit()
     violations = tuple(sorted(search.violations, key=lambda item: item.judgement.margin))
     return WorstCase(
-        requirement, box, search.count, search.undecided, search.failed, search.values, margin, unit, violations
+        requirement, box, search.count, search.undecided, search.failed, search.values, search.margin, unit, violations
     )
 
 
@@ -187,20 +188,53 @@ class _MarginSearch:
         self.simulator, self.requirement, self.names = Simulator(graph), requirement, names
         self.runs, self.limit, self.options, self.progress = runs, runs, options, progress
         self.count = self.undecided = self.failed = 0
-        self.worst: Judgement | None = None
+        self.judged = {
+            "parameters": options["parameters"],
+            "run": {name: value for name, value in options.items() if name != "parameters"},
+        }
+        self.margin = float("nan")
         self.values: dict[str, float] = {}
         self.violations: list[ViolatingRun] = []
 
     def __call__(self, point: Array) -> float:
-        """Return the margin at a point of the box; NO_MARGIN where the run was not decided."""
-        if self.count >= self.limit:
+        """Return the margin at a point of the box; NO_MARGIN if the run was undecided."""
+        return float(self.of_several(point[:, None])[0])
+
+    def of_several(self, points: Array) -> Array:
+        """Return the margins at points, the columns of an array."""
+        allowed = points[:, : self.limit - self.count].T
+        margins = self._noted([dict(zip(self.names, map(float, point), strict=True)) for point in allowed])
+        if len(margins) < points.shape[1]:
             raise _RunsSpentError
-        self.count += 1
-        values = dict(zip(self.names, map(float, point), strict=True))
-        margin = self._margin(values)
-        if self.progress is not None:
-            self.progress(self.count, self.runs)
-        return margin
+        return np.array(margins)
+
+    def _noted(self, cases: list[dict[str, float]]) -> list[float]:
+        """Return the margins of some runs; several are made together, and violating ones once more by themselves."""
+        found: list[float] = []
+        options = {"requirements": (self.requirement,), "quantities": (), **self.judged} if len(cases) > 1 else None
+        runs: Sequence[JudgedRun | None] = [None] * len(cases)
+        if options:
+            runs = judged_runs(self.simulator, options, cases)
+        for values, judged in zip(cases, runs, strict=True):
+            self.count += 1
+            if judged is None or judged.verdicts[self.requirement] == "violated":
+                found.append(self._margin(values))
+            else:
+                margin = judged.margins[self.requirement]
+                found.append(self._decided(values, judged.verdicts[self.requirement], margin, judged.outcome in _ENDED))
+            if self.progress is not None:
+                self.progress(self.count, self.runs)
+        return found
+
+    def _decided(self, values: dict[str, float], verdict: Verdict, margin: float, ended: bool) -> float:
+        """Note a run; return the objective."""
+        if verdict == "undecided":
+            self.undecided += ended
+            self.failed += not ended
+            return _NO_MARGIN
+        if not margin >= self.margin:
+            self.margin, self.values = margin, values
+        return float(np.clip(margin, -_NO_MARGIN, _NO_MARGIN))
 
     def _margin(self, values: dict[str, float]) -> float:
         try:
@@ -210,29 +244,32 @@ class _MarginSearch:
             self.failed += 1
             return _NO_MARGIN
         judgement = run.judge()[self.requirement]
-        if judgement.verdict == "undecided":
-            if run.outcome.code in (DONE, STOPPED):
-                self.undecided += 1
-            else:
-                self.failed += 1
-            return _NO_MARGIN
         if judgement.verdict == "violated":
             self.violations.append(ViolatingRun(values, run, judgement))
-        if self.worst is None or judgement.margin < self.worst.margin:
-            self.worst, self.values = judgement, values
-        return float(np.clip(judgement.margin, -_NO_MARGIN, _NO_MARGIN))
+        return self._decided(values, judgement.verdict, judgement.margin, run.outcome.name in _ENDED)
+
+    def unit(self) -> str:
+        """Return the unit of the margins; empty if no run was decided."""
+        if not self.values:
+            return ""
+        if self.violations:
+            return self.violations[0].judgement.unit
+        arguments = run_arguments(self.simulator.graph, self.options, self.values)
+        return self.simulator.run(on_failure="return", **arguments).judge()[self.requirement].unit
 
 
 def _minimise(search: _MarginSearch, bounds: Bounds, first: Array, seed: int) -> None:
     """Search the whole box, then the vicinity of the smallest margin, until the runs are spent."""
     search.limit = max(1, int(_GLOBAL * search.runs))
     start = np.clip(first, bounds.lb, bounds.ub)
+    population: Any = search.of_several  # the stubs know no objective of several points
     with suppress(_RunsSpentError):
         differential_evolution(
-            search, bounds, rng=np.random.default_rng(seed), x0=start, init="sobol", polish=False, popsize=6
-        )
+            population, bounds, rng=np.random.default_rng(seed), x0=start, init="sobol", polish=False, popsize=6,
+            vectorized=True, updating="deferred",
+        )  # fmt: skip
     search.limit = search.runs
-    if search.worst is None:
+    if not search.values:
         return
     best = np.array(list(search.values.values()))
     with suppress(_RunsSpentError):

@@ -14,6 +14,7 @@ INSIDE = 7  # times inside a step, or a bracket of it
 ROUNDS = 14  # each makes the brackets four times shorter: 4**-14 of a step, beyond the square root of machine precision
 _ROUNDING = 4.0 * np.finfo(np.float64).eps
 _FRACTIONS = np.linspace(0.0, 1.0, INSIDE + 2)
+_NEAR_END = np.array([2.0**-26, 2.0**-20])  # of a step, from its end
 
 
 def largest(
@@ -120,10 +121,10 @@ def largest_of_runs(
         spread = np.ptp(values, axis=1)
         so_far = best[steps.run]
         reachable = (values.max(axis=1) + spread >= so_far) & (spread > _ROUNDING * abs(so_far))
-        if number > 0:  # largest at the end of a step still: falling from there, and the value at its row is known
-            top = values.argmax(axis=1)
-            reachable &= (top > 0) & (top <= INSIDE)
         grid, values, steps = grid[reachable], values[reachable], steps.only(reachable)
+        if number == 0:
+            inside = ~_falling_from_end(between, grid, values, steps)  # else the value at its row is known
+            grid, values, steps = grid[inside], values[inside], steps.only(inside)
         if not len(steps):
             break
         grid, values = _bracketed(grid, values)
@@ -149,6 +150,23 @@ def _reaching(
     reached = _largest_by_run(np.maximum(at_rows[steps.first], ends), steps)
     reaching: BoolArray = ~(bound[steps.first] < reached[steps.run])
     return reaching
+
+
+def _falling_from_end(
+    between: Callable[[FloatArray, IntArray], FloatArray], grid: FloatArray, values: FloatArray, steps: Steps
+) -> BoolArray:
+    """Return which steps have their largest value at an end, and smaller ones next to it.
+
+    Next to it: as near as the square root of the machine precision resolves, and farther for more rounding.
+    """
+    top = values.argmax(axis=1)
+    falling: BoolArray = (top == 0) | (top == INSIDE + 1)
+    chosen = np.flatnonzero(falling)
+    edge, length = grid[chosen, top[chosen]], grid[chosen, -1] - grid[chosen, 0]
+    inwards = np.where(top[chosen] == 0, length, -length)
+    near_end = _evaluated(between, edge[:, None] + inwards[:, None] * _NEAR_END, steps.first[chosen])
+    falling[chosen] = (near_end <= values[chosen, top[chosen], None]).all(axis=1)
+    return falling
 
 
 def _bracketed(grid: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -132,7 +132,9 @@ static enum fsm_status end_train(const struct fsm_run *run)
     return fsm_arrive(run, t + h);
 }
 
-/* Make the end of the trial step the current state and record it; return a status. */
+/* Make the end of the trial step the current state and record it; return a status.
+
+   A step below the resolution of the clock is recorded too where it changes the state: the last row is the state. */
 FSM_LOCAL enum fsm_status fsm_arrive(const struct fsm_run *run, double t_end)
 {
     const struct fsm_tables *tables = run->tables;
@@ -143,6 +145,7 @@ FSM_LOCAL enum fsm_status fsm_arrive(const struct fsm_run *run, double t_end)
     state->clock->time = t_end;
     int64_t n = state->x.n;
     for (int64_t j = 0; j < n; j++) {
+        moved = moved || state->x.at[j] != work->x_end.at[j];
         state->x.at[j] = work->x_end.at[j];
     }
     fsm_write_inputs(inputs, t_end, state->counters->segment, state->x, state->c);

@@ -28,9 +28,9 @@ from fsm_dyn.simulation.run_loop import set_options, tableau
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-ROWS: Final = 32768  # of the runs that are returned together
-_TRANSITIONS: Final = 2048
-_PASSAGES: Final = 256
+ROWS: Final = 65536  # of the runs that are returned together
+_TRANSITIONS: Final = 4096
+_PASSAGES: Final = 512
 _CHUNK: Final = 100_000  # steps after which a run returns, so that it can be interrupted
 _STATUS, _ROW_COUNT, _TRANSITION_COUNT = range(3)  # columns of ``fsm_run_batch.ends``
 

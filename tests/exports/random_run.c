@@ -7,17 +7,7 @@
 struct noted {
     double *at; // time, source, target, and the speeds after, of each transition
     int64_t n, most, n_u;
-    double *end; // time and state of the last row
-    int64_t n_x;
 };
-
-static void note_row(void *data, double time, const double *x, int64_t mode)
-{
-    struct noted *noted = data;
-    (void)mode;
-    noted->end[0] = time;
-    memcpy(noted->end + 1, x, (size_t)noted->n_x * sizeof(double));
-}
 
 static void note(void *data, const struct fsm_transition *transition)
 {
@@ -32,7 +22,7 @@ static void note(void *data, const struct fsm_transition *transition)
     noted->n++;
 }
 
-/* `end`: time and state of the last row, which is the state but where a decision failed; `rows`: room for `*n` transitions, whose number it becomes. */
+/* `end`: the time reached, then the state; `rows`: room for `*n` transitions, whose number it becomes. */
 FSM_API int64_t random_run(const struct fsm_model *exported, void *memory, int64_t bytes, const double *x,
                            const double *c, int64_t mode, const struct fsm_input_tables *schedule, int64_t segment,
                            struct fsm_tolerances *tolerances, const double *atol, double rtol, double until,
@@ -45,12 +35,14 @@ FSM_API int64_t random_run(const struct fsm_model *exported, void *memory, int64
     model.x = x, model.c = c, model.mode = mode, model.schedule = schedule, model.segment = segment;
     model.atol = atol, model.rtol = rtol, model.until = until;
     struct fsm_machine *machine = fsm_machine_create(&model, memory, bytes);
-    struct noted noted = {rows, 0, *n, tables.sizes->n_u, end, tables.sizes->n_q + tables.sizes->n_u};
+    struct noted noted = {rows, 0, *n, tables.sizes->n_u};
     if (machine == NULL) {
         return -1;
     }
-    fsm_machine_listen(machine, (struct fsm_listener){.data = &noted, .transition = note, .row = note_row});
+    fsm_machine_listen(machine, (struct fsm_listener){.data = &noted, .transition = note});
     int64_t status = (int64_t)fsm_machine_advance(machine, until);
+    end[0] = fsm_machine_time(machine);
+    memcpy(end + 1, fsm_machine_state(machine), (size_t)(tables.sizes->n_q + tables.sizes->n_u) * sizeof(double));
     *n = noted.n;
     return status;
 }

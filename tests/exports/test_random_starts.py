@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from fsm_dyn.simulation import outcomes
+from fsm_dyn.simulator import Simulator
 from tests.exports import random_starts
 
 CASES = ["bouncing_ball", "rocking_block", "stick_slip_belt"]
@@ -30,3 +32,14 @@ def test_a_last_bit_is_seen(monkeypatch):
     found = random_starts.case(0)
     assert (found["ok"], found["wrong"]) == (False, 2)
     assert found["reason"].startswith("the end differs [model ")
+
+
+def test_the_state_of_a_run_that_failed_is_that_of_its_last_row(tmp_path):
+    """Decisions that change nothing, each after a step below the resolution of the clock, and then one that fails."""
+    graph, one = random_starts.graph_of("rocking_block"), random_starts.start("rocking_block", 3_000_348)
+    executable = (simulator := Simulator(graph)).take("compiled")
+    given, run = random_starts.in_python(simulator, executable, one)
+    assert run.outcome.code == outcomes.INCONSISTENT
+    lib, model = random_starts.library(graph, executable, tmp_path)
+    found = random_starts.in_c(lib, model, given, one.until, run.transitions.u_after.shape[1])
+    assert random_starts.difference(run, found) == ""

@@ -20,6 +20,7 @@ from tests.runtime.internals import Arena, internals
 SPECIAL = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 5e-324, -5e-324, 2.2e-308, 1.7e308, -1.7e308, 1.0, -1.0])
 SMALL = np.array([0, 1, 2, 3, 5, 17, 64, 2**31, 2**63, 2**64 - 1], np.uint64)
 LONGEST = 30.0  # s, of one call
+BATCHED = ["bouncing_ball", "ball_in_corner", "shopping_cart", "four_bar"]
 
 
 class Numbers:
@@ -201,7 +202,76 @@ def restore_state(runtime, arena, numbers):
     assert saved.library.restore(run.handle(), run.executable.online_modes(), saved.DIGEST, run.words) == 0
 
 
-TARGETS = [quintic_roots, solve_lcp, maximise_margin, dense_lu, eigenvalues, solve_contact_problem, restore_state]
+@cache
+def batches(library):
+    """A model's executable and options for runs made by one call, by a function of its name."""
+    from tests.runtime.runs import use
+
+    use(library)
+    from fsm_dyn.compilation import compile as compile_model
+    from fsm_dyn.simulation import run_batch
+    from fsm_dyn.simulation.loop_state import Workspace
+    from fsm_dyn.simulator import Simulator
+
+    class Underived(run_batch._Batch):
+        """Runs with the modes that there are: huge numbers are nothing to derive a mode for."""
+
+        def _provides_mode(self, loop):
+            return False
+
+    @cache
+    def of(model):
+        simulator = Simulator(compile_model(model))
+        given = simulator.setup(None, {}, None, {}, 1.0)
+        numerics = simulator.numerics(given.numbers, given.vector)
+        executable = simulator.take("compiled")
+        executable.use(numerics)
+        return given, numerics, executable
+
+    def made(model, x, c, rows, steps):
+        given, numerics, executable = of(model)
+        run_batch.ROWS = rows
+        starts = run_batch.Starts(x, c, [given.start.states] * len(x))
+        shared = run_batch.SharedOptions(0.3, "dopri5", numerics.rtol, numerics.atol, 0.0, np.inf, steps)
+        batch = Underived(executable, starts, given.drive, shared, Workspace())
+        while batch.next < len(x):
+            yield from batch.advance()
+
+    return of, made
+
+
+def advance_batch(runtime, arena, numbers):
+    """Runs from impossible starts, with little room: each is made or returned once, and no row lies outside."""
+    of, made = batches(runtime.library._name)
+    model = str(numbers.random.choice(BATCHED))
+    start, n = of(model)[0].start, 1 + numbers.size(5)
+    x, c = np.tile(start.x, (n, 1)), np.tile(start.context, (n, 1))
+    for array in (x, c):
+        changed = numbers.random.random(array.shape) < numbers.random.choice([0.0, 0.1, 1.0])
+        array[changed] = numbers.array(*array.shape)[changed]
+    done = []
+    with np.errstate(all="ignore"):
+        for part in made(model, x, c, int(numbers.random.choice([16, 64, 4096])), 1 + numbers.size(40)):
+            if not hasattr(part, "numbers"):
+                done.append(part.number)
+                continue
+            done += part.numbers
+            assert (np.diff(part.first_row) >= 0).all()
+            assert len(part.rows) == len(part.modes) == part.first_row[-1]
+            assert len(part.records) == part.first_transition[-1]
+    assert done == list(range(n))
+
+
+TARGETS = [
+    quintic_roots,
+    solve_lcp,
+    maximise_margin,
+    dense_lu,
+    eigenvalues,
+    solve_contact_problem,
+    restore_state,
+    advance_batch,
+]
 
 
 def prepare(targets):
@@ -212,6 +282,9 @@ def prepare(targets):
         for model in saved.MODELS:
             for steps in saved.AFTER_STEPS:
                 saved.stopped(model, steps)
+    if advance_batch in targets:
+        for model in BATCHED:
+            batches(library)[0](model)
 
 
 def run(targets, cases, seed, end, note):

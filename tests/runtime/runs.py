@@ -21,6 +21,8 @@ METHODS = {
     "radau": {"method": "radau", "until": 0.3},
     "moreau_jean": {"method": "moreau_jean", "step": 2e-3},
 }
+RUNS = 6  # of a batch
+ROOM = 100  # rows of its buffers, which grow
 
 
 def use(library):
@@ -73,6 +75,46 @@ def ticks(graph):
     return found.hexdigest()[:16]
 
 
+def batch(graph):
+    """Digest of runs made by one call, which have the bits that each has alone; the buffers are full on the way."""
+    from fsm_dyn.simulation import run_batch
+    from fsm_dyn.simulation.loop_state import Workspace
+    from fsm_dyn.simulation.run_loop import run_automaton
+    from fsm_dyn.simulator import Simulator
+
+    simulator = Simulator(graph)
+    executable = simulator.take("compiled")
+    given = simulator.setup(None, {}, None, {}, 0.3)
+    numerics = simulator.numerics(given.numbers, given.vector)
+    executable.use(numerics)
+    start = given.start
+    speeds = np.linspace(0.0, 0.1, RUNS)[:, None] * (np.arange(len(start.x)) >= len(graph.automaton.terms.layout.q))
+    starts = run_batch.Starts(start.x + speeds, np.tile(start.context, (RUNS, 1)), [start.states] * RUNS)
+    shared = run_batch.SharedOptions(0.3, "dopri5", numerics.rtol, numerics.atol, 0.0, np.inf, 2000)
+    run_batch.ROWS, room = ROOM, run_batch.ROWS
+    found, made = hashlib.sha256(), 0
+    try:
+        for part in run_batch.run_batch(executable, starts, given.drive, shared, Workspace()):
+            if isinstance(part, run_batch.NeedsItself):
+                found.update(f"{part.number} alone".encode())
+                continue
+            shown = np.ascontiguousarray(part.rows[:, : 1 + len(start.x)])  # the middle of a step is not always written
+            found.update(shown.tobytes() + part.modes.tobytes() + part.statuses.tobytes())
+            made += len(part.numbers)
+            for k, number in enumerate(part.numbers):
+                alone = run_automaton(
+                    executable.tables, starts.x[number], starts.c[number], executable.mode_index(start.states), 0.0,
+                    0.3, rtol=numerics.rtol, atol=numerics.atol, drive=given.drive, mode_source=executable,
+                    max_steps=2000,
+                )  # fmt: skip
+                assert alone.outcome.code == part.statuses[k]
+                rows = part.rows[part.first_row[k] : part.first_row[k + 1], 1 : 1 + len(start.x)]
+                assert rows.tobytes() == alone.x.tobytes()
+    finally:
+        run_batch.ROWS = room
+    return f"{made} {found.hexdigest()[:16]}"
+
+
 def main(library, *models):
     """Print the digests."""
     use(library)
@@ -84,6 +126,7 @@ def main(library, *models):
         for name, options in METHODS.items():
             print(model, name, digest(graph, options))
         print(model, "ticks", ticks(graph))
+        print(model, "batch", batch(graph))
 
 
 if __name__ == "__main__":

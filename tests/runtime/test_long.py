@@ -27,7 +27,7 @@ def needs(program):
 
 @needs("clang")
 def test_clang_gives_the_same_bits(tmp_path):
-    """Every shipped model with every method and live ticks, by two compilers."""
+    """Every shipped model with every method, live ticks and several runs in one call, by two compilers."""
     found = []
     for compiler in ("gcc", "clang"):
         library = tmp_path / f"{compiler}.so"

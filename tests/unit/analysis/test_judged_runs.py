@@ -1,5 +1,7 @@
 """Runs made and judged together have the bits that each has alone."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ import fsm_dyn
 from fsm_dyn.analysis import judged_runs as together
 from fsm_dyn.analysis.judged_runs import judged_alone, judged_runs
 from fsm_dyn.analysis.run_preparation import RunPreparation
+from fsm_dyn.analysis.study import simulate_case, simulate_cases
 from fsm_dyn.models import find
 from fsm_dyn.simulator import Simulator
 from fsm_dyn.spec import load
@@ -150,3 +153,60 @@ def test_other_units_of_the_mechanism_are_noticed():
     graph = fsm_dyn.compile("bouncing_ball")
     preparation = RunPreparation(Simulator(graph), {}, {"until": 1.0}, ("m",))
     assert preparation.of([{"m": 0.1}, {"m": 0.11}, {"m": 2000.0}]).numbers == (0, 1)
+
+
+GRIDS = {
+    "parameters": ({"e": ["0.4", 0.5, "0.6"], "h": ["0.9 m", "1 m", "110 cm"]}, 9),
+    "initial values": ({"initial.y": [0.8, 0.9, 1.0, 1.1, 1.2], "e": [0.5, 0.9]}, 10),
+    "texts": ({"initial.y": ["0.8 m", "0.9 m", 1.0, 1.1, 1.2, 1.3]}, 4),
+    "impossible": ({"e": [0.4, 0.5, 0.6, 0.7, 0.8]}, 5),
+}
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_a_grid(name, monkeypatch):
+    """Rows of a grid, with curves: those of a run by itself, to the last bit."""
+    graph = fsm_dyn.compile(load("drop", text=BALL + CLAIMS))
+    vary, most = GRIDS[name]
+    cases = [dict(zip(vary, values, strict=True)) for values in itertools.product(*vary.values())]
+    run = {"until": 1.2, "parameters": None, "inputs": None, "initial": None, "scenario": None}
+    run |= {"max_steps": 12} if name == "impossible" else {}
+    given = {"quantities": ("square", "y", "y_dot"), "times": np.linspace(0.0, 1.2, 50), "run": run}
+    counted, original = [], together._made_together
+
+    def counting(*arguments):
+        found = original(*arguments)
+        counted.append(len(found))
+        return found
+
+    monkeypatch.setattr(together, "_made_together", counting)
+    many = simulate_cases(Simulator(graph), given, cases)
+    alone = Simulator(graph)
+    for found, case in zip(many, cases, strict=True):
+        expected = simulate_case(alone, given, case)
+        assert repr(found) == repr(expected)
+        assert found.curves.keys() == expected.curves.keys()
+        for quantity, curve in expected.curves.items():
+            assert curve.tobytes() == found.curves[quantity].tobytes()
+    assert sum(counted) == most
+
+
+def test_a_search_makes_its_populations_together(monkeypatch):
+    """The margins are those of single runs, and violating runs are kept as before."""
+    graph = fsm_dyn.compile(load("drop", text=BALL + CLAIMS))
+    counted, original = [], together._made_together
+
+    def counting(*arguments):
+        found = original(*arguments)
+        counted.append(len(found))
+        return found
+
+    monkeypatch.setattr(together, "_made_together", counting)
+    found = [fsm_dyn.worst_case(graph, "early", runs=40, seed=3, until=1.0)]
+    assert sum(counted) >= 16
+    monkeypatch.setattr(together, "FEWEST", 10**6)
+    found.append(fsm_dyn.worst_case(graph, "early", runs=40, seed=3, until=1.0))
+    assert found[0].values == found[1].values
+    assert repr(found[0].margin) == repr(found[1].margin)
+    assert [item.values for item in found[0].violations] == [item.values for item in found[1].violations]
+    assert (found[0].runs, found[0].undecided, found[0].failed) == (40, 0, 0)
