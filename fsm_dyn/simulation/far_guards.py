@@ -1,0 +1,181 @@
+"""Guards that steps leave out while their shapes are far apart: which they are, and their kernels.
+
+The gap of two round shapes, and that of a round shape and a fixed line or plane, changes by no more than the centres of
+the round shapes move; ``runtime/far_guards.c`` rests on that.  A mode's program ``full`` is divided into a core without
+these guards and one program for each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.laws import Event, GuardQuantity
+from fsm_dyn.modes.guards import Guard
+from fsm_dyn.modes.programs import ModePrograms
+from fsm_dyn.programs import Kernels, Output, Program, compile_programs, tangent
+from fsm_dyn.programs.angle_sums import share_angles
+from fsm_dyn.spec.contact import FeatureContact
+from fsm_dyn.spec.shape import CircleShape, Feature, LineShape, PlaneShape, SphereShape
+
+FEWEST = 60  # contacts below which evaluating all of their guards costs less than leaving some out
+_NEWTONIAN = "N"
+
+Addresses = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class FarGuards:
+    """What of an automaton may be left out of steps.
+
+    Attributes
+    ----------
+    contacts : frozenset of int
+        Contacts whose gaps change by no more than the centres move.
+    centres : Program
+        Positions and velocities (m, m/s), three each, of the centres of their round shapes, one after the other.
+    """
+
+    contacts: frozenset[int]
+    centres: Program
+
+    @cached_property
+    def kernel(self) -> Kernels:
+        """Machine code of the centres."""
+        return compile_programs([self.centres])
+
+    @property
+    def shapes(self) -> int:
+        """The number of round shapes."""
+        return self.centres.size // 6
+
+    def places(self, guards: Sequence[Guard]) -> list[int]:
+        """Return which guards of a mode may be left out."""
+        return [
+            number
+            for number, guard in enumerate(guards)
+            if guard.event is Event.CLOSES
+            and guard.quantity is GuardQuantity.GAP
+            and guard.sign > 0.0
+            and guard.subject in self.contacts
+        ]
+
+
+def far_guards(automaton: Automaton) -> FarGuards | None:
+    """Return what of an automaton may be left out of steps; None where that would save nothing."""
+    fixed = _fixed_points(automaton)
+    contacts: set[int] = set()
+    origins: dict[str, None] = {}
+    for number, contact in enumerate(automaton.mechanism.contacts.values()):
+        if not isinstance(contact, FeatureContact):
+            continue
+        round_ones = _round_origins(automaton, contact.features, fixed)
+        if round_ones:
+            contacts.add(number)
+            origins |= dict.fromkeys(round_ones)
+    if len(contacts) < FEWEST:
+        return None
+    centres = _centres(automaton, tuple(origins))
+    moving = {"t", *automaton.terms.layout.q, *automaton.terms.layout.u, *automaton.terms.layout.p}
+    return FarGuards(frozenset(contacts), centres) if centres.used_arguments() <= moving else None
+
+
+def _fixed_points(automaton: Automaton) -> set[str]:
+    """Return the points that do not move."""
+    names, layout = automaton.point_names, automaton.terms.layout
+    free = [_part_of(automaton.geometry, "points", [k]).used_arguments() <= {*layout.p} for k in range(len(names))]
+    return {name for name, is_free in zip(names, free, strict=True) if is_free} | {"O"}
+
+
+def _round_origins(automaton: Automaton, features: Iterable[Feature], fixed: set[str]) -> list[str]:
+    """Return the centres of the round shapes of a contact; none where its gap may change faster than they move."""
+    found = []
+    for feature in features:
+        shape = automaton.mechanism.shapes.get(feature.shape)
+        match shape:
+            case CircleShape() | SphereShape() if feature.part == "round" and shape.repeat is None:
+                found.append(shape.origin)
+            case LineShape() | PlaneShape() if shape.repeat is None:
+                if shape.frame != _NEWTONIAN or shape.origin not in fixed:
+                    return []
+            case _:
+                return []
+    return found
+
+
+def _centres(automaton: Automaton, origins: Sequence[str]) -> Program:
+    layout = automaton.terms.layout
+    graph, symbols, terms = automaton.terms.part({"q_dot": None}).graph()
+    rows = [automaton.point_names.index(name) for name in origins]
+    points = automaton.geometry.part({"points": rows}).nodes(graph)[1]["points"]
+    seeds = {symbols["t"]: graph.one} | dict(zip((symbols[name] for name in layout.q), terms["q_dot"], strict=True))
+    velocities = np.array(tangent(list(points.ravel()), seeds), dtype=object).reshape(points.shape)
+    return Program.from_nodes(layout, {"centres": np.hstack([points, velocities])})
+
+
+def divided(programs: ModePrograms, places: Sequence[int]) -> list[Program]:
+    """Return the core of a mode's program ``full``, zeros in the places of some guards, and the programs of these.
+
+    All make the operations that ``full`` makes, so that they give the same bits.
+    """
+    full = share_angles(programs.full)
+    left_out = set(places)
+    zero = full.first_instruction
+    constants = (*full.constants, 0.0)
+    shifted = [(op, tuple(index + (index >= zero) for index in operands)) for op, operands in full.instructions]
+    results = []
+    for output in full.results:
+        guards = output.name in ("guards", "slopes")
+        indices = tuple(
+            zero if guards and place in left_out else index + (index >= zero)
+            for place, index in enumerate(output.indices)
+        )
+        results.append(Output(output.name, output.shape, indices))
+    whole = Program(full.layout, constants, tuple(shifted), tuple(results))
+    core = whole.part(dict.fromkeys(whole.outputs))
+    return [core, *(_guard_program(full, place) for place in places)]
+
+
+def _guard_program(full: Program, place: int) -> Program:
+    """Return the program of one guard's value and slope."""
+    by_name = {output.name: output.indices for output in full.results}
+    return _cone(full, {"guards": (by_name["guards"][place],), "slopes": (by_name["slopes"][place],)})
+
+
+def _part_of(program: Program, name: str, rows: Sequence[int]) -> Program:
+    """Return the program of some rows of an output."""
+    output = next(output for output in program.results if output.name == name)
+    table = np.array(output.indices, dtype=np.int64).reshape(output.shape)[list(rows)]
+    return _cone(program, {name: tuple(int(index) for index in table.ravel())})
+
+
+def _cone(program: Program, wanted: dict[str, tuple[int, ...]]) -> Program:
+    """Return the program of a few values; unlike ``part`` in a time that does not grow with the program."""
+    first = program.first_instruction
+    needed: set[int] = set()
+    ahead = [index for indices in wanted.values() for index in indices]
+    while ahead:
+        index = ahead.pop()
+        if index >= first and index not in needed:
+            needed.add(index)
+            ahead += program.instructions[index - first][1]
+    order = sorted(needed)
+    n = len(program.layout.arguments)
+    used = {i for index in order for i in program.instructions[index - first][1]}
+    used |= {index for indices in wanted.values() for index in indices}
+    constants = sorted(index for index in used if n <= index < first)
+    number = {index: n + k for k, index in enumerate(constants)}
+    number |= {index: n + len(constants) + k for k, index in enumerate(order)}
+    instructions = tuple(
+        (op, tuple(number.get(i, i) for i in operands))
+        for op, operands in (program.instructions[index - first] for index in order)
+    )
+    results = tuple(
+        Output(name, (len(indices),), tuple(number.get(i, i) for i in indices)) for name, indices in wanted.items()
+    )
+    return Program(program.layout, tuple(program.constants[i - n] for i in constants), instructions, results)
