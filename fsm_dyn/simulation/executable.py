@@ -22,7 +22,7 @@ from fsm_dyn.modes.unconstrained_system import ContactInfo
 from fsm_dyn.programs import OPTIMISATION, SELDOM_RUN, Program, compile_programs
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.derived_modes import DerivedModes, program_memory
-from fsm_dyn.simulation.far_guards import FEWEST, divided, far_guards
+from fsm_dyn.simulation.far_guards import far_guards, far_tables
 from fsm_dyn.simulation.numerics import Numerics, numerics_of
 from fsm_dyn.simulation.saved_state import KnownCharts, Place
 from fsm_dyn.simulation.tables import Tables
@@ -46,8 +46,8 @@ _ROLES = {"kinematic": tb.KINEMATIC, "velocity": tb.ALWAYS, "position": tb.ALWAY
 class ModeChart:
     """One entry of the mode tables: a mode (by its number) in one chart, and the addresses of its kernels.
 
-    ``allowance``, ``core``, ``guard_kernels``: see :class:`fsm_dyn.simulation.tables.Tables`.  ``code`` keeps the kernels in memory,
-    where nothing else does.
+    ``allowance``, ``core``, ``guard_kernels``: see :class:`fsm_dyn.simulation.tables.Tables`.  ``code`` keeps the
+    kernels in memory, where nothing else does.
     """
 
     mode: int
@@ -242,13 +242,10 @@ class Executable:
 
     def _with_core(self, chart: ModeChart) -> ModeChart:
         """Return a chart with the kernels that steps take which leave guards out, where there are any."""
-        places = [] if self._far is None else self._far.places(chart.programs.guards)
-        if len(places) < FEWEST or not isinstance(chart.programs, ModePrograms):
+        parts = None if self._far is None else self._far.compiled(chart.programs)
+        if parts is None:
             return chart
-        kernels = compile_programs(divided(chart.programs, places))
-        addresses = dict(zip(places, (kernel.address for kernel in kernels[1:]), strict=True))
-        each = tuple(addresses.get(number, 0) for number in range(len(chart.programs.guards)))
-        return replace(chart, core=kernels[0].address, guard_kernels=each, code=(chart.code, kernels))
+        return replace(chart, core=parts.core, guard_kernels=parts.guards, code=(chart.code, parts.code))
 
     def _build(self) -> Tables:
         automaton, charts = self.automaton, self.charts
@@ -277,7 +274,7 @@ class Executable:
             leaves[leaving, number] = 1
         return Tables(
             sizes=sizes,
-            **self._left_out(counts),
+            **far_tables(self._far, [chart.core for chart in charts], [c.guard_kernels for c in charts], counts),
             mode_rhs=np.array([chart.rhs for chart in charts], np.int64),
             mode_full=np.array([chart.full for chart in charts], np.int64),
             mode_states=np.array([chart.programs.states for chart in charts], np.int8).reshape(len(charts), n_contacts),
@@ -296,17 +293,6 @@ class Executable:
             tolerances=self.numerics.tolerances.as_array(),
             **self._fixed,
         )
-
-    def _left_out(self, counts: Sequence[int]) -> dict[str, Any]:
-        """Return the kernels of steps that leave guards out; ``counts``: of the guards of each chart."""
-        if self._far is None:
-            return dict.fromkeys(("mode_core", "guard_kernels", "shape_centres"), np.zeros(0, np.int64))
-        each = [chart.guard_kernels or (0,) * count for chart, count in zip(self.charts, counts, strict=True)]
-        return {
-            "mode_core": np.array([chart.core for chart in self.charts], np.int64),
-            "guard_kernels": np.array([address for addresses in each for address in addresses], np.int64),
-            "shape_centres": self._far.kernel.addresses,
-        }
 
     def _tables_of_the_model(self) -> dict[str, npt.NDArray[Any]]:
         """Return the entries of the tables that no further mode changes."""

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.laws import Event, GuardQuantity
 from fsm_dyn.modes.guards import Guard
-from fsm_dyn.modes.programs import ModePrograms
+from fsm_dyn.modes.programs import ModePrograms, RunnableMode
 from fsm_dyn.programs import Kernels, Output, Program, compile_programs, tangent
 from fsm_dyn.programs.angle_sums import share_angles
 from fsm_dyn.spec.contact import FeatureContact
@@ -26,7 +26,13 @@ from fsm_dyn.spec.shape import CircleShape, Feature, LineShape, PlaneShape, Sphe
 FEWEST = 60  # contacts below which evaluating all of their guards costs less than leaving some out
 _NEWTONIAN = "N"
 
-Addresses = NDArray[np.int64]
+
+class FarParts(NamedTuple):
+    """Addresses of a mode's core and of its guards' kernels, 0 where the core has one; what keeps them in memory."""
+
+    core: int
+    guards: tuple[int, ...]
+    code: Kernels
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,16 @@ class FarGuards:
     def shapes(self) -> int:
         """The number of round shapes."""
         return self.centres.size // 6
+
+    def compiled(self, programs: RunnableMode) -> FarParts | None:
+        """Return the kernels of a mode's parts; None where it has too few guards that may be left out."""
+        places = self.places(programs.guards)
+        if len(places) < FEWEST or not isinstance(programs, ModePrograms):
+            return None
+        kernels = compile_programs(divided(programs, places))
+        addresses = dict(zip(places, (kernel.address for kernel in kernels[1:]), strict=True))
+        each = tuple(addresses.get(number, 0) for number in range(len(programs.guards)))
+        return FarParts(kernels[0].address, each, kernels)
 
     def places(self, guards: Sequence[Guard]) -> list[int]:
         """Return which guards of a mode may be left out."""
@@ -83,6 +99,31 @@ def far_guards(automaton: Automaton) -> FarGuards | None:
     centres = _centres(automaton, tuple(origins))
     moving = {"t", *automaton.terms.layout.q, *automaton.terms.layout.u, *automaton.terms.layout.p}
     return FarGuards(frozenset(contacts), centres) if centres.used_arguments() <= moving else None
+
+
+def far_tables(
+    far: FarGuards | None, cores: Sequence[int], kernels: Sequence[tuple[int, ...]], counts: Sequence[int]
+) -> dict[str, Any]:
+    """Return the entries of the tables on guards that are left out.
+
+    Parameters
+    ----------
+    far : FarGuards, optional
+    cores : sequence of int
+        Address of each mode's core, 0 where it has none.
+    kernels : sequence of tuple of int
+        Addresses of each mode's guards' kernels, none where it has no core.
+    counts : sequence of int
+        Number of each mode's guards.
+    """
+    if far is None:
+        return dict.fromkeys(("mode_core", "guard_kernels", "shape_centres"), np.zeros(0, np.int64))
+    each = [known or (0,) * count for known, count in zip(kernels, counts, strict=True)]
+    return {
+        "mode_core": np.array(cores, np.int64),
+        "guard_kernels": np.array([address for addresses in each for address in addresses], np.int64),
+        "shape_centres": far.kernel.addresses,
+    }
 
 
 def _fixed_points(automaton: Automaton) -> set[str]:
