@@ -13,7 +13,7 @@
 #endif
 #define FSM_ROUNDING 1.01 // times what centres move, for rounding
 
-enum { CHOSEN, START, MIDDLE, END }; // places in `work->centres`
+enum { CHOSEN, START, MIDDLE, END }; // states in `work->centres`
 
 /* Whether guards of the present mode may be left out at all. */
 static bool may_leave_out(const struct fsm_run *run)
@@ -34,7 +34,7 @@ FSM_LOCAL int64_t fsm_guards_looked_at(const struct fsm_run *run, const int64_t 
     return is_active(run) ? run->work->near.at[0] : fsm_guard_count(run->tables, run->state->counters->mode);
 }
 
-/* Write what the full kernel gives at a state into `out`; in the places of guards that are left out zeros. */
+/* Write what the full kernel gives at a state into `out`; zeros for guards that are left out. */
 FSM_LOCAL void fsm_evaluate_guards(const struct fsm_run *run, double t, fsm_vector x, double *out)
 {
     const struct fsm_tables *tables = run->tables;
@@ -72,7 +72,7 @@ static void find_centres(const struct fsm_run *run, double t, fsm_vector x, cons
     run->tables->shape_centres.at[0](t, run->work->y.at, run->state->c.at, centres_at(run, place));
 }
 
-/* Return the largest distance (m) between centres at two places. */
+/* Return the largest distance (m) between centres at two states. */
 static double farthest_moved(const struct fsm_run *run, int64_t from, int64_t to)
 {
     const double *a = centres_at(run, from), *b = centres_at(run, to);
@@ -84,7 +84,7 @@ static double farthest_moved(const struct fsm_run *run, int64_t from, int64_t to
     return sqrt(most);
 }
 
-/* Return the largest speed (m/s) of a centre at one place. */
+/* Return the largest speed (m/s) of a centre at one state. */
 static double fastest(const struct fsm_run *run, int64_t place)
 {
     const double *a = centres_at(run, place);

@@ -65,7 +65,7 @@ struct fsm_tables {
     fsm_kernels mode_rhs;
     fsm_kernels mode_full;
     // Empty where no guard may be left out of a step (far_guards.c).  (n_modes,): `full` without the guards that have a
-    // kernel in `guard_kernels`, zeros in their places; NULL where the mode has none.
+    // kernel in `guard_kernels`, zeros for these; NULL where the mode has none.
     fsm_kernels mode_core;
     // (n_guards,): writes value and slope of one guard; NULL where the core has it.
     fsm_kernels guard_kernels;

@@ -159,13 +159,13 @@ def _centres(automaton: Automaton, origins: Sequence[str]) -> Program:
     return Program.from_nodes(layout, {"centres": np.hstack([points, velocities])})
 
 
-def divided(programs: ModePrograms, places: Sequence[int]) -> list[Program]:
-    """Return the core of a mode's program ``full``, zeros in the places of some guards, and the programs of these.
+def divided(programs: ModePrograms, numbers: Sequence[int]) -> list[Program]:
+    """Return the core of a mode's program ``full``, with zeros for some guards, and the programs of these.
 
     All make the operations that ``full`` makes, so that they give the same bits.
     """
     full = share_angles(programs.full)
-    left_out = set(places)
+    left_out = set(numbers)
     zero = full.first_instruction
     constants = (*full.constants, 0.0)
     shifted = [(op, tuple(index + (index >= zero) for index in operands)) for op, operands in full.instructions]
@@ -179,7 +179,7 @@ def divided(programs: ModePrograms, places: Sequence[int]) -> list[Program]:
         results.append(Output(output.name, output.shape, indices))
     whole = Program(full.layout, constants, tuple(shifted), tuple(results))
     core = whole.part(dict.fromkeys(whole.outputs))
-    return [core, *(_guard_program(full, place) for place in places)]
+    return [core, *(_guard_program(full, place) for place in numbers)]
 
 
 def _guard_program(full: Program, place: int) -> Program:

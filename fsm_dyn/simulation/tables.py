@@ -119,7 +119,7 @@ class Tables(NamedTuple):
         Addresses of the kernels of each mode.  ``rhs`` writes ``x_dot`` (n_q + n_u); ``full`` writes ``x_dot``,
         ``u`` (n_u), pivot (1), guards (n_g), slopes (n_g), multipliers (n_rows), in this order.
     mode_core : int64 array, shape (n_modes,)
-        Addresses of kernels as ``full``, with zeros in the places of the guards that have a kernel in
+        Addresses of kernels as ``full``, with zeros for the guards that have a kernel in
         ``guard_kernels``, 0 where a mode has none; empty where no guard may be left out of a step, as the next two.
     guard_kernels : int64 array, shape (n_guards,)
         Addresses of kernels that write value and slope of one guard, 0 where the core has it.
