@@ -203,7 +203,8 @@ def graph_command(
     format_: Annotated[
         str | None,
         typer.Option(
-            "--format", help="svg, png, pdf, dot, mermaid, graphml, json or transitions; default: the suffix of --out."
+            "--format",
+            help="svg, png, pdf, dot, mermaid, graphml, json, transitions or uppaal; default: the suffix of --out.",
         ),
     ] = None,
     reach: Annotated[

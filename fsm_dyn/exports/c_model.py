@@ -27,7 +27,8 @@ from fsm_dyn.simulation.integrators import METHODS, STAGES
 from fsm_dyn.simulation.tables import Tables
 
 _SIZES = ("n_q", "n_u", "n_k", "n_p", "n_w", "n_contacts", "n_memory", "n_rows", "n_modes", "max_guards",
-          "n_transitions", "n_terms", "sequential", "on_inconsistent", "on_several", "n_controllers")  # fmt: skip
+          "n_transitions", "n_terms", "sequential", "on_inconsistent", "on_several", "n_controllers",
+          "n_shapes")  # fmt: skip
 _TOLERANCES = ("gap", "speed", "acceleration", "multiplier", "energy", "pivot", "hysteresis", "time", "coincidence",
                "graze", "projection", "drift", "impact", "slip", "least_acceleration", "redundancy", "length_scale",
                "mass_scale", "time_scale")  # fmt: skip
@@ -164,6 +165,8 @@ def table_fields(run: ExportedRun, data: Any, kernel: Any) -> dict[str, Any]:
             fields[name] = data.kernels(
                 name, [kernel(f"{stem}_{i}", both[which]) for i, both in enumerate(run.programs)]
             )
+        elif name in ("mode_core", "guard_kernels", "shape_centres"):  # an exported machine evaluates all guards
+            fields[name] = data.absent(0)
         elif name == "transitions":  # the addresses of resets are filled in where a machine is made
             plain = values.copy()
             plain[:, 1] = 0

@@ -242,6 +242,8 @@ class PooledExecutable(OnlineExecutable):
             name: roomy(getattr(tables, name), ROOM * most)
             for name in ("guard_event", "guard_contact", "guard_direction", "guard_unit")
         }
+        # a tick ends with all guards known: nothing would be saved
+        changed |= dict.fromkeys(("mode_core", "guard_kernels", "shape_centres"), np.zeros(0, np.int64))
         changed["mode_allowance"] = roomy(tables.mode_allowance, ROOM, tb.NEVER)
         changed["mode_states"] = roomy(tables.mode_states, ROOM, -1)  # no contact state
         leaves = tables.transition_leaves

@@ -9,9 +9,6 @@
 #define FSM_FLIGHTS          5   // durations of the shortest flight that begins that the next step lasts at most; with 2,
                                  // its middle would be the very instant in which the flight ends
 #define FSM_MOST_RETAKES     40 // in one trial step, after which no other guard is looked for but a shorter step taken
-#ifndef FSM_CLEAR
-#define FSM_CLEAR 5.0 // times what a guard may change in a step by which one is above zero that cannot fire; tests set more
-#endif
 
 /* Return how finely an instant near `t` is located (s). */
 FSM_LOCAL double fsm_clock_resolution(const struct fsm_tables *tables, double t)
@@ -95,7 +92,10 @@ FSM_LOCAL double fsm_first_event(const struct fsm_run *run, double h, int64_t *g
     double *end = work->full_end.at + at;
     double best = FSM_NONE;
     int64_t which = FSM_NO_EVENT;
-    for (int64_t j = 0; j < n_g; j++) {
+    const int64_t *numbers;
+    int64_t count = fsm_guards_looked_at(run, &numbers);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t j = numbers == NULL ? i : numbers[i];
         bool waiting = state->armed.at[j] == FSM_GUARD_WAITING;
         if (!waiting && fsm_is_clear(here[j], slopes[j], middle[j], middle[n_g + j], end[j], end[n_g + j], h)) {
             continue;

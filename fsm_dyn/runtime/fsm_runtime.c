@@ -28,6 +28,7 @@
 #include "impact_problem.c"
 #include "impacts.c"
 #include "contact_features.c"
+#include "far_guards.c"
 #include "feature_selection.c"
 #include "closed_contacts.c"
 #include "compliant_contacts.c"

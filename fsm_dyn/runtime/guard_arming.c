@@ -359,8 +359,10 @@ FSM_LOCAL bool fsm_rearm(const struct fsm_run *run)
     double *values = state->guards.at;
     bool below = false;
     double *tolerances = values + 2 * tables->sizes->max_guards;
-    int64_t n_g = fsm_guard_count(tables, state->counters->mode);
-    for (int64_t j = 0; j < n_g; j++) {
+    const int64_t *numbers;
+    int64_t count = fsm_guards_looked_at(run, &numbers);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t j = numbers == NULL ? i : numbers[i];
         if (values[j] > tolerances[j]) {
             state->armed.at[j] = FSM_GUARD_ARMED;
         } else {

@@ -29,7 +29,10 @@ FSM_API enum fsm_status fsm_implicit_step(const struct fsm_run *run, int64_t wha
         return fsm_choose_chart(run);
     case FSM_SERVE_LOOK:
         return fsm_look(run, target, &run->work->y.at[0]);
-    default:
-        return fsm_find_and_accept(run, t, target);
+    default: {
+        enum fsm_status status = fsm_find_and_accept(run, t, target);
+        fsm_look_at_far_here(run);
+        return status;
+    }
     }
 }

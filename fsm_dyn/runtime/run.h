@@ -252,6 +252,12 @@ struct fsm_state {
     int64_t rank_count;
 };
 
+/* What is known of the guards that are left out of steps. */
+struct fsm_far {
+    double active;   // 1: guards marked in `is_far` are not evaluated
+    double distance; // each of them was farther above zero than this where they were chosen (m)
+};
+
 /* Workspace of the loop: stages, states at mid-step and end, kernel outputs, root isolation, resolution. */
 struct fsm_work {
     fsm_vector k;
@@ -273,6 +279,12 @@ struct fsm_work {
     fsm_vector log;
     fsm_indices implied;
     fsm_vector c_after;
+    // Guards that are left out of steps (far_guards.c); empty where none may be.
+    struct fsm_far *far;
+    int64_t far_count;
+    fsm_indices near;   // (1 + max_guards,): how many guards are not left out, and their numbers in the mode
+    fsm_codes is_far;   // (max_guards,)
+    fsm_vector centres; // (4, n_shapes, 6): where they were chosen; at the start, the middle and the end of a step
 };
 
 /* Where rows and transitions are recorded.

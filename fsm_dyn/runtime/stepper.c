@@ -163,7 +163,7 @@ static int64_t locate_event(const struct fsm_run *run, struct fsm_trial *trial)
     if (fsm_guard_count(run->tables, run->state->counters->mode) == 0) {
         return guard;
     }
-    double fraction = fsm_first_event(run, trial->h, &guard);
+    double fraction = fsm_first_event_of_all(run, trial->h, trial->t_end, &guard);
     if (guard >= 0) {
         trial->h = fsm_locate(run, trial->h, fraction, guard, &guard);
         trial->t_end = fsm_smaller(run->state->clock->time + trial->h, trial->target);
@@ -349,6 +349,7 @@ static enum fsm_status take_transition(const struct fsm_run *run, bool may_pause
 {
     struct fsm_counters *counters = run->state->counters;
     int64_t solved = run->work->arena.top->solved;
+    fsm_look_at_far_here(run);
     if (counters->reason == FSM_REASON_EVENT && fsm_has_event_in_change_point(run)) {
         return FSM_EVENT_IN_CHANGE_POINT;
     }
@@ -359,11 +360,8 @@ static enum fsm_status take_transition(const struct fsm_run *run, bool may_pause
     return status == FSM_NEED_MODE && may_pause && spent ? FSM_PAUSED : status;
 }
 
-/* Run until the end, a failure, or until something is wanted from outside; return the status.
-
-   What the run knows is in `run->state`: entering again continues bit for bit as if never left.  Rows, transitions and
-   passages are recorded in `run->buffers`, counted by `state->counters`. */
-FSM_API enum fsm_status fsm_advance(const struct fsm_run *run)
+/* Take steps and transitions until the end, a failure, or until something is wanted from outside; return the status. */
+static enum fsm_status advance(const struct fsm_run *run)
 {
     const struct fsm_counters *counters = run->state->counters;
     const struct fsm_option_counts *limits = run->options->counts;
@@ -386,4 +384,15 @@ FSM_API enum fsm_status fsm_advance(const struct fsm_run *run)
         }
     }
     return FSM_PAUSED;
+}
+
+/* Run until the end, a failure, or until something is wanted from outside; return the status.
+
+   What the run knows is in `run->state`: entering again continues bit for bit as if never left.  Rows, transitions and
+   passages are recorded in `run->buffers`, counted by `state->counters`. */
+FSM_API enum fsm_status fsm_advance(const struct fsm_run *run)
+{
+    enum fsm_status status = advance(run);
+    fsm_look_at_far_here(run);
+    return status;
 }

@@ -5,6 +5,9 @@
 
 #include "contacts.h"
 
+#ifndef FSM_CLEAR
+#define FSM_CLEAR 5.0 // times what a guard may change in a step by which one is above zero that cannot fire; tests set more
+#endif
 #define FSM_NEIGHBOUR 2.3e-16 // two numbers that differ by no more than this part are neighbours
 
 /* input_tables.c */
@@ -142,6 +145,12 @@ FSM_LOCAL double fsm_first_event(const struct fsm_run *run, double h, int64_t *g
 FSM_LOCAL double fsm_locate(const struct fsm_run *run, double h, double fraction, int64_t j, int64_t *guard);
 FSM_LOCAL void fsm_collect_fired(const struct fsm_run *run, int64_t lead);
 FSM_LOCAL double fsm_longest_flight(const struct fsm_run *run, double h);
+
+/* far_guards.c */
+FSM_LOCAL int64_t fsm_guards_looked_at(const struct fsm_run *run, const int64_t **numbers);
+FSM_LOCAL void fsm_evaluate_guards(const struct fsm_run *run, double t, fsm_vector x, double *out);
+FSM_LOCAL double fsm_first_event_of_all(const struct fsm_run *run, double h, double t_end, int64_t *guard);
+FSM_LOCAL void fsm_look_at_far_here(const struct fsm_run *run);
 
 /* zeno_detection.c */
 #define FSM_LONGEST_CYCLE 4 // strokes

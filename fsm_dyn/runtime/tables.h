@@ -26,6 +26,7 @@ struct fsm_sizes {
     int64_t on_inconsistent; // 1: where no combination agrees with the accelerations, an impact without collision
     int64_t on_several;      // 1: where several motions agree, the one that changes least continues
     int64_t n_controllers;
+    int64_t n_shapes; // round shapes whose centres `shape_centres` gives
 };
 
 /* What counts as zero, by kind of quantity (SI units), and the mechanism's own units; see fsm_dyn.Tolerances. */
@@ -63,6 +64,13 @@ struct fsm_tables {
     // (n_u), pivot (1), guards (n_g), slopes (n_g), multipliers (n_rows), in this order.
     fsm_kernels mode_rhs;
     fsm_kernels mode_full;
+    // Empty where no guard may be left out of a step (far_guards.c).  (n_modes,): `full` without the guards that have a
+    // kernel in `guard_kernels`, zeros for these; NULL where the mode has none.
+    fsm_kernels mode_core;
+    // (n_guards,): writes value and slope of one guard; NULL where the core has it.
+    fsm_kernels guard_kernels;
+    // (1,): writes positions and velocities (n_shapes, 6) of centres of round shapes.
+    fsm_kernels shape_centres;
     // (n_modes, n_contacts): state of every contact in each mode.
     fsm_code_table mode_states;
     // (n_modes,): bits, enum fsm_mode_flag.

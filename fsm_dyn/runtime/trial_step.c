@@ -29,7 +29,7 @@ static void evaluate_end(const struct fsm_run *run, double t_end)
     struct fsm_work *work = run->work;
     int64_t n = state->x.n;
     fsm_update_inputs(run->inputs, t_end, state->counters->segment, work->x_end, state->c);
-    run->tables->mode_full.at[state->counters->mode](t_end, work->x_end.at, state->c.at, work->full_end.at);
+    fsm_evaluate_guards(run, t_end, work->x_end, work->full_end.at);
     double *rates = work->k.at + run->method->counts->stages * n, *speeds = work->x_end.at + sizes->n_q;
     const double *full = work->full_end.at;
     for (int64_t j = 0; j < n; j++) {
@@ -152,7 +152,7 @@ FSM_LOCAL void fsm_evaluate_middle(const struct fsm_run *run, double h)
         if (state->rank->lands != 0.0) {
             fsm_land(run, t_mid, work->x_mid, FSM_INFINITY);
         }
-        tables->mode_full.at[mode](t_mid, work->x_mid.at, state->c.at, work->full_mid.at);
+        fsm_evaluate_guards(run, t_mid, work->x_mid, work->full_mid.at);
     }
 }
 
@@ -163,6 +163,9 @@ FSM_LOCAL bool fsm_evaluate_here(const struct fsm_run *run)
     struct fsm_state *state = run->state;
     struct fsm_work *work = run->work;
     int64_t mode = state->counters->mode;
+    if (work->far_count > 0) {
+        work->far->active = 0.0;
+    }
     tables->mode_full.at[mode](state->clock->time, state->x.at, state->c.at, work->full_end.at);
     return fsm_commit_step_end(run);
 }
@@ -197,7 +200,10 @@ FSM_LOCAL bool fsm_commit_step_end(const struct fsm_run *run)
     double *values = work->full_end.at + (n + n_u + 1);
     double *slopes = values + n_g;
     double *slopes_here = state->guards.at + tables->sizes->max_guards;
-    for (int64_t j = 0; j < n_g; j++) {
+    const int64_t *numbers;
+    int64_t count = fsm_guards_looked_at(run, &numbers);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t j = numbers == NULL ? i : numbers[i];
         state->guards.at[j] = values[j];
         slopes_here[j] = slopes[j];
     }

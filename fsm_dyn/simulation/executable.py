@@ -9,7 +9,7 @@ are forgotten when the next run begins.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from fsm_dyn.modes.unconstrained_system import ContactInfo
 from fsm_dyn.programs import OPTIMISATION, SELDOM_RUN, Program, compile_programs
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.derived_modes import DerivedModes, program_memory
+from fsm_dyn.simulation.far_guards import far_guards, far_tables
 from fsm_dyn.simulation.numerics import Numerics, numerics_of
 from fsm_dyn.simulation.saved_state import KnownCharts, Place
 from fsm_dyn.simulation.tables import Tables
@@ -45,8 +46,8 @@ _ROLES = {"kinematic": tb.KINEMATIC, "velocity": tb.ALWAYS, "position": tb.ALWAY
 class ModeChart:
     """One entry of the mode tables: a mode (by its number) in one chart, and the addresses of its kernels.
 
-    ``allowance``: see :attr:`fsm_dyn.simulation.tables.Tables.mode_allowance`.  ``code`` keeps the kernels in memory,
-    where nothing else does.
+    ``allowance``, ``core``, ``guard_kernels``: see :class:`fsm_dyn.simulation.tables.Tables`.  ``code`` keeps the
+    kernels in memory, where nothing else does.
     """
 
     mode: int
@@ -55,6 +56,8 @@ class ModeChart:
     full: int
     allowance: int = tb.NEVER
     code: object = None
+    core: int = 0
+    guard_kernels: tuple[int, ...] = ()  # of the guards, 0 where the core has one; empty where there is no core
 
 
 class Executable:
@@ -100,7 +103,11 @@ class Executable:
         self._terms = next(addresses)
         self._sample = 0 if automaton.sample is None else next(addresses)
         self._resets = [0 if program is None else next(addresses) for program in automaton.resets]
-        self.charts = [ModeChart(i, mode.programs, next(addresses), next(addresses)) for i, mode in enumerate(modes)]
+        self._far = far_guards(automaton)
+        self.charts = [
+            self._with_core(ModeChart(i, mode.programs, next(addresses), next(addresses)))
+            for i, mode in enumerate(modes)
+        ]
         self._fixed = self._tables_of_the_model()
         self._known: dict[tuple[int, ...], tuple[str, list[int]]] = {}  # by contact states, see _name_and_leaving
         self._mode_flags: dict[tuple[tuple[int, ...], bool], int] = {}  # by contact states and whether shares are open
@@ -230,8 +237,15 @@ class Executable:
     def _append(self, mode: int, programs: ModePrograms) -> None:
         kernels = [compile_programs(part, optimisation=level) for part, level in compiled_together(programs)]
         rhs, full = (kernel.address for each in kernels for kernel in each)
-        self.charts.append(ModeChart(mode, programs, rhs, full, code=kernels))
+        self.charts.append(self._with_core(ModeChart(mode, programs, rhs, full, code=kernels)))
         self.tables = self._build()
+
+    def _with_core(self, chart: ModeChart) -> ModeChart:
+        """Return a chart with the kernels that steps take which leave guards out, where there are any."""
+        parts = None if self._far is None else self._far.compiled(chart.programs)
+        if parts is None:
+            return chart
+        return replace(chart, core=parts.core, guard_kernels=parts.guards, code=(chart.code, parts.code))
 
     def _build(self) -> Tables:
         automaton, charts = self.automaton, self.charts
@@ -253,12 +267,14 @@ class Executable:
         sizes[tb.SEQUENTIAL] = automaton.mechanism.impacts == "sequential"
         sizes[tb.ON_INCONSISTENT] = automaton.mechanism.on_inconsistent == "impact"
         sizes[tb.ON_SEVERAL] = automaton.mechanism.on_nonunique == "prefer_previous"
+        sizes[tb.N_SHAPES] = 0 if self._far is None else self._far.shapes
         sizes[tb.N_TRANSITIONS], sizes[tb.N_TERMS] = len(transitions), automaton.terms.size
         leaves = np.zeros((len(automaton.user_transitions), len(charts)), np.int8)
         for number, (_, leaving) in enumerate(known):
             leaves[leaving, number] = 1
         return Tables(
             sizes=sizes,
+            **far_tables(self._far, [chart.core for chart in charts], [c.guard_kernels for c in charts], counts),
             mode_rhs=np.array([chart.rhs for chart in charts], np.int64),
             mode_full=np.array([chart.full for chart in charts], np.int64),
             mode_states=np.array([chart.programs.states for chart in charts], np.int8).reshape(len(charts), n_contacts),

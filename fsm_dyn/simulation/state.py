@@ -137,6 +137,11 @@ OVERFLOWN: Final = 4  # 1: more was asked for than there is
 SOLVED: Final = 5  # combinations of contact states solved so far
 TOP_COUNT: Final = 6
 
+# what is known of the guards that are left out of steps
+FAR_ACTIVE: Final = 0
+FAR_DISTANCE: Final = 1
+FAR_COUNT: Final = 2
+
 ROOT_ROOM: Final = 471  # floats in which roots are isolated (``runtime/quintic_roots.c``)
 
 FEW: Final = 6  # contacts that meet in a transition: room for so many is there from the start
@@ -191,6 +196,10 @@ class Work(NamedTuple):
     log: Floats  # candidates of the current decision
     implied: Integers  # 1: the gap of this open contact is kept by two others that are closed
     c_after: Floats  # context where a pending transition leads; the state is in ``x_mid``
+    far: Floats  # what is known of the guards left out of steps, see ``FAR_ACTIVE``; empty where none may be
+    near: Integers
+    is_far: NDArray[np.int8]
+    centres: Floats  # of round shapes, at four states
 
 
 class Buffers(NamedTuple):
@@ -315,6 +324,10 @@ def new_work(tables: Tables, stages: int, contacts: int = FEW) -> tuple[Work, Pa
         event_resolution.LOG_LENGTH,
         int(s[tb.N_CONTACTS]),
         tb.context_length(s),
+        FAR_COUNT if len(tables.shape_centres) else 0,
+        1 + int(s[tb.MAX_GUARDS]) if len(tables.shape_centres) else 0,
+        int(s[tb.MAX_GUARDS]) if len(tables.shape_centres) else 0,
+        4 * 6 * int(s[tb.N_SHAPES]) if len(tables.shape_centres) else 0,
     )
     work.addresses[0] = terms.address
     return work, packed._replace(arrays=(terms,))

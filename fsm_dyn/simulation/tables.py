@@ -32,7 +32,8 @@ SEQUENTIAL: Final = 12  # 1: impacts of several contacts one after the other
 ON_INCONSISTENT: Final = 13  # 1: where no combination agrees with the accelerations, an impact without collision
 ON_SEVERAL: Final = 14  # 1: where several motions agree, the one that changes least continues
 N_CONTROLLERS: Final = 15
-SIZE_COUNT: Final = 16
+N_SHAPES: Final = 16
+SIZE_COUNT: Final = 17
 
 NEVER: Final = 2**63 - 1  # entry of ``Tables.mode_allowance``
 
@@ -118,6 +119,13 @@ class Tables(NamedTuple):
     mode_rhs, mode_full : int64 arrays, shape (n_modes,)
         Addresses of the kernels of each mode.  ``rhs`` writes ``x_dot`` (n_q + n_u); ``full`` writes ``x_dot``,
         ``u`` (n_u), pivot (1), guards (n_g), slopes (n_g), multipliers (n_rows), in this order.
+    mode_core : int64 array, shape (n_modes,)
+        Addresses of kernels as ``full``, with zeros for the guards that have a kernel in
+        ``guard_kernels``, 0 where a mode has none; empty where no guard may be left out of a step, as the next two.
+    guard_kernels : int64 array, shape (n_guards,)
+        Addresses of kernels that write value and slope of one guard, 0 where the core has it.
+    shape_centres : int64 array, shape (1,)
+        Address of the kernel that writes positions and velocities (n_shapes, 6) of the centres of round shapes.
     mode_states : int8 array, shape (n_modes, n_contacts)
         State of every contact in each mode.
     mode_flags : int64 array, shape (n_modes,)
@@ -177,6 +185,9 @@ class Tables(NamedTuple):
     sample: NDArray[np.int64]
     mode_rhs: NDArray[np.int64]
     mode_full: NDArray[np.int64]
+    mode_core: NDArray[np.int64]
+    guard_kernels: NDArray[np.int64]
+    shape_centres: NDArray[np.int64]
     mode_states: NDArray[np.int8]
     mode_flags: NDArray[np.int64]
     mode_group: NDArray[np.int64]

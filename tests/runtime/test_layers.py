@@ -145,6 +145,7 @@ STRUCTS = [
     ("rank", "simulation.state", "SIZED", "RANK_COUNT", ""),
     ("option_numbers", "simulation.state", "UNTIL", "NUMBER_COUNT", ""),
     ("option_counts", "simulation.state", "CHUNK", "COUNT_COUNT", ""),
+    ("far", "simulation.state", "FAR_ACTIVE", "FAR_COUNT", "FAR_"),
     ("arena_top", "simulation.state", "OVERFLOWN", "TOP_COUNT", ""),
     ("method_counts", "simulation.integrators", "STAGES", "DEGREE", ""),
     ("impact_energy", "simulation.event_resolution", "ENERGY_BEFORE", "ENERGY_COUNT", "ENERGY_"),

@@ -182,6 +182,11 @@ static void take_work(struct room *room, struct fsm_machine *m, const struct fsm
     work->log = take_vector(room, FSM_LOG_LENGTH);
     work->implied = take_indices(room, s->n_contacts);
     work->c_after = take_vector(room, context_length(s));
+    work->far = NULL;
+    work->far_count = 0;
+    work->near = take_indices(room, 0);
+    work->is_far = take_codes(room, 0);
+    work->centres = take_vector(room, 0);
 }
 
 static void take_buffers(struct room *room, struct fsm_buffers *buffers, const struct fsm_sizes *s)

@@ -9,6 +9,7 @@ from fsm_dyn.plot.drawing.diagram import diagram
 from fsm_dyn.plot.drawing.exchange import EXCHANGE, from_graphml, from_json, to_graphml, to_json, to_transitions
 from fsm_dyn.plot.drawing.files import FORMATS, draw, format_of, known_format
 from fsm_dyn.plot.drawing.text import to_dot, to_mermaid
+from fsm_dyn.plot.drawing.uppaal import to_uppaal
 
 __all__ = [
     "EXCHANGE",
@@ -26,4 +27,5 @@ __all__ = [
     "to_json",
     "to_mermaid",
     "to_transitions",
+    "to_uppaal",
 ]

@@ -1,6 +1,6 @@
-"""The mode graph for other programs: GraphML, node-link JSON, and the machine of the library ``transitions``.
+"""The mode graph for other programs: GraphML, node-link JSON, the machine of the library ``transitions``, UPPAAL.
 
-All three hold the discrete part: modes and edges.  Guards and reset maps are there as text.
+All hold the discrete part: modes and edges.  Guards and reset maps are there as text.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import networkx as nx
+
+from fsm_dyn.plot.drawing.uppaal import to_uppaal
 
 
 def plain(graph: nx.MultiDiGraph[Any]) -> nx.MultiDiGraph[str]:
@@ -73,4 +75,5 @@ EXCHANGE: Final[Mapping[str, Callable[[nx.MultiDiGraph[Any]], str]]] = {
     "graphml": to_graphml,
     "json": to_json,
     "transitions": to_transitions,
+    "uppaal": to_uppaal,
 }

@@ -17,7 +17,7 @@ from fsm_dyn.results.trajectory import Trajectory
 from fsm_dyn.whole_files import write_file
 
 _SUFFIXES = {".svg": "svg", ".png": "png", ".pdf": "pdf", ".dot": "dot", ".gv": "dot", ".mmd": "mermaid",
-             ".graphml": "graphml", ".json": "json"}  # fmt: skip
+             ".graphml": "graphml", ".json": "json", ".xml": "uppaal"}  # fmt: skip
 FORMATS = (*dict.fromkeys(_SUFFIXES.values()), "transitions")
 
 

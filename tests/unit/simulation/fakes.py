@@ -60,6 +60,7 @@ def make_tables(
         "sample": np.zeros(1, dtype=np.int64),
         "mode_rhs": np.array([mode[0].address for mode in modes], dtype=np.int64),
         "mode_full": np.array([mode[1].address for mode in modes], dtype=np.int64),
+        **dict.fromkeys(("mode_core", "guard_kernels", "shape_centres"), np.zeros(0, dtype=np.int64)),
         "mode_states": np.array([mode[2] for mode in modes], dtype=np.int8).reshape(len(modes), contacts),
         "mode_allowance": np.full(len(modes), tb.NEVER),
         "mode_flags": np.array(flags or [0] * len(modes), dtype=np.int64),

@@ -62,8 +62,8 @@ if library:
 import fsm_dyn
 from tests.unit.simulation.loose_bodies import scene
 found = []
-for kind, seed, options in scenes:
-    graph = fsm_dyn.compile(scene(kind, seed))
+for kind, seed, count, options in scenes:
+    graph = fsm_dyn.compile(scene(kind, seed, count))
     run = fsm_dyn.simulate(graph, on_failure="return", **options)
     whole = [run.rows.x.tobytes(), run.multipliers and b"".join(m.tobytes() for m in run.multipliers.values()) or b""]
     text = "".join(map(str, run.transitions)) + run.outcome.name
@@ -72,7 +72,8 @@ print(json.dumps(found))
 """
 
 
-def _runs(library, scenes):
+def runs_of(library, scenes):
+    """Return digest, rows and transitions of runs in a process with another library, the usual one for none."""
     root = Path(__file__).parents[3]
     done = subprocess.run(
         [sys.executable, "-c", CHILD, library, json.dumps(scenes)],
@@ -93,10 +94,10 @@ def test_random_scenes_move_bit_for_bit_as_where_every_guard_is_looked_at():
     fixed, adaptive = {"until": 1.2, "method": "rk4", "step": 2e-3}, {"until": 1.2}
     ways = [{**adaptive, "strategy": "online"}, {**fixed, "strategy": "auto"}]
     scenes = [
-        [kind, seed, ways[seed % 2]]
+        [kind, seed, 3, ways[seed % 2]]
         for seed, kind in enumerate(("discs", "boxes", "mixed", "balls", "soft", "bricks", "balls", "discs"))
     ]
-    usual, every = _runs("", scenes), _runs(str(library), scenes)
+    usual, every = runs_of("", scenes), runs_of(str(library), scenes)
     assert usual == every
     assert all(rows > 50 for _, rows, _ in usual)
     assert sum(transitions for _, _, transitions in usual) > 100

@@ -50,7 +50,8 @@ def test_every_format_is_written(tmp_path, kind, graphviz):
     path = draw(disk(), tmp_path / "graph", kind, graphviz=graphviz)
     head = path.read_bytes()[:400]
     starts = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml", "dot": b"digraph", "mermaid": b"flowchart",
-              "graphml": b"<graphml", "json": b"{", "transitions": b"{"}  # fmt: skip
+              "graphml": b"<graphml", "json": b"{", "transitions": b"{",
+              "uppaal": b"<?xml"}  # fmt: skip
     assert head.startswith(starts[kind])
 
 
