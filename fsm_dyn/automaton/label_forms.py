@@ -22,7 +22,7 @@ class Closed:
         A contact's name, or a shape's features on another's.
     state : str
     features : bool
-        Whether ``what`` tells features of shapes.
+        Whether ``what`` names features of shapes.
     entry : str
         Of features: the entry under ``contacts``.
     corner : bool
@@ -61,14 +61,14 @@ def brief_label(pattern: str, parts: Sequence[Closed], full: str, letters: int =
 
     The first that is short enough of: the full label; contacts named by state (``a, b slide; c closed``); features as
     ``foot flat, stick`` or ``foot on 2 corners, slide``; numbers in place of the longest names (``3 slide``); the
-    pattern without its middle.  What does not tell all has a mark, so that different modes have different labels.
+    pattern without its middle.  A shortened one has a mark, so that different modes have different labels.
 
     Parameters
     ----------
     pattern : str
         Name of the model's pattern that the mode falls under; may be empty.
     parts : sequence of Closed
-        What is closed beside the pattern, in declared order.
+        What is closed in addition to the pattern, in declared order.
     full : str
         The full label.
     letters : int

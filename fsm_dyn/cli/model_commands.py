@@ -298,7 +298,7 @@ def mode_table(graph: ModeGraph) -> str:
 
     Of many contacts those that are not open are listed.
     """
-    # the drawing of graphs, which the other commands do without
+    # the drawing of graphs, which the other commands do not require
     from fsm_dyn.automaton.notebook import mode_labels, told_states
 
     labels = mode_labels(graph.automaton)

@@ -82,7 +82,7 @@ def run_command(
         bool, typer.Option("--all", help=f"List all transitions, not the first {SHOWN - 1} and the last.")
     ] = False,
     full_names: Annotated[
-        bool, typer.Option("--full", help="List modes by their names, which tell every contact that is not open.")
+        bool, typer.Option("--full", help="List modes by their names, with every contact that is not open.")
     ] = False,
     as_json: Json = False,
 ) -> None:

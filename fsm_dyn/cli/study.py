@@ -291,6 +291,8 @@ def _write(found: Study, folder: Path) -> list[Path]:
         return [listing]
     first = found.varied[0]
     curves = {name: [row.curves[name] for row in rows] for name in found.quantities}
+    extremes = {name: [(row.minimum[name], row.maximum[name]) for row in rows] for name in found.quantities}
     title = f"{found.model}: {', '.join(found.varied)}"
-    figure = plot.study(title, (first, [row.values[first] for row in rows]), found.times, curves, found.units)
+    varied = first, [row.values[first] for row in rows]
+    figure = plot.study(title, varied, found.times, curves, found.units, extremes)
     return [listing, plot.save(figure, folder / f"{found.model}_study.png")]

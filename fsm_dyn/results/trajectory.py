@@ -20,6 +20,7 @@ from fsm_dyn.results.dense import locate, state_within
 from fsm_dyn.results.encounters import Encounter, encounters
 from fsm_dyn.results.energy import EnergyBalance, energy_balance
 from fsm_dyn.results.explanation import Explanation, explain
+from fsm_dyn.results.extremes import Extremes, extremes
 from fsm_dyn.results.judgement import Judgement, judge
 from fsm_dyn.results.outcome_report import describe_outcome
 from fsm_dyn.results.record import RunModel, RunRecord
@@ -305,6 +306,16 @@ class Trajectory:
             Gap up to which two shapes are near, m: ``Encounter.near`` is when they first were, to a row.
         """
         return encounters(self.model, self.rows, self.transitions, near)
+
+    def extremes(self, name: str) -> Extremes:
+        """Return the least and greatest value of a coordinate, speed, input or output, between the rows too.
+
+        Raises
+        ------
+        InputError
+            No quantity has this name.
+        """
+        return extremes(self.t, self[name], lambda times, first: self._between(times, first)[name])
 
     def judge(self, chains: bool = True) -> dict[str, Judgement]:
         """Return the requirements of the model, judged over this run, by name (docs/language.md, "requirements").

@@ -154,7 +154,7 @@ def work_of_moving_rows(automaton, trajectory, transition):
     return work
 
 
-def test_labels_of_modes_are_short_and_tell_modes_apart(run):
+def test_labels_of_modes_are_short_and_distinct(run):
     """Every mode that was compiled or met has a label within the bound, and no other mode's."""
     graph, trajectory = run
     automaton = graph.automaton

@@ -50,12 +50,12 @@ def test_a_pattern_of_any_length_keeps_its_ends():
     assert "zzz; 3 stick ·" in text
 
 
-def test_marks_tell_modes_apart():
+def test_marks_distinguish_modes():
     """All states of eight contacts whose names do not fit."""
     found = set()
     for states in itertools.product(("stick", "slide", "slide_opposite"), repeat=6):
         found.add(brief("", [Closed(f"contact_of_the_door_{k}", state) for k, state in enumerate(states)]))
-    assert len(found) > 0.95 * 3**6  # what is left of equal marks, a mechanism's labels tell apart by longer ones
+    assert len(found) > 0.95 * 3**6  # the labels of a mechanism have longer marks where these are equal
 
 
 @given(
