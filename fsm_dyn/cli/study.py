@@ -150,20 +150,26 @@ def _ranges(vary: list[str]) -> dict[str, list[Any]]:
 def _readable(
     found: Study, headings: list[str], lines: list[list[float | int | str]]
 ) -> tuple[list[str], list[list[float | int | str]]]:
-    """Return a study's table as it is printed: headings with units, and zero where only rounding of a run remains."""
+    """Return a study's table as it is printed: headings with units, zero where only rounding remains, names elided."""
     owners = [*found.varied, "", "end", "", "", *(name for name in found.quantities for _ in range(3))]
     peaks = {
         name: max((abs(part.get(name, 0.0)) for row in found.rows for part in (row.minimum, row.maximum)), default=0.0)
         for name in found.quantities
     }
+    from fsm_dyn.automaton.label_forms import LONGEST, elided  # after the run-time half of the package
+
     units = {**found.units, "end": "s"}
     titles = [
         heading if units.get(name, "1") == "1" else f"{heading}, {units[name]}"
         for heading, name in zip(headings, owners, strict=True)
     ]
     return titles, [
-        [0.0 if isinstance(x, float) and abs(x) <= _ROUNDING * peaks.get(name, 0.0) else x
-         for x, name in zip(line, owners, strict=True)]
+        [
+            elided(x, LONGEST) if isinstance(x, str)
+            else 0.0 if isinstance(x, float) and abs(x) <= _ROUNDING * peaks.get(name, 0.0)
+            else x
+            for x, name in zip(line, owners, strict=True)
+        ]
         for line in lines
     ]  # fmt: skip
 

@@ -26,7 +26,7 @@ export function setText(node, text) {
 }
 
 // A long name with its middle left out: what two long names differ by is mostly at their ends.
-export function elided(text, most = 48) {
+export function elided(text, most = 60) {
   if (text.length <= most) return text;
   const head = Math.ceil((most - 1) / 2);
   return `${text.slice(0, head)}…${text.slice(text.length - (most - 1 - head))}`;
