@@ -156,7 +156,8 @@ def _readable(
         name: max((abs(part.get(name, 0.0)) for row in found.rows for part in (row.minimum, row.maximum)), default=0.0)
         for name in found.quantities
     }
-    from fsm_dyn.automaton.label_forms import LONGEST, elided  # after the run-time half of the package
+    from fsm_dyn.automaton.label_forms import LONGEST  # after the run-time half of the package
+    from fsm_dyn.graphics.diagram import elided
 
     units = {**found.units, "end": "s"}
     titles = [

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from fsm_dyn.errors import InputError
 from fsm_dyn.renamed import RenamedAttribute
-from fsm_dyn.results import export
+from fsm_dyn.results import data_sets
 from fsm_dyn.results.arrays import FloatArray, IntArray
 from fsm_dyn.results.change_points import ChangePoint
 from fsm_dyn.results.continuation import StoredContinuation
@@ -378,7 +378,7 @@ class Trajectory:
         Path
             The same.
         """
-        return export.write_csv(self.rows, Path(path))
+        return data_sets.write_csv(self.rows, Path(path))
 
     def to_xarray(self) -> xarray.Dataset:
         """Return the run as an ``xarray.Dataset`` along ``time``, the transitions along ``transition``.
@@ -391,7 +391,7 @@ class Trajectory:
         InputError
             If xarray is not installed (the extra ``analysis``).
         """
-        return export.to_xarray(self.rows, self.transitions, self.outcome)
+        return data_sets.to_xarray(self.rows, self.transitions, self.outcome)
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return the rows as a ``pandas.DataFrame``: ``mode`` and every column, by ``time`` (s).
@@ -403,7 +403,7 @@ class Trajectory:
         InputError
             If pandas is not installed (the extra ``analysis``).
         """
-        return export.to_pandas(self.rows)
+        return data_sets.to_pandas(self.rows)
 
     def to_netcdf(self, path: str | Path) -> Path:
         """Write :meth:`to_xarray` as NetCDF 4 and return the path.
@@ -423,7 +423,7 @@ class Trajectory:
         InputError
             If xarray or h5netcdf is not installed (the extra ``analysis``).
         """
-        return export.write_netcdf(self.rows, self.transitions, self.outcome, Path(path))
+        return data_sets.write_netcdf(self.rows, self.transitions, self.outcome, Path(path))
 
     def _between(self, times: FloatArray, first: IntArray) -> Samples:
         """Sample the steps that start at the rows ``first``; the very last row stands for itself."""
