@@ -379,3 +379,14 @@ def test_shipped_models_read_every_mode_by_one_label(name):
     found = dict(single)
     assert len(set(found.values())) == len(found)
     assert all(text and "_face_" not in text.split(":")[-1] for text in found.values() if ": " in text)
+
+
+def test_the_page_has_the_full_label_of_a_mode_whose_label_is_short():
+    graph = fsm_dyn.compile("piano_action")
+    automaton = graph.automaton
+    (start,) = [mode for mode in mode_map(automaton, graph.initial)["modes"] if mode["initial"]]
+    assert start["full"] == graph.initial  # no corner is on a face: it is the name
+    assert len(start["name"]) <= LONGEST < len(start["full"])
+    others = [mode for mode in mode_map(automaton, graph.initial)["modes"] if len(mode["name"]) < 40]
+    assert others
+    assert not any("full" in mode for mode in others)

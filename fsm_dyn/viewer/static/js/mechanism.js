@@ -126,7 +126,7 @@ export class Mechanism {
       const mode = this.about.graph.modes[frame.mode];
       this.world.style.setProperty("--mode", this.colour(frame.mode));
       $("mode").style.setProperty("--mode", this.colour(frame.mode));
-      setName($("mode"), mode?.name ?? "…");
+      setName($("mode"), mode?.name ?? "…", mode?.full);
     }
     if (!this.about.playback && this.shown.phase !== frame.phase) {
       this.shown.phase = frame.phase;
