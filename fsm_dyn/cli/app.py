@@ -55,7 +55,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "passivity": passivity_command,
     "demo": demo_command,
 }
-# What the list of commands says where the first sentence of a command's help is longer than a line of 80 columns.
+# For the list of commands, where the first sentence of a command's help is longer than a line of 80 columns.
 _SHORT = {
     "new": "Write a commented starter file.",
     "check": "Compile a model; list contents, infeasible modes, tolerances.",

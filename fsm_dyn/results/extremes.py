@@ -27,7 +27,17 @@ class Extremes:
 
 
 def extremes(t: FloatArray, at_rows: FloatArray, between: Callable[[FloatArray, IntArray], FloatArray]) -> Extremes:
-    """Return the extremes of a quantity over a whole run; see :func:`largest_of_runs`."""
+    """Return the extremes of a quantity over a whole run; see :func:`largest_of_runs`.
+
+    Parameters
+    ----------
+    t : ndarray, shape (n,)
+        Times of the rows, s.
+    at_rows : ndarray, shape (n,)
+        The quantity at the rows, SI.
+    between : callable
+        Gives the quantity, shape (m,), at times of shape (m,) within the steps that begin at the rows, shape (m,).
+    """
     first = np.flatnonzero(np.diff(t) > 0.0)
     found = []
     for sign in (-1.0, 1.0):

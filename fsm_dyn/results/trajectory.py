@@ -310,6 +310,11 @@ class Trajectory:
     def extremes(self, name: str) -> Extremes:
         """Return the least and greatest value of a coordinate, speed, input or output, between the rows too.
 
+        Parameters
+        ----------
+        name : str
+            One of :attr:`columns`.
+
         Raises
         ------
         InputError

@@ -7,7 +7,7 @@ const AT_ONCE = 60; // transitions per request in playback
 const EACH = 2; // queued entries added per screen update
 const MOST = 240; // most entries in the list in playback
 const NEAR = 240; // px from an end of the list at which more are requested
-const SHORTEST = 16; // characters of a mode's name, of which two stand in a line with their time
+const SHORTEST = 16; // characters of a name; a line has two of them and a time
 const LETTER = 8, BESIDE = 120; // px
 const PAUSE = 350; // ms between requests in playback; while the list is scrolled: SCROLLED
 const SCROLLED = 60;
