@@ -5,6 +5,7 @@ from __future__ import annotations
 import copyreg
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import cast
 
 import numpy as np
@@ -18,6 +19,7 @@ from fsm_dyn.modes.programs import RunnableMode
 from fsm_dyn.online.online_executable import OnlineExecutable
 from fsm_dyn.renamed import renamed_keywords
 from fsm_dyn.results.continuation import continuation_of
+from fsm_dyn.results.record import RunRecord
 from fsm_dyn.results.result_builder import run_model
 from fsm_dyn.results.run_file import SavedRun, parse_run, read_run
 from fsm_dyn.results.trajectory import Trajectory
@@ -175,9 +177,10 @@ def _opened(saved: SavedRun, path: str) -> Trajectory:
         charts.append(executable.chart_programs[number])
     model = run_model(automaton, names, charts, saved.parameters, values)
     saved.check(model)
+    record = _labelled(saved.record, dict(zip(names, model.labels, strict=True)))
     stored = saved.continuation
     if isinstance(stored, str):
-        return Trajectory(model, saved.record, final=stored)
+        return Trajectory(model, record, final=stored)
     lengths = (automaton.terms.layout.n_x, automaton.terms.layout.n_c)
     counts = (len(saved.record.t), len(saved.record.transitions))
     continuation = continuation_of(stored, codes, saved.modes, lengths, *counts)
@@ -185,7 +188,15 @@ def _opened(saved: SavedRun, path: str) -> Trajectory:
     inputs: dict[str, InputValue] = {} if scenario is None else dict(scenario_schedules(automaton, scenario))
     inputs |= cast("dict[str, InputValue]", stored.settings.inputs)
     run = Run(graph, values, saved.parameters, stored.settings, inputs)
-    return Trajectory(model, saved.record, Resume(run, lambda: continuation))
+    return Trajectory(model, record, Resume(run, lambda: continuation))
+
+
+def _labelled(record: RunRecord, labels: Mapping[str, str]) -> RunRecord:
+    """Return a record whose transitions have the labels of this version, by the names of their modes."""
+    transitions = tuple(
+        replace(item, source_label=labels[item.source], target_label=labels[item.target]) for item in record.transitions
+    )
+    return replace(record, read_transitions=lambda: transitions)
 
 
 def _unpickled(data: bytes) -> Trajectory:

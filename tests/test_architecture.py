@@ -143,6 +143,53 @@ def test_functions_of_the_runtime_named_in_its_page_exist():
     assert missing | files == set()
 
 
+# File names that several folders have: one thing at several stages, which the folders name.
+ONE_MEANING = {
+    "contacts": "a contact: its form, how it is built",
+    "controllers": "a sampled controller: form, build, checks, equations",
+    "diagram": "a mode graph as boxes and arrows: the data, and a graph reduced to it",
+    "energy": "the energy account of a run: numbers, figure",
+    "export": "a mode graph as sources: the targets, the command",
+    "fit": "parameters from a measured motion: the method, the command",
+    "forces": "contact forces of a run: arrows on the page, figure",
+    "frames": "a frame: how it is built, the tree of frames",
+    "gamepad": "a device: driver, emulator",
+    "guards": "guards of a mode: expressions, figure",
+    "hapkit": "a device: driver, emulator",
+    "inverse3": "a device: driver, emulator",
+    "joints": "a joint: form, build",
+    "layout": "the order of names in the arrays of kernels: of a mechanism, of any kernel",
+    "loads": "a load: form, build, checks, data, equations",
+    "mechanism": "a model file: form, build",
+    "notebook": "what a notebook shows: of a mode graph, of a run",
+    "numerics": "tolerances of a run by name: names, form, values",
+    "outlines": "the outline of a shape: what its numbers decide, for drawings",
+    "pantograph": "a device: driver, emulator",
+    "parameter_tolerances": "the tolerance of a parameter: form, numbers",
+    "replay": "a recording played again: the run, the motion of its device",
+    "requirements": "a requirement: form, checks",
+    "shapes": "a shape: form, build, features as vectors",
+    "study": "a study over a grid: runs, figure, command",
+    "terms": "the terms of the equations: derived, read from the kernel",
+    "transitions": "a transition: build, condition and reset, what a run took",
+    "udp": "a device: driver, emulator",
+    "view": "what is drawn of a model: form, the page",
+    "worst_case": "the worst run within tolerances: search, command",
+    "z_width": "the Z-width of a device: numbers, figure",
+}
+UNSPECIFIC = {"base", "common", "core", "helpers", "misc", "tools", "util", "utils"}
+
+
+def test_a_file_name_has_one_meaning():
+    """No name joins two concepts, none is unspecific, and what several folders call the same is the same."""
+    sources = [path for suffix in ("py", "c", "h", "js") for path in sorted(PACKAGE.rglob(f"*.{suffix}"))]
+    own = [path for path in sources if "vendor" not in path.parts and path.stem not in ("__init__", "__main__")]
+    assert [path.name for path in own if {"and", "or"} & {*path.stem.split("_")}] == []
+    assert [path.name for path in own if path.stem in UNSPECIFIC] == []
+    folders = Counter(path.stem for path in own if path.suffix == ".py")
+    assert {name for name, count in folders.items() if count > 1} == ONE_MEANING.keys()
+
+
 def test_there_are_no_cycles():
     graph = nx.DiGraph()
     for path in modules():

@@ -24,7 +24,7 @@ from fsm_dyn.simulation.numerics import numerics_of
 from fsm_dyn.simulation.run_arrays import RunArrays, renumbered
 from fsm_dyn.simulation.run_loop import run_automaton
 from fsm_dyn.simulator import Simulator, simulator_of
-from fsm_dyn.spec.sampling import refuse_controllers
+from fsm_dyn.spec.controller_memory import refuse_controllers
 from fsm_dyn.spec.values import ParameterValue, parameter_values
 
 LONGEST = 1e4  # s; over which a Python callable as an input may have to be tabulated

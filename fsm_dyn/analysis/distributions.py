@@ -10,8 +10,8 @@ from fsm_dyn.analysis.study_variables import AMPLITUDE, INITIAL, INPUT, amplitud
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.errors import InputError
 from fsm_dyn.spec.argument_units import ArgumentUnits
-from fsm_dyn.spec.forms.tolerances import SIGNS
-from fsm_dyn.spec.tolerances import Deviation, deviations
+from fsm_dyn.spec.forms.parameter_tolerances import SIGNS
+from fsm_dyn.spec.parameter_tolerances import Deviation, deviations
 from fsm_dyn.spec.values import ParameterValue, evaluate, override_values, parameter_values
 
 Distribution = str | Mapping[str, Any] | Sequence[float | str]

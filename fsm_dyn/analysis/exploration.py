@@ -25,7 +25,7 @@ from fsm_dyn.modes.elimination import Array
 from fsm_dyn.processes import in_processes
 from fsm_dyn.results.trajectory import Trajectory
 from fsm_dyn.simulation_api import simulate
-from fsm_dyn.spec.sampling import clock_names
+from fsm_dyn.spec.controller_memory import clock_names
 from fsm_dyn.spec.values import ParameterValue
 
 KEPT: Final = 8  # states that a mode's runs begin from

@@ -10,7 +10,7 @@ from scipy.stats import norm, qmc
 
 from fsm_dyn.errors import InputError, did_you_mean
 from fsm_dyn.modes.elimination import Array
-from fsm_dyn.spec.tolerances import Deviation
+from fsm_dyn.spec.parameter_tolerances import Deviation
 
 REPLICATES: Final = 8  # scrambled sequences of a Sobol' sample, independent of each other
 SAMPLES: Final = ("random", "lhs", "sobol")

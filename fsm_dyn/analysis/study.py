@@ -70,7 +70,7 @@ class StudyRun:
         In which mode.
     transitions : int
     minimum, maximum, final : mapping of str to float
-        Of every quantity over the run.
+        Of every quantity over the run, between its rows too.
     curves : mapping of str to ndarray, shape (POINTS,)
         Of every quantity over the study's ``times``; NaN after the end. None in a study of more than 10,000 runs.
     """
@@ -356,8 +356,8 @@ def _row(run: Trajectory, quantities: Sequence[str], times: Array) -> StudyRun:
         if within.size:
             curves[name] = np.full(len(times), np.nan)
             curves[name][within] = samples[name]
-        column = run[name]
-        minimum[name], maximum[name], final[name] = float(column.min()), float(column.max()), float(column[-1])
+        extremes = run.extremes(name)
+        minimum[name], maximum[name], final[name] = extremes.minimum, extremes.maximum, float(run[name][-1])
     return StudyRun(
         {}, run.outcome.name, float(run.t[-1]), run.modes[-1], len(run.transitions), minimum, maximum, final, curves
     )

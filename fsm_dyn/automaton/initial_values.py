@@ -14,8 +14,8 @@ from fsm_dyn.automaton.static_equilibrium import equilibrium_initial_state
 from fsm_dyn.errors import InputError, ModelError
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.spec.argument_units import ArgumentUnits
+from fsm_dyn.spec.controller_memory import start_of_memory
 from fsm_dyn.spec.places import placed
-from fsm_dyn.spec.sampling import start_of_memory
 from fsm_dyn.spec.values import ParameterValue, coordinate_bounds, evaluate, named_values, parameter_values
 
 

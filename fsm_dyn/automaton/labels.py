@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from fsm_dyn.automaton.families import Families, brief
+from fsm_dyn.automaton.label_forms import Closed, brief_label, full_label
 from fsm_dyn.automaton.surfaces import Key, Surfaces, key_of
 from fsm_dyn.expressions import free_names, parse
 from fsm_dyn.laws import FREE
-from fsm_dyn.modes.enumeration import Pattern, name_mode
+from fsm_dyn.modes.enumeration import ModeName, Pattern, name_mode
 from fsm_dyn.modes.unconstrained_system import ContactInfo
 from fsm_dyn.spec.contact import FeatureContact, SurfaceContact
 from fsm_dyn.spec.model import Mechanism
@@ -86,13 +87,26 @@ class Labels:
         self._patterns = patterns
         self._values = values
         self._known: dict[tuple[int, ...], str] = {}
+        self._taken: dict[str, str] = {}  # full labels by label
 
     def of(self, states: Sequence[int]) -> str:
-        """Return the label of the mode with these contact states (codes); its name where no corner is on a face."""
+        """Return the label of the mode with these contact states (codes), see :mod:`fsm_dyn.automaton.label_forms`.
+
+        It is the mode's name where that is short and no corner is on a face.  Different modes have different labels,
+        unless a handover alone leads from one to the other.
+        """
         key = tuple(int(code) for code in states)
         if key not in self._known:
             self._known[key] = self._label(key)
         return self._known[key]
+
+    def in_full(self, states: Sequence[int]) -> str:
+        """Return the label of any length that names everything closed."""
+        return self._in_full(*self._parts(tuple(int(code) for code in states)))
+
+    @staticmethod
+    def _in_full(name: ModeName, parts: Sequence[Closed]) -> str:
+        return full_label(name.pattern, parts) if any(part.features for part in parts) else name.name
 
     def handed_over(self, before: Sequence[int], after: Sequence[int]) -> list[tuple[int, int]]:
         """Return the contacts that ended with those that took over: of one corner, or of the same flat faces."""
@@ -162,24 +176,40 @@ class Labels:
         return found
 
     def _label(self, states: tuple[int, ...]) -> str:
+        name, parts = self._parts(states)
+        full = self._in_full(name, parts)
+        for letters in range(3, 32):
+            label = brief_label(name.pattern, parts, full, letters)
+            if self._taken.setdefault(label, full) == full:
+                return label
+        return full  # pragma: no cover - two texts with one digest
+
+    def _parts(self, states: tuple[int, ...]) -> tuple[ModeName, list[Closed]]:
+        """Return a mode's name, and what is closed that the pattern of the name does not mention."""
         name = name_mode(self._contacts, self._patterns, states)
         pattern = next((p for p in self._patterns if p.name == name.pattern), None)
         mentioned = pattern.states if pattern is not None else {}
-        closed = [k for k in self.touches if k not in mentioned and states[k] != self._contacts[k].codes[0]]
-        if not closed:
-            return name.name
-        parts: dict[int, str] = {}
+        parts: dict[int, Closed] = {}
         for k, (contact, code) in enumerate(zip(self._contacts, states, strict=True)):
             rests = code == contact.codes[0] and not (contact.bilateral and len(contact.codes) > 1)
             if k not in mentioned and k not in self.touches and not rests:
-                parts[k] = f"{contact.name}_{contact.states[code]}"
+                parts[k] = Closed(contact.name, contact.states[code])
+        closed = [k for k in self.touches if k not in mentioned and states[k] != self._contacts[k].codes[0]]
         for members, pair in self._grouped(closed):
             touch = self.touches[members[0]]
             shapes, text = self._single(touch) if pair is None else self._flat(pair)
             codes = sorted((states[k], k) for k in members)
             how = "/".join(dict.fromkeys(self._contacts[k].states[code] for code, k in codes))
-            parts[min(members)] = f"{self._families.label(touch.family, shapes)}: {text}, {how}"
-        return "; ".join([*([name.pattern] if name.pattern else []), *(parts[k] for k in sorted(parts))])
+            entry = self._families.label(touch.family, shapes)
+            corner = pair is None and touch.corner.part != "point"
+            parts[min(members)] = Closed(f"{entry}: {text}", how, True, entry, corner, pair is not None)
+        if not parts and not name.pattern:  # what sticks by dry friction alone
+            parts = {
+                k: Closed(contact.name, contact.states[code])
+                for k, (contact, code) in enumerate(zip(self._contacts, states, strict=True))
+                if contact.contact_law.friction_only
+            }
+        return name, [parts[k] for k in sorted(parts)]
 
     def _grouped(self, closed: Sequence[int]) -> list[tuple[list[int], Pair | None]]:
         """Return closed contacts in groups: those of two faces flat on each other with these, others by place."""

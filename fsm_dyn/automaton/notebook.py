@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from fsm_dyn.automaton.edges import edges
@@ -26,14 +27,14 @@ def diagram_of(automaton: Automaton, initial: str) -> Diagram:
         states = {c.name: c.states[code] for c, code in zip(automaton.contacts, mode.states, strict=True)}
         label = labels[mode.name]
         if label not in boxes:
-            boxes[label] = Box(label, label, _lines(states), mode.name == initial)
+            boxes[label] = Box(label, label, told_states(states), mode.name == initial)
         elif mode.name == initial:
-            boxes[label] = replace(boxes[label], lines=_lines(states), initial=True)
+            boxes[label] = replace(boxes[label], lines=told_states(states), initial=True)
     known = successors_of(automaton)
     for name, codes in known.modes.items():
         labels[name] = label = automaton.labels.of(codes)
         states = {c.name: c.states[code] for c, code in zip(automaton.contacts, codes, strict=True)}
-        boxes.setdefault(label, Box(label, label, _lines(states), dashed=True))
+        boxes.setdefault(label, Box(label, label, told_states(states), dashed=True))
     causes: dict[tuple[str, str], dict[str, None]] = {}
     between = [
         *((edge.source, edge.target, edge.cause) for edge in sorted(edges(automaton), key=lambda e: e.priority)),
@@ -83,6 +84,7 @@ def graph_html(automaton: Automaton, initial: str) -> str:
     return element("div", [element("p", head), mode_graph(diagram), table])
 
 
-def _lines(states: dict[str, str]) -> tuple[str, ...]:
+def told_states(states: Mapping[str, str], between: str = ": ") -> tuple[str, ...]:
+    """Return contacts with their states as text; of many contacts those that are not open."""
     told = {name: state for name, state in states.items() if len(states) <= _FEW or state != "open"}
-    return tuple(f"{name}: {state}" for name, state in told.items()) or (("all open",) if states else ())
+    return tuple(f"{name}{between}{state}" for name, state in told.items()) or (("all open",) if states else ())

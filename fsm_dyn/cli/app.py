@@ -55,8 +55,21 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "passivity": passivity_command,
     "demo": demo_command,
 }
+# For the list of commands, where the first sentence of a command's help is longer than a line of 80 columns.
+_SHORT = {
+    "new": "Write a commented starter file.",
+    "check": "Compile a model; list contents, infeasible modes, tolerances.",
+    "verify": "Compare independent derivations of a model's equations.",
+    "equations": "Write the equations of a mode: HTML, LaTeX, SymPy, NumPy, C.",
+    "study": "Run a model over a grid, or over a sample of its tolerances.",
+    "fit": "Find the parameters that reproduce a measured motion.",
+    "explain": "Explain the mode at a time: transitions, forces, guards.",
+    "view": "Run a model live on a page, or play back a recorded run.",
+    "device": "Couple a model to a device, real or emulated, with a page.",
+    "demo": "Compile, run and draw the shopping cart.",
+}
 for _name, _command in _COMMANDS.items():
-    app.command(_name, cls=Command)(with_progress_options(_command))
+    app.command(_name, cls=Command, short_help=_SHORT.get(_name))(with_progress_options(_command))
 
 
 def _show_version(requested: bool) -> None:

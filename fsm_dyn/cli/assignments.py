@@ -93,7 +93,7 @@ def distributions(texts: Sequence[str] | None) -> dict[str, Any] | None:
         return None
     # The public half of the package: studies.
     from fsm_dyn.analysis.study import read_range
-    from fsm_dyn.spec.forms.tolerances import SIGNS
+    from fsm_dyn.spec.forms.parameter_tolerances import SIGNS
 
     found: dict[str, Any] = {}
     for text in texts:

@@ -92,6 +92,7 @@ def check_command(
     verified = None if check_proofs is None else _verified(graph, check_proofs, as_json)
     graph = graph if found is None else graph.with_geometry(found)
     explored = None if reach is None else _explored(graph, reach, 1, as_json)
+    enumerated = graph.automaton.fully_enumerated  # else modes without edges lead to some that are not derived yet
     if as_json:
         print_json(
             {
@@ -103,8 +104,8 @@ def check_command(
                 "modes": _modes(graph),
                 "self_locking": locking,
                 "infeasible": graph.infeasible,
-                "unreachable": graph.unreachable,
-                "terminal_modes": graph.terminal_modes,
+                "unreachable": graph.unreachable if enumerated else None,
+                "terminal_modes": graph.terminal_modes if enumerated else None,
                 "tolerances": {name: {"value": v, "unit": unit} for name, v, unit, _ in tolerances},
             }
         )
@@ -116,12 +117,13 @@ def check_command(
         ("indeterminate multipliers (redundant constraint rows)", _redundant_rows(graph)),
         *([("self-locking screws", locking)] if locking else []),
         ("infeasible modes", [f"{states}: {reason}" for states, reason in graph.infeasible.items()]),
-        ("unreachable modes", graph.unreachable),
-        ("terminal modes", graph.terminal_modes),
+        *([("unreachable modes", graph.unreachable), ("terminal modes", graph.terminal_modes)] if enumerated else []),
     ):
         typer.echo(f"\n{title}: " + ("none" if not items else ""))
         for item in items:
             typer.echo(f"  {item}")
+    if not enumerated:
+        typer.echo("\nmodes are derived when a run first reaches them: which others exist, --reach N finds by runs")
     if found is not None:
         _print_geometry(found)
     if verified is not None:
@@ -293,13 +295,20 @@ def _modes(graph: ModeGraph) -> list[dict[str, Any]]:
 
 
 def mode_table(graph: ModeGraph) -> str:
-    """Return the modes with their independent speeds and sizes; a star marks where runs start."""
+    """Return the modes with their independent speeds and sizes; a star marks where runs start.
+
+    Of many contacts those that are not open are listed.
+    """
+    # the drawing of graphs, which the other commands do not require
+    from fsm_dyn.automaton.notebook import mode_labels, told_states
+
+    labels = mode_labels(graph.automaton)
     rows = [
         (
-            mode.name + (" *" if mode.name == graph.initial else ""),
+            labels[mode.name] + (" *" if mode.name == graph.initial else ""),
             str(mode.degrees_of_freedom),
             str(mode.counts.total),
-            ", ".join(f"{contact} {state}" for contact, state in mode.states.items()),
+            ", ".join(told_states(mode.states, " ")),
         )
         for mode in graph.modes.values()
     ]

@@ -81,12 +81,16 @@ def run_command(
     all_transitions: Annotated[
         bool, typer.Option("--all", help=f"List all transitions, not the first {SHOWN - 1} and the last.")
     ] = False,
+    full_names: Annotated[
+        bool, typer.Option("--full", help="List modes by their names, with every contact that is not open.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Simulate a model and list its transitions with their causes."""
     outputs = RunOutputs(
         folder=out, csv=csv, netcdf=netcdf, figure=figure, motion=motion, save_run=save_run, html=html,
         animation=animation, animation_speed=animation_speed, plots=tuple(plot or ()), all_transitions=all_transitions,
+        full_names=full_names,
     ).with_defaults()  # fmt: skip
     prepare_outputs(outputs)
     options: dict[str, Any] = {
@@ -204,7 +208,7 @@ def _carry_out(
     if as_json:
         print_json(summary(trajectory, files))
     else:
-        typer.echo(describe(trajectory, None if outputs.all_transitions else SHOWN))
+        typer.echo(describe(trajectory, None if outputs.all_transitions else SHOWN, outputs.full_names))
         for path in files:
             typer.echo(f"wrote {path}")
     if trajectory.interrupted:

@@ -19,7 +19,10 @@ PLOTS = ("modes", "states", "motion", "film_strip", "phase", "forces", "guards",
 
 @dataclass(frozen=True)
 class RunOutputs:
-    """Files to write of a run, in ``folder``; none if it is None. ``all_transitions``: the listing leaves out none."""
+    """Files to write of a run, in ``folder``; none if it is None.
+
+    ``all_transitions``: the listing leaves out none.  ``full_names``: it has modes by name, not by label.
+    """
 
     folder: Path | None
     csv: bool
@@ -32,6 +35,7 @@ class RunOutputs:
     animation_speed: float | None = None
     plots: tuple[str, ...] = ()
     all_transitions: bool = False
+    full_names: bool = False
 
     def with_defaults(self) -> RunOutputs:
         """Return the outputs with the usual files where a folder alone is given, and the present folder for files."""

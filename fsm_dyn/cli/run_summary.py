@@ -21,17 +21,19 @@ _ROUNDING: Final = 1e-14  # of an energy: a difference of two that is smaller is
 _WIDE: Final = 60  # characters of two modes' names beyond which a line names one of them
 
 
-def describe(trajectory: Trajectory, most: int | None = SHOWN) -> str:
+def describe(trajectory: Trajectory, most: int | None = SHOWN, full: bool = False) -> str:
     """Return a summary of a run as text: span, outcome, transitions with their causes, energy balance.
 
-    Of more than ``most`` transitions the first ones and the last are listed.
+    Of more than ``most`` transitions the first ones and the last are listed; modes are called by their labels, or by
+    their names in full.
     """
+    modes = trajectory.modes if full else trajectory.labels
     lines = [
         f"{trajectory.model.name}: {trajectory.t[0]:g} s to {trajectory.t[-1]:g} s, {len(trajectory)} rows, "
-        f"started {trajectory.labels[0]}, ended {trajectory.labels[-1]} ({trajectory.outcome.name})"
+        f"started {modes[0]}, ended {modes[-1]} ({trajectory.outcome.name})"
     ]
     if trajectory.transitions:
-        lines += ["", _transition_table(trajectory.transitions, most)]
+        lines += ["", _transition_table(trajectory.transitions, most, full)]
     lines += _pairs(trajectory, most)
     judged = trajectory.judge()
     if judged:
@@ -62,12 +64,17 @@ def _pairs(trajectory: Trajectory, most: int | None) -> list[str]:
     return lines
 
 
-def _transition_table(transitions: Sequence[Transition], most: int | None) -> str:
+def _transition_table(transitions: Sequence[Transition], most: int | None, full: bool) -> str:
     """Return transitions as a table, of more than ``most`` the first ones and the last."""
     left_out = 0 if most is None else max(len(transitions) - most, 0)
     shown = (*transitions[: most - 1], transitions[-1]) if most is not None and left_out else transitions
     headings = ["time, s", "from", "to", "cause"]
-    ends = [(x.source_label or x.source, "(handover)" if x.is_handover else x.target_label or x.target) for x in shown]
+    ends = [
+        (x.source, x.target)
+        if full
+        else (x.source_label or x.source, "(handover)" if x.is_handover else x.target_label or x.target)
+        for x in shown
+    ]
     rows = [[f"{x.time:.6f}", *modes, x.cause] for x, modes in zip(shown, ends, strict=True)]
     if max(sum(map(len, modes)) for modes in ends) > _WIDE:  # it is where the line before ended
         headings.pop(1)

@@ -150,20 +150,27 @@ def _ranges(vary: list[str]) -> dict[str, list[Any]]:
 def _readable(
     found: Study, headings: list[str], lines: list[list[float | int | str]]
 ) -> tuple[list[str], list[list[float | int | str]]]:
-    """Return a study's table as it is printed: headings with units, and zero where only rounding of a run remains."""
+    """Return a study's table as it is printed: headings with units, zero where only rounding remains, names elided."""
     owners = [*found.varied, "", "end", "", "", *(name for name in found.quantities for _ in range(3))]
     peaks = {
         name: max((abs(part.get(name, 0.0)) for row in found.rows for part in (row.minimum, row.maximum)), default=0.0)
         for name in found.quantities
     }
+    from fsm_dyn.automaton.label_forms import LONGEST  # after the run-time half of the package
+    from fsm_dyn.graphics.diagram import elided
+
     units = {**found.units, "end": "s"}
     titles = [
         heading if units.get(name, "1") == "1" else f"{heading}, {units[name]}"
         for heading, name in zip(headings, owners, strict=True)
     ]
     return titles, [
-        [0.0 if isinstance(x, float) and abs(x) <= _ROUNDING * peaks.get(name, 0.0) else x
-         for x, name in zip(line, owners, strict=True)]
+        [
+            elided(x, LONGEST) if isinstance(x, str)
+            else 0.0 if isinstance(x, float) and abs(x) <= _ROUNDING * peaks.get(name, 0.0)
+            else x
+            for x, name in zip(line, owners, strict=True)
+        ]
         for line in lines
     ]  # fmt: skip
 
@@ -291,6 +298,8 @@ def _write(found: Study, folder: Path) -> list[Path]:
         return [listing]
     first = found.varied[0]
     curves = {name: [row.curves[name] for row in rows] for name in found.quantities}
+    extremes = {name: [(row.minimum[name], row.maximum[name]) for row in rows] for name in found.quantities}
     title = f"{found.model}: {', '.join(found.varied)}"
-    figure = plot.study(title, (first, [row.values[first] for row in rows]), found.times, curves, found.units)
+    varied = first, [row.values[first] for row in rows]
+    figure = plot.study(title, varied, found.times, curves, found.units, extremes)
     return [listing, plot.save(figure, folder / f"{found.model}_study.png")]

@@ -15,7 +15,7 @@ from fsm_dyn.exports.c_names import identifiers, mode_identifiers
 from fsm_dyn.exports.exported_run import WORDS_OF, ExportedRun
 from fsm_dyn.exports.spare_modes import spare_parts, spare_words
 from fsm_dyn.modes.unconstrained_system import FOLLOWS
-from fsm_dyn.online.programs import online_programs
+from fsm_dyn.online.term_programs import online_programs
 from fsm_dyn.programs.angle_sums import share_angles
 from fsm_dyn.programs.c_code import c_function
 from fsm_dyn.programs.program import Program

@@ -20,7 +20,7 @@ from fsm_dyn.exports.exported_run import ExportedRun
 from fsm_dyn.exports.spare_modes import PAGE_SPARE, embeds_online, spare_parts, with_spare_modes
 from fsm_dyn.exports.wasm_data import Image, laid_out, pointer, real
 from fsm_dyn.modes.unconstrained_system import FOLLOWS
-from fsm_dyn.online.programs import online_programs
+from fsm_dyn.online.term_programs import online_programs
 from fsm_dyn.programs.angle_sums import share_angles
 from fsm_dyn.programs.program import Program
 from fsm_dyn.programs.wasm_code import CALLED, CALLED_OF_ONE, F64, I32, function_body, unsigned

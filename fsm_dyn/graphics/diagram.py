@@ -61,10 +61,18 @@ def shortened(text: str, length: int = _LONGEST_LABEL) -> str:
     return flat if len(flat) <= length else flat[: length - 1] + "…"
 
 
+def elided(text: str, length: int) -> str:
+    """Return the text, if too long without its middle: long names differ mostly at their ends."""
+    if len(text) <= length:
+        return text
+    head = length // 2
+    return f"{text[:head]}…{text[len(text) - (length - 1 - head) :]}"
+
+
 def abridged(label: str, length: int) -> str:
-    """Return a mode's label, if too long cut before its last comma, which precedes the contact state."""
+    """Return a mode's label, if too long cut before its last comma (a contact's state follows), or in the middle."""
     flat = " ".join(label.split())
     if len(flat) <= length or ", " not in flat or length < 3:
-        return shortened(flat, length)
+        return elided(flat, length)
     last = min(len(flat) - flat.rindex(", "), (length - 1) // 2)
     return f"{flat[: length - 1 - last]}…{flat[len(flat) - last :]}"

@@ -5,9 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from fsm_dyn.laws.base import FREE, HELD, SLIDING, SLIDING_UNDER, WORDS, Entry, Event, GuardQuantity, Law, Watched
 from fsm_dyn.laws.bearing import BEARING
 from fsm_dyn.laws.compliant import COMPLIANT
+from fsm_dyn.laws.declaration import (
+    FREE,
+    HELD,
+    SLIDING,
+    SLIDING_UNDER,
+    WORDS,
+    Entry,
+    Event,
+    GuardQuantity,
+    Law,
+    Watched,
+)
 from fsm_dyn.laws.dry_friction import DRY_FRICTION
 from fsm_dyn.laws.gap import GAP
 from fsm_dyn.laws.limited_lock import LIMITED_LOCK

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fsm_dyn.laws.base import Law
+from fsm_dyn.laws.declaration import Law
 from fsm_dyn.laws.friction import BECAME, LIMIT, REST
 
 BEARING: Final = Law(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fsm_dyn.laws.base import FREE, HELD, SLIDING, Event, GuardQuantity, Law, Traits, Watched
+from fsm_dyn.laws.declaration import FREE, HELD, SLIDING, Event, GuardQuantity, Law, Traits, Watched
 from fsm_dyn.laws.friction import BECAME, CIRCLE, END_OF_FACE, LIMIT, REST, events_of_faces
 
 

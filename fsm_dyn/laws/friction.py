@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fsm_dyn.laws.base import HELD, SLIDING, SLIDING_UNDER, Event, GuardQuantity, Traits, Watched
+from fsm_dyn.laws.declaration import HELD, SLIDING, SLIDING_UNDER, Event, GuardQuantity, Traits, Watched
 
 
 def _along_a_line(contact: Traits) -> bool:

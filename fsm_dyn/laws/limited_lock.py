@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fsm_dyn.laws.base import FREE, HELD, Entry, Event, GuardQuantity, Law, Option, Watched
+from fsm_dyn.laws.declaration import FREE, HELD, Entry, Event, GuardQuantity, Law, Option, Watched
 from fsm_dyn.laws.lock import POSITION, VELOCITY
 
 LIMITED_LOCK: Final = Law(

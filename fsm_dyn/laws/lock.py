@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fsm_dyn.laws.base import Entry, Law, Option
+from fsm_dyn.laws.declaration import Entry, Law, Option
 
 POSITION: Final = Option("position", "gap")
 VELOCITY: Final = Option("velocity", "slip")

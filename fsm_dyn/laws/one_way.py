@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fsm_dyn.laws.base import FREE, HELD, Entry, Event, GuardQuantity, Law, Option, Watched
+from fsm_dyn.laws.declaration import FREE, HELD, Entry, Event, GuardQuantity, Law, Option, Watched
 
 ONE_WAY: Final = Law(
     name="one_way",

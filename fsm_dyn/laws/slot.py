@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fsm_dyn.laws.base import SLIDING, SLIDING_UNDER, Event, GuardQuantity, Law, Watched
+from fsm_dyn.laws.declaration import SLIDING, SLIDING_UNDER, Event, GuardQuantity, Law, Watched
 from fsm_dyn.laws.friction import BECAME, LIMIT, REST, events_of_faces
 
 

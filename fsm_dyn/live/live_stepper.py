@@ -38,7 +38,7 @@ from fsm_dyn.simulation.input_signals import InputSignals, PiecewiseCubic
 from fsm_dyn.simulation.input_signals import assemble_inputs as join_inputs
 from fsm_dyn.simulation.integrators import METHOD, METHODS, STAGES
 from fsm_dyn.simulation.loop_state import LoopState, Workspace, asks_for_kernels, begin, provide_requested
-from fsm_dyn.spec.sampling import check_tick, parameters_of_periods
+from fsm_dyn.spec.controller_memory import check_tick, parameters_of_periods
 from fsm_dyn.spec.values import check_values
 
 Floats = NDArray[np.float64]

@@ -74,7 +74,7 @@ class Online(NamedTuple):
     sizes, row_role, contact_flags, contact_rows, contact_outline, row_begin, row_columns, mass_begin, mass_columns
         As in :class:`~fsm_dyn.simulation.tables.Tables`.
     programs : int64 array, shape (3,)
-        Addresses of the kernels ``rows motion watched`` (:mod:`fsm_dyn.online.programs`).
+        Addresses of the kernels ``rows motion watched`` (:mod:`fsm_dyn.online.term_programs`).
     states : int8 array, shape (n_contacts,)
         State of every contact.
     guard_quantity, guard_subject : int64 arrays, shape (n_guards,)
@@ -185,7 +185,7 @@ class Contexts:
     tables : Tables
         Any of the automaton's.
     kernels : Kernels
-        ``rows motion watched`` (:mod:`fsm_dyn.online.programs`).
+        ``rows motion watched`` (:mod:`fsm_dyn.online.term_programs`).
     """
 
     def __init__(self, tables: Tables, kernels: Kernels) -> None:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from fsm_dyn.automaton.hybrid_automaton import Automaton, DerivedMode
 from fsm_dyn.online.context import Contexts
 from fsm_dyn.online.mode import OnlineKernels, OnlineMode
-from fsm_dyn.online.programs import online_programs
+from fsm_dyn.online.term_programs import online_programs
 from fsm_dyn.programs import compile_programs
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.derived_modes import DerivedModes

@@ -20,7 +20,7 @@ from fsm_dyn.live.tick_setup import bandwidths
 from fsm_dyn.modes.programs import ModePrograms
 from fsm_dyn.programs import Program
 from fsm_dyn.simulation.integrators import METHODS, Tableau
-from fsm_dyn.spec.sampling import refuse_controllers
+from fsm_dyn.spec.controller_memory import refuse_controllers
 
 Floats = NDArray[np.float64]
 Complexes = NDArray[np.complex128]

@@ -23,6 +23,7 @@ def study(
     times: FloatArray,
     curves: Mapping[str, Sequence[FloatArray]],
     units: Mapping[str, str],
+    extremes: Mapping[str, Sequence[tuple[float, float]]] | None = None,
 ) -> Figure:
     """Draw a study.
 
@@ -36,6 +37,8 @@ def study(
     curves : mapping
         For each quantity one array, shape (n,), per run, NaN where it had ended.
     units : mapping of str to str
+    extremes : mapping, optional
+        For each quantity its least and greatest value in each run; by default those of the curves, whose times are few.
 
     Returns
     -------
@@ -64,8 +67,9 @@ def study(
             row[0].set_ylabel(style.labelled(quantity, scaled_unit))
             style.plain_ticks(row[0].yaxis, scale * peak)
             whole = float(np.nanmax(drawn) - np.nanmin(drawn))
-            for extreme, axes in ((np.nanmin, row[1]), (np.nanmax, row[2])):
-                ends = [extreme(curve) if np.isfinite(curve).any() else np.nan for curve in drawn]
+            both = extremes[quantity] if extremes is not None else [_extremes(curve) for curve in curves[quantity]]
+            for number, axes in enumerate(row[1:]):
+                ends = [scale * pair[number] for pair in both]
                 axes.plot(points, ends, "o", color=palette.LINES[0], ms=4)
                 axes.locator_params(nbins=4)
                 middle, spread = float(np.nanmean(ends)), float(np.nanmax(ends) - np.nanmin(ends))
@@ -88,3 +92,9 @@ def study(
         picture.suptitle(title, x=0.02, ha="left", fontweight="bold")
         picture.tight_layout()
     return picture
+
+
+def _extremes(curve: FloatArray) -> tuple[float, float]:
+    if not np.isfinite(curve).any():
+        return np.nan, np.nan
+    return float(np.nanmin(curve)), float(np.nanmax(curve))

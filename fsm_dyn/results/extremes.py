@@ -1,10 +1,10 @@
-"""Largest value of a quantity over runs: of its rows, and of the dense output between them."""
+"""Least and largest values of quantities over runs: of their rows, and of the dense output between them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -15,6 +15,49 @@ ROUNDS = 14  # each makes the brackets four times shorter: 4**-14 of a step, bey
 _ROUNDING = 4.0 * np.finfo(np.float64).eps
 _FRACTIONS = np.linspace(0.0, 1.0, INSIDE + 2)
 _NEAR_END = np.array([2.0**-26, 2.0**-20])  # of a step, from its end
+
+
+@dataclass(frozen=True)
+class Extremes:
+    """Least and greatest value of a quantity over a run, SI, with the earliest times of them, s."""
+
+    minimum: float
+    maximum: float
+    minimum_time: float
+    maximum_time: float
+
+
+def extremes(t: FloatArray, at_rows: FloatArray, between: Callable[[FloatArray, IntArray], FloatArray]) -> Extremes:
+    """Return the extremes of a quantity over a whole run; see :func:`largest_of_runs`.
+
+    Parameters
+    ----------
+    t : ndarray, shape (n,)
+        Times of the rows, s.
+    at_rows : ndarray, shape (n,)
+        The quantity at the rows, SI.
+    between : callable
+        Gives the quantity, shape (m,), at times of shape (m,) within the steps that begin at the rows, shape (m,).
+    """
+    first = np.flatnonzero(np.diff(t) > 0.0)
+    found = []
+    for sign in (-1.0, 1.0):
+        signed = sign * at_rows
+        k = int(np.argmax(signed))
+        value, time = float(signed[k]), float(t[k])  # a row at an instant of two transitions is in no step
+        if len(first):
+            inside, when = largest(t, signed, first, float(t[-1]), partial(_signed, between, sign))
+            if inside > value:
+                value, time = inside, when
+        found.append((sign * value, time))
+    (minimum, minimum_time), (maximum, maximum_time) = found
+    return Extremes(minimum, maximum, minimum_time, maximum_time)
+
+
+def _signed(
+    between: Callable[[FloatArray, IntArray], FloatArray], sign: float, times: FloatArray, first: IntArray
+) -> FloatArray:
+    return sign * between(times, first)
 
 
 def largest(

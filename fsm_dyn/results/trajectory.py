@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from fsm_dyn.errors import InputError
 from fsm_dyn.renamed import RenamedAttribute
-from fsm_dyn.results import export
+from fsm_dyn.results import data_sets
 from fsm_dyn.results.arrays import FloatArray, IntArray
 from fsm_dyn.results.change_points import ChangePoint
 from fsm_dyn.results.continuation import StoredContinuation
@@ -20,6 +20,7 @@ from fsm_dyn.results.dense import locate, state_within
 from fsm_dyn.results.encounters import Encounter, encounters
 from fsm_dyn.results.energy import EnergyBalance, energy_balance
 from fsm_dyn.results.explanation import Explanation, explain
+from fsm_dyn.results.extremes import Extremes, extremes
 from fsm_dyn.results.judgement import Judgement, judge
 from fsm_dyn.results.outcome_report import describe_outcome
 from fsm_dyn.results.record import RunModel, RunRecord
@@ -306,6 +307,21 @@ class Trajectory:
         """
         return encounters(self.model, self.rows, self.transitions, near)
 
+    def extremes(self, name: str) -> Extremes:
+        """Return the least and greatest value of a coordinate, speed, input or output, between the rows too.
+
+        Parameters
+        ----------
+        name : str
+            One of :attr:`columns`.
+
+        Raises
+        ------
+        InputError
+            No quantity has this name.
+        """
+        return extremes(self.t, self[name], lambda times, first: self._between(times, first)[name])
+
     def judge(self, chains: bool = True) -> dict[str, Judgement]:
         """Return the requirements of the model, judged over this run, by name (docs/language.md, "requirements").
 
@@ -367,7 +383,7 @@ class Trajectory:
         Path
             The same.
         """
-        return export.write_csv(self.rows, Path(path))
+        return data_sets.write_csv(self.rows, Path(path))
 
     def to_xarray(self) -> xarray.Dataset:
         """Return the run as an ``xarray.Dataset`` along ``time``, the transitions along ``transition``.
@@ -380,7 +396,7 @@ class Trajectory:
         InputError
             If xarray is not installed (the extra ``analysis``).
         """
-        return export.to_xarray(self.rows, self.transitions, self.outcome)
+        return data_sets.to_xarray(self.rows, self.transitions, self.outcome)
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return the rows as a ``pandas.DataFrame``: ``mode`` and every column, by ``time`` (s).
@@ -392,7 +408,7 @@ class Trajectory:
         InputError
             If pandas is not installed (the extra ``analysis``).
         """
-        return export.to_pandas(self.rows)
+        return data_sets.to_pandas(self.rows)
 
     def to_netcdf(self, path: str | Path) -> Path:
         """Write :meth:`to_xarray` as NetCDF 4 and return the path.
@@ -412,7 +428,7 @@ class Trajectory:
         InputError
             If xarray or h5netcdf is not installed (the extra ``analysis``).
         """
-        return export.write_netcdf(self.rows, self.transitions, self.outcome, Path(path))
+        return data_sets.write_netcdf(self.rows, self.transitions, self.outcome, Path(path))
 
     def _between(self, times: FloatArray, first: IntArray) -> Samples:
         """Sample the steps that start at the rows ``first``; the very last row stands for itself."""

@@ -44,7 +44,7 @@ from fsm_dyn.simulation.saving import Saver
 from fsm_dyn.simulation.tolerances import Tolerances
 from fsm_dyn.simulator.run_options import TIME_STEPPING, allowance_of, check_names, settings_of, strategy_named
 from fsm_dyn.simulator.run_setup import RunSetups, inputs_key
-from fsm_dyn.spec.sampling import check_steps
+from fsm_dyn.spec.controller_memory import check_steps
 
 if TYPE_CHECKING:
     from fsm_dyn.automaton.geometric_feasibility import GeometricFeasibility

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fsm_dyn.expressions import Text
 from fsm_dyn.programs.layout import Layout
+from fsm_dyn.spec.controller_memory import memory_of_controllers
 from fsm_dyn.spec.model import Mechanism
-from fsm_dyn.spec.sampling import memory_of_controllers
 
 
 def layout_of(mechanism: Mechanism) -> Layout:

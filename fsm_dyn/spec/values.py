@@ -15,7 +15,7 @@ from fsm_dyn.spec.checks.names import declarations
 from fsm_dyn.spec.checks.outlines import Values, check_outlines
 from fsm_dyn.spec.checks.value_ranges import check_numbers
 from fsm_dyn.spec.evaluate import ParameterValue, evaluate, evaluate_parameters
-from fsm_dyn.spec.forms.tolerances import SIGNS
+from fsm_dyn.spec.forms.parameter_tolerances import SIGNS
 from fsm_dyn.spec.model import Mechanism, Parameter
 
 __all__ = [

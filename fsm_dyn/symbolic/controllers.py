@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from fsm_dyn.expressions import Text
 from fsm_dyn.programs import ExpressionGraph, Node, functions
 from fsm_dyn.programs.layout import TIME
+from fsm_dyn.spec.controller_memory import count_name, later_values, next_name
 from fsm_dyn.spec.model import Controller
-from fsm_dyn.spec.sampling import count_name, later_values, next_name
 from fsm_dyn.symbolic.algebra import NodeAlgebra
 from fsm_dyn.symbolic.mechanism_symbols import MechanismSymbols
 from fsm_dyn.symbolic.partial_velocities import Motion

@@ -22,9 +22,9 @@ MODES_WITH_POSSIBLE: Final = 40  # derived modes up to which those that are poss
 def mode_map(automaton: Automaton, initial: str, known: Outgoing | None = None) -> dict[str, Any]:
     """Return modes with states and colours, edges with causes, infeasible modes with reasons.
 
-    Modes that differ by handovers alone are one, under their common label ``name``.  ``possible`` are modes that are
-    not derived and to which a guard of a derived one leads, while there are few of those; ``known`` keeps what was
-    found of their edges from call to call.
+    Modes that differ by handovers alone are one, under their common label ``name``; ``full`` is the whole label
+    where it is longer.  ``possible`` are modes that are not derived and to which a guard of a derived one leads, while
+    there are few of those; ``known`` keeps what was found of their edges from call to call.
     """
     labels = {mode.name: automaton.labels.of(mode.states) for mode in automaton.modes}
     colours = mode_colours(list(labels.values()))
@@ -51,6 +51,7 @@ def mode_map(automaton: Automaton, initial: str, known: Outgoing | None = None) 
                 "states": _state_names(automaton, modes[label].states),
                 "colour": colour,
                 "initial": modes[label].name == initial,
+                **_full_name(automaton, label, modes[label].states),
             }
             for label, colour in colours.items()
         ],
@@ -63,6 +64,12 @@ def mode_map(automaton: Automaton, initial: str, known: Outgoing | None = None) 
         "pruned_count": len(automaton.infeasible),
         "complete": automaton.fully_enumerated,
     }
+
+
+def _full_name(automaton: Automaton, label: str, states: Sequence[int]) -> dict[str, str]:
+    """Return the label that names everything closed, where the mode's own is shortened."""
+    full = automaton.labels.in_full(states)
+    return {} if full == label else {"full": full}
 
 
 def _state_names(automaton: Automaton, states: Sequence[int]) -> dict[str, str]:

@@ -12,7 +12,7 @@ from fsm_dyn import spec
 from fsm_dyn.errors import ExpressionError, InputError, ModelError
 from fsm_dyn.expressions import FloatAlgebra, fold, free_names, parse
 from fsm_dyn.expressions.keywords import FUNCTIONS
-from fsm_dyn.spec.forms.base import Form
+from fsm_dyn.spec.forms.form import Form
 from fsm_dyn.spec.reader import compose
 from fsm_dyn.spec.yaml_tree import LocatedList, LocatedMapping, Tree
 

@@ -5,6 +5,7 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn import models
+from fsm_dyn.automaton.label_forms import LONGEST
 from fsm_dyn.simulation import state
 
 MOST_FLOATS, MOST_INTEGERS = 2, 3  # entries of ``Work.top``
@@ -151,6 +152,22 @@ def work_of_moving_rows(automaton, trajectory, transition):
             work -= transition.impulse[row.name][taken[row.name]] * rate
             taken[row.name] += 1
     return work
+
+
+def test_labels_of_modes_are_short_and_distinct(run):
+    """Every mode that was compiled or met has a label within the bound, and no other mode's."""
+    graph, trajectory = run
+    automaton = graph.automaton
+    met = {tuple(chart.states) for chart in trajectory.model.charts} | {tuple(mode.states) for mode in automaton.modes}
+    full = {}
+    for states in met:
+        label = automaton.labels.of(states)
+        assert len(label) <= LONGEST
+        assert label == " ".join(label.split())
+        full.setdefault(label, set()).add(automaton.labels.in_full(states))
+    assert all(len(texts) == 1 for texts in full.values())
+    assert {*trajectory.labels} <= full.keys()
+    assert all({item.source_label, item.target_label} <= full.keys() for item in trajectory.transitions)
 
 
 def test_text_round_trip(run):

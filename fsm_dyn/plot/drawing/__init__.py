@@ -8,7 +8,7 @@ from fsm_dyn.graphics.diagram import Diagram
 from fsm_dyn.plot.drawing.diagram import diagram
 from fsm_dyn.plot.drawing.exchange import EXCHANGE, from_graphml, from_json, to_graphml, to_json, to_transitions
 from fsm_dyn.plot.drawing.files import FORMATS, draw, format_of, known_format
-from fsm_dyn.plot.drawing.text import to_dot, to_mermaid
+from fsm_dyn.plot.drawing.graph_text import to_dot, to_mermaid
 from fsm_dyn.plot.drawing.uppaal import to_uppaal
 
 __all__ = [

@@ -12,7 +12,7 @@ from fsm_dyn.errors import InputError, did_you_mean
 from fsm_dyn.graphics.diagram import Diagram
 from fsm_dyn.plot.drawing.diagram import diagram
 from fsm_dyn.plot.drawing.exchange import EXCHANGE
-from fsm_dyn.plot.drawing.text import to_dot, to_mermaid
+from fsm_dyn.plot.drawing.graph_text import to_dot, to_mermaid
 from fsm_dyn.results.trajectory import Trajectory
 from fsm_dyn.whole_files import write_file
 

@@ -10,8 +10,8 @@ from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text, is_name
 from fsm_dyn.spec.build.feature_pairs import feature_list, touching
 from fsm_dyn.spec.contact import Compliance, Contact, FeatureContact, GapContact, LawContact
-from fsm_dyn.spec.forms.base import Form, exactly_one, only_with
 from fsm_dyn.spec.forms.contacts import ENTRIES, ComplianceForm, ContactForm, Friction, JointStopForm
+from fsm_dyn.spec.forms.form import Form, exactly_one, only_with
 from fsm_dyn.spec.shape import Feature, Shape
 from fsm_dyn.spec.yaml_tree import LocatedStr, where_of
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fsm_dyn.errors import ModelError
-from fsm_dyn.spec.forms.base import exactly_one, only_with
+from fsm_dyn.spec.forms.form import exactly_one, only_with
 from fsm_dyn.spec.forms.geometry import FrameForm
 from fsm_dyn.spec.frame import BodyFrame, EulerFrame, Frame, SimpleFrame, SpaceFrame
 from fsm_dyn.spec.yaml_tree import where_of

@@ -14,7 +14,7 @@ from typing import Any
 from fsm_dyn.spec.build.absolute_coordinates import free, own_point, substituted
 from fsm_dyn.spec.build.joint_expansion import JointExpansion, PlacedExpander
 from fsm_dyn.spec.build.joint_kinds import JOINTS
-from fsm_dyn.spec.forms.base import exactly_one
+from fsm_dyn.spec.forms.form import exactly_one
 from fsm_dyn.spec.forms.joints import JointForm
 from fsm_dyn.spec.frame import SimpleFrame
 from fsm_dyn.spec.model import Frame

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions.text import Text
-from fsm_dyn.spec.forms.base import exactly_one, only_with
+from fsm_dyn.spec.forms.form import exactly_one, only_with
 from fsm_dyn.spec.forms.loads import DamperForm, ImpulseForm, LoadForm, SpringForm
 from fsm_dyn.spec.loads import (
     DamperLoad,

@@ -20,7 +20,7 @@ from fsm_dyn.spec.build.shapes import shapes_of
 from fsm_dyn.spec.build.transitions import port_of, range_transitions, transitions_of
 from fsm_dyn.spec.checks.unit_usage import uses_units
 from fsm_dyn.spec.constraint import AccelerationConstraint, Constraint, PositionConstraint, VelocityConstraint
-from fsm_dyn.spec.forms.base import exactly_one, only_with
+from fsm_dyn.spec.forms.form import exactly_one, only_with
 from fsm_dyn.spec.forms.geometry import BodyForm, ConstraintForm
 from fsm_dyn.spec.forms.mechanism import MechanismForm
 from fsm_dyn.spec.model import Body, Contact, Coordinate, Frame, Input, Mechanism, Point, Schedule

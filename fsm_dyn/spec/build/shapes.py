@@ -9,7 +9,7 @@ from fsm_dyn.errors import ExpressionError, InputError, ModelError
 from fsm_dyn.expressions import Text
 from fsm_dyn.spec.checks.outlines import curve_sense, polygon_sense
 from fsm_dyn.spec.evaluate import ParameterValue, evaluate_parameters
-from fsm_dyn.spec.forms.base import exactly_one
+from fsm_dyn.spec.forms.form import exactly_one
 from fsm_dyn.spec.forms.geometry import BodyForm
 from fsm_dyn.spec.forms.mechanism import MechanismForm
 from fsm_dyn.spec.forms.shapes import CurveForm, GeometryForm, PolygonForm, RepeatForm, SegmentForm

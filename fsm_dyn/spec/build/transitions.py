@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Compare, Text, parse
 from fsm_dyn.spec.build.loads import impulses_of
-from fsm_dyn.spec.forms.base import exactly_one, only_with
+from fsm_dyn.spec.forms.form import exactly_one, only_with
 from fsm_dyn.spec.forms.hybrid import PortForm, TransitionForm
 from fsm_dyn.spec.model import Coordinate, Port, TransitionSpec
 from fsm_dyn.spec.yaml_tree import where_of

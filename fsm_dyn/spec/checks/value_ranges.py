@@ -12,8 +12,8 @@ from fsm_dyn.spec.checks.unit_usage import texts_of
 from fsm_dyn.spec.contact import Contact, SurfaceContact
 from fsm_dyn.spec.evaluate import evaluate, evaluate_parameters, names_in
 from fsm_dyn.spec.model import Coordinate, Mechanism, Schedule
+from fsm_dyn.spec.parameter_tolerances import deviations
 from fsm_dyn.spec.shape import ArcShape, BoxShape, CircleShape, DiskShape, RoundShape, SegmentShape, Shape
-from fsm_dyn.spec.tolerances import deviations
 
 Values = Mapping[str, float | Sequence[float]]
 

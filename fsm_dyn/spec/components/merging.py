@@ -17,7 +17,7 @@ from fsm_dyn.spec.components.lookup import MOST, Origin, inlined, load_component
 from fsm_dyn.spec.components.prefixing import FRAME, ORIGIN, Renaming
 from fsm_dyn.spec.forms.composition import PlaceForm, UseForm
 from fsm_dyn.spec.forms.mechanism import MechanismForm, form_of
-from fsm_dyn.spec.forms.tolerances import SIGNS
+from fsm_dyn.spec.forms.parameter_tolerances import SIGNS
 from fsm_dyn.spec.frame import EulerFrame
 from fsm_dyn.spec.yaml_tree import LocatedStr, Tree
 

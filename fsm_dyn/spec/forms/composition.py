@@ -8,8 +8,8 @@ from pydantic import Field, PlainValidator, WithJsonSchema
 
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text
-from fsm_dyn.spec.forms.base import Form, exactly_one, validated
 from fsm_dyn.spec.forms.fields import FreeText, Reference, as_section, expression, key, name
+from fsm_dyn.spec.forms.form import Form, exactly_one, validated
 from fsm_dyn.spec.yaml_tree import LocatedList, LocatedMapping, Tree, describe
 
 MOST_VARIANTS = 30

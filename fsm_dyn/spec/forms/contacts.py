@@ -12,8 +12,8 @@ from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text
 from fsm_dyn.laws import LAWS, Entry
 from fsm_dyn.laws import Law as ContactLaw
-from fsm_dyn.spec.forms.base import Form, validated
 from fsm_dyn.spec.forms.fields import Expression, Flag, Law, OneOrTwo, Reference, as_items, expression, name
+from fsm_dyn.spec.forms.form import Form, validated
 from fsm_dyn.spec.yaml_tree import LocatedList, LocatedMapping, Scalar, Tree, describe
 
 

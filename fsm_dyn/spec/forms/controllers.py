@@ -7,8 +7,8 @@ from typing import Annotated, Any, ClassVar, TypeAlias
 from pydantic import Field, PlainValidator, WithJsonSchema
 
 from fsm_dyn.errors import ModelError
-from fsm_dyn.spec.forms.base import Form, section_of, validated
 from fsm_dyn.spec.forms.fields import Expression, Key
+from fsm_dyn.spec.forms.form import Form, section_of, validated
 from fsm_dyn.spec.forms.geometry import unit_text
 from fsm_dyn.spec.yaml_tree import LocatedMapping, LocatedStr, Scalar, Tree, describe
 

@@ -9,7 +9,6 @@ from pydantic import Field, PlainValidator, WithJsonSchema
 
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text
-from fsm_dyn.spec.forms.base import Form, section_of, validated
 from fsm_dyn.spec.forms.fields import (
     Expression,
     Expressions,
@@ -21,7 +20,8 @@ from fsm_dyn.spec.forms.fields import (
     expression,
     key,
 )
-from fsm_dyn.spec.forms.tolerances import toleranced, without_tolerance
+from fsm_dyn.spec.forms.form import Form, section_of, validated
+from fsm_dyn.spec.forms.parameter_tolerances import toleranced, without_tolerance
 from fsm_dyn.spec.model import Coordinate, Parameter
 from fsm_dyn.spec.yaml_tree import LocatedList, LocatedMapping, LocatedStr, Scalar, Tree, describe
 

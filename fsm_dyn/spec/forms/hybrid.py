@@ -12,7 +12,6 @@ from pydantic import Field, PlainValidator, WithJsonSchema
 from fsm_dyn.errors import ModelError, did_you_mean
 from fsm_dyn.expressions import Text
 from fsm_dyn.laws import LAWS
-from fsm_dyn.spec.forms.base import Form, items_of, section_of
 from fsm_dyn.spec.forms.fields import (
     Assignment,
     Crossing,
@@ -29,6 +28,7 @@ from fsm_dyn.spec.forms.fields import (
     key,
     name,
 )
+from fsm_dyn.spec.forms.form import Form, items_of, section_of
 from fsm_dyn.spec.forms.geometry import unit_text
 from fsm_dyn.spec.forms.loads import ImpulseForm
 from fsm_dyn.spec.input_declarations import (

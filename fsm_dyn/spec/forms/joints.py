@@ -9,9 +9,9 @@ from typing import Annotated, Any, ClassVar, TypeAlias
 from pydantic import BeforeValidator, PlainValidator, WithJsonSchema
 
 from fsm_dyn.errors import NOWHERE, Location, ModelError
-from fsm_dyn.spec.forms.base import Form
 from fsm_dyn.spec.forms.contacts import ComplianceForm, FrictionField
 from fsm_dyn.spec.forms.fields import Expression, Expressions, Flag, Law, Reference, name
+from fsm_dyn.spec.forms.form import Form
 from fsm_dyn.spec.forms.geometry import Axes, CoordinateRange
 from fsm_dyn.spec.yaml_tree import LocatedList, LocatedMapping, LocatedStr, Scalar, Tree, describe
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from fsm_dyn.spec.forms.base import Form
 from fsm_dyn.spec.forms.fields import Expression, NewName, Pair, Reference
+from fsm_dyn.spec.forms.form import Form
 
 
 class SpringForm(Form):

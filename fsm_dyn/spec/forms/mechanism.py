@@ -9,7 +9,6 @@ from pydantic import Field, PlainValidator, WithJsonSchema
 
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text
-from fsm_dyn.spec.forms.base import Form, items_of, section_of, validated
 from fsm_dyn.spec.forms.composition import UseForm, VariantsField
 from fsm_dyn.spec.forms.contacts import ContactForm
 from fsm_dyn.spec.forms.controllers import ControllerForm
@@ -23,6 +22,7 @@ from fsm_dyn.spec.forms.fields import (
     OnNonunique,
     Reference,
 )
+from fsm_dyn.spec.forms.form import Form, items_of, section_of, validated
 from fsm_dyn.spec.forms.geometry import (
     BodyForm,
     ConstraintForm,

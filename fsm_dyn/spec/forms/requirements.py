@@ -7,8 +7,8 @@ from typing import Annotated, ClassVar, TypeAlias
 
 from pydantic import PlainValidator, WithJsonSchema
 
-from fsm_dyn.spec.forms.base import Form, validated
 from fsm_dyn.spec.forms.fields import Expression, FreeText, as_section, expression, key
+from fsm_dyn.spec.forms.form import Form, validated
 from fsm_dyn.spec.requirement import Requirement, read_formula
 from fsm_dyn.spec.yaml_tree import LocatedMapping, Tree
 

@@ -9,8 +9,8 @@ from pydantic import Field, PlainValidator, WithJsonSchema
 
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text
-from fsm_dyn.spec.forms.base import Form
 from fsm_dyn.spec.forms.fields import Expression, Pair, Reference, as_items, expression
+from fsm_dyn.spec.forms.form import Form
 from fsm_dyn.spec.forms.view import points_of
 from fsm_dyn.spec.yaml_tree import Scalar, Tree, describe
 

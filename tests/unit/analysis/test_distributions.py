@@ -11,7 +11,7 @@ from fsm_dyn.analysis.distributions import varied_quantities
 from fsm_dyn.cli.app import app
 from fsm_dyn.errors import InputError
 from fsm_dyn.spec import load
-from fsm_dyn.spec.tolerances import Deviation
+from fsm_dyn.spec.parameter_tolerances import Deviation
 
 TEXT = """
 fsm_dyn: 1

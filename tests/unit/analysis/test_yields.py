@@ -10,7 +10,7 @@ from fsm_dyn.analysis.sampling import sampled_deviations
 from fsm_dyn.analysis.yields import ALL, tolerance_study, wilson
 from fsm_dyn.errors import InputError
 from fsm_dyn.spec import load
-from fsm_dyn.spec.tolerances import Deviation
+from fsm_dyn.spec.parameter_tolerances import Deviation
 
 TEXT = """
 fsm_dyn: 1

@@ -7,6 +7,7 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn import plot
+from fsm_dyn.automaton.label_forms import LONGEST
 from fsm_dyn.automaton.notebook import diagram_of
 from fsm_dyn.cli.run_summary import describe as described
 from fsm_dyn.compilation import compile as compile_mechanism
@@ -62,13 +63,15 @@ def graph():
 
 
 def label(graph, **states):
-    """Return the label of the mode in which these contacts have these states, and all others are open."""
+    """Return the full label of the mode in which these contacts have these states, and all others are open."""
     codes = [contact.codes[0] for contact in graph.automaton.contacts]
     names = [contact.name for contact in graph.automaton.contacts]
     for name, state in states.items():
         at = names.index(name)
         codes[at] = graph.automaton.contacts[at].states.index(state)
-    return graph.automaton.labels.of(codes)
+    full = graph.automaton.labels.in_full(codes)
+    assert graph.automaton.labels.of(codes) == full or len(full) > LONGEST >= len(graph.automaton.labels.of(codes))
+    return full
 
 
 def test_faces_and_corners(graph):
@@ -304,7 +307,7 @@ def test_long_labels_keep_their_ends():
     assert abridged(text, 40) == text
     assert abridged(text, 21) == "foot: face1 f…, stick", "what comes first tells contacts apart"
     assert len(abridged(text, 20)) == 20
-    assert abridged("a_name_without_parts", 10) == "a_name_wi…"
+    assert abridged("a_name_without_parts", 10) == "a_nam…arts"
 
 
 def test_modes_of_one_label_are_one_box(run, graph):
@@ -376,3 +379,14 @@ def test_shipped_models_read_every_mode_by_one_label(name):
     found = dict(single)
     assert len(set(found.values())) == len(found)
     assert all(text and "_face_" not in text.split(":")[-1] for text in found.values() if ": " in text)
+
+
+def test_the_page_has_the_full_label_of_a_mode_whose_label_is_short():
+    graph = fsm_dyn.compile("piano_action")
+    automaton = graph.automaton
+    (start,) = [mode for mode in mode_map(automaton, graph.initial)["modes"] if mode["initial"]]
+    assert start["full"] == graph.initial  # no corner is on a face: it is the name
+    assert len(start["name"]) <= LONGEST < len(start["full"])
+    others = [mode for mode in mode_map(automaton, graph.initial)["modes"] if len(mode["name"]) < 40]
+    assert others
+    assert not any("full" in mode for mode in others)

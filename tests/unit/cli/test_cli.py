@@ -47,6 +47,22 @@ def test_every_command_has_help(command):
     assert call("--help").stdout.count(f"{command} ") >= 1
 
 
+def test_the_list_of_commands_cuts_no_sentence(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    listed = call("--help").stdout.split("Commands:")[1]
+    assert "..." not in listed
+    assert all(line.rstrip().endswith(".") for line in listed.strip().splitlines())
+
+
+def test_modes_are_listed_by_labels_or_by_names_in_full():
+    run = ("run", "piano_action", "--until", "0.06")
+    plain, full = call(*run).stdout, call(*run, "--full").stdout
+    name = "rising+back_rail_compressed+capstan_heel_slide+lever_knuckle_slide+lever_stop_compressed"
+    assert name in full
+    assert name not in plain
+    assert "rising; back_rail, lever_stop compressed; 2 slide ·" in plain
+
+
 def test_the_page_of_the_command_line_lists_every_command():
     rows = (DOCS / "how_to" / "command_line.md").read_text(encoding="utf-8").split("##")[0]
     listed = re.findall(r"`(\w+)`", "".join(line.split("|")[1] for line in rows.splitlines() if line.startswith("| `")))

@@ -9,7 +9,7 @@ import pytest
 import fsm_dyn
 from fsm_dyn import plot
 from fsm_dyn.errors import InputError
-from fsm_dyn.results.export import increasing
+from fsm_dyn.results.data_sets import increasing
 
 
 @pytest.fixture(scope="module")

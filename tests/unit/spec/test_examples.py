@@ -8,8 +8,8 @@ import pytest
 from fsm_dyn import spec
 from fsm_dyn.errors import ModelError
 from fsm_dyn.spec import forms
-from fsm_dyn.spec.forms.base import Form, validated
 from fsm_dyn.spec.forms.examples import EXAMPLES
+from fsm_dyn.spec.forms.form import Form, validated
 from fsm_dyn.spec.forms.mechanism import MechanismForm
 from fsm_dyn.spec.reader import compose
 

@@ -59,7 +59,7 @@ export class Banner {
     const recording = this.about?.recording;
     const notes = fault && recording ? [["replay", `fsm-dyn view ${recording}`]] : [];
     if (fault && this.about?.device) notes.unshift(["remedy", "check and reconnect the device, then restart"]);
-    this.say("ended", { kind: "error", title, text: why, notes, action: ["Restart", () => this.send({ do: "restart" })] });
+    this.say("ended", { kind: "error", title, text: why, notes, action: ["Restart", () => this.send({ do: "restart" })], closable: true });
   }
 
   event(event) {

@@ -231,16 +231,20 @@ export class Charts {
   }
 }
 
+const HALF_TICK = 7; // px, half a label: those at the ends stay within their own strip
+
 // Axis labels of a strip as elements: text on a canvas takes longer than its lines.
 function ticks(plot) {
   const labels = (plot.labels ??= []), left = plot.bbox.left / devicePixelRatio, top = plot.bbox.top / devicePixelRatio;
+  const high = plot.bbox.height / devicePixelRatio;
   let used = 0;
   plot.axes.forEach((axis, i) => {
     (axis.show && axis._splits ? axis._splits : []).forEach((value, k) => {
       const text = value === null ? "" : plot.texts[i][k];
       if (!text) return;
       const along = plot.valToPos(value, axis.scale);
-      const x = i === 0 ? left + along : left - axis.gap, y = i === 0 ? top + plot.bbox.height / devicePixelRatio + axis.gap : top + along;
+      const x = i === 0 ? left + along : left - axis.gap;
+      const y = top + (i === 0 ? high + axis.gap : Math.min(Math.max(along, HALF_TICK), high - HALF_TICK));
       const label = (labels[used] ??= plot.root.appendChild(el("i", { class: "tick" })));
       used++;
       setText(label, text);

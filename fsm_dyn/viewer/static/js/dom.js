@@ -26,15 +26,15 @@ export function setText(node, text) {
 }
 
 // A long name with its middle left out: what two long names differ by is mostly at their ends.
-export function elided(text, most = 48) {
+export function elided(text, most = 60) {
   if (text.length <= most) return text;
   const head = Math.ceil((most - 1) / 2);
   return `${text.slice(0, head)}…${text.slice(text.length - (most - 1 - head))}`;
 }
 
-// Show as much of a long name as an element has room for; the whole is its tooltip.
-export function setName(node, name) {
-  node.title = name;
+// Show as much of a long name as an element has room for; the whole, or what it is short for, is its tooltip.
+export function setName(node, name, full = name) {
+  node.title = full;
   setText(node, elided(name));
   for (let most = node.textContent.length; most > 5 && node.scrollWidth > node.clientWidth; ) {
     most = Math.min(most - 1, Math.floor((most * node.clientWidth) / node.scrollWidth));

@@ -7,7 +7,8 @@ const AT_ONCE = 60; // transitions per request in playback
 const EACH = 2; // queued entries added per screen update
 const MOST = 240; // most entries in the list in playback
 const NEAR = 240; // px from an end of the list at which more are requested
-const LONGEST = 22; // characters of a mode's name
+const SHORTEST = 16; // characters of a name; a line has two of them and a time
+const LETTER = 8, BESIDE = 120; // px
 const PAUSE = 350; // ms between requests in playback; while the list is scrolled: SCROLLED
 const SCROLLED = 60;
 
@@ -39,6 +40,7 @@ export class EventLog {
 
   mode_graph({ graph }) {
     this.colours = new Map(graph.modes.map((mode) => [mode.name, mode.colour]));
+    this.full = new Map(graph.modes.map((mode) => [mode.name, mode.full]));
   }
 
   transitions({ news, totals }) {
@@ -137,7 +139,8 @@ export class EventLog {
   }
 
   chip(name) {
-    const chip = el("span", { class: "chip", text: elided(name, LONGEST), title: name });
+    const most = Math.max(SHORTEST, Math.floor((this.list.clientWidth - BESIDE) / 2 / LETTER));
+    const chip = el("span", { class: "chip", text: elided(name, most), title: this.full.get(name) ?? name });
     chip.style.setProperty("--mode", this.colours.get(name) ?? "#bbbbbb");
     return chip;
   }

@@ -36,6 +36,7 @@ export class Mechanism {
       return group;
     });
     this.overlay.append(this.arrows.element, ...this.springs, ...this.targets, ...this.labels, ...this.handles);
+    for (const layer of [this.world, this.overlay]) layer.setAttribute("visibility", "hidden"); // no places before a frame
   }
 
   shape(shape) {
@@ -77,6 +78,7 @@ export class Mechanism {
     if (!this.fitted) {
       view.fit(this.first(box));
       this.fitted = true;
+      for (const layer of [this.world, this.overlay]) layer.removeAttribute("visibility");
     }
     view.follow(box);
     if (view.refresh()) this.world.setAttribute("transform", view.matrix);
@@ -124,7 +126,7 @@ export class Mechanism {
       const mode = this.about.graph.modes[frame.mode];
       this.world.style.setProperty("--mode", this.colour(frame.mode));
       $("mode").style.setProperty("--mode", this.colour(frame.mode));
-      setName($("mode"), mode?.name ?? "…");
+      setName($("mode"), mode?.name ?? "…", mode?.full);
     }
     if (!this.about.playback && this.shown.phase !== frame.phase) {
       this.shown.phase = frame.phase;

@@ -2,13 +2,14 @@
 // modes that guards lead to and that are not derived with dashed borders; infeasible modes in grey. Of many modes those that
 // were visited are separate boxes, all others a box for each group, which opens.
 
-import { $, duration, el, setText } from "./dom.js";
+import { $, duration, el, elided, setText } from "./dom.js";
 import { layered } from "./layered_layout.js";
 
 const PARTS = /\+|; /; // between the parts of a mode's name
 const MOST = 12; // most modes shown one by one; of larger graphs those visited most, by short names, and groups of the others
 const OTHER = "other"; // group of modes without a name of the model
 const SMALLEST = 0.7; // least legible zoom of a whole graph
+const LETTER = 7.5; // px of a letter in a box
 const READABLE = 0.85; // zoom of larger graphs, whose view follows the active mode
 const LARGEST = 1.15;
 const REBUILD = 1000; // ms between layouts
@@ -196,7 +197,8 @@ export class ModeGraph {
     this.drawn.add(mode.name);
     this.joined = new Set();
     oldest.remove();
-    const node = this.cy.add({ ...nodeOf(mode, labels(this.data.modes, true).get(mode.name)), position });
+    const name = elided(labels(this.data.modes, true).get(mode.name), Math.max(6, Math.floor(wide / LETTER)));
+    const node = this.cy.add({ ...nodeOf(mode, name), position });
     node.data({ wide, high }); // size of the replaced box, so that none overlap
     for (const { source, target, causes } of this.data.edges) {
       if ((source === mode.name || target === mode.name) && this.drawn.has(source) && this.drawn.has(target)) this.join(source, target, causes);
@@ -270,17 +272,21 @@ export class ModeGraph {
     this.follows = this.cy.zoom() < SMALLEST;
     if (!this.follows && this.cy.zoom() <= LARGEST) return;
     this.cy.zoom(this.follows ? READABLE : LARGEST);
-    this.cy.center(this.follows && this.lit?.nonempty() ? this.lit : undefined);
+    this.cy.center(this.follows ? (this.lit?.nonempty() ? this.lit : this.cy.nodes().first()) : undefined);
   }
 
-  // Keep the active mode of a graph larger than its panel in view.
+  // Keep the active mode of a graph larger than its panel in view, and while it has no box, any box.
   follow() {
     const now = performance.now();
-    if (!this.follows || !this.lit?.nonempty() || now - (this.moved ?? 0) < FOLLOW) return;
-    const seen = this.cy.extent(), box = this.lit.boundingBox();
-    if (box.x1 > seen.x1 && box.x2 < seen.x2 && box.y1 > seen.y1 && box.y2 < seen.y2) return;
+    if (!this.follows || !this.lit || now - (this.moved ?? 0) < FOLLOW) return;
+    const seen = this.cy.extent(), wanted = this.lit.nonempty() ? this.lit : this.cy.nodes();
+    const within = (node) => {
+      const box = node.boundingBox();
+      return box.x1 > seen.x1 && box.x2 < seen.x2 && box.y1 > seen.y1 && box.y2 < seen.y2;
+    };
+    if (wanted.empty() || wanted.some(within)) return;
     this.moved = now;
-    this.cy.stop().animate({ center: { eles: this.lit }, duration: FOLLOW, easing: "ease-out" });
+    this.cy.stop().animate({ center: { eles: wanted.first() }, duration: FOLLOW, easing: "ease-out" });
   }
 
   // Loops are above their boxes, or to the right if layers are stacked vertically.

@@ -8,8 +8,8 @@ from pydantic import PlainValidator
 
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text
-from fsm_dyn.spec.forms.base import Form, validated
 from fsm_dyn.spec.forms.fields import Expression, as_items, expression
+from fsm_dyn.spec.forms.form import Form, validated
 from fsm_dyn.spec.parameter import ParameterTolerance
 from fsm_dyn.spec.yaml_tree import LocatedMapping, Tree, describe
 

@@ -5,7 +5,7 @@ import pytest
 import fsm_dyn
 from fsm_dyn.errors import InputError, ModelError
 from fsm_dyn.spec import load
-from fsm_dyn.spec.tolerances import Deviation, deviations
+from fsm_dyn.spec.parameter_tolerances import Deviation, deviations
 from fsm_dyn.spec.values import parameter_values
 
 TEXT = """
