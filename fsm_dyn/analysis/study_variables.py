@@ -99,7 +99,7 @@ def cases_in_numbers(mechanism: Mechanism, cases: Sequence[Mapping[str, Any]]) -
     known: dict[tuple[str, str], float | str] = {}
 
     def number(name: str, value: Any) -> Any:
-        if isinstance(value, numbers.Real) and not isinstance(value, bool):
+        if not isinstance(value, bool) and isinstance(value, numbers.Real):
             return float(value)
         if not isinstance(value, str) or name not in mechanism.parameters:
             return value
