@@ -163,7 +163,7 @@ def test_the_mode_used_longest_ago_is_dropped():
 
 
 def test_the_buffers_of_earlier_runs_that_are_kept_have_a_bound():
-    """Of all of them together: each method has buffers of its own, and so has each table of modes that runs derived."""
+    """Of all of them together: every method has its buffers, and every table of modes that runs derived."""
     simulator = fsm_dyn.Simulator(fsm_dyn.compile("bouncing_ball"))
     for method in ("rk4", "heun", "euler"):
         simulator.run(1.0, method=method, step=4e-4)
