@@ -16,6 +16,7 @@ from fsm_dyn.results.optional_libraries import optional_library
 from fsm_dyn.runtime.library import SOURCES
 
 TIMEOUT: Final = 10.0  # s, for the scheduler to answer
+POLL: Final = 2.0  # s, after which it is looked whether there still is a scheduler
 AHEAD: Final = 8  # batches that are handed over for each thread of the cluster, so that it does not wait for the others
 _REMEDY: Final = "\n  remedy: start it again; with a ledger, what was stored stays, and the same command continues"
 
@@ -115,12 +116,26 @@ def over_cluster(
                 # no key by content: the scheduler would then hand out what an equal study still holds
                 waiting.append(client.submit(_work, work, sent, case, pure=False))
                 if len(waiting) >= AHEAD * cluster.threads:
-                    yield waiting.popleft().result()
+                    yield _result_of(waiting.popleft(), client)
             while waiting:
-                yield waiting.popleft().result()
+                yield _result_of(waiting.popleft(), client)
     finally:
-        with suppress(Exception):  # the scheduler may have gone
-            client.cancel(list(waiting))
+        if client.status == "running":
+            with suppress(Exception):  # the scheduler may have gone
+                client.cancel(list(waiting))
+
+
+def _result_of(future: Any, client: Any) -> Any:
+    """Return what a task gives; raise ConnectionError where the client has given the scheduler up.
+
+    A future of a client that is closed is never done.
+    """
+    while True:
+        try:
+            return future.result(timeout=POLL)
+        except TimeoutError:
+            if client.status in ("closing", "closed", "failed"):
+                raise ConnectionError("its scheduler has gone") from None
 
 
 def _received(shared: Any, version: tuple[str, str]) -> Any:

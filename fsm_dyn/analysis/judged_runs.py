@@ -20,6 +20,7 @@ from fsm_dyn.modes.elimination import Array
 from fsm_dyn.results.arrays import FloatArray, IntArray
 from fsm_dyn.results.contact_events import event_mask
 from fsm_dyn.results.dense import locate, state_within
+from fsm_dyn.results.extremes import extremes_of_runs
 from fsm_dyn.results.judgement import COMPLETE, VERDICTS, Judge, JudgedRuns, Verdict
 from fsm_dyn.results.record import RunModel, modes_visited
 from fsm_dyn.results.result_builder import run_model
@@ -131,7 +132,11 @@ def judged_alone(simulator: Simulator, given: Mapping[str, Any], case: Mapping[s
     return JudgedRun(
         run.outcome.name, modes, {name: judged[name].verdict for name in requirements},
         {name: judged[name].margin for name in requirements},
-        {name: (float(c.min()), float(c.max()), float(c[-1])) for name in given["quantities"] for c in (run[name],)},
+        {
+            name: (found.minimum, found.maximum, float(run[name][-1]))
+            for name in given["quantities"]
+            for found in (run.extremes(name),)
+        },
     )  # fmt: skip
 
 
@@ -257,7 +262,10 @@ class RecordedTogether:
         states = self.model.layout.x
         column = self.x[:, states.index(name)] if name in states else self._all_rows.outputs[name]
         begin = self.runs.first_row
-        parts = np.minimum.reduceat(column, begin[:-1]), np.maximum.reduceat(column, begin[:-1]), column[begin[1:] - 1]
+        minimum, maximum, *_ = extremes_of_runs(
+            self.t, column, begin, lambda times, first: self._between(times, first)[name]
+        )
+        parts = minimum, maximum, column[begin[1:] - 1]
         return list(zip(*(part.tolist() for part in parts), strict=True))
 
     @cached_property

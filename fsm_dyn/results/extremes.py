@@ -39,19 +39,36 @@ def extremes(t: FloatArray, at_rows: FloatArray, between: Callable[[FloatArray, 
     between : callable
         Gives the quantity, shape (m,), at times of shape (m,) within the steps that begin at the rows, shape (m,).
     """
-    first = np.flatnonzero(np.diff(t) > 0.0)
-    found = []
+    minimum, maximum, minimum_time, maximum_time = extremes_of_runs(t, at_rows, np.array([0, len(t)]), between)
+    return Extremes(float(minimum[0]), float(maximum[0]), float(minimum_time[0]), float(maximum_time[0]))
+
+
+def extremes_of_runs(
+    t: FloatArray, at_rows: FloatArray, begin: IntArray, between: Callable[[FloatArray, IntArray], FloatArray]
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return least and greatest value of a quantity in each of several runs, and the earliest times of them, s.
+
+    Parameters
+    ----------
+    t, at_rows, between
+        As for :func:`extremes`; the rows of the runs stand one behind the other.
+    begin : ndarray of int, shape (runs + 1,)
+        First row of each run, and the number of all rows.
+    """
+    count = len(begin) - 1
+    run = np.repeat(np.arange(count), np.diff(begin))
+    first = np.flatnonzero((np.diff(t) > 0.0) & (run[1:] == run[:-1]))
+    steps, end = Steps(first, first + 1, run[first], count), t[begin[1:] - 1]
+    values, times = [], []
     for sign in (-1.0, 1.0):
         signed = sign * at_rows
-        k = int(np.argmax(signed))
-        value, time = float(signed[k]), float(t[k])  # a row at an instant of two transitions is in no step
-        if len(first):
-            inside, when = largest(t, signed, first, float(t[-1]), partial(_signed, between, sign))
-            if inside > value:
-                value, time = inside, when
-        found.append((sign * value, time))
-    (minimum, minimum_time), (maximum, maximum_time) = found
-    return Extremes(minimum, maximum, minimum_time, maximum_time)
+        value = np.maximum.reduceat(signed, begin[:-1])  # a row at an instant of two transitions is in no step
+        time = np.minimum.reduceat(np.where(signed == value[run], t, np.inf), begin[:-1])
+        inside, when = largest_of_runs(t, signed, steps, end, partial(_signed, between, sign))
+        larger = inside > value
+        values.append(sign * np.where(larger, inside, value))
+        times.append(np.where(larger, when, time))
+    return values[0], values[1], times[0], times[1]
 
 
 def _signed(

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import fsm_dyn
 from fsm_dyn import models
-from fsm_dyn.cli import app
+from fsm_dyn.cli.app import app
 from fsm_dyn.plot import drawing
 from fsm_dyn.plot.drawing.uppaal import KEYWORDS, identifiers
 
