@@ -72,7 +72,7 @@ TRIES = 12  # starts moved by a method's error
 PLACES = 400  # times at which states are compared
 CLOSED = 1e-7  # m, gap up to which a contact takes part in an impact
 FINER_STEPS = (8, 32)  # parts of a step with which a method is to agree, if it does not with a whole one
-MOST_STEPS = 200_000
+MOST_STEPS = 400_000  # the eighth part of the shortest step of FINER over the longest run
 MAGNIFIED = 20.0  # times the magnified error up to which states count as the same
 
 
