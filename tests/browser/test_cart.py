@@ -156,13 +156,13 @@ def test_a_long_name_of_a_mode_loses_its_middle_and_has_a_tooltip(viewed):
     shown, short = page.evaluate(
         """async (name) => {
             const { elided } = await import("./js/dom.js");
-            return [elided(name), elided(name.slice(0, 48))];
+            return [elided(name), elided(name.slice(0, 60))];
         }""",
         long,
     )
-    assert len(shown) == 48
+    assert len(shown) == 60
     head, tail = shown.split("…")
     assert long.startswith(head)
     assert long.endswith(tail)
-    assert short == long[:48]
+    assert short == long[:60]
     assert page.get_attribute("#mode", "title") == page.text("#mode")
