@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
+import pickle
 import signal
 import threading
 from collections import deque
@@ -13,6 +14,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 from multiprocessing.connection import Connection
+from multiprocessing.shared_memory import SharedMemory
 from typing import Any, Final, TypeVar
 
 from fsm_dyn.errors import RunError
@@ -57,10 +59,10 @@ def in_processes(
     spawn = multiprocessing.get_context("spawn")  # a forked child would inherit the locks of LLVM's threads
     theirs, ours = spawn.Pipe(duplex=False)
     pool = None
-    with theirs, ours:
+    with theirs, ours, _in_shared_memory(pickle.dumps((prepare, given))) as place:
         try:
             with held_back():  # passes an interrupt on when it ends: within the try
-                pool = ProcessPoolExecutor(workers, spawn, _begin, (prepare, given, theirs))
+                pool = ProcessPoolExecutor(workers, spawn, _begin, (place, theirs))
                 remaining = iter(cases)
                 first = islice(remaining, AHEAD * workers)
                 waiting = deque(pool.submit(_work, work, case) for case in first)  # starts all processes
@@ -77,6 +79,27 @@ def in_processes(
         pool.shutdown()
 
 
+@contextlib.contextmanager
+def _in_shared_memory(data: bytes) -> Iterator[tuple[str, int]]:
+    """Name and length of shared memory that holds these bytes.
+
+    They are not arguments of the processes: those are written to a pipe whose other end stays open in this process, so
+    that a process that ends before it has read them would be waited for, for ever.
+    """
+    block = SharedMemory(create=True, size=len(data))
+    try:
+        _bytes_of(block)[: len(data)] = data
+        yield block.name, len(data)
+    finally:
+        block.close()
+        block.unlink()
+
+
+def _bytes_of(block: SharedMemory) -> memoryview:
+    assert block.buf is not None  # as it is once it is closed
+    return block.buf
+
+
 def _end(pool: ProcessPoolExecutor, line: Connection) -> None:
     """End the processes of a pool in the middle of their work."""
     with held_back():
@@ -87,7 +110,7 @@ def _end(pool: ProcessPoolExecutor, line: Connection) -> None:
 _shared: list[Any] = []  # what a process of the pool keeps between its cases
 
 
-def _begin(prepare: Callable[[Any], Any], given: Any, line: Connection) -> None:
+def _begin(place: tuple[str, int], line: Connection) -> None:
     """Prepare a process of the pool; it ends when the other end of a line closes, with its owner."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal: the owner ends these
 
@@ -97,6 +120,10 @@ def _begin(prepare: Callable[[Any], Any], given: Any, line: Connection) -> None:
         os._exit(1)
 
     threading.Thread(target=listen, daemon=True).start()
+    name, length = place
+    block = SharedMemory(name)
+    prepare, given = pickle.loads(bytes(_bytes_of(block)[:length]))  # noqa: S301  (the owner of this process wrote it)
+    block.close()
     _shared.append(prepare(given))
 
 

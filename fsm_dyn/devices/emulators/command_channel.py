@@ -5,10 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, Final
 
+_FOLDER: Final = "fsm_dyn_emulator_{}_"  # with the number of the process
 _CHUNK: Final = 65536
 
 
@@ -18,6 +22,17 @@ def given_options() -> dict[str, Any]:
     parser.add_argument("--options", default="{}", help="a mapping as JSON")
     found: dict[str, Any] = json.loads(parser.parse_args().options)
     return found
+
+
+def new_folder() -> Path:
+    """Make a temporary folder of this process."""
+    return Path(tempfile.mkdtemp(prefix=_FOLDER.format(os.getpid())))
+
+
+def remove_folders(process: int) -> None:
+    """Remove the temporary folders of an emulator that has ended, however it ended."""
+    for folder in Path(tempfile.gettempdir()).glob(_FOLDER.format(process) + "*"):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 class CommandChannel:

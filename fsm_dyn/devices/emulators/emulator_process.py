@@ -15,6 +15,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
+from fsm_dyn.devices.emulators.command_channel import remove_folders
 from fsm_dyn.errors import InputError, RunError
 
 PATIENCE: Final = 20.0  # s until an emulator is ready: it loads NumPy and SciPy
@@ -171,6 +172,7 @@ class EmulationProcess:
         if self._process.stdout is not None:
             self._process.stdout.close()
         self._noise.close()
+        remove_folders(self._process.pid)
 
     def __enter__(self) -> EmulationProcess:
         """Return it."""

@@ -13,14 +13,13 @@ import contextlib
 import os
 import select
 import shutil
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from fsm_dyn.devices.driver_options import OptionReader
-from fsm_dyn.devices.emulators.command_channel import CommandChannel, given_options
+from fsm_dyn.devices.emulators.command_channel import CommandChannel, given_options, new_folder
 from fsm_dyn.devices.emulators.emulated_device import PacketCorruption
 from fsm_dyn.devices.emulators.emulator_process import EmulationProcess
 from fsm_dyn.devices.gamepad import BUTTONS, CODES, EV_ABS, EV_KEY, EV_SYN, named_axes
@@ -55,7 +54,7 @@ class EmulatedGamepad:
         self._signs = [-1.0 if name.startswith("-") else 1.0 for name in self._axes]
         self._reach = float(options.get("reach", 0.1))
         self.period = 1.0 / float(options.get("rate", 250.0))
-        self.folder = tempfile.mkdtemp(prefix="fsm_dyn_gamepad_")
+        self.folder = str(new_folder())
         self._path = os.path.join(self.folder, "event")
         os.mkfifo(self._path, 0o600)
         self._pipe = -1

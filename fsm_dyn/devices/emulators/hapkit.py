@@ -27,15 +27,13 @@ import math
 import os
 import select
 import shutil
-import tempfile
 import time
 import tty
 from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any, Final
 
-from fsm_dyn.devices.emulators.command_channel import CommandChannel, given_options
+from fsm_dyn.devices.emulators.command_channel import CommandChannel, given_options, new_folder
 from fsm_dyn.devices.emulators.emulator_process import EmulationProcess
 from fsm_dyn.devices.emulators.handle import EmulatedHandle, Meter
 from fsm_dyn.devices.emulators.hapkit_firmware import WORD, Board
@@ -103,7 +101,7 @@ class EmulatedHapkit:
         self.handle = EmulatedHandle(options["mass"], options["damping"], options["friction"])
         self.hand(**{**HAND, **options["hand"]})
         self.board = self._new_board()
-        self._folder = Path(tempfile.mkdtemp(prefix="fsm_dyn_hapkit_"))
+        self._folder = new_folder()
         self.path = self._folder / "port"
         self._line = self._kept = -1
         self._begun = self._at = time.monotonic()  # time that the mechanics has reached

@@ -13,13 +13,11 @@ import os
 import select
 import shutil
 import struct
-import tempfile
 import tty
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 
-from fsm_dyn.devices.emulators.command_channel import CommandChannel, given_options
+from fsm_dyn.devices.emulators.command_channel import CommandChannel, given_options, new_folder
 from fsm_dyn.devices.emulators.emulated_device import STEP, EmulatedDevice, check
 from fsm_dyn.devices.emulators.emulator_process import EmulationProcess
 from fsm_dyn.devices.pantograph import BOARD, VERSIONS, origin_of
@@ -99,7 +97,7 @@ class EmulatedPantograph:
         self._options = {name: options[name] for name in _KNOWN if name in options}
         self._bars = VERSIONS[int(options.get("hardware", 3))].bars
         self._origin = origin_of(options)
-        self._folder = Path(tempfile.mkdtemp(prefix="fsm_dyn_pantograph_"))
+        self._folder = new_folder()
         self._path = self._folder / "port"
         self.line = self._other = -1
         self.plug()

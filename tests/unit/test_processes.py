@@ -1,0 +1,63 @@
+"""Processes of this machine: each case once, in order, and an end by name where a process is ended from outside."""
+
+import multiprocessing.spawn
+import os
+import signal
+import sys
+
+import pytest
+
+from fsm_dyn.errors import RunError
+from fsm_dyn.processes import in_processes
+
+MORE_THAN_A_PIPE_HOLDS = 1 << 20  # bytes
+
+
+def length(data):
+    return len(data)
+
+
+def added(shared, case):
+    return shared + case
+
+
+def ends_itself(shared, case):
+    if case == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return case
+
+
+@pytest.fixture
+def given():
+    return bytes(MORE_THAN_A_PIPE_HOLDS)
+
+
+def shared_memory():
+    return set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
+
+
+def test_results_come_in_the_order_of_the_cases(given):
+    before = shared_memory()
+    found = list(in_processes("the test", 2, length, given, added, range(20)))
+    assert found == [MORE_THAN_A_PIPE_HOLDS + case for case in range(20)]
+    assert not {name for name in shared_memory() - before if name.startswith("psm_")}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_a_process_that_is_killed_at_its_work_is_named(given):
+    with pytest.raises(RunError, match="ended from outside"):
+        list(in_processes("the test", 2, length, given, ends_itself, range(20)))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a program of POSIX")
+@pytest.mark.timeout(60)
+def test_a_process_that_ends_before_it_has_read_anything_is_named(given, monkeypatch, tmp_path):
+    """It was waited for, for ever, where what it is given is more than a pipe holds."""
+    program = tmp_path / "python"
+    program.write_text(f'#!/bin/sh\ncase "$*" in *spawn_main*) exit 1;; esac\nexec {sys.executable} "$@"\n')
+    program.chmod(0o700)
+    monkeypatch.setattr(multiprocessing.spawn, "_python_exe", os.fsencode(program))
+    before = shared_memory()
+    with pytest.raises(RunError, match="ended from outside"):
+        list(in_processes("the test", 2, length, given, added, range(20)))
+    assert not {name for name in shared_memory() - before if name.startswith("psm_")}
