@@ -14,7 +14,8 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 from multiprocessing.connection import Connection
-from multiprocessing.shared_memory import SharedMemory
+from multiprocessing.context import SpawnContext
+from multiprocessing.synchronize import Lock
 from typing import Any, Final, TypeVar
 
 from fsm_dyn.errors import RunError
@@ -59,10 +60,10 @@ def in_processes(
     spawn = multiprocessing.get_context("spawn")  # a forked child would inherit the locks of LLVM's threads
     theirs, ours = spawn.Pipe(duplex=False)
     pool = None
-    with theirs, ours, _in_shared_memory(pickle.dumps((prepare, given))) as place:
+    with theirs, ours, _copies(spawn, workers, pickle.dumps((prepare, given))) as copies:
         try:
             with held_back():  # passes an interrupt on when it ends: within the try
-                pool = ProcessPoolExecutor(workers, spawn, _begin, (place, theirs))
+                pool = ProcessPoolExecutor(workers, spawn, _begin, (*copies, theirs))
                 remaining = iter(cases)
                 first = islice(remaining, AHEAD * workers)
                 waiting = deque(pool.submit(_work, work, case) for case in first)  # starts all processes
@@ -80,24 +81,27 @@ def in_processes(
 
 
 @contextlib.contextmanager
-def _in_shared_memory(data: bytes) -> Iterator[tuple[str, int]]:
-    """Name and length of shared memory that holds these bytes.
+def _copies(spawn: SpawnContext, count: int, data: bytes) -> Iterator[tuple[Connection, Lock]]:
+    """A pipe with so many copies of some bytes, and the lock under which a process takes one.
 
     They are not arguments of the processes: those are written to a pipe whose other end stays open in this process, so
     that a process that ends before it has read them would be waited for, for ever.
     """
-    block = SharedMemory(create=True, size=len(data))
+    theirs, ours = spawn.Pipe(duplex=False)
+
+    def feed() -> None:
+        with contextlib.suppress(OSError):  # nobody reads any more
+            for _ in range(count):
+                ours.send_bytes(data)
+
+    feeder = threading.Thread(target=feed, daemon=True)
+    feeder.start()
     try:
-        _bytes_of(block)[: len(data)] = data
-        yield block.name, len(data)
+        yield theirs, spawn.Lock()
     finally:
-        block.close()
-        block.unlink()
-
-
-def _bytes_of(block: SharedMemory) -> memoryview:
-    assert block.buf is not None  # as it is once it is closed
-    return block.buf
+        theirs.close()
+        feeder.join()
+        ours.close()
 
 
 def _end(pool: ProcessPoolExecutor, line: Connection) -> None:
@@ -110,7 +114,7 @@ def _end(pool: ProcessPoolExecutor, line: Connection) -> None:
 _shared: list[Any] = []  # what a process of the pool keeps between its cases
 
 
-def _begin(place: tuple[str, int], line: Connection) -> None:
+def _begin(copies: Connection, lock: Lock, line: Connection) -> None:
     """Prepare a process of the pool; it ends when the other end of a line closes, with its owner."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal: the owner ends these
 
@@ -120,10 +124,9 @@ def _begin(place: tuple[str, int], line: Connection) -> None:
         os._exit(1)
 
     threading.Thread(target=listen, daemon=True).start()
-    name, length = place
-    block = SharedMemory(name)
-    prepare, given = pickle.loads(bytes(_bytes_of(block)[:length]))  # noqa: S301  (the owner of this process wrote it)
-    block.close()
+    with lock:
+        data = copies.recv_bytes()
+    prepare, given = pickle.loads(data)  # noqa: S301  (the owner of this process wrote it)
     _shared.append(prepare(given))
 
 

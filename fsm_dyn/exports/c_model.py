@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,9 @@ _SIZES = ("n_q", "n_u", "n_k", "n_p", "n_w", "n_contacts", "n_memory", "n_rows",
 _TOLERANCES = ("gap", "speed", "acceleration", "multiplier", "energy", "pivot", "hysteresis", "time", "coincidence",
                "graze", "projection", "drift", "impact", "slip", "least_acceleration", "redundancy", "length_scale",
                "mass_scale", "time_scale")  # fmt: skip
+#: Bytes of stack that the runtime takes: 7.5 kB at most in the schedules of the shipped models, without optimisation.
+STACK_OF_RUNTIME: Final = 8192
+
 _METHOD_COUNTS = ("stages", "order", "adaptive", "degree")
 _INPUT_COUNTS = ("n_inputs", "n_parameters", "constant")
 
@@ -209,6 +212,11 @@ def method_fields(name: str, data: Any) -> dict[str, Any]:
         "counts_count": data.integer(len(counts)),
         "dense": data.view("method_dense", arrays.dense),
     }  # fmt: skip
+
+
+def values_of_largest_kernel(text: str) -> int:
+    """Return how many values the kernel with most of them keeps, of the text that :func:`source` returns."""
+    return max(kernel.count("    const double ") for kernel in text.split("\nstatic void "))
 
 
 def memory_words(run: ExportedRun) -> int:

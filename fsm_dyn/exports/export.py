@@ -18,7 +18,7 @@ import fsm_dyn.runtime
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.errors import InputError, did_you_mean
 from fsm_dyn.exports.c_kernels import KERNELS_HEADER
-from fsm_dyn.exports.c_model import header, memory_words, source
+from fsm_dyn.exports.c_model import STACK_OF_RUNTIME, header, memory_words, source, values_of_largest_kernel
 from fsm_dyn.exports.exported_run import REALS, ExportedRun, Real
 from fsm_dyn.exports.fmi_unit import unit_files
 from fsm_dyn.exports.single_precision import in_floats, runtime_in_floats, single_numerics
@@ -213,8 +213,12 @@ def _c99(run: ExportedRun, example: str = "c99") -> dict[str, bytes]:
         )
     else:
         missing = f"A mode that is reached and was not exported {ends}"
+    kernels_and_tables = source(run)
+    values, width = values_of_largest_kernel(kernels_and_tables), 4 if run.real == "float" else 8
     words = {
         **_NUMBER_WORDS[run.real],
+        "stack": f"{STACK_OF_RUNTIME + width * values:,}", "runtime_stack": f"{STACK_OF_RUNTIME:,}",
+        "values": f"{values:,}", "width": str(width),
         "prefix": prefix, "PREFIX": prefix.upper(), "name": mechanism.name, "summary": mechanism.summary,
         "modes": str(len(run.programs)), "bytes": f"{8 * memory_words(run):,}", "missing": missing,
     }  # fmt: skip
@@ -227,7 +231,7 @@ def _c99(run: ExportedRun, example: str = "c99") -> dict[str, bytes]:
         files[name] = text.encode()
     files["LICENSE"] = _licence()
     sources = {name: (package / "c99" / name).read_text(encoding="utf-8") for name in _COPIED}
-    sources |= {f"{prefix}.h": header(run), f"{prefix}.c": source(run), "fsm_kernels.h": KERNELS_HEADER}
+    sources |= {f"{prefix}.h": header(run), f"{prefix}.c": kernels_and_tables, "fsm_kernels.h": KERNELS_HEADER}
     runtime = {
         path.name: path.read_text(encoding="utf-8")
         for path in sorted(Path(fsm_dyn.runtime.__file__).parent.glob("*.[ch]"))

@@ -1,8 +1,10 @@
 """Exports to C99 against the runs of Python: the same bits; names, folders, memory, and what is refused."""
 
 import ctypes
+import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,8 +17,8 @@ from fsm_dyn.exports.spare_modes import with_spare_modes
 from fsm_dyn.online.online_executable import OnlineExecutable
 from fsm_dyn.simulation import outcomes
 from fsm_dyn.simulation.run_loop import run_automaton
-from tests.exports.building import FLAGS, SANITIZE, Machine, built, exported, printed
-from tests.runtime.building import sanitizers_work
+from tests.exports.building import FLAGS, SANITIZE, Machine, built, exported, machine_object, printed
+from tests.runtime.building import COMPILER, sanitizers_work
 
 STIFFER = {"k_door": "90 N/m"}
 QUICK = ["latch", "shopping_cart", "cart_on_ramp", "piano_action_simple"]
@@ -42,6 +44,24 @@ def check_same(graph, program, **options):
 def test_the_same_bits_as_in_python(name, tmp_path):
     graph, folder = exported(name, tmp_path)
     check_same(graph, built(folder, name))
+
+
+@pytest.mark.parametrize("optimised", ["-O0", pytest.param("-O2", marks=pytest.mark.long)])
+@pytest.mark.parametrize("real", ["double", pytest.param("float", marks=pytest.mark.long)])
+@pytest.mark.parametrize("name", ALL)
+def test_no_more_stack_than_stated(name, real, optimised, tmp_path):
+    try:
+        _, folder = exported(name, tmp_path, real=real)
+    except InputError:
+        assert real == "float", "a model whose tolerances floats do not resolve"
+        return
+    program = folder / "stack_used"
+    own = [f'-DNAMES="{name}.h"', f"-DMODEL={name}_model", optimised, "-pthread"]
+    sources = [str(Path(__file__).with_name("stack_used.c")), f"{name}.c", str(machine_object(folder, optimised))]
+    subprocess.run([COMPILER, *FLAGS, *own, *sources, "-o", str(program), "-lm"], cwd=folder, check=True)
+    used = int(subprocess.run([program], capture_output=True, text=True, check=True).stdout)
+    stated = re.search(r"up to ([\d,]+) bytes of stack", (folder / "README.md").read_text())[1]
+    assert 1000 < used < int(stated.replace(",", ""))
 
 
 @pytest.mark.parametrize("name", ["latch", pytest.param("piano_action", marks=pytest.mark.long)])

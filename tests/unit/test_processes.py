@@ -4,6 +4,7 @@ import multiprocessing.spawn
 import os
 import signal
 import sys
+import threading
 
 import pytest
 
@@ -32,15 +33,22 @@ def given():
     return bytes(MORE_THAN_A_PIPE_HOLDS)
 
 
-def shared_memory():
-    return set(os.listdir("/dev/shm")) if os.path.isdir("/dev/shm") else set()
-
-
-def test_results_come_in_the_order_of_the_cases(given):
-    before = shared_memory()
-    found = list(in_processes("the test", 2, length, given, added, range(20)))
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_results_come_in_the_order_of_the_cases(workers, given):
+    found = list(in_processes("the test", workers, length, given, added, range(20)))
     assert found == [MORE_THAN_A_PIPE_HOLDS + case for case in range(20)]
-    assert not {name for name in shared_memory() - before if name.startswith("psm_")}
+
+
+def test_fewer_cases_than_processes_end(given):
+    assert list(in_processes("the test", 8, length, given, added, range(1))) == [MORE_THAN_A_PIPE_HOLDS]
+
+
+def test_results_that_nobody_takes_end_it(given):
+    threads = threading.active_count()
+    results = in_processes("the test", 2, length, given, added, range(100))
+    assert next(results) == MORE_THAN_A_PIPE_HOLDS
+    results.close()
+    assert threading.active_count() == threads
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
@@ -57,7 +65,5 @@ def test_a_process_that_ends_before_it_has_read_anything_is_named(given, monkeyp
     program.write_text(f'#!/bin/sh\ncase "$*" in *spawn_main*) exit 1;; esac\nexec {sys.executable} "$@"\n')
     program.chmod(0o700)
     monkeypatch.setattr(multiprocessing.spawn, "_python_exe", os.fsencode(program))
-    before = shared_memory()
     with pytest.raises(RunError, match="ended from outside"):
         list(in_processes("the test", 2, length, given, added, range(20)))
-    assert not {name for name in shared_memory() - before if name.startswith("psm_")}
