@@ -6,7 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from fsm_dyn.analysis.study_variables import AMPLITUDE, INITIAL, INPUT, amplitude_factor, check_names, check_variables
+from fsm_dyn.analysis.study_variables import (
+    AMPLITUDE,
+    INITIAL,
+    INPUT,
+    amplitude_factor,
+    check_names,
+    check_shared,
+    check_variables,
+)
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.errors import InputError
 from fsm_dyn.spec.argument_units import ArgumentUnits
@@ -70,6 +78,7 @@ def varied_quantities(
     overrides = dict(given.get("parameters") or {})
     chosen = dict(vary or {})
     values = parameter_values(mechanism, overrides)
+    check_shared(graph, values, given, float(given.get("until") or _LONGEST))
     found: dict[str, VariedQuantity] = {}
     for name, deviation in (deviations(mechanism, values) if tolerances else {}).items():
         if name not in chosen:

@@ -183,6 +183,7 @@ def fixed_codes(automaton: Automaton, mode: str | None) -> dict[int, int]:
         if known.name == mode:
             return dict(enumerate(known.states))
     names = [pattern.name for pattern in automaton.patterns] + [known.name for known in automaton.modes]
+    names = list(dict.fromkeys(names))
     raise InputError(
         f"no mode '{mode}' in '{automaton.mechanism.name}'", allowed=", ".join(names), remedy=did_you_mean(mode, names)
     )

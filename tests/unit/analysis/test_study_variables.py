@@ -155,6 +155,26 @@ def test_what_an_input_cannot_be_is_refused(button, vary, message):
         fsm_dyn.study(button, vary, until=0.5, jobs=1)
 
 
+@pytest.mark.parametrize("sample", ["grid", "lhs"])
+@pytest.mark.parametrize(
+    ("shared", "message"),
+    [
+        ({"initial": {"nope": 1.0}}, "'nope' is no coordinate or speed"),
+        ({"initial": {"x": "3 kg"}}, "the initial value of 'x' has the wrong unit"),
+        ({"initial": {"mode": "nope"}}, "no mode 'nope'"),
+        ({"scenario": "nope"}, "no scenario 'nope'"),
+        ({"inputs": {"nope": 1.0}}, "no input 'nope'"),
+    ],
+)
+def test_what_no_run_could_have_is_refused_before_the_first_run(sample, shared, message):
+    """It gave a table of failed runs."""
+    settings = {} if sample == "grid" else {"n": 8}
+    with pytest.raises(InputError, match=message):
+        fsm_dyn.study(
+            fsm_dyn.compile("latch_door"), {"k_bolt": [600.0, 700.0]}, sample=sample, until=0.1, **settings, **shared
+        )
+
+
 def test_a_scenario_is_varied_or_given(button):
     with pytest.raises(InputError, match="varied and given"):
         fsm_dyn.study(button, {"scenario": ["tap"]}, until=0.5, scenario="slowly", jobs=1)
