@@ -36,7 +36,13 @@ def view_command(
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Print the viewer URL; do not open a browser.")
     ] = False,
-    watch: Annotated[bool, typer.Option("--watch", help="Restart when the model file is saved.")] = False,
+    watch: Annotated[
+        bool | None,
+        typer.Option(
+            "--watch/--no-watch",
+            help="Restart when the model file is saved; default: if MODEL is the path of a model file.",
+        ),
+    ] = None,
     record: Annotated[Path | None, typer.Option("--record", help="Record the run to a new MCAP file.")] = None,
     schedule: Annotated[
         bool | None,
@@ -101,7 +107,8 @@ def view_command(
     if html is not None:
         raise InputError("--html needs a recorded run", found=model, remedy=f"fsm-dyn run {model} --html {html}")
     parameters = assignments("--set", set_) or {}
-    watched = _watched(model, scenario, WatchedFile) if watch else None
+    by_itself = watch is None and _is_model_file(model)
+    watched = _watched(model, scenario, WatchedFile) if watch or by_itself else None
     if record is not None and record.exists():
         raise InputError(f"cannot record to '{record}'", found="it exists", remedy="name a new file")
     live_options = LiveOptions(
@@ -117,7 +124,7 @@ def view_command(
             try:
                 graph: Any = _graph(model, scenario, as_json)
             except FsmDynError as error:
-                if watched is None:
+                if watched is None or by_itself:
                     raise
                 graph = error  # shown on the page until the file is valid
         print_reports(model, serve(graph, live_options, page_port, watched, opened), as_json)
@@ -181,6 +188,13 @@ def _graph(model: str, scenario: str | None, quiet: bool) -> Any:
     from fsm_dyn.spec.loader import with_scenario
 
     return fsm_dyn.compile(with_scenario(graph.automaton.mechanism, scenario))
+
+
+def _is_model_file(model: str) -> bool:
+    """Whether a model is named by the path of a model file."""
+    from fsm_dyn.spec.variants import split_name
+
+    return Path(split_name(model)[0]).suffix in (".yaml", ".yml")
 
 
 def _watched(model: str, scenario: str | None, kind: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import overload
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -16,22 +18,40 @@ _NAMED = 1.1  # inches for a name in the legend
 _NOTHING = 1e-9  # of the energy exchanged: smaller entries are omitted
 
 
-def energy(trajectory: Trajectory) -> Figure:
+@overload
+def energy(trajectory: Trajectory) -> Figure: ...
+
+
+@overload
+def energy(trajectory: Trajectory, *, ax: Axes) -> Axes: ...
+
+
+def energy(trajectory: Trajectory, *, ax: Axes | None = None) -> Figure | Axes:
     """Draw the energies of a run, the work and heat exchanged, and the residual of the energy balance.
 
     Parameters
     ----------
     trajectory : Trajectory
         The run.
+    ax : Axes, optional
+        Where to draw kinetic, potential and total energy alone, without heading; it is returned.
 
     Returns
     -------
-    Figure
+    Figure or Axes
         Three panels over time: energies; cumulative energy in (positive) and out (negative), by load, contact and
         transitions; the residual.
     """
     balance = trajectory.energy
     spans = mode_spans(trajectory)
+    stored = [("kinetic", balance.kinetic), ("potential", balance.potential), ("total", balance.total)]
+    if ax is not None:
+        with style.settings():
+            _lines(ax, trajectory.t, stored, outside=False)
+            time_panel(ax, trajectory, spans)
+            ax.set_xlabel("time, s")
+            ax.set_ylabel("energy, J")
+        return ax
     passed: list[tuple[str, FloatArray]] = []
     passed += [(name, values) for name, values in balance.work.items()]
     passed += [(f"{name} (drive)", values) for name, values in balance.constraints.items()]
@@ -44,7 +64,6 @@ def energy(trajectory: Trajectory) -> Figure:
             3, 1, height_ratios=[1, 1, 0.5], left=0.13, right=0.79, top=0.885, bottom=0.09, hspace=0.3
         )
         panels = [picture.add_subplot(grid[i]) for i in range(3)]
-        stored = [("kinetic", balance.kinetic), ("potential", balance.potential), ("total", balance.total)]
         _lines(panels[0], trajectory.t, stored)
         _lines(panels[1], trajectory.t, passed)
         panels[2].plot(trajectory.t, balance.residual, color=palette.INK, lw=1.0, zorder=3)
@@ -63,7 +82,7 @@ def energy(trajectory: Trajectory) -> Figure:
     return picture
 
 
-def _lines(axes: Axes, t: FloatArray, lines: list[tuple[str, FloatArray]]) -> None:
+def _lines(axes: Axes, t: FloatArray, lines: list[tuple[str, FloatArray]], outside: bool = True) -> None:
     for i, (name, values) in enumerate(lines):
         dashes = ("-", "--", ":")[(i // len(palette.LINES)) % 3]
         axes.plot(
@@ -74,6 +93,8 @@ def _lines(axes: Axes, t: FloatArray, lines: list[tuple[str, FloatArray]]) -> No
             label=style.fitted(name, _NAMED, 8.5),
             zorder=3,
         )
-    if lines:
+    if lines and outside:
         axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), handlelength=1.4, borderaxespad=0.0)
+    elif lines:
+        axes.legend(handlelength=1.4)
     axes.margins(y=0.1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import overload
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -22,7 +23,15 @@ _PANEL = 2.5  # inches
 _LINES = ("-", "--")  # of the static and the kinetic limit
 
 
-def forces(trajectory: Trajectory, contacts: Sequence[str] | None = None) -> Figure:
+@overload
+def forces(trajectory: Trajectory, contacts: Sequence[str] | None = None) -> Figure: ...
+
+
+@overload
+def forces(trajectory: Trajectory, contacts: Sequence[str] | None = None, *, ax: Axes) -> Axes: ...
+
+
+def forces(trajectory: Trajectory, contacts: Sequence[str] | None = None, *, ax: Axes | None = None) -> Figure | Axes:
     """Draw friction over normal force, contact by contact, in the colour of the mode, with its friction cone.
 
     Solid lines are the static limit, dashed ones the kinetic.  Indeterminate forces are those of minimum norm that
@@ -34,15 +43,19 @@ def forces(trajectory: Trajectory, contacts: Sequence[str] | None = None) -> Fig
     trajectory : Trajectory
     contacts : sequence of str, optional
         By default all contacts with friction that carry a force during the run.
+    ax : Axes, optional
+        Where to draw one contact, without heading; it is returned.
 
     Returns
     -------
-    matplotlib.figure.Figure
+    matplotlib.figure.Figure or matplotlib.axes.Axes
+        The axes if they were given.
 
     Raises
     ------
     InputError
-        If a contact does not exist or has no friction, or none was given and no contact with friction carries a force.
+        A contact does not exist or has no friction, none was given and no contact with friction carries a force, or
+        with ``ax`` there is not one contact.
     """
     rows = dense_rows(trajectory)
     chosen = _chosen(trajectory, rows, contacts)
@@ -50,6 +63,20 @@ def forces(trajectory: Trajectory, contacts: Sequence[str] | None = None) -> Fig
     colours = palette.mode_colours(trajectory.model.labels)
     shades = np.array([style.strong(colours[name]) for name in trajectory.model.labels])[rows.mode]
     terms = trajectory.model.terms.evaluate(rows.t, rows.x, rows.context)
+    if ax is not None and len(chosen) != 1:
+        raise InputError("axes take one contact", found=", ".join(contact.name for _, contact in chosen))
+
+    def draw(axes: Axes, number: int, contact: ContactInfo) -> None:
+        axes.set_title(contact.name, fontsize=9, loc="left")
+        axes.grid(color="#EEEEEE", lw=0.8)
+        limits = [np.broadcast_to(terms[kind][..., number], len(rows)) for kind in ("static", "kinetic")]
+        panel = _draw_cone if contact.normal_row >= 0 else _draw_limits
+        panel(axes, rows, contact, limits, shades)
+
+    if ax is not None:
+        with style.settings():
+            draw(ax, *chosen[0])
+        return ax
     across = min(len(chosen), _ACROSS)
     down = -(-len(chosen) // across)
     with style.settings():
@@ -66,12 +93,7 @@ def forces(trajectory: Trajectory, contacts: Sequence[str] | None = None) -> Fig
             hspace=0.5,
         )
         for i, (number, contact) in enumerate(chosen):
-            axes = picture.add_subplot(grid[i // across, i % across])
-            axes.set_title(contact.name, fontsize=9, loc="left")
-            axes.grid(color="#EEEEEE", lw=0.8)
-            limits = [np.broadcast_to(terms[kind][..., number], len(rows)) for kind in ("static", "kinetic")]
-            draw = _draw_cone if contact.normal_row >= 0 else _draw_limits
-            draw(axes, rows, contact, limits, shades)
+            draw(picture.add_subplot(grid[i // across, i % across]), number, contact)
         head(picture, trajectory, "", spans)
     return picture
 

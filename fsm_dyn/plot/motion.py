@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import overload
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -21,7 +23,17 @@ _SMALLEST = 0.9  # inches: smaller snapshots are set in rows
 _ROW = 4  # snapshots that always fit one row
 
 
-def motion(trajectory: Trajectory, scene: Scene | None = None, instants: int = _INSTANTS) -> Figure:
+@overload
+def motion(trajectory: Trajectory, scene: Scene | None = None, instants: int = _INSTANTS) -> Figure: ...
+
+
+@overload
+def motion(trajectory: Trajectory, scene: Scene | None = None, instants: int = _INSTANTS, *, ax: Axes) -> Axes: ...
+
+
+def motion(
+    trajectory: Trajectory, scene: Scene | None = None, instants: int = _INSTANTS, *, ax: Axes | None = None
+) -> Figure | Axes:
     """Draw snapshots of the mechanism at several times of a run.
 
     If the mechanism travels, the snapshots are superposed along the paths of the bodies.  If it stays in place, or
@@ -34,10 +46,13 @@ def motion(trajectory: Trajectory, scene: Scene | None = None, instants: int = _
         What to draw; by default the model's.
     instants : int
         Number of snapshots, including begin and end of the run.
+    ax : Axes, optional
+        Where to draw, without heading and names of modes, and never in several rows; it is returned.
 
     Returns
     -------
-    matplotlib.figure.Figure
+    matplotlib.figure.Figure or matplotlib.axes.Axes
+        The axes if they were given.
 
     Raises
     ------
@@ -55,21 +70,22 @@ def motion(trajectory: Trajectory, scene: Scene | None = None, instants: int = _
     if axis is not None:
         pitch = 1.25 * max(extent[axis], 0.12 * extent.max(), 1e-12)
         offsets[:, axis] = pitch * np.arange(instants) * (1.0 if axis == 0 else -1.0)
-        if min(_scale(extent + np.ptp(offsets, axis=0)) * extent) < _SMALLEST and instants > _ROW:
+        if ax is None and min(_scale(extent + np.ptp(offsets, axis=0)) * extent) < _SMALLEST and instants > _ROW:
             return frames(trajectory, scene, instants)
     with style.settings():
         drift = np.linspace(offsets[0], offsets[-1], PATH_POINTS)
         paths = [path + drift for path in view.paths.values()]
         everything = np.concatenate([boxes[:, 0] + offsets, boxes[:, 1] + offsets, *paths])
-        picture, axes = _canvas(everything.min(axis=0), everything.max(axis=0))
+        low, high = everything.min(axis=0), everything.max(axis=0)
+        axes = _canvas(low, high) if ax is None else _around(ax, low, high)
         for path in paths:
             axes.plot(*path.T, color=palette.FAINT, lw=0.8, zorder=1)
         for i in range(instants):
             share = 1.0 if axis is not None else 0.3 + 0.7 * i / max(instants - 1, 1)
             draw_instant(axes, view, scene.shapes, i, offsets[i], colours[view.modes[i]], share)
         _label_times(axes, view, boxes, offsets, axis)
-        _finish(picture, axes, trajectory, colours, set(view.modes))
-    return picture
+        _finish(axes, trajectory, colours, set(view.modes) if ax is None else None)
+    return _picture(axes) if ax is None else ax
 
 
 def snapshot(trajectory: Trajectory, time: float) -> Figure:
@@ -79,14 +95,14 @@ def snapshot(trajectory: Trajectory, time: float) -> Figure:
     colours = palette.mode_colours(trajectory.model.labels)
     low, high = view.box(0)
     with style.settings():
-        picture, axes = _canvas(low, high)
+        axes = _canvas(low, high)
         for path in view.paths.values():
             axes.plot(*path.T, color=palette.FAINT, lw=0.8, zorder=1)
         draw_instant(axes, view, scene.shapes, 0, np.zeros(2), colours[view.modes[0]], 1.0)
         axes.set_xlabel("m")
         axes.set_ylabel("m")
-        _finish(picture, axes, trajectory, colours, set(view.modes))
-    return picture
+        _finish(axes, trajectory, colours, set(view.modes))
+    return _picture(axes)
 
 
 def strip_axis(centres: FloatArray, size: FloatArray, extent: FloatArray) -> int | None:
@@ -109,21 +125,35 @@ def _scale(size: FloatArray) -> float:
     return float(min(_LONGEST / size[0], _HIGHEST / size[1]))
 
 
-def _canvas(low: FloatArray, high: FloatArray) -> tuple[Figure, Axes]:
-    """Make axes of equal scale around a box, the longer side of the picture bounded."""
+def _box(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return middle and size, m, of what is shown around a box: never a line, and with a margin."""
     size = np.maximum(high - low, 1e-9)
     size = np.maximum(size, 0.12 * size.max())
-    margin = 0.06 * size.max()
-    middle = 0.5 * (low + high)
-    scale = _scale(size + 2 * margin)
-    inner = scale * (size + 2 * margin)
+    return 0.5 * (low + high), size + 0.12 * size.max()
+
+
+def _around(axes: Axes, low: FloatArray, high: FloatArray) -> Axes:
+    """Give axes equal scales, around a box."""
+    middle, size = _box(low, high)
+    axes.set_aspect("equal")
+    axes.set_xlim(middle[0] - size[0] / 2, middle[0] + size[0] / 2)
+    axes.set_ylim(middle[1] - size[1] / 2, middle[1] + size[1] / 2)
+    return axes
+
+
+def _canvas(low: FloatArray, high: FloatArray) -> Axes:
+    """Make axes of equal scale around a box, the longer side of their picture bounded."""
+    _, size = _box(low, high)
+    inner = _scale(size) * size
     width, height = max(inner[0] + 1.0, 4.5), inner[1] + 1.1
     picture = style.new_figure(width, height)
-    axes = picture.add_axes((0.7 / width, 0.5 / height, (width - 0.9) / width, inner[1] / height))
-    axes.set_aspect("equal")
-    axes.set_xlim(middle[0] - size[0] / 2 - margin, middle[0] + size[0] / 2 + margin)
-    axes.set_ylim(middle[1] - size[1] / 2 - margin, middle[1] + size[1] / 2 + margin)
-    return picture, axes
+    return _around(picture.add_axes((0.7 / width, 0.5 / height, (width - 0.9) / width, inner[1] / height)), low, high)
+
+
+def _picture(axes: Axes) -> Figure:
+    picture = axes.get_figure(root=True)
+    assert isinstance(picture, Figure)
+    return picture
 
 
 def _label_times(axes: Axes, view: View, boxes: FloatArray, offsets: FloatArray, axis: int | None) -> None:
@@ -168,10 +198,14 @@ def _label_instants(axes: Axes, names: list[str], boxes: FloatArray) -> None:
         )
 
 
-def _finish(picture: Figure, axes: Axes, trajectory: Trajectory, colours: dict[str, str], met: set[str]) -> None:
+def _finish(axes: Axes, trajectory: Trajectory, colours: dict[str, str], met: set[str] | None) -> None:
+    """Draw a grid, and a heading with the names of the modes met, of axes that have a picture to themselves."""
     axes.tick_params(length=3)
     axes.set_axisbelow(True)
     axes.grid(color="#EEEEEE", lw=0.7)
+    if met is None:
+        return
+    picture = _picture(axes)
     left = axes.get_position().x0
     y = 1.0 - 0.25 / picture.get_figheight()
     picture.text(left, y, trajectory.model.name, fontsize=11, fontweight="bold", va="center")

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fsm_dyn.graphics import palette
+from fsm_dyn.graphics.diagram import abridged
 from fsm_dyn.plot import style
 from fsm_dyn.plot.motion import strip_axis
 from fsm_dyn.plot.scene_projection import PATH_POINTS, View, draw_instant, project, representative_times, scene_of
@@ -121,7 +122,7 @@ def _headings(view: View, overlaid: bool, width: float) -> Iterator[tuple[str, s
         yield f"{view.times[0]:.3g} to {view.times[-1]:.3g} s", style.fitted(modes, room, _SIZE)
         return
     for time, mode in zip(view.times, view.modes, strict=True):
-        yield f"{time:.3g} s", style.fitted(mode, room, _SIZE)
+        yield f"{time:.3g} s", style.fitted(mode, room, _SIZE, abridged)
 
 
 def _make_thin(axes: Axes) -> None:

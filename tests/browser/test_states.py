@@ -232,6 +232,15 @@ def test_errors_in_the_file_are_shown_with_their_line_and_what_runs_goes_on(view
     page.expect("#banner").to_be_hidden()
 
 
+def test_a_model_file_is_reloaded_when_it_is_saved(viewed, tmp_path):
+    path = ball(tmp_path / "ball.yaml")
+    _, page = viewed(path)
+    page.running()
+    ball(path, summary="Saved again.")
+    page.wait("document.querySelector('#summary').textContent === 'Saved again.'")
+    page.running()
+
+
 def test_a_run_whose_process_is_killed_is_started_again_and_ctrl_c_ends_all(viewed):
     run, page = viewed("bouncing_ball")
     page.running()

@@ -44,6 +44,25 @@ def test_modes_and_a_guard(disk):
     assert below.get_xlim() == (run.t[0], run.t[-1])
 
 
+def test_energies_forces_and_motion(disk):
+    _, run = disk
+    left, middle, right = Figure().subplots(1, 3)
+    assert plot.energy(run, ax=left) is left
+    assert [line.get_label() for line in left.get_lines()[:3]] == ["kinetic", "potential", "total"]
+    assert left.get_lines()[2].get_ydata()[-1] == run.energy.total[-1]
+    assert plot.forces(run, ["ramp"], ax=middle) is middle
+    assert middle.get_title(loc="left") == "ramp"
+    assert plot.motion(run, instants=4, ax=right) is right
+    assert right.get_aspect() == 1.0
+    low, high = right.get_ylim()
+    assert low < run["y"].min() < run["y"].max() < high
+    assert left.figure.axes == [left, middle, right]
+    assert not left.figure.texts
+    box = fsm_dyn.simulate(fsm_dyn.compile("box_on_table"), until=0.1)
+    with pytest.raises(fsm_dyn.InputError, match="one contact"):
+        plot.forces(box, ax=middle)
+
+
 def test_axes_take_one_unit_and_one_guard(disk, ax):
     _, run = disk
     with pytest.raises(fsm_dyn.InputError, match="columns of one unit"):
