@@ -7,6 +7,7 @@ campaign goes on where it was left, and begins anew where a source has changed.
 import hashlib
 import json
 import os
+import re
 from functools import cache
 from pathlib import Path
 
@@ -31,7 +32,7 @@ DIGITS = 16
 
 def version(campaign=""):
     """A digest of the sources that cases of a campaign follow from: of the package, the models and the cases."""
-    return _version(campaign.split(" ")[0] in OF_RUNS)
+    return _version(re.split("[ ,]", campaign)[0] in OF_RUNS)
 
 
 @cache
