@@ -36,6 +36,7 @@ _COMMENT: Final = re.compile(r"^[ \t]*(?://.*|/\*(?!\*?\s*\*?\s*@license)(?:(?!\
 _BLANK: Final = re.compile(r"^[ \t]+|\n(?=\n)", re.MULTILINE)
 _FROM_CORE: Final = re.compile(r"^(import|export) \{([^}]*)\} from '\./three\.core\.js';\n", re.MULTILINE)
 _HANDED_OUT: Final = re.compile(r"^export \{([^}]*)\};\n?", re.MULTILINE)
+_EXPORTED_AT_END: Final = re.compile(r"export\{([^}]*)\};\s*$")
 _SCRIPT: Final = re.compile(r'<script src="([^"]+)"( defer| type="module")></script>\n')
 
 
@@ -95,6 +96,7 @@ def page_text(name: str, holder: str, *, in_space: bool, policy: str = _POLICY) 
     names = [script[0] for script in _SCRIPT.findall(page)]
     page = _SCRIPT.sub("", page)
     scripts = [bundled(Path(name).stem) if name.startswith("js/") else _file(name) for name in names]
+    scripts.insert(0, gif_encoder())
     if in_space:
         scripts.insert(0, drawing_in_space())
     inline = "".join(f"<script>\n{_closed(script)}</script>\n" for script in scripts)
@@ -130,6 +132,17 @@ def bundled(name: str) -> str:
     order: list[str] = []
     _visit(name, order)
     return "".join(_module(each) for each in order)
+
+
+def gif_encoder() -> str:
+    """Return gifenc as one plain script: a module that exports in one statement at its end, which a test ensures."""
+    source = re.sub(r"^//# sourceMappingURL=.*\n?", "", _file("vendor/gifenc.esm.js"), flags=re.MULTILINE)
+
+    def handed_out(found: re.Match[str]) -> str:
+        pairs = (each.split(" as ") for each in found[1].split(","))
+        return "return {" + ",".join(f"{name}:{own}" for own, name in pairs) + "};"
+
+    return f'const gifEncoder = (() => {{\n"use strict";\n{_EXPORTED_AT_END.sub(handed_out, source)}}})();\n'
 
 
 def drawing_in_space() -> str:

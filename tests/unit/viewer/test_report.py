@@ -93,6 +93,14 @@ def test_a_place_that_cannot_be_written(cart, tmp_path):
         report.write_report(cart, tmp_path / "nowhere" / "report.html")
 
 
+def test_what_writes_animations_comes_along(cart):
+    script = report.gif_encoder()
+    assert not re.search(r"\b(import|export)\b\s*[{\w]", script)
+    handed = script[script.rindex("return {") :]
+    assert {"GIFEncoder", "quantize", "applyPalette"} <= set(re.findall(r"[{,](\w+):", handed))
+    assert report.report_text(from_trajectory(cart)).count("const gifEncoder") == 1
+
+
 def test_what_draws_in_space_comes_along_where_it_is_needed_and_no_further(cart):
     script = report.drawing_in_space()
     assert len(script) < 1.3e6

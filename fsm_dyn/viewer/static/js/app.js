@@ -1,5 +1,6 @@
 // The page: messages of the server go to the panels, commands of the panels to the server.
 
+import { Animation } from "./animation.js";
 import { Banner } from "./banner.js";
 import { Charts } from "./charts.js";
 import { Connection } from "./connection.js";
@@ -43,11 +44,12 @@ class App {
     this.sound = new Sound((name, speed) => this.playing.strike(name, speed));
     this.setup = new ParameterPanel(send);
     this.device = new Device(send);
+    this.animation = new Animation(this.playback);
     this.controls = new Controls(send, this.dragging, this.playback);
     this.keys = new Keys(this);
     this.panels = [
       this.mechanism, this.space, this.playback, this.dragging, this.map, this.guardBars, this.charts, this.log, this.banner, this.timing,
-      this.controls, this.setup, this.device, this.playing, this.sound,
+      this.controls, this.setup, this.device, this.playing, this.sound, this.animation,
     ];
     const holder = document.getElementById("playback-data") ?? document.getElementById("machine-data");
     const Source = { "playback-data": ReportSource, "machine-data": MachineSource }[holder?.id] ?? Connection;
