@@ -100,12 +100,18 @@ export class Banner {
     this.say("phase", notice ? { ...notice, closable: true } : null);
   }
 
+  hide() {
+    // a hidden button keeps the focus until the next frame, and would swallow a key pressed before that
+    if (this.box.contains(document.activeElement)) document.activeElement.blur();
+    this.box.hidden = true;
+  }
+
   say(key, what) {
     if (what) this.shown[key] = what;
     else delete this.shown[key];
     const first = ["connection", "error", "starting", "ended", "phase"].map((k) => this.shown[k]).find(Boolean);
-    this.box.hidden = !first;
-    if (!first) return;
+    if (!first) return this.hide();
+    this.box.hidden = false;
     this.box.className = first.kind;
     const parts = [el("h2", { text: first.title })];
     if (first.where) parts.push(el("p", { class: "where", text: first.where }));
@@ -114,10 +120,9 @@ export class Banner {
     for (const [name, text] of first.notes ?? []) parts.push(el("p", { class: "note" }, el("b", { text: `${name}: ` }), text));
     if (first.action) {
       const [text, act] = first.action;
-      // a hidden button keeps the focus until the next frame, and would swallow a key pressed before that
-      parts.push(el("button", { text, onclick: (event) => { event.currentTarget.blur(); act(); } }));
+      parts.push(el("button", { text, onclick: act }));
     }
-    if (first.closable) parts.push(el("button", { class: "close", text: "Close", onclick: () => { this.box.hidden = true; } }));
+    if (first.closable) parts.push(el("button", { class: "close", text: "Close", onclick: () => this.hide() }));
     this.box.replaceChildren(...parts);
     this.tick();
   }
