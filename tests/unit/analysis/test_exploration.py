@@ -63,7 +63,7 @@ def random_drives(graph, number):
     [(name, 2, 6, 50) for name in MUST if name != "escapement_deadbeat"]
     + [pytest.param(name, 4, 24, 1000, marks=pytest.mark.long) for name in MUST],
 )
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(7200)
 def test_every_mode_of_random_drives_is_found(name, depth, samples, drives):
     graph = fsm_dyn.compile(name)
     found = fsm_dyn.explore(graph, depth=depth, samples=samples, jobs=None)
