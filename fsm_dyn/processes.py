@@ -90,7 +90,7 @@ def _copies(spawn: SpawnContext, count: int, data: bytes) -> Iterator[tuple[Conn
     theirs, ours = spawn.Pipe(duplex=False)
 
     def feed() -> None:
-        with contextlib.suppress(OSError):  # nobody reads any more
+        with contextlib.suppress(OSError):  # no process reads any more
             for _ in range(count):
                 ours.send_bytes(data)
 

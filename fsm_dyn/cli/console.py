@@ -16,7 +16,7 @@ from typing import Annotated, Any, ParamSpec
 
 import typer
 
-from fsm_dyn.errors import InputError, RunError
+from fsm_dyn.errors import FsmDynError, InputError
 from fsm_dyn.graphics.text_table import table as table
 from fsm_dyn.renamed import RenamedWarning
 
@@ -40,7 +40,7 @@ def handle_errors(command: Callable[P, None]) -> Callable[P, None]:
         except InputError as error:
             print_status(f"error: {error}")
             raise typer.Exit(BAD_INPUT) from None
-        except RunError as error:
+        except FsmDynError as error:  # also that a library of other sources was found
             print_status(f"failed: {error}")
             raise typer.Exit(FAILED) from None
         except BrokenPipeError:  # the reader of the output has terminated

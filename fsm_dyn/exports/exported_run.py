@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
-from fsm_dyn.exports.c_names import identifier
+from fsm_dyn.exports.c_names import prefix_of
 from fsm_dyn.programs.program import Program
 from fsm_dyn.simulation.input_signals import InputSignals
 from fsm_dyn.simulation.numerics import Numerics
@@ -74,7 +74,7 @@ class ExportedRun:
     @property
     def prefix(self) -> str:
         """What all identifiers of the model begin with."""
-        return identifier(self.automaton.mechanism.name)
+        return prefix_of(self.automaton.mechanism.name)
 
     @property
     def names(self) -> dict[str, list[str]]:

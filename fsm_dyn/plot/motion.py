@@ -199,7 +199,7 @@ def _label_instants(axes: Axes, names: list[str], boxes: FloatArray) -> None:
 
 
 def _finish(axes: Axes, trajectory: Trajectory, colours: dict[str, str], met: set[str] | None) -> None:
-    """Draw a grid, and a heading with the names of the modes met, of axes that have a picture to themselves."""
+    """Draw a grid, and a heading with the names of these modes, of axes that have a picture to themselves."""
     axes.tick_params(length=3)
     axes.set_axisbelow(True)
     axes.grid(color="#EEEEEE", lw=0.7)

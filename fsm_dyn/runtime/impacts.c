@@ -10,7 +10,7 @@
 
 #include "contacts.h"
 
-#define FSM_MOST_IMPACT_SWEEPS 2000  // of sequential impacts, each over all closed contacts
+#define FSM_MOST_IMPACT_SWEEPS 20000 // of sequential impacts, each over all closed contacts
 #define FSM_PULL               1e-12 // part of the largest impulse below which one that pulls is rounding
 
 /* The impact law of the contacts of an impact. */

@@ -11,7 +11,7 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.errors import InputError
-from fsm_dyn.exports.c_names import identifiers, mode_identifiers
+from fsm_dyn.exports.c_names import identifiers, mode_identifiers, prefix_of
 from fsm_dyn.exports.export import _c99, _write, prepared
 from fsm_dyn.exports.spare_modes import with_spare_modes
 from fsm_dyn.online.online_executable import OnlineExecutable
@@ -272,7 +272,26 @@ def test_identifiers():
     assert identifiers("inputs", ["push", "θ", "a b"]) == ["push", "_u3b8_", "a_u20_b"]
     with pytest.raises(InputError, match=r"(?s)two inputs have the same identifier.*'θ' and '_u3b8_'"):
         identifiers("inputs", ["θ", "_u3b8_"])
+    with pytest.raises(InputError, match="two inputs have the same identifier"):
+        identifiers("inputs", ["count"])
     assert mode_identifiers(["a+b", "a b", "é", "for"]) == ["a_b", "a_b_2", "none", "for"]
+    assert mode_identifiers(["a b", "a-b", "a_b_2", "count", "other"]) == [
+        "a_b",
+        "a_b_2",
+        "a_b_2_2",
+        "count_2",
+        "other_2",
+    ]
+    assert prefix_of("2 bars") == "_u32__u20_bars"
+
+
+@pytest.mark.parametrize("name", ["main", "fsm_machine", "runtime", "clean"])
+def test_a_model_that_would_write_over_files_of_the_export_is_refused(name, tmp_path):
+    text = fsm_dyn.models.find("bouncing_ball").read_text(encoding="utf-8")
+    graph = fsm_dyn.compile(fsm_dyn.spec.load(name, text=text.replace("name: bouncing_ball", f"name: {name}")))
+    with pytest.raises(InputError, match="the export has files of that name"):
+        fsm_dyn.export(graph, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(

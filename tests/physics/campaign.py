@@ -19,7 +19,7 @@ FORCE_PLACES = 8
 GAP = 1e-9  # m
 ROUNDINGS = 2.0  # of the state, by which forces may be off: the one of the record, and those of their evaluation
 ENERGY = 1e-8  # of the energy that passes through a run
-IMPACT = 1e-12  # of the kinetic energy before
+IMPACT = 1e-12  # of the kinetic energy before, or of what impulses exchange if that is more: what rounding may add
 AT_ONCE = 20_000  # samples evaluated together
 
 ADAPTIVE = {"rtol": 1e-10, "atol": 1e-12}
@@ -378,6 +378,7 @@ def impacts(checked, run):
         gained = 0.5 * impulse @ (A @ (transition.u_before + transition.u_after) + 2.0 * b)
         M = terms["M"].reshape(-1, *terms["M"].shape[-2:])[0][:n_u, :n_u]
         before = 0.5 * transition.u_before @ M @ transition.u_before
-        if gained > IMPACT * before + 1e-15:
+        exchanged = 0.5 * abs(impulse) @ (abs(A) @ (abs(transition.u_before) + abs(transition.u_after)) + 2.0 * abs(b))
+        if gained > IMPACT * max(before, exchanged) + 1e-15:
             yield f"impact at t = {transition.time:.12g} s gains {gained:.3g} J of {before:.3g} J: {transition}"
             return

@@ -85,7 +85,7 @@ export class Animation {
     this.waiting = { data: pen.getImageData(0, 0, canvas.width, canvas.height).data, now };
   }
 
-  // The SVG of the page with its styles, and the values of their variables, as a document of its own.
+  // The SVG of the page with its styles, and the values of their variables, as one document.
   drawing(width, height) {
     const copy = $("picture").cloneNode(true), css = getComputedStyle($("picture"));
     const names = new Set(this.style.match(/--[\w-]+/g));
