@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
-import pickle
 import signal
 import threading
 from collections import deque
@@ -15,6 +14,7 @@ from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnContext
+from multiprocessing.reduction import ForkingPickler
 from multiprocessing.synchronize import Lock
 from typing import Any, Final, TypeVar
 
@@ -60,7 +60,7 @@ def in_processes(
     spawn = multiprocessing.get_context("spawn")  # a forked child would inherit the locks of LLVM's threads
     theirs, ours = spawn.Pipe(duplex=False)
     pool = None
-    with theirs, ours, _copies(spawn, workers, pickle.dumps((prepare, given))) as copies:
+    with theirs, ours, _copies(spawn, workers, ForkingPickler.dumps((prepare, given))) as copies:
         try:
             with held_back():  # passes an interrupt on when it ends: within the try
                 pool = ProcessPoolExecutor(workers, spawn, _begin, (*copies, theirs))
@@ -81,8 +81,8 @@ def in_processes(
 
 
 @contextlib.contextmanager
-def _copies(spawn: SpawnContext, count: int, data: bytes) -> Iterator[tuple[Connection, Lock]]:
-    """A pipe with so many copies of some bytes, and the lock under which a process takes one.
+def _copies(spawn: SpawnContext, count: int, data: memoryview) -> Iterator[tuple[Connection, Lock]]:
+    """A pipe with so many copies of a pickled object, and the lock under which a process takes one.
 
     They are not arguments of the processes: those are written to a pipe whose other end stays open in this process, so
     that a process that ends before it has read them would be waited for, for ever.
@@ -125,8 +125,7 @@ def _begin(copies: Connection, lock: Lock, line: Connection) -> None:
 
     threading.Thread(target=listen, daemon=True).start()
     with lock:
-        data = copies.recv_bytes()
-    prepare, given = pickle.loads(data)  # noqa: S301  (the owner of this process wrote it)
+        prepare, given = copies.recv()
     _shared.append(prepare(given))
 
 

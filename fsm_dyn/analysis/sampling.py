@@ -47,8 +47,14 @@ def sampled_deviations(deviations: Mapping[str, Deviation], sample: str, n: int,
         )
     size = n // REPLICATES
     if n < 1 or (sample == "sobol" and (n % REPLICATES or size & (size - 1))):
-        allowed = f"{REPLICATES} times a power of two" if sample == "sobol" else "1 or more"
-        raise InputError(f"a sample '{sample}' of this size is impossible", found=str(n), allowed=allowed)
+        allowed, remedy = "1 or more", ""
+        if sample == "sobol":
+            below = REPLICATES << max(size.bit_length() - 1, 0)
+            allowed = f"{REPLICATES} times a power of two"
+            remedy = f"{below:,} or {2 * below:,} runs" if size > 0 else f"{below} runs"
+        raise InputError(
+            f"a sample '{sample}' of this size is impossible", found=f"{n:,}", allowed=allowed, remedy=remedy
+        )
     random = np.random.default_rng(seed)
     if sample == "random":
         points = random.random((n, len(deviations)))

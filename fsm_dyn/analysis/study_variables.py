@@ -206,6 +206,8 @@ def check_names(graph: ModeGraph, vary: Mapping[str, Any], given: Mapping[str, A
                 raise InputError("the scenario is varied and given", found=str(given[SCENARIO]), remedy="leave out one")
             continue
         hint = did_you_mean(name, known)
+        if name in (VARIANT, SCENARIO):
+            hint = "a grid varies variants and scenarios that the model has; sample the graph of each by itself"
         if name in states:
             hint = f"an initial value is varied as '{INITIAL}{name}'"
         elif name in layout.w:

@@ -15,7 +15,7 @@ from fsm_dyn.errors import InputError
 
 COUNT: Final = "count"  # the last enumerator of every kind
 OTHER: Final = "other"  # that of modes without a number
-# files of exports and targets of their Makefiles, beside which a model has NAME.c, NAME.h and the program NAME
+# files of exports and targets of their Makefiles; a model adds NAME.c, NAME.h and the program NAME
 _TAKEN: Final = frozenset({"main", "board", "start", "runtime", "run", "stack", "size", "clean", "program", "library"})
 
 

@@ -125,3 +125,13 @@ def test_jupytext_opens_the_tutorials_as_notebooks(page):
     code = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
     assert code == [text.rstrip("\n") for text in blocks(page, "python")]
     assert len(notebook.cells) > len(code) > 1  # code and text are cells apart
+
+
+def test_the_first_page_leads_to_every_page():
+    """All but single decisions and what the gallery's first page lists."""
+    docs = ROOT / "docs"
+    pages = {path.relative_to(docs).as_posix() for path in docs.rglob("*.md")}
+    linked = set(re.findall(r"\]\(([\w/.-]+\.md)", (docs / "index.md").read_text(encoding="utf-8")))
+    listed = set(re.findall(r"\]\(([\w/.-]+\.md)", (docs / "gallery" / "index.md").read_text(encoding="utf-8")))
+    left = pages - linked - {f"gallery/{name}" for name in listed} - {"index.md"}
+    assert {name for name in left if not name.startswith(("decisions/", "cookbook/"))} == set()

@@ -43,7 +43,7 @@ def test_fewer_cases_than_processes_end(given):
     assert list(in_processes("the test", 8, length, given, added, range(1))) == [MORE_THAN_A_PIPE_HOLDS]
 
 
-def test_results_that_nobody_takes_end_it(given):
+def test_results_that_are_not_taken_end_it(given):
     threads = threading.active_count()
     results = in_processes("the test", 2, length, given, added, range(100))
     assert next(results) == MORE_THAN_A_PIPE_HOLDS

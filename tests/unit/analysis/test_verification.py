@@ -109,3 +109,20 @@ def test_the_command_line_tells_what_was_compared():
 def test_states_must_be_positive():
     with pytest.raises(fsm_dyn.InputError, match="positive"):
         fsm_dyn.verify("four_bar", states=0)
+
+
+def test_modes_that_are_left_out_are_named():
+    found = fsm_dyn.verify("latch_door", states=1)
+    assert found.passed
+    assert not found.complete
+    assert len(found.modes) == 1
+    assert "--successors" in str(found)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+def test_modes_to_which_guards_lead():
+    found = fsm_dyn.verify("latch_door", states=2, successors=True)
+    assert found.passed
+    assert found.complete
+    assert len(found.modes) == 24
