@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
-from fsm_dyn.automaton.initial_state import InitialState, find_initial_state
+from fsm_dyn.automaton.initial_state import InitialState, check_names, find_initial_state, fixed_codes
 from fsm_dyn.automaton.static_equilibrium import equilibrium_initial_state
 from fsm_dyn.errors import InputError, ModelError
 from fsm_dyn.modes.elimination import Array
@@ -120,7 +120,7 @@ def initial_values(
     Raises
     ------
     InputError
-        A value is not finite, or has another unit.
+        A name is unknown, or a value is not finite, or has another unit.
     """
     mechanism = automaton.mechanism
     layout = automaton.terms.layout
@@ -128,9 +128,13 @@ def initial_values(
     mode: str | None = mechanism.initial.mode
     settles = mechanism.initial.settle
     units = ArgumentUnits(mechanism)
+    # what follows is not in the file, and so no place of it is named
+    others = ("mode", "settle", *layout.memory)
+    check_names(automaton, {name: 0.0 for name in overrides or () if name not in others})
     for name, value in (overrides or {}).items():
         if name == "mode":
             mode = str(value)
+            fixed_codes(automaton, mode)
         elif name == "settle":
             settles = bool(value)
         else:
