@@ -28,7 +28,7 @@ and methods, which take no part in commands, pages and devices, and `{version}` 
 
 def kind_of(reason):
     """A reason without its numbers, so that like ones are counted together."""
-    return NUMBER.sub("…", reason.splitlines()[0])[:120].replace("|", "/")
+    return NUMBER.sub("…", (reason.splitlines() or ["as expected"])[0])[:120].replace("|", "/")
 
 
 def latest(ledger, name):
