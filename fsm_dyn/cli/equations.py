@@ -29,7 +29,7 @@ def equations_command(
         str | None, typer.Option("--mode", help="Name of the mode; default: the one runs start in.")
     ] = None,
     format_: Annotated[str, typer.Option("--format", help=f"One of: {', '.join(FORMATS)}.")] = "html",
-    out: Annotated[Path | None, typer.Option("--out", help="File to write; - for the terminal.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="File to write; - for the terminal.")] = None,
     advise: Annotated[
         bool, typer.Option("--advise", help="Only count the operations of other choices of speeds; nothing is changed.")
     ] = False,

@@ -34,7 +34,7 @@ class RealType(StrEnum):
 @handle_errors
 def export_command(
     model: Model,
-    out: Annotated[Path, typer.Option("--out", help="Folder to write to; of html also FILE.html.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write to; of html also FILE.html.")],
     to: Annotated[ExportTarget, typer.Option("--to", help="What to export to.")] = ExportTarget.C99,
     scenario: Annotated[str | None, typer.Option("--scenario", help="The model's scenario to export.")] = None,
     method: Annotated[str, typer.Option("--method", help="dopri5, or rk4, heun, euler with --step.")] = "dopri5",
