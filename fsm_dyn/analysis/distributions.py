@@ -78,7 +78,7 @@ def varied_quantities(
     overrides = dict(given.get("parameters") or {})
     chosen = dict(vary or {})
     values = parameter_values(mechanism, overrides)
-    check_shared(graph, values, given, float(given.get("until") or _LONGEST))
+    check_shared(graph, given, float(given.get("until") or _LONGEST))
     found: dict[str, VariedQuantity] = {}
     for name, deviation in (deviations(mechanism, values) if tolerances else {}).items():
         if name not in chosen:

@@ -24,6 +24,7 @@ from fsm_dyn.analysis.study_variables import (
     Label,
     cases_in_numbers,
     check_quantities,
+    check_shared,
     check_variables,
     graphs_by_variant,
     labels,
@@ -276,6 +277,7 @@ def _over_grid(
     graphs = graphs_by_variant(graph, vary)
     for each in graphs.values():
         check_quantities(each, chosen)
+        check_shared(each, shared, until)
         check_variables(each, vary, shared, until, combined=count <= MOST_CURVES)
     cases = [dict(zip(vary, values, strict=True)) for values in itertools.product(*vary.values())]
     numbers = list(itertools.product(*labels(mechanism, vary)))

@@ -8,8 +8,6 @@ import numbers
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from fsm_dyn.automaton.initial_state import check_names as check_initial_names
-from fsm_dyn.automaton.initial_state import fixed_codes
 from fsm_dyn.automaton.initial_values import initial_values
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.compilation import compile as compile_mechanism
@@ -18,7 +16,7 @@ from fsm_dyn.run_inputs import input_in_effect, resolve_inputs, scaled_input, sc
 from fsm_dyn.spec.argument_units import is_plain
 from fsm_dyn.spec.loader import load
 from fsm_dyn.spec.model import Mechanism
-from fsm_dyn.spec.values import ParameterValue, evaluate, override_values, parameter_values, units
+from fsm_dyn.spec.values import evaluate, override_values, parameter_values, units
 
 INITIAL: Final = "initial."
 INPUT: Final = "input."
@@ -150,7 +148,6 @@ def check_variables(
                 override_values(mechanism, {name: value})
     typical = {name: values[0] for name, values in parameters.items()}
     named = parameter_values(mechanism, base | typical) if base or typical else graph.values
-    check_shared(graph, named, given, until)
     for name, values in vary.items():
         _, _, rest = name.partition(".")
         for value in () if name in parameters else values:
@@ -164,15 +161,11 @@ def check_variables(
                 amplitude_factor(rest, value)
 
 
-def check_shared(
-    graph: ModeGraph, values: Mapping[str, ParameterValue], given: Mapping[str, Any], until: float
-) -> None:
+def check_shared(graph: ModeGraph, given: Mapping[str, Any], until: float) -> None:
     """Refuse a scenario, inputs and initial values that no run of a study could have.
 
     Parameters
     ----------
-    values : mapping
-        Parameters of a run, SI.
     given : mapping
         Arguments of ``Simulator.run`` that all cases share.
     until : float
@@ -183,13 +176,12 @@ def check_shared(
     InputError
         A name is unknown, or a value is not allowed.
     """
-    automaton, initial = graph.automaton, dict(given.get("initial") or {})
+    automaton, overrides = graph.automaton, given.get("parameters")
+    values = parameter_values(automaton.mechanism, overrides) if overrides else graph.values
     if given.get(SCENARIO) is not None:
         scenario_schedules(automaton, given[SCENARIO])
     resolve_inputs(automaton, values, given.get("inputs") or {}, (0.0, until))
-    begin = initial_values(automaton, values, graph.parameters, initial)
-    check_initial_names(automaton, begin.values)
-    fixed_codes(automaton, begin.mode)
+    initial_values(automaton, values, graph.parameters, given.get("initial"))
 
 
 def check_names(graph: ModeGraph, vary: Mapping[str, Any], given: Mapping[str, Any]) -> None:
