@@ -27,7 +27,7 @@ from fsm_dyn.live.device_map import Limits as Limits
 from fsm_dyn.live.mode_pool import OwnKernels, PooledExecutable
 from fsm_dyn.live.port_coupling import CoupledPort, coupled_ports
 from fsm_dyn.live.shared_memory import plain
-from fsm_dyn.live.tick_setup import bandwidths, couple_ports, new_tick, set_limits, usual_work
+from fsm_dyn.live.tick_setup import WORK_PER_SUBSTEP, bandwidths, couple_ports, new_tick, set_limits, usual_work
 from fsm_dyn.programs import Kernels, Program, compile_programs, support
 from fsm_dyn.run_inputs import resolve_inputs
 from fsm_dyn.runtime.library import move
@@ -73,8 +73,8 @@ class LiveStepper:
     initial : mapping
         Entries that replace those of the model's ``initial``.
     work_per_tick : int, optional
-        Work after which a tick ends, complete or not, besides two trial steps for each of the ``substeps``; 0: no
-        limit; None: by the number of contacts, see :func:`fsm_dyn.live.tick_setup.usual_work`.  Costs:
+        Work after which a tick ends, complete or not, besides that of two trial steps for each of the ``substeps``; 0:
+        no limit; None: by the number of contacts, see :func:`fsm_dyn.live.tick_setup.usual_work`.  Costs:
         :data:`fsm_dyn.simulation.state.WORK_OF_TRANSITION` and its neighbours.
     parts : tuple of int
         Number of axes of each device, where the device combines several.
@@ -224,7 +224,7 @@ class LiveStepper:
         self.loop.buffers.transitions[:] = 0.0  # unused entries of a record are then reproducible
         given = self.work_per_tick
         work = usual_work(len(self.graph.automaton.contacts)) if given is None else given
-        most = work + 2 * self.substeps if work else NO_LIMIT
+        most = work + WORK_PER_SUBSTEP * self.substeps if work else NO_LIMIT
         self.options = st.Options(
             np.array([0.0, 0.0, np.inf, 1.0]),
             np.array([TURNS_PER_TICK + 2 * self.substeps, NO_LIMIT, MOST_INSTANT, most, 0], dtype=np.int64),

@@ -19,7 +19,8 @@ from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.spec.model import Mechanism
 from fsm_dyn.spec.values import ParameterValue, evaluate
 
-WORK_PER_TICK: Final = 80  # of a model with many contacts, see :func:`usual_work`
+WORK_PER_TICK: Final = 30  # of a model with many contacts, see :func:`usual_work`
+WORK_PER_SUBSTEP: Final = 4  # what is added for each: two trial steps, guards evaluated at their end and middle
 MANY_CONTACTS: Final = 12
 BANDWIDTH: Final = 20.0  # Hz, of smooth inputs that no port declares one for
 MOST_PER_TICK: Final = 3.0  # rad: where the filter is still stable

@@ -351,7 +351,6 @@ FSM_LOCAL double fsm_longest_flight(const struct fsm_run *run, double h)
         }
     }
     if (known) {
-        state->counters->work_done--;
         fsm_write_inputs(run->inputs, state->clock->time, state->counters->segment, state->x, state->c);
     }
     return longest;

@@ -40,6 +40,7 @@ FSM_LOCAL void fsm_evaluate_guards(const struct fsm_run *run, double t, fsm_vect
     const struct fsm_tables *tables = run->tables;
     const double *c = run->state->c.at;
     int64_t mode = run->state->counters->mode;
+    run->state->counters->work_done++;
     if (!is_active(run)) {
         tables->mode_full.at[mode](t, x.at, c, out);
         return;

@@ -56,7 +56,7 @@ FSM_LOCAL void fsm_online_choose_chart(struct fsm_online_mode *o, double t, cons
 FSM_LOCAL void fsm_online_multipliers(struct fsm_online_mode *o);
 
 /* online_guards.c */
-FSM_LOCAL void fsm_guard_values(struct fsm_online_mode *o, const double *c, double *out, int64_t at);
+FSM_LOCAL void fsm_guard_values(struct fsm_online_mode *o, const double *c, double *out, int64_t at, bool all);
 FSM_LOCAL bool fsm_has_exact_slope(struct fsm_online_mode *o, int64_t guard);
 FSM_LOCAL bool fsm_is_law(struct fsm_online_mode *o, int64_t guard);
 FSM_LOCAL double fsm_exact_slope(struct fsm_online_mode *o, const double *c, int64_t guard);

@@ -89,7 +89,7 @@ static void full(struct fsm_online_mode *o, double t, const double *x, const dou
     for (int64_t r = 0; r < R; r++) {
         out[slopes + n_g + r] = w[at_multipliers + r];
     }
-    fsm_guard_values(o, c, out, values);
+    fsm_guard_values(o, c, out, values, true);
     bool differs = false;
     for (int64_t g = 0; g < n_g; g++) {
         if (fsm_has_exact_slope(o, g)) {
@@ -153,7 +153,7 @@ static void difference(struct fsm_online_mode *o, double t, const double *c, dou
             context[n_p + 2 * n_w + i] = c[n_p + 2 * n_w + i] + along * c[third + i];
         }
         work_out(o, t + along, w + at_probe, context, false);
-        fsm_guard_values(o, context, w, at_guards + side * n_g);
+        fsm_guard_values(o, context, w, at_guards + side * n_g, false);
     }
     for (int64_t g = 0; g < n_g; g++) {
         if (!fsm_has_exact_slope(o, g)) {

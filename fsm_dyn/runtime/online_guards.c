@@ -8,16 +8,19 @@ static double gap_to_face(struct fsm_online_mode *o, int64_t k);
 static int64_t farthest(struct fsm_online_mode *o, int64_t k);
 static double law_change(struct fsm_online_mode *o, int64_t guard, int64_t forces);
 
-/* Write the values of all guards from `out[at]` on; forces and the state are in the workspace.
+/* Write the values of the guards from `out[at]` on, of all or of those alone whose slope the terms do not give; forces and
+   the state are in the workspace.
 
    Where rows are redundant the circle of friction in space is asked of the forces of smallest norm, and the
    other laws of forces shared out by share_indeterminate_forces. */
-FSM_LOCAL void fsm_guard_values(struct fsm_online_mode *o, const double *c, double *out, int64_t at)
+FSM_LOCAL void fsm_guard_values(struct fsm_online_mode *o, const double *c, double *out, int64_t at, bool all)
 {
     int64_t *chart = o->chart.at;
     int64_t count = o->guard_quantity.n;
     for (int64_t g = 0; g < count; g++) {
-        out[at + g] = guard_value(o, c, g);
+        if (all || !fsm_has_exact_slope(o, g)) {
+            out[at + g] = guard_value(o, c, g);
+        }
     }
     if (chart[FSM_ONLINE_ACTIVE] > chart[FSM_ONLINE_RANK]) {
         share_indeterminate_forces(o, c);

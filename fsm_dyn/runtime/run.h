@@ -12,10 +12,11 @@
 #define FSM_TINY       1e-2 // what is left of a row that vanishes, however fast rows change
 #define FSM_TURNED     2.0  // times its size by which a row changes at most up to a change point that is foreseen
 
-/* What is counted in `fsm_counters.work_done`, beside one for every trial step, also one retaken to locate an event. */
-#define FSM_WORK_OF_TRANSITION 6
-#define FSM_WORK_OF_CANDIDATE  0.4 // a combination of contact states solved, in an impact or a decision
-#define FSM_WORK_OF_MODE       30  // a mode met for the first time
+/* What is counted in `fsm_counters.work_done`, besides one for every evaluation of the guards, which is what takes time:
+   at the end of a trial step and in its middle, and where a transition led. */
+#define FSM_WORK_OF_TRANSITION 1
+#define FSM_WORK_OF_CANDIDATE  0.1 // a combination of contact states solved, in an impact or a decision
+#define FSM_WORK_OF_MODE       40  // a mode met for the first time
 #define FSM_ROWS_PER_TURN      5   // a turn of the loop records at most this many rows
 
 /* What the loop does next (`fsm_counters.phase`). */

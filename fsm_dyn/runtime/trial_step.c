@@ -100,7 +100,6 @@ FSM_LOCAL void fsm_trial_step(const struct fsm_run *run, double h, double t_end)
 {
     struct fsm_state *state = run->state;
     struct fsm_work *work = run->work;
-    state->counters->work_done++;
     state->spent.at[state->counters->mode] += run->method->counts->stages + 1;
     for (int64_t j = 0; j < state->x.n; j++) {
         work->k.at[j] = state->x_dot.at[j];
@@ -166,6 +165,7 @@ FSM_LOCAL bool fsm_evaluate_here(const struct fsm_run *run)
     if (work->far_count > 0) {
         work->far->active = 0.0;
     }
+    state->counters->work_done++;
     tables->mode_full.at[mode](state->clock->time, state->x.at, state->c.at, work->full_end.at);
     return fsm_commit_step_end(run);
 }

@@ -74,9 +74,9 @@ TURNED: Final = 2.0  # times its size by which a row changes at most up to a cha
 
 DRIFT_COUNT: Final = 2  # ``RunState.drift``: energy put in by projections (J), largest residual met
 
-# ``RunState.counters[WORK_DONE]``: a trial step counts one, also one retaken to locate an event
-WORK_OF_TRANSITION: Final = 6
-WORK_OF_MODE: Final = 30  # a mode reached for the first time
+# ``RunState.counters[WORK_DONE]``: an evaluation of the guards counts one
+WORK_OF_TRANSITION: Final = 1
+WORK_OF_MODE: Final = 40  # a mode reached for the first time
 
 ROWS_PER_TURN: Final = 5  # a turn of the loop records at most this many rows
 
