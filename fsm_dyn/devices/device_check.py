@@ -2,6 +2,9 @@
 
 The driver runs in this process at 1 kHz, without a model and without a watchdog process: forces are limited to
 ``force``, are removed where an axis has moved by ``TRAVEL`` or faster than ``SPEED``, and are zero after each step.
+
+A device that follows gets velocities of at most ``FOLLOWING_SPEED`` instead: it stands still, moves along each axis,
+and yields to the hand as in a viscous fluid.
 """
 
 from __future__ import annotations
@@ -11,14 +14,15 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from fsm_dyn.errors import InputError
 from fsm_dyn.graphics import svg
 from fsm_dyn.live.driver_protocol import (
-    IMPEDANCE,
+    ADMITTANCE,
     NOTHING,
     SAFE_FRAME,
     BlockingReader,
@@ -41,6 +45,8 @@ SPEED: Final = 0.5  # m/s
 ARM: Final = 0.05  # m, that makes a torque of a force, and an angle of a distance
 LEAST_MOTION: Final = 2e-4  # m, by a force that moves the device
 LEAST_RATE: Final = 100.0  # samples a second
+FOLLOWING_SPEED: Final = 0.05  # m/s, of a device that follows
+FOLLOWING_DAMPING: Final = 50.0  # N s/m, against which it yields to the hand
 SETTLED: Final = 0.05  # part of the elongation that may be left as motion in the last quarter of the spring
 SILENCE: Final = 0.1  # s without a new sample: unplugged
 PATIENCE: Final = 20.0  # s for unplugging
@@ -105,8 +111,8 @@ def check_device(
     Raises
     ------
     InputError
-        The driver, its library or the device is missing, an option is invalid, or the driver commands no forces or is
-        that of several devices.
+        The driver, its library or the device is missing, an option is invalid, or the driver is that of several
+        devices.
     """
     with _opened(driver, options) as (device, read):
         spec: DeviceSpec = device.spec
@@ -114,12 +120,14 @@ def check_device(
         results: list[CheckStep] = []
         try:
             results.append(_ready(device, spec))
-            results.append(_zero_force(device, read, spec))
+            follows = spec.kind == ADMITTANCE
+            results.append((_standing_still if follows else _zero_force)(device, read, spec))
             if results[-1].passed and spec.felt:
+                most = min(FOLLOWING_SPEED, spec.force) if follows else force
                 for axis in range(spec.axes):
-                    results.append(_direction(device, read, axis, force, units))
+                    results.append(_direction(device, read, axis, most, units))
                 if all(step.passed for step in results):
-                    results.append(_spring(device, read, force, units))
+                    results.append((_yielding if follows else _spring)(device, read, most, units))
             results.append(_unplugged(device, read, unplug))
         except Exception as error:  # a driver may raise anything
             results.append(CheckStep("driver", False, f"{type(error).__name__}: {error}"))
@@ -132,11 +140,9 @@ def _opened(driver: str, options: Mapping[str, Any]) -> Iterator[tuple[Any, Read
     kind = driver_class(driver)
     complete = dict(getattr(kind, "complete", dict)(options))
     spec = kind.describe(complete)
-    if spec.parts or spec.kind != IMPEDANCE:  # a force of the check would be a velocity
+    if spec.parts:
         raise InputError(
-            "the check is of one device that shows forces",
-            found=f"{driver}, of kind {spec.kind}" if not spec.parts else f"{len(spec.parts)} devices",
-            remedy="check devices one by one",
+            "the check is of one device", found=f"{len(spec.parts)} devices", remedy="check devices one by one"
         )
     transport = kind.open_transport(complete)
     device = kind(complete, transport)
@@ -209,12 +215,25 @@ def _zero_force(device: Any, read: Read, spec: DeviceSpec) -> CheckStep:
     return CheckStep("zero force", True, "samples are finite and within the workspace", figures)
 
 
-def _direction(device: Any, read: Read, axis: int, force: float, units: Sequence[float]) -> CheckStep:
-    """Apply a force along an axis: the device moves along it, and farther than along others."""
+def _standing_still(device: Any, read: Read, spec: DeviceSpec) -> CheckStep:
+    """No velocity: as of no force, and a device that follows does not move."""
+    found = replace(_zero_force(device, read, spec), name="standing still")
+    if found.passed and found.figures["largest motion, m or rad"] > LEAST_MOTION:
+        return replace(found, passed=False, remark="it moves though no velocity is commanded")
+    return found
+
+
+def _direction(device: Any, read: Read, axis: int, most: float, units: Sequence[float]) -> CheckStep:
+    """Command the most along an axis, a force or a velocity: the device moves along it, farther than along others."""
     start = read().position
+    follows = device.spec.kind == ADMITTANCE
+    what = "velocity" if follows else "force"
 
     def push(sample: Sample) -> Sequence[float]:
-        part = 0.0 if _moves_too_far(sample, start, units) else force * units[axis]
+        if follows:
+            part = most / units[axis] if _farthest(sample, start, units) <= TRAVEL else 0.0
+        else:
+            part = 0.0 if _moves_too_far(sample, start, units) else most * units[axis]
         return tuple(part if i == axis else 0.0 for i in range(len(start)))
 
     end = _exchange(device, read, push, PULSE).samples[-1].position
@@ -223,12 +242,13 @@ def _direction(device: Any, read: Read, axis: int, force: float, units: Sequence
     figures = {"moved along it, m": moved[axis], "moved otherwise, m": _largest(moved[:axis] + moved[axis + 1 :])}
     _exchange(device, read, lambda sample: (0.0,) * len(start), REST_TIME)
     if abs(moved[axis]) < LEAST_MOTION:
-        return CheckStep(name, False, "it does not move: hold it lightly, or allow more force", figures)
+        remedy = "" if follows else ": hold it lightly, or allow more force"
+        return CheckStep(name, False, f"it does not move{remedy}", figures)
     if moved[axis] < 0.0:
-        return CheckStep(name, False, "a positive force moves it in the negative direction", figures)
+        return CheckStep(name, False, f"a positive {what} moves it in the negative direction", figures)
     if figures["moved otherwise, m"] >= moved[axis]:
         return CheckStep(name, False, "it moves farther along another axis", figures)
-    return CheckStep(name, True, "a positive force moves it in the positive direction", figures)
+    return CheckStep(name, True, f"a positive {what} moves it in the positive direction", figures)
 
 
 def _spring(device: Any, read: Read, force: float, units: Sequence[float]) -> CheckStep:
@@ -256,6 +276,34 @@ def _spring(device: Any, read: Read, force: float, units: Sequence[float]) -> Ch
     return CheckStep("soft spring", True, "it comes to rest", figures)
 
 
+def _yielding(device: Any, read: Read, most: float, units: Sequence[float]) -> CheckStep:
+    """Let a device that follows yield to the hand: it moves the way that its sensor says it is pushed."""
+    start = read().position
+
+    def yield_to(sample: Sample) -> Sequence[float]:
+        if _farthest(sample, start, units) > TRAVEL:
+            return (0.0,) * len(start)
+        forces = zip(sample.velocity, units, strict=True)
+        speeds = [force / unit / FOLLOWING_DAMPING for force, unit in forces]
+        return [max(-most, min(most, speed)) / unit for speed, unit in zip(speeds, units, strict=True)]
+
+    samples = _exchange(device, read, yield_to, SPRING_TIME).samples
+    ways = [
+        [after - before for after, before in zip(two.position, one.position, strict=True)]
+        for one, two in pairwise(samples)
+    ]
+    work = min(
+        sum(way[i] * sample.velocity[i] for way, sample in zip(ways, samples, strict=False)) for i in range(len(start))
+    )
+    farthest = max(_farthest(sample, start, units) for sample in samples)
+    figures = {"least work of the hand on an axis, J": work, "largest motion, m": farthest}
+    if farthest > TRAVEL:
+        return CheckStep("yielding", False, "it runs away: a force of the hand has the wrong sign", figures)
+    if work <= 0.0:
+        return CheckStep("yielding", False, "no force of a hand moves it: push it lightly along each axis", figures)
+    return CheckStep("yielding", True, "it moves as the hand pushes", figures)
+
+
 def _unplugged(device: Any, read: Read, unplug: Callable[[], None]) -> CheckStep:
     """Unplug the device, with a force of zero: the driver reports an error, or samples stop."""
     name, none = "unplugging", (0.0,) * device.spec.axes
@@ -276,9 +324,15 @@ def _unplugged(device: Any, read: Read, unplug: Callable[[], None]) -> CheckStep
     return CheckStep(name, False, f"nothing was noticed within {PATIENCE:g} s")
 
 
+def _farthest(sample: Sample, start: Sequence[float], units: Sequence[float]) -> float:
+    return _largest([unit * (x - before) for x, before, unit in zip(sample.position, start, units, strict=True)])
+
+
 def _moves_too_far(sample: Sample, start: Sequence[float], units: Sequence[float]) -> bool:
-    moved = [unit * (x - before) for x, before, unit in zip(sample.position, start, units, strict=True)]
-    return _largest(moved) > TRAVEL or _largest([u * v for u, v in zip(units, sample.velocity, strict=True)]) > SPEED
+    return (
+        _farthest(sample, start, units) > TRAVEL
+        or _largest([u * v for u, v in zip(units, sample.velocity, strict=True)]) > SPEED
+    )
 
 
 def _largest(values: Sequence[float]) -> float:
@@ -350,12 +404,14 @@ def _safeguards(spec: DeviceSpec) -> list[str]:
 
 def report(driver: str, spec: DeviceSpec, steps: Sequence[CheckStep], force: float, *, drawn: bool = False) -> str:
     """Return the results as a page of Markdown; ``drawn``: with a picture of the workspace, SVG."""
-    limits = "" if math.isinf(spec.force) else f", largest force {spec.force:g} N"
+    follows = spec.kind == ADMITTANCE
+    most = f"{min(FOLLOWING_SPEED, spec.force):g} m/s" if follows else f"{force:g} N"
+    limits = "" if follows or math.isinf(spec.force) else f", largest force {spec.force:g} N"
     lines = [
         f"# Check of `{driver}`",
         "",
         f"{spec.axes} axes{limits}, stop mechanism `{spec.stop_mechanism}`, watchdog {spec.watchdog:g} s; "
-        f"checked with up to {force:g} N.",
+        f"checked with up to {most}.",
         "",
         *_workspace(spec),
         *([workspace_picture(spec), ""] if drawn and spec.low else []),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
@@ -12,6 +13,7 @@ from fsm_dyn.cli.app import app
 from fsm_dyn.devices import device_check, hapkit, scripted, udp
 from fsm_dyn.devices.device_check import check_device, report, workspace_picture
 from fsm_dyn.errors import InputError
+from fsm_dyn.live.driver_protocol import ADMITTANCE, Sample
 
 HAND = {"axes": 2, "mass": 0.1, "stiffness": 100.0, "damping": 5.0}
 STEPS = ["ready", "zero force", "direction of axis 0", "direction of axis 1", "soft spring", "unplugging"]
@@ -110,28 +112,75 @@ def test_the_report_names_each_step():
     assert "| unplugging | **no** |" in text
 
 
-@pytest.mark.parametrize("driver", ["udp", "pantograph"])
+@pytest.mark.parametrize("driver", ["udp", "pantograph", "udp that follows"])
 def test_emulated_devices_pass(driver, tmp_path):
     """By the command, which unplugs them itself and writes the report."""
-    file = tmp_path / "report.md"
+    file, follows, driver = tmp_path / "report.md", "follows" in driver, driver.split()[0]
     hand = '{"stiffness": 100, "damping": 8}'
     words = ["device", "--check", driver, "--emulate", "--option", f"hand={hand}", "--report", str(file), "--json"]
+    if follows:
+        words += ["--option", "kind=admittance"]
     done = CliRunner().invoke(app, [*words, *(["--option", "axes=2"] if driver == "udp" else [])])
     assert done.exit_code == 0, done.output
     assert [step["passed"] for step in json.loads(done.output)["steps"]] == [True] * len(STEPS)
     assert file.read_text(encoding="utf-8").startswith(f"# Check of `{driver}`")
 
 
+def test_several_devices_are_refused_before_anything_is_sent():
+    with pytest.raises(InputError, match="one device"):
+        check_device("combined", {"devices": [{"driver": "udp", "options": {"port": 0}}] * 2}, 0.5, lambda: None)
+
+
+class FollowingDevice(scripted.Driver):
+    """Follows velocities along two axes; a hand draws it back by 100 N/m, which its sensor measures."""
+
+    sign, drift = 1.0, 0.0
+
+    @classmethod
+    def describe(cls, options):
+        return replace(super().describe(options), kind=ADMITTANCE)
+
+    def read(self):
+        self._readings += 1
+        for i, speed in enumerate(self._force):
+            self._position[i] += 1e-3 * (speed + self.drift)
+        forces = [-100.0 * self.sign * x for x in self._position]
+        return Sample(1e-3 * self._readings, self._readings, tuple(self._position), tuple(forces))
+
+
+class WrongSensor(FollowingDevice):
+    sign = -1.0
+
+
+class DriftingDevice(FollowingDevice):
+    drift = 0.01
+
+
+class UnfeelingDevice(FollowingDevice):
+    sign = 0.0
+
+
 @pytest.mark.parametrize(
-    ("driver", "options"),
+    ("driver", "failed"),
     [
-        ("udp", {"kind": "admittance", "port": 0}),
-        ("combined", {"devices": [{"driver": "udp", "options": {"port": 0}}] * 2}),
+        (FollowingDevice, {}),
+        (WrongSensor, {"yielding": "wrong sign"}),
+        (DriftingDevice, {"standing still": "it moves"}),
+        (UnfeelingDevice, {"yielding": "push it lightly"}),
     ],
 )
-def test_devices_that_follow_and_several_are_refused_before_anything_is_sent(driver, options):
-    with pytest.raises(InputError, match="one device that shows forces"):
-        check_device(driver, options, 0.5, lambda: None)
+def test_a_device_that_follows_is_checked_by_velocities(driver, failed, monkeypatch):
+    monkeypatch.setattr(
+        device_check, "TRAVEL", 0.015
+    )  # a pulse moves it by 10 mm, a sensor of the wrong sign on to here
+    found = checked(f"{driver.__module__}:{driver.__name__}")
+    if driver is DriftingDevice:
+        assert list(found) == ["ready", "standing still", "unplugging"], "no velocity where it does not stand still"
+    else:
+        assert list(found) == ["ready", "standing still", *STEPS[2:4], "yielding", "unplugging"]
+    for name, step in found.items():
+        assert step.passed == (name not in {*failed, "unplugging"}), (name, step)
+        assert failed.get(name, "") in step.remark
 
 
 def test_the_report_names_workspace_and_all_that_removes_the_force():
