@@ -277,7 +277,7 @@ def _spring(device: Any, read: Read, force: float, units: Sequence[float]) -> Ch
 
 
 def _yielding(device: Any, read: Read, most: float, units: Sequence[float]) -> CheckStep:
-    """Let a device that follows yield to the hand: it moves the way that its sensor says it is pushed."""
+    """Let a device that follows yield to the hand: it moves the way that its sensor reports."""
     start = read().position
 
     def yield_to(sample: Sample) -> Sequence[float]:
