@@ -12,8 +12,8 @@
 #define FSM_TINY       1e-2 // what is left of a row that vanishes, however fast rows change
 #define FSM_TURNED     2.0  // times its size by which a row changes at most up to a change point that is foreseen
 
-/* What is counted in `fsm_counters.work_done`, besides one for every evaluation of the guards, which takes most of the time:
-   at the end of a trial step and in its middle, and in the state after a transition. */
+/* What is counted in `fsm_counters.work_done`, besides one for every evaluation of the guards, which takes most of the
+   time: at the end of a trial step and in its middle, and in the state after a transition. */
 #define FSM_WORK_OF_TRANSITION 1
 #define FSM_WORK_OF_CANDIDATE  0.1 // a combination of contact states solved, in an impact or a decision
 #define FSM_WORK_OF_MODE       40  // a mode met for the first time
