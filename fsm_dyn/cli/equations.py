@@ -16,10 +16,8 @@ from fsm_dyn.whole_files import write_file
 
 if TYPE_CHECKING:
     from fsm_dyn.automaton.mode_graph import ModeGraph
-    from fsm_dyn.symbolic.kane_equations import KaneEquations
 
 FORMATS = {"html": "html", "latex": "tex", "sympy": "py", "numpy": "py", "c": "c"}
-SOURCE_OUTPUTS = ("q_dot", "M", "f", "A", "b", "gamma", "G", "u_dot", "multipliers")
 
 
 @handle_errors
@@ -61,31 +59,38 @@ def equations_command(
 
 def _text(graph: ModeGraph, mode: str, format_: str) -> str:
     # brings SymPy along
-    from fsm_dyn.symbolic.equations_page import page_of, to_html, to_latex, to_sympy_source
+    from fsm_dyn.symbolic.equations_page import page_of, to_html, to_latex
 
-    equations = graph.modes[mode].kane_equations
-    if format_ == "sympy":
-        return to_sympy_source(equations, SOURCE_OUTPUTS)
-    if format_ in ("numpy", "c"):
-        return _source(equations, format_)
+    if format_ in ("sympy", "numpy", "c"):
+        return _source(graph, mode, format_)
     ways_out = [
         (data["guard"] or data["cause"], target, data["reset"] or "")
         for _, target, data in graph.nx.out_edges(mode, data=True)
     ]
-    page = page_of(equations, ways_out)
+    page = page_of(graph.modes[mode].kane_equations, ways_out)
     return to_latex(page) if format_ == "latex" else to_html(page, _picture(graph))
 
 
-def _source(equations: KaneEquations, format_: str) -> str:
-    layout = equations.program.layout
-    mark = "#" if format_ == "numpy" else "//"
-    head = [
-        f"{equations.mechanism.name}, mode '{equations.mode}'; SI units",
-        f"x = {', '.join(layout.x)}",
-        f"c = {', '.join(layout.c)}",
-    ]
-    source = equations.numpy_source if format_ == "numpy" else equations.c_source
-    return "".join(f"{mark} {line}\n" for line in head) + source(*SOURCE_OUTPUTS)
+def _source(graph: ModeGraph, mode: str, format_: str) -> str:
+    """Return all outputs of a mode as source, behind comments with what they and their axes are."""
+    from fsm_dyn.symbolic.equations_page import to_sympy_source
+    from fsm_dyn.symbolic.kane_equations import OUTPUTS
+
+    equations, automaton = graph.modes[mode].kane_equations, graph.automaton
+    layout = automaton.terms.layout
+    axes = {
+        "x": layout.x, "c": layout.c, "independent speeds": equations.independent,
+        "dependent speeds": equations.dependent, "active rows": equations.rows, "all rows": equations.row_names,
+        "guards": equations.guards, "points": automaton.point_names, "frames": automaton.frame_names,
+    }  # fmt: skip
+    head = [f"{graph.name}, mode '{mode}'; SI units", *(f"{name} = {', '.join(of)}" for name, of in axes.items())]
+    head += [f"{name}: {text}" for name, text in OUTPUTS.items()]
+    mark = "//" if format_ == "c" else "#"
+    if format_ == "sympy":
+        source = to_sympy_source(equations, tuple(OUTPUTS))
+    else:
+        source = (equations.c_source if format_ == "c" else equations.numpy_source)(*OUTPUTS)
+    return "".join(f"{mark} {line}\n" for line in head) + source
 
 
 def _picture(graph: ModeGraph) -> str:

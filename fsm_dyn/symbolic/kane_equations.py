@@ -30,6 +30,7 @@ OUTPUTS = {
     "M": "mass matrix of all speeds",
     "f": "generalized forces without u̇, known contact forces included: M u̇ = f + G λ",
     "F": "generalized active forces (32), known contact forces included",
+    "F_star": "generalized inertia forces (33)",
     "F_star_0": "generalized inertia forces (33) at u̇ = 0",
     "A": "active constraint rows, A u + b = 0",
     "b": "what the rows have without speeds",
@@ -41,11 +42,14 @@ OUTPUTS = {
     "D": "dependent speeds by independent ones, u_D = D u_I + E (3)",
     "E": "dependent speeds at u_I = 0",
     "F_tilde": "constrained generalized active forces (44)",
+    "F_star_tilde": "constrained generalized inertia forces (45); minus F_tilde in motion (46)",
     "F_star_tilde_0": "constrained generalized inertia forces (45) at u̇_I = 0",
     "M_tilde": "mass matrix of the independent speeds, Sᵀ M T",
     "u_dot": "accelerations of all speeds",
     "multipliers": "forces of all rows, λ",
     "guards": "guards of the mode, positive inside",
+    "partial_velocities": "partial velocities of points, by point, speed and axis of N",
+    "partial_angular_velocities": "partial angular velocities of frames, by frame, speed and axis of N",
 }
 
 
@@ -162,18 +166,26 @@ class KaneEquations:
         S, M, T = known["S"], known["M"], known["T"]
         active = [a + b for a, b in zip(forces["F"], known["contact_forces"], strict=True)]
         drift = [a - b for a, b in zip(forces["F_star_0"], _product(M, known["c"], zero), strict=True)]
+        u_dot = full["x_dot"][n_q:]
+        rates = [u_dot[i] for i in self._places]
+        F_tilde, F_star_tilde_0 = _product(S.T, active, zero), _product(S.T, drift, zero)
+        M_tilde = _array([_product(S.T, _product(M, column, zero), zero) for column in T.T], T.T.shape[:1] * 2).T
         outputs = {name: known[name] for name in ("q_dot", "M", "f", "A", "b", "gamma", "G", "T", "e", "S")}
         outputs |= {
             "F": _array(active, (len(active),)),
+            "F_star": forces["F_star_0"] - _product(M, u_dot, zero),
             "F_star_0": forces["F_star_0"],
             "D": T[others],
             "E": known["e"][others],
-            "F_tilde": _product(S.T, active, zero),
-            "F_star_tilde_0": _product(S.T, drift, zero),
-            "M_tilde": _array([_product(S.T, _product(M, column, zero), zero) for column in T.T], T.T.shape[:1] * 2).T,
-            "u_dot": full["x_dot"][n_q:],
+            "F_tilde": F_tilde,
+            "F_star_tilde": F_star_tilde_0 - _product(M_tilde, rates, zero),
+            "F_star_tilde_0": F_star_tilde_0,
+            "M_tilde": M_tilde,
+            "u_dot": u_dot,
             "multipliers": full["multipliers"],
             "guards": full["guards"],
+            "partial_velocities": known["point_velocities"],
+            "partial_angular_velocities": known["angular_velocities"],
         }
         return Program.from_nodes(self._matrices.layout, {name: outputs[name] for name in OUTPUTS})
 

@@ -1,9 +1,11 @@
 """Pages of equations: well-formed, complete, without network; sources that run and give the mode's own numbers."""
 
+import ctypes
 import re
 import shutil
 import subprocess
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,8 +14,8 @@ from typer.testing import CliRunner
 
 import fsm_dyn
 from fsm_dyn.cli.app import app
-from fsm_dyn.cli.equations import SOURCE_OUTPUTS
 from fsm_dyn.symbolic.equations_page import page_of, to_html, to_latex, to_sympy_source
+from fsm_dyn.symbolic.kane_equations import OUTPUTS
 
 MODELS = ["rolling_disk", "shopping_cart", "spherical_wrist", "four_bar", "felt_drop", "rolling_coin"]
 ENTITIES = re.compile(r"&(?!amp;|lt;|gt;|quot;|#)")
@@ -59,8 +61,8 @@ def test_sympy_source_gives_the_numbers_of_the_mode(graph):
     for mode in graph.modes.values():
         kane = mode.kane_equations
         space = {}
-        exec(to_sympy_source(kane, SOURCE_OUTPUTS), space)  # noqa: S102 - source that the package made
-        expected = kane.part(*SOURCE_OUTPUTS).evaluate(0.0, x, c)
+        exec(to_sympy_source(kane, OUTPUTS), space)  # noqa: S102 - source that the package made
+        expected = kane.part(*OUTPUTS).evaluate(0.0, x, c)
         for name, table in space["equations"].items():
             found = np.array(table.subs(numbers).evalf(), dtype=float).ravel()
             # SymPy sums in another order: rounding of terms that may cancel
@@ -69,12 +71,47 @@ def test_sympy_source_gives_the_numbers_of_the_mode(graph):
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="no C compiler")
-def test_c_source_compiles_without_a_warning(tmp_path):
-    target = tmp_path / "cart.c"
-    result = CliRunner().invoke(app, ["equations", "shopping_cart", "--format", "c", "--out", str(target)])
-    assert result.exit_code == 0, result.output
-    command = ["gcc", "-std=c99", "-Wall", "-Wextra", "-Wno-unused-function", "-Werror", "-fsyntax-only", str(target)]
-    subprocess.run(command, check=True)
+def test_c_and_numpy_sources_give_the_numbers_of_the_mode(graph, tmp_path, monkeypatch):
+    """What the command writes, compiled or run, at random states against the named arrays of the mode."""
+    monkeypatch.chdir(tmp_path)
+    layout, rng = graph.automaton.terms.layout, np.random.default_rng(7)
+    for mode in graph.modes.values():
+        for name, target in (("c", "mode.c"), ("numpy", "mode.py")):
+            arguments = ["equations", graph.name, "--mode", mode.name, "--format", name, "--out", target]
+            result = CliRunner().invoke(app, arguments)
+            assert result.exit_code == 0, result.output
+        space = {}
+        exec(Path("mode.py").read_text(encoding="utf-8"), space)  # noqa: S102 - source that the package made
+        library = str(tmp_path / f"{mode.name}.so")
+        warnings = ["-std=c99", "-Wall", "-Wextra", "-Wno-unused-function", "-Werror"]
+        subprocess.run(["gcc", *warnings, "-shared", "-fPIC", "mode.c", "-lm", "-o", library], check=True)
+        evaluate = ctypes.CDLL(library).evaluate
+        evaluate.restype = None
+        evaluate.argtypes = [ctypes.c_double, *[np.ctypeslib.ndpointer(np.float64)] * 3]
+        for _ in range(3):
+            x = graph.start.x + 0.1 * rng.uniform(-1, 1, layout.n_x)
+            c = np.zeros(layout.n_c)
+            c[layout.p_slice], c[layout.w_slice] = graph.parameters, rng.uniform(0.5, 1.0, len(layout.w))
+            q, u, w = x[: len(layout.q)], x[len(layout.q) :], c[layout.w_slice]
+            known = space["evaluate"](0.0, x, c)  # T and e, for speeds that keep the constraints
+            u[:] = known["T"] @ u[[layout.u.index(name) for name in mode.independent_speeds]] + known["e"]
+            c[layout.sigma_slice] = mode._directions(0.0, x, c, {})  # slip directions are arguments of the sources
+            found = space["evaluate"](0.0, x, c)
+            assert set(found) == set(OUTPUTS)
+            out = np.zeros(sum(table.size for table in found.values()))
+            evaluate(0.0, x, c, out)
+            parts = np.split(out, np.cumsum([table.size for table in found.values()])[:-1])
+            for (name, table), part in zip(found.items(), parts, strict=True):
+                np.testing.assert_allclose(part, table.ravel(), rtol=1e-12, atol=1e-12, err_msg=name)
+            numbers = {
+                "M": mode.mass_matrix(q, w=w), "f": mode.forcing(0.0, q, u, w), "T": mode.orthogonal_complement(q, w=w),
+                "A": mode.constraint_matrix(q, w=w), "partial_velocities": mode.partial_velocities(q, w=w),
+                "partial_angular_velocities": mode.partial_angular_velocities(q, w=w),
+            }  # fmt: skip
+            for name, table in numbers.items():
+                np.testing.assert_allclose(found[name], np.asarray(table), rtol=1e-12, atol=1e-12, err_msg=name)
+            size = 1e-9 * (1.0 + np.abs(found["F"]).max() + np.abs(found["F_star_0"]).max())
+            np.testing.assert_allclose(found["F_tilde"] + found["F_star_tilde"], 0.0, atol=size)  # (46)
 
 
 def test_the_command_line(tmp_path, monkeypatch):
