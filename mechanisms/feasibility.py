@@ -49,11 +49,7 @@ def explored(graph: fsm_dyn.ModeGraph, depth: int = 1, samples: int = 6, duratio
 def contradicted(found: GeometricFeasibility, met: Exploration) -> list[str]:
     """Return the modes that runs met although their contact states are said to be impossible; there must be none."""
     names = [contact.name for contact in met.graph.automaton.contacts]
-    return [
-        mode.name
-        for mode in met.modes.values()
-        if found.excluded({name: code > 0 for name, code in zip(names, mode.states, strict=True)})
-    ]
+    return [mode.name for mode in met.modes.values() if found.excluded(dict(zip(names, mode.states, strict=True)))]
 
 
 def false_configurations(graph: fsm_dyn.ModeGraph, found: GeometricFeasibility) -> list[str]:

@@ -100,8 +100,7 @@ class Exploration:
             found[mode.name] = tuple(
                 automaton.name_of(states).name
                 for states in targets
-                if geometry is None
-                or not geometry.excluded({name: code > 0 for name, code in zip(names, states, strict=True)})
+                if geometry is None or not geometry.excluded(dict(zip(names, states, strict=True)))
             )
         return found
 

@@ -7,8 +7,11 @@ or from the search for another one; only where none is found boxes are looked at
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Final
 
 import numpy as np
@@ -190,12 +193,35 @@ def _smallest(search: ConfigurationSearch, states: Mapping[int, bool], count: in
     return kept
 
 
-def ways(search: ConfigurationSearch, contacts: Sequence[int], combinations: Iterable[Closed]) -> int:
-    """Return the number of combinations of all contact states that belong to some of closed and open ones."""
-    codes = [search.automaton.contacts[i].codes for i in contacts]
-    others = [c.codes for i, c in enumerate(search.automaton.contacts) if i not in contacts]
-    each = int(np.prod([len(states) for states in others], dtype=object))
-    number = [{shut: sum((code > 0) == shut for code in states) for shut in (False, True)} for states in codes]
-    return each * sum(
-        int(np.prod([number[j][shut] for j, shut in enumerate(closed)], dtype=object)) for closed in combinations
-    )
+def ways(
+    search: ConfigurationSearch,
+    contacts: Sequence[int],
+    combinations: Iterable[Closed],
+    never_held: Sequence[frozenset[int]] = (),
+) -> int:
+    """Return the number of combinations of all contact states that belong to some of closed and open ones.
+
+    Those in which all contacts of one of the sets ``never_held`` are held are left out.
+    """
+    infos = search.automaton.contacts
+    concerned = sorted(frozenset().union(*never_held))
+
+    def number(i: int, shut: bool | None) -> int:
+        return sum(shut is None or (code > 0) == shut for code in infos[i].codes)
+
+    @functools.cache
+    def of_concerned(states: tuple[bool | None, ...]) -> int:
+        codes = [
+            [code for code in infos[i].codes if shut is None or (code > 0) == shut]
+            for i, shut in zip(concerned, states, strict=True)
+        ]
+        held = (frozenset(i for i, code in zip(concerned, item, strict=True) if code == 1) for item in product(*codes))
+        return sum(not any(never <= item for never in never_held) for item in held)
+
+    others = [i for i in range(len(infos)) if i not in concerned]
+    total = 0
+    for closed in combinations:
+        state: dict[int, bool | None] = dict(zip(contacts, closed, strict=True))
+        each = math.prod(number(i, state.get(i)) for i in others)
+        total += each * of_concerned(tuple(state.get(i) for i in concerned))
+    return total

@@ -32,7 +32,7 @@ SHARES: Final = np.array([1.0, 0.5, 0.2, 0.05])  # of a step of Newton's method 
 LONGEST: Final = 2.0  # change of a coordinate in such a step, in own units
 MOST_STEPS: Final = 40
 MOST_SLOW: Final = 4  # steps in a row that leave more than 0.7 of what is missed
-_PI: Final = float(np.nextafter(np.pi, 4.0))
+PI: Final = float(np.nextafter(np.pi, 4.0))
 
 
 class Condition(NamedTuple):
@@ -172,16 +172,16 @@ class ConfigurationSearch:
 
         ``cuts`` are where boxes are cut, recorded from the whole space on; conditions are widened by ``margin``.
         """
-        part, bounds = self._part(conditions, margin)
+        part, bounds = self.part(conditions, margin)
         variables = self.variables(conditions)
         free = [i for i in variables if np.isinf(self.low[i]) and np.isinf(self.high[i])]
-        turning = frozenset(i for i in free if _only_turns(part, i))
+        turning = frozenset(i for i in free if only_turns(part, i))
         if start is None or not start.turning <= turning:
             start = Remaining(self.low[:, None], self.high[:, None], 0)
         low, high, count = start.low.copy(), start.high.copy(), start.count
         new = sorted(turning - start.turning)
-        low[new], high[new] = -_PI, _PI
-        scale, contract = self._scale(variables), Contractor(part, variables, Interval(self.low, self.high), bounds)
+        low[new], high[new] = -PI, PI
+        scale, contract = self.scale_of(variables), Contractor(part, variables, Interval(self.low, self.high), bounds)
         while low.shape[1]:
             count += low.shape[1]
             for _ in range(2 if low.shape[1] < 16 else 1):
@@ -199,7 +199,7 @@ class ConfigurationSearch:
                 cuts.cut(place, middle)
         return Remaining(low, high, count, turning)
 
-    def _part(self, conditions: Sequence[Condition], margin: float) -> tuple[Program, dict[str, Interval]]:
+    def part(self, conditions: Sequence[Condition], margin: float = MARGIN) -> tuple[Program, dict[str, Interval]]:
         """Return the program of some conditions, and the bounds of its outputs in SI units, widened by the margin."""
         rows = [c for c in conditions if c.value < self.n_rows]
         margins = [c for c in conditions if c.value >= self.n_rows]
@@ -217,7 +217,7 @@ class ConfigurationSearch:
         found = frozenset().union(*(self.support[condition.value] for condition in conditions))
         return sorted(i for i in found if self.low[i] < self.high[i])
 
-    def _scale(self, variables: Sequence[int]) -> Array:
+    def scale_of(self, variables: Sequence[int]) -> Array:
         """Return the own unit of each variable: that of a coordinate, else one."""
         return np.array([self.q_units[i - 1] if 1 <= i <= self.n_q else 1.0 for i in variables])
 
@@ -339,7 +339,7 @@ def _support(program: Program, value: int) -> Iterator[int]:
     yield from (i for i in used if i < len(program.arguments))
 
 
-def _only_turns(program: Program, argument: int) -> bool:
+def only_turns(program: Program, argument: int) -> bool:
     """Whether a program has the period 2 pi in an argument: it enters sines and cosines alone, by sums."""
     first, shifted = program.first_instruction, {argument}
     for k, (op, operands) in enumerate(program.instructions):

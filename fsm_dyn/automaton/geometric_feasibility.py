@@ -1,13 +1,15 @@
-"""Which contacts can be closed, or closed and open, in one configuration: proofs by interval bounds on the gaps.
+"""Which contacts can be closed, or closed and open, in one configuration, and which can be held at once.
 
 A combination of contact states belongs to some configuration only if the gaps of its closed contacts vanish (of
 compliant contacts: are not positive) within the ends of their faces, those of its open ones are not negative, the
 loops are closed and the coordinates within their stated ranges (:mod:`fsm_dyn.automaton.configuration_search`).
+Contacts that are held, closed without sliding, must agree on the speeds too (:mod:`fsm_dyn.automaton.held_contacts`).
 """
 
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Final, Literal
@@ -15,15 +17,18 @@ from typing import Final, Literal
 import numpy as np
 
 from fsm_dyn.automaton.combined_contacts import combine, ways
-from fsm_dyn.automaton.configuration_search import Condition, ConfigurationSearch, Remaining, common
+from fsm_dyn.automaton.configuration_search import MARGIN, Condition, ConfigurationSearch, Remaining, common, missed
+from fsm_dyn.automaton.held_contacts import MOST_HELD_BOXES, HeldAnswer, HeldContacts
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.errors import InputError
+from fsm_dyn.modes.enumeration import contradiction
 from fsm_dyn.programs.program import Array
 from fsm_dyn.schemata import decode, encode
 
 Verdict = Literal["impossible", "possible", "undecided"]
 
 FIRST_BOXES: Final = 200  # of a proof before a configuration is searched for
+BOUND_BOXES: Final = 20_000  # for the bounds that reasons quote; after them the margin of the proofs is quoted
 MOST_BOXES: Final = 20_000  # that are looked at before a question stays undecided
 
 
@@ -37,12 +42,16 @@ class ContactVerdict:
         Names of the contacts.
     closed : tuple of bool
         Whether each of them is closed (stuck, sliding, compressed) or open.
+    held : bool
+        Whether closed means held: closed without sliding.
     verdict : str
         ``impossible`` (proved), ``possible`` (a configuration is shown) or ``undecided``.
     reason : str
-        Why it is impossible, with the coordinate that would have to be in two places where there is one.
+        Why it is impossible: with the coordinate that would have to be in two places where there is one, else with a
+        bound on the gaps; of contacts that are held with the combination of their rows that no speeds can satisfy.
     configuration : mapping of str to float
-        Coordinates of a configuration, SI units; empty unless the verdict is ``possible``.
+        Coordinates of a configuration, with the speeds where contacts are held, SI units; empty unless the verdict is
+        ``possible``.
     boxes : int
         Boxes that the proof took.
     """
@@ -53,10 +62,13 @@ class ContactVerdict:
     reason: str
     configuration: Mapping[str, float]
     boxes: int
+    held: bool = False
 
     @property
     def states(self) -> str:
-        """The states as text: ``string closed and rest open``."""
+        """The states as text: ``string closed and rest open``, ``left held and right held``."""
+        if self.held:
+            return " and ".join(f"{name} held" for name in self.contacts)
         return _states_text(self.contacts, self.closed)
 
 
@@ -83,6 +95,8 @@ class GeometricFeasibility:
         ``configurations``, -1 for undecided; combinations with anything impossible are not listed.
     configurations : tuple of mapping of str to float
         Coordinates, SI units.
+    held : tuple of ContactVerdict
+        Of contacts and pairs of them whose rows something moves (a belt, a driven constraint): held.
     """
 
     verdicts: tuple[ContactVerdict, ...]
@@ -94,6 +108,7 @@ class GeometricFeasibility:
     contacts: tuple[str, ...] = ()
     states: Mapping[str, int] = field(default_factory=dict)
     configurations: tuple[Mapping[str, float], ...] = ()
+    held: tuple[ContactVerdict, ...] = ()
 
     def verdict_on(self, states: Mapping[str, bool]) -> ContactVerdict:
         """Return the verdict on a combination: every contact with a gap closed (True) or open, by name.
@@ -116,12 +131,20 @@ class GeometricFeasibility:
         shown = {} if number < 0 else self.configurations[number]
         return ContactVerdict(self.contacts, closed, "undecided" if number < 0 else "possible", "", shown, 0)
 
-    def excluded(self, states: Mapping[str, bool]) -> str:
-        """Return why contacts with these states (closed or open, by name) are impossible; empty where it is not known.
+    def excluded(self, states: Mapping[str, int]) -> str:
+        """Return why contacts with these states are impossible; empty where it is not known.
 
         Verdicts on single contacts, on two, and on those that exclude each other only together are looked at.
+
+        Parameters
+        ----------
+        states : mapping of str to int
+            Codes by name: 0 open, 1 held (closed without sliding), 2 and 3 sliding.
         """
-        found = _exclusion(self.verdicts, states)
+        closed = {name: code > 0 for name, code in states.items()}
+        found = _exclusion(self.verdicts, closed) or _exclusion(
+            self.held, {name: True for name, code in states.items() if code == 1}
+        )
         return "" if found is None else found.reason
 
     def to_bytes(self) -> bytes:
@@ -136,7 +159,7 @@ class GeometricFeasibility:
         numbers = (int(stored.possible), int(stored.undecided))
         return cls(
             stored.verdicts, int(stored.combinations), int(stored.remaining), stored.modes, *numbers,
-            stored.contacts, stored.states, stored.configurations,
+            stored.contacts, stored.states, stored.configurations, stored.held,
         )  # fmt: skip
 
 
@@ -153,6 +176,7 @@ class _StoredAssessment:
     contacts: tuple[str, ...]
     states: dict[str, int]
     configurations: tuple[dict[str, float], ...]
+    held: tuple[ContactVerdict, ...]
 
 
 def assess_geometry(
@@ -183,22 +207,26 @@ def assess_geometry(
     for done, states in enumerate(asked):
         progress(done, len(asked))
         found.append(questions.decide(states))
+    held = [questions.held(answer) for answer in HeldContacts(search).questions(_parts(automaton, found, "impossible"))]
     within = [i for i in range(len(automaton.contacts)) if search.has_gap(i)]
     combined = combine(search, _parts(automaton, found, "impossible"), _parts(automaton, found, "undecided"))
     found += [] if combined is None else [questions.conflict(states, boxes) for states, boxes in combined.conflicts]
     modes: dict[str, ContactVerdict] = {}
     for mode in automaton.modes:
-        modes[mode.name] = questions.decide_mode({i: mode.states[i] > 0 for i in within}, found)
+        modes[mode.name] = questions.decide_mode({i: mode.states[i] for i in within}, mode.states, found, held)
     combinations = int(np.prod([len(contact.codes) for contact in automaton.contacts], dtype=object))
     names = tuple(automaton.contacts[i].name for i in within)
     if combined is None:
-        return GeometricFeasibility(tuple(found), combinations, _count(automaton, found), modes, contacts=names)
-    possible, undecided = (ways(search, within, some) for some in (combined.possible, combined.undecided))
+        remaining = _count(automaton, [*found, *held])
+        return GeometricFeasibility(tuple(found), combinations, remaining, modes, contacts=names, held=tuple(held))
+    never = [frozenset(item) for item in _parts(automaton, held, "impossible")]
+    possible, undecided = (ways(search, within, some, never) for some in (combined.possible, combined.undecided))
     listed = combined.possible | dict.fromkeys(combined.undecided, -1)
     return GeometricFeasibility(
         tuple(found), combinations, possible + undecided, modes, possible, undecided, names,
         {"".join("01"[shut] for shut in closed): number for closed, number in listed.items()},
         tuple(dict(zip(automaton.terms.layout.q, shown.tolist(), strict=True)) for shown in combined.configurations),
+        tuple(held),
     )  # fmt: skip
 
 
@@ -217,6 +245,7 @@ class _Questions:
 
     def __init__(self, search: ConfigurationSearch) -> None:
         self.search = search
+        self.spent = 0  # boxes, for bounds that reasons quote
         self.alone: dict[tuple[int, bool], tuple[list[Condition], Remaining]] = {}
 
     def decide(self, asked: Mapping[int, bool]) -> ContactVerdict:
@@ -244,23 +273,48 @@ class _Questions:
             if shown is not None:
                 return verdict("possible", boxes.count, shown=shown)
         if boxes.empty:
-            return verdict("impossible", boxes.count, self.reason(asked))
+            return verdict("impossible", boxes.count, self.reason(asked, boxes.count))
         return verdict("undecided", boxes.count)
 
     def conflict(self, states: Mapping[int, bool], boxes: int) -> ContactVerdict:
         """Return the verdict on contacts that are impossible together while fewer of them are not."""
         names = tuple(self.search.automaton.contacts[i].name for i in states)
-        return ContactVerdict(names, tuple(states.values()), "impossible", self.reason(states), {}, boxes)
+        return ContactVerdict(names, tuple(states.values()), "impossible", self.reason(states, boxes), {}, boxes)
 
-    def decide_mode(self, asked: Mapping[int, bool], known: Sequence[ContactVerdict]) -> ContactVerdict:
-        """Return the verdict on the contacts of a mode: that of two of them if these exclude each other."""
+    def held(self, answer: HeldAnswer) -> ContactVerdict:
+        """Return the verdict on contacts that are held, with the first combination of rows that proves it."""
+        automaton = self.search.automaton
+        names = tuple(automaton.contacts[i].name for i in answer.contacts)
+        closed = (True,) * len(names)
+        if answer.state is not None:
+            shown = dict(zip(automaton.terms.layout.x, answer.state.tolist(), strict=True))
+            return ContactVerdict(names, closed, "possible", "", shown, 0, held=True)
+        if not answer.impossible:
+            return ContactVerdict(names, closed, "undecided", "", {}, MOST_HELD_BOXES, held=True)
+        boxes = sum(cut is None for cut in answer.cuts)
+        return ContactVerdict(names, closed, "impossible", self._sum_of_rows(answer), {}, boxes, held=True)
+
+    def _sum_of_rows(self, answer: HeldAnswer) -> str:
+        """Return the shortest of the combinations by which held contacts exclude each other."""
+        shortest = min(range(len(answer.weights)), key=lambda k: len(answer.weights[k]) or np.inf)
+        rows = [(self.search.automaton.rows[row], weight) for row, weight in answer.weights[shortest]]
+        return contradiction(rows, answer.values[shortest])
+
+    def decide_mode(
+        self,
+        asked: Mapping[int, int],
+        codes: Sequence[int],
+        known: Sequence[ContactVerdict],
+        held: Sequence[ContactVerdict],
+    ) -> ContactVerdict:
+        """Return the verdict on the contacts of a mode: that of some of them if these exclude each other."""
         contacts = self.search.automaton.contacts
-        names, closed = tuple(contacts[i].name for i in asked), tuple(asked.values())
-        states = dict(zip(names, closed, strict=True))
-        item = _exclusion(known, states)
+        names, closed = tuple(contacts[i].name for i in asked), tuple(code > 0 for code in asked.values())
+        together = {contact.name: True for contact, code in zip(contacts, codes, strict=True) if code == 1}
+        item = _exclusion(known, dict(zip(names, closed, strict=True))) or _exclusion(held, together)
         if item is not None:
             return ContactVerdict(names, closed, "impossible", item.reason, {}, item.boxes)
-        return self.decide(asked)
+        return self.decide(dict(zip(asked, closed, strict=True)))
 
     def _start(self, asked: Mapping[int, bool]) -> Remaining | None:
         """Return the boxes in which each of two closed contacts alone may be closed; None for other questions."""
@@ -269,22 +323,61 @@ class _Questions:
         (_, first), (_, second) = (self._alone(contact, True) for contact in asked)
         return common(first, second)
 
-    def reason(self, asked: Mapping[int, bool]) -> str:
-        """Return why contacts exclude each other, by the two places of one coordinate if there are."""
+    def reason(self, asked: Mapping[int, bool], boxes: int) -> str:
+        """Return why contacts exclude each other: by two places of a coordinate, else by how far gaps are from it."""
         search = self.search
         contacts, layout = search.automaton.contacts, search.automaton.terms.layout
         parts = [self._alone(i, shut) for i, shut in asked.items()]
         texts = [_states_text([contacts[i].name], [shut]) for i, shut in asked.items()]
-        if len(parts) != 2:
-            return f"no configuration has {' and '.join(texts)}"
-        for variable in range(1, 1 + len(layout.q)):
+        for variable in range(1, 1 + len(layout.q)) if len(parts) == 2 else ():
             places = [_hull(boxes, variable) for conditions, boxes in parts if variable in search.variables(conditions)]
             if len(places) < 2:
                 continue
             if places[0][1] < places[1][0] or places[1][1] < places[0][0]:
-                said = [f"{_between(place)} with {text}" for place, text in zip(places, texts, strict=True)]
+                unit = float(search.q_units[variable - 1])
+                said = [f"{_between(place, unit)} with {text}" for place, text in zip(places, texts, strict=True)]
                 return f"{layout.q[variable - 1]} would be {' and '.join(said)} (SI units)"
-        return f"no configuration has {' and '.join(texts)}"
+        return self._by_gaps(asked, boxes)
+
+    def _by_gaps(self, asked: Mapping[int, bool], boxes: int) -> str:
+        """Return by how much gaps miss these states at least, as far as about so many boxes prove it."""
+        search, contacts = self.search, self.search.automaton.contacts
+        conditions = [c for i, shut in asked.items() for c in search.conditions(i, shut)]
+        normals = {i: contacts[i].normal_row for i in asked}
+        if len(asked) == 1 and all(asked.values()):
+            ((contact, row),) = normals.items()
+            away = self._missed_by([Condition(row, -1)], boxes)
+            if away > 0.0:
+                least = _rounded_down(away * float(search.scales[row]))
+                return f"in every configuration the gap of {contacts[contact].name} is more than {least:g} (SI units)"
+        away = max(self._missed_by(conditions, boxes), MARGIN)  # the verdict has proved the margin
+        near: dict[str, list[str]] = {}
+        for i, row in normals.items():
+            size = f"{_rounded_down(away * float(search.scales[row])):g}"
+            near.setdefault(f"within {size} of zero" if asked[i] else f"above -{size}", []).append(contacts[i].name)
+        gaps = [f"the gap{'s' * (len(of) > 1)} of {' and '.join(of)} {where}" for where, of in near.items()]
+        faces = ", between the ends of their faces" * any(c.value >= search.n_rows for c in conditions)
+        return f"no configuration has {' and '.join(gaps)}{faces} (SI units)"
+
+    def _missed_by(self, asked: list[Condition], boxes: int) -> float:
+        """Return by how much conditions are missed at least, in own units; zero if it was not found.
+
+        Nearly what the nearest known configuration misses is tried first, then less and less.
+        """
+        search, everything = self.search, [*asked, *self.search.limits(asked)]
+        least = 1.0
+        if len(search.known_values):
+            values = search.known_values[:, [c.value for c in asked]]
+            least = float(missed(values, np.array([c.sense for c in asked])).max(axis=1).min(initial=least))
+        for share in (0.9, 0.3, 0.03, 0.003):
+            away = share * least
+            if away <= MARGIN or self.spent > BOUND_BOXES:
+                break
+            left = search.remaining(everything, max(2 * boxes, 3 * FIRST_BOXES), margin=away)
+            self.spent += left.count
+            if left.empty:
+                return away
+        return 0.0
 
     def _alone(self, contact: int, closed: bool) -> tuple[list[Condition], Remaining]:
         """Return the conditions of one contact, and the boxes in which they may be met."""
@@ -314,39 +407,49 @@ def _states_text(names: Sequence[str], closed: Sequence[bool]) -> str:
     return " and ".join(f"{name} {'closed' if shut else 'open'}" for name, shut in zip(names, closed, strict=True))
 
 
-def _between(hull: tuple[float, float]) -> str:
+def _between(hull: tuple[float, float], unit: float) -> str:
     low, high = hull
     if np.isinf(low) or np.isinf(high):
         return f"at most {high:.4g}" if np.isinf(low) else f"at least {low:.4g}"
-    if high - low <= 1e-3 * max(abs(low), abs(high)):
-        return f"{0.5 * (low + high):.4g}"
+    if high - low <= max(1e-3 * max(abs(low), abs(high)), 4.0 * MARGIN * unit):
+        middle = 0.5 * (low + high)
+        return f"{middle if abs(middle) > MARGIN * unit else 0.0:.4g}"
     return f"from {low:.4g} to {high:.4g}"
+
+
+def _rounded_down(value: float) -> float:
+    """Return a value with two digits that is not larger."""
+    digit = 10.0 ** (np.floor(np.log10(value)) - 1.0)
+    return float(np.floor(value / digit) * digit)
 
 
 def _count(automaton: Automaton, verdicts: Sequence[ContactVerdict]) -> int:
     """Return the number of combinations without anything impossible, counted contact by contact."""
     index = {contact.name: i for i, contact in enumerate(automaton.contacts)}
-    never = {index[v.contacts[0]] for v in verdicts if v.verdict == "impossible" and len(v.contacts) == 1}
-    banned: dict[int, list[tuple[int, bool, bool]]] = {}
+    banned: dict[int, list[tuple[ContactVerdict, int]]] = {}  # by the last contact, with the first
     for verdict in verdicts:
-        if verdict.verdict == "impossible" and len(verdict.contacts) == 2:
-            first, second = (index[name] for name in verdict.contacts)
-            banned.setdefault(second, []).append((first, verdict.closed[0], verdict.closed[1]))
-    last_use = [
-        max((j for j, items in banned.items() if any(k == i for k, _, _ in items)), default=-1) for i in index.values()
-    ]
-    counts: dict[tuple[tuple[int, bool], ...], int] = {(): 1}
+        if verdict.verdict == "impossible" and len(verdict.contacts) <= 2:
+            places = sorted(index[name] for name in verdict.contacts)
+            banned.setdefault(places[-1], []).append((verdict, places[0]))
+    last_use = {first: j for j in sorted(banned) for _, first in banned[j] if first < j}
+    counts: dict[tuple[tuple[int, int], ...], int] = {(): 1}
     for j, contact in enumerate(automaton.contacts):
-        states = ((False, sum(code == 0 for code in contact.codes)), (True, sum(code > 0 for code in contact.codes)))
-        following: dict[tuple[tuple[int, bool], ...], int] = {}
+        kinds = Counter(min(code, 2) for code in contact.codes)  # open, held, sliding
+        following: dict[tuple[tuple[int, int], ...], int] = {}
         for known, number in counts.items():
-            before = dict(known)
-            for closed, number_of in states:
-                if not number_of or (closed and j in never):
+            for kind, number_of in kinds.items():
+                now = {**dict(known), j: kind}
+                if any(
+                    all(_is(now.get(index[n], -1), c, v.held) for n, c in zip(v.contacts, v.closed, strict=True))
+                    for v, _ in banned.get(j, ())
+                ):
                     continue
-                if any(before.get(i) == mine and theirs == closed for i, mine, theirs in banned.get(j, ())):
-                    continue
-                kept = tuple((i, state) for i, state in (*known, (j, closed)) if last_use[i] > j)
+                kept = tuple((i, state) for i, state in now.items() if last_use.get(i, -1) > j)
                 following[kept] = following.get(kept, 0) + number * number_of
         counts = following
     return sum(counts.values())
+
+
+def _is(kind: int, closed: bool, held: bool) -> bool:
+    """Whether a contact (0 open, 1 held, 2 sliding, -1 not known yet) has the state of a verdict."""
+    return kind == 1 if held else kind >= 0 and (kind > 0) == closed

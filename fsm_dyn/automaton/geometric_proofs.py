@@ -1,6 +1,7 @@
 """Proofs that contact states exclude each other, as data: the conditions, and how the space is cut into boxes.
 
-In every leaf of the subdivision the conditions contradict each other by interval arithmetic.  What reads a proof needs
+In every leaf of the subdivision the conditions contradict each other by interval arithmetic, or, where contacts are
+held, the speeds do: weights ``v`` of their rows with ``vᵀA = 0`` and ``vᵀb ≠ 0``.  What reads a proof needs
 nothing of what found it (:mod:`fsm_dyn.automaton.proof_check`).
 """
 
@@ -50,6 +51,10 @@ class ExclusionProof:
     cuts : tuple of (int, float) or None
         The subdivision, a box before its parts, the lower part before the upper one: number in ``variables`` and place
         (SI units) of a cut, None where the box is excluded.
+    held : bool
+        Whether closed means held: closed without sliding.
+    weights : tuple of tuple of (int, float)
+        Rows and their weights for each box that is not cut, in their order; none where conditions exclude the box.
     """
 
     contacts: tuple[str, ...]
@@ -58,6 +63,8 @@ class ExclusionProof:
     conditions: tuple[ProofCondition, ...]
     variables: tuple[str, ...]
     cuts: tuple[Cut | None, ...]
+    held: bool = False
+    weights: tuple[tuple[tuple[int, float], ...], ...] = ()
 
     @property
     def leaves(self) -> int:

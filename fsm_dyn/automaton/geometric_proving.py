@@ -8,6 +8,7 @@ from typing import Final
 from fsm_dyn.automaton.configuration_search import MARGIN, Condition, ConfigurationSearch
 from fsm_dyn.automaton.geometric_feasibility import MOST_BOXES, ContactVerdict, GeometricFeasibility
 from fsm_dyn.automaton.geometric_proofs import ExclusionProof, GeometricProofs, ProofCondition
+from fsm_dyn.automaton.held_contacts import HeldContacts
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.subdivision import Subdivision
 from fsm_dyn.programs.program import Array
@@ -52,16 +53,17 @@ def prove_geometry(
 
 def _impossible(found: GeometricFeasibility) -> Iterator[ContactVerdict]:
     """Yield what is impossible, each once: a mode only if none of the other verdicts excludes it."""
-    yield from (item for item in found.verdicts if item.verdict == "impossible")
-    for mode in found.modes.values():
-        states = dict(zip(mode.contacts, mode.closed, strict=True))
-        if mode.verdict == "impossible" and not found.excluded(states):
-            yield mode
+    known = [item for item in (*found.verdicts, *found.held) if item.verdict == "impossible"]
+    yield from known
+    reasons = {item.reason for item in known}
+    yield from (mode for mode in found.modes.values() if mode.verdict == "impossible" and mode.reason not in reasons)
 
 
 def _proof(search: ConfigurationSearch, item: ContactVerdict) -> ExclusionProof | None:
     """Return how the space is cut until all boxes are excluded; None where that takes too many."""
     automaton, layout = search.automaton, search.automaton.terms.layout
+    if item.held:
+        return _held_proof(search, item)
     asked = [
         condition
         for name, shut in zip(item.contacts, item.closed, strict=True)
@@ -77,6 +79,21 @@ def _proof(search: ConfigurationSearch, item: ContactVerdict) -> ExclusionProof 
         item.contacts, item.closed, item.reason, tuple(_named(automaton, condition) for condition in everything),
         tuple(layout.arguments[i] for i in variables),
         tuple(None if cut is None else (number[cut[0]], cut[1]) for cut in cuts.in_order()),
+    )  # fmt: skip
+
+
+def _held_proof(search: ConfigurationSearch, item: ContactVerdict) -> ExclusionProof:
+    """Return the proof that contacts cannot be held at once; it is found again as it was."""
+    automaton, layout = search.automaton, search.automaton.terms.layout
+    held = HeldContacts(search)
+    answer = held.answer(tuple(layout.contacts.index(name) for name in item.contacts))
+    conditions = held.conditions(answer.contacts)
+    variables = search.variables(conditions)
+    number = {argument: i for i, argument in enumerate(variables)}
+    return ExclusionProof(
+        item.contacts, item.closed, item.reason, tuple(_named(automaton, condition) for condition in conditions),
+        tuple(layout.arguments[i] for i in variables),
+        tuple(None if cut is None else (number[cut[0]], cut[1]) for cut in answer.cuts), True, answer.weights,
     )  # fmt: skip
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fsm_dyn.automaton.geometric_feasibility import GeometricFeasibility
     from fsm_dyn.automaton.geometric_proofs import GeometricProofs
 
-ASSESSMENT = "3"  # counts changes of what assessing the geometry gives: assessments kept before them are not used
+ASSESSMENT = "4"  # counts changes of what assessing the geometry gives: assessments kept before them are not used
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -219,9 +219,10 @@ class ModeGraph:
     def assess_geometry(self, progress: Callable[[int, int], None] = lambda done, all_: None) -> GeometricFeasibility:
         """Return which contacts can be closed, and which of them at once, with the parameters of this graph.
 
-        Each verdict is ``impossible`` (proved by interval bounds on the gaps), ``possible`` (with a configuration) or
-        ``undecided``; the number of combinations of contact states without anything impossible comes with them.  A few
-        contacts take a second, thirty a minute; the assessment is kept in the user's cache directory.
+        Each verdict is ``impossible`` (proved by interval bounds on the gaps, or on the speeds of contacts that are
+        held), ``possible`` (with a configuration) or ``undecided``; the number of combinations of contact states
+        without anything impossible comes with them.  A few contacts take a second, thirty a minute; the assessment is
+        kept in the user's cache directory.
 
         Parameters
         ----------

@@ -12,12 +12,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from fsm_dyn.automaton.geometric_proofs import ExclusionProof, GeometricProofs, ProofCondition
+from fsm_dyn.automaton.held_rows import Weights, fastest, held_rows, weighted_sum
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.real_intervals import NUMBERS, Bounds, bounds, common, floats, is_empty, narrowed, result
 from fsm_dyn.errors import InputError
 from fsm_dyn.programs.program import Array, Program
 from fsm_dyn.spec.values import coordinate_bounds, named_values
 
+WIDER: Final = 1.0 + 1e-12  # than bounds of sums in floating point
 SWEEPS: Final = 2  # of narrowing, before a box is cut
 LEAF_SWEEPS: Final = 8  # of narrowing in a box that is to be excluded
 _PI: Final = math.nextafter(math.pi, 4.0)
@@ -69,6 +71,10 @@ class _CheckedProof:
     def __init__(self, automaton: Automaton, parameters: Array, proof: ExclusionProof, margin: float) -> None:
         self.automaton, self.proof = automaton, proof
         self.states = self._states()
+        self.rows = held_rows(automaton, list(self.states)) if proof.held and all(self.states.values()) else ()
+        foreign = {row for weights in proof.weights for row, _ in weights} - set(self.rows)
+        if foreign:
+            raise self._refused("rows that these states do not hold", found=", ".join(map(str, sorted(foreign))))
         for condition in proof.conditions:
             self._check_condition(condition)
         self.program, self.goals = self._program(margin)
@@ -134,10 +140,14 @@ class _CheckedProof:
         units, by_output = self.automaton.units, dict[str, list[ProofCondition]]()
         for condition in self.proof.conditions:
             by_output.setdefault(condition.quantity, []).append(condition)
-        part = self.automaton.terms.part({name: [c.number for c in some] for name, some in by_output.items()})
+        outputs: dict[str, Sequence[int]] = {"A": self.rows, "b": self.rows} if self.rows else {}
+        outputs |= {name: [c.number for c in some] for name, some in by_output.items()}
+        part = self.automaton.terms.part(outputs)
         goals = []
         for output in part.results:
-            for condition, value in zip(by_output[output.name], output.indices, strict=True):
+            for condition, value in zip(
+                by_output.get(output.name, ()), output.indices, strict=output.name in by_output
+            ):
                 unit = units.rows[condition.number] if output.name == "residual" else 1.0
                 missed = margin * float(unit) * units.scales.length
                 low, high = (
@@ -174,7 +184,7 @@ class _CheckedProof:
             One is not, or the subdivision is not one of the whole space.
         """
         ahead: list[Box | None] = [self.space]
-        leaves = 0
+        leaves, weights = 0, iter(self.proof.weights)
         for cut in self.proof.cuts:
             if not ahead:
                 raise self._refused("more boxes than cuts make")
@@ -182,7 +192,8 @@ class _CheckedProof:
             if box is not None:
                 box = self._narrowed(box, LEAF_SWEEPS if cut is None else SWEEPS)
             if cut is None:
-                if box is not None:
+                of_box = next(weights, ())
+                if box is not None and not self._speeds_contradict(box, of_box):
                     raise self._refused("the conditions may be met in a box", self._text(box))
                 leaves += 1
                 continue
@@ -193,6 +204,19 @@ class _CheckedProof:
         if ahead:
             raise self._refused("boxes are missing", found=f"{len(ahead)} without an end")
         return leaves
+
+    def _speeds_contradict(self, box: Box, weights: Weights) -> bool:
+        """Whether a sum of rows that are held is not zero at any speeds in a box."""
+        if not self.proof.held or not weights:
+            return False
+        sums = weighted_sum(self.automaton, weights)
+        values = _forwards(sums, box)
+        found = {output.name: [floats(values[i]) for i in output.indices] for output in sums.results}
+        size = sum(
+            max(-low, high) * most for (low, high), most in zip(found["A"], fastest(self.automaton), strict=True)
+        )
+        ((low, high),) = found["b"]
+        return bool(low > size * WIDER or -high > size * WIDER)
 
     def _part(self, box: Box | None, argument: int, upper: bool, at: float) -> Box | None:
         if box is None:
@@ -220,10 +244,8 @@ class _CheckedProof:
 
 def _sweep(program: Program, goals: Sequence[tuple[int, Bounds]], box: Box) -> Box | None:
     """Bound all values forwards, meet the conditions, and bound the operands of each operation from the last one on."""
-    values = [*box, *(bounds(value, value) for value in program.constants)]
-    first = len(values)
-    for op, operands in program.instructions:
-        values.append(result(op, [values[i] for i in operands], _same(operands)))
+    values = _forwards(program, box)
+    first = program.first_instruction
     must_exist = set()
     for value, goal in goals:
         values[value] = common(values[value], goal)
@@ -244,6 +266,14 @@ def _sweep(program: Program, goals: Sequence[tuple[int, Bounds]], box: Box) -> B
             if is_empty(values[i]):
                 return None
     return values[: len(box)]
+
+
+def _forwards(program: Program, box: Box) -> list[Bounds]:
+    """Return bounds of all arguments, constants and operations over a box."""
+    values = [*box, *(bounds(value, value) for value in program.constants)]
+    for op, operands in program.instructions:
+        values.append(result(op, [values[i] for i in operands], _same(operands)))
+    return values
 
 
 def _same(operands: Sequence[int]) -> bool:

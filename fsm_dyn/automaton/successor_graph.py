@@ -6,7 +6,7 @@ by their contact states, with the edges between them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fsm_dyn.automaton.edges import outgoing
@@ -75,9 +75,5 @@ def _excluded(automaton: Automaton, geometry: GeometricFeasibility | None, state
     """Whether a mode is known to be impossible: by the geometry, or by contradictory constraints."""
     if automaton.name_of(states).name in automaton.infeasible:
         return True
-    return geometry is not None and bool(geometry.excluded(dict(_closed(automaton, states))))
-
-
-def _closed(automaton: Automaton, states: tuple[int, ...]) -> Iterator[tuple[str, bool]]:
-    for contact, code in zip(automaton.contacts, states, strict=True):
-        yield contact.name, code > 0
+    names = [contact.name for contact in automaton.contacts]
+    return geometry is not None and bool(geometry.excluded(dict(zip(names, states, strict=True))))

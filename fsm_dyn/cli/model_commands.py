@@ -84,13 +84,13 @@ def check_command(
              "memory", "controllers", "transitions", "outputs", "requirements")  # fmt: skip
     counts = {kind: len(getattr(mechanism, kind)) for kind in kinds}
     counts |= {"transitions": len(mechanism.written_transitions)}
-    counts |= {"modes": len(graph.modes), "edges": graph.edge_count, "infeasible": len(graph.infeasible)}
     tolerances = numerics_of(graph.automaton, graph.values).tolerances.describe()
     found = _geometry(graph, as_json) if geometry or proofs is not None else None
     if proofs is not None:
         _write_proofs(graph, proofs, as_json)
     verified = None if check_proofs is None else _verified(graph, check_proofs, as_json)
     graph = graph if found is None else graph.with_geometry(found)
+    counts |= {"modes": len(graph.modes), "edges": graph.edge_count, "infeasible": len(graph.infeasible)}
     explored = None if reach is None else _explored(graph, reach, 1, as_json)
     enumerated = graph.automaton.fully_enumerated  # else modes without edges lead to some that are not derived yet
     if as_json:
@@ -116,7 +116,10 @@ def check_command(
     for title, items in (
         ("indeterminate multipliers (redundant constraint rows)", _redundant_rows(graph)),
         *([("self-locking screws", locking)] if locking else []),
-        ("infeasible modes", [f"{states}: {reason}" for states, reason in graph.infeasible.items()]),
+        (
+            "infeasible modes" if enumerated else "infeasible modes among those derived so far",
+            [f"{states}: {reason}" for states, reason in graph.infeasible.items()],
+        ),
         *([("unreachable modes", graph.unreachable), ("terminal modes", graph.terminal_modes)] if enumerated else []),
     ):
         typer.echo(f"\n{title}: " + ("none" if not items else ""))
@@ -157,10 +160,14 @@ def _verified(graph: ModeGraph, path: Path, quiet: bool) -> int:
 
 def _print_geometry(found: GeometricFeasibility) -> None:
     """Print the contacts that exclude each other, the numbers of verdicts, and how many combinations remain."""
-    rows = [(item.states, item.reason) for item in found.verdicts if item.verdict == "impossible"]
-    typer.echo("\n" + (table(("impossible", "reason"), rows) if rows else "impossible by geometry: none"))
-    numbers = Counter(item.verdict for item in found.verdicts)
-    typer.echo(", ".join(f"{numbers[verdict]} {verdict}" for verdict in ("impossible", "possible", "undecided")))
+    asked = [*found.verdicts, *found.held]
+    rows = [(item.states, item.reason) for item in asked if item.verdict == "impossible"]
+    typer.echo("\nimpossible contact states (proved), whatever the other contacts do: " + ("" if rows else "none"))
+    if rows:
+        typer.echo(table(("states", "reason"), rows))
+    numbers = Counter(item.verdict for item in asked)
+    verdicts = ", ".join(f"{numbers[verdict]} {verdict}" for verdict in ("impossible", "possible", "undecided"))
+    typer.echo(f"of {len(asked)} questions on one, two or more contacts: {verdicts}")
     if found.possible < 0:
         typer.echo(f"{found.remaining:,} of {found.combinations:,} combinations of contact states remain")
     else:

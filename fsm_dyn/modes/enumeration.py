@@ -16,7 +16,7 @@ import numpy as np
 
 from fsm_dyn.modes.elimination import RANK, Array
 from fsm_dyn.modes.embedding import ActiveSet, column_scale
-from fsm_dyn.modes.unconstrained_system import ContactInfo, UnconstrainedSystem
+from fsm_dyn.modes.unconstrained_system import ContactInfo, RowInfo, UnconstrainedSystem
 from fsm_dyn.programs import support
 
 LARGEST_ENUMERATION = 64  # beyond this, modes are derived when they are first reached
@@ -181,9 +181,21 @@ def contradictory_speeds(system: UnconstrainedSystem, states: Sequence[int], sam
         or np.abs(np.einsum("r,srj->sj", v / largest, A)).max() > ALWAYS_TRUE
     ):
         return ""
-    rows = [system.rows[r] for r, weight in zip(active, v, strict=True) if abs(weight) > ALWAYS_TRUE * largest]
-    involved = dict.fromkeys(row.name for row in rows)
-    return f"{' and '.join(involved)} exclude each other: no motion has the speeds that they ask for"
+    weights = v / size / np.copysign(np.abs(v / size).max(), v @ b[0])
+    used = [(system.rows[r], float(w)) for r, w in zip(active, weights, strict=True) if abs(w) > ALWAYS_TRUE]
+    involved = dict.fromkeys(row.name for row, _ in used)
+    return f"{' and '.join(involved)} exclude each other: {contradiction(used, float(weights @ (b[0] * size)))}"
+
+
+def contradiction(weighted: Sequence[tuple[RowInfo, float]], value: float) -> str:
+    """Return in words that a weighted sum of rows that are held has a value (SI units) other than zero."""
+    terms = []
+    for row, weight in weighted:
+        label = row.name if row.contact < 0 else f"{row.name}.{row.role}"
+        factor = f"{weight:.4g}"
+        terms.append({"1": label, "-1": f"-{label}"}.get(factor, f"{factor}*{label}"))
+    total = " + ".join(terms).replace("+ -", "- ")
+    return f"{total} is {value:.4g} at any speeds, and each of these rows vanishes (SI units)"
 
 
 def massless_speeds(system: UnconstrainedSystem, states: Sequence[int], samples: Mapping[str, Array]) -> str:

@@ -292,7 +292,7 @@ class Simulator(RunSetups):
         """Warn where a run has met a mode that an assessment of the graph proves impossible."""
         for number in sorted(visited):
             name, chart = names[number], model.charts[number]
-            states = {contact.name: code > 0 for contact, code in zip(model.contacts, chart.states, strict=True)}
+            states = {contact.name: code for contact, code in zip(model.contacts, chart.states, strict=True)}
             mode = geometry.modes.get(name)
             reason = mode.reason if mode is not None and mode.verdict == "impossible" else geometry.excluded(states)
             if reason:

@@ -153,10 +153,7 @@ class Checked:
             return []
         found, names = self.graph.assess_geometry(), [contact.name for contact in self.contacts]
         modes = {run.model.modes[k]: run.model.charts[k].states for k in set(run.record.mode.tolist())}
-        verdicts = {
-            mode: found.excluded(dict(zip(names, (code > 0 for code in states), strict=True)))
-            for mode, states in modes.items()
-        }
+        verdicts = {mode: found.excluded(dict(zip(names, states, strict=True))) for mode, states in modes.items()}
         return [f"met {mode}, which the geometry excludes: {reason}" for mode, reason in verdicts.items() if reason]
 
     def cannot_go_on(self, run):

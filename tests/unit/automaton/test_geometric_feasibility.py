@@ -1,7 +1,9 @@
 """Verdicts on contacts: against closed forms, a search with many starts, combinations counted, modes that runs meet."""
 
+import copy
 import functools
 import itertools
+import re
 from collections import Counter
 from dataclasses import replace
 
@@ -66,6 +68,10 @@ def test_stops_in_one_place_are_told_apart_by_more_than_rounding(width, verdict)
 def test_a_stop_behind_another_is_never_reached():
     _, found = assess(slide(near="x", far="x + 0.2 m"))
     assert verdicts(found) == {(("near",), (True,)): "possible", (("far",), (True,)): "impossible"}
+    said = re.fullmatch(
+        r"in every configuration the gap of far is more than (.*) \(SI units\)", found.verdicts[1].reason
+    )
+    assert 0.05 < float(said[1]) < 0.2
     assert found.remaining == 2
 
 
@@ -252,10 +258,112 @@ def test_three_stops_that_exclude_each_other_only_together():
     block["contacts"] = {"left": {"gap": "x"}, "below": {"gap": "y"}, "oblique": {"gap": "0.01 m - x - y"}}
     _, found = assess(block)
     (item,) = [item for item in found.verdicts if len(item.contacts) == 3]
-    assert item.reason == "no configuration has left closed and below closed and oblique closed"
+    said = re.fullmatch(
+        r"no configuration has the gaps of left and below and oblique within (.*) of zero \(SI units\)", item.reason
+    )
+    assert 1e-4 < float(said[1]) < 0.01 / 3  # x = y = 1 cm / 3 misses all three by that
     assert (found.combinations, found.remaining, found.undecided) == (8, 7, 0)
     with pytest.raises(fsm_dyn.InputError, match="contacts without a state"):
         found.verdict_on({"left": True})
+
+
+BOUNDS = re.compile(r"(?:gaps? of ([\w ]+?) (within|above|is more than) (-?[\d.e-]+))")
+
+
+@pytest.mark.parametrize("name", ["box_on_table", "latch_door", "cart_on_ramp"])
+def test_bounds_that_reasons_quote_hold_in_configurations_that_are_shown(name):
+    """A reason is of use to a person if what it says can be looked up in any configuration."""
+    automaton, found = shipped(name)
+    numbers, layout = parameter_vector(parameter_values(automaton.mechanism)), automaton.terms.layout
+    x, context, gaps = np.zeros(layout.n_x), np.zeros(layout.n_c), []
+    context[: len(numbers)] = numbers
+    index = {contact.name: contact.normal_row for contact in automaton.contacts}
+    for shown in found.configurations:
+        x[: len(layout.q)] = [shown[q] for q in layout.q]
+        gaps.append(automaton.terms.evaluate(0.0, x, context)["residual"])
+    quoted = 0
+    for item in found.verdicts:
+        assert (item.verdict == "impossible") == bool(item.reason)
+        assert not item.reason or "would be" in item.reason or BOUNDS.search(item.reason), item.reason
+        if "ends of their faces" in item.reason:
+            continue  # beyond the end of a face its gap says nothing
+        bounds = [(of.split(" and "), how, float(size)) for of, how, size in BOUNDS.findall(item.reason)]
+        for gap in gaps if bounds else ():
+            met = [
+                abs(gap[index[name]]) <= size if how == "within" else gap[index[name]] >= size if how == "above"
+                else gap[index[name]] <= size
+                for of, how, size in bounds for name in of
+            ]  # fmt: skip
+            assert not all(met), item.reason
+            quoted += 1
+    assert quoted or name == "cart_on_ramp"
+
+
+PLANK = {
+    "fsm_dyn": 1, "name": "plank", "parameters": {"a": 0.5, "s": 0.1, "mu": 0.4, "v": 0.2},
+    "coordinates": ["x", "y", "phi"], "frames": {"B": {"parent": "N", "rotate": {"z": "phi"}}},
+    "points": {"C": {"from": "O", "at": "x*N.x + y*N.y"}, "L": {"from": "C", "at": "-(a + s)*B.x"},
+               "R": {"from": "C", "at": "(a - s)*B.x"}},
+    "bodies": {"plank": {"frame": "B", "center": "C", "mass": 2.0, "inertia": {"zz": 0.05}}},
+    "loads": [{"gravity": "-9.81*N.y"}],
+    "contacts": {"left": {"gap": "dot(pos(L, O), N.y)", "slip": "dot(vel(L), N.x)", "friction": "mu"},
+                 "right": {"gap": "dot(pos(R, O), N.y)", "slip": "dot(vel(R), N.x) - v", "friction": "mu"}},
+}  # fmt: skip
+
+
+def holding(found):
+    return {item.contacts: item.verdict for item in found.held}
+
+
+def test_a_plank_cannot_stick_to_two_belts_of_different_speeds():
+    """Its weights depend on the angle, which the two gaps make zero, or half a turn."""
+    _, found = assess(PLANK)
+    assert holding(found) == {("right",): "possible", ("left", "right"): "impossible"}
+    item = found.held[1]
+    assert item.states == "left held and right held"
+    assert (
+        item.reason == "left.tangent - right.tangent is 0.2 at any speeds, and each of these rows vanishes (SI units)"
+    )
+    assert (found.combinations, found.remaining, found.possible, found.undecided) == (9, 8, 8, 0)
+    assert found.excluded({"left": 1, "right": 1}) == item.reason
+    assert not found.excluded({"left": 1, "right": 2})
+    assert found.verdict_on({"left": True, "right": True}).verdict == "possible"  # one of them slides
+    shown = found.held[0].configuration
+    assert shown["x_dot"] - shown["phi_dot"] * 0.4 * np.sin(shown["phi"]) == pytest.approx(0.2)
+
+
+def test_belts_of_one_speed_hold_a_plank_and_inputs_may_bring_others_together():
+    assert holding(assess(PLANK, v=0.0)[1])["left", "right"] == "possible"
+    driven = copy.deepcopy(PLANK)
+    driven["inputs"] = ["belt"]
+    driven["contacts"]["right"]["slip"] = "dot(vel(R), N.x) - belt"
+    assert holding(assess(driven)[1])["left", "right"] == "possible"
+
+
+def test_where_nothing_moves_by_itself_no_speeds_contradict_each_other():
+    for name in ("box_on_table", "rocking_block", "shopping_cart"):
+        assert shipped(name)[1].held == ()
+
+
+def test_modes_and_counts_leave_out_what_cannot_be_held(monkeypatch):
+    model = PLANK | {
+        "modes": {"carried": {"left": "stick", "right": "stick"}, "drawn": {"left": "slide", "right": "stick"}}
+    }
+    graph = fsm_dyn.compile(fsm_dyn.load(model))
+    found = graph.assess_geometry()
+    verdict = found.modes.get("carried")
+    assert "carried" in graph.infeasible or verdict.verdict == "impossible"
+    assert "carried" not in graph.with_geometry(found).modes
+    assert found.modes["drawn"].verdict == "possible"
+    proofs = graph.prove_geometry()
+    assert [proof.held for proof in proofs.proofs] == [True]
+    assert graph.check_proofs(proofs) == proofs.leaves > 0
+    (proof,) = proofs.proofs
+    for change in ({"weights": ()}, {"held": False}, {"weights": (((9, 1.0),),) * proofs.leaves}):
+        with pytest.raises(fsm_dyn.InputError, match="does not hold"):
+            graph.check_proofs(replace(proofs, proofs=(replace(proof, **change),)))
+    monkeypatch.setattr(combined_contacts, "MOST_COMBINATIONS", 2)
+    assert assess(PLANK)[1].remaining == 8  # counted contact by contact
 
 
 def test_too_many_combinations_are_not_looked_at(monkeypatch):
