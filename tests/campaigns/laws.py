@@ -3,12 +3,14 @@
 Energy is never gained, nothing enters anything else, no contact pulls, friction stays within its cone.
 """
 
+import zlib
 from functools import cache
 
 import numpy as np
 
 from tests.campaigns import flush
 from tests.physics.campaign import ADAPTIVE, Checked, Start, impacts
+from tests.physics.more_starts import MORE_STARTS, ramps
 from tests.physics.starts import STARTS, either, friction, restitution
 from tests.physics.variants import VARIANTS, start
 
@@ -51,6 +53,35 @@ def contact_models(seed, contacts=12):
     if run.outcome.failed and not model.cannot_go_on(run):
         complaints.append(f"ends with '{run.outcome.name}' at {run.t[-1]:.12g} s")
     return {"model": name, **result(run, complaints, str(one))}
+
+
+# models of up to twelve contacts of which the geometry excludes combinations
+EXCLUDING = (
+    "box_on_table", "cart_on_ramp", "magnetic_latch", "piano_action_simple", "push_button", "toggle_switch",
+    "twelve_contacts",
+)  # fmt: skip
+
+
+def magnetic_latch(rng):
+    """The controller's goal at random, on both sides of the magnet."""
+    return {"inputs": {"goal": ramps(rng, 0.12, 1.0)}}, 1.0
+
+
+@cache
+def excluding(name):
+    """One of these models with its checks, once a process."""
+    return Checked(name)
+
+
+def excluded_modes(seed):
+    """A random start of one of the models with impossible combinations: its modes are possible ones."""
+    name = EXCLUDING[seed % len(EXCLUDING)]
+    rng = np.random.default_rng([BEGIN + seed // len(EXCLUDING), zlib.crc32(name.encode())])
+    given, until = {**STARTS, **MORE_STARTS, "magnetic_latch": magnetic_latch}[name](rng)
+    one = Start(name, seed, until, options=ADAPTIVE | {"strategy": "auto"}, **given)
+    model = excluding(name)
+    run = model.run(one)
+    return {"model": name, **result(run, model.excluded_modes(run, one), str(one))}
 
 
 def flush_geometry(seed):

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import time
@@ -34,6 +35,7 @@ from tests.campaigns.run import outcome, pending, run
 
 RAMPS = {"toggle_switch": 60, "push_button": 60, "piano_action_simple": 10}
 CONTACT_MODELS = 60
+EXCLUDED = 42
 LAWS_FOUND = (
     1627,  # the error of the method is larger than the account of energy may leave
     6883,  # a ratchet that is driven back with its pawl in the air
@@ -98,6 +100,14 @@ def test_ramps(model):
 
 def test_laws_of_models_with_contacts():
     fail_on([(seed, laws.contact_models(seed, contacts=6)) for seed in (*range(CONTACT_MODELS), *LAWS_FOUND)])
+
+
+def test_no_run_meets_a_mode_that_the_geometry_excludes():
+    """Of all models of up to twelve contacts with impossible combinations, as the page on feasibility lists them."""
+    page = (ROOT / "docs" / "how_to" / "feasibility.md").read_text(encoding="utf-8")
+    rows = [line.split("|") for line in page.splitlines() if re.match(r"\| `\w+` \| \d+ \|", line)]
+    assert {row[1].strip(" `") for row in rows if row[4].strip() != "0"} == set(laws.EXCLUDING)
+    fail_on([(seed, laws.excluded_modes(seed)) for seed in range(EXCLUDED)])
 
 
 @pytest.mark.parametrize("name", FLUSH)
