@@ -125,7 +125,8 @@ def row(graph: fsm_dyn.ModeGraph, found: GeometricFeasibility, seconds: float, m
     """Return a line of the table."""
     impossible = found.combinations - found.remaining
     numbers = (found.combinations, impossible, found.possible, found.undecided)
-    counts = " | ".join(f"{number:,}" for number in numbers)
+    share = f" ({found.undecided / found.combinations:.1%})" * bool(found.undecided)
+    counts = " | ".join(f"{number:,}" for number in numbers) + share
     contacts = len(graph.automaton.contacts)
     return f"| `{graph.name}` | {contacts} | {counts} | {seconds:.1f} s | {len(met.modes)} in {met.runs} runs |"
 

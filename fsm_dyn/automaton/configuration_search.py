@@ -100,6 +100,7 @@ class ConfigurationSearch:
             condition for contact, info in enumerate(automaton.contacts) if self.has_gap(contact)
             and info.contact_law.rigid for condition in self.conditions(contact, False)
         ]  # fmt: skip
+        self.looked_at = 0  # boxes, by all questions
         self.known_q: list[Array] = []
         self.known_values = np.zeros((0, len(self.scales)))
         self._keep(self.guess)
@@ -197,6 +198,7 @@ class ConfigurationSearch:
             low, high = cut_across(low, high, place, middle)
             if cuts is not None:
                 cuts.cut(place, middle)
+        self.looked_at += count - start.count
         return Remaining(low, high, count, turning)
 
     def part(self, conditions: Sequence[Condition], margin: float = MARGIN) -> tuple[Program, dict[str, Interval]]:

@@ -97,6 +97,8 @@ class GeometricFeasibility:
         Coordinates, SI units.
     held : tuple of ContactVerdict
         Of contacts and pairs of them whose rows something moves (a belt, a driven constraint): held.
+    boxes : int
+        Boxes of configurations that all of it took.
     """
 
     verdicts: tuple[ContactVerdict, ...]
@@ -109,6 +111,7 @@ class GeometricFeasibility:
     states: Mapping[str, int] = field(default_factory=dict)
     configurations: tuple[Mapping[str, float], ...] = ()
     held: tuple[ContactVerdict, ...] = ()
+    boxes: int = 0
 
     def verdict_on(self, states: Mapping[str, bool]) -> ContactVerdict:
         """Return the verdict on a combination: every contact with a gap closed (True) or open, by name.
@@ -159,7 +162,7 @@ class GeometricFeasibility:
         numbers = (int(stored.possible), int(stored.undecided))
         return cls(
             stored.verdicts, int(stored.combinations), int(stored.remaining), stored.modes, *numbers,
-            stored.contacts, stored.states, stored.configurations, stored.held,
+            stored.contacts, stored.states, stored.configurations, stored.held, stored.boxes,
         )  # fmt: skip
 
 
@@ -177,6 +180,7 @@ class _StoredAssessment:
     states: dict[str, int]
     configurations: tuple[dict[str, float], ...]
     held: tuple[ContactVerdict, ...]
+    boxes: int
 
 
 def assess_geometry(
@@ -218,7 +222,9 @@ def assess_geometry(
     names = tuple(automaton.contacts[i].name for i in within)
     if combined is None:
         remaining = _count(automaton, [*found, *held])
-        return GeometricFeasibility(tuple(found), combinations, remaining, modes, contacts=names, held=tuple(held))
+        return GeometricFeasibility(
+            tuple(found), combinations, remaining, modes, contacts=names, held=tuple(held), boxes=search.looked_at
+        )
     never = [frozenset(item) for item in _parts(automaton, held, "impossible")]
     possible, undecided = (ways(search, within, some, never) for some in (combined.possible, combined.undecided))
     listed = combined.possible | dict.fromkeys(combined.undecided, -1)
@@ -226,7 +232,7 @@ def assess_geometry(
         tuple(found), combinations, possible + undecided, modes, possible, undecided, names,
         {"".join("01"[shut] for shut in closed): number for closed, number in listed.items()},
         tuple(dict(zip(automaton.terms.layout.q, shown.tolist(), strict=True)) for shown in combined.configurations),
-        tuple(held),
+        tuple(held), search.looked_at,
     )  # fmt: skip
 
 

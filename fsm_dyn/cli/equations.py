@@ -48,27 +48,34 @@ def equations_command(
     name = mode or graph.initial
     if name not in graph.modes:
         raise InputError(f"no mode '{name}'", allowed=", ".join(graph.modes), remedy=did_you_mean(name, graph.modes))
-    text = _text(graph, name, format_)
-    if out is not None and str(out) == "-":
+    target = None if str(out) == "-" else out or Path(f"{graph.name}_{name}.{FORMATS[format_]}")
+    text = _source(graph, name, format_) if format_ in ("sympy", "numpy", "c") else _page(graph, name, format_, target)
+    if target is None:
         typer.echo(text, nl=False)
         return
-    target = out or Path(f"{graph.name}_{name}.{FORMATS[format_]}")
     write_file(target, text)
     typer.echo(f"wrote {target}")
 
 
-def _text(graph: ModeGraph, mode: str, format_: str) -> str:
+def _page(graph: ModeGraph, mode: str, format_: str, target: Path | None) -> str:
+    """Return the page of a mode; the figure of one in LaTeX is written beside it, if it has a place."""
     # brings SymPy along
     from fsm_dyn.symbolic.equations_page import page_of, to_html, to_latex
 
-    if format_ in ("sympy", "numpy", "c"):
-        return _source(graph, mode, format_)
     ways_out = [
         (data["guard"] or data["cause"], target, data["reset"] or "")
         for _, target, data in graph.nx.out_edges(mode, data=True)
     ]
     page = page_of(graph.modes[mode].kane_equations, ways_out)
-    return to_latex(page) if format_ == "latex" else to_html(page, _picture(graph))
+    if format_ == "html":
+        return to_html(page, _picture(graph, "svg").decode())
+    figure = b"" if target is None else _picture(graph, "pdf")
+    if target is None or not figure:
+        return to_latex(page)
+    beside = target.with_suffix(".pdf")
+    write_file(beside, figure)
+    typer.echo(f"wrote {beside}")
+    return to_latex(page, beside.name)
 
 
 def _source(graph: ModeGraph, mode: str, format_: str) -> str:
@@ -93,8 +100,8 @@ def _source(graph: ModeGraph, mode: str, format_: str) -> str:
     return "".join(f"{mark} {line}\n" for line in head) + source
 
 
-def _picture(graph: ModeGraph) -> str:
-    """Return the mechanism as its runs begin, as SVG; nothing where the model cannot be drawn or run."""
+def _picture(graph: ModeGraph, format_: str) -> bytes:
+    """Return the mechanism as its runs begin, as SVG or PDF; nothing where the model cannot be drawn or run."""
     # Matplotlib and the integrator, for the picture alone
     import fsm_dyn
     from fsm_dyn.plot.motion import snapshot
@@ -103,7 +110,8 @@ def _picture(graph: ModeGraph) -> str:
         picture = snapshot(fsm_dyn.simulate(graph, until=1e-6), 0.0)
     except FsmDynError as error:
         print_status(f"without a picture: {error}")
-        return ""
-    stream = io.StringIO()
-    picture.savefig(stream, format="svg", metadata={"Date": None})
+        return b""
+    stream = io.BytesIO()
+    date = "Date" if format_ == "svg" else "CreationDate"
+    picture.savefig(stream, format=format_, metadata={date: None})
     return stream.getvalue()

@@ -267,16 +267,22 @@ def _html_cell(cell: str | VectorForm) -> str:
 # -- LaTeX -------------------------------------------------------------------------------------------------
 
 
-def to_latex(page: EquationsPage) -> str:
-    """Return a whole LaTeX document (article, amsmath)."""
+def to_latex(page: EquationsPage, picture: str = "") -> str:
+    """Return a whole LaTeX document (article, amsmath); `picture` is the name of a file beside it (graphicx)."""
     lines = [
         r"\documentclass{article}",
         r"\usepackage{amsmath}",
+        *([r"\usepackage{graphicx}"] if picture else []),
         r"\allowdisplaybreaks",
         r"\begin{document}",
         rf"\section*{{{_escaped(page.title)}}}",
         _escaped(page.lead),
     ]
+    if picture:
+        lines += [
+            "",
+            rf"\begin{{center}}\includegraphics[width=0.6\linewidth]{{{picture}}}\end{{center}}",
+        ]
     for section in page.sections:
         lines += ["", rf"\subsection*{{{_escaped(section.title)}}}"]
         lines += [_escaped(section.text)] if section.text else []

@@ -23,7 +23,7 @@ def rows():
     """The table of the page: numbers of contacts, of all, impossible, possible and undecided combinations by model."""
     marked = PAGE.read_text(encoding="utf-8").split("<!-- verdicts -->")[1].split("<!-- end of verdicts -->")[0]
     lines = [re.split(r"\s*\|\s*", line)[1:-1] for line in marked.splitlines() if line.startswith("| `")]
-    return {line[0].strip("`"): [int(cell.replace(",", "")) for cell in line[1:6]] for line in lines}
+    return {line[0].strip("`"): [int(cell.split()[0].replace(",", "")) for cell in line[1:6]] for line in lines}
 
 
 def test_the_page_lists_all_models_of_up_to_twelve_contacts():

@@ -124,6 +124,14 @@ def test_the_command_line(tmp_path, monkeypatch):
     page = (tmp_path / "rolling_disk_rolling.html").read_text(encoding="utf-8")
     assert "<svg" in page
     assert "next mode" in page
+    written = run.invoke(app, ["equations", "rolling_disk", "--mode", "rolling", "--format", "latex"])
+    assert written.stdout == "wrote rolling_disk_rolling.pdf\nwrote rolling_disk_rolling.tex\n"
+    assert (tmp_path / "rolling_disk_rolling.pdf").read_bytes().startswith(b"%PDF")
+    document = (tmp_path / "rolling_disk_rolling.tex").read_text(encoding="utf-8")
+    assert r"\includegraphics[width=0.6\linewidth]{rolling_disk_rolling.pdf}" in document
+    printed = run.invoke(app, ["equations", "rolling_disk", "--mode", "rolling", "--format", "latex", "--out", "-"])
+    assert "includegraphics" not in printed.stdout
+    assert printed.stdout.startswith(r"\documentclass{article}")
     printed = run.invoke(app, ["equations", "rolling_disk", "--format", "numpy", "--out", "-"])
     assert printed.stdout.startswith("# rolling_disk, mode 'sliding'; SI units\n# x = x, y, theta, u1, u2, u3\n")
     for arguments, message in (
