@@ -46,11 +46,11 @@ def test_at_most_a_fifth_is_undecided():
 
 def check(feasibility, name, depth, samples):
     graph = fsm_dyn.compile(name)
-    found, seconds = feasibility.assessed(graph)
+    found, _ = feasibility.assessed(graph)
     contacts, combinations, impossible, possible, undecided = rows()[name]
     assert (found.combinations, found.combinations - found.remaining) == (combinations, impossible)
     assert (found.possible, found.undecided) == (possible, undecided)
-    assert contacts > 6 or seconds <= 5.0
+    assert found.boxes <= (30_000 if contacts <= 6 else 300_000)  # some 6,000 a second of a processor
     assert feasibility.false_configurations(graph, found) == []
     assert sum(number >= 0 for number in found.states.values()) > 0 or not found.contacts
     met = feasibility.explored(graph, depth, samples)
@@ -68,6 +68,15 @@ def test_runs_meet_nothing_impossible_and_what_is_possible_has_its_configuration
 @pytest.mark.timeout(3600)
 def test_many_runs_meet_nothing_impossible(feasibility, name):
     check(feasibility, name, 3, 24)
+
+
+@pytest.mark.long
+def test_the_piano_action_takes_so_many_boxes(monkeypatch, tmp_path):
+    """Work that is counted, for a time that `make bench` measures: half a minute."""
+    monkeypatch.setenv("FSM_DYN_CACHE", str(tmp_path))
+    found = fsm_dyn.compile("piano_action").assess_geometry()
+    assert 100_000 < found.boxes <= 300_000
+    assert (found.combinations, found.possible, found.undecided) == (3_359_232, 7_983, 8_482)
 
 
 def test_the_comparison_finds_what_is_wrong(feasibility):
