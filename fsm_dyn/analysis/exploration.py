@@ -106,7 +106,7 @@ def explore(
     Raises
     ------
     InputError
-        An argument is not a positive number, or an input does not exist.
+        An argument is not a positive number, an input does not exist or has no range, or ``from_`` is no start.
     RunError
         None of the first runs could begin.
     """
@@ -117,12 +117,22 @@ def explore(
     for name in inputs or {}:
         if name not in layout.w:
             raise InputError(f"no input '{name}'", allowed=", ".join(layout.w) or "the model has none")
+    for name, bounds in (inputs or {}).items():
+        numbers = np.asarray(bounds) if isinstance(bounds, Sequence) else np.zeros(0)
+        if numbers.shape != (2,) or numbers.dtype.kind not in "iuf" or not -np.inf < numbers[0] <= numbers[1] < np.inf:
+            raise InputError(f"no range of input '{name}'", found=repr(bounds), allowed="(least, greatest), SI units")
+    if duration is not None and not 0.0 < duration < np.inf:
+        raise InputError("duration", found=repr(duration), allowed="a positive number of seconds")
     found = _Findings(graph)
     first = [_Case((from_ or {},), scenario=name) for name in (None, *graph.automaton.mechanism.scenarios)]
     if not schedules:
         first = [_Case((from_ or {},), dict.fromkeys(layout.w, 0.0))]
     found.add(_met_in(graph, first, jobs), 0)
     if not found.modes:
+        for case in first:  # raises what is wrong with the start
+            simulate(
+                graph, scenario=case.scenario, initial=from_ or {}, inputs=case.inputs, on_failure="return", max_steps=1
+            )
         raise RunError("no run of the model could begin: run it with fsm_dyn.simulate to see why")
     length = duration if duration is not None else 0.25 * found.longest
     low, high = found.input_ranges(inputs or {})

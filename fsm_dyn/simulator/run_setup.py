@@ -9,6 +9,7 @@ from typing import Final
 from fsm_dyn.automaton.initial_state import InitialState
 from fsm_dyn.automaton.initial_values import initial_values, parameter_vector
 from fsm_dyn.compilation import Parameters
+from fsm_dyn.errors import InputError
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.run_inputs import InputValue, input_parameters, last_breakpoint, resolve_inputs, scenario_schedules
 from fsm_dyn.simulation.input_signals import InputSignals
@@ -62,8 +63,16 @@ class RunSetups(ExecutablePool):
         Returns
         -------
         RunSetup
+
+        Raises
+        ------
+        InputError
+            Values are not given by name.
         """
         if inputs or parameters or initial:
+            for name, given in (("inputs", inputs), ("parameters", parameters), ("initial", initial)):
+                if given and not isinstance(given, Mapping):
+                    raise InputError(f"'{name}' is not a mapping", found=repr(given)[:80], allowed="values by name")
             return self._new_setup(scenario, inputs, parameters, initial, until)
         return self.remember(("usual", scenario, until), lambda: self._new_setup(scenario, {}, None, {}, until))
 

@@ -195,7 +195,14 @@ def test_groups_by_the_names_of_the_model():
         drawing.grouped(found.nx, ["rset"])
 
 
-@pytest.mark.parametrize("wrong", [{"depth": -1}, {"samples": 0}, {"depth": 1.5}, {"inputs": {"nothing": (0, 1)}}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"depth": -1}, {"samples": 0}, {"depth": 1.5}, {"inputs": {"nothing": (0, 1)}}, {"inputs": {"push": (3, -1)}},
+        {"inputs": {"push": (0, float("nan"))}}, {"inputs": {"push": 3}}, {"inputs": {"push": ("a", "b")}},
+        {"duration": -1.0}, {"from_": "nowhere"}, {"from_": {"mode": "nowhere"}}, {"from_": {"nothing": 1.0}},
+    ],
+)  # fmt: skip
 def test_wrong_arguments(wrong):
     with pytest.raises(InputError):
         fsm_dyn.explore(fsm_dyn.compile("latch"), **wrong)

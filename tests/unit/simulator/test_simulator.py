@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
+from fsm_dyn.errors import InputError
 from fsm_dyn.programs import Kernels
 from fsm_dyn.simulation.derived_modes import DerivedModes, program_memory
 from fsm_dyn.simulator import executable_pool, simulator_of
@@ -170,3 +171,10 @@ def test_the_buffers_of_earlier_runs_that_are_kept_have_a_bound():
         rows = [len(loop.buffers.modes) for loop in simulator.workspace.idle]
         assert rows
         assert sum(rows) <= 4096
+
+
+@pytest.mark.parametrize("what", ["inputs", "parameters", "initial"])
+@pytest.mark.parametrize("value", ["rest", [1.0]])
+def test_values_without_names_are_refused(what, value):
+    with pytest.raises(InputError, match=f"'{what}' is not a mapping"):
+        fsm_dyn.simulate(fsm_dyn.compile("latch"), 1.0, **{what: value})
