@@ -42,7 +42,7 @@ class ContactVerdict:
         Names of the contacts.
     closed : tuple of bool
         Whether each of them is closed (stuck, sliding, compressed) or open.
-    held : bool
+    without_sliding : bool
         Whether closed means held: closed without sliding.
     verdict : str
         ``impossible`` (proved), ``possible`` (a configuration is shown) or ``undecided``.
@@ -62,12 +62,12 @@ class ContactVerdict:
     reason: str
     configuration: Mapping[str, float]
     boxes: int
-    held: bool = False
+    without_sliding: bool = False
 
     @property
     def states(self) -> str:
         """The states as text: ``string closed and rest open``, ``left held and right held``."""
-        if self.held:
+        if self.without_sliding:
             return " and ".join(f"{name} held" for name in self.contacts)
         return _states_text(self.contacts, self.closed)
 
@@ -95,7 +95,7 @@ class GeometricFeasibility:
         ``configurations``, -1 for undecided; combinations with anything impossible are not listed.
     configurations : tuple of mapping of str to float
         Coordinates, SI units.
-    held : tuple of ContactVerdict
+    held_contacts : tuple of ContactVerdict
         Of contacts and pairs of them whose rows something moves (a belt, a driven constraint): held.
     boxes : int
         Boxes of configurations that all of it took.
@@ -110,7 +110,7 @@ class GeometricFeasibility:
     contacts: tuple[str, ...] = ()
     states: Mapping[str, int] = field(default_factory=dict)
     configurations: tuple[Mapping[str, float], ...] = ()
-    held: tuple[ContactVerdict, ...] = ()
+    held_contacts: tuple[ContactVerdict, ...] = ()
     boxes: int = 0
 
     def verdict_on(self, states: Mapping[str, bool]) -> ContactVerdict:
@@ -146,7 +146,7 @@ class GeometricFeasibility:
         """
         closed = {name: code > 0 for name, code in states.items()}
         found = _exclusion(self.verdicts, closed) or _exclusion(
-            self.held, {name: True for name, code in states.items() if code == 1}
+            self.held_contacts, {name: True for name, code in states.items() if code == 1}
         )
         return "" if found is None else found.reason
 
@@ -162,7 +162,7 @@ class GeometricFeasibility:
         numbers = (int(stored.possible), int(stored.undecided))
         return cls(
             stored.verdicts, int(stored.combinations), int(stored.remaining), stored.modes, *numbers,
-            stored.contacts, stored.states, stored.configurations, stored.held, stored.boxes,
+            stored.contacts, stored.states, stored.configurations, stored.held_contacts, stored.boxes,
         )  # fmt: skip
 
 
@@ -179,7 +179,7 @@ class _StoredAssessment:
     contacts: tuple[str, ...]
     states: dict[str, int]
     configurations: tuple[dict[str, float], ...]
-    held: tuple[ContactVerdict, ...]
+    held_contacts: tuple[ContactVerdict, ...]
     boxes: int
 
 
@@ -211,7 +211,9 @@ def assess_geometry(
     for done, states in enumerate(asked):
         progress(done, len(asked))
         found.append(questions.decide(states))
-    held = [questions.held(answer) for answer in HeldContacts(search).questions(_parts(automaton, found, "impossible"))]
+    held = [
+        questions.of_held(answer) for answer in HeldContacts(search).questions(_parts(automaton, found, "impossible"))
+    ]
     within = [i for i in range(len(automaton.contacts)) if search.has_gap(i)]
     combined = combine(search, _parts(automaton, found, "impossible"), _parts(automaton, found, "undecided"))
     found += [] if combined is None else [questions.conflict(states, boxes) for states, boxes in combined.conflicts]
@@ -223,7 +225,13 @@ def assess_geometry(
     if combined is None:
         remaining = _count(automaton, [*found, *held])
         return GeometricFeasibility(
-            tuple(found), combinations, remaining, modes, contacts=names, held=tuple(held), boxes=search.looked_at
+            tuple(found),
+            combinations,
+            remaining,
+            modes,
+            contacts=names,
+            held_contacts=tuple(held),
+            boxes=search.looked_at,
         )
     never = [frozenset(item) for item in _parts(automaton, held, "impossible")]
     possible, undecided = (ways(search, within, some, never) for some in (combined.possible, combined.undecided))
@@ -287,18 +295,18 @@ class _Questions:
         names = tuple(self.search.automaton.contacts[i].name for i in states)
         return ContactVerdict(names, tuple(states.values()), "impossible", self.reason(states, boxes), {}, boxes)
 
-    def held(self, answer: HeldAnswer) -> ContactVerdict:
+    def of_held(self, answer: HeldAnswer) -> ContactVerdict:
         """Return the verdict on contacts that are held, with the first combination of rows that proves it."""
         automaton = self.search.automaton
         names = tuple(automaton.contacts[i].name for i in answer.contacts)
         closed = (True,) * len(names)
         if answer.state is not None:
             shown = dict(zip(automaton.terms.layout.x, answer.state.tolist(), strict=True))
-            return ContactVerdict(names, closed, "possible", "", shown, 0, held=True)
+            return ContactVerdict(names, closed, "possible", "", shown, 0, without_sliding=True)
         if not answer.impossible:
-            return ContactVerdict(names, closed, "undecided", "", {}, MOST_HELD_BOXES, held=True)
+            return ContactVerdict(names, closed, "undecided", "", {}, MOST_HELD_BOXES, without_sliding=True)
         boxes = sum(cut is None for cut in answer.cuts)
-        return ContactVerdict(names, closed, "impossible", self._sum_of_rows(answer), {}, boxes, held=True)
+        return ContactVerdict(names, closed, "impossible", self._sum_of_rows(answer), {}, boxes, without_sliding=True)
 
     def _sum_of_rows(self, answer: HeldAnswer) -> str:
         """Return the shortest of the combinations by which held contacts exclude each other."""
@@ -446,7 +454,10 @@ def _count(automaton: Automaton, verdicts: Sequence[ContactVerdict]) -> int:
             for kind, number_of in kinds.items():
                 now = {**dict(known), j: kind}
                 if any(
-                    all(_is(now.get(index[n], -1), c, v.held) for n, c in zip(v.contacts, v.closed, strict=True))
+                    all(
+                        _is(now.get(index[n], -1), c, v.without_sliding)
+                        for n, c in zip(v.contacts, v.closed, strict=True)
+                    )
                     for v, _ in banned.get(j, ())
                 ):
                     continue

@@ -51,7 +51,7 @@ class ExclusionProof:
     cuts : tuple of (int, float) or None
         The subdivision, a box before its parts, the lower part before the upper one: number in ``variables`` and place
         (SI units) of a cut, None where the box is excluded.
-    held : bool
+    without_sliding : bool
         Whether closed means held: closed without sliding.
     weights : tuple of tuple of (int, float)
         Rows and their weights for each box that is not cut, in their order; none where conditions exclude the box.
@@ -63,7 +63,7 @@ class ExclusionProof:
     conditions: tuple[ProofCondition, ...]
     variables: tuple[str, ...]
     cuts: tuple[Cut | None, ...]
-    held: bool = False
+    without_sliding: bool = False
     weights: tuple[tuple[tuple[int, float], ...], ...] = ()
 
     @property

@@ -53,7 +53,7 @@ def prove_geometry(
 
 def _impossible(found: GeometricFeasibility) -> Iterator[ContactVerdict]:
     """Yield what is impossible, each once: a mode only if none of the other verdicts excludes it."""
-    known = [item for item in (*found.verdicts, *found.held) if item.verdict == "impossible"]
+    known = [item for item in (*found.verdicts, *found.held_contacts) if item.verdict == "impossible"]
     yield from known
     reasons = {item.reason for item in known}
     yield from (mode for mode in found.modes.values() if mode.verdict == "impossible" and mode.reason not in reasons)
@@ -62,7 +62,7 @@ def _impossible(found: GeometricFeasibility) -> Iterator[ContactVerdict]:
 def _proof(search: ConfigurationSearch, item: ContactVerdict) -> ExclusionProof | None:
     """Return how the space is cut until all boxes are excluded; None where that takes too many."""
     automaton, layout = search.automaton, search.automaton.terms.layout
-    if item.held:
+    if item.without_sliding:
         return _held_proof(search, item)
     asked = [
         condition

@@ -71,7 +71,9 @@ class _CheckedProof:
     def __init__(self, automaton: Automaton, parameters: Array, proof: ExclusionProof, margin: float) -> None:
         self.automaton, self.proof = automaton, proof
         self.states = self._states()
-        self.rows = held_rows(automaton, list(self.states)) if proof.held and all(self.states.values()) else ()
+        self.rows = (
+            held_rows(automaton, list(self.states)) if proof.without_sliding and all(self.states.values()) else ()
+        )
         foreign = {row for weights in proof.weights for row, _ in weights} - set(self.rows)
         if foreign:
             raise self._refused("rows that these states do not hold", found=", ".join(map(str, sorted(foreign))))
@@ -207,7 +209,7 @@ class _CheckedProof:
 
     def _speeds_contradict(self, box: Box, weights: Weights) -> bool:
         """Whether a sum of rows that are held is not zero at any speeds in a box."""
-        if not self.proof.held or not weights:
+        if not self.proof.without_sliding or not weights:
             return False
         sums = weighted_sum(self.automaton, weights)
         values = _forwards(sums, box)

@@ -58,7 +58,7 @@ def equations_command(
 
 
 def _page(graph: ModeGraph, mode: str, format_: str, target: Path | None) -> str:
-    """Return the page of a mode; the figure of one in LaTeX is written beside it, if it has a place."""
+    """Return the page of a mode; the figure of one in LaTeX goes to the same folder."""
     # brings SymPy along
     from fsm_dyn.symbolic.equations_page import page_of, to_html, to_latex
 
@@ -72,10 +72,10 @@ def _page(graph: ModeGraph, mode: str, format_: str, target: Path | None) -> str
     figure = b"" if target is None else _picture(graph, "pdf")
     if target is None or not figure:
         return to_latex(page)
-    beside = target.with_suffix(".pdf")
-    write_file(beside, figure)
-    typer.echo(f"wrote {beside}")
-    return to_latex(page, beside.name)
+    figure_file = target.with_suffix(".pdf")
+    write_file(figure_file, figure)
+    typer.echo(f"wrote {figure_file}")
+    return to_latex(page, figure_file.name)
 
 
 def _source(graph: ModeGraph, mode: str, format_: str) -> str:

@@ -160,9 +160,9 @@ def _verified(graph: ModeGraph, path: Path, quiet: bool) -> int:
 
 def _print_geometry(found: GeometricFeasibility) -> None:
     """Print the contacts that exclude each other, the numbers of verdicts, and how many combinations remain."""
-    asked = [*found.verdicts, *found.held]
+    asked = [*found.verdicts, *found.held_contacts]
     rows = [(item.states, item.reason) for item in asked if item.verdict == "impossible"]
-    typer.echo("\nimpossible contact states (proved), whatever the other contacts do: " + ("" if rows else "none"))
+    typer.echo("\nimpossible contact states (proved), with any states of the others: " + ("" if rows else "none"))
     if rows:
         typer.echo(table(("states", "reason"), rows))
     numbers = Counter(item.verdict for item in asked)

@@ -188,7 +188,7 @@ def contradictory_speeds(system: UnconstrainedSystem, states: Sequence[int], sam
 
 
 def contradiction(weighted: Sequence[tuple[RowInfo, float]], value: float) -> str:
-    """Return in words that a weighted sum of rows that are held has a value (SI units) other than zero."""
+    """Return as text that a weighted sum of rows that are held has a value (SI units) other than zero."""
     terms = []
     for row, weight in weighted:
         label = row.name if row.contact < 0 else f"{row.name}.{row.role}"

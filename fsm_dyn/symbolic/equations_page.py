@@ -268,7 +268,7 @@ def _html_cell(cell: str | VectorForm) -> str:
 
 
 def to_latex(page: EquationsPage, picture: str = "") -> str:
-    """Return a whole LaTeX document (article, amsmath); `picture` is the name of a file beside it (graphicx)."""
+    """Return a whole LaTeX document (article, amsmath); `picture` is a file next to it (graphicx)."""
     lines = [
         r"\documentclass{article}",
         r"\usepackage{amsmath}",

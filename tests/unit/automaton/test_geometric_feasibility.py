@@ -272,7 +272,7 @@ BOUNDS = re.compile(r"(?:gaps? of ([\w ]+?) (within|above|is more than) (-?[\d.e
 
 @pytest.mark.parametrize("name", ["box_on_table", "latch_door", "cart_on_ramp"])
 def test_bounds_that_reasons_quote_hold_in_configurations_that_are_shown(name):
-    """A reason is of use to a person if what it says can be looked up in any configuration."""
+    """A reason is of use to a person if it can be looked up in any configuration."""
     automaton, found = shipped(name)
     numbers, layout = parameter_vector(parameter_values(automaton.mechanism)), automaton.terms.layout
     x, context, gaps = np.zeros(layout.n_x), np.zeros(layout.n_c), []
@@ -286,7 +286,7 @@ def test_bounds_that_reasons_quote_hold_in_configurations_that_are_shown(name):
         assert (item.verdict == "impossible") == bool(item.reason)
         assert not item.reason or "would be" in item.reason or BOUNDS.search(item.reason), item.reason
         if "ends of their faces" in item.reason:
-            continue  # beyond the end of a face its gap says nothing
+            continue  # beyond the end of a face its gap has no meaning
         bounds = [(of.split(" and "), how, float(size)) for of, how, size in BOUNDS.findall(item.reason)]
         for gap in gaps if bounds else ():
             met = [
@@ -312,14 +312,14 @@ PLANK = {
 
 
 def holding(found):
-    return {item.contacts: item.verdict for item in found.held}
+    return {item.contacts: item.verdict for item in found.held_contacts}
 
 
 def test_a_plank_cannot_stick_to_two_belts_of_different_speeds():
     """Its weights depend on the angle, which the two gaps make zero, or half a turn."""
     _, found = assess(PLANK)
     assert holding(found) == {("right",): "possible", ("left", "right"): "impossible"}
-    item = found.held[1]
+    item = found.held_contacts[1]
     assert item.states == "left held and right held"
     assert (
         item.reason == "left.tangent - right.tangent is 0.2 at any speeds, and each of these rows vanishes (SI units)"
@@ -328,7 +328,7 @@ def test_a_plank_cannot_stick_to_two_belts_of_different_speeds():
     assert found.excluded({"left": 1, "right": 1}) == item.reason
     assert not found.excluded({"left": 1, "right": 2})
     assert found.verdict_on({"left": True, "right": True}).verdict == "possible"  # one of them slides
-    shown = found.held[0].configuration
+    shown = found.held_contacts[0].configuration
     assert shown["x_dot"] - shown["phi_dot"] * 0.4 * np.sin(shown["phi"]) == pytest.approx(0.2)
 
 
@@ -342,7 +342,7 @@ def test_belts_of_one_speed_hold_a_plank_and_inputs_may_bring_others_together():
 
 def test_where_nothing_moves_by_itself_no_speeds_contradict_each_other():
     for name in ("box_on_table", "rocking_block", "shopping_cart"):
-        assert shipped(name)[1].held == ()
+        assert shipped(name)[1].held_contacts == ()
 
 
 def test_modes_and_counts_leave_out_what_cannot_be_held(monkeypatch):
@@ -356,10 +356,10 @@ def test_modes_and_counts_leave_out_what_cannot_be_held(monkeypatch):
     assert "carried" not in graph.with_geometry(found).modes
     assert found.modes["drawn"].verdict == "possible"
     proofs = graph.prove_geometry()
-    assert [proof.held for proof in proofs.proofs] == [True]
+    assert [proof.without_sliding for proof in proofs.proofs] == [True]
     assert graph.check_proofs(proofs) == proofs.leaves > 0
     (proof,) = proofs.proofs
-    for change in ({"weights": ()}, {"held": False}, {"weights": (((9, 1.0),),) * proofs.leaves}):
+    for change in ({"weights": ()}, {"without_sliding": False}, {"weights": (((9, 1.0),),) * proofs.leaves}):
         with pytest.raises(fsm_dyn.InputError, match="does not hold"):
             graph.check_proofs(replace(proofs, proofs=(replace(proof, **change),)))
     monkeypatch.setattr(combined_contacts, "MOST_COMBINATIONS", 2)
