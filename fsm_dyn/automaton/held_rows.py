@@ -16,7 +16,14 @@ Weights = tuple[tuple[int, float], ...]  # of rows, by their numbers
 
 
 def held_rows(automaton: Automaton, contacts: Sequence[int]) -> tuple[int, ...]:
-    """Return the rows that are zero where some contacts are held: those of constraints, and their own."""
+    """Return the rows that are zero where some contacts are held: those of constraints, and their own.
+
+    Parameters
+    ----------
+    automaton : Automaton
+    contacts : sequence of int
+        Their numbers.
+    """
     rows = [i for i, row in enumerate(automaton.rows) if row.role in ("velocity", "position")]
     for number in contacts:
         info = automaton.contacts[number]
