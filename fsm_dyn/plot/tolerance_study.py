@@ -63,7 +63,7 @@ def sequence_map(
     across: tuple[str, FloatArray],
     up: tuple[str, FloatArray],
     sequences: Sequence[tuple[str, ...]],
-    verdicts: Sequence[str],
+    verdicts: Sequence[str] | None,
     units: Mapping[str, str],
     *,
     filled: bool = True,
@@ -77,7 +77,7 @@ def sequence_map(
         Names and values of the parameters.
     sequences : sequence of tuple of str
         The modes of each run, in order.
-    verdicts : sequence of str
+    verdicts : sequence of str, optional
         ``"met"``, ``"violated"`` or ``"undecided"``, of each run.
     units : mapping of str to str
     filled : bool
@@ -93,12 +93,14 @@ def sequence_map(
         (name_x, x), (name_y, y) = across, up
         if filled and np.ptp(x) and np.ptp(y):
             _fill(axes, x, y, numbers, colours)
-        for verdict, (marker, colour) in _MARKERS.items():
+        if verdicts is None:
+            axes.scatter(x, y, s=9, marker="o", color=palette.INK, linewidths=0.7)
+        for verdict, (marker, colour) in _MARKERS.items() if verdicts is not None else ():
             chosen = np.array(verdicts) == verdict
             axes.scatter(x[chosen], y[chosen], s=9, marker=marker, color=colour, linewidths=0.7)
         axes.set_xlabel(_label(name_x, units))
         axes.set_ylabel(_label(name_y, units))
-        present = [verdict for verdict in _MARKERS if verdict in verdicts]
+        present = [verdict for verdict in _MARKERS if verdict in (verdicts or ())]
         entries = [axes.scatter([], [], s=16, marker=_MARKERS[v][0], color=_MARKERS[v][1], label=v) for v in present]
         for number, modes in enumerate([*frequent, ()][: int(numbers.max()) + 1]):
             text = _shortened(" > ".join(modes)) if modes else "other sequences"

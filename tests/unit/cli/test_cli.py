@@ -772,7 +772,8 @@ def test_a_study_varies_initial_values_inputs_scenarios_and_variants(tmp_path):
     ]  # fmt: skip
     assert (tmp_path / "push_button_study.png").stat().st_size > 5000
     shown = call(*shared, "--vary", "scenario=[slowly, tap]", "--vary", "amplitude.finger=[0.5, 1]")
-    assert len(shown.stdout.splitlines()) == 6
+    assert len(shown.stdout.partition("\n\n")[0].splitlines()) == 6
+    assert "runs  modes" in shown.stdout
     rows = json.loads(call(*shared, "--vary", "input.finger=[1 N, [[0 s, 0 N], [1 s, 3 N]]]", "--json").stdout)["rows"]
     run = fsm_dyn.simulate(fsm_dyn.compile("push_button"), 0.3, inputs={"finger": [(0.0, 0.0), (1.0, 3.0)]})
     assert rows[1]["y_final"] == run["y"][-1]

@@ -1,14 +1,15 @@
 """Figures of samples: what is drawn are the shares, correlations, margins and sequences themselves."""
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import fsm_dyn
 from fsm_dyn import plot
+from fsm_dyn.analysis.study import Study
 from fsm_dyn.analysis.study_diagrams import shares_diagram, shares_svg
-from fsm_dyn.analysis.yields import ToleranceStudy
 from tests.pictures import is_drawn
 
 SEQUENCES = (("a", "b"), ("a", "b"), ("a", "c"), ("a", "b", "c"))
@@ -17,9 +18,9 @@ VERDICTS = ("met", "met", "violated", "met")
 
 @pytest.fixture
 def found():
-    return ToleranceStudy(
-        {"p": np.array([1.0, 2.0, 3.0, 4.0])}, {"r": VERDICTS, "all": VERDICTS},
-        {"r": np.array([0.5, 0.5, -1.0, 2.0])}, ("done",) * 4, {"p": 2.5}, SEQUENCES,
+    return Study(
+        "model", "random", {"p": np.array([1.0, 2.0, 3.0, 4.0])}, ("done",) * 4, SEQUENCES,
+        {"r": VERDICTS, "all": VERDICTS}, {"r": np.array([0.5, 0.5, -1.0, 2.0])}, nominal={"p": 2.5},
     )  # fmt: skip
 
 
@@ -28,7 +29,7 @@ def test_shares_and_where_verdicts_part(found):
     parting = found.parting("r")
     assert parting.before == ("a",)
     assert parting.following == {"b": Counter(met=3), "c": Counter(violated=1)}
-    same = ToleranceStudy(found.parameters, {"all": VERDICTS}, {}, found.outcomes, {}, (("a", "b"),) * 4)
+    same = replace(found, sequences=(("a", "b"),) * 4)
     assert same.parting() is None
 
 
