@@ -139,11 +139,12 @@ def _estimate(found: Study, name: str, among: Any) -> tuple[str, ...]:
 
 def _sequences(found: Study) -> str:
     """Return the most frequent sequences of modes as a table."""
+    from fsm_dyn.graphics.diagram import sequence_labels  # after the run-time half of the package
+
     groups = list(found.mode_sequences().items())
+    frequent = groups[:_SEQUENCES]
     lines = []
-    for modes, verdicts in groups[:_SEQUENCES]:
-        text = " > ".join(modes)
-        text = text if len(text) <= _WIDE else f"{text[: _WIDE // 2]} ... {text[-_WIDE // 2 :]}"
+    for (_, verdicts), text in zip(frequent, sequence_labels([modes for modes, _ in frequent], _WIDE), strict=True):
         counted = (", ".join(f"{n} {verdict}" for verdict, n in verdicts.items()),) if found.margins else ()
         lines.append((str(sum(verdicts.values())), *counted, text))
     others = groups[_SEQUENCES:]

@@ -12,6 +12,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
 from fsm_dyn.graphics import palette
+from fsm_dyn.graphics.diagram import sequence_labels
 from fsm_dyn.plot import style
 
 FloatArray = npt.NDArray[np.float64]
@@ -20,7 +21,7 @@ _SAME = 1e-6  # margins that differ by less, relative, are one
 _BINS = 40
 _WIDE = 110  # characters of a sequence
 _GRID = 240  # points of a map to each side
-_MARKERS = {"met": ("o", palette.INK), "violated": ("x", palette.LINES[1]), "undecided": (".", palette.SOFT)}
+_MARKERS = {"met": ("o", palette.INK), "violated": ("x", palette.INK), "undecided": (".", palette.SOFT)}
 
 
 def requirements(
@@ -94,26 +95,22 @@ def sequence_map(
         if filled and np.ptp(x) and np.ptp(y):
             _fill(axes, x, y, numbers, colours)
         if verdicts is None:
-            axes.scatter(x, y, s=9, marker="o", color=palette.INK, linewidths=0.7)
+            axes.scatter(x, y, s=9, marker="o", color=palette.INK, linewidths=0.7, clip_on=False)
         for verdict, (marker, colour) in _MARKERS.items() if verdicts is not None else ():
             chosen = np.array(verdicts) == verdict
-            axes.scatter(x[chosen], y[chosen], s=9, marker=marker, color=colour, linewidths=0.7)
+            axes.scatter(x[chosen], y[chosen], s=12, marker=marker, color=colour, linewidths=0.7, clip_on=False)
         axes.set_xlabel(_label(name_x, units))
         axes.set_ylabel(_label(name_y, units))
         present = [verdict for verdict in _MARKERS if verdict in (verdicts or ())]
         entries = [axes.scatter([], [], s=16, marker=_MARKERS[v][0], color=_MARKERS[v][1], label=v) for v in present]
-        for number, modes in enumerate([*frequent, ()][: int(numbers.max()) + 1]):
-            text = _shortened(" > ".join(modes)) if modes else "other sequences"
+        labels = [*sequence_labels(frequent, _WIDE), "other sequences"]
+        for number, text in enumerate(labels[: int(numbers.max()) + 1]):
             label = f"{int(np.sum(numbers == number))}×  {text}"
             entries.append(axes.scatter([], [], s=40, marker="s", color=colours[number], label=label))
         axes.legend(handles=entries, loc="upper left", bbox_to_anchor=(0.0, -0.14), fontsize=7.5)
         picture.suptitle(title, x=0.02, ha="left", fontweight="bold")
         picture.tight_layout()
     return picture
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _WIDE else f"{text[: _WIDE // 2]} … {text[-_WIDE // 2 :]}"
 
 
 def _fill(axes: Axes, x: FloatArray, y: FloatArray, numbers: npt.NDArray[np.int64], colours: Sequence[str]) -> None:

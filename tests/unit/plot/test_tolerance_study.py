@@ -10,6 +10,7 @@ import fsm_dyn
 from fsm_dyn import plot
 from fsm_dyn.analysis.study import Study
 from fsm_dyn.analysis.study_diagrams import shares_diagram, shares_svg
+from fsm_dyn.graphics.diagram import sequence_labels
 from tests.pictures import is_drawn
 
 SEQUENCES = (("a", "b"), ("a", "b"), ("a", "c"), ("a", "b", "c"))
@@ -73,3 +74,21 @@ def test_a_map_has_the_sequence_of_the_nearest_run(tmp_path):
     labels = [text.get_text() for text in axes.get_legend().get_texts()]
     assert labels == ["met", "violated", "2×  a > b", "1×  a > c", "1×  a > b > c"]
     plot.save(figure, tmp_path / "map.png")
+
+
+def test_long_sequences_are_labelled_from_where_they_part():
+    assert sequence_labels([("a", "b"), ("a",)], 10) == ["a > b", "a"]
+    long = [(*(f"mode_{k}" for k in range(30)), *end) for end in (("x", "y"), ("z",), ())]
+    labels = sequence_labels(long, 60)
+    assert labels == ["… > mode_29 > x > y", "… > mode_29 > z", "… > mode_29"]
+    beginning = [("x", *long[0]), ("y", *long[0])]
+    assert [label[:14] for label in sequence_labels(beginning, 60)] == ["x > mode_0 > m", "y > mode_0 > m"]
+    assert all(len(label) <= 60 and label.endswith(" > …") for label in sequence_labels(beginning, 60))
+
+
+def test_a_map_without_verdicts_has_plain_points():
+    x = np.array([0.0, 1.0, 2.0])
+    figure = plot.sequence_map("m", ("a", x), ("b", x[::-1]), (("p",), ("q",), ("q",)), None, {})
+    (axes,) = figure.axes
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["2×  q", "1×  p"]
+    assert sum(len(points.get_offsets()) for points in axes.collections if hasattr(points, "get_sizes")) >= 3
