@@ -15,7 +15,7 @@ import numpy as np
 from fsm_dyn.analysis.judged_runs import JudgedRun, judged_runs
 from fsm_dyn.analysis.ledger import Ledger, study_settings
 from fsm_dyn.analysis.study_points import StudyPoints, grid_points, sampled_points
-from fsm_dyn.analysis.study_results import ALL, EXTREMES, GRID, Study, StudyColumns, StudyRun
+from fsm_dyn.analysis.study_results import ALL, GRID, Study, StudyColumns, StudyRun
 from fsm_dyn.analysis.study_runs import StudyTask, study_results
 from fsm_dyn.analysis.study_variables import SCENARIO, check_options, check_quantities, variable_units
 from fsm_dyn.automaton.mode_graph import ModeGraph
@@ -149,10 +149,8 @@ def study(
         raise InputError("the model has no requirements", remedy="write a section `requirements`, or name outputs")
     for each in graphs:
         check_quantities(each, chosen)
-    count = len(next(iter(points.parameters.values())))
-    kept = sample == GRID and count <= MOST_CURVES and bool(chosen)
+    kept = sample == GRID and points.count <= MOST_CURVES and bool(chosen)
     times = np.linspace(0.0, _end(points, vary or {}, shared), POINTS) if kept else np.empty(0)
-    columns = StudyColumns(count, judged, chosen, times)
     settings = {"requirements": judged, "outputs": chosen, "times": times, "run": shared}
     results = study_results(
         [(part.graph, part.cases) for part in points.parts],
@@ -161,30 +159,24 @@ def study(
         None if ledger is None else _ledger(Path(ledger), points, settings),
         client,
     )
-    order = (int(i) for part in points.parts for i in part.numbers)
-    for done, (i, run) in enumerate(zip(order, results, strict=True), start=1):
+    columns = StudyColumns(points.count, judged, chosen, times)
+    numbers = (int(i) for part in points.parts for i in part.numbers)
+    for done, (i, run) in enumerate(zip(numbers, results, strict=True), start=1):
         columns.put(i, run)
         if progress is not None:
-            progress(done, count)
+            progress(done, points.count)
     units = variable_units(mechanism, (*chosen, *points.parameters)) | requirement_units(mechanism)
     return Study(
         model=graph.name,
         sample=sample,
         parameters=points.parameters,
-        outcomes=tuple(columns.outcomes),
-        sequences=tuple(columns.sequences),
-        verdicts={name: tuple(items) for name, items in columns.verdicts.items()},
-        margins=columns.margins,
-        ends=columns.ends,
-        transitions=columns.transitions,
-        outputs={name: dict(zip(EXTREMES, found, strict=True)) for name, found in columns.extremes.items()},
         times=times,
-        curves=columns.curves,
         nominal=points.nominal,
         units={name: unit for name, unit in units.items() if name in {*points.parameters, *judged, *chosen}},
         distributions=points.distributions,
         compiled=sum(each is not graph for each in graphs),
         replicates=points.replicates,
+        **columns.finished(),
     )
 
 

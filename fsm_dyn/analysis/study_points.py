@@ -63,6 +63,11 @@ class StudyPoints:
     distributions: Mapping[str, str] = field(default_factory=dict)
     replicates: int = 1
 
+    @property
+    def count(self) -> int:
+        """Number of runs."""
+        return sum(len(part.numbers) for part in self.parts)
+
 
 def grid_points(
     graph: ModeGraph, vary: Mapping[str, Sequence[Any]], given: Mapping[str, Any], most_checked: int

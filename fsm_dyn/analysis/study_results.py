@@ -357,6 +357,15 @@ class StudyColumns:
             self.curves[name][i] = np.frombuffer(curve)
         self.verdicts[ALL][i] = _together([*run.verdicts.values()])
 
+    def finished(self) -> dict[str, Any]:
+        """Return the columns by the names that they have in a study."""
+        return {
+            "outcomes": tuple(self.outcomes), "sequences": tuple(self.sequences),
+            "verdicts": {name: tuple(items) for name, items in self.verdicts.items()}, "margins": self.margins,
+            "ends": self.ends, "transitions": self.transitions, "curves": self.curves,
+            "outputs": {name: dict(zip(EXTREMES, found, strict=True)) for name, found in self.extremes.items()},
+        }  # fmt: skip
+
 
 def _of(columns: Mapping[str, Any], i: int) -> dict[str, Any]:
     """Return row i of columns."""

@@ -92,6 +92,7 @@ def sequence_map(
         picture = style.new_figure(9.6, 4.8 + 0.2 * len(frequent))
         axes = picture.add_subplot()
         (name_x, x), (name_y, y) = across, up
+        (x, unit_x), (y, unit_y) = _scaled(x, units.get(name_x, "")), _scaled(y, units.get(name_y, ""))
         if filled and np.ptp(x) and np.ptp(y):
             _fill(axes, x, y, numbers, colours)
         if verdicts is None:
@@ -99,8 +100,8 @@ def sequence_map(
         for verdict, (marker, colour) in _MARKERS.items() if verdicts is not None else ():
             chosen = np.array(verdicts) == verdict
             axes.scatter(x[chosen], y[chosen], s=12, marker=marker, color=colour, linewidths=0.7, clip_on=False)
-        axes.set_xlabel(_label(name_x, units))
-        axes.set_ylabel(_label(name_y, units))
+        axes.set_xlabel(style.labelled(name_x, unit_x))
+        axes.set_ylabel(style.labelled(name_y, unit_y))
         present = [verdict for verdict in _MARKERS if verdict in (verdicts or ())]
         entries = [axes.scatter([], [], s=16, marker=_MARKERS[v][0], color=_MARKERS[v][1], label=v) for v in present]
         labels = [*sequence_labels(frequent, _WIDE), "other sequences"]
@@ -126,10 +127,10 @@ def _fill(axes: Axes, x: FloatArray, y: FloatArray, numbers: npt.NDArray[np.int6
     )  # fmt: skip
 
 
-def _label(name: str, units: Mapping[str, str]) -> str:
-    """Return the label of an axis; without a unit where the quantity has none."""
-    unit = units.get(name, "")
-    return style.labelled(name, "" if unit == "1" else unit)
+def _scaled(values: FloatArray, unit: str) -> tuple[FloatArray, str]:
+    """Return values in a unit with which they are numbers near one, and this unit; none where they have none."""
+    factor, prefixed = style.prefixed("" if unit == "1" else unit, float(np.abs(values).max(initial=0.0)))
+    return factor * values, prefixed
 
 
 def _yields(axes: Axes, estimates: Mapping[str, tuple[float, float, float]]) -> None:
@@ -158,9 +159,9 @@ def _tornado(axes: Axes, name: str, found: Mapping[str, float]) -> None:
 
 
 def _margins(axes: Axes, name: str, margins: FloatArray, unit: str) -> None:
-    finite = margins[np.isfinite(margins)]
+    finite, unit = _scaled(margins[np.isfinite(margins)], unit)
     axes.set_title(name, fontsize=9.0, loc="left")
-    axes.set_xlabel(_label("margin", {"margin": unit}))
+    axes.set_xlabel(style.labelled("margin", unit))
     axes.set_ylabel("runs")
     if not finite.size:
         axes.annotate("no run has a margin", (0.5, 0.5), xycoords="axes fraction", ha="center")
