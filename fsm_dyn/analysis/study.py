@@ -49,7 +49,7 @@ def read_range(text: str) -> tuple[str, list[str]]:
         raise InputError(
             "a range is NAME=FIRST..LAST:COUNT",
             found=text,
-            allowed="let_off=0.5..3mm:6, mu=0.1..0.4:7; in a grid also values one by one: variant=[none, felt]",
+            allowed="let_off=0.5..3mm:6; values one by one, variant=[none, felt]; of a sample h='1 m +- 5 cm'",
         )
     try:
         ends = float(found["first"]), float(found["last"])

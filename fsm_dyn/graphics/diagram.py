@@ -72,7 +72,7 @@ def elided(text: str, length: int) -> str:
 def sequence_labels(sequences: Sequence[tuple[str, ...]], length: int) -> list[str]:
     """Return sequences of modes as lines.
 
-    If one is too long, all are without the modes with which all begin, but for the last of these, with long names
+    If one is too long, all are without the modes with which all begin, except for the last of these, with long names
     elided, and cut where they are too long still.
     """
     labels = [" > ".join(modes) for modes in sequences]

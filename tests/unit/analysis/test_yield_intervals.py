@@ -59,7 +59,7 @@ def test_intervals_cover(sample, n, seeds):
 
 
 def test_replicates_of_sobol_sequences_give_narrower_intervals():
-    """But where the verdict depends on all parameters together alone, as in octants."""
+    """Except where the verdict depends on all parameters together, as in octants."""
     widths = {sample: coverage(sample, 256, 20) for sample in ("random", "sobol")}
     for name in ("threshold", "sum", "box", "disc"):
         assert widths["sobol"][name][1] < 0.75 * widths["random"][name][1]

@@ -125,7 +125,7 @@ def ball(random):
 
 
 def shuttle(random):
-    """Return a body that flies to and fro between two stops."""
+    """Return a body that flies back and forth between two stops."""
     length, e = random.uniform(0.1, 2.0), random.uniform(0.5, 1.0)
     x, v = random.uniform(0.05, 0.95) * length, random.choice([-1.0, 1.0]) * random.uniform(0.2, 5.0)
     initial = {"x": x, "x_dot": v}

@@ -114,4 +114,4 @@ def test_margins_are_those_of_the_monitor(name):
             assert item.verdict == expected, (key, item)
             verdicts[key].add(item.verdict)
     alike = {key for key, found in verdicts.items() if len(found) == 1}
-    assert alike <= {"open", "pressed"}  # both verdicts occur, but where a motion has no other
+    assert alike <= {"open", "pressed"}  # both verdicts occur, except where a motion has no other
