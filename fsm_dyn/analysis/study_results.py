@@ -210,10 +210,16 @@ class Study:
         """Return Spearman's rank correlation of a requirement's margin with each number varied, the strongest first.
 
         It is nan where the margin or the number does not vary; runs without a finite margin are left out.
+
+        Raises
+        ------
+        InputError
+            There is no such requirement; all together have no margin.
         """
         from fsm_dyn.analysis.yields import rank_correlation  # grids do not wait for SciPy's statistics
 
-        self._verdicts(requirement)
+        if requirement not in self.margins:
+            raise InputError(f"no requirement '{requirement}'", remedy=did_you_mean(requirement, list(self.margins)))
         margin = self.margins[requirement]
         found = {name: rank_correlation(column, margin) for name, column in self._numbers.items()}
         return dict(sorted(found.items(), key=lambda item: -np.nan_to_num(abs(item[1]))))

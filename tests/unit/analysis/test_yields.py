@@ -148,8 +148,11 @@ def test_what_decides_and_where_it_first_fails(ball):
         "modes",
     ]
     assert [row[0] for row in rows] == heights.tolist()
-    with pytest.raises(InputError, match="did you mean 'fast'"):
-        found.sensitivity("fist")
+    for ask in (found.sensitivity, found.estimate, found.counts, found.mode_sequences, found.parting):
+        with pytest.raises(InputError, match="did you mean 'fast'"):
+            ask("fist")
+    with pytest.raises(InputError, match="no requirement 'all'"):
+        found.sensitivity(ALL)
 
 
 def test_the_data_set_contains_all_runs_and_goes_through_a_file(ball, tmp_path):
