@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -75,8 +76,10 @@ def study_command(
     # The public half of the package: the runtime and the machine-code compiler.
     from fsm_dyn.analysis.study import study
 
-    if scheduler is not None and jobs is not None:
-        raise InputError("--jobs are processes here, --scheduler a cluster", remedy="leave out one of them")
+    where = {"--jobs": jobs, "--scheduler": scheduler}
+    _check_together(
+        sample, worst, vary, {**where, "--quantity": quantity, "--ledger": ledger}, {"--runs": runs, "--seed": seed}
+    )
     if out is not None:
         prepare_folder("--out", out)
     every = {
@@ -84,35 +87,47 @@ def study_command(
         "parameters": assignments("--set", set_), "initial": assignments("--initial", initial),
     }  # fmt: skip
     options: dict[str, Any] = {name: value for name, value in every.items() if value is not None}
+    n, seed = _RUNS if runs is None else runs, seed or 0
     if worst is not None:
-        if sample != _GRID:
-            raise InputError("--worst and --sample are two studies", remedy="leave out one of them")
-        if jobs is not None or quantity or ledger is not None or scheduler is not None:
-            raise InputError(
-                "--jobs, --scheduler, --quantity and --ledger have no effect on --worst", remedy="leave them out"
-            )
-        varied = distributions(vary)
-        print_worst_case(model, worst, varied, _RUNS if runs is None else runs, seed or 0, options, out, as_json)
+        print_worst_case(model, worst, distributions(vary), n, seed, options, out, as_json)
         return
     if sample == _GRID:
-        if not vary:
-            raise InputError("a study needs --vary or --sample", remedy="--vary let_off=0.5..3mm:6, or --sample sobol")
-        if runs is not None or seed is not None:
-            raise InputError("--runs and --seed have no effect on a grid", remedy="leave them out, or --sample sobol")
         options.setdefault("until", _UNTIL)
     varied = _ranges(vary or []) if sample == _GRID else distributions(vary)
     with asked_to_end() as asked, asked.at_once():
         graph = ready_graph(model, None, as_json)
         with progress_message(f"studying {graph.name}", as_json) as progress:
             found = study(
-                graph, varied, sample=sample, n=_RUNS if runs is None else runs, seed=seed or 0, outputs=quantity,
-                jobs=jobs, client=scheduler, ledger=ledger, progress=progress.counted, **options,
+                graph, varied, sample=sample, n=n, seed=seed, outputs=quantity, jobs=jobs, client=scheduler,
+                ledger=ledger, progress=progress.counted, **options,
             )  # fmt: skip
             files = [] if out is None else write_study(found, graph, out)
     if as_json:
         print_json(study_as_json(found, files))
     else:
         print_study(found, files)
+
+
+def _check_together(
+    sample: str,
+    worst: str | None,
+    vary: list[str] | None,
+    not_of_search: Mapping[str, Any],
+    not_of_grid: Mapping[str, Any],
+) -> None:
+    """Refuse options that exclude each other, or that would have no effect, by their names."""
+    if worst is not None and sample != _GRID:
+        raise InputError("--worst and --sample are two studies", remedy="leave out one of them")
+    if worst is None and sample == _GRID and not vary:
+        raise InputError("a study needs --vary or --sample", remedy="--vary let_off=0.5..3mm:6, or --sample sobol")
+    kind, idle = "--worst", not_of_search
+    if worst is None:
+        kind, idle = "a grid", not_of_grid if sample == _GRID else {}
+    useless = [name for name, value in idle.items() if value not in (None, [])]
+    if useless:
+        raise InputError(f"options that have no effect on {kind}", found=", ".join(useless), remedy="leave them out")
+    if not_of_search["--scheduler"] is not None and not_of_search["--jobs"] is not None:
+        raise InputError("--jobs are processes here, --scheduler a cluster", remedy="leave out one of them")
 
 
 def _ranges(vary: list[str]) -> dict[str, list[Any]]:
