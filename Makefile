@@ -70,8 +70,10 @@ pictures: $(VENV)/.installed-run  ## draw the pictures of the documentation and 
 	$(BIN)/python mechanisms/seat_belt_reel.py docs/pictures
 	$(BIN)/python mechanisms/latches_and_switches.py docs/pictures
 	$(BIN)/python mechanisms/will_it_latch.py docs/pictures
+	$(BIN)/fsm-dyn study docs/how_to/chute.yaml --sample sobol --runs 256 --seed 1 --until 2.5 --out docs/pictures
+	rm docs/pictures/chute_sample.csv docs/pictures/chute_yield.png docs/pictures/chute_shares.svg
 	$(BIN)/fsm-dyn study piano_action --scenario forte --vary let_off=0.5..3mm:6 --until 0.3 --out docs/pictures
-	rm docs/pictures/piano_action_study.csv
+	rm docs/pictures/piano_action_study.csv docs/pictures/piano_action_shares.svg
 	$(BIN)/python mechanisms/mode_tables.py docs/gallery
 	$(BIN)/python mechanisms/feasibility.py docs
 	$(BIN)/python mechanisms/wall_chatter.py docs/pictures

@@ -15,11 +15,10 @@ if TYPE_CHECKING:
     from fsm_dyn.analysis.fit import fit
     from fsm_dyn.analysis.limit_cycle import limit_cycle
     from fsm_dyn.analysis.linearisation import linearise
-    from fsm_dyn.analysis.study import study
+    from fsm_dyn.analysis.study import study, tolerance_study
     from fsm_dyn.analysis.verification import verify
     from fsm_dyn.analysis.worst_case import worst_case
     from fsm_dyn.analysis.wrenches import wrench
-    from fsm_dyn.analysis.yields import tolerance_study
     from fsm_dyn.automaton.mode_graph import ModeGraph
     from fsm_dyn.compilation import compile, load, open_graph
     from fsm_dyn.errors import FsmDynError, InputError, ModelError, RunError
@@ -56,7 +55,7 @@ _HOMES = {
     "simulate": "fsm_dyn.simulation_api",
     "static_equilibrium": "fsm_dyn.analysis.equilibrium",
     "study": "fsm_dyn.analysis.study",
-    "tolerance_study": "fsm_dyn.analysis.yields",
+    "tolerance_study": "fsm_dyn.analysis.study",
     "verify": "fsm_dyn.analysis.verification",
     "worst_case": "fsm_dyn.analysis.worst_case",
     "wrench": "fsm_dyn.analysis.wrenches",

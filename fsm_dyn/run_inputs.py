@@ -25,6 +25,7 @@ from fsm_dyn.spec.evaluate import names_in
 from fsm_dyn.spec.input_declarations import ExpressionSchedule, Schedule, TableSchedule
 from fsm_dyn.spec.values import ParameterValue, evaluate
 
+SHORTEST_DEFAULT: Final = 5.0  # s; a run without an end given lasts at least this long
 _TABLES: Final = {"linear": signals.linear, "steps": signals.steps}
 JUMP = 1e-9  # a value that changes by less at a breakpoint counts as continuous
 
@@ -218,10 +219,10 @@ def _scaled_text(text: Text, factor: float) -> Text:
     return Text(f"({factor!r})*({text})", text.where)
 
 
-def last_breakpoint(
+def default_end(
     automaton: Automaton, parameters: Mapping[str, ParameterValue], scenario: Mapping[str, Schedule]
 ) -> float:
-    """Return the time (s) of the last breakpoint of the schedules of a scenario and of the model, 0 without any."""
+    """Return the end (s) of a run without one given: the last breakpoint of the schedules, or SHORTEST_DEFAULT."""
     own = {name: item.schedule for name, item in automaton.mechanism.inputs.items()}
     times = [
         evaluate(time, parameters)
@@ -229,7 +230,7 @@ def last_breakpoint(
         if schedule is not None
         for time in schedule.times
     ]
-    return max(times, default=0.0)
+    return max([*times, SHORTEST_DEFAULT])
 
 
 def _from_schedule(name: str, schedule: Schedule, context: _Context) -> PiecewiseCubic | KernelSource:

@@ -10,6 +10,7 @@ from fsm_dyn.analysis.study_variables import (
     AMPLITUDE,
     INITIAL,
     INPUT,
+    WORDS,
     amplitude_factor,
     check_names,
     check_shared,
@@ -29,7 +30,7 @@ _FORMS: Final = (
     "or two limits"
 )
 _WORDS: Final = ("mode", "settle")  # initial values that are no numbers
-_LONGEST: Final = 60.0  # s, of inputs that are checked where no end is given
+LONGEST_CHECKED: Final = 60.0  # s, of inputs that are checked where no end is given
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def varied_quantities(
     overrides = dict(given.get("parameters") or {})
     chosen = dict(vary or {})
     values = parameter_values(mechanism, overrides)
-    check_shared(graph, given, float(given.get("until") or _LONGEST))
+    check_shared(graph, given, float(given.get("until") or LONGEST_CHECKED))
     found: dict[str, VariedQuantity] = {}
     for name, deviation in (deviations(mechanism, values) if tolerances else {}).items():
         if name not in chosen:
@@ -86,11 +87,13 @@ def varied_quantities(
             found[name] = VariedQuantity(float(value if isinstance(value, float) else value[0]), deviation)
     reader = _DistributionReader(graph, values)
     for name, distribution in chosen.items():
+        if name in WORDS and name not in mechanism.parameters:
+            raise InputError(f"'{name}' is no number that a search could vary", remedy="search with each by itself")
         check_names(graph, {name: []}, given)
         found[name] = reader.quantity(name, distribution)
         nominal, deviation = found[name].nominal, found[name].deviation
         ends = [nominal + deviation.lower, nominal + deviation.upper]
-        check_variables(graph, {name: ends}, given, float(given.get("until") or _LONGEST), combined=False)
+        check_variables(graph, {name: ends}, given, float(given.get("until") or LONGEST_CHECKED), combined=False)
     return found
 
 

@@ -12,6 +12,7 @@ from scipy.optimize import least_squares
 from scipy.stats import t as student
 
 from fsm_dyn.analysis.measured_motion import MeasuredMotion, read_measured
+from fsm_dyn.analysis.study_variables import check_options
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.errors import InputError, RunError
 from fsm_dyn.modes.elimination import Array
@@ -102,7 +103,10 @@ def fit(
         The file or a parameter does not fit, or there are fewer measured values than parameters.
     RunError
         The run at the first values fails or ends before the measurement.
+    TypeError
+        There is no such option.
     """
+    check_options(fit, options)
     search = _ResidualSearch(graph, tuple(vary), dict(parameters or {}), options, measured)
     lower, upper = search.bounds(vary)
     scale = np.where(search.first == 0.0, 1.0, np.abs(search.first))

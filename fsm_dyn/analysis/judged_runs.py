@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import pairwise
@@ -25,6 +25,7 @@ from fsm_dyn.results.judgement import COMPLETE, VERDICTS, Judge, JudgedRuns, Ver
 from fsm_dyn.results.record import RunModel, modes_visited
 from fsm_dyn.results.result_builder import run_model
 from fsm_dyn.results.samples import Samples
+from fsm_dyn.results.trajectory import Trajectory
 from fsm_dyn.results.transition_causes import guard_name
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
@@ -45,16 +46,33 @@ FEWEST = 4  # runs for which it is worth to make them together
 
 @dataclass(frozen=True)
 class JudgedRun:
-    """How one run ended, the modes it visited, and its verdicts and margins by requirement.
+    """One run of a study: how it ended, the modes it visited, its verdicts, and values of its outputs.
 
-    ``quantities`` : least, greatest and final value of others that were asked for, SI.
+    Attributes
+    ----------
+    outcome : str
+        ``"failed: ..."`` if it did not start.
+    end : float
+        When, s.
+    modes : tuple of str
+        Those visited, in their order.
+    transitions : int
+    verdicts, margins : mapping
+        By requirement.
+    outputs : mapping of str to (float, float, float)
+        Minimum, maximum and final value of each, SI, between the rows of the run too.
+    curves : mapping of str to bytes
+        Values of each over the times of the study as floats of 8 bytes, nan after the end.
     """
 
     outcome: str
+    end: float
     modes: tuple[str, ...]
+    transitions: int
     verdicts: Mapping[str, Verdict]
     margins: Mapping[str, float]
-    quantities: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
+    outputs: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
+    curves: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 
 
 def judged_runs(
@@ -66,15 +84,14 @@ def judged_runs(
     ----------
     simulator : Simulator
     options : mapping
-        ``requirements`` and ``quantities``, their names; ``parameters`` that all runs share; ``run``, other options of
-        ``Simulator.run``.
+        ``requirements`` and ``outputs``, their names; ``times``, those of curves, s; ``run``, arguments of
+        ``Simulator.run`` that all runs share.
     cases : sequence of mapping
         What differs, by its name in a study: the same names in all.
     """
     found: list[JudgedRun | None] = [None] * len(cases)
-    shared = {**options["run"], "parameters": options["parameters"]}
-    names = options["requirements"], options["quantities"]
-    for number, run in runs_together(simulator, options, shared, cases, lambda recorded: recorded.judged(*names)):
+    read = options["requirements"], options["outputs"], options["times"]
+    for number, run in runs_together(simulator, options, cases, lambda recorded: recorded.judged(*read)):
         found[number] = run
     return [
         judged_alone(simulator, options, case) if run is None else run for run, case in zip(found, cases, strict=True)
@@ -84,7 +101,6 @@ def judged_runs(
 def runs_together(
     simulator: Simulator,
     options: Mapping[str, Any],
-    shared: Mapping[str, Any],
     cases: Sequence[Mapping[str, Any]],
     read: Callable[[RecordedTogether], Iterable[Result]],
 ) -> list[tuple[int, Result]]:
@@ -95,8 +111,6 @@ def runs_together(
     simulator : Simulator
     options : mapping
         Of the study: what its runs share is worked out once for this object.
-    shared : mapping
-        Arguments of ``Simulator.run`` that all runs share.
     cases : sequence of mapping
         What differs, by its name in a study: the same names in all.
     read : callable
@@ -105,10 +119,10 @@ def runs_together(
     if len(cases) < FEWEST:
         return []
     names = tuple(cases[0])
-    run = {name: value for name, value in shared.items() if name != "parameters"}
+    run = {name: value for name, value in options["run"].items() if name != "parameters"}
 
     def made() -> tuple[RunPreparation, Mapping[str, Any]]:
-        return RunPreparation(simulator, shared.get("parameters") or {}, run, names), options
+        return RunPreparation(simulator, options["run"].get("parameters") or {}, run, names), options
 
     preparation, prepared_for = simulator.remember(("preparation", id(options), names), made)
     if not preparation.together or prepared_for is not options:
@@ -116,28 +130,38 @@ def runs_together(
     return _made_together(preparation, cases, read)
 
 
-def judged_alone(simulator: Simulator, given: Mapping[str, Any], case: Mapping[str, Any]) -> JudgedRun:
+def judged_alone(simulator: Simulator, options: Mapping[str, Any], case: Mapping[str, Any]) -> JudgedRun:
     """Run and judge one case; one that cannot begin has no more than its reason."""
-    requirements: tuple[str, ...] = given["requirements"]
-    shared = {**given["run"], "parameters": given["parameters"]}
+    requirements: Sequence[str] = options["requirements"]
+    outputs: Sequence[str] = options["outputs"]
     try:
-        run = simulator.run(**run_arguments(simulator.graph, shared, case), on_failure="return")
+        run = simulator.run(**run_arguments(simulator.graph, options["run"], case), on_failure="return")
     except (InputError, RunError) as error:
-        none: dict[str, Verdict] = dict.fromkeys(requirements, "undecided")
-        missing = dict.fromkeys(given["quantities"], (np.nan, np.nan, np.nan))
-        margins = dict.fromkeys(requirements, np.nan)
-        return JudgedRun(f"failed: {str(error).splitlines()[0]}", (), none, margins, missing)
-    judged = run.judge(chains=False)
-    modes = run.record.mode_sequence(run.model.modes)
+        return JudgedRun(
+            f"failed: {str(error).splitlines()[0]}", 0.0, (), 0, dict.fromkeys(requirements, "undecided"),
+            dict.fromkeys(requirements, np.nan), dict.fromkeys(outputs, (np.nan, np.nan, np.nan)),
+        )  # fmt: skip
+    judged = run.judge(chains=False) if requirements else {}
+    extremes = {name: run.extremes(name) for name in outputs}
     return JudgedRun(
-        run.outcome.name, modes, {name: judged[name].verdict for name in requirements},
+        run.outcome.name, float(run.t[-1]), run.record.mode_sequence(run.model.modes), len(run.transitions),
+        {name: judged[name].verdict for name in requirements},
         {name: judged[name].margin for name in requirements},
-        {
-            name: (found.minimum, found.maximum, float(run[name][-1]))
-            for name in given["quantities"]
-            for found in (run.extremes(name),)
-        },
+        {name: (found.minimum, found.maximum, float(run[name][-1])) for name, found in extremes.items()},
+        _curves_of(run, outputs, options["times"]),
     )  # fmt: skip
+
+
+def _curves_of(run: Trajectory, outputs: Sequence[str], times: Array) -> dict[str, bytes]:
+    """Return outputs of a run over ``times``, nan after its end."""
+    within = times <= run.t[-1]
+    if not within.any():
+        return {}
+    samples = run.sample(times[within])
+    curves = {name: np.full(len(times), np.nan) for name in outputs}
+    for name, curve in curves.items():
+        curve[within] = samples[name]
+    return {name: curve.tobytes() for name, curve in curves.items()}
 
 
 def _made_together(
@@ -198,8 +222,8 @@ class RecordedTogether:
         self.lengths = np.diff(runs.first_row)
         self.model = _model_of(preparation, executable)
 
-    def judged(self, requirements: Sequence[str], quantities: Sequence[str]) -> list[JudgedRun]:
-        """Return outcome, modes, verdicts, margins and extremes of each run."""
+    def judged(self, requirements: Sequence[str], outputs: Sequence[str], times: Array) -> list[JudgedRun]:
+        """Return each run, judged, with extremes of outputs and their curves over ``times``."""
         runs, model = self.runs, self.model
         judge = Judge(
             JudgedRuns(
@@ -212,48 +236,42 @@ class RecordedTogether:
         found = {name: judge.judge(known[name]) for name in requirements}
         verdicts = {name: [VERDICTS[k] for k in item.verdicts.tolist()] for name, item in found.items()}
         margins = {name: item.margins.tolist() for name, item in found.items()}
-        extremes = {name: self._extremes(name) for name in quantities}
+        extremes = {name: self._extremes(name) for name in outputs}
+        curves = self._curves(outputs, times)
         first = runs.modes[runs.first_row[:-1]].tolist()
+        ends = self.t[runs.first_row[1:] - 1].tolist()
         targets = runs.records[:, st.RECORD_TARGET].astype(np.int64).tolist()
         begin = runs.first_transition.tolist()
         return [
             JudgedRun(
                 OUTCOMES[status].name,
+                ends[k],
                 modes_visited([model.modes[i] for i in (first[k], *targets[begin[k] : begin[k + 1]])]),
+                begin[k + 1] - begin[k],
                 {name: verdicts[name][k] for name in requirements},
                 {name: margins[name][k] for name in requirements},
-                {name: extremes[name][k] for name in quantities},
+                {name: extremes[name][k] for name in outputs},
+                curves[k],
             )
             for k, status in enumerate(runs.statuses.tolist())
         ]
 
-    def summaries(self, quantities: Sequence[str], times: Array) -> Iterator[tuple[Any, ...]]:
-        """Yield outcome, end, last mode, number of transitions, extremes and curves over ``times`` of each run."""
-        runs, extremes = self.runs, {name: self._extremes(name) for name in quantities}
-        curves = self._curves(quantities, times)
-        counts = np.diff(runs.first_transition).tolist()
-        for k, (status, last) in enumerate(zip(runs.statuses.tolist(), (runs.first_row[1:] - 1).tolist(), strict=True)):
-            parts = ({name: extremes[name][k][part] for name in quantities} for part in range(3))
-            yield (
-                OUTCOMES[status].name, float(self.t[last]), self.model.modes[int(runs.modes[last])], counts[k], *parts,
-                curves[k],
-            )  # fmt: skip
-
-    def _curves(self, quantities: Sequence[str], times: Array) -> list[dict[str, Array]]:
-        """Return the quantities of each run over ``times``, nan after its end."""
+    def _curves(self, outputs: Sequence[str], times: Array) -> list[dict[str, bytes]]:
+        """Return outputs of each run over ``times``, nan after its end."""
         bounds = list(pairwise(self.runs.first_row.tolist()))
         within = [times <= self.t[end - 1] for _, end in bounds]
-        first = [a + locate(self.t[a:b], times[part])[0] for (a, b), part in zip(bounds, within, strict=True)]
         chosen = np.concatenate([times[part] for part in within])
+        found: list[dict[str, bytes]] = [{} for _ in bounds]
         if not len(chosen):
-            return [{} for _ in bounds]
+            return found
+        first = [a + locate(self.t[a:b], times[part])[0] for (a, b), part in zip(bounds, within, strict=True)]
         samples = self._between(chosen, np.concatenate(first))
-        found: list[dict[str, Array]] = [{} for _ in bounds]
-        for name in quantities:
+        for name in outputs:
             column, begin = samples[name], 0
             for curves, part in zip(found, within, strict=True):
-                curves[name] = np.full(len(times), np.nan)
-                curves[name][part] = column[begin : begin + int(part.sum())]
+                curve = np.full(len(times), np.nan)
+                curve[part] = column[begin : begin + int(part.sum())]
+                curves[name] = curve.tobytes()
                 begin += int(part.sum())
         return found
 

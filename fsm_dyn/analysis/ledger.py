@@ -17,7 +17,7 @@ from fsm_dyn.compilation import COMPILER
 from fsm_dyn.errors import InputError, RunError
 from fsm_dyn.runtime.library import SOURCES
 
-FORMAT: Final = 1  # of the file
+FORMAT: Final = 2  # of the file
 _SETTINGS: Final = {"compiler": "version of the compiler", "runtime": "sources of the runtime"}
 _TABLES: Final = """
 CREATE TABLE study (digest TEXT NOT NULL, settings TEXT NOT NULL);
@@ -27,15 +27,13 @@ CREATE TABLE runs (number INTEGER PRIMARY KEY, result BLOB NOT NULL);
 Result = TypeVar("Result")
 
 
-def study_settings(kind: str, model: str, points: Iterable[Mapping[str, Any]], options: Mapping[str, Any]) -> str:
+def study_settings(model: str, points: Iterable[Mapping[str, Any]], options: Mapping[str, Any]) -> str:
     """Return all that the results of a study depend on, the sources of the runtime included, as text.
 
     Parameters
     ----------
-    kind : str
-        What is stored of a run.
     model : str
-        Digest of the model.
+        Digest of the model, or of its variants.
     points : iterable of mapping
         What is varied in each of the runs, in order.
     options : mapping
@@ -49,7 +47,7 @@ def study_settings(kind: str, model: str, points: Iterable[Mapping[str, Any]], o
     for point in points:
         digest.update(json.dumps(sorted(point.items()), default=_stored).encode())
     everything = {
-        "format": FORMAT, "compiler": COMPILER, "runtime": SOURCES, "kind": kind, "model": model,
+        "format": FORMAT, "compiler": COMPILER, "runtime": SOURCES, "model": model,
         "points": digest.hexdigest(),
         "options": {name: value for name, value in options.items() if value is not None},
     }  # fmt: skip

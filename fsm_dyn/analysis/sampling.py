@@ -36,15 +36,16 @@ def sampled_deviations(deviations: Mapping[str, Deviation], sample: str, n: int,
     InputError
         There is nothing to sample, or the sample is unknown or of an impossible size.
     """
-    if not deviations:
-        raise InputError("no parameter of the model has a tolerance", remedy="write `m: 4 kg +- 0.1 kg`")
     if sample not in SAMPLES:
+        known = ("grid", *SAMPLES)
         raise InputError(
             f"there is no sample '{sample}'",
             found=sample,
-            allowed=", ".join(SAMPLES),
-            remedy=did_you_mean(sample, SAMPLES),
+            allowed=", ".join(known),
+            remedy=did_you_mean(sample, known),
         )
+    if not deviations:
+        raise InputError("no parameter of the model has a tolerance", remedy="write `m: 4 kg +- 0.1 kg`")
     size = n // REPLICATES
     if n < 1 or (sample == "sobol" and (n % REPLICATES or size & (size - 1))):
         allowed, remedy = "1 or more", ""

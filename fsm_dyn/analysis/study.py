@@ -1,140 +1,37 @@
-"""Studies: one model run with many values of its parameters, spread over the cores of this machine."""
+"""Studies: one model run with many values, or within its tolerances, its requirements judged in every run."""
 
 from __future__ import annotations
 
-import itertools
-import math
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, overload
+from typing import Any, Final
 
 import msgspec
 import numpy as np
 
-from fsm_dyn.analysis.judged_runs import RecordedTogether, runs_together
+from fsm_dyn.analysis.judged_runs import JudgedRun, judged_runs
 from fsm_dyn.analysis.ledger import Ledger, study_settings
-from fsm_dyn.analysis.study_datasets import run_dataset
-from fsm_dyn.analysis.study_runs import StudyTask, results_of_graphs
-from fsm_dyn.analysis.study_variables import (
-    VARIANT,
-    Label,
-    cases_in_numbers,
-    check_quantities,
-    check_shared,
-    check_variables,
-    graphs_by_variant,
-    labels,
-    run_arguments,
-    variable_units,
-)
+from fsm_dyn.analysis.study_points import StudyPoints, grid_points, sampled_points
+from fsm_dyn.analysis.study_results import ALL, GRID, Study, StudyColumns, StudyRun
+from fsm_dyn.analysis.study_runs import StudyTask, study_results
+from fsm_dyn.analysis.study_variables import SCENARIO, check_options, check_quantities, variable_units
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.compilation import Parameters
-from fsm_dyn.errors import InputError, RunError
-from fsm_dyn.modes.elimination import Array
-from fsm_dyn.renamed import RenamedAttribute, renamed_keywords
-from fsm_dyn.results.trajectory import Trajectory
-from fsm_dyn.run_inputs import InputValue
-from fsm_dyn.simulator import Simulator
+from fsm_dyn.errors import InputError, did_you_mean
+from fsm_dyn.renamed import renamed_keywords
+from fsm_dyn.run_inputs import InputValue, default_end, scenario_schedules
+from fsm_dyn.spec.checks.requirements import requirement_units
+from fsm_dyn.spec.values import parameter_values
 
-if TYPE_CHECKING:
-    import xarray
+__all__ = ["ALL", "Study", "StudyRun", "read_range", "study", "tolerance_study"]
 
-    from fsm_dyn.analysis.distributions import Distribution
-    from fsm_dyn.analysis.yields import ToleranceStudy
-
-_Columns = dict[str, float]
-_DECODER = msgspec.msgpack.Decoder(tuple[str, float, str, int, _Columns, _Columns, _Columns, dict[str, bytes]])
-
-GRID: Final = "grid"
-POINTS = 600  # of a curve over time
-MOST_CURVES = 10_000  # runs up to which curves are kept, and points are checked before the first run
+POINTS: Final = 600  # of a curve over time
+MOST_CURVES: Final = 10_000  # runs up to which curves are kept, and points are checked before the first run
+_DECODER = msgspec.msgpack.Decoder(JudgedRun)
 _RANGE = re.compile(r"(?P<first>[-+.\deE]+)\s*\.\.\s*(?P<last>[-+.\deE]+)\s*(?P<unit>[^\d:][^:]*)?(:(?P<count>\d+))?")
-
-
-@dataclass(frozen=True)
-class StudyRun:
-    """One run of a study.
-
-    Attributes
-    ----------
-    values : mapping of str to float or str
-        What was varied: numbers (SI), and texts where a value is none, as of a mode, a scenario or a variant.
-    outcome : str
-        How the run ended, ``"failed: ..."`` if it did not start.
-    end : float
-        When, s.
-    mode : str
-        In which mode.
-    transitions : int
-    minimum, maximum, final : mapping of str to float
-        Of every quantity over the run, between its rows too.
-    curves : mapping of str to ndarray, shape (POINTS,)
-        Of every quantity over the study's ``times``; NaN after the end. None in a study of more than 10,000 runs.
-    """
-
-    values: Mapping[str, Label]
-    outcome: str
-    end: float = 0.0
-    mode: str = ""
-    transitions: int = 0
-    minimum: Mapping[str, float] = field(default_factory=dict)
-    maximum: Mapping[str, float] = field(default_factory=dict)
-    final: Mapping[str, float] = field(default_factory=dict)
-    curves: Mapping[str, Array] = field(default_factory=dict, repr=False)
-    last = RenamedAttribute("final")
-
-
-@dataclass(frozen=True)
-class Study:
-    """All runs of a study: what was varied, which quantities were looked at with their units, the rows.
-
-    ``compiled`` : number of variants that were compiled.
-    """
-
-    model: str
-    varied: tuple[str, ...]
-    quantities: tuple[str, ...]
-    units: Mapping[str, str]
-    times: Array
-    rows: tuple[StudyRun, ...]
-    compiled: int = 0
-
-    def to_dataset(self) -> xarray.Dataset:
-        """Return the rows as an ``xarray.Dataset`` along ``run``, the curves along ``time`` too.
-
-        Raises
-        ------
-        InputError
-            If xarray is not installed (the extra ``analysis``).
-        """
-        columns: dict[str, Sequence[Any] | Array] = {"outcome": [row.outcome for row in self.rows]}
-        for name in ("end", "mode", "transitions"):
-            columns[name] = [getattr(row, name) for row in self.rows]
-        for name in self.quantities:
-            for part in ("minimum", "maximum", "final"):
-                columns[f"{name}_{part}"] = [getattr(row, part).get(name, np.nan) for row in self.rows]
-            if len(self.times):
-                missing = np.full(len(self.times), np.nan)
-                columns[name] = np.array([row.curves.get(name, missing) for row in self.rows])
-        parameters = {name: [row.values[name] for row in self.rows] for name in self.varied}
-        return run_dataset(self.model, parameters, columns, self.units, {"time": self.times})
-
-    def table(self) -> tuple[list[str], list[list[float | int | str]]]:
-        """Return headings and rows, as for a CSV file."""
-        headings = [*self.varied, "outcome", "end", "mode", "transitions"]
-        for name in self.quantities:
-            headings += [f"{name}_min", f"{name}_max", f"{name}_final"]
-        lines: list[list[float | int | str]] = []
-        for row in self.rows:
-            line: list[float | int | str] = [*row.values.values(), row.outcome, row.end, row.mode, row.transitions]
-            for name in self.quantities:
-                line += [part.get(name, np.nan) for part in (row.minimum, row.maximum, row.final)]
-            lines.append(line)
-        return headings, lines
 
 
 def read_range(text: str) -> tuple[str, list[str]]:
@@ -152,7 +49,7 @@ def read_range(text: str) -> tuple[str, list[str]]:
         raise InputError(
             "a range is NAME=FIRST..LAST:COUNT",
             found=text,
-            allowed="let_off=0.5..3mm:6, mu=0.1..0.4:7; in a grid also values one by one: variant=[none, felt]",
+            allowed="let_off=0.5..3mm:6; values one by one, variant=[none, felt]; of a sample h='1 m +- 5 cm'",
         )
     try:
         ends = float(found["first"]), float(found["last"])
@@ -162,21 +59,7 @@ def read_range(text: str) -> tuple[str, list[str]]:
     return name.strip(), [f"{value:.12g} {unit}".strip() for value in np.linspace(*ends, count)]
 
 
-@overload
-def study(
-    graph: ModeGraph, vary: Mapping[str, Sequence[Any]], *, until: float, sample: Literal["grid"] = ..., **options: Any
-) -> Study: ...
-@overload
-def study(
-    graph: ModeGraph,
-    vary: Mapping[str, Distribution] | None = None,
-    *,
-    sample: Literal["random", "lhs", "sobol"],
-    n: int = ...,
-    seed: int = ...,
-    **options: Any,
-) -> ToleranceStudy: ...
-@renamed_keywords(drive="scenario")
+@renamed_keywords(drive="scenario", quantities="outputs")
 def study(
     graph: ModeGraph,
     vary: Mapping[str, Any] | None = None,
@@ -185,40 +68,46 @@ def study(
     n: int = 256,
     seed: int = 0,
     requirements: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
     until: float | None = None,
     scenario: str | None = None,
     inputs: Mapping[str, InputValue] | None = None,
     parameters: Parameters | None = None,
     initial: Mapping[str, float | str] | None = None,
-    quantities: Sequence[str] | None = None,
     jobs: int | None = None,
     client: Any = None,
     ledger: str | os.PathLike[str] | None = None,
     progress: Callable[[int, int], None] | None = None,
     **options: Any,
-) -> Study | ToleranceStudy:
-    """Run a model with every combination of values, or with a sample of its tolerances.
+) -> Study:
+    """Run a model with every combination of values, or with a sample of its tolerances, and judge its requirements.
 
     Parameters
     ----------
     graph : ModeGraph
     vary : mapping
-        Of a sample, distributions as for :func:`fsm_dyn.tolerance_study`; by default the tolerances of the model file.
         Of a grid, values by name, SI or texts with units: of a parameter, ``initial.NAME`` (a coordinate, speed,
         discrete variable or ``mode``), ``input.NAME`` (all that ``inputs`` of a run may be), ``amplitude.NAME`` (a
         factor on the schedule of an input), ``scenario`` and ``variant`` (names of the model's; None or ``"none"`` is
-        the model as it is).
+        the model as it is).  Of a sample, distributions in addition to the tolerances of the model file:
+        ``"1 m +- 5 cm"``, ``{"normal": ..., "sigma": ...}``, ``{"uniform": [..., ...]}``,
+        ``{"value": ..., "tolerance": [..., ...]}`` or two limits, numbers SI, an ``input`` being constant; of
+        ``scenario``, ``variant`` and ``initial.mode`` a list of names, each as likely as the others.
         Each variant is compiled once; nothing else that is varied compiles anything.
     sample : str
-        ``"grid"``, or ``"random"``, ``"lhs"``, ``"sobol"``.
-    n, seed, requirements
-        Of a sample, as for :func:`fsm_dyn.tolerance_study`.
+        ``"grid"``; or ``"random"``, ``"lhs"`` (a Latin hypercube), ``"sobol"`` (eight scrambled sequences).
+    n, seed
+        Of a sample: runs, for ``"sobol"`` eight times a power of two; the same seed gives the same points.
+    requirements : sequence of str, optional
+        Names of those to judge; by default all of the model.
+    outputs : sequence of str, optional
+        Outputs, coordinates and speeds whose minimum, maximum and final values are kept; by default, of a grid, the
+        model's outputs, or else its coordinates, and none of a sample.
     until, scenario, inputs, parameters, initial, options
-        As for ``fsm_dyn.simulate``; inputs that are Python functions go with one job only.
-    quantities : sequence of str, optional
-        Outputs, coordinates and speeds to look at; by default the model's outputs, or else its coordinates.
+        As for ``fsm_dyn.simulate``; inputs that are Python functions go with one job only.  ``parameters`` are those
+        about which is sampled.
     jobs : int, optional
-        Processes; by default one per core, as far as there are runs for them.
+        Processes, with the same result for any number; by default one per core, as far as there are runs for them.
     client : str or distributed.Client, optional
         A dask cluster for the runs, or the address of its scheduler, in place of processes here.
     ledger : path, optional
@@ -228,155 +117,127 @@ def study(
 
     Returns
     -------
-    Study or ToleranceStudy
-        Of a grid a run for each combination, in the order of ``vary``; of a sample the verdicts and margins of all
-        runs.  ``to_dataset()`` of both returns an ``xarray.Dataset``.
+    Study
+        Of a grid the runs in the order of ``vary``, with curves; ``to_dataset()`` returns an ``xarray.Dataset``.
 
     Raises
     ------
     InputError
-        A name or value is impossible, the ledger is of another study, or no scheduler answers.
+        A name or value is impossible, there is nothing to vary or to judge, the ledger is of another study, or no
+        scheduler answers.
     RunError
         The ledger cannot be written, a process was ended from outside, or the cluster is lost.
+    TypeError
+        There is no such option.
     """
-    shared = {
+    check_options(study, options)
+    every = {
         "scenario": scenario, "inputs": inputs, "initial": initial, "parameters": parameters, "until": until, **options
     }  # fmt: skip
-    if sample != GRID:
-        from fsm_dyn.analysis.yields import tolerance_study  # grids do not wait for SciPy's statistics
-
-        return tolerance_study(
-            graph, n=n, seed=seed, sample=sample, vary=vary, requirements=requirements, quantities=quantities,
-            jobs=jobs, client=client, ledger=ledger, progress=progress,
-            **{name: value for name, value in shared.items() if value is not None},
-        )  # fmt: skip
-    if until is None:
-        raise InputError("a study over a grid needs the end of its runs", remedy="until=1.0, in s")
-    if requirements is not None:
-        raise InputError("requirements are judged of a sample", remedy='sample="random", or "lhs", "sobol"')
-    return _over_grid(graph, vary or {}, shared, until, quantities, jobs, client, ledger, progress)
-
-
-def _over_grid(
-    graph: ModeGraph,
-    vary: Mapping[str, Sequence[Any]],
-    shared: Mapping[str, Any],
-    until: float,
-    quantities: Sequence[str] | None,
-    jobs: int | None,
-    client: Any,
-    ledger: str | os.PathLike[str] | None,
-    progress: Callable[[int, int], None] | None,
-) -> Study:
-    """Return a run for each combination of values; ``shared`` are options of every run."""
+    shared = {name: value for name, value in every.items() if value is not None}
+    if sample == GRID:
+        points = grid_points(graph, vary or {}, shared, MOST_CURVES)
+    else:
+        points = sampled_points(graph, vary or {}, shared, sample, n, seed)
+    graphs = [part.graph for part in points.parts]
+    judged = _requirements(graphs, requirements)
     mechanism = graph.automaton.mechanism
-    chosen = tuple(quantities or mechanism.outputs or graph.automaton.terms.layout.q)
-    count = math.prod(len(values) for values in vary.values())
-    if not vary or not count:
-        raise InputError("a study needs a value of everything it varies")
-    graphs = graphs_by_variant(graph, vary)
-    for each in graphs.values():
+    if sample == GRID and outputs is None:
+        outputs = (*mechanism.outputs,) or graph.automaton.terms.layout.q
+    chosen = tuple(outputs or ())
+    if sample != GRID and not judged and not chosen and requirements is None:
+        raise InputError("the model has no requirements", remedy="write a section `requirements`, or name outputs")
+    for each in graphs:
         check_quantities(each, chosen)
-        check_shared(each, shared, until)
-        check_variables(each, vary, shared, until, combined=count <= MOST_CURVES)
-    cases = [dict(zip(vary, values, strict=True)) for values in itertools.product(*vary.values())]
-    numbers = list(itertools.product(*labels(mechanism, vary)))
-    points = POINTS if count <= MOST_CURVES else 0
-    times = np.linspace(0.0, until, points)
-    order = _by_variant(graphs, cases)
-    kept: Ledger[StudyRun] | None = None
-    if ledger is not None:
-        models = " ".join(each.automaton.mechanism.digest for each in graphs.values())
-        keyed = {**shared, "parameters": shared["parameters"] or {}, "quantities": chosen}
-        settings = study_settings("curves", models, cases, keyed)
-        kept = Ledger(Path(ledger), settings, _encoded, partial(_decoded, quantities=chosen, points=points))
-    task = StudyTask(simulate_cases, {"quantities": chosen, "times": times, "run": shared})
-    parts = [(graphs[variant], [cases[i] for i in numbered]) for variant, numbered in order.items()]
-    found: dict[int, StudyRun] = {}
-    for i, row in zip(
-        itertools.chain.from_iterable(order.values()), results_of_graphs(parts, task, jobs, kept, client), strict=True
-    ):
-        found[i] = replace(row, values=dict(zip(vary, numbers[i], strict=True)))
+    kept = sample == GRID and points.count <= MOST_CURVES and bool(chosen)
+    times = np.linspace(0.0, _end(points, vary or {}, shared), POINTS) if kept else np.empty(0)
+    settings = {"requirements": judged, "outputs": chosen, "times": times, "run": shared}
+    results = study_results(
+        [(part.graph, part.cases) for part in points.parts],
+        StudyTask(judged_runs, settings),
+        jobs,
+        None if ledger is None else _ledger(Path(ledger), points, settings),
+        client,
+    )
+    columns = StudyColumns(points.count, judged, chosen, times)
+    numbers = (int(i) for part in points.parts for i in part.numbers)
+    for done, (i, run) in enumerate(zip(numbers, results, strict=True), start=1):
+        columns.put(i, run)
         if progress is not None:
-            progress(len(found), count)
+            progress(done, points.count)
+    units = variable_units(mechanism, (*chosen, *points.parameters)) | requirement_units(mechanism)
     return Study(
-        graph.name,
-        tuple(vary),
-        chosen,
-        variable_units(mechanism, (*chosen, *vary)),
-        times,
-        tuple(found[i] for i in range(count)),
-        sum(each is not graph for each in graphs.values()),
+        model=graph.name,
+        sample=sample,
+        parameters=points.parameters,
+        times=times,
+        nominal=points.nominal,
+        units={name: unit for name, unit in units.items() if name in {*points.parameters, *judged, *chosen}},
+        distributions=points.distributions,
+        compiled=sum(each is not graph for each in graphs),
+        replicates=points.replicates,
+        **columns.finished(),
     )
 
 
-def _by_variant(
-    graphs: Mapping[str | None, ModeGraph], cases: Sequence[Mapping[str, Any]]
-) -> dict[str | None, list[int]]:
-    """Return the numbers of the cases of each variant."""
-    if len(graphs) == 1:
-        return {next(iter(graphs)): list(range(len(cases)))}
-    found: dict[str | None, list[int]] = {variant: [] for variant in graphs}
-    for i, case in enumerate(cases):
-        found[case[VARIANT]].append(i)
-    return found
+def tolerance_study(graph: ModeGraph, *, n: int, seed: int, sample: str = "random", **options: Any) -> Study:
+    """Run a model with parameters sampled within their tolerances, and judge its requirements in every run.
+
+    Parameters
+    ----------
+    graph : ModeGraph
+    n, seed, sample, options
+        As for :func:`study`.
+
+    Returns
+    -------
+    Study
+
+    Raises
+    ------
+    InputError, RunError, TypeError
+        As of :func:`study`.
+    """
+    return study(graph, sample=sample, n=n, seed=seed, **options)
 
 
-def simulate_cases(
-    simulator: Simulator, given: Mapping[str, Any], cases: Sequence[Mapping[str, Any]]
-) -> list[StudyRun]:
-    """Return the rows of some runs; those that differ in numbers alone are made together, to the same bits."""
-    found: list[StudyRun | None] = [None] * len(cases)
-    numbers = cases_in_numbers(simulator.graph.automaton.mechanism, cases)
-    quantities, times = given["quantities"], given["times"]
-
-    def rows(recorded: RecordedTogether) -> Iterator[StudyRun]:
-        return (StudyRun({}, *summary) for summary in recorded.summaries(quantities, times))
-
-    for number, row in runs_together(simulator, given, given["run"], numbers, rows):
-        found[number] = row
-    return [
-        simulate_case(simulator, given, case) if row is None else row for row, case in zip(found, cases, strict=True)
-    ]
+def _requirements(graphs: Sequence[ModeGraph], chosen: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the requirements that are judged: those chosen, or those of all graphs."""
+    known = [graph.automaton.mechanism.requirements for graph in graphs]
+    for name in chosen or ():
+        if not all(name in each for each in known):
+            raise InputError(f"no requirement '{name}'", remedy=did_you_mean(name, list(known[0])))
+    return tuple(name for name in known[0] if all(name in each for each in known)) if chosen is None else (*chosen,)
 
 
-def simulate_case(simulator: Simulator, given: Mapping[str, Any], case: Mapping[str, Any]) -> StudyRun:
-    """Return the row of one run; one that cannot begin has no more than its reason."""
-    try:
-        run = simulator.run(**run_arguments(simulator.graph, given["run"], case), on_failure="return")
-    except (InputError, RunError) as error:
-        return StudyRun({}, f"failed: {str(error).splitlines()[0]}")
-    return _row(run, given["quantities"], given["times"])
+def _end(points: StudyPoints, vary: Mapping[str, Any], shared: Mapping[str, Any]) -> float:
+    """Return the end of the longest run, as far as it does not depend on what is varied in numbers, s."""
+    if "until" in shared:
+        return float(shared["until"])
+    found = []
+    for automaton in (part.graph.automaton for part in points.parts):
+        values = parameter_values(automaton.mechanism, shared.get("parameters"))
+        for scenario in vary.get(SCENARIO, [shared.get("scenario")]):
+            found.append(default_end(automaton, values, scenario_schedules(automaton, scenario) if scenario else {}))
+    return max(found)
 
 
-def _row(run: Trajectory, quantities: Sequence[str], times: Array) -> StudyRun:
-    within = times <= run.t[-1]
-    samples = run.sample(times[within])
-    curves: dict[str, Array] = {}
-    minimum, maximum, final = {}, {}, {}
-    for name in quantities:
-        if within.size:
-            curves[name] = np.full(len(times), np.nan)
-            curves[name][within] = samples[name]
-        extremes = run.extremes(name)
-        minimum[name], maximum[name], final[name] = extremes.minimum, extremes.maximum, float(run[name][-1])
-    return StudyRun(
-        {}, run.outcome.name, float(run.t[-1]), run.modes[-1], len(run.transitions), minimum, maximum, final, curves
-    )
+def _ledger(path: Path, points: StudyPoints, settings: Mapping[str, Any]) -> Ledger[JudgedRun]:
+    models = " ".join(part.graph.automaton.mechanism.digest for part in points.parts)
+    cases = (case for part in points.parts for case in part.cases)
+    names, outputs, times = settings["requirements"], settings["outputs"], settings["times"]
+    options = {"requirements": names, "outputs": outputs, "times": len(times), **settings["run"]}
+    decode = partial(_decoded, requirements=names, outputs=outputs, points=len(times))
+    return Ledger(path, study_settings(models, cases, options), msgspec.msgpack.encode, decode)
 
 
-def _encoded(row: StudyRun) -> bytes:
-    """Return a row without its values, as bytes."""
-    parts = [getattr(row, item.name) for item in fields(row)[1:-1]]
-    return msgspec.msgpack.encode([*parts, {name: curve.tobytes() for name, curve in row.curves.items()}])
-
-
-def _decoded(data: bytes, quantities: Sequence[str], points: int) -> StudyRun:
-    """Return the row of these bytes; raise ValueError where it is none of a study of these quantities."""
-    outcome, end, mode, transitions, minimum, maximum, final, curves = _DECODER.decode(data)
-    if any({*part} - {*quantities} for part in (minimum, maximum, final, curves)):
-        raise ValueError("another quantity")
-    columns = {name: np.frombuffer(curve) for name, curve in curves.items()}
-    if any(len(column) != points for column in columns.values()):
+def _decoded(data: bytes, requirements: Sequence[str], outputs: Sequence[str], points: int) -> JudgedRun:
+    """Return the run of these bytes; raise ValueError where it is none of this study."""
+    found = _DECODER.decode(data)
+    if not found.verdicts.keys() == found.margins.keys() == {*requirements}:
+        raise ValueError("other requirements")
+    if found.outputs.keys() != {*outputs} or found.curves.keys() - {*outputs}:
+        raise ValueError("other outputs")
+    if any(len(curve) != 8 * points for curve in found.curves.values()):
         raise ValueError("a curve of another length")
-    return StudyRun({}, outcome, end, mode, transitions, minimum, maximum, final, columns)
+    return found

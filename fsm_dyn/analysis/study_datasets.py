@@ -7,14 +7,16 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fsm_dyn.modes.elimination import Array
+from fsm_dyn.results.arrays import IntArray
 from fsm_dyn.results.optional_libraries import optional_library
 
 if TYPE_CHECKING:
     import xarray
 
-Column = Sequence[Any] | Array
+Column = Sequence[Any] | npt.NDArray[Any]
 
 
 def run_dataset(
@@ -45,6 +47,8 @@ def run_dataset(
 
     def variable(name: str, column: Column) -> tuple[tuple[str, ...], Array, dict[str, str]]:
         values = np.asarray(column)
+        if values.dtype == object:  # numbers and texts
+            values = values.astype(str)
         second = [axis for axis, places in found.items() if values.ndim > 1 and len(places) == values.shape[1]]
         return ("run", *second), values, {"units": units[name]} if units.get(name) else {}
 
@@ -59,8 +63,9 @@ def run_dataset(
     return dataset
 
 
-def with_sequences(dataset: xarray.Dataset, sequences: Sequence[tuple[str, ...]]) -> xarray.Dataset:
-    """Return a data set with a table of mode sequences: as text, and by a digest, the same in any study."""
+def with_sequences(dataset: xarray.Dataset, sequences: Sequence[tuple[str, ...]], counts: IntArray) -> xarray.Dataset:
+    """Return a data set with a table of mode sequences: as text, by a digest, the same in any study, and their runs."""
     texts = [" > ".join(modes) for modes in sequences]
     digests = [hashlib.sha256(text.encode()).hexdigest()[:16] for text in texts]
-    return dataset.assign(modes=("sequence_number", texts), digest=("sequence_number", digests))
+    table = {"modes": texts, "digest": digests, "runs": counts}
+    return dataset.assign({name: ("sequence_number", column) for name, column in table.items()})

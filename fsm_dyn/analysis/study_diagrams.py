@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from fsm_dyn.analysis.yields import ALL, ToleranceStudy
+from fsm_dyn.analysis.study_results import ALL, Study
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.graphics.diagram import Arrow, Box, Diagram
 from fsm_dyn.graphics.mode_graph_svg import mode_graph
 
 
-def shares_diagram(found: ToleranceStudy, graph: ModeGraph, requirement: str = ALL) -> Diagram:
+def shares_diagram(found: Study, graph: ModeGraph, requirement: str = ALL) -> Diagram:
     """Return the modes and transitions of a study as a diagram.
 
     An arrow is as thick as the share of runs that made its transition is large, and dashed if no run did; marked are
@@ -16,7 +16,7 @@ def shares_diagram(found: ToleranceStudy, graph: ModeGraph, requirement: str = A
 
     Parameters
     ----------
-    found : ToleranceStudy
+    found : Study
     graph : ModeGraph
         Its transitions that no run made are drawn as well.
     requirement : str
@@ -42,6 +42,6 @@ def shares_diagram(found: ToleranceStudy, graph: ModeGraph, requirement: str = A
     )  # fmt: skip
 
 
-def shares_svg(found: ToleranceStudy, graph: ModeGraph, requirement: str = ALL) -> str:
+def shares_svg(found: Study, graph: ModeGraph, requirement: str = ALL) -> str:
     """Return the picture of :func:`shares_diagram` as SVG."""
     return mode_graph(shares_diagram(found, graph, requirement))

@@ -9,6 +9,9 @@ from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar, overload
 
+import numpy as np
+import numpy.typing as npt
+
 from fsm_dyn.analysis.cluster import connected, over_cluster
 from fsm_dyn.analysis.ledger import Ledger
 from fsm_dyn.automaton.mode_graph import ModeGraph
@@ -43,19 +46,22 @@ class StudyTask(Generic[Result]):
     options: Mapping[str, Any]
 
 
-class SampledPoints(Sequence[Case]):
+class Cases(Sequence[Case]):
     """Cases by columns: a mapping is made of a case when it is asked for.
 
     Parameters
     ----------
-    columns : mapping of str to ndarray, shape (n,)
+    values : mapping of str to sequence
+        All values of each name.
+    places : ndarray of int, shape (names, n)
+        Which of them each case has.
     """
 
-    def __init__(self, columns: Mapping[str, Array]) -> None:
-        self.columns = columns
+    def __init__(self, values: Mapping[str, Sequence[Any] | Array], places: npt.NDArray[np.int64]) -> None:
+        self.values, self.places = values, places
 
     def __len__(self) -> int:
-        return len(next(iter(self.columns.values())))
+        return int(self.places.shape[1])
 
     @overload
     def __getitem__(self, item: int) -> Case: ...
@@ -64,21 +70,28 @@ class SampledPoints(Sequence[Case]):
     def __getitem__(self, item: int | slice) -> Case | Sequence[Case]:
         if isinstance(item, slice):
             return [self[i] for i in range(*item.indices(len(self)))]
-        return {name: float(column[item]) for name, column in self.columns.items()}
+        if not -len(self) <= item < len(self):
+            raise IndexError(item)
+        found = {}
+        for (name, values), place in zip(self.values.items(), self.places[:, item].tolist(), strict=True):
+            value = values[place]
+            found[name] = value.item() if isinstance(value, np.generic) else value
+        return found
 
 
 def study_results(
-    graph: ModeGraph,
+    parts: Sequence[tuple[ModeGraph, Sequence[Case]]],
     task: StudyTask[Result],
-    cases: Sequence[Case],
     jobs: int | None = None,
     ledger: Ledger[Result] | None = None,
     client: Any = None,
 ) -> Iterator[Result]:
-    """Yield the result of each case, in their order, the same wherever they run.
+    """Yield the results of the cases of several graphs, one graph after the other, the same wherever they run.
 
     Parameters
     ----------
+    parts : sequence of (ModeGraph, sequence of mapping)
+    task : StudyTask
     jobs : int, optional
         Processes; by default one per core, as far as there are runs for them.
     ledger : Ledger, optional
@@ -93,17 +106,6 @@ def study_results(
     RunError
         A process was ended from outside, or the cluster is lost.
     """
-    return results_of_graphs([(graph, cases)], task, jobs, ledger, client)
-
-
-def results_of_graphs(
-    parts: Sequence[tuple[ModeGraph, Sequence[Case]]],
-    task: StudyTask[Result],
-    jobs: int | None = None,
-    ledger: Ledger[Result] | None = None,
-    client: Any = None,
-) -> Iterator[Result]:
-    """Yield the results of the cases of several graphs, one graph after the other; see :func:`study_results`."""
     if client is not None and jobs is not None:
         raise InputError("a study on a cluster has no processes here", found=f"jobs={jobs}", remedy="leave out `jobs`")
     if ledger is None:

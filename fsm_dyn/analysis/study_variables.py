@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import math
 import numbers
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from fsm_dyn.automaton.initial_values import initial_values
@@ -13,6 +15,7 @@ from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.compilation import compile as compile_mechanism
 from fsm_dyn.errors import ExpressionError, FsmDynError, InputError, did_you_mean
 from fsm_dyn.run_inputs import input_in_effect, resolve_inputs, scaled_input, scenario_schedules
+from fsm_dyn.simulator import Simulator
 from fsm_dyn.spec.argument_units import is_plain
 from fsm_dyn.spec.loader import load
 from fsm_dyn.spec.model import Mechanism
@@ -24,9 +27,31 @@ AMPLITUDE: Final = "amplitude."
 SCENARIO: Final = "scenario"
 VARIANT: Final = "variant"
 NO_VARIANT: Final = "none"  # the model as it is, among its variants
+WORDS: Final = (SCENARIO, VARIANT, f"{INITIAL}mode")  # of what the values are names
 LONGEST_LABEL: Final = 60  # characters of a value that is no number
 
 Label = float | str  # a value of a case in the rows of a study
+
+
+def check_options(function: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    """Refuse options of a function that ``Simulator.run`` does not have, as Python refuses an argument.
+
+    Raises
+    ------
+    TypeError
+        There is one.
+    """
+    known = {*inspect.signature(Simulator.run).parameters} - {"self", "progress", "on_failure"}
+    for name in options:
+        if name not in known:
+            hint = did_you_mean(name, [*known, *inspect.signature(function).parameters])
+            refused = f"{function.__name__}() got an unexpected keyword argument '{name}'"
+            raise TypeError(f"{refused}; {hint}" if hint else refused)
+
+
+def chooses_graph(mechanism: Mechanism, name: str) -> bool:
+    """Return whether a name is that of the model's variants, each of which has a graph."""
+    return name == VARIANT and name not in mechanism.parameters
 
 
 def graphs_by_variant(graph: ModeGraph, vary: Mapping[str, Sequence[Any]]) -> dict[str | None, ModeGraph]:
@@ -38,7 +63,7 @@ def graphs_by_variant(graph: ModeGraph, vary: Mapping[str, Sequence[Any]]) -> di
         The model has no such variant.
     """
     mechanism = graph.automaton.mechanism
-    if VARIANT not in vary or VARIANT in mechanism.parameters:
+    if VARIANT not in vary or not chooses_graph(mechanism, VARIANT):
         return {None: graph}
     found: dict[str | None, ModeGraph] = {}
     for value in vary[VARIANT]:
@@ -94,26 +119,18 @@ def run_arguments(graph: ModeGraph, given: Mapping[str, Any], case: Mapping[str,
     return arguments | {part: values or None for part, values in parts.items()}
 
 
-def cases_in_numbers(mechanism: Mechanism, cases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return cases with the values of parameters as numbers, SI, and without the variant, which the graph has."""
-    known: dict[tuple[str, str], float | str] = {}
+def in_numbers(mechanism: Mechanism, name: str, values: Sequence[Any]) -> list[Any]:
+    """Return the values of a name as numbers, SI, where they are: reals, and texts of a parameter."""
+    return [_in_numbers(mechanism, name, value) for value in values]
 
-    def number(name: str, value: Any) -> Any:
-        if not isinstance(value, bool) and isinstance(value, numbers.Real):
-            return float(value)
-        if not isinstance(value, str) or name not in mechanism.parameters:
-            return value
-        if (name, value) not in known:
-            try:
-                known[name, value] = override_values(mechanism, {name: value})[name][0]
-            except FsmDynError:  # refused where it is run
-                known[name, value] = value
-        return known[name, value]
 
-    return [
-        {name: number(name, value) for name, value in case.items() if name != VARIANT or name in mechanism.parameters}
-        for case in cases
-    ]
+def _in_numbers(mechanism: Mechanism, name: str, value: Any) -> Any:
+    if not isinstance(value, bool) and isinstance(value, numbers.Real):
+        return float(value)
+    if isinstance(value, str) and name in mechanism.parameters:
+        with suppress(FsmDynError):  # refused where it is run
+            return override_values(mechanism, {name: value})[name][0]
+    return value
 
 
 def check_variables(
@@ -198,8 +215,8 @@ def check_names(graph: ModeGraph, vary: Mapping[str, Any], given: Mapping[str, A
                 raise InputError("the scenario is varied and given", found=str(given[SCENARIO]), remedy="leave out one")
             continue
         hint = did_you_mean(name, known)
-        if name in (VARIANT, SCENARIO):
-            hint = "a grid varies variants and scenarios that the model has; sample the graph of each by itself"
+        if name == SCENARIO:
+            hint = "the model has no scenarios"
         if name in states:
             hint = f"an initial value is varied as '{INITIAL}{name}'"
         elif name in layout.w:

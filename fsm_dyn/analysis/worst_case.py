@@ -12,7 +12,7 @@ from scipy.optimize import Bounds, differential_evolution, minimize
 
 from fsm_dyn.analysis.distributions import Distribution, VariedQuantity, varied_quantities
 from fsm_dyn.analysis.judged_runs import JudgedRun, judged_runs
-from fsm_dyn.analysis.study_variables import run_arguments
+from fsm_dyn.analysis.study_variables import check_options, run_arguments
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.errors import InputError, RunError, did_you_mean
 from fsm_dyn.modes.elimination import Array
@@ -130,7 +130,10 @@ def worst_case(
     ------
     InputError
         The requirement or a parameter is unknown, a range is empty, or there is nothing to vary.
+    TypeError
+        There is no such option.
     """
+    check_options(worst_case, options)
     known = list(graph.automaton.mechanism.requirements)
     if requirement not in known:
         raise InputError(
@@ -188,10 +191,7 @@ class _MarginSearch:
         self.simulator, self.requirement, self.names = Simulator(graph), requirement, names
         self.runs, self.limit, self.options, self.progress = runs, runs, options, progress
         self.count = self.undecided = self.failed = 0
-        self.judged = {
-            "parameters": options["parameters"],
-            "run": {name: value for name, value in options.items() if name != "parameters"},
-        }
+        self.judged = {"requirements": (requirement,), "outputs": (), "times": np.empty(0), "run": options}
         self.margin = float("nan")
         self.values: dict[str, float] = {}
         self.violations: list[ViolatingRun] = []
@@ -211,10 +211,9 @@ class _MarginSearch:
     def _noted(self, cases: list[dict[str, float]]) -> list[float]:
         """Return the margins of some runs; several are made together, and violating ones once more by themselves."""
         found: list[float] = []
-        options = {"requirements": (self.requirement,), "quantities": (), **self.judged} if len(cases) > 1 else None
         runs: Sequence[JudgedRun | None] = [None] * len(cases)
-        if options:
-            runs = judged_runs(self.simulator, options, cases)
+        if len(cases) > 1:
+            runs = judged_runs(self.simulator, self.judged, cases)
         for values, judged in zip(cases, runs, strict=True):
             self.count += 1
             if judged is None or judged.verdicts[self.requirement] == "violated":

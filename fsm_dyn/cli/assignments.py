@@ -82,7 +82,7 @@ def assignments(option: str, texts: Sequence[str] | None) -> dict[str, Any] | No
 
 
 def distributions(texts: Sequence[str] | None) -> dict[str, Any] | None:
-    """Return the distributions of ``--vary`` by name: a range, ``VALUE +- DEVIATION``, or a mapping in braces.
+    """Return the distributions of ``--vary`` by name: a range, ``VALUE +- DEVIATION``, a mapping, or a list of names.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def distributions(texts: Sequence[str] | None) -> dict[str, Any] | None:
     for text in texts:
         name, _, rest = (part.strip() for part in text.partition("="))
         given: Any = rest
-        if rest.startswith("{"):
+        if rest.startswith(("{", "[")):
             given = listed("--vary", rest)
         elif not name or not any(sign in rest for sign in SIGNS):
             name, values = read_range(text)

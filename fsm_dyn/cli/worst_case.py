@@ -27,11 +27,12 @@ def print_worst_case(
     # The public half of the package: the runtime and the machine-code compiler.
     from fsm_dyn.analysis.worst_case import worst_case
 
-    chosen = {name: value for name, value in options.items() if value is not None}
     with asked_to_end() as asked, asked.at_once():
         graph = ready_graph(model, None, as_json)
         with progress_message(f"searching {graph.name}", as_json) as progress:
-            found = worst_case(graph, requirement, vary=vary, runs=runs, seed=seed, progress=progress.counted, **chosen)
+            found = worst_case(
+                graph, requirement, vary=vary, runs=runs, seed=seed, progress=progress.counted, **options
+            )
     violations = found.violations if out is not None else ()
     files = [
         item.run.save(Path(out or "") / f"{graph.name}_{requirement}_{k:03d}.run.json")

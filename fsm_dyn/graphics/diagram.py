@@ -69,6 +69,25 @@ def elided(text: str, length: int) -> str:
     return f"{text[:head]}…{text[len(text) - (length - 1 - head) :]}"
 
 
+def sequence_labels(sequences: Sequence[tuple[str, ...]], length: int) -> list[str]:
+    """Return sequences of modes as lines.
+
+    If one is too long, all are without the modes with which all begin, except for the last of these, with long names
+    elided, and cut where they are too long still.
+    """
+    labels = [" > ".join(modes) for modes in sequences]
+    if all(len(label) <= length for label in labels):
+        return labels
+    parted = (k for k, modes in enumerate(zip(*sequences, strict=False)) if len({*modes}) > 1)
+    same = max(next(parted, min(map(len, sequences))) - 1, 0)
+    found = []
+    for modes in sequences:
+        names = ["…"] * (same > 0) + [elided(mode, length // 3) for mode in modes[same:]]
+        shown = next((k for k in range(len(names), 1, -1) if len(" > ".join(names[:k])) <= length - 4), 1)
+        found.append(" > ".join(names[:shown] + ["…"] * (shown < len(names))))
+    return found
+
+
 def abridged(label: str, length: int) -> str:
     """Return a mode's label, if too long cut before its last comma (a contact's state follows), or in the middle."""
     flat = " ".join(label.split())

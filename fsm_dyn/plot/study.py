@@ -50,6 +50,7 @@ def study(
     low, high = min(values), max(values)
     largest = max(abs(low), abs(high))
     factor, unit = (1.0, "") if words else style.prefixed(units.get(name, ""), largest)
+    unit = "" if unit == "1" else unit
     points = [factor * value for value in values]
     ends_of_range = (words[0], words[-1]) if words else (f"{factor * low:.4g}", f"{factor * high:.4g} {unit}".strip())
     colour = matplotlib.colormaps["viridis"]

@@ -12,6 +12,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
 from fsm_dyn.graphics import palette
+from fsm_dyn.graphics.diagram import sequence_labels
 from fsm_dyn.plot import style
 
 FloatArray = npt.NDArray[np.float64]
@@ -20,7 +21,7 @@ _SAME = 1e-6  # margins that differ by less, relative, are one
 _BINS = 40
 _WIDE = 110  # characters of a sequence
 _GRID = 240  # points of a map to each side
-_MARKERS = {"met": ("o", palette.INK), "violated": ("x", palette.LINES[1]), "undecided": (".", palette.SOFT)}
+_MARKERS = {"met": ("o", palette.INK), "violated": ("x", palette.INK), "undecided": (".", palette.SOFT)}
 
 
 def requirements(
@@ -63,7 +64,7 @@ def sequence_map(
     across: tuple[str, FloatArray],
     up: tuple[str, FloatArray],
     sequences: Sequence[tuple[str, ...]],
-    verdicts: Sequence[str],
+    verdicts: Sequence[str] | None,
     units: Mapping[str, str],
     *,
     filled: bool = True,
@@ -77,7 +78,7 @@ def sequence_map(
         Names and values of the parameters.
     sequences : sequence of tuple of str
         The modes of each run, in order.
-    verdicts : sequence of str
+    verdicts : sequence of str, optional
         ``"met"``, ``"violated"`` or ``"undecided"``, of each run.
     units : mapping of str to str
     filled : bool
@@ -91,27 +92,26 @@ def sequence_map(
         picture = style.new_figure(9.6, 4.8 + 0.2 * len(frequent))
         axes = picture.add_subplot()
         (name_x, x), (name_y, y) = across, up
+        (x, unit_x), (y, unit_y) = _scaled(x, units.get(name_x, "")), _scaled(y, units.get(name_y, ""))
         if filled and np.ptp(x) and np.ptp(y):
             _fill(axes, x, y, numbers, colours)
-        for verdict, (marker, colour) in _MARKERS.items():
+        if verdicts is None:
+            axes.scatter(x, y, s=9, marker="o", color=palette.INK, linewidths=0.7, clip_on=False)
+        for verdict, (marker, colour) in _MARKERS.items() if verdicts is not None else ():
             chosen = np.array(verdicts) == verdict
-            axes.scatter(x[chosen], y[chosen], s=9, marker=marker, color=colour, linewidths=0.7)
-        axes.set_xlabel(_label(name_x, units))
-        axes.set_ylabel(_label(name_y, units))
-        present = [verdict for verdict in _MARKERS if verdict in verdicts]
+            axes.scatter(x[chosen], y[chosen], s=12, marker=marker, color=colour, linewidths=0.7, clip_on=False)
+        axes.set_xlabel(style.labelled(name_x, unit_x))
+        axes.set_ylabel(style.labelled(name_y, unit_y))
+        present = [verdict for verdict in _MARKERS if verdict in (verdicts or ())]
         entries = [axes.scatter([], [], s=16, marker=_MARKERS[v][0], color=_MARKERS[v][1], label=v) for v in present]
-        for number, modes in enumerate([*frequent, ()][: int(numbers.max()) + 1]):
-            text = _shortened(" > ".join(modes)) if modes else "other sequences"
+        labels = [*sequence_labels(frequent, _WIDE), "other sequences"]
+        for number, text in enumerate(labels[: int(numbers.max()) + 1]):
             label = f"{int(np.sum(numbers == number))}×  {text}"
             entries.append(axes.scatter([], [], s=40, marker="s", color=colours[number], label=label))
         axes.legend(handles=entries, loc="upper left", bbox_to_anchor=(0.0, -0.14), fontsize=7.5)
         picture.suptitle(title, x=0.02, ha="left", fontweight="bold")
         picture.tight_layout()
     return picture
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _WIDE else f"{text[: _WIDE // 2]} … {text[-_WIDE // 2 :]}"
 
 
 def _fill(axes: Axes, x: FloatArray, y: FloatArray, numbers: npt.NDArray[np.int64], colours: Sequence[str]) -> None:
@@ -127,10 +127,10 @@ def _fill(axes: Axes, x: FloatArray, y: FloatArray, numbers: npt.NDArray[np.int6
     )  # fmt: skip
 
 
-def _label(name: str, units: Mapping[str, str]) -> str:
-    """Return the label of an axis; without a unit where the quantity has none."""
-    unit = units.get(name, "")
-    return style.labelled(name, "" if unit == "1" else unit)
+def _scaled(values: FloatArray, unit: str) -> tuple[FloatArray, str]:
+    """Return values in a unit with which they are numbers near one, and this unit; none where they have none."""
+    factor, prefixed = style.prefixed("" if unit == "1" else unit, float(np.abs(values).max(initial=0.0)))
+    return factor * values, prefixed
 
 
 def _yields(axes: Axes, estimates: Mapping[str, tuple[float, float, float]]) -> None:
@@ -159,9 +159,9 @@ def _tornado(axes: Axes, name: str, found: Mapping[str, float]) -> None:
 
 
 def _margins(axes: Axes, name: str, margins: FloatArray, unit: str) -> None:
-    finite = margins[np.isfinite(margins)]
+    finite, unit = _scaled(margins[np.isfinite(margins)], unit)
     axes.set_title(name, fontsize=9.0, loc="left")
-    axes.set_xlabel(_label("margin", {"margin": unit}))
+    axes.set_xlabel(style.labelled("margin", unit))
     axes.set_ylabel("runs")
     if not finite.size:
         axes.annotate("no run has a margin", (0.5, 0.5), xycoords="axes fraction", ha="center")

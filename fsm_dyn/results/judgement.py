@@ -128,14 +128,11 @@ class Findings:
         As of :class:`Judgement`.
     times : ndarray, shape (runs,)
         The times that decide, s; nan where no single one does.
-    unit : str
-        Of the margins; empty: that of the quantity.
     """
 
     verdicts: IntArray
     margins: FloatArray
     times: FloatArray
-    unit: str = "s"
 
 
 class Judge:
@@ -187,7 +184,7 @@ class Judge:
         if len(steps) < len(self.steps):
             empty = np.bincount(steps.run, minlength=self.count) == 0
             margin[empty], time[empty], satisfied[empty] = math.inf, math.nan, True
-        return Findings(self._unless_failed(satisfied), margin, time, "")
+        return Findings(self._unless_failed(satisfied), margin, time)
 
     def _always_in_state(self, state: StateCondition, during: Sequence[StateCondition]) -> Findings:
         applies = self._applies(during)
@@ -214,7 +211,7 @@ class Judge:
         empty = np.bincount(steps.run, minlength=self.count) == 0
         margin[empty], time[empty], satisfied[empty] = -math.inf, math.nan, False
         failed = np.where(empty | (self.end >= deadline), _VIOLATED, _UNDECIDED)
-        return Findings(np.where(satisfied, _MET, failed), margin, time, "")
+        return Findings(np.where(satisfied, _MET, failed), margin, time)
 
     def _reached(self, condition: StateCondition | ContactEvent, before: Text | None) -> Findings:
         deadline = self.end if before is None else self.runs.number(before)
@@ -235,13 +232,13 @@ class Judge:
         if function == "final":
             value = self._column(self.runs.rows_at(self.last_rows), compared.quantity)
             margin = self._sign(compared) * (value - self.runs.number(compared.bound))
-            return Findings(self._if_complete(self._satisfied(compared, margin)), margin, self.end, "")
+            return Findings(self._if_complete(self._satisfied(compared, margin)), margin, self.end)
         above = compared.op in (">", ">=")
         if above == (function == "trough"):  # of every value
             return self._always(compared, ())
         margin, time = self._greatest_margin(compared, self.steps, np.full(self.count, math.inf))
         met = self._satisfied(compared, margin)
-        return Findings(np.where(met, _MET, self._if_complete(np.zeros_like(met))), margin, time, "")
+        return Findings(np.where(met, _MET, self._if_complete(np.zeros_like(met))), margin, time)
 
     def _never_twice(self, event: ContactEvent, within: FloatArray) -> Findings:
         margin, time = np.full(self.count, math.inf), self.none.copy()
@@ -265,7 +262,7 @@ class Judge:
         for k in np.flatnonzero(decided & (counts > deciding)).tolist():
             time[k] = times[k][deciding[k]]
         surely = np.where(satisfied, _MET, _VIOLATED)
-        return Findings(np.where(decided, surely, self._if_complete(satisfied)), margin, time, "1")
+        return Findings(np.where(decided, surely, self._if_complete(satisfied)), margin, time)
 
     def _unless_failed(self, satisfied: BoolArray) -> IntArray:
         """Return the verdicts of a claim on every time: a violation remains one."""
@@ -426,7 +423,7 @@ def _judgement(
     verdict, margin, time = VERDICTS[found.verdicts[0]], float(found.margins[0]), float(found.times[0])
     decided = not math.isnan(time)
     chain = tuple(item for item in record.transitions if item.time <= time) if decided and chains else ()
-    unit = found.unit or model.requirement_units.get(requirement.name, "1")
+    unit = model.requirement_units[requirement.name]
     return Judgement(
         requirement.name, requirement.formula, verdict, margin, unit, time if decided else None, chain
     )  # fmt: skip

@@ -88,7 +88,7 @@ class RunModel:
     indeterminate: tuple[tuple[int, ...], ...] = ()  # by mode: rows whose forces others can take over
     labelling: Labels | None = None  # what modes are called where people read them
     requirements: tuple[Requirement, ...] = ()
-    requirement_units: Mapping[str, str] = field(default_factory=dict)  # of margins that are quantities
+    requirement_units: Mapping[str, str] = field(default_factory=dict)  # of their margins
     contact_entries: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # feature pairs by entry
     patterns: tuple[Pattern, ...] = ()
     values: Mapping[str, ParameterValue] = field(default_factory=dict)  # the parameters by name, SI

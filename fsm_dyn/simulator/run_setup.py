@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from fsm_dyn.automaton.initial_state import InitialState
 from fsm_dyn.automaton.initial_values import initial_values, parameter_vector
 from fsm_dyn.compilation import Parameters
 from fsm_dyn.errors import InputError
 from fsm_dyn.modes.elimination import Array
-from fsm_dyn.run_inputs import InputValue, input_parameters, last_breakpoint, resolve_inputs, scenario_schedules
+from fsm_dyn.run_inputs import InputValue, default_end, input_parameters, resolve_inputs, scenario_schedules
 from fsm_dyn.simulation.input_signals import InputSignals
 from fsm_dyn.simulation.numerics import Numerics, numerics_of
 from fsm_dyn.simulation.tolerances import Tolerances
 from fsm_dyn.simulator.executable_pool import ExecutablePool
 from fsm_dyn.spec.model import Schedule
 from fsm_dyn.spec.values import ParameterValue, parameter_values
-
-SHORTEST_DEFAULT: Final = 5.0  # s; a run without an end given lasts at least this long
 
 
 @dataclass(frozen=True)
@@ -91,7 +88,7 @@ class RunSetups(ExecutablePool):
             numbers = parameter_values(automaton.mechanism, parameters)
             vector = parameter_vector(numbers)
         named = scenario_schedules(automaton, scenario) if scenario is not None else {}
-        end = max(last_breakpoint(automaton, numbers, named), SHORTEST_DEFAULT)
+        end = default_end(automaton, numbers, named)
         replaced = {**named, **inputs}
         key = inputs_key(vector, replaced)
         made = self.input_signals(numbers, key, replaced, (0.0, end if until is None else until))

@@ -14,9 +14,9 @@ import msgspec
 import pytest
 
 import fsm_dyn
-from fsm_dyn.analysis import yields
 from fsm_dyn.analysis.judged_runs import JudgedRun
 from fsm_dyn.analysis.measured_motion import read_measured
+from fsm_dyn.analysis.study import _decoded
 from fsm_dyn.automaton import storage
 from fsm_dyn.cli.live import driver_options
 from fsm_dyn.devices.inverse3 import parsed, vector
@@ -218,8 +218,9 @@ def ball():
     return fsm_dyn.compile("bouncing_ball")
 
 
-def _fields(data):
-    return msgspec.msgpack.decode(data)
+def _with(data, **fields):
+    """Return the bytes of a run with other values of some fields."""
+    return msgspec.msgpack.encode(msgspec.msgpack.decode(data) | fields)
 
 
 DAMAGED = {
@@ -228,10 +229,10 @@ DAMAGED = {
     "a text": lambda data: "x",
     "a number": lambda data: 3,
     "nested": lambda data: b"\x91" * 100_000,
-    "other fields": lambda data: msgspec.msgpack.encode(_fields(data)[:-1]),
-    "another quantity": lambda data: msgspec.msgpack.encode([*_fields(data)[:4], {"x": 1.0}, *_fields(data)[5:]]),
-    "another curve": lambda data: msgspec.msgpack.encode([*_fields(data)[:-1], {"y": bytes(80)}]),
-    "part of a number": lambda data: msgspec.msgpack.encode([*_fields(data)[:-1], {"y": bytes(81)}]),
+    "other fields": lambda data: _with(data, end="late"),
+    "another output": lambda data: _with(data, outputs={"x": (0.0, 1.0, 0.5)}),
+    "another curve": lambda data: _with(data, curves={"y": bytes(80)}),
+    "part of a number": lambda data: _with(data, curves={"y": bytes(81)}),
 }
 
 
@@ -270,9 +271,9 @@ def test_a_ledger_of_more_results_than_runs_is_refused(ball, tmp_path):
 
 
 def test_a_judged_run_of_other_requirements_is_refused():
-    run = JudgedRun("done", ("free",), {"fast": "met"}, {"fast": 0.5})
+    run = JudgedRun("done", 1.0, ("free",), 0, {"fast": "met"}, {"fast": 0.5})
     data = msgspec.msgpack.encode(run)
-    assert yields._decoded(data, ("fast",), ()) == run
+    assert _decoded(data, ("fast",), (), 0) == run
     for names in (("slow",), (), ("fast", "slow")):
         with pytest.raises(ValueError, match="other requirements"):
-            yields._decoded(data, names, ())
+            _decoded(data, names, (), 0)

@@ -47,7 +47,7 @@ def sampled(n, **ends):
 
 def settings(graph, **run):
     requirements = tuple(graph.automaton.mechanism.requirements)
-    return {"requirements": requirements, "quantities": (), "parameters": {}, "run": run}
+    return {"requirements": requirements, "outputs": (), "times": np.empty(0), "run": run}
 
 
 def test_cost_beyond_stepping(monkeypatch, capsys):

@@ -6,7 +6,8 @@ import pytest
 from scipy.stats import norm
 
 import fsm_dyn
-from fsm_dyn.analysis.yields import tolerance_study, wilson
+from fsm_dyn.analysis.study import tolerance_study
+from fsm_dyn.analysis.yields import wilson
 from fsm_dyn.spec import load
 
 # a slide leaves its stop if the pull is stronger than the preload, which is normal

@@ -194,7 +194,9 @@ def test_a_mass_of_zero_names_the_speed_that_nothing_resists(tmp_path):
 
 def test_a_study_prints_units_and_no_rounding_remains():
     result = call("study", "latch", "--vary", "e=0.1..0.3:2", "--until", "1")
-    headings, _, *lines = result.stdout.splitlines()
+    rows, _, sequences = result.stdout.partition("\n\n")
+    headings, _, *lines = rows.splitlines()
+    assert sequences.split()[:2] == ["runs", "modes"]
     assert headings.split("  ")[0] == "e"
     assert "x_max, m" in headings
     assert "end, s" in headings

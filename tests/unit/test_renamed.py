@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import fsm_dyn
 from fsm_dyn import plot
 from fsm_dyn.analysis.limit_cycle import LimitCycle
-from fsm_dyn.analysis.study import StudyRun, study
+from fsm_dyn.analysis.study import Study, StudyRun, study
 from fsm_dyn.analysis.verification import Verification
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.cli.app import app
@@ -40,6 +40,7 @@ ATTRIBUTES = [
     (GuardReport, "zero_in", "time_to_zero"),
     (ContactReport, "shared", "indeterminate"),
     (Verification, "good", "passed"),
+    (Study, "quantities", "outputs"),
     (StudyRun, "last", "final"),
     (Tolerances, "given", "specified_entries"),
 ]
@@ -47,6 +48,7 @@ KEYWORDS = [
     (fsm_dyn.simulate, "drive", "scenario"),
     (Simulator.run, "drive", "scenario"),
     (study, "drive", "scenario"),
+    (study, "quantities", "outputs"),
     (fsm_dyn.limit_cycle, "modulo", "advancing"),
     (fsm_dyn.limit_cycle, "relabel", "symmetry"),
     (fsm_dyn.limit_cycle, "longest", "max_return_time"),

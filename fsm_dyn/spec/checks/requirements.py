@@ -52,20 +52,21 @@ def check_requirements(
 
 
 def requirement_units(mechanism: Mechanism) -> dict[str, str]:
-    """Return the unit of the margin of each requirement on a quantity; ``"1"`` where units are not used."""
+    """Return the unit of the margin of each requirement: ``"s"`` of times, ``"1"`` of counts and without units."""
     dimensions: dict[str, Dimension] = {}
     if mechanism.uses_units and mechanism.requirements:
         scopes, named = scopes_and_dimensions(mechanism, declarations(mechanism), True)
         dimensions = {**named.coordinates, **named.inputs, **named.speeds}
         for name, text in mechanism.outputs.items():
             dimensions[name] = expression_type(text, scopes.logic, f"output {name!r}").dimension or DIMENSIONLESS
-    return {
-        str(item.name): dimension_text(dimension_of(mechanism, compared.quantity, dimensions))
-        if mechanism.uses_units
-        else "1"
-        for item in mechanism.requirements.values()
-        for compared in comparisons(item)
-    }
+    found = {}
+    for item in mechanism.requirements.values():
+        unit = "1" if isinstance(item.claim, Count) else "s"
+        for compared in comparisons(item):
+            known = mechanism.uses_units
+            unit = dimension_text(dimension_of(mechanism, compared.quantity, dimensions)) if known else "1"
+        found[str(item.name)] = unit
+    return found
 
 
 def comparisons(requirement: Requirement) -> Iterator[QuantityComparison]:

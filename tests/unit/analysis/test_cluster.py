@@ -13,14 +13,14 @@ import pytest
 import fsm_dyn
 from fsm_dyn.analysis import cluster
 from fsm_dyn.errors import InputError, RunError
-from tests.unit.analysis.test_ledger import rows, runs_made
+from tests.unit.analysis.test_ledger import bouncing_ball, rows, runs_made
 
 VARY = {"e": np.linspace(0.2, 0.9, 40).tolist(), "m": ["1 kg", "2 kg"]}
 
 
 @pytest.fixture(scope="module")
 def ball():
-    return fsm_dyn.compile("bouncing_ball")
+    return bouncing_ball()
 
 
 @pytest.fixture(scope="module")

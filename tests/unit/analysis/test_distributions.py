@@ -83,7 +83,7 @@ def test_the_worst_case_of_initial_value_and_amplitude(cart):
         ({"initial.x": "1 m +- 2 s"}, "'initial.x' has the wrong unit"),
         ({"initial.x": (1.0, 0.0)}, "the range of 'initial.x' is empty"),
         ({"amplitude.F": "1 N +- 2 N"}, "a factor on its schedule"),
-        ({"initial.mode": (0, 1)}, "no parameter 'initial.mode'"),
+        ({"initial.mode": (0, 1)}, "'initial.mode' from a list of names"),
         ({"m": (-1.0, 1.0)}, "mass of 'cart' is negative"),
     ],
 )
@@ -110,18 +110,18 @@ def test_on_the_command_line(tmp_path):
 
 def test_some_requirements_and_quantities(cart):
     settings = {"n": 8, "seed": 1, "until": UNTIL, "jobs": 1, "vary": {"initial.x": (0.1, 0.3)}}
-    found = fsm_dyn.tolerance_study(cart, requirements=[], quantities=["x", "x_dot"], **settings)
+    found = fsm_dyn.tolerance_study(cart, requirements=[], outputs=["x", "x_dot"], **settings)
     assert not found.margins
     assert found.distributions["m"] == "uniform from 1.9 to 2.1"
-    np.testing.assert_array_equal(found.quantities["x"]["minimum"], found.parameters["initial.x"])
-    np.testing.assert_allclose(found.quantities["x"]["final"], end(found.parameters), rtol=0.0, atol=1e-9)
+    np.testing.assert_array_equal(found.outputs["x"]["minimum"], found.parameters["initial.x"])
+    np.testing.assert_allclose(found.outputs["x"]["final"], end(found.parameters), rtol=0.0, atol=1e-9)
     headings, rows = found.table()
-    assert headings[-6:] == ["x_min", "x_max", "x_final", "x_dot_min", "x_dot_max", "x_dot_final"]
-    assert rows[3][headings.index("x_final")] == found.quantities["x"]["final"][3]
+    assert headings[-7:] == ["x_min", "x_max", "x_final", "x_dot_min", "x_dot_max", "x_dot_final", "modes"]
+    assert rows[3][headings.index("x_final")] == found.outputs["x"]["final"][3]
     data = found.to_dataset()
-    np.testing.assert_array_equal(data["x_final"], found.quantities["x"]["final"])
+    np.testing.assert_array_equal(data["x_final"], found.outputs["x"]["final"])
     assert data["x_dot_maximum"].attrs["units"] == "m/s"
     with pytest.raises(InputError, match="no requirement 'nea'"):
         fsm_dyn.tolerance_study(cart, requirements=["nea"], **settings)
     with pytest.raises(InputError, match="'y' is no quantity"):
-        fsm_dyn.tolerance_study(cart, quantities=["y"], **settings)
+        fsm_dyn.tolerance_study(cart, outputs=["y"], **settings)

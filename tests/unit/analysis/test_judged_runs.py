@@ -1,7 +1,5 @@
 """Runs made and judged together have the bits that each has alone."""
 
-import itertools
-
 import numpy as np
 import pytest
 
@@ -9,7 +7,7 @@ import fsm_dyn
 from fsm_dyn.analysis import judged_runs as together
 from fsm_dyn.analysis.judged_runs import judged_alone, judged_runs
 from fsm_dyn.analysis.run_preparation import RunPreparation
-from fsm_dyn.analysis.study import simulate_case, simulate_cases
+from fsm_dyn.analysis.study_points import grid_points
 from fsm_dyn.models import find
 from fsm_dyn.simulator import Simulator
 from fsm_dyn.spec import load
@@ -57,8 +55,8 @@ def both(graph, vary, runs, seed, run, monkeypatch):
     columns = {name: random.uniform(*ends, runs) for name, ends in vary.items()}
     cases = [{name: float(column[k]) for name, column in columns.items()} for k in range(runs)]
     mechanism = graph.automaton.mechanism
-    quantities = (*mechanism.outputs, graph.automaton.terms.layout.u[0])
-    options = {"requirements": tuple(mechanism.requirements), "quantities": quantities, "parameters": {}, "run": run}
+    outputs = (*mechanism.outputs, graph.automaton.terms.layout.u[0])
+    options = {"requirements": (*mechanism.requirements,), "outputs": outputs, "times": np.empty(0), "run": run}
     counted = []
     original = together._made_together
 
@@ -168,10 +166,11 @@ def test_a_grid(name, monkeypatch):
     """Rows of a grid, with curves: those of a run by itself, to the last bit."""
     graph = fsm_dyn.compile(load("drop", text=BALL + CLAIMS))
     vary, most = GRIDS[name]
-    cases = [dict(zip(vary, values, strict=True)) for values in itertools.product(*vary.values())]
-    run = {"until": 1.2, "parameters": None, "inputs": None, "initial": None, "scenario": None}
-    run |= {"max_steps": 12} if name == "impossible" else {}
-    given = {"quantities": ("square", "y", "y_dot"), "times": np.linspace(0.0, 1.2, 50), "run": run}
+    run = {"until": 1.2} | ({"max_steps": 12} if name == "impossible" else {})
+    (part,) = grid_points(graph, vary, run, 100).parts
+    claims = tuple(graph.automaton.mechanism.requirements)
+    outputs, times = ("square", "y", "y_dot"), np.linspace(0.0, 1.2, 50)
+    given = {"requirements": claims, "outputs": outputs, "times": times, "run": run}
     counted, original = [], together._made_together
 
     def counting(*arguments):
@@ -180,14 +179,13 @@ def test_a_grid(name, monkeypatch):
         return found
 
     monkeypatch.setattr(together, "_made_together", counting)
-    many = simulate_cases(Simulator(graph), given, cases)
+    many = judged_runs(Simulator(graph), given, part.cases)
     alone = Simulator(graph)
-    for found, case in zip(many, cases, strict=True):
-        expected = simulate_case(alone, given, case)
+    for found, case in zip(many, part.cases, strict=True):
+        expected = judged_alone(alone, given, case)
         assert repr(found) == repr(expected)
-        assert found.curves.keys() == expected.curves.keys()
-        for quantity, curve in expected.curves.items():
-            assert curve.tobytes() == found.curves[quantity].tobytes()
+        assert found.curves == expected.curves
+        assert found.curves.keys() == {*outputs}
     assert sum(counted) == most
 
 

@@ -4,6 +4,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,20 +13,31 @@ import fsm_dyn
 from fsm_dyn.analysis import study_runs
 from fsm_dyn.analysis.ledger import Ledger, study_settings
 from fsm_dyn.errors import InputError, RunError
+from fsm_dyn.models import find
 from fsm_dyn.runtime import library
+from fsm_dyn.spec import load
+
+ROOT = Path(__file__).parents[3]
 
 VARY = {"e": np.linspace(0.2, 0.9, 40).tolist(), "m": ["1 kg", "2 kg"]}
 
 
 @pytest.fixture(scope="module")
 def ball():
-    return fsm_dyn.compile("bouncing_ball")
+    return bouncing_ball()
+
+
+def bouncing_ball():
+    """Return a ball that is to bounce and not to rise far."""
+    text = find("bouncing_ball").read_text(encoding="utf-8")
+    claims = "requirements:\n  bounces: count(ground closes) >= 1\n  low: final(y) < 10 cm\n"
+    return fsm_dyn.compile(load("bouncing_ball", text=text + claims))
 
 
 def rows(found):
     """Return all that a study found, bit for bit."""
     return [
-        (row.values, row.outcome, row.end.hex(), row.mode, row.transitions, row.final,
+        (row.values, row.outcome, row.end.hex(), row.modes, row.transitions, row.final, row.verdicts, row.margins,
          {name: curve.tobytes() for name, curve in row.curves.items()})
         for row in found.rows
     ]  # fmt: skip
@@ -42,17 +54,18 @@ KILLED = """
 import os, signal, sys
 import numpy as np
 import fsm_dyn
+from tests.unit.analysis.test_ledger import bouncing_ball
 vary = {"e": np.linspace(0.2, 0.9, 40).tolist(), "m": ["1 kg", "2 kg"]}
 def at(done, of):
     if done == 30:
         os.kill(os.getpid(), signal.SIGKILL)
-fsm_dyn.study(fsm_dyn.compile("bouncing_ball"), vary, until=0.5, jobs=1, ledger=sys.argv[1], progress=at)
+fsm_dyn.study(bouncing_ball(), vary, until=0.5, jobs=1, ledger=sys.argv[1], progress=at)
 """
 
 
 def test_a_killed_study_continues_to_the_same_bytes(ball, tmp_path, monkeypatch):
     path = tmp_path / "study.sqlite"
-    killed = subprocess.run([sys.executable, "-c", KILLED, path], timeout=120)
+    killed = subprocess.run([sys.executable, "-c", KILLED, path], timeout=120, cwd=ROOT)
     assert killed.returncode == -signal.SIGKILL
     made = runs_made(monkeypatch)
     found = fsm_dyn.study(ball, VARY, until=0.5, jobs=1, ledger=path)
@@ -78,7 +91,7 @@ def test_another_study_is_refused(ball, tmp_path, other):
 def test_a_study_does_not_continue_with_another_runtime(ball, tmp_path, monkeypatch):
     path = tmp_path / "study.sqlite"
     fsm_dyn.study(ball, {"e": [0.5]}, until=0.5, jobs=1, ledger=path)
-    assert library.SOURCES in study_settings("curves", "model", [], {})
+    assert library.SOURCES in study_settings("model", [], {})
     monkeypatch.setattr("fsm_dyn.analysis.ledger.SOURCES", "0" * 64)
     with pytest.raises(InputError, match=r"ledger of another study[\s\S]*found: other sources of the runtime\n"):
         fsm_dyn.study(ball, {"e": [0.5]}, until=0.5, jobs=1, ledger=path)
@@ -88,7 +101,7 @@ def test_a_study_does_not_continue_with_another_runtime(ball, tmp_path, monkeypa
 
 def test_what_has_no_digest_and_what_is_no_ledger_is_refused(ball, tmp_path):
     with pytest.raises(InputError, match="options that can be stored"):
-        study_settings("curves", "model", [], {"inputs": {"push": lambda t: t}})
+        study_settings("model", [], {"inputs": {"push": lambda t: t}})
     (tmp_path / "text").write_text("no database at all, but a text that is longer than the header of one" * 20)
     with pytest.raises(RunError, match="not a database"):
         fsm_dyn.study(ball, {"e": [0.5]}, until=0.5, jobs=1, ledger=tmp_path / "text")

@@ -8,8 +8,9 @@ from matplotlib.colors import to_rgb
 import fsm_dyn
 from fsm_dyn import plot
 from fsm_dyn.analysis.study import read_range, study
-from fsm_dyn.cli.study import _write
+from fsm_dyn.cli.study_output import write_study
 from fsm_dyn.errors import InputError
+from fsm_dyn.spec import load
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +49,7 @@ def test_rows_are_those_of_single_runs(graph, jobs):
         run = fsm_dyn.simulate(graph, until=1.5, parameters={"e": row.values["e"]})
         assert row.outcome == "done"
         assert row.transitions == len(run.transitions)
-        for name in found.quantities:
+        for name in found.outputs:
             assert row.final[name] == run[name][-1]
             assert row.maximum[name] >= run[name].max()
             assert row.minimum[name] <= run[name].min()
@@ -69,14 +70,14 @@ def test_a_run_that_fails_is_a_row(graph):
 
 def test_what_is_unknown_is_refused(graph):
     with pytest.raises(InputError, match="quantity"):
-        study(graph, {"e": [0.5]}, until=1.0, quantities=["nothing"])
+        study(graph, {"e": [0.5]}, until=1.0, outputs=["nothing"])
     with pytest.raises(InputError, match="parameter"):
         study(graph, {"nothing": [0.5]}, until=1.0)
 
 
 def test_extremes_are_those_between_rows_in_the_table_and_in_the_figure(graph, tmp_path):
     """A throw of 3 m/s from 1 m: v²/2g higher, in closed form, in no row and at no time of the curves."""
-    found = study(graph, {"e": [0.5, 0.9]}, until=1.0, jobs=1, initial={"v": 3.0}, quantities=["y"])
+    found = study(graph, {"e": [0.5, 0.9]}, until=1.0, jobs=1, initial={"v": 3.0}, outputs=["y"])
     highest = 1.0 + 3.0**2 / (2 * 9.81)
     for row in found.rows:
         assert row.maximum["y"] == pytest.approx(highest, abs=1e-12)
@@ -91,15 +92,15 @@ def test_extremes_are_those_between_rows_in_the_table_and_in_the_figure(graph, t
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plot, "save", kept)
-        _write(found, tmp_path)
-    (figure,) = drawn.values()
+        write_study(found, graph, tmp_path)
+    figure = drawn["bouncing_ball_study.png"]
     for axes, part in zip(figure.axes[1:], ("minimum", "maximum"), strict=True):
         assert axes.lines[0].get_ydata() == pytest.approx([getattr(row, part)["y"] for row in found.rows], rel=1e-15)
 
 
 def test_figure(graph, tmp_path):
     found = study(graph, {"e": [0.5, 0.9]}, until=1.0, jobs=1)
-    curves = {name: [row.curves[name] for row in found.rows] for name in found.quantities}
+    curves = {name: [row.curves[name] for row in found.rows] for name in found.outputs}
     figure = plot.study("title", ("e", [0.5, 0.9]), found.times, curves, found.units)
     assert len(figure.axes) == 3 * len(curves)
     assert len(figure.axes[0].lines) == 2
@@ -139,3 +140,82 @@ def test_the_data_set_has_parameters_extremes_and_curves(graph):
     np.testing.assert_array_equal(data["y"].values, [row.curves["y"] for row in found.rows])
     assert data["y_final"].values.tolist() == [row.final["y"] for row in found.rows]
     assert data["y"].attrs == {"units": "m"}
+
+
+TEXT = """
+fsm_dyn: 1
+name: drop
+parameters: {h: 1 m +- 5 cm, e: {normal: 0.5, sigma: 0.02}}
+coordinates: {y: m}
+points: {C: {from: O, at: y*N.y}}
+bodies: {ball: {center: C, mass: 1 kg}}
+contacts: {ground: {gap: y, restitution: e}}
+loads: [{gravity: -9.81 m/s^2*N.y}]
+initial: {y: h}
+requirements:
+  fast: peak(y_dot) > 2.1 m/s
+  early: eventually ground closes before 0.46 s
+"""
+
+
+@pytest.fixture(scope="module")
+def drop():
+    return fsm_dyn.compile(load("drop", text=TEXT))
+
+
+def test_a_grid_is_judged_and_has_sequences(drop):
+    """Of every run those of the run by itself, and grouped."""
+    found = study(drop, {"h": ["0.9 m", 1.0, "1.1 m"], "e": [0.4, 0.6]}, until=0.6, jobs=1)
+    for row in found.rows:
+        run = fsm_dyn.simulate(drop, until=0.6, parameters=row.values)
+        judged = run.judge()
+        assert row.verdicts == {name: item.verdict for name, item in judged.items()}
+        assert row.margins == {name: item.margin for name, item in judged.items()}
+        assert row.modes == run.record.mode_sequence(run.model.modes)
+    assert found.counts("early") == {"met": 4, "violated": 2}
+    assert {modes: sum(counts.values()) for modes, counts in found.mode_sequences().items()} == {
+        (row.modes): found.sequences.count(row.modes) for row in found.rows
+    }
+    # 0.5 sqrt(2 g h) > 2.1 m/s is missed by e = 0.4 alone, and nearest to h = 1 m is 1 m itself
+    assert found.rows[found.nearest_failure("fast")].values == {"h": 1.0, "e": 0.4}
+    assert found.sensitivity("early") == {"h": pytest.approx(-1.0), "e": pytest.approx(0.0, abs=1e-12)}
+    some = study(drop, {"h": [1.0]}, until=0.6, jobs=1, requirements=["early"], outputs=["y"])
+    assert ([*some.margins], [*some.outputs]) == (["early"], ["y"])
+    with pytest.raises(InputError, match="grid are no sample"):
+        found.estimate("fast")
+
+
+def test_every_sample_gives_a_data_set_of_the_same_kind(drop):
+    names = []
+    for sample in ("grid", "random", "lhs", "sobol"):
+        vary = {"h": [0.9, 1.1], "e": [0.4, 0.6]} if sample == "grid" else None
+        found = fsm_dyn.study(drop, vary, sample=sample, n=8, seed=1, outputs=["y"], until=0.6, jobs=1)
+        data = found.to_dataset()
+        assert set(data.coords) - {"time"} == {"h", "e"}
+        assert data["runs"].sum() == data.sizes["run"] == len(found.rows)
+        names.append({name for name in data.data_vars if name != "y"})  # curves
+    assert names == [names[0]] * 4
+    assert names[0] == {
+        "outcome", "end", "mode", "transitions", "sequence", "modes", "digest", "runs", "verdict_all",
+        *(f"{part}_{name}" for part in ("verdict", "margin") for name in ("fast", "early")),
+        *(f"y_{part}" for part in ("minimum", "maximum", "final")),
+    }  # fmt: skip
+
+
+def test_a_grid_ends_where_the_model_does(drop):
+    """Without an end given: after 5 s, where there is no schedule."""
+    (row,) = study(drop, {"e": [0.3]}, jobs=1).rows
+    assert row.end == 5.0
+    assert np.isfinite(row.curves["y"]).all()
+
+
+@pytest.mark.parametrize("name", ["quantites", "output", "progres", "on_failure", "rtl"])
+def test_an_unknown_keyword_is_refused_as_by_python(drop, name):
+    for function in (fsm_dyn.study, fsm_dyn.worst_case, fsm_dyn.fit, fsm_dyn.tolerance_study):
+        needed = {"tolerance_study": {"n": 8, "seed": 1}, "worst_case": {"requirement": "fast"}}
+        needed |= {"study": {"vary": {"h": [1.0]}}, "fit": {"measured": "none.csv", "vary": ["h"]}}
+        with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
+            function(drop, **needed[function.__name__], **{name: 1})
+    if name == "output":
+        with pytest.raises(TypeError, match="did you mean 'outputs'"):
+            fsm_dyn.study(drop, {"h": [1.0]}, output=["y"])

@@ -7,7 +7,8 @@ from scipy.stats import norm
 
 import fsm_dyn
 from fsm_dyn.analysis.sampling import sampled_deviations
-from fsm_dyn.analysis.yields import ALL, tolerance_study, wilson
+from fsm_dyn.analysis.study import ALL, tolerance_study
+from fsm_dyn.analysis.yields import wilson
 from fsm_dyn.errors import InputError
 from fsm_dyn.spec import load
 from fsm_dyn.spec.parameter_tolerances import Deviation
@@ -88,15 +89,10 @@ def test_sobol_points_err_less_and_equal_seeds_give_equal_bytes(ball):
 
 
 def test_a_study_of_a_sample_is_a_tolerance_study(ball):
-    """One call for grids and samples; what belongs to one of both is refused for the other."""
     found = fsm_dyn.study(ball, sample="lhs", n=64, seed=3, until=1.0, requirements=["fast"], jobs=1)
     same = tolerance_study(ball, n=64, seed=3, sample="lhs", until=1.0, requirements=["fast"], jobs=1)
     assert found.margins["fast"].tobytes() == same.margins["fast"].tobytes()
     assert set(found.to_dataset().sizes) >= {"run"}
-    with pytest.raises(InputError, match="end of its runs"):
-        fsm_dyn.study(ball, {"e": [0.4, 0.5]})
-    with pytest.raises(InputError, match="judged of a sample"):
-        fsm_dyn.study(ball, {"e": [0.4, 0.5]}, until=1.0, requirements=["fast"])
     with pytest.raises(InputError, match="grd"):
         fsm_dyn.study(ball, sample="grd", n=4, until=1.0)
 
@@ -139,10 +135,24 @@ def test_what_decides_and_where_it_first_fails(ball):
     assert abs(heights[nearest] - 1.0) == np.abs(heights[failed] - 1.0).min()
     assert sum(n for counts in found.mode_sequences().values() for n in counts.values()) == 64
     headings, rows = found.table()
-    assert headings[:3] == ["h", "outcome", "modes"]
+    assert headings == [
+        "h",
+        "outcome",
+        "end",
+        "mode",
+        "transitions",
+        "fast",
+        "fast margin",
+        "strikes",
+        "strikes margin",
+        "modes",
+    ]
     assert [row[0] for row in rows] == heights.tolist()
-    with pytest.raises(InputError, match="did you mean 'fast'"):
-        found.sensitivity("fist")
+    for ask in (found.sensitivity, found.estimate, found.counts, found.mode_sequences, found.parting):
+        with pytest.raises(InputError, match="did you mean 'fast'"):
+            ask("fist")
+    with pytest.raises(InputError, match="no requirement 'all'"):
+        found.sensitivity(ALL)
 
 
 def test_the_data_set_contains_all_runs_and_goes_through_a_file(ball, tmp_path):

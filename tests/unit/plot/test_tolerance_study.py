@@ -1,14 +1,16 @@
 """Figures of samples: what is drawn are the shares, correlations, margins and sequences themselves."""
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import fsm_dyn
 from fsm_dyn import plot
+from fsm_dyn.analysis.study import Study
 from fsm_dyn.analysis.study_diagrams import shares_diagram, shares_svg
-from fsm_dyn.analysis.yields import ToleranceStudy
+from fsm_dyn.graphics.diagram import sequence_labels
 from tests.pictures import is_drawn
 
 SEQUENCES = (("a", "b"), ("a", "b"), ("a", "c"), ("a", "b", "c"))
@@ -17,9 +19,9 @@ VERDICTS = ("met", "met", "violated", "met")
 
 @pytest.fixture
 def found():
-    return ToleranceStudy(
-        {"p": np.array([1.0, 2.0, 3.0, 4.0])}, {"r": VERDICTS, "all": VERDICTS},
-        {"r": np.array([0.5, 0.5, -1.0, 2.0])}, ("done",) * 4, {"p": 2.5}, SEQUENCES,
+    return Study(
+        "model", "random", {"p": np.array([1.0, 2.0, 3.0, 4.0])}, ("done",) * 4, SEQUENCES,
+        {"r": VERDICTS, "all": VERDICTS}, {"r": np.array([0.5, 0.5, -1.0, 2.0])}, nominal={"p": 2.5},
     )  # fmt: skip
 
 
@@ -28,7 +30,7 @@ def test_shares_and_where_verdicts_part(found):
     parting = found.parting("r")
     assert parting.before == ("a",)
     assert parting.following == {"b": Counter(met=3), "c": Counter(violated=1)}
-    same = ToleranceStudy(found.parameters, {"all": VERDICTS}, {}, found.outcomes, {}, (("a", "b"),) * 4)
+    same = replace(found, sequences=(("a", "b"),) * 4)
     assert same.parting() is None
 
 
@@ -72,3 +74,21 @@ def test_a_map_has_the_sequence_of_the_nearest_run(tmp_path):
     labels = [text.get_text() for text in axes.get_legend().get_texts()]
     assert labels == ["met", "violated", "2×  a > b", "1×  a > c", "1×  a > b > c"]
     plot.save(figure, tmp_path / "map.png")
+
+
+def test_long_sequences_are_labelled_from_where_they_part():
+    assert sequence_labels([("a", "b"), ("a",)], 10) == ["a > b", "a"]
+    long = [(*(f"mode_{k}" for k in range(30)), *end) for end in (("x", "y"), ("z",), ())]
+    labels = sequence_labels(long, 60)
+    assert labels == ["… > mode_29 > x > y", "… > mode_29 > z", "… > mode_29"]
+    beginning = [("x", *long[0]), ("y", *long[0])]
+    assert [label[:14] for label in sequence_labels(beginning, 60)] == ["x > mode_0 > m", "y > mode_0 > m"]
+    assert all(len(label) <= 60 and label.endswith(" > …") for label in sequence_labels(beginning, 60))
+
+
+def test_a_map_without_verdicts_has_plain_points():
+    x = np.array([0.0, 1.0, 2.0])
+    figure = plot.sequence_map("m", ("a", x), ("b", x[::-1]), (("p",), ("q",), ("q",)), None, {})
+    (axes,) = figure.axes
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["2×  q", "1×  p"]
+    assert sum(len(points.get_offsets()) for points in axes.collections if hasattr(points, "get_sizes")) >= 3

@@ -1,0 +1,390 @@
+"""Results of a study by columns: what was varied, outputs, verdicts and margins, and the modes of each run."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from fsm_dyn.analysis.judged_runs import JudgedRun
+from fsm_dyn.analysis.study_datasets import Column, run_dataset, with_sequences
+from fsm_dyn.analysis.study_variables import Label
+from fsm_dyn.errors import InputError, did_you_mean
+from fsm_dyn.modes.elimination import Array
+from fsm_dyn.renamed import RenamedAttribute
+from fsm_dyn.results.arrays import BoolArray, IntArray
+from fsm_dyn.results.judgement import Verdict
+
+if TYPE_CHECKING:
+    import xarray
+
+    from fsm_dyn.analysis.yields import YieldEstimate
+
+GRID: Final = "grid"
+ALL: Final = "all"  # what the verdicts on all requirements together are called
+EXTREMES: Final = ("minimum", "maximum", "final")  # of an output, in the order of ``JudgedRun.outputs``
+_SHORT: Final = {"minimum": "min", "maximum": "max", "final": "final"}  # in headings
+_DECIDED: Final = ("met", "violated")
+
+
+@dataclass(frozen=True)
+class Parting:
+    """Where runs of different verdicts part.
+
+    Attributes
+    ----------
+    before : tuple of str
+        The modes that all these runs have visited.
+    following : mapping
+        By the next mode, ``""`` where the run has no further one, how many runs with each verdict.
+    """
+
+    before: tuple[str, ...]
+    following: Mapping[str, Counter[Verdict]]
+
+
+@dataclass(frozen=True)
+class StudyRun:
+    """One run of a study.
+
+    Attributes
+    ----------
+    values : mapping of str to float or str
+        What was varied: numbers (SI), and texts where a value is none, as of a mode, a scenario or a variant.
+    outcome : str
+        How the run ended, ``"failed: ..."`` if it did not start.
+    end : float
+        When, s.
+    modes : tuple of str
+        Those visited, in their order; empty if it did not start.
+    transitions : int
+    verdicts, margins : mapping
+        By requirement.
+    minimum, maximum, final : mapping of str to float
+        Of every output over the run, between its rows too; nan if it did not start.
+    curves : mapping of str to ndarray
+        Of every output over the study's ``times``; nan after the end.  None in a sample, and in a grid of more than
+        10,000 runs.
+    """
+
+    values: Mapping[str, Label]
+    outcome: str
+    end: float = 0.0
+    modes: tuple[str, ...] = ()
+    transitions: int = 0
+    verdicts: Mapping[str, Verdict] = field(default_factory=dict)
+    margins: Mapping[str, float] = field(default_factory=dict)
+    minimum: Mapping[str, float] = field(default_factory=dict)
+    maximum: Mapping[str, float] = field(default_factory=dict)
+    final: Mapping[str, float] = field(default_factory=dict)
+    curves: Mapping[str, Array] = field(default_factory=dict, repr=False)
+    last = RenamedAttribute("final")
+
+    @property
+    def mode(self) -> str:
+        """The mode in which the run ended."""
+        return self.modes[-1] if self.modes else ""
+
+
+@dataclass(frozen=True)
+class Study:
+    """All runs of a study, by columns.
+
+    Attributes
+    ----------
+    model : str
+        Its name.
+    sample : str
+        ``"grid"``, ``"random"``, ``"lhs"`` or ``"sobol"``.
+    parameters : mapping of str to ndarray, shape (n,)
+        What was varied, by its name in a study: numbers (SI), and texts where a value is none.
+    outcomes : tuple of str
+        Of each run; ``"failed: ..."`` if it did not start.
+    sequences : tuple of tuple of str
+        The modes that each run visited, in their order; empty if it did not start.
+    verdicts : mapping of str to tuple of str
+        ``"met"``, ``"violated"`` or ``"undecided"`` by requirement and run; under ``"all"`` of all together.
+    margins : mapping of str to ndarray, shape (n,)
+        By requirement; nan where there is none.
+    ends : ndarray, shape (n,)
+        Of the runs, s.
+    transitions : ndarray of int, shape (n,)
+    outputs : mapping of str to mapping
+        ``minimum``, ``maximum`` and ``final`` values of each, shape (n,), SI; nan of a run that did not start.
+    times : ndarray, shape (m,)
+        Of curves, s.
+    curves : mapping of str to ndarray, shape (n, m)
+        Of each output; nan after the end of the run.  None in a sample, and in a grid of more than 10,000 runs.
+    nominal : mapping of str to float
+        The parameters as they are where they do not vary, SI.
+    units : mapping of str to str
+        Of parameters, outputs, and the margins of requirements.
+    distributions : mapping of str to str
+        From which each parameter was sampled, as text, SI.
+    compiled : int
+        Number of variants that were compiled.
+    replicates : int
+        Independent parts of equal size that a sample consists of, one after the other; 1 if it has none.
+    """
+
+    model: str
+    sample: str
+    parameters: Mapping[str, Array]
+    outcomes: tuple[str, ...]
+    sequences: tuple[tuple[str, ...], ...]
+    verdicts: Mapping[str, tuple[Verdict, ...]]
+    margins: Mapping[str, Array]
+    ends: Array = field(default_factory=lambda: np.empty(0))
+    transitions: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    outputs: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
+    times: Array = field(default_factory=lambda: np.empty(0))
+    curves: Mapping[str, Array] = field(default_factory=dict, repr=False)
+    nominal: Mapping[str, float] = field(default_factory=dict)
+    units: Mapping[str, str] = field(default_factory=dict)
+    distributions: Mapping[str, str] = field(default_factory=dict)
+    compiled: int = 0
+    replicates: int = 1
+    quantities = RenamedAttribute("outputs")
+
+    @property
+    def varied(self) -> tuple[str, ...]:
+        """Names of what was varied."""
+        return tuple(self.parameters)
+
+    @cached_property
+    def rows(self) -> tuple[StudyRun, ...]:
+        """The runs one by one."""
+        columns = {name: column.tolist() for name, column in self.parameters.items()}
+        verdicts = {name: self.verdicts[name] for name in self.margins}
+        margins = {name: margin.tolist() for name, margin in self.margins.items()}
+        extremes = {part: {name: found[part].tolist() for name, found in self.outputs.items()} for part in EXTREMES}
+        return tuple(
+            StudyRun(
+                values=_of(columns, i),
+                outcome=outcome,
+                end=float(self.ends[i]),
+                modes=self.sequences[i],
+                transitions=int(self.transitions[i]),
+                verdicts=_of(verdicts, i),
+                margins=_of(margins, i),
+                curves=_of(self.curves, i),
+                **{part: _of(found, i) for part, found in extremes.items()},
+            )
+            for i, outcome in enumerate(self.outcomes)
+        )
+
+    def estimate(self, requirement: str = ALL, among: BoolArray | None = None) -> YieldEstimate:
+        """Return the yield of a requirement, or of all together.
+
+        Parameters
+        ----------
+        requirement : str
+        among : ndarray of bool, shape (n,), optional
+            Of these runs alone, such as those of a variant.
+
+        Raises
+        ------
+        InputError
+            The study is one over a grid, or there is no such requirement.
+        """
+        from fsm_dyn.analysis.yields import yield_estimate  # grids do not wait for SciPy's statistics
+
+        if self.sample == GRID:
+            raise InputError(
+                "the points of a grid are no sample, of which a yield could be estimated",
+                remedy='sample="random", or "lhs", "sobol"; `counts` has the verdicts of a grid',
+            )
+        verdicts = np.array(self._verdicts(requirement))
+        return yield_estimate(verdicts, self.replicates, np.full(len(verdicts), True) if among is None else among)
+
+    def counts(self, requirement: str = ALL) -> Counter[Verdict]:
+        """Return how many runs have each verdict on a requirement, or on all together."""
+        return Counter(self._verdicts(requirement))
+
+    def sensitivity(self, requirement: str) -> dict[str, float]:
+        """Return Spearman's rank correlation of a requirement's margin with each number varied, the strongest first.
+
+        It is nan where the margin or the number does not vary; runs without a finite margin are left out.
+
+        Raises
+        ------
+        InputError
+            There is no such requirement; all together have no margin.
+        """
+        from fsm_dyn.analysis.yields import rank_correlation  # grids do not wait for SciPy's statistics
+
+        if requirement not in self.margins:
+            raise InputError(f"no requirement '{requirement}'", remedy=did_you_mean(requirement, list(self.margins)))
+        margin = self.margins[requirement]
+        found = {name: rank_correlation(column, margin) for name, column in self._numbers.items()}
+        return dict(sorted(found.items(), key=lambda item: -np.nan_to_num(abs(item[1]))))
+
+    def nearest_failure(self, requirement: str = ALL) -> int | None:
+        """Return the number of the violating run whose parameters are nearest to the nominal ones; None if all met.
+
+        Distances are measured in the standard deviations of what was varied.
+        """
+        failed = np.flatnonzero(np.array(self._verdicts(requirement)) == "violated")
+        if not failed.size:
+            return None
+        away = [
+            np.nan_to_num((column - self.nominal[name]) / (np.nanstd(column) or 1.0))
+            for name, column in self._numbers.items()
+            if name in self.nominal
+        ]
+        return int(failed[np.linalg.norm(np.reshape(away, (len(away), -1))[:, failed], axis=0).argmin()])
+
+    def mode_sequences(self, requirement: str = ALL) -> dict[tuple[str, ...], dict[Verdict, int]]:
+        """Return how many runs with each verdict visited each sequence of modes, the most frequent sequence first."""
+        counts = Counter(self.sequences)
+        found: dict[tuple[str, ...], dict[Verdict, int]] = {modes: {} for modes, _ in counts.most_common()}
+        for modes, verdict in zip(self.sequences, self._verdicts(requirement), strict=True):
+            found[modes][verdict] = found[modes].get(verdict, 0) + 1
+        return found
+
+    def transition_shares(self) -> dict[tuple[str, str], float]:
+        """Return the share of all runs that made a transition between two modes at least once, by these modes."""
+        made = Counter(pair for modes in self.sequences for pair in set(itertools.pairwise(modes)))
+        return {pair: count / len(self.sequences) for pair, count in made.items()}
+
+    def parting(self, requirement: str = ALL) -> Parting | None:
+        """Return the first transition by which runs that meet a requirement part from some that violate it.
+
+        It is the earliest in the sequences of modes, of several the one with the most runs; None if no mode is left
+        by runs of one verdict alone.
+        """
+        decided = [
+            pair for pair in zip(self.sequences, self._verdicts(requirement), strict=True) if pair[1] in _DECIDED
+        ]
+        for length in range(1, max((len(modes) for modes, _ in decided), default=0) + 1):
+            groups: dict[tuple[str, ...], dict[str, Counter[Verdict]]] = {}
+            for modes, verdict in decided:
+                if len(modes) >= length:
+                    following = groups.setdefault(modes[:length], {})
+                    following.setdefault("".join(modes[length : length + 1]), Counter())[verdict] += 1
+            parted = [Parting(prefix, found) for prefix, found in groups.items() if _parts(found)]
+            if parted:
+                return max(parted, key=lambda item: sum(counts.total() for counts in item.following.values()))
+        return None
+
+    def to_dataset(self) -> xarray.Dataset:
+        """Return the runs as an ``xarray.Dataset`` along ``run``, curves along ``time`` too.
+
+        What was varied are coordinates; ``margin_<name>`` and ``verdict_<name>`` belong to a requirement,
+        ``verdict_all`` to all.  ``sequence`` is a number into the tables ``modes``, ``digest`` and ``runs`` (how many
+        have it) along ``sequence_number``.
+
+        Raises
+        ------
+        InputError
+            If xarray is not installed (the extra ``analysis``).
+        """
+        groups = {modes: number for number, modes in enumerate(dict.fromkeys(self.sequences))}
+        columns: dict[str, Column] = {
+            "outcome": self.outcomes, "end": self.ends, "transitions": self.transitions,
+            "mode": ["".join(modes[-1:]) for modes in self.sequences],
+            "sequence": [groups[modes] for modes in self.sequences],
+        }  # fmt: skip
+        columns |= {f"margin_{name}": margin for name, margin in self.margins.items()}
+        columns |= {f"verdict_{name}": verdicts for name, verdicts in self.verdicts.items()}
+        units = {"end": "s", **self.units} | {f"margin_{name}": self.units.get(name, "") for name in self.margins}
+        for name, parts in self.outputs.items():
+            columns |= {f"{name}_{part}": column for part, column in parts.items()}
+            units |= {f"{name}_{part}": self.units.get(name, "") for part in parts}
+        columns |= self.curves
+        data = run_dataset(self.model, self.parameters, columns, units, {"time": self.times})
+        return with_sequences(data, [*groups], np.bincount(columns["sequence"], minlength=len(groups)))
+
+    def table(self) -> tuple[list[str], list[list[float | int | str]]]:
+        """Return headings and rows, one for each run, as for a CSV file."""
+        columns: dict[str, Sequence[float | int | str]] = {
+            **{name: column.tolist() for name, column in self.parameters.items()},
+            "outcome": self.outcomes, "end": self.ends.tolist(),
+            "mode": ["".join(modes[-1:]) for modes in self.sequences], "transitions": self.transitions.tolist(),
+        }  # fmt: skip
+        for name, parts in self.outputs.items():
+            columns |= {f"{name}_{_SHORT[part]}": column.tolist() for part, column in parts.items()}
+        for name, margin in self.margins.items():
+            columns |= {name: self.verdicts[name], f"{name} margin": margin.tolist()}
+        columns["modes"] = [" > ".join(modes) for modes in self.sequences]
+        return [*columns], [list(row) for row in zip(*columns.values(), strict=True)]
+
+    @property
+    def _numbers(self) -> dict[str, Array]:
+        """What was varied in numbers."""
+        return {name: column for name, column in self.parameters.items() if column.dtype != object}
+
+    def _verdicts(self, requirement: str) -> tuple[Verdict, ...]:
+        if requirement not in self.verdicts:
+            raise InputError(
+                f"no requirement '{requirement}'", remedy=did_you_mean(requirement, list(self.verdicts))
+            )  # fmt: skip
+        return self.verdicts[requirement]
+
+
+class StudyColumns:
+    """Columns of a study while its runs come.
+
+    Parameters
+    ----------
+    n : int
+        Number of runs.
+    requirements, outputs : sequence of str
+    times : ndarray, shape (m,)
+        Of curves.
+    """
+
+    def __init__(self, n: int, requirements: Sequence[str], outputs: Sequence[str], times: Array) -> None:
+        self.outcomes = [""] * n
+        self.sequences: list[tuple[str, ...]] = [()] * n
+        self.ends, self.transitions = np.zeros(n), np.zeros(n, dtype=np.int64)
+        self.verdicts: dict[str, list[Verdict]] = {name: ["undecided"] * n for name in (*requirements, ALL)}
+        self.margins = {name: np.full(n, np.nan) for name in requirements}
+        self.extremes = {name: np.full((len(EXTREMES), n), np.nan) for name in outputs}
+        self.curves = {name: np.full((n, len(times)), np.nan) for name in outputs if len(times)}
+        self._known: dict[Any, Any] = {}
+
+    def put(self, i: int, run: JudgedRun) -> None:
+        """Store run number i."""
+        self.outcomes[i] = self._known.setdefault(run.outcome, run.outcome)  # one object for equal texts
+        self.sequences[i] = self._known.setdefault(run.modes, run.modes)
+        self.ends[i], self.transitions[i] = run.end, run.transitions
+        for name, margin in self.margins.items():
+            self.verdicts[name][i] = run.verdicts[name]
+            margin[i] = run.margins[name]
+        for name, extremes in self.extremes.items():
+            extremes[:, i] = run.outputs[name]
+        for name, curve in run.curves.items():
+            self.curves[name][i] = np.frombuffer(curve)
+        self.verdicts[ALL][i] = _together([*run.verdicts.values()])
+
+    def finished(self) -> dict[str, Any]:
+        """Return the columns by the names that they have in a study."""
+        return {
+            "outcomes": tuple(self.outcomes), "sequences": tuple(self.sequences),
+            "verdicts": {name: tuple(items) for name, items in self.verdicts.items()}, "margins": self.margins,
+            "ends": self.ends, "transitions": self.transitions, "curves": self.curves,
+            "outputs": {name: dict(zip(EXTREMES, found, strict=True)) for name, found in self.extremes.items()},
+        }  # fmt: skip
+
+
+def _of(columns: Mapping[str, Any], i: int) -> dict[str, Any]:
+    """Return row i of columns."""
+    return {name: column[i] for name, column in columns.items()}
+
+
+def _parts(following: Mapping[str, Counter[Verdict]]) -> bool:
+    """Return whether runs of both verdicts leave a mode, and somewhere go those of one alone."""
+    verdicts = [set(counts) for counts in following.values()]
+    return len(set().union(*verdicts)) == 2 and any(len(found) == 1 for found in verdicts)
+
+
+def _together(verdicts: Sequence[Verdict]) -> Verdict:
+    if "violated" in verdicts:
+        return "violated"
+    return "undecided" if "undecided" in verdicts else "met"
