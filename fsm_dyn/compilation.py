@@ -21,7 +21,7 @@ from fsm_dyn.schemata import read_file
 from fsm_dyn.spec import Mechanism, Model
 from fsm_dyn.spec import load as load_mechanism
 from fsm_dyn.spec.places import placed
-from fsm_dyn.spec.values import evaluate, parameter_values
+from fsm_dyn.spec.values import parameter_values
 from fsm_dyn.spec.variants import split_name
 
 Parameters = Mapping[str, float | str | Sequence[float | str]]
@@ -197,15 +197,10 @@ def _derive(mechanism: Mechanism, jobs: int, progress: Callable[[int, int], None
     if automaton.find(begin.states) < 0:
         first = automaton.name_of(begin.states).name
         if first in enumeration.infeasible:
-            massless = [body for body in mechanism.bodies.values() if evaluate(body.mass, values) == 0.0]
-            singular = enumeration.infeasible[first].startswith("mass matrix singular") and massless
             raise ModelError(
                 f"the motion would begin in '{first}', which is infeasible: {enumeration.infeasible[first]}",
-                massless[0].mass.where if singular else mechanism.initial.where,
-                found=f"no mass of {', '.join(body.name for body in massless)}" if singular else "",
-                remedy="give it mass, or hold it by a constraint"
-                if singular
-                else "give another mode or other values under initial",
+                mechanism.initial.where,
+                remedy="give another mode or other values under initial",
             )
         automaton = automaton.with_mode(automaton.derive(begin.states, 0.0, begin.x, begin.context))
     return automaton

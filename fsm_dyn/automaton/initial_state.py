@@ -9,7 +9,7 @@ import numpy as np
 
 from fsm_dyn.automaton.features import active_features
 from fsm_dyn.automaton.hybrid_automaton import Automaton, slip_angle
-from fsm_dyn.errors import InputError, did_you_mean
+from fsm_dyn.errors import InputError, Location, ModelError, did_you_mean
 from fsm_dyn.modes.assembly import PrescribedValues
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.modes.embedding import ActiveSet
@@ -28,7 +28,12 @@ class InitialState:
 
 
 def find_initial_state(
-    automaton: Automaton, values: Mapping[str, float], mode: str | None, t: float, context: Array
+    automaton: Automaton,
+    values: Mapping[str, float],
+    mode: str | None,
+    t: float,
+    context: Array,
+    places: Mapping[str, Location] | None = None,
 ) -> InitialState:
     """Find the state a run begins in.
 
@@ -40,6 +45,8 @@ def find_initial_state(
         A mode or pattern of the model, whose closed contacts then hold; deduced from the values if None.
     context : ndarray, shape (n_c,)
         Parameters and inputs at the start.
+    places : mapping, optional
+        Where the model file gives values, for messages.
 
     Raises
     ------
@@ -57,9 +64,27 @@ def find_initial_state(
         {name: values[name] for name in layout.u if name in values},
         t,
         context,
+        places=places or {},
     )
     x = automaton.assemble(states, given)
-    return _deduced(automaton, fixed, states, automaton.terms.evaluate(t, x, context), x, context)
+    terms = automaton.terms.evaluate(t, x, context)
+    _check_rows(automaton, terms)
+    return _deduced(automaton, fixed, states, terms, x, context)
+
+
+def _check_rows(automaton: Automaton, terms: Mapping[str, Array]) -> None:
+    """Refuse a start in which a constraint or contact is infinite or not a number."""
+    finite = np.isfinite(np.column_stack([terms["residual"], terms["b"], terms["A"]])).all(axis=1)
+    if finite.all():
+        return
+    name = automaton.rows[int(np.argmin(finite))].name
+    mechanism = automaton.mechanism
+    entry = mechanism.contacts.get(name) or mechanism.constraints.get(name)
+    raise ModelError(
+        f"'{name}' is not finite where the motion begins",
+        entry.where if entry is not None else mechanism.initial.where,
+        remedy="look for a division by zero or a root of a negative number in it, or begin elsewhere",
+    )
 
 
 def _deduced(

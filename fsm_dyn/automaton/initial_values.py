@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.initial_state import InitialState, check_names, find_initial_state, fixed_codes
 from fsm_dyn.automaton.static_equilibrium import equilibrium_initial_state
-from fsm_dyn.errors import InputError, ModelError
+from fsm_dyn.errors import InputError, Location, ModelError
 from fsm_dyn.modes.elimination import Array
+from fsm_dyn.modes.enumeration import massless_speeds
 from fsm_dyn.spec.argument_units import ArgumentUnits
 from fsm_dyn.spec.controller_memory import start_of_memory
 from fsm_dyn.spec.places import placed
@@ -69,8 +70,9 @@ def solve_initial_state(automaton: Automaton, begin: InitialConditions) -> Initi
         if begin.settles:
             found = equilibrium_initial_state(automaton, begin.values, begin.mode, 0.0, begin.context)[0]
         else:
-            found = find_initial_state(automaton, begin.values, begin.mode, 0.0, begin.context)
+            found = find_initial_state(automaton, begin.values, begin.mode, 0.0, begin.context, begin.places)
         _check_ranges(automaton, found)
+        _check_inertia(automaton, found)
         return found
 
 
@@ -92,14 +94,41 @@ def _check_ranges(automaton: Automaton, start: InitialState) -> None:
             )
 
 
+def _check_inertia(automaton: Automaton, start: InitialState) -> None:
+    """Refuse a start in which a body without mass or inertia can move by itself."""
+    mechanism, layout = automaton.mechanism, automaton.terms.layout
+    values = named_values(mechanism, list(start.context[layout.p_slice]))
+    lacking: list[tuple[str, str, Location]] = []
+    for body in mechanism.bodies.values():
+        if evaluate(body.mass, values) == 0.0:
+            lacking.append(("mass", body.name, body.mass.where))
+        if body.frame is not None and not any(evaluate(text, values) for text in body.inertia.values()):
+            lacking.append(("inertia", body.name, next((text.where for text in body.inertia.values()), body.where)))
+    if not lacking:
+        return
+    terms = automaton.terms.evaluate(0.0, start.x, start.context)
+    reason = massless_speeds(automaton.system, start.states, {"M": terms["M"][None], "A": terms["A"][None]})
+    if reason:
+        raise ModelError(
+            f"the motion would begin in '{automaton.name_of(start.states).name}', which is infeasible: {reason}",
+            lacking[0][2],
+            found=", ".join(f"no {what} of {name}" for what, name, _ in lacking),
+            remedy="give what moves so mass or inertia, or hold it by a constraint",
+        )
+
+
 @dataclass(frozen=True)
 class InitialConditions:
-    """What a start is made from: values of coordinates and speeds, a mode, whether to settle, the context (n_c,)."""
+    """What a start is made from: values of coordinates and speeds, a mode, whether to settle, the context (n_c,).
+
+    ``places`` are those of the values that the model file gives.
+    """
 
     values: Mapping[str, float]
     mode: str | None
     settles: bool
     context: Array
+    places: Mapping[str, Location] = field(default_factory=dict)
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -151,4 +180,5 @@ def initial_values(
         context[layout.memory_slice.start + layout.memory.index(name)] = given.pop(name)
     if inputs is not None:
         context[layout.w_slice.start : layout.w_rate2_slice.stop] = inputs(0.0, context)[0]
-    return InitialConditions(given, mode, settles, context)
+    places = {name: text.where for name, text in mechanism.initial.values.items() if name not in (overrides or ())}
+    return InitialConditions(given, mode, settles, context, places)

@@ -57,6 +57,25 @@ _NAMED: tuple[tuple[str, Dimension], ...] = (
 )
 
 
+_QUANTITIES: tuple[tuple[str, Dimension], ...] = (
+    ("a number", DIMENSIONLESS),
+    ("a length", dimension(1)),
+    ("a mass", dimension(0, 1)),
+    ("a time", dimension(0, 0, 1)),
+    ("a speed", dimension(1, 0, -1)),
+    ("an acceleration", dimension(1, 0, -2)),
+    ("a force", dimension(1, 1, -2)),
+    ("a stiffness", dimension(0, 1, -2)),
+    ("an inertia", dimension(2, 1)),
+)
+
+
+def quantity_text(value: Dimension) -> str:
+    """Return what is measured in that dimension: ``"a length"``, or ``"a quantity in Pa"``."""
+    names = (name for name, known in _QUANTITIES if known == value)
+    return next(names, f"a quantity in {dimension_text(value)}")
+
+
 def dimension_text(value: Dimension) -> str:
     """Return a unit of that dimension as people write it: ``"kg*m^2"``, ``"1/s"``, ``"1"`` for none."""
     for text, named in _NAMED:

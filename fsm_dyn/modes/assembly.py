@@ -7,12 +7,12 @@ Values given are held.  What is not given is 0 as far as the rows leave it free 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from fsm_dyn.errors import ModelError
+from fsm_dyn.errors import NOWHERE, Location, ModelError
 from fsm_dyn.modes.change_point_assembly import StartRows, motions_from
 from fsm_dyn.modes.curve_parameters import Follow
 from fsm_dyn.modes.elimination import Array
@@ -38,7 +38,8 @@ CONFLICT = 1e-9
 class PrescribedValues:
     """Values a start is to have: coordinates and speeds by name, and the time and context (inputs included).
 
-    ``guess`` is where coordinates that are not given begin; what the rows leave free stays there.
+    ``guess`` is where coordinates that are not given begin; what the rows leave free stays there.  ``places`` are
+    those of the values that a model file gives.
     """
 
     coordinates: Mapping[str, float]
@@ -46,6 +47,7 @@ class PrescribedValues:
     t: float
     context: Array
     guess: Mapping[str, float] = field(default_factory=dict)
+    places: Mapping[str, Location] = field(default_factory=dict)
 
 
 def assemble(
@@ -207,13 +209,27 @@ def _close(
     if np.abs(residual).max() <= CONFLICT:
         return found
     worst = int(np.argmax(np.abs(residual)))
+    held = _conflicting(system.layout.q, given.coordinates, terms(found)[1][worst])
     raise ModelError(
-        f"the start cannot be assembled: '{system.rows[rows[worst]].name}' is not satisfied",
+        f"the start cannot be assembled: '{system.rows[rows[worst]].name}' is not satisfied"
+        + (f" with {_listing(held, [given.coordinates[name] for name in held])}" if held else ""),
+        _place(held, given),
         found=f"a residual of {residual[worst] * sizes[worst]:.6g} in what comes nearest, "
         + _listing(system.layout.q, found),
-        remedy="put under `initial: {guess: ...}` what need not be held, or values nearer to a configuration that "
-        "closes; if there is none, the lengths do not fit",
+        remedy=(f"leave out {' or '.join(held)}, or begin in another mode; " if held else "")
+        + "put values nearer to a configuration that closes under `initial: {guess: ...}`; if there is none, the "
+        "lengths do not fit",
     )
+
+
+def _conflicting(names: Sequence[str], given: Mapping[str, float], slopes: Array) -> list[str]:
+    """Return the values given on which a row depends, of which ``slopes`` are the derivatives by all of them."""
+    return [name for name, slope in zip(names, slopes, strict=True) if name in given and slope]
+
+
+def _place(names: Sequence[str], given: PrescribedValues) -> Location:
+    """Return where a file gives the last of these values."""
+    return max((given.places[name] for name in names if name in given.places), default=NOWHERE)
 
 
 def _moved(system: UnconstrainedSystem, q: Array, step: Array) -> Array:
@@ -280,11 +296,15 @@ def _speeds(
         u[dependent] += least_squares(A[:, dependent], -(product(A, u) + b), DEPENDENT)
     residual = product(A, u) + b
     worst = int(np.argmax(np.abs(residual)))
-    if not abs(residual[worst]) <= CONFLICT * (1.0 + float(np.abs(u).max())):
+    if np.isfinite(residual).all() and abs(residual[worst]) > CONFLICT * (1.0 + float(np.abs(u).max())):
+        held = _conflicting(layout.u, given.speeds, A[worst])
         contradiction = ModelError(
             f"the speeds given at the start contradict '{system.rows[rows[worst]].name}'",
+            _place(held, given),
             found=f"{residual[worst] * sizes[worst]:.6g} instead of 0 at " + _listing(layout.u, u * unit),
-            remedy="give fewer speeds under initial, or another mode",
+            remedy=f"leave out {' or '.join(held)}, and it is solved for; or begin in another mode"
+            if held
+            else "begin in another mode",
         )
         if raises:
             raise contradiction
@@ -292,5 +312,5 @@ def _speeds(
     return u * unit, None
 
 
-def _listing(names: Collection[str], values: Array) -> str:
+def _listing(names: Collection[str], values: Iterable[float]) -> str:
     return ", ".join(f"{name} = {value:.6g}" for name, value in zip(names, values, strict=True))

@@ -40,8 +40,12 @@ def describe_outcome(rows: Samples, transitions: Sequence[Transition], record: R
     word = "by" if outcome.code in outcomes.AT_CHANGE_POINTS else "tried"
     lines += [f"{word}: {text}" for text in record.tried]
     remedy = outcome.remedy
-    if outcome.code == outcomes.NON_FINITE and _massless_speeds(rows):
-        remedy = "give the bodies that move with it a mass, or an inertia about their axis"
+    if outcome.code == outcomes.NON_FINITE:
+        remedy = (
+            "give the bodies that move with it a mass, or an inertia about their axis"
+            if _massless_speeds(rows)
+            else "look for a division by zero or a root of a negative number in what is named, or shorten the step"
+        )
     if remedy:
         lines.append(f"remedy: {remedy}")
     return tuple(lines)
@@ -54,7 +58,7 @@ def _numbers(rows: Samples, transitions: Sequence[Transition], code: int) -> Ite
             yield f"t = {item.time:.12g} s: {item.change}: {item.cause}"
         return
     if code == outcomes.NON_FINITE:
-        yield from _non_finite_loads(rows)
+        yield from _non_finite(rows)
         yield from (f"no body that moves with {name} has mass or inertia" for name in _massless_speeds(rows))
         return
     deep = (outcomes.PENETRATION, outcomes.PENETRATION_LATER)
@@ -78,14 +82,29 @@ def _numbers(rows: Samples, transitions: Sequence[Transition], code: int) -> Ite
                 yield f"{contact.name}: approach velocity {-speeds[contact.normal_row]:.6g} m/s"
 
 
-def _non_finite_loads(rows: Samples) -> Iterator[str]:
-    """Yield the loads, of those without a potential, whose power in the last row is not finite."""
-    model = rows.model
-    if model.loads:
-        powers = model.report.evaluate(rows.t[-1], rows.x[-1], rows.context[-1])["load_powers"]
-        for name, power in zip(model.loads, powers, strict=True):
-            if not np.isfinite(power):
-                yield f"load {name}: not finite in this state"
+def _non_finite(rows: Samples) -> Iterator[str]:
+    """Yield what is not finite in the last row, each with its place in the model file.
+
+    Inputs, else points, else constraints and contacts, else loads without a potential: each can make the later ones so.
+    """
+    model, layout, now = rows.model, rows.model.layout, (rows.t[-1], rows.x[-1], rows.context[-1])
+    terms, contacts = model.terms.evaluate(*now), {contact.name for contact in model.contacts}
+    owners = [f"{'contact' if row.owner in contacts else 'constraint'} {row.owner}" for row in model.rows]
+    groups = [
+        zip([f"input {name}" for name in layout.w], now[2][layout.w_slice], strict=True),
+        zip(owners, np.column_stack([terms["residual"], terms["A"], terms["b"]]), strict=True),
+        zip([f"load {name}" for name in model.loads], model.report.evaluate(*now)["load_powers"], strict=True),
+    ]
+    if model.scene is not None:
+        points = [f"point {name}" for name in model.scene.points]
+        groups.insert(1, zip(points, model.scene.geometry.evaluate(*now)["points"], strict=True))
+    for group in groups:
+        found = dict.fromkeys(label for label, value in group if not np.isfinite(value).all())
+        for label in found:
+            place = model.places.get(label)
+            yield f"{label}{f' ({place})' if place else ''}: not finite in this state"
+        if found:
+            return
 
 
 def _massless_speeds(rows: Samples) -> list[str]:

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from fsm_dyn.automaton.labels import Labels
+from fsm_dyn.errors import Location
 from fsm_dyn.modes.enumeration import Pattern
 from fsm_dyn.modes.programs import Evaluates, RunnableMode
 from fsm_dyn.modes.unconstrained_system import ContactInfo
@@ -92,6 +93,7 @@ class RunModel:
     contact_entries: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # feature pairs by entry
     patterns: tuple[Pattern, ...] = ()
     values: Mapping[str, ParameterValue] = field(default_factory=dict)  # the parameters by name, SI
+    places: Mapping[str, Location] = field(default_factory=dict)  # in the model file, of "load weight", "point P", ...
 
     @cached_property
     def scene(self) -> Scene | None:

@@ -10,6 +10,7 @@ import numpy as np
 from fsm_dyn import expressions
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.labels import Labels
+from fsm_dyn.errors import Location
 from fsm_dyn.modes.programs import RunnableMode
 from fsm_dyn.results.arrays import FloatArray, InputFunction
 from fsm_dyn.results.change_points import ChangePoint, change_points_of, rows_that_take_part
@@ -72,6 +73,7 @@ def run_model(
         requirement_units=requirement_units(mechanism),
         contact_entries=_contact_entries(mechanism),
         patterns=tuple(automaton.patterns),
+        places=_places(mechanism),
     )
     return with_parameters(model, automaton, parameters, values)
 
@@ -87,6 +89,18 @@ def with_parameters(
         make_scene=lambda: scene_of(automaton, parameters, values),
         values=values,
     )
+
+
+def _places(mechanism: Mechanism) -> dict[str, Location]:
+    """Return the places of what can become infinite or not a number, each by its kind and name."""
+    kinds = {
+        "input": mechanism.inputs.values(),
+        "point": mechanism.points.values(),
+        "constraint": mechanism.constraints.values(),
+        "contact": mechanism.contacts.values(),
+        "load": mechanism.loads,
+    }
+    return {f"{kind} {item.name}": item.where for kind, items in kinds.items() for item in items}
 
 
 def _contact_entries(mechanism: Mechanism) -> dict[str, tuple[str, ...]]:

@@ -12,6 +12,7 @@ from fsm_dyn.errors import ExpressionError, InputError
 from fsm_dyn.expressions import DIMENSIONLESS, Dimension, Index, Name, Number, dimension_text, fold, parse, walk
 from fsm_dyn.expressions.units import dimension
 from fsm_dyn.spec.checks.dimension_algebra import DimensionedValue, QuantityAlgebra, Scope
+from fsm_dyn.spec.checks.expression_types import misplaced_angle
 from fsm_dyn.spec.checks.expressions import parameter_scope, scopes_and_dimensions
 from fsm_dyn.spec.checks.names import declarations
 from fsm_dyn.spec.model import Mechanism
@@ -72,7 +73,7 @@ def check_unit(text: str, expected: Dimension, scope: Scope, what: str) -> None:
         return  # cos(9*t): a number in SI units
     if found.dimension is not None and not found.zero and found.dimension != expected:
         raise InputError(
-            f"{what} has the wrong unit",
+            f"{what} {misplaced_angle(text, found.dimension, [expected]) or 'has the wrong unit'}",
             found=text,
             allowed=f"{dimension_text(expected)}, or a plain number in SI units",
         )

@@ -47,7 +47,24 @@ def changed(before, after):
         ("stop:", "floor:", ["10:3", "'floor' is reserved", "a function of the language"]),
         ("mass: m", 'mass: "m', ["8:28", "the quote that opens here does not close"]),
         ("mass: m", "mass: 0 kg", ["8:28", "no mass of block"]),
-        ("x*N.x}", "30 deg*N.x}", ["6:20", "allowed: m", "'30 deg' is an angle"]),
+        ("x*N.x}", "30 deg*N.x}", ["6:20", "is an angle where a length is expected", "allowed: m"]),
+        ("x: 1 m}", "x: 30 deg}", ["13:14", "is an angle where a length is expected", "allowed: m"]),
+        ("{gap: x}", "{gap: x*(1 m)/(x - 1 m)}", ["10:3", "'stop' is not finite where the motion begins"]),
+        (
+            "contacts:",
+            "constraints:\n  slow: {velocity: rate(x)/(x - 1 m)}\ncontacts:",
+            ["10:3", "'slow' is not finite where the motion begins"],
+        ),
+        (
+            "initial: {x: 1 m}",
+            "modes: {shut: {stop: closed}}\ninitial:\n  mode: shut\n  x: 1 m",
+            ["16:6", "'stop' is not satisfied with x = 1", "leave out x, or begin in another mode"],
+        ),
+        (
+            "initial: {x: 1 m}",
+            "modes: {shut: {stop: closed}}\ninitial:\n  mode: shut\n  x_dot: 1 m/s",
+            ["16:10", "contradict 'stop'", "leave out x_dot"],
+        ),
     ],
 )
 def test_a_model_is_refused_where_it_is_wrong(tmp_path, before, after, words):
@@ -59,12 +76,44 @@ def test_a_model_is_refused_where_it_is_wrong(tmp_path, before, after, words):
         assert word in result.stderr
 
 
-def test_a_load_that_divides_by_zero_is_named(tmp_path):
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("--set", "m=0", "no mass of block"),
+        ("--set", "m=1 rad", "is an angle where a mass is expected"),
+        ("--initial", "x=1 rad", "is an angle where a length is expected"),
+        ("--initial", "x=1 kg", "has the wrong unit"),
+    ],
+)
+def test_an_option_is_refused_before_anything_runs(tmp_path, option, value, words):
     path = tmp_path / "slider.yaml"
-    path.write_text(changed("force: k*N.x", "force: k*(1 m)/x*N.x").replace("x: 1 m", "x: 0 m"))
+    path.write_text(SLIDER)
+    result = call("run", path, option, value)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert words in result.stderr
+    assert "remedy: " in result.stderr or "allowed: " in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "named"),
+    [
+        ("{force: k*N.x, at: P}", "{force: k*(1 m)/(x - 1 m)*N.x, at: P}", "load force_P (FILE:12:6)"),
+        ("{force: k*N.x, at: P}", "{name: pull, law: k*(1 m)/(x - 1 m), coordinate: x}", "load pull (FILE:12:18)"),
+        ("{force: k*N.x, at: P}", "{damper: {coordinate: x, damping: 1 N*s/(x - 1 m)}}", "load damper_x (FILE:12:6)"),
+        ("x*N.x}", "sqrt(x - 2 m)*(1 m^0.5)*N.x}", "point P (FILE:6:3)"),
+        (
+            "{force: k*N.x, at: P}",
+            "{force: F*N.x, at: P}\ninputs: {F: N}\nschedule: {F: 1 N*s/t}",
+            "input F (FILE:13:10)",
+        ),
+    ],
+)
+def test_what_divides_by_zero_is_named_with_its_place(tmp_path, before, after, named):
+    path = tmp_path / "slider.yaml"
+    path.write_text(changed(before, after))
     result = call("run", path)
     assert result.exit_code == 1
-    assert "load force_P: not finite" in result.stderr
+    assert f"{named.replace('FILE', str(path))}: not finite" in result.stderr
 
 
 def test_a_redundant_constraint_is_a_warning(tmp_path):

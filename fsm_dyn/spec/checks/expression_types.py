@@ -6,9 +6,20 @@ import re
 from collections.abc import Iterable, Mapping
 
 from fsm_dyn.errors import ExpressionError, ModelError
-from fsm_dyn.expressions import DIMENSIONLESS, Dimension, Number, Text, dimension_text, fold, parse, parse_unit, walk
+from fsm_dyn.expressions import (
+    DIMENSIONLESS,
+    Call,
+    Dimension,
+    Number,
+    Text,
+    dimension_text,
+    fold,
+    parse,
+    parse_unit,
+    walk,
+)
 from fsm_dyn.expressions.tokens import excerpt
-from fsm_dyn.expressions.units import dimension
+from fsm_dyn.expressions.units import dimension, quantity_text
 from fsm_dyn.spec.checks.dimension_algebra import DimensionedValue, Kind, QuantityAlgebra, Scope
 from fsm_dyn.spec.checks.names import Declaration
 from fsm_dyn.spec.yaml_tree import where_of
@@ -98,18 +109,25 @@ def _wrong_unit(
     text: Text, what: str, found: Dimension, wanted: list[Dimension], known: Mapping[str, Declaration]
 ) -> ModelError:
     units = " or ".join(dict.fromkeys(dimension_text(d) if d != DIMENSIONLESS else "no unit" for d in wanted))
-    unit = "has no unit" if found == DIMENSIONLESS else f"is in {dimension_text(found)}"
+    angle = misplaced_angle(text.text, found, wanted)
+    unit = angle or ("has no unit" if found == DIMENSIONLESS else f"is in {dimension_text(found)}")
     remedy = _misread(text, known)
-    if not remedy and found == DIMENSIONLESS:
-        angle = next((n.text for n in walk(parse(text)) if isinstance(n, Number) and n.dimension is not None), "")
+    if not remedy and found == DIMENSIONLESS and not angle:
         remedy = (
-            f"{angle!r} is an angle"
-            if angle
-            else f"write the unit: {excerpt(text.text)} {dimension_text(wanted[0])}"
+            f"write the unit: {excerpt(text.text)} {dimension_text(wanted[0])}"
             if _is_number(text)
-            else ("once a model uses units, every quantity needs its own; coordinates in a list have none")
+            else "once a model uses units, every quantity needs its own; coordinates in a list have none"
         )
     return ModelError(f"{what} {unit}", text.where, found=excerpt(text.text), allowed=units, remedy=remedy)
+
+
+def misplaced_angle(text: str, found: Dimension, wanted: Iterable[Dimension]) -> str:
+    """Return ``"is an angle where a length is expected"`` for an angle, nothing for another text."""
+    nodes = walk(parse(text))
+    angle = any(isinstance(node, Number) and node.dimension == DIMENSIONLESS for node in nodes)
+    if found != DIMENSIONLESS or not angle or any(isinstance(node, Call) for node in nodes):
+        return ""
+    return f"is an angle where {' or '.join(dict.fromkeys(map(quantity_text, wanted)))} is expected"
 
 
 def _is_number(text: Text) -> bool:
