@@ -14,7 +14,6 @@ from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.errors import NOWHERE, InputError, Location, ModelError
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.modes.enumeration import enumerate_modes
-from fsm_dyn.processes import in_processes
 from fsm_dyn.programs.cache import ObjectCache
 from fsm_dyn.programs.gc_pause import gc_paused
 from fsm_dyn.schemata import read_file
@@ -214,6 +213,9 @@ def _modes(
     if workers < 2:
         yield from (automaton.derive(states, 0.0, *home) for states in wanted)
     else:
+        # multiprocessing, which one process does without
+        from fsm_dyn.processes import in_processes
+
         given = storage.to_bytes(automaton), home
         yield from in_processes("the derivation", workers, _begin, given, _derived, wanted)
 

@@ -10,6 +10,7 @@ from typing import Final
 from fsm_dyn.graphics.diagram import elided
 
 LONGEST: Final = 60  # characters of a label
+_FEW: Final = 6  # contacts that are all named; of more only those that touch
 
 
 @dataclass(frozen=True)
@@ -131,3 +132,9 @@ def _by_entry(parts: Sequence[Closed]) -> list[Group]:
         states = "/".join(dict.fromkeys(part.state for part in members))
         found.append((Closed(f"{entry}{where}", states, features=True),) * len(members))
     return found
+
+
+def told_states(states: Mapping[str, str], between: str = ": ") -> tuple[str, ...]:
+    """Return contacts with their states as text; of many contacts those that are not open."""
+    told = {name: state for name, state in states.items() if len(states) <= _FEW or state != "open"}
+    return tuple(f"{name}{between}{state}" for name, state in told.items()) or (("all open",) if states else ())

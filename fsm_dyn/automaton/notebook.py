@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from fsm_dyn.automaton.edges import edges
 from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.automaton.label_forms import told_states
 from fsm_dyn.automaton.successor_graph import successors_of
 from fsm_dyn.graphics.diagram import Arrow, Box, Diagram
 from fsm_dyn.graphics.mode_graph_svg import MOST, left_out, mode_graph
 from fsm_dyn.graphics.svg import element, escaped
 
 MOST_ROWS = 40
-_FEW = 6  # contacts that are all named; of more only those that touch
 
 
 def diagram_of(automaton: Automaton, initial: str) -> Diagram:
@@ -82,9 +81,3 @@ def graph_html(automaton: Automaton, initial: str) -> str:
         rows.append(element("tr", element("td", f"and {more} more", colspan=4)))
     table = element("details", element("summary", "Modes") + element("table", rows))
     return element("div", [element("p", head), mode_graph(diagram), table])
-
-
-def told_states(states: Mapping[str, str], between: str = ": ") -> tuple[str, ...]:
-    """Return contacts with their states as text; of many contacts those that are not open."""
-    told = {name: state for name, state in states.items() if len(states) <= _FEW or state != "open"}
-    return tuple(f"{name}{between}{state}" for name, state in told.items()) or (("all open",) if states else ())

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from fsm_dyn.automaton.edges import outgoing
-from fsm_dyn.automaton.geometric_feasibility import GeometricFeasibility
 from fsm_dyn.automaton.hybrid_automaton import Automaton
+
+if TYPE_CHECKING:
+    from fsm_dyn.automaton.geometric_feasibility import GeometricFeasibility
 
 
 @dataclass(frozen=True)

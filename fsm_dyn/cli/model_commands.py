@@ -306,10 +306,10 @@ def mode_table(graph: ModeGraph) -> str:
 
     Of many contacts those that are not open are listed.
     """
-    # the drawing of graphs, which the other commands do not require
-    from fsm_dyn.automaton.notebook import mode_labels, told_states
+    # with what a compiled model needs, which the command line alone does not
+    from fsm_dyn.automaton.label_forms import told_states
 
-    labels = mode_labels(graph.automaton)
+    labels = {mode.name: graph.automaton.labels.of(mode.states) for mode in graph.automaton.modes}
     rows = [
         (
             labels[mode.name] + (" *" if mode.name == graph.initial else ""),

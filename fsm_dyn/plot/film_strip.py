@@ -40,10 +40,9 @@ class _Panel:
 
 
 def film_strip(trajectory: Trajectory, most: int = 12) -> Figure:
-    """Draw the mechanism at the transitions of a run, a panel for each, with its cause below.
+    """Draw the mechanism at the transitions of a run, a panel for each in the mode after it, with its cause below.
 
-    A transition without impact has one panel in the mode after it.  An impact has two, in the modes before and after,
-    the second of them with the change of energy.  The start of the run is the first panel.
+    Below an impact is the change of energy too.  The start of the run is the first panel.
 
     If there are more than ``most`` panels, transitions are left out: handovers first, then those with the least time
     until the next transition, of equals the later; the last transition is never left out.
@@ -52,7 +51,7 @@ def film_strip(trajectory: Trajectory, most: int = 12) -> Figure:
     ----------
     trajectory : Trajectory
     most : int
-        Largest number of panels, at least 3.
+        Largest number of panels, at least 2.
 
     Returns
     -------
@@ -61,14 +60,14 @@ def film_strip(trajectory: Trajectory, most: int = 12) -> Figure:
     Raises
     ------
     InputError
-        The model has nothing to draw, or ``most`` is less than 3.
+        The model has nothing to draw, or ``most`` is less than 2.
     """
     scene = scene_of(trajectory)
-    if most < 3:
-        raise InputError("a strip of transitions needs more panels", found=str(most), allowed="3 or more")
+    if most < 2:
+        raise InputError("a strip of transitions needs more panels", found=str(most), allowed="2 or more")
     chosen = select_transitions(trajectory.transitions, float(trajectory.t[-1]), most - 1)
     panels = [_Panel(float(trajectory.t[0]), trajectory.labels[0], "start")]
-    panels += [panel for item in chosen for panel in _panels(item)]
+    panels += [_Panel(item.time, item.target_label or item.target, _text(item)) for item in chosen]
     view = project(trajectory, scene, np.array([panel.time for panel in panels]))
     boxes = np.array([view.box(i) for i in range(len(panels))])
     low, high = boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)
@@ -99,22 +98,12 @@ def select_transitions(transitions: tuple[Transition, ...], end: float, most: in
         item = transitions[number]
         return number == len(transitions) - 1, not item.is_handover, dwell[number], -number
 
-    kept: set[int] = set()
-    room = most
-    for number in sorted(range(len(transitions)), key=importance, reverse=True):
-        room -= 2 if transitions[number].impulse else 1
-        if room < 0:
-            break
-        kept.add(number)
+    kept = sorted(range(len(transitions)), key=importance, reverse=True)[:most]
     return [transitions[number] for number in sorted(kept)]
 
 
-def _panels(item: Transition) -> list[_Panel]:
-    before, after = item.source_label or item.source, item.target_label or item.target
-    if not item.impulse:
-        return [_Panel(item.time, after, item.cause)]
-    words = f"after: energy {-item.energy_lost:+.2g} J"
-    return [_Panel(item.time, before, f"before: {item.cause}"), _Panel(item.time, after, words)]
+def _text(item: Transition) -> str:
+    return f"{item.cause}; energy {-item.energy_lost:+.2g} J" if item.impulse else item.cause
 
 
 def _canvas(name: str, left_out: int, count: int, size: FloatArray) -> tuple[Figure, list[Axes]]:

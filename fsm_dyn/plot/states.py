@@ -28,6 +28,7 @@ _FOOT = 0.58
 _WIDTH = 8.0
 _LEFT = 0.11  # of the width
 _NAMED = 1.5  # inches for the name of a mode in the list
+_CAUSES = 0.37  # of the width, from the left of the panels to the causes in the list, where these fit there
 
 
 @overload
@@ -227,7 +228,9 @@ def _list_transitions(
     changes = [
         " → ".join(style.fitted(mode, _NAMED, cut=abridged) for mode in item.change.split(" → ")) for _, item in listed
     ]
-    across = max(0.37, 0.13 + max(style.text_width(text, 8.0) for text in changes) / (72.0 * _WIDTH))
+    across = 0.13 + max(style.text_width(text, 8.0) for text in changes) / (72.0 * _WIDTH)
+    if max(style.text_width(item.cause, 8.0) for _, item in listed) <= 72.0 * (0.98 - _LEFT - _CAUSES) * _WIDTH:
+        across = max(_CAUSES, across)
     room = (0.98 - _LEFT - across) * _WIDTH
     for i, (number, item) in enumerate(listed):
         y = top - line * i
