@@ -128,5 +128,7 @@ RUNTIME := $(wildcard fsm_dyn/runtime/*.c fsm_dyn/runtime/*.h) fsm_dyn/runtime/C
 $(VENV)/.installed-%: pyproject.toml $(RUNTIME) .ci/make_venv
 	@echo "installing the package and what it needs into $(VENV): a minute or two, the first time only"
 	@PYTHON="$(PYTHON)" bash .ci/make_venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".$(EXTRA_$*)"
+	@set -o pipefail; $(BIN)/python -m pip install --disable-pip-version-check --editable ".$(EXTRA_$*)" | \
+	  while read -r line; do case "$$line" in \
+	    Collecting*|Building*started|Installing*started|"Installing collected"*) echo "  $${line%%[(:;<>=~]*}";; esac; done
 	@touch $@

@@ -260,10 +260,13 @@ def _from_value(name: str, value: InputValue, context: _Context) -> PiecewiseCub
         return _from_mapping(name, value, context)
     if isinstance(value, Sequence):
         return signals.linear(_table(name, value, context))
-    array = np.asarray(value, dtype=np.float64)
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.asarray(np.nan)
     if array.ndim == 0:
         if not np.isfinite(array):
-            raise InputError(f"input '{name}' wants a finite number", found=repr(value))
+            raise InputError(f"input '{name}' wants a finite number", found=repr(value)[:60])
         return signals.constant(float(array))
     return signals.linear(array)
 

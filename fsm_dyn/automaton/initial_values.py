@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -169,9 +170,12 @@ def initial_values(
         else:
             if isinstance(value, str):
                 units.check(name, value, f"the initial value of '{name}'")
-            given[name] = evaluate(value, values) if isinstance(value, str) else float(value)
-            if not math.isfinite(given[name]):
-                raise InputError(f"the initial value of '{name}' wants a finite number", found=repr(value))
+            number: object = evaluate(value, values) if isinstance(value, str) else value
+            if isinstance(number, bool) or not isinstance(number, numbers.Real) or not math.isfinite(number):
+                raise InputError(
+                    f"the initial value of '{name}' wants a finite number or a text with a unit", found=repr(value)[:60]
+                )
+            given[name] = float(number)
     context = np.zeros(layout.n_c)
     context[layout.p_slice] = vector
     start = start_of_memory(mechanism, values)

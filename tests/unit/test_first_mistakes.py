@@ -146,6 +146,14 @@ def test_what_is_not_compiled_is_no_traceback():
             fsm_dyn.simulate(wrong)
 
 
+@pytest.mark.parametrize("kind", ["initial", "parameters", "inputs"])
+@pytest.mark.parametrize("value", [None, 1j, object(), {"a": 1}, float("nan"), ""])
+def test_a_value_that_is_no_number_is_named(kind, value):
+    name = {"initial": "q1", "parameters": "mB", "inputs": "push"}[kind]
+    with pytest.raises(InputError, match=name):
+        fsm_dyn.simulate(fsm_dyn.compile("shopping_cart"), 0.01, **{kind: {name: value}})
+
+
 def test_an_unknown_model_names_the_nearest():
     result = call("run", "bouncy_ball")
     assert result.exit_code == 2

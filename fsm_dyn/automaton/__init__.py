@@ -1,0 +1,1 @@
+"""The compiled mechanism as data, saved and read; its initial states, static equilibria, labels and geometry."""
