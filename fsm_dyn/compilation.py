@@ -213,7 +213,7 @@ def _modes(
     if workers < 2:
         yield from (automaton.derive(states, 0.0, *home) for states in wanted)
     else:
-        # multiprocessing, which one process does without
+        # multiprocessing, which takes a moment to import
         from fsm_dyn.processes import in_processes
 
         given = storage.to_bytes(automaton), home

@@ -83,7 +83,7 @@ def _numbers(rows: Samples, transitions: Sequence[Transition], code: int) -> Ite
 
 
 def _non_finite(rows: Samples) -> Iterator[str]:
-    """Yield what is not finite in the last row, each with its place in the model file.
+    """Yield what is not finite in the last row, each with its location in the model file.
 
     Inputs, else points, else constraints and contacts, else loads without a potential: each can make the later ones so.
     """
@@ -101,8 +101,8 @@ def _non_finite(rows: Samples) -> Iterator[str]:
     for group in groups:
         found = dict.fromkeys(label for label, value in group if not np.isfinite(value).all())
         for label in found:
-            place = model.places.get(label)
-            yield f"{label}{f' ({place})' if place else ''}: not finite in this state"
+            where = model.places.get(label)
+            yield f"{label}{f' ({where})' if where else ''}: not finite in this state"
         if found:
             return
 

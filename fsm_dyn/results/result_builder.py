@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -93,7 +94,7 @@ def with_parameters(
 
 def _places(mechanism: Mechanism) -> dict[str, Location]:
     """Return the places of what can become infinite or not a number, each by its kind and name."""
-    kinds = {
+    kinds: dict[str, Iterable[Any]] = {
         "input": mechanism.inputs.values(),
         "point": mechanism.points.values(),
         "constraint": mechanism.constraints.values(),

@@ -166,3 +166,34 @@ def test_a_long_name_of_a_mode_loses_its_middle_and_has_a_tooltip(viewed):
     assert long.endswith(tail)
     assert short == long[:60]
     assert page.get_attribute("#mode", "title") == page.text("#mode")
+
+
+# Edges (px) and colours of the bands that each strip drew last, compared in every display frame: number, or -1.
+BANDS = """(() => {
+    const { fillRect, clearRect } = CanvasRenderingContext2D.prototype, drawn = new Map();
+    CanvasRenderingContext2D.prototype.clearRect = function (...box) {
+        drawn.set(this.canvas, []);
+        return clearRect.apply(this, box);
+    };
+    CanvasRenderingContext2D.prototype.fillRect = function (...box) {
+        if (this.globalAlpha < 0.5) drawn.get(this.canvas)?.push(`${box[0]} ${box[2]} ${this.fillStyle}`);
+        return fillRect.apply(this, box);
+    };
+    window.compared = [];
+    const look = () => {
+        const found = [...document.querySelectorAll(".strip canvas")].map((canvas) => (drawn.get(canvas) ?? []).join());
+        if (found.length > 1) window.compared.push(new Set(found).size === 1 ? found[0].split(",").length : -1);
+        requestAnimationFrame(look);
+    };
+    requestAnimationFrame(look);
+})()"""
+
+
+def test_the_bands_of_all_strips_are_the_same_while_running(viewed):
+    _, page = viewed("shopping_cart")
+    page.page.add_init_script(BANDS)
+    page.open().running()
+    page.locator("#schedule").check()
+    page.wait("Math.max(...window.compared) >= 3")
+    counts = page.evaluate("window.compared")
+    assert -1 not in counts, "strips show transitions at different places"
