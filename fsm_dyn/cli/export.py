@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from fsm_dyn.cli.assignments import Set, assignments
+from fsm_dyn.cli.assignments import Input, ScenarioOption, Set, assignments
 from fsm_dyn.cli.console import handle_errors, print_json, print_status, progress_message
 from fsm_dyn.cli.file_commands import Json
 from fsm_dyn.cli.model_commands import Model, ready_graph
@@ -36,7 +36,8 @@ def export_command(
     model: Model,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write to; of html also FILE.html.")],
     to: Annotated[ExportTarget, typer.Option("--to", help="What to export to.")] = ExportTarget.C99,
-    scenario: Annotated[str | None, typer.Option("--scenario", help="The model's scenario to export.")] = None,
+    scenario: ScenarioOption = None,
+    input_: Input = None,
     method: Annotated[str, typer.Option("--method", help="dopri5, or rk4, heun, euler with --step.")] = "dopri5",
     step: Annotated[float | None, typer.Option("--step", help="Step of a method with fixed steps, s.")] = None,
     modes_only: Annotated[
@@ -60,8 +61,8 @@ def export_command(
 
     with progress_message(f"exporting {graph.name}", as_json):
         folder = export(
-            graph, out, str(to), scenario=scenario, method=method, step=step, listed_modes=modes_only,
-            spare_modes=spare_modes, real=real.value,
+            graph, out, str(to), scenario=scenario, inputs=assignments("--input", input_), method=method, step=step,
+            listed_modes=modes_only, spare_modes=spare_modes, real=real.value,
         )  # fmt: skip
     if to is ExportTarget.HTML:
         if as_json:

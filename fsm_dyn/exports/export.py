@@ -24,6 +24,7 @@ from fsm_dyn.exports.fmi_unit import unit_files
 from fsm_dyn.exports.single_precision import in_floats, runtime_in_floats, single_numerics
 from fsm_dyn.exports.spare_modes import MOST_SPARE, USUAL_SPARE, embeds_online, with_spare_modes
 from fsm_dyn.modes.programs import ModePrograms
+from fsm_dyn.run_inputs import InputValue
 from fsm_dyn.simulation.integrators import METHODS
 from fsm_dyn.simulation.run_loop import run_automaton
 from fsm_dyn.simulator import Simulator
@@ -43,6 +44,7 @@ def export(
     target: str = "c99",
     *,
     scenario: str | None = None,
+    inputs: Mapping[str, InputValue] | None = None,
     parameters: Mapping[str, Any] | None = None,
     method: str = "dopri5",
     step: float | None = None,
@@ -63,8 +65,8 @@ def export(
         simulates in a browser without a server, for which `folder` may name the file itself.
     scenario : str, optional
         The model's scenario that becomes its schedule.
-    parameters : mapping, optional
-        As for :func:`fsm_dyn.simulate`.
+    inputs, parameters : mapping, optional
+        As for :func:`fsm_dyn.simulate`, but for Python functions.
     method : str
         An explicit method: ``dopri5``, or ``rk4``, ``heun``, ``euler`` with ``step`` (s).
     listed_modes : bool
@@ -115,6 +117,12 @@ def export(
         raise InputError(f"there are no numbers of type '{real}'", allowed=", ".join(REALS))
     if real == "float" and target not in FLOAT_TARGETS:
         raise InputError(f"an export to '{target}' is of doubles", allowed=", ".join(FLOAT_TARGETS) + " of floats")
+    for name, value in (inputs or {}).items():
+        if callable(value):
+            raise InputError(
+                f"the input '{name}' is a Python function, which cannot be exported",
+                remedy="give an expression of t, or a table of times and values",
+            )
     path = Path(folder)
     if spare_modes is None:
         wanted = target in ("c99", "fmu2", "fmu3") and not listed_modes and embeds_online(graph.automaton)
@@ -122,16 +130,17 @@ def export(
     else:
         _check_spare(graph, target, spare_modes)
     if target == PAGE:
-        return _write_page(graph, path, scenario, parameters, method, step, listed_modes)
-    run = with_spare_modes(prepared(graph, scenario, parameters, method, step, listed_modes, real), spare_modes)
+        return _write_page(graph, path, scenario, inputs, parameters, method, step, listed_modes)
     _check_folder(path, target)
-    _write(path, TARGETS[target](run))
+    run = prepared(graph, scenario, inputs, parameters, method, step, listed_modes, real)
+    _write(path, TARGETS[target](with_spare_modes(run, spare_modes)))
     return path
 
 
 def prepared(
     graph: ModeGraph,
     scenario: str | None = None,
+    inputs: Mapping[str, InputValue] | None = None,
     parameters: Mapping[str, Any] | None = None,
     method: str = "dopri5",
     step: float | None = None,
@@ -143,11 +152,11 @@ def prepared(
     Parameters
     ----------
     graph : ModeGraph
-    scenario, parameters, method, step, listed_modes, real
+    scenario, inputs, parameters, method, step, listed_modes, real
         As for :func:`export`.
     """
     simulator = Simulator(graph)
-    setup = simulator.setup(scenario, {}, parameters, {}, None)
+    setup = simulator.setup(scenario, inputs or {}, parameters, {}, None)
     executable = simulator.take("compiled")
     executable.use(simulator.numerics(setup.numbers, setup.vector))
     mode = executable.mode_index(setup.start.states)
@@ -299,6 +308,7 @@ def _write_page(
     graph: ModeGraph,
     path: Path,
     scenario: str | None,
+    inputs: Mapping[str, InputValue] | None,
     parameters: Mapping[str, Any] | None,
     method: str,
     step: float | None,
@@ -308,7 +318,7 @@ def _write_page(
     from fsm_dyn.exports.html_page import for_page, page  # the page's parts load slowly
 
     coupled, changed = for_page(graph, parameters)
-    run = prepared(coupled, scenario, changed, method, step, listed_modes)
+    run = prepared(coupled, scenario, inputs, changed, method, step, listed_modes)
     file = path if path.suffix == ".html" else path / f"{run.prefix}.html"
     if file.is_dir():
         raise InputError(f"{file} is a folder", remedy="name a file")
