@@ -62,7 +62,7 @@ def export(
     target : "c99", "cortex-m", "fmu2", "fmu3" or "html"
         C99; C99 with start, memory map and Makefile for a Cortex-M4F or M7; a unit ``NAME.fmu`` for FMI 2.0 or
         3.0 (model exchange and co-simulation) with its binary for this platform; or a page ``NAME.html`` that
-        simulates in a browser without a server, for which `folder` may name the file itself.
+        simulates in a browser without a server.  Of unit and page `folder` may name the file itself.
     scenario : str, optional
         The model's scenario that becomes its schedule.
     inputs, parameters : mapping, optional
@@ -83,7 +83,7 @@ def export(
     Returns
     -------
     Path
-        The folder; of a page the file.
+        The folder; of a page, and where `folder` names a file, the file.
 
     Raises
     ------
@@ -109,14 +109,18 @@ def export(
         )
     if method not in METHODS:
         raise InputError(
-            f"a method '{method}' cannot be exported", allowed=", ".join(METHODS), remedy=did_you_mean(method, METHODS)
-        )
+            f"a method '{method}' cannot be exported", allowed=", ".join(METHODS),
+            remedy=did_you_mean(method, METHODS) or "leave the method out",
+        )  # fmt: skip
     if not METHODS[method].adaptive and not step:
         raise InputError(f"method '{method}' needs the length of its steps", remedy="give step=... (s)")
     if real not in REALS:
         raise InputError(f"there are no numbers of type '{real}'", allowed=", ".join(REALS))
     if real == "float" and target not in FLOAT_TARGETS:
-        raise InputError(f"an export to '{target}' is of doubles", allowed=", ".join(FLOAT_TARGETS) + " of floats")
+        raise InputError(
+            f"an export to '{target}' is of doubles", allowed=", ".join(FLOAT_TARGETS) + " of floats",
+            remedy="leave the type of the numbers out",
+        )  # fmt: skip
     for name, value in (inputs or {}).items():
         if callable(value):
             raise InputError(
@@ -129,12 +133,20 @@ def export(
         spare_modes = USUAL_SPARE if wanted else 0
     else:
         _check_spare(graph, target, spare_modes)
+    names_file = path.suffix == _ENDINGS.get(target)
+    place = path.parent if names_file else path
+    if names_file and path.is_dir():
+        raise InputError(f"{path} is a folder", remedy="name a file")
+    _check_folder(place, target)
     if target == PAGE:
-        return _write_page(graph, path, scenario, inputs, parameters, method, step, listed_modes)
-    _check_folder(path, target)
-    run = prepared(graph, scenario, inputs, parameters, method, step, listed_modes, real)
-    _write(path, TARGETS[target](with_spare_modes(run, spare_modes)))
-    return path
+        files = _page(graph, scenario, inputs, parameters, method, step, listed_modes)
+    else:
+        run = prepared(graph, scenario, inputs, parameters, method, step, listed_modes, real)
+        files = TARGETS[target](with_spare_modes(run, spare_modes))
+    if names_file:
+        files = dict(zip([path.name], files.values(), strict=True))
+    _write(place, files)
+    return place / next(iter(files)) if names_file or target == PAGE else place
 
 
 def prepared(
@@ -295,6 +307,9 @@ FLOAT_TARGETS: Final = ("c99", "cortex-m")
 #: The target that is a page, which takes ports for the pointer.
 PAGE: Final = "html"
 
+#: Endings of the exports that are one file, which can be named itself.
+_ENDINGS: Final = {"fmu2": ".fmu", "fmu3": ".fmu", PAGE: ".html"}
+
 #: What other exports can be to: from what is exported to files by their paths.
 TARGETS: Final[Mapping[str, Callable[[ExportedRun], dict[str, bytes]]]] = {
     "c99": _c99,
@@ -304,27 +319,21 @@ TARGETS: Final[Mapping[str, Callable[[ExportedRun], dict[str, bytes]]]] = {
 }
 
 
-def _write_page(
+def _page(
     graph: ModeGraph,
-    path: Path,
     scenario: str | None,
     inputs: Mapping[str, InputValue] | None,
     parameters: Mapping[str, Any] | None,
     method: str,
     step: float | None,
     listed_modes: bool,
-) -> Path:
-    """Write a page to a file, or to a folder under the model's name; return the file."""
+) -> dict[str, bytes]:
+    """Return a page as one file."""
     from fsm_dyn.exports.html_page import for_page, page  # the page's parts load slowly
 
     coupled, changed = for_page(graph, parameters)
     run = prepared(coupled, scenario, inputs, changed, method, step, listed_modes)
-    file = path if path.suffix == ".html" else path / f"{run.prefix}.html"
-    if file.is_dir():
-        raise InputError(f"{file} is a folder", remedy="name a file")
-    _check_folder(file.parent, PAGE)
-    _write(file.parent, {file.name: page(run, coupled, bool(graph.automaton.mechanism.ports))})
-    return file
+    return {f"{run.prefix}.html": page(run, coupled, bool(graph.automaton.mechanism.ports))}
 
 
 def _check_folder(folder: Path, target: str) -> None:
@@ -351,4 +360,5 @@ def _write(folder: Path, files: Mapping[str, bytes]) -> None:
                 path.write_bytes(content)
             shutil.copytree(beside, folder, dirs_exist_ok=True)
     except OSError as error:
-        raise InputError(f"{folder} cannot be written: {error.strerror}", remedy="name another folder") from None
+        reason = error.strerror or error.args[0][0][2]  # of the first file that could not be copied
+        raise InputError(f"{folder} cannot be written: {reason}", remedy="name another folder") from None
