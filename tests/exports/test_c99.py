@@ -18,12 +18,12 @@ from fsm_dyn.exports.spare_modes import with_spare_modes
 from fsm_dyn.online.online_executable import OnlineExecutable
 from fsm_dyn.simulation import outcomes
 from fsm_dyn.simulation.run_loop import run_automaton
-from tests.exports.building import FLAGS, SANITIZE, Machine, built, exported, machine_object, printed
+from tests.exports.building import FLAGS, LONG, SANITIZE, Machine, built, exported, machine_object, printed
 from tests.runtime.building import COMPILER, sanitizers_work
 
 STIFFER = {"k_door": "90 N/m"}
 QUICK = ["latch", "shopping_cart", "cart_on_ramp", "piano_action_simple"]
-ALL = [pytest.param(name, marks=() if name in QUICK else pytest.mark.long) for name in fsm_dyn.models.names()]
+ALL = [pytest.param(name, marks=() if name in QUICK else LONG) for name in fsm_dyn.models.names()]
 
 
 def check_same(graph, program, **options):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn.models
-from tests.exports.building import FLAGS, SANITIZE
+from tests.exports.building import FLAGS, LONG, SANITIZE
 from tests.runtime.building import COMPILER, sanitizers_work
 
 fmpy = pytest.importorskip("fmpy")
@@ -19,7 +19,7 @@ from fmpy.validation import validate_fmu  # noqa: E402
 from tests.exports.importer import QUIET, Importer, compare  # noqa: E402
 
 QUICK = ["bouncing_ball", "latch", "shopping_cart", "piano_action_simple"]
-ALL = [pytest.param(name, marks=() if name in QUICK else pytest.mark.long) for name in fsm_dyn.models.names()]
+ALL = [pytest.param(name, marks=() if name in QUICK else LONG) for name in fsm_dyn.models.names()]
 
 
 @pytest.fixture(autouse=True, scope="module")

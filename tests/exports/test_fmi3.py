@@ -14,8 +14,10 @@ fmpy = pytest.importorskip("fmpy")
 from fmpy.fmi3 import FMU3Slave  # noqa: E402
 from fmpy.validation import validate_fmu  # noqa: E402
 
+from tests.exports.building import LONG  # noqa: E402
+
 QUICK = ["bouncing_ball", "latch", "shopping_cart", "piano_action_simple"]
-ALL = [pytest.param(name, marks=() if name in QUICK else pytest.mark.long) for name in fsm_dyn.models.names()]
+ALL = [pytest.param(name, marks=() if name in QUICK else LONG) for name in fsm_dyn.models.names()]
 
 
 @pytest.fixture(autouse=True, scope="module")
