@@ -66,7 +66,7 @@ def export(
     scenario : str, optional
         The model's scenario that becomes its schedule.
     inputs, parameters : mapping, optional
-        As for :func:`fsm_dyn.simulate`, but for Python functions.
+        As for :func:`fsm_dyn.simulate`, except Python functions.
     method : str
         An explicit method: ``dopri5``, or ``rk4``, ``heun``, ``euler`` with ``step`` (s).
     listed_modes : bool

@@ -64,7 +64,7 @@ def test_a_model_that_cannot_leave(ball, tmp_path, name, more, options, words):
 
 
 @pytest.mark.parametrize("target", ["c99", "fmu3", "html"])
-def test_places_that_cannot_be_written(target, tmp_path, monkeypatch):
+def test_folders_that_cannot_be_written(target, tmp_path, monkeypatch):
     """The reason is that of the system, also where it is known of one file only."""
     monkeypatch.setenv("CFLAGS", "-O0")
     (tmp_path / "mine.txt").write_text("kept")
