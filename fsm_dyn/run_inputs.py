@@ -90,7 +90,7 @@ def resolve_inputs(
             pieces[name] = source
         else:
             kernels.append(source)
-    programs = [automaton.terms, *(kernel.program for kernel in kernels if kernel.program is not None)]
+    programs = [automaton.terms, *(kernel.program for kernel in kernels)]
     vector = parameter_vector(parameters)
     jumps = [t for program in programs for t in time_switches(program, vector, span)]
     return signals.assemble_inputs(names, len(context.layout.p), pieces, kernels, jumps)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from fsm_dyn.cli.assignments import Set, assignments
+from fsm_dyn.cli.assignments import Input, ScenarioOption, Set, assignments
 from fsm_dyn.cli.console import handle_errors, print_json, print_status, progress_message
 from fsm_dyn.cli.file_commands import Json
 from fsm_dyn.cli.model_commands import Model, ready_graph
@@ -34,9 +34,10 @@ class RealType(StrEnum):
 @handle_errors
 def export_command(
     model: Model,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write to; of html also FILE.html.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write to; or FILE.fmu, FILE.html.")],
     to: Annotated[ExportTarget, typer.Option("--to", help="What to export to.")] = ExportTarget.C99,
-    scenario: Annotated[str | None, typer.Option("--scenario", help="The model's scenario to export.")] = None,
+    scenario: ScenarioOption = None,
+    input_: Input = None,
     method: Annotated[str, typer.Option("--method", help="dopri5, or rk4, heun, euler with --step.")] = "dopri5",
     step: Annotated[float | None, typer.Option("--step", help="Step of a method with fixed steps, s.")] = None,
     modes_only: Annotated[
@@ -56,26 +57,27 @@ def export_command(
     parameters = assignments("--set", set_)
     graph = ready_graph(model, parameters, as_json)
     # code generation is imported where it is needed
+    from fsm_dyn.exports.c_names import prefix_of
     from fsm_dyn.exports.export import export
 
+    if to in (ExportTarget.FMU2, ExportTarget.FMU3) and out.suffix != ".fmu":
+        out = out / f"{prefix_of(graph.name)}.fmu"
     with progress_message(f"exporting {graph.name}", as_json):
-        folder = export(
-            graph, out, str(to), scenario=scenario, method=method, step=step, listed_modes=modes_only,
-            spare_modes=spare_modes, real=real.value,
+        written = export(
+            graph, out, str(to), scenario=scenario, inputs=assignments("--input", input_), method=method, step=step,
+            listed_modes=modes_only, spare_modes=spare_modes, real=real.value,
         )  # fmt: skip
-    if to is ExportTarget.HTML:
+    if written.is_file():
         if as_json:
-            print_json({"model": graph.name, "target": str(to), "file": str(folder)})
+            print_json({"model": graph.name, "target": str(to), "file": str(written)})
         else:
-            typer.echo(f"wrote {folder}, {folder.stat().st_size / 1e6:.2f} MB")
-            print_status("next: open it in a browser")
+            typer.echo(f"wrote {written}, {written.stat().st_size / 1e6:.2f} MB")
+            if to is ExportTarget.HTML:
+                print_status("next: open it in a browser")
         return
-    files = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    files = sorted(path.relative_to(written).as_posix() for path in written.rglob("*") if path.is_file())
     if as_json:
-        print_json({"model": graph.name, "target": str(to), "folder": str(folder), "files": files})
-        return
-    if to not in (ExportTarget.FMU2, ExportTarget.FMU3):
-        typer.echo(f"wrote {len(files)} files to {folder}")
-        print_status(f"next: make -C {folder} run")
+        print_json({"model": graph.name, "target": str(to), "folder": str(written), "files": files})
     else:
-        typer.echo(f"wrote {folder / graph.name}.fmu")
+        typer.echo(f"wrote {len(files)} files to {written}")
+        print_status(f"next: make -C {written} run")

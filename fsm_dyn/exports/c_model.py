@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
-from fsm_dyn.errors import InputError
 from fsm_dyn.exports.c_data import Data, initialiser, number, text, texts
 from fsm_dyn.exports.c_names import identifiers, mode_identifiers
 from fsm_dyn.exports.exported_run import WORDS_OF, ExportedRun
@@ -60,13 +59,7 @@ def header(run: ExportedRun) -> str:
 
 
 def source(run: ExportedRun) -> str:
-    """Return kernels and tables of a model as one translation unit.
-
-    Raises
-    ------
-    InputError
-        An input is a Python function.
-    """
+    """Return kernels and tables of a model as one translation unit."""
     prefix, data = run.prefix, Data(run.prefix)
     functions: list[str] = []
 
@@ -182,13 +175,7 @@ def table_fields(run: ExportedRun, data: Any, kernel: Any) -> dict[str, Any]:
 def schedule_fields(inputs: InputSignals, data: Any, kernel: Any) -> dict[str, Any]:
     """Define the inputs over time; return the initialisers of ``struct fsm_input_tables``."""
     arrays = inputs.arrays
-    for item in inputs.sources:
-        if item.program is None:
-            raise InputError(
-                f"the input '{item.inputs[0]}' is a Python function", remedy="give an expression or a table"
-            )
-    programs = [item.program for item in inputs.sources if item.program is not None]
-    names = [kernel(f"input_{i}", program) for i, program in enumerate(programs)]
+    names = [kernel(f"input_{i}", item.program) for i, item in enumerate(inputs.sources)]
     counts = dict(zip(_INPUT_COUNTS, arrays.counts.tolist(), strict=True))
     fields = {name: data.view(f"input_{name}", getattr(arrays, name)) for name in ("start", "origin", "pieces")}
     return {

@@ -24,6 +24,7 @@ from fsm_dyn.exports.fmi_unit import unit_files
 from fsm_dyn.exports.single_precision import in_floats, runtime_in_floats, single_numerics
 from fsm_dyn.exports.spare_modes import MOST_SPARE, USUAL_SPARE, embeds_online, with_spare_modes
 from fsm_dyn.modes.programs import ModePrograms
+from fsm_dyn.run_inputs import InputValue
 from fsm_dyn.simulation.integrators import METHODS
 from fsm_dyn.simulation.run_loop import run_automaton
 from fsm_dyn.simulator import Simulator
@@ -43,6 +44,7 @@ def export(
     target: str = "c99",
     *,
     scenario: str | None = None,
+    inputs: Mapping[str, InputValue] | None = None,
     parameters: Mapping[str, Any] | None = None,
     method: str = "dopri5",
     step: float | None = None,
@@ -60,11 +62,11 @@ def export(
     target : "c99", "cortex-m", "fmu2", "fmu3" or "html"
         C99; C99 with start, memory map and Makefile for a Cortex-M4F or M7; a unit ``NAME.fmu`` for FMI 2.0 or
         3.0 (model exchange and co-simulation) with its binary for this platform; or a page ``NAME.html`` that
-        simulates in a browser without a server, for which `folder` may name the file itself.
+        simulates in a browser without a server.  Of unit and page `folder` may name the file itself.
     scenario : str, optional
         The model's scenario that becomes its schedule.
-    parameters : mapping, optional
-        As for :func:`fsm_dyn.simulate`.
+    inputs, parameters : mapping, optional
+        As for :func:`fsm_dyn.simulate`, except Python functions.
     method : str
         An explicit method: ``dopri5``, or ``rk4``, ``heun``, ``euler`` with ``step`` (s).
     listed_modes : bool
@@ -81,7 +83,7 @@ def export(
     Returns
     -------
     Path
-        The folder; of a page the file.
+        The folder; of a page, and where `folder` names a file, the file.
 
     Raises
     ------
@@ -107,31 +109,50 @@ def export(
         )
     if method not in METHODS:
         raise InputError(
-            f"a method '{method}' cannot be exported", allowed=", ".join(METHODS), remedy=did_you_mean(method, METHODS)
-        )
+            f"a method '{method}' cannot be exported", allowed=", ".join(METHODS),
+            remedy=did_you_mean(method, METHODS) or "leave the method out",
+        )  # fmt: skip
     if not METHODS[method].adaptive and not step:
         raise InputError(f"method '{method}' needs the length of its steps", remedy="give step=... (s)")
     if real not in REALS:
         raise InputError(f"there are no numbers of type '{real}'", allowed=", ".join(REALS))
     if real == "float" and target not in FLOAT_TARGETS:
-        raise InputError(f"an export to '{target}' is of doubles", allowed=", ".join(FLOAT_TARGETS) + " of floats")
+        raise InputError(
+            f"an export to '{target}' is of doubles", allowed=", ".join(FLOAT_TARGETS) + " of floats",
+            remedy="leave the type of the numbers out",
+        )  # fmt: skip
+    for name, value in (inputs or {}).items():
+        if callable(value):
+            raise InputError(
+                f"the input '{name}' is a Python function, which cannot be exported",
+                remedy="give an expression of t, or a table of times and values",
+            )
     path = Path(folder)
     if spare_modes is None:
         wanted = target in ("c99", "fmu2", "fmu3") and not listed_modes and embeds_online(graph.automaton)
         spare_modes = USUAL_SPARE if wanted else 0
     else:
         _check_spare(graph, target, spare_modes)
+    names_file = path.suffix == _ENDINGS.get(target)
+    place = path.parent if names_file else path
+    if names_file and path.is_dir():
+        raise InputError(f"{path} is a folder", remedy="name a file")
+    _check_folder(place, target)
     if target == PAGE:
-        return _write_page(graph, path, scenario, parameters, method, step, listed_modes)
-    run = with_spare_modes(prepared(graph, scenario, parameters, method, step, listed_modes, real), spare_modes)
-    _check_folder(path, target)
-    _write(path, TARGETS[target](run))
-    return path
+        files = _page(graph, scenario, inputs, parameters, method, step, listed_modes)
+    else:
+        run = prepared(graph, scenario, inputs, parameters, method, step, listed_modes, real)
+        files = TARGETS[target](with_spare_modes(run, spare_modes))
+    if names_file:
+        files = dict(zip([path.name], files.values(), strict=True))
+    _write(place, files)
+    return place / next(iter(files)) if names_file or target == PAGE else place
 
 
 def prepared(
     graph: ModeGraph,
     scenario: str | None = None,
+    inputs: Mapping[str, InputValue] | None = None,
     parameters: Mapping[str, Any] | None = None,
     method: str = "dopri5",
     step: float | None = None,
@@ -143,11 +164,11 @@ def prepared(
     Parameters
     ----------
     graph : ModeGraph
-    scenario, parameters, method, step, listed_modes, real
+    scenario, inputs, parameters, method, step, listed_modes, real
         As for :func:`export`.
     """
     simulator = Simulator(graph)
-    setup = simulator.setup(scenario, {}, parameters, {}, None)
+    setup = simulator.setup(scenario, inputs or {}, parameters, {}, None)
     executable = simulator.take("compiled")
     executable.use(simulator.numerics(setup.numbers, setup.vector))
     mode = executable.mode_index(setup.start.states)
@@ -286,6 +307,9 @@ FLOAT_TARGETS: Final = ("c99", "cortex-m")
 #: The target that is a page, which takes ports for the pointer.
 PAGE: Final = "html"
 
+#: Endings of the exports that are one file, which can be named itself.
+_ENDINGS: Final = {"fmu2": ".fmu", "fmu3": ".fmu", PAGE: ".html"}
+
 #: What other exports can be to: from what is exported to files by their paths.
 TARGETS: Final[Mapping[str, Callable[[ExportedRun], dict[str, bytes]]]] = {
     "c99": _c99,
@@ -295,26 +319,21 @@ TARGETS: Final[Mapping[str, Callable[[ExportedRun], dict[str, bytes]]]] = {
 }
 
 
-def _write_page(
+def _page(
     graph: ModeGraph,
-    path: Path,
     scenario: str | None,
+    inputs: Mapping[str, InputValue] | None,
     parameters: Mapping[str, Any] | None,
     method: str,
     step: float | None,
     listed_modes: bool,
-) -> Path:
-    """Write a page to a file, or to a folder under the model's name; return the file."""
+) -> dict[str, bytes]:
+    """Return a page as one file."""
     from fsm_dyn.exports.html_page import for_page, page  # the page's parts load slowly
 
     coupled, changed = for_page(graph, parameters)
-    run = prepared(coupled, scenario, changed, method, step, listed_modes)
-    file = path if path.suffix == ".html" else path / f"{run.prefix}.html"
-    if file.is_dir():
-        raise InputError(f"{file} is a folder", remedy="name a file")
-    _check_folder(file.parent, PAGE)
-    _write(file.parent, {file.name: page(run, coupled, bool(graph.automaton.mechanism.ports))})
-    return file
+    run = prepared(coupled, scenario, inputs, changed, method, step, listed_modes)
+    return {f"{run.prefix}.html": page(run, coupled, bool(graph.automaton.mechanism.ports))}
 
 
 def _check_folder(folder: Path, target: str) -> None:
@@ -341,4 +360,5 @@ def _write(folder: Path, files: Mapping[str, bytes]) -> None:
                 path.write_bytes(content)
             shutil.copytree(beside, folder, dirs_exist_ok=True)
     except OSError as error:
-        raise InputError(f"{folder} cannot be written: {error.strerror}", remedy="name another folder") from None
+        reason = error.strerror or error.args[0][0][2]  # of the first file that could not be copied
+        raise InputError(f"{folder} cannot be written: {reason}", remedy="name another folder") from None

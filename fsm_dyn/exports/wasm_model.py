@@ -72,11 +72,6 @@ def wasm_model(run: ExportedRun, further: Sequence[Program] = ()) -> WasmModel:
     run : ExportedRun
     further : sequence of Program
         Compiled too, to be called from outside.
-
-    Raises
-    ------
-    InputError
-        An input is a Python function.
     """
     image, bodies = Image(DATA_BEGIN), []
     run = for_page_memory(run)

@@ -146,14 +146,14 @@ class KernelSource:
         Which inputs, in the order written.
     keep : object
         Whatever keeps the machine code alive.
-    program : Program, optional
+    program : Program
         What the machine code was made from.
     """
 
     address: int
     inputs: tuple[str, ...]
-    keep: Any = None
-    program: Program | None = None
+    keep: Any
+    program: Program
 
 
 @dataclass(frozen=True, eq=False)

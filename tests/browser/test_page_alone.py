@@ -89,6 +89,11 @@ def test_the_piano_is_played_into_modes_that_are_not_in_the_page(opened):
     )
     assert phase == 0
     assert grown > known
+    page.evaluate("fsmDyn.connection.phase = 1")
+    page.evaluate(  # the graph complains of a colour that it cannot draw
+        "(() => { const box = fsmDyn.map.cy.nodes()[0], { modes } = fsmDyn.model.graph;"
+        " modes.forEach(({ colour }) => box.style('background-color', colour)); })()"
+    )
 
 
 def test_the_piano_is_five_times_faster_than_life(opened):

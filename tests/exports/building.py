@@ -6,10 +6,15 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
+
 import fsm_dyn
 from tests.runtime.building import BUILT, COMPILER, SANITIZE
 
 FLAGS = ["-std=c99", "-ffp-contract=off", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-DFSM_NO_HOST", "-I."]
+
+#: Of what takes minutes on a machine that is full.
+LONG = (pytest.mark.long, pytest.mark.timeout(900))
 
 #: Compilers are not run under the sanitizers that this process may have.
 PLAIN = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
@@ -94,4 +99,4 @@ def exported(name, folder, **options):
     return graph, Path(fsm_dyn.export(graph, folder / "exported", **options))
 
 
-__all__ = ["FLAGS", "SANITIZE", "Machine", "built", "exported", "printed"]
+__all__ = ["FLAGS", "LONG", "SANITIZE", "Machine", "built", "exported", "printed"]

@@ -63,6 +63,8 @@ class Importer:
     def __init__(self, path, folder, longest=0.02):
         self.it, self.known, description = instance(path, folder)
         self.n, self.n_z = description.numberOfContinuousStates, description.numberOfEventIndicators
+        self.outputs = [v.valueReference for v in description.modelVariables
+                        if v.causality == "output" and v.type in ("Float64", "Real")]  # fmt: skip
         self.longest, self.events, self.times, self.states = longest, [], [], []
         self.it.enterInitializationMode()
         self.it.exitInitializationMode()
@@ -73,16 +75,28 @@ class Importer:
         return self.it.getInt64([self.known["mode"]])[0]
 
     def update(self, time):
-        """Resolve what happens in event mode and continue."""
-        before = self.mode
+        """Resolve what happens in event mode, see that one more call changes nothing, and continue."""
         again = True
         while again:
+            before = self.mode
             again, self.ended, _, jumped, defined, when = self.it.updateDiscreteStates()
+            if time > 0.0 and (jumped or self.mode != before):
+                self.events.append((time, before, self.mode))
+        found = self.values()
+        assert self.it.updateDiscreteStates() == (False, self.ended, False, False, defined, when)
+        assert self.values() == found
         self.next = when if defined else np.inf
-        if time > 0.0 and (jumped or self.mode != before):
-            self.events.append((time, before, self.mode))
         if not self.ended:
             self.it.enterContinuousTimeMode()
+
+    def values(self):
+        """Return the bytes of states, derivatives and indicators, and the outputs: integers and numbers."""
+        arrays = np.empty(self.n), np.empty(self.n), np.empty(self.n_z)
+        self.it.getContinuousStates(pointer(arrays[0]), self.n)
+        self.it.getContinuousStateDerivatives(pointer(arrays[1]), self.n)
+        self.it.getEventIndicators(pointer(arrays[2]), self.n_z)
+        whole = self.it.getInt64([self.known[name] for name in self.known if name.startswith(("mode", "contact."))])
+        return [x.tobytes() for x in arrays], whole, self.it.getFloat64(self.outputs)
 
     def place(self, time, x):
         self.it.setTime(time)

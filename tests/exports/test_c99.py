@@ -1,6 +1,7 @@
 """Exports to C99 against the runs of Python: the same bits; names, folders, memory, and what is refused."""
 
 import ctypes
+import math
 import re
 import shutil
 import subprocess
@@ -17,12 +18,12 @@ from fsm_dyn.exports.spare_modes import with_spare_modes
 from fsm_dyn.online.online_executable import OnlineExecutable
 from fsm_dyn.simulation import outcomes
 from fsm_dyn.simulation.run_loop import run_automaton
-from tests.exports.building import FLAGS, SANITIZE, Machine, built, exported, machine_object, printed
+from tests.exports.building import FLAGS, LONG, SANITIZE, Machine, built, exported, machine_object, printed
 from tests.runtime.building import COMPILER, sanitizers_work
 
 STIFFER = {"k_door": "90 N/m"}
 QUICK = ["latch", "shopping_cart", "cart_on_ramp", "piano_action_simple"]
-ALL = [pytest.param(name, marks=() if name in QUICK else pytest.mark.long) for name in fsm_dyn.models.names()]
+ALL = [pytest.param(name, marks=() if name in QUICK else LONG) for name in fsm_dyn.models.names()]
 
 
 def check_same(graph, program, **options):
@@ -92,10 +93,18 @@ def test_an_impulse(tmp_path):
     check_same(graph, built(folder, "struck"))
 
 
-def test_parameters_scenario_and_method(tmp_path):
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"parameters": STIFFER, "method": "rk4", "step": 1e-3},
+        {"inputs": {"push": "6 N*sin(3 rad/s*t)"}},
+        {"inputs": {"push": {"linear": [[0.0, 0.0], [0.5, 8.0]]}}},
+    ],
+)
+def test_parameters_inputs_and_method(options, tmp_path):
     graph = fsm_dyn.compile("latch")
-    folder = fsm_dyn.export(graph, tmp_path / "out", parameters=STIFFER, method="rk4", step=1e-3)
-    check_same(graph, built(folder, "latch"), parameters=STIFFER, method="rk4", step=1e-3)
+    folder = fsm_dyn.export(graph, tmp_path / "out", **options)
+    check_same(graph, built(folder, "latch"), **options)
 
 
 @pytest.mark.parametrize("compiler", ["clang", "arm-none-eabi-gcc"])
@@ -300,6 +309,11 @@ def test_a_model_that_would_write_over_files_of_the_export_is_refused(name, tmp_
         ({"target": "c98"}, r"no export to 'c98'.*c99"),
         ({"method": "radau"}, r"'radau' cannot be exported"),
         ({"method": "rk4"}, r"needs the length of its steps"),
+        ({"inputs": {"push": math.sin}}, r"input 'push' is a Python function.*an expression of t"),
+        ({"inputs": {"push": math.sin}, "target": "fmu3"}, r"input 'push' is a Python function"),
+        ({"inputs": {"push": math.sin}, "target": "html"}, r"input 'push' is a Python function"),
+        ({"inputs": {"pull": 1.0}}, r"no input 'pull'.*push"),
+        ({"scenario": "slam"}, r"no scenario 'slam'"),
     ],
 )
 def test_what_cannot_be_exported(options, words, tmp_path):

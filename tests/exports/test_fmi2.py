@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn.models
-from tests.exports.building import FLAGS, SANITIZE
+from tests.exports.building import FLAGS, LONG, SANITIZE
 from tests.runtime.building import COMPILER, sanitizers_work
 
 fmpy = pytest.importorskip("fmpy")
@@ -19,7 +19,7 @@ from fmpy.validation import validate_fmu  # noqa: E402
 from tests.exports.importer import QUIET, Importer, compare  # noqa: E402
 
 QUICK = ["bouncing_ball", "latch", "shopping_cart", "piano_action_simple"]
-ALL = [pytest.param(name, marks=() if name in QUICK else pytest.mark.long) for name in fsm_dyn.models.names()]
+ALL = [pytest.param(name, marks=() if name in QUICK else LONG) for name in fsm_dyn.models.names()]
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -180,8 +180,8 @@ def test_derivatives_are_there_before_the_run_begins(slave):
     ("version", "count", "flags"),
     [
         ("3", 10_000, []),
-        pytest.param("2", 10_000, SANITIZE, marks=pytest.mark.long),
-        pytest.param("3", 10_000, SANITIZE, marks=pytest.mark.long),
+        pytest.param("2", 10_000, SANITIZE, marks=LONG),
+        pytest.param("3", 10_000, SANITIZE, marks=LONG),
     ],
 )
 def test_calls_in_any_order(tmp_path, version, count, flags):
@@ -195,6 +195,6 @@ def test_calls_in_any_order(tmp_path, version, count, flags):
     shutil.copy(__file__.replace("test_fmi2.py", "fuzz_calls.c"), folder)
     command = [COMPILER, *FLAGS, "-O1", f"-DVERSION={version}", *flags, "latch.c", "fsm_tangents.c", "fsm_unit.c"]
     subprocess.run([*command, "fuzz_calls.c", "-o", "fuzz", "-lm"], cwd=folder, check=True)
-    done = subprocess.run([folder / "fuzz", str(count)], capture_output=True, text=True, timeout=300)
+    done = subprocess.run([folder / "fuzz", str(count)], capture_output=True, text=True, timeout=800)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith(f"{count} sequences")

@@ -14,8 +14,10 @@ fmpy = pytest.importorskip("fmpy")
 from fmpy.fmi3 import FMU3Slave  # noqa: E402
 from fmpy.validation import validate_fmu  # noqa: E402
 
+from tests.exports.building import LONG  # noqa: E402
+
 QUICK = ["bouncing_ball", "latch", "shopping_cart", "piano_action_simple"]
-ALL = [pytest.param(name, marks=() if name in QUICK else pytest.mark.long) for name in fsm_dyn.models.names()]
+ALL = [pytest.param(name, marks=() if name in QUICK else LONG) for name in fsm_dyn.models.names()]
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -80,6 +82,29 @@ def run_on(it, until, at=0.0, step=0.05):
         it.doStep(at, step)
         at += step
     return at
+
+
+@pytest.mark.parametrize("name", ["latch", "newtons_cradle"])
+def test_one_call_of_event_mode_is_enough(name, tmp_path):
+    """A second one at the same instant changes no state, derivative or contact; both models have several contacts."""
+    _, path = made(name, tmp_path)
+    it, known = slave(path, tmp_path / "unit", events=True)
+    numbers = [known[x] for x in known if f"der({x})" in known or x.startswith("der(")]
+    contacts = [known[x] for x in known if x.startswith("contact.")]
+    started(it)
+    at, events = 0.0, 0
+    while at < 2.5:
+        assert it.updateDiscreteStates()[0] is False
+        found = it.getFloat64(numbers), it.getInt64(contacts)
+        assert it.updateDiscreteStates() == (False, False, False, False, False, 0.0)
+        assert (it.getFloat64(numbers), it.getInt64(contacts)) == found
+        it.enterStepMode()
+        event, _, _, at = it.doStep(at, 2.5 - at)
+        events += event
+        it.enterEventMode()
+    assert events > 3
+    it.terminate()
+    it.freeInstance()
 
 
 def test_a_saved_state_continues_to_the_same_bits(latch, tmp_path):

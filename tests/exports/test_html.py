@@ -25,9 +25,10 @@ from fsm_dyn.programs.expression_graph import ExpressionGraph
 from fsm_dyn.programs.operations import OPERATIONS
 from fsm_dyn.viewer.live_broadcast import plain
 from fsm_dyn.viewer.report import bundled
+from tests.exports.building import LONG
 
 QUICK = ["latch", "shopping_cart", "cart_on_ramp", "piano_action"]
-ALL = [pytest.param(name, marks=() if name in QUICK else pytest.mark.long) for name in fsm_dyn.models.names()]
+ALL = [pytest.param(name, marks=() if name in QUICK else LONG) for name in fsm_dyn.models.names()]
 
 # A run of the schedule, then kernels called from outside; numbers as the bits of doubles.
 RUN = """

@@ -43,7 +43,7 @@ int main(void)
     }
     if (status == FSM_MODE_NOT_LISTED) {
         for (int64_t k = 0; model->contact_names[k] != NULL; k++) {
-            printf("contact %s: state %d\n", model->contact_names[k], (int)fsm_machine_missing(machine, k));
+            printf("mode that is missing: contact %s, state %d\n", model->contact_names[k], (int)fsm_machine_missing(machine, k));
         }
     }
     return status == FSM_DONE || status == FSM_STOPPED ? 0 : 1;

@@ -288,6 +288,14 @@ static enum fsm_status resolve_instant(struct fsm_machine *m, struct fsm_watch *
     return status == FSM_CONTINUE ? fsm_machine_advance(m, m->state.clock->time) : status;
 }
 
+FSM_LOCAL bool fsm_machine_is_due(struct fsm_machine *m, struct fsm_watch *watch)
+{
+    double now = m->state.clock->time;
+    bool is_corner = fsm_machine_breakpoint(m) - now <= fsm_clock_resolution(&m->tables, now);
+    bool steps = m->state.counters->started != 0 && m->state.counters->phase == FSM_PHASE_STEPPING;
+    return is_corner || (steps && leading_guard(m, watch) != FSM_NO_EVENT);
+}
+
 FSM_LOCAL enum fsm_status fsm_machine_resolve(struct fsm_machine *m, struct fsm_watch *watch)
 {
     enum fsm_status status = resolve_instant(m, watch);

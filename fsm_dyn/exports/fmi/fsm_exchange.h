@@ -51,6 +51,9 @@ FSM_LOCAL enum fsm_status fsm_machine_end_step(struct fsm_machine *machine, stru
    or how the run ended. */
 FSM_LOCAL enum fsm_status fsm_machine_resolve(struct fsm_machine *machine, struct fsm_watch *watch);
 
+/* Whether fsm_machine_resolve has more to do at the present time: the next event is there too, up to the resolution. */
+FSM_LOCAL bool fsm_machine_is_due(struct fsm_machine *machine, struct fsm_watch *watch);
+
 /* Time (s) of the next corner or jump of the schedule, at which fsm_machine_resolve is due too; FSM_INFINITY: none. */
 FSM_LOCAL double fsm_machine_breakpoint(const struct fsm_machine *machine);
 

@@ -144,7 +144,8 @@ FSM_API fmi2Status fmi2NewDiscreteStates(fmi2Component instance, fmi2EventInfo *
     if (found == NULL || !fmu_update_event(instance, &update, "fmi2NewDiscreteStates")) {
         return fmi2Error;
     }
-    *found = (fmi2EventInfo){.terminateSimulation = update.ended,
+    *found = (fmi2EventInfo){.newDiscreteStatesNeeded = update.again,
+                             .terminateSimulation = update.ended,
                              .valuesOfContinuousStatesChanged = update.jumped,
                              .nextEventTimeDefined = update.has_next,
                              .nextEventTime = update.next};

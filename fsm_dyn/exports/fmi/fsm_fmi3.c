@@ -151,7 +151,8 @@ FSM_API fmi3Status fmi3UpdateDiscreteStates(fmi3Instance instance, fmi3Boolean *
     if (!has_room || !fmu_update_event(instance, &update, "fmi3UpdateDiscreteStates")) {
         return fmi3Error;
     }
-    *again = *nominals_changed = false;
+    *again = update.again;
+    *nominals_changed = false;
     *states_changed = update.jumped;
     *terminate = update.ended;
     *next_defined = update.has_next;

@@ -60,7 +60,7 @@ struct fmu_places {
 
 /* What event mode has found; times in s. */
 struct fmu_update {
-    bool jumped, ended, has_next;
+    bool again, jumped, ended, has_next;
     double next;
 };
 

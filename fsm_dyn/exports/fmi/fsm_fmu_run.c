@@ -113,10 +113,10 @@ static double next_time(const struct fmu *fmu)
     return fmu->begin + (breakpoint < fmu->watch.due ? breakpoint : fmu->watch.due);
 }
 
-/* Resolve an instant; one call does, so no further one is needed. */
+/* Resolve an instant: `again` where the next event is at the present time too, up to the resolution of time. */
 FSM_LOCAL bool fmu_update_event(struct fmu *fmu, struct fmu_update *update, const char *function)
 {
-    *update = (struct fmu_update){.jumped = true};
+    *update = (struct fmu_update){.again = false};
     if (!fmu_allows(fmu, FMU_EVENT, function)) {
         return false;
     }
@@ -125,6 +125,7 @@ FSM_LOCAL bool fmu_update_event(struct fmu *fmu, struct fmu_update *update, cons
     update->ended = fmu->stopped;
     update->has_next = fmu->exchange && next < FSM_INFINITY;
     update->next = update->has_next ? next : 0.0;
+    update->again = good && fmu->exchange && !fmu->stopped && fsm_machine_is_due(fmu->machine, &fmu->watch);
     return good;
 }
 

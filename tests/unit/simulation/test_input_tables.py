@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fsm_dyn.errors import InputError
+from fsm_dyn.programs import ExpressionGraph, Layout, Program, compile_programs, cos, sin
 from fsm_dyn.simulation.input_signals import (
     InputSignals,
     KernelSource,
@@ -17,7 +18,6 @@ from fsm_dyn.simulation.input_signals import (
     tabulate,
 )
 from tests.runtime.internals import internals
-from tests.unit.simulation import fakes
 
 
 def _write(address, t, segment, x, c):  # type: ignore[no-untyped-def]
@@ -79,18 +79,13 @@ def test_constant_inputs_are_written_once_only() -> None:
 
 
 def test_kernel_inputs_take_their_places() -> None:
-    @fakes.kernel
-    def both(t, x, c, out):  # type: ignore[no-untyped-def]
-        out[0] = c[0] * t
-        out[1] = np.sin(t)
-        out[2] = c[0]
-        out[3] = np.cos(t)
-        out[4] = 0.0
-        out[5] = -np.sin(t)
-        out[6] = 0.0
-        out[7] = -np.cos(t)
-
-    drive = assemble_inputs(["a", "b", "c"], 0, {"b": constant(7.0)}, [KernelSource(both.address, ("c", "a"), both)])
+    graph = ExpressionGraph()
+    t, slope, none = graph.symbol("t"), graph.symbol("slope"), graph.constant(0.0)
+    rows = [slope * t, sin(t), slope, cos(t), none, -sin(t), none, -cos(t)]
+    program = Program.from_nodes(Layout(p=("slope",)), {"input": rows})
+    kernels = compile_programs([program])
+    both = KernelSource(kernels[0].address, ("c", "a"), kernels, program)
+    drive = assemble_inputs(["a", "b", "c"], 0, {"b": constant(7.0)}, [both])
     parameters = np.array([3.0])
     rows = drive([0.5], parameters)
     assert rows[0, :3] == pytest.approx([np.sin(0.5), 7.0, 1.5])
@@ -98,13 +93,7 @@ def test_kernel_inputs_take_their_places() -> None:
     assert rows[0, 6:] == pytest.approx([-np.sin(0.5), 0.0, 0.0])
     c = np.zeros(13)
     c[0] = 3.0
-    _write(
-        assemble_inputs(["a", "b", "c"], 1, kernels=[KernelSource(both.address, ("c", "a"), both)]).packed.address,
-        0.5,
-        0,
-        c,
-        c,
-    )
+    _write(assemble_inputs(["a", "b", "c"], 1, kernels=[both]).packed.address, 0.5, 0, c, c)
     assert c[10:] == pytest.approx([-np.cos(0.5), 0.0, 0.0])
 
 

@@ -40,7 +40,7 @@ export class MachineModes {
     if (!this.labels.has(key)) {
       const texts = states.map((code, k) => this.further.states[k][code]);
       const name = states.flatMap((code, k) => (code ? [`${words.contacts[k].name}_${texts[k]}`] : [])).join("+") || "free";
-      const colour = `hsl(${(GOLDEN * modes.length) % 360} 45% 62%)`, named = texts.map((text, k) => [words.contacts[k].name, text]);
+      const colour = `hsl(${(GOLDEN * modes.length) % 360}, 45%, 62%)`, named = texts.map((text, k) => [words.contacts[k].name, text]);
       this.labels.set(key, modes.push({ name, states: Object.fromEntries(named), colour, initial: false }) - 1);
     }
     return this.labels.get(key);

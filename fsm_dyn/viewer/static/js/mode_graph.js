@@ -12,6 +12,7 @@ const SMALLEST = 0.7; // least legible zoom of a whole graph
 const LETTER = 7.5; // px of a letter in a box
 const READABLE = 0.85; // zoom of larger graphs, whose view follows the active mode
 const LARGEST = 1.15;
+const MARGIN = 8; // px, between the graph and the edges of its panel
 const REBUILD = 1000; // ms between layouts
 const FOLLOW = 250; // ms between moves to the active mode
 const FLASH = 500; // ms
@@ -268,11 +269,25 @@ export class ModeGraph {
     }
     this.loops(best.down);
     this.cy.nodes().positions((n, i) => best.positions[i]);
-    this.cy.fit(undefined, 8);
+    this.cy.fit(undefined, MARGIN);
     this.follows = this.cy.zoom() < SMALLEST;
     if (!this.follows && this.cy.zoom() <= LARGEST) return;
     this.cy.zoom(this.follows ? READABLE : LARGEST);
-    this.cy.center(this.follows ? (this.lit?.nonempty() ? this.lit : this.cy.nodes().first()) : undefined);
+    if (this.follows) this.cy.pan(this.panTo(this.lit?.nonempty() ? this.lit : this.cy.nodes().first()));
+    else this.cy.center();
+  }
+
+  // Where elements are in the middle, or as near to it as leaves no room empty while a part of the graph is out of view.
+  panTo(elements) {
+    const zoom = this.cy.zoom(), whole = this.cy.elements().boundingBox(), wanted = elements.boundingBox();
+    const along = (low, high, middle, size) => {
+      const first = MARGIN - zoom * low, last = size - MARGIN - zoom * high;
+      return last > first ? (first + last) / 2 : Math.min(first, Math.max(last, size / 2 - zoom * middle));
+    };
+    return {
+      x: along(whole.x1, whole.x2, (wanted.x1 + wanted.x2) / 2, this.cy.width()),
+      y: along(whole.y1, whole.y2, (wanted.y1 + wanted.y2) / 2, this.cy.height()),
+    };
   }
 
   // Keep the active mode of a graph larger than its panel in view, and while it has no box, any box.
@@ -286,7 +301,7 @@ export class ModeGraph {
     };
     if (wanted.empty() || wanted.some(within)) return;
     this.moved = now;
-    this.cy.stop().animate({ center: { eles: wanted.first() }, duration: FOLLOW, easing: "ease-out" });
+    this.cy.stop().animate({ pan: this.panTo(wanted.first()), duration: FOLLOW, easing: "ease-out" });
   }
 
   // Loops are above their boxes, or to the right if layers are stacked vertically.
