@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from fsm_dyn.analysis.wrenches import wrench
     from fsm_dyn.analysis.yields import tolerance_study
     from fsm_dyn.automaton.mode_graph import ModeGraph
-    from fsm_dyn.compilation import compile, load, open_graph
+    from fsm_dyn.compilation import compile, load
     from fsm_dyn.errors import FsmDynError, InputError, ModelError, RunError
     from fsm_dyn.exports.export import export
     from fsm_dyn.results.trajectory import Trajectory
+    from fsm_dyn.saved_automata import open_graph
     from fsm_dyn.simulation.tolerances import Tolerances
     from fsm_dyn.simulation_api import Simulator as Simulator
     from fsm_dyn.simulation_api import open_run, simulate
@@ -51,7 +52,7 @@ _HOMES = {
     "limit_cycle": "fsm_dyn.analysis.limit_cycle",
     "linearise": "fsm_dyn.analysis.linearisation",
     "load": "fsm_dyn.compilation",
-    "open_graph": "fsm_dyn.compilation",
+    "open_graph": "fsm_dyn.saved_automata",
     "open_run": "fsm_dyn.simulation_api",
     "simulate": "fsm_dyn.simulation_api",
     "static_equilibrium": "fsm_dyn.analysis.equilibrium",

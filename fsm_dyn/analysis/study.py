@@ -32,13 +32,13 @@ from fsm_dyn.analysis.study_variables import (
     variable_units,
 )
 from fsm_dyn.automaton.mode_graph import ModeGraph
-from fsm_dyn.compilation import Parameters
 from fsm_dyn.errors import InputError, RunError
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.renamed import RenamedAttribute, renamed_keywords
 from fsm_dyn.results.trajectory import Trajectory
 from fsm_dyn.run_inputs import InputValue
 from fsm_dyn.simulator import Simulator
+from fsm_dyn.spec.values import Parameters
 
 if TYPE_CHECKING:
     import xarray

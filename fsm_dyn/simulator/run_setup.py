@@ -8,7 +8,6 @@ from typing import Final
 
 from fsm_dyn.automaton.initial_state import InitialState
 from fsm_dyn.automaton.initial_values import initial_values, parameter_vector
-from fsm_dyn.compilation import Parameters
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.run_inputs import InputValue, input_parameters, last_breakpoint, resolve_inputs, scenario_schedules
 from fsm_dyn.simulation.input_signals import InputSignals
@@ -16,7 +15,7 @@ from fsm_dyn.simulation.numerics import Numerics, numerics_of
 from fsm_dyn.simulation.tolerances import Tolerances
 from fsm_dyn.simulator.executable_pool import ExecutablePool
 from fsm_dyn.spec.model import Schedule
-from fsm_dyn.spec.values import ParameterValue, parameter_values
+from fsm_dyn.spec.values import Parameters, ParameterValue, parameter_values
 
 SHORTEST_DEFAULT: Final = 5.0  # s; a run without an end given lasts at least this long
 

@@ -20,6 +20,7 @@ from fsm_dyn.live.session import LiveSession, Settings
 from fsm_dyn.live.session_launch import coupled_graph as held_graph
 from fsm_dyn.live.session_launch import merge_parameters
 from fsm_dyn.live.tick_columns import ADVANCED, INCOMPLETE
+from tests.test_architecture import deriving
 from tests.unit.live.conftest import MOTIONS
 
 PATIENT = 60.0  # s that a machine under load may take for what should take a moment
@@ -30,6 +31,20 @@ def settings(**changes):
     return Settings(
         **{"paced": False, "realtime_privileges": False, "watchdog_timeout": 20.0, "stall_ticks": 10**6, **changes}
     )
+
+
+@pytest.fixture
+def own_driver(tmp_path, monkeypatch):
+    """Return a function that makes a driver of its source, in a module of a name, and returns what to start it by."""
+
+    def write(name, source):
+        (tmp_path / f"{name}.py").write_text(source, encoding="utf-8")
+        monkeypatch.syspath_prepend(tmp_path)
+        path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+        monkeypatch.setenv("PYTHONPATH", path)
+        return f"{name}:Driver"
+
+    return write
 
 
 @pytest.fixture
@@ -331,14 +346,11 @@ class Driver(scripted.Driver):
 
 
 @pytest.mark.parametrize("overrun", ["slow", "stop"])
-def test_a_late_tick_slows_down_or_stops(held, motions, tmp_path, monkeypatch, overrun):
+def test_a_late_tick_slows_down_or_stops(held, motions, own_driver, overrun):
     """Time lost is lost: no two ticks closer than their period, and the device is let go, or a fault is told."""
-    (tmp_path / "slow_hand.py").write_text(SLOW, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]))
     hand = {"axes": 1, "motion": motions["latch"][0], "stop": "watchdog", "period": 2e-3}
     how = settings(paced=True, period=2e-3, ticks=300, overrun=overrun)
-    with LiveSession.start(held("latch"), "slow_hand:Driver", hand, settings=how) as session:
+    with LiveSession.start(held("latch"), own_driver("slow_hand", SLOW), hand, settings=how) as session:
         assert session.wait(PATIENT), session.log()
         rows, _ = session.rows()
     report = session.close()
@@ -353,6 +365,31 @@ def test_a_late_tick_slows_down_or_stops(held, motions, tmp_path, monkeypatch, o
         assert report["fault"] == ""
         late = int(np.diff(wall).argmax()) + 1
         assert rows[late : late + 3, 12].min() < rows[late - 1, 12], "it takes hold anew"
+
+
+LISTING = """
+import sys
+from pathlib import Path
+from fsm_dyn.devices import scripted
+
+class Driver(scripted.Driver):
+    def close(self):
+        (Path(__file__).parent / "loaded").write_text(" ".join(sys.modules))
+        super().close()
+"""
+
+
+def test_the_tick_process_never_loads_the_derivation(held, motions, own_driver, tmp_path):
+    """Measured in it as a run ends in which modes were reached, also ones that the graph lacks."""
+    hand = {"axes": 1, "motion": motions["piano_action"][0], "stop": "watchdog"}
+    with LiveSession.start(
+        held("piano_action"), own_driver("listing", LISTING), hand, settings=settings(ticks=1500)
+    ) as session:
+        assert session.wait(PATIENT), session.log()
+        assert session.transitions(0)[0]
+    loaded = (tmp_path / "loaded").read_text().split()
+    assert "fsm_dyn.live.live_stepper" in loaded
+    assert deriving(loaded) == []
 
 
 def test_a_report_asked_for_at_once_tells_who_was_killed(start):
