@@ -252,6 +252,33 @@ print(*sys.modules, sep="\\n")
     assert deriving(done.stdout.split()) == []
 
 
+# Where a name is taken apart for something else than its role: to typeset it, to shorten it, to name a class.
+TAKEN_APART = {
+    "fsm_dyn.programs.wasm_code", "fsm_dyn.modes.unconstrained_system", "fsm_dyn.spec.forms.contacts",
+    "fsm_dyn.symbolic.equation_printing", "fsm_dyn.symbolic.mathml_printing",
+}  # fmt: skip
+FILES = {".yaml", ".json", ".mcap", ".c", ".h"}
+
+
+def names_taken_apart(path):
+    """Lines that look at what a name ends with, or at its parts between underscores."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
+            wanted, given = node.func.attr, [n.value for n in ast.walk(node.args[0]) if isinstance(n, ast.Constant)]
+            texts = [text for text in given if isinstance(text, str)]
+            ending = wanted in ("endswith", "removesuffix") and {*texts} - FILES - {"_"}
+            parting = wanted in ("split", "rsplit", "partition", "rpartition") and "_" in texts
+            if (ending and any(text.startswith((".", "_")) for text in texts)) or parting:
+                yield f"{dotted(path)}:{node.lineno} {wanted}({', '.join(texts)})"
+
+
+def test_no_role_is_read_from_a_name():
+    """What a name stands for is a field of the data that has the name."""
+    found = [line for path in modules() if dotted(path) not in TAKEN_APART for line in names_taken_apart(path)]
+    assert found == []
+    assert {line.split(":")[0] for path in modules() for line in names_taken_apart(path)} == TAKEN_APART
+
+
 def test_tests_import_each_other_through_packages():
     """No module of the tests is put into sys.modules by hand, or found by its path."""
     by_hand = re.compile(r"sys\.modules\[[^]]+\]\s*=|spec_from_file_location\((?!\"other\")")

@@ -13,8 +13,8 @@ class PortAxis:
 
     Attributes
     ----------
-    name : str
-        ``<port>_1``, ``_2``, ``_3`` or ``<port>_rotation``.
+    port, name : str
+        Of the port, and of the axis: ``<port>_1``, ``_2``, ``_3`` or ``<port>_rotation``.
     is_rotational : bool
         Whether it is an axis of rotation: force then means torque (N m).
     prescribed_coordinate : str
@@ -36,6 +36,7 @@ class PortAxis:
         The coordinate that is the displacement along a body-fixed axis, and the constraint that defines its rate.
     """
 
+    port: str
     name: str
     is_rotational: bool
     prescribed_coordinate: str = ""

@@ -68,10 +68,13 @@ def axes_of(
         The same in the name of an axis of rotation.
     """
 
-    def axis(name: str, is_rotational: bool, coordinate: str = "", bandwidth: Text | None = None) -> PortAxis:
+    def axis(
+        port: str, own: int | str, is_rotational: bool, coordinate: str = "", bandwidth: Text | None = None
+    ) -> PortAxis:
+        name = f"{port}_{own}"
         names = {role: name + suffix for role, suffix in suffixes.items()}
         return PortAxis(
-            name=name, is_rotational=is_rotational, prescribed_coordinate=coordinate, bandwidth=bandwidth,
+            port=port, name=name, is_rotational=is_rotational, prescribed_coordinate=coordinate, bandwidth=bandwidth,
             is_applied_force=admittance, **names,
         )  # fmt: skip
 
@@ -79,9 +82,9 @@ def axes_of(
         if port.coordinate is not None:
             turns = mechanism.coordinates[port.coordinate].unit in ("rad", "deg")
             kinematic = None if admittance else port.kinematic
-            return [axis(f"{port.name}_1", turns, port.coordinate if kinematic is not None else "", kinematic)]
-        found = [axis(f"{port.name}_{i + 1}", False) for i in range(len(port.axes))]
-        return found if port.rotation is None else [*found, axis(f"{port.name}_{rotation}", True)]
+            return [axis(port.name, 1, turns, port.coordinate if kinematic is not None else "", kinematic)]
+        found = [axis(port.name, i + 1, False) for i in range(len(port.axes))]
+        return found if port.rotation is None else [*found, axis(port.name, rotation, True)]
 
     return tuple(CoupledPort(port.name, tuple(axes(port))) for port in mechanism.ports.values())
 
