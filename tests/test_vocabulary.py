@@ -23,7 +23,7 @@ def test_prose(rule):
     project, tests = found_by(rule, "project"), found_by(rule, "tests")
     most = 0 if rule.hard else allowed["project"].get(rule.name, 0)
     assert len(project) <= most, f"write: {rule.instead}; {HOW}\n" + "\n".join(project)
-    most = allowed["tests"].get(rule.name, 0)
+    most = 0 if rule.hard else allowed["tests"].get(rule.name, 0)
     assert len(tests) <= most, f"write: {rule.instead}; {HOW} tests\n" + "\n".join(tests)
 
 
@@ -39,8 +39,7 @@ def test_budget_names_rules_and_can_be_lowered():
     lower += [f"class {name}" for name in allowed["duplicate_classes"] if name not in vocabulary.duplicate_classes()]
     if lower:
         warnings.warn(f"python -m tests.vocabulary_hits --lower-budget\n{'; '.join(lower)}", stacklevel=1)
-    assert set(allowed["tests"]) <= {rule.name for rule in RULES}
-    assert set(allowed["project"]) <= {rule.name for rule in RULES if not rule.hard}
+    assert set(allowed["tests"]) | set(allowed["project"]) <= {rule.name for rule in RULES if not rule.hard}
 
 
 def test_rules_are_well_formed():

@@ -31,7 +31,7 @@ class Timeline:
     name : str
         Of the model.
     bands : tuple of (float, float, str)
-        Begin and end of each stretch of time in one mode, s, and its label, in order; some have no length.
+        Begin and end of each interval in one mode, s, and its label, in order; some have no length.
     colours : mapping of str to str
         The colour of each label, ``#RRGGBB``.
     transitions : tuple of float

@@ -141,7 +141,7 @@ class References:
         ]
         if limits and name not in contacts:
             raise ModelError(
-                f"joint stop {str(name)!r} has two limits, each a contact of its own",
+                f"joint stop {str(name)!r} has two limits, each a separate contact",
                 where_of(name),
                 found=name,
                 allowed=", ".join(limits),
@@ -149,7 +149,7 @@ class References:
         parts = contacts_named(self.mechanism, name)
         if name not in contacts and parts:
             raise ModelError(
-                f"contact {str(name)!r} has several features, each a contact of its own",
+                f"contact {str(name)!r} has several features, each a separate contact",
                 where_of(name),
                 found=name,
                 allowed=", ".join(parts[:20]) + (", ..." if len(parts) > 20 else ""),

@@ -32,7 +32,7 @@ def held_by(emulation=None, axes=(-1, 0)):
     return CouplingDevice("scripted", options, DeviceMap("handle", axes), Limits(force=3.0), 0.05, emulation)
 
 
-def test_what_is_told_once():
+def test_what_is_reported_once():
     payload = held_by(Emulated()).payload(PORT)
     assert payload["axes"] == [{"number": 0, "turns": False}]
     assert payload["couplers"] == ["handle_2_stiffness"], "only the springs that the device feels"
