@@ -340,5 +340,6 @@ def test_repeated_code_is_found_from_eight_lines_on(count, tmp_path):
 
 @pytest.mark.timeout(1200)
 def test_no_code_of_the_package_is_repeated():
+    """That of the tests and of mechanisms is looked through by ``make lint`` alone."""
     pytest.importorskip("pylint")
     assert repeated_code(ROOT, PACKAGE) == ""

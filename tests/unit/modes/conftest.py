@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fsm_dyn.compilation import compile as compile_model
-from tests.three_links import THREE_LINKS
+from tests.planar_models import THREE_LINKS
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,7 @@
 
 import sympy as sp
 
-from tests.three_links import THREE_LINKS
+from tests.planar_models import THREE_LINKS
 
 
 def symbols(names):
