@@ -369,7 +369,19 @@ class ModeGraph:
 
 
 def graph_with_parameters(automaton: Automaton, parameters: Parameters | None = None) -> ModeGraph:
-    """Return the graph of an automaton with parameter values and the mode it starts in."""
+    """Return the graph of an automaton with parameter values and the mode it starts in.
+
+    Parameters
+    ----------
+    automaton : Automaton
+    parameters : mapping, optional
+        Values that replace those of the model: SI numbers, or text with units.
+
+    Raises
+    ------
+    InputError
+        A parameter is unknown, or its value is not allowed.
+    """
     values = parameter_values(automaton.mechanism, parameters)
     vector = parameter_vector(values)
     begin = initial_state(automaton, values, vector)

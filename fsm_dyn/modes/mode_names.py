@@ -35,7 +35,20 @@ class ModeName:
 
 
 def name_mode(contacts: Sequence[ContactInfo], patterns: Sequence[Pattern], states: Sequence[int]) -> ModeName:
-    """Name one combination of contact states."""
+    """Name one combination of contact states.
+
+    Parameters
+    ----------
+    contacts : sequence of ContactInfo
+    patterns : sequence of Pattern
+        Those of the model.
+    states : sequence of int
+        A state code for each contact.
+
+    Returns
+    -------
+    ModeName
+    """
     fitting = [pattern for pattern in patterns if pattern.fits(states)]
     pattern = max(fitting, key=lambda p: len(p.states), default=None)
     mentioned = pattern.states if pattern is not None else {}
