@@ -48,7 +48,7 @@ lint: $(VENV)/.installed-dev  ## check style, types and repeated code
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pylint --score=no fsm_dyn
+	$(BIN)/pylint --score=no fsm_dyn mechanisms tests
 
 format: $(VENV)/.installed-dev  ## rewrite the sources in the project's style
 	$(BIN)/ruff check --fix .

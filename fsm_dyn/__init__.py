@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from fsm_dyn.analysis.worst_case import worst_case
     from fsm_dyn.analysis.wrenches import wrench
     from fsm_dyn.automaton.mode_graph import ModeGraph
-    from fsm_dyn.compilation import compile, load, open_graph
+    from fsm_dyn.compilation import compile, load
     from fsm_dyn.errors import FsmDynError, InputError, ModelError, RunError
     from fsm_dyn.exports.export import export
     from fsm_dyn.results.trajectory import Trajectory
+    from fsm_dyn.saved_automata import open_graph
     from fsm_dyn.simulation.tolerances import Tolerances
     from fsm_dyn.simulation_api import Simulator as Simulator
     from fsm_dyn.simulation_api import open_run, simulate
@@ -50,7 +51,7 @@ _HOMES = {
     "limit_cycle": "fsm_dyn.analysis.limit_cycle",
     "linearise": "fsm_dyn.analysis.linearisation",
     "load": "fsm_dyn.compilation",
-    "open_graph": "fsm_dyn.compilation",
+    "open_graph": "fsm_dyn.saved_automata",
     "open_run": "fsm_dyn.simulation_api",
     "simulate": "fsm_dyn.simulation_api",
     "static_equilibrium": "fsm_dyn.analysis.equilibrium",

@@ -10,21 +10,18 @@ from fsm_dyn import models
 from fsm_dyn.automaton import storage
 from fsm_dyn.automaton.hybrid_automaton import Automaton, DerivedMode
 from fsm_dyn.automaton.initial_values import initial_state, parameter_vector
-from fsm_dyn.automaton.mode_graph import ModeGraph
-from fsm_dyn.errors import NOWHERE, InputError, Location, ModelError
+from fsm_dyn.automaton.mode_graph import ModeGraph, graph_with_parameters
+from fsm_dyn.errors import InputError, ModelError
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.modes.enumeration import enumerate_modes
 from fsm_dyn.programs.cache import ObjectCache
 from fsm_dyn.programs.gc_pause import gc_paused
-from fsm_dyn.schemata import read_file
-from fsm_dyn.spec import Mechanism, Model
+from fsm_dyn.spec import Mechanism
 from fsm_dyn.spec import load as load_mechanism
+from fsm_dyn.spec.builder import Model
 from fsm_dyn.spec.places import placed
-from fsm_dyn.spec.values import parameter_values
+from fsm_dyn.spec.values import Parameters, parameter_values
 from fsm_dyn.spec.variants import split_name
-
-Parameters = Mapping[str, float | str | Sequence[float | str]]
-COMPILER = "33"  # counts changes of what compiling a mechanism gives: automata kept before them are not used
 
 
 def load(source: str | os.PathLike[str] | Mapping[str, object] | Model) -> Mechanism:
@@ -94,17 +91,18 @@ def compile(
         raise InputError("jobs", found=repr(jobs), allowed="the number of processes, 1 or more")
     if not isinstance(mechanism, Mechanism):
         mechanism = load(mechanism)
-    return graph_with_parameters(_automaton_of(mechanism, cache, jobs, progress), parameters)
+    return graph_with_parameters(automaton_of(mechanism, cache, jobs, progress), parameters)
 
 
-def _automaton_of(
+def automaton_of(
     mechanism: Mechanism,
     cache: bool = True,
     jobs: int = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> Automaton:
+    """Return the automaton of a mechanism, derived or from the cache; see :func:`compile`."""
     objects = ObjectCache.default()
-    key = hashlib.sha256(f"{storage.FORMAT}|{COMPILER}|{mechanism.digest}".encode()).hexdigest()
+    key = hashlib.sha256(f"{storage.FORMAT}|{storage.COMPILER}|{mechanism.digest}".encode()).hexdigest()
     automaton = _kept(objects, key, mechanism) if cache else None
     if automaton is None:
         with gc_paused(), placed(mechanism):
@@ -112,52 +110,6 @@ def _automaton_of(
         if cache:
             objects.store(key, storage.to_bytes(automaton))
     return automaton
-
-
-def graph_with_parameters(automaton: Automaton, parameters: Parameters | None = None) -> ModeGraph:
-    """Return the graph of an automaton with parameter values and the mode it starts in."""
-    values = parameter_values(automaton.mechanism, parameters)
-    vector = parameter_vector(values)
-    begin = initial_state(automaton, values, vector)
-    return ModeGraph(automaton, values, vector, automaton.name_of(begin.states).name, begin)
-
-
-def open_graph(path: str | os.PathLike[str], parameters: Parameters | None = None) -> ModeGraph:
-    """Read a graph that ``ModeGraph.save`` wrote; sympy is not needed, unless an older version wrote it.
-
-    Parameters
-    ----------
-    path : str or path
-        A file that ``ModeGraph.save`` wrote.
-    parameters : mapping, optional
-        Values that replace those of the file: SI numbers, or text with units.
-
-    Returns
-    -------
-    ModeGraph
-        The same data as when it was saved.
-
-    Raises
-    ------
-    InputError
-        The file is not a saved automaton, or is inconsistent or corrupt.
-    """
-    data = read_file(path, storage.LARGEST_FILE, "an automaton")
-    return graph_with_parameters(stored_automaton(data, Location(os.fspath(path))), parameters)
-
-
-def stored_automaton(data: bytes | str, where: Location = NOWHERE) -> Automaton:
-    """Return the automaton from the content of a file; one of an older format is compiled again from its model.
-
-    Raises
-    ------
-    InputError
-        The data are inconsistent.
-    """
-    text = storage.older_text(data)
-    if text is None:
-        return storage.from_bytes(data, where=where)
-    return _automaton_of(load_mechanism("<automaton of an older format>", text=text))
 
 
 def _kept(objects: ObjectCache, key: str, mechanism: Mechanism) -> Automaton | None:
@@ -187,7 +139,7 @@ def _derive(mechanism: Mechanism, jobs: int, progress: Callable[[int, int], None
     begin = initial_state(automaton, values, parameter_vector(values))
     samples = automaton.samples(begin.states, 0.0, begin.x, begin.context, loops_closed=False)
     enumeration = enumerate_modes(automaton.system, automaton.patterns, mechanism.only_listed, samples)
-    automaton = automaton.with_enumeration(enumeration)
+    automaton = automaton.with_enumeration(enumeration.infeasible, enumeration.fully_enumerated)
     wanted = [name.states for name in enumeration.modes]
     for done, mode in enumerate(_modes(automaton, (begin.x, begin.context), wanted, jobs), start=1):
         automaton = automaton.with_mode(mode)

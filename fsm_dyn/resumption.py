@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fsm_dyn.automaton.mode_graph import ModeGraph
-from fsm_dyn.compilation import COMPILER
+from fsm_dyn.automaton.storage import COMPILER
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.results.arrays import IntArray
 from fsm_dyn.results.continuation import Continuation, RunSettings, run_digest

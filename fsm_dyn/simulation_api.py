@@ -12,8 +12,6 @@ import numpy as np
 
 from fsm_dyn.automaton.initial_values import model_start
 from fsm_dyn.automaton.mode_graph import ModeGraph
-from fsm_dyn.compilation import Parameters
-from fsm_dyn.compilation import compile as compile_mechanism
 from fsm_dyn.errors import InputError, Location, RunError
 from fsm_dyn.modes.programs import RunnableMode
 from fsm_dyn.online.online_executable import OnlineExecutable
@@ -29,7 +27,7 @@ from fsm_dyn.simulation.tolerances import Tolerances
 from fsm_dyn.simulator import Resume, simulator_of
 from fsm_dyn.simulator import Simulator as Simulator
 from fsm_dyn.spec import load as load_mechanism
-from fsm_dyn.spec.values import named_values
+from fsm_dyn.spec.values import Parameters, named_values
 
 
 @renamed_keywords(drive="scenario")
@@ -150,6 +148,8 @@ def open_run(path: str | os.PathLike[str]) -> Trajectory:
 
 def _opened(saved: SavedRun, path: str) -> Trajectory:
     """Return the run of a file's content; ``path`` for messages."""
+    from fsm_dyn.compilation import compile as compile_mechanism  # for saved runs alone
+
     mechanism = load_mechanism(f"<{path}>", text=saved.text)
     values = named_values(mechanism, saved.parameters.tolist())
     graph = compile_mechanism(mechanism)

@@ -1,6 +1,6 @@
 """The bouncing ball in closed form: what ``yaml_models/bouncing_ball.yaml`` is checked against.
 
-Run it as ``python mechanisms/bouncing_ball.py`` to see the impacts of the compiled model beside the formulas.
+Run it as ``python mechanisms/bouncing_ball.py`` to see the impacts of the compiled model next to the formulas.
 """
 
 from __future__ import annotations

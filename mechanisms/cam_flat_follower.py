@@ -22,7 +22,7 @@ def lift_off_angle(w: float, m: float, d: float, k: float, preload: float, g: fl
 
 
 def main() -> None:
-    """Print where the model's follower lifts beside the closed form."""
+    """Print where the model's follower lifts next to the closed form."""
     import fsm_dyn
 
     limit = lift_off_speed(0.4, 0.01, 500.0, 10.0)

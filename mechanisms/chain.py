@@ -29,7 +29,7 @@ def chain(n: int, start: str = "1.2 rad") -> dict[str, Any]:
 
 
 def chain_with_backlash(n: int) -> dict[str, Any]:
-    """Return the chain with 2 degrees of play at every hinge, the first included, its end pushed to and fro."""
+    """Return the chain with 2 degrees of play at every hinge, the first included, its end pushed back and forth."""
     model = chain(n)
     for joint in model["joints"].values():
         joint["revolute"]["backlash"] = {"value": "play", "restitution": "e"}

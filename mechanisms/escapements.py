@@ -65,7 +65,7 @@ def _draw(axes: Axes) -> None:
     alone = [(small / free_period(float(a), values) - 1) * MINUTES for a in swing]
     axes.plot(np.rad2deg(swing), alone, color="0.5", linewidth=1.0, label="the pendulum alone")
     axes.set(xlabel="amplitude, degrees", ylabel="gain against small swings, minutes a day")
-    axes.margins(x=0.06, y=0.12)  # room for the weights beside the dots
+    axes.margins(x=0.06, y=0.12)  # room for the weights next to the dots
     axes.legend()
 
 

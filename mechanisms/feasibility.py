@@ -34,7 +34,7 @@ PIANO = "piano_action"
 
 
 def assessed(graph: fsm_dyn.ModeGraph) -> tuple[GeometricFeasibility, float]:
-    """Return the verdicts, found anew, and the time of a processor that they took, s."""
+    """Return the verdicts, found again, and their processor time, s."""
     automaton, begin = graph.automaton, time.process_time()
     n_q = len(automaton.terms.layout.q)
     start = np.zeros(n_q) if graph.start is None else graph.start.x[:n_q]
@@ -47,7 +47,7 @@ def explored(graph: fsm_dyn.ModeGraph, depth: int = 1, samples: int = 6, duratio
 
 
 def contradicted(found: GeometricFeasibility, met: Exploration) -> list[str]:
-    """Return the modes that runs met although their contact states are said to be impossible; there must be none."""
+    """Return the modes that runs reached although their contact states are listed as infeasible; there must be none."""
     names = [contact.name for contact in met.graph.automaton.contacts]
     return [mode.name for mode in met.modes.values() if found.excluded(dict(zip(names, mode.states, strict=True)))]
 
@@ -96,7 +96,7 @@ def small_models() -> Iterator[fsm_dyn.ModeGraph]:
 def table(depth: int = 1) -> str:
     """Return the table of all models with up to twelve contacts, and what stays undecided."""
     lines = [
-        "| model | contacts | combinations | impossible | possible | undecided | time of a processor | modes met |",
+        "| model | contacts | combinations | infeasible | feasible | undecided | processor time | modes reached |",
         "|---|---|---|---|---|---|---|---|",
     ]
     questions, combinations, undecided, shares = Counter[str](), 0, 0, []

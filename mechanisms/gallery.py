@@ -52,7 +52,7 @@ SHOWN: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Entry:
-    """What the page tells of a model."""
+    """What the page shows of a model."""
 
     name: str
     summary: str
@@ -62,7 +62,7 @@ class Entry:
 
 
 def entry(name: str, folder: Path) -> Entry:
-    """Run a model, write its pictures into the folder and return what is told of it.
+    """Run a model, write its pictures into the folder and return what the page shows of it.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def entry(name: str, folder: Path) -> Entry:
     graph = fsm_dyn.compile(name)
     options = SHOWN.get(name, {})
     simulator = fsm_dyn.Simulator(graph)
-    run = simulator.run(**options, strategy="compiled")  # so that all modes it meets are in the graph
+    run = simulator.run(**options, strategy="compiled")  # so that all modes it reaches are in the graph
     extended = simulator.extended_graph()
     picture = plot.thumbnail(run)
     picture.savefig(folder / f"{name}.png", dpi=DPI)
@@ -107,7 +107,7 @@ def _command(name: str, options: dict[str, Any]) -> str:
 
 
 def page(entries: list[Entry], pages: dict[str, str]) -> str:
-    """Return the page; ``pages`` are those that tell more of a model, by its name."""
+    """Return the page; ``pages`` are those that describe a model further, by its name."""
     parts = [
         "# All models",
         "",
@@ -136,7 +136,7 @@ def _image(name: str, words: str, size: str = "") -> str:
 
 
 def told_elsewhere(folder: Path, names: list[str]) -> dict[str, str]:
-    """Return for every model the page that counts its modes, and so tells of it."""
+    """Return for every model the page that counts its modes, and so describes it."""
     marked = re.compile(r"<!-- modes of ([\w: ]+) -->")
     found = {}
     for path in sorted(folder.glob("*.md")):
@@ -157,7 +157,7 @@ def make(folder: Path, names: list[str] | None = None) -> list[str]:
         for name, result in waiting.items():
             try:
                 entries.append(result.result())
-            except Exception as error:  # whatever it is: all models are tried, and told of at the end
+            except Exception as error:  # of any kind: all models are tried, and those that failed are listed at the end
                 wrong.append(f"{name}: {error}")
     pages = told_elsewhere(Path(__file__).parents[1] / "docs" / "gallery", names)
     (folder / "gallery" / "models.md").write_text(page(entries, pages), encoding="utf-8")
@@ -165,7 +165,7 @@ def make(folder: Path, names: list[str] | None = None) -> list[str]:
 
 
 def main() -> None:
-    """Write the gallery into the folder named, and tell what went wrong."""
+    """Write the gallery into the folder named, and print what failed."""
     wrong = make(Path(sys.argv[1] if len(sys.argv) > 1 else "docs"))
     if wrong:
         sys.exit("\n".join(wrong))

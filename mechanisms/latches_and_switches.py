@@ -1,4 +1,4 @@
-"""Force over displacement of latch, switch and button: led slowly, led fast, and pushed.
+"""Force over displacement of latch, switch and button: by slow and fast prescribed motion, and pushed.
 
 ``python mechanisms/latches_and_switches.py FOLDER`` writes the picture of the gallery.
 """
@@ -21,7 +21,7 @@ from fsm_dyn.plot import style
 
 @dataclass(frozen=True)
 class Curve:
-    """A model, its two led drives and their ends (s), the slow push by force, and how to label the axes."""
+    """A model, its two prescribed motions and their ends (s), the slow push by force, and how to label the axes."""
 
     model: str
     slow: tuple[str, float]
@@ -70,8 +70,8 @@ def figure() -> Figure:
     picture.set_layout_engine("constrained", w_pad=0.08)
     for axes, curve in zip(picture.subplots(1, 3), CURVES, strict=True):
         slow, fast, pushed = palette.LINES[:3]
-        axes.plot(*_led(curve, *curve.slow), label="led slowly", color=slow, lw=1.6)
-        axes.plot(*_led(curve, *curve.fast), label="led fast", color=fast, lw=1.0)
+        axes.plot(*_led(curve, *curve.slow), label="slow motion", color=slow, lw=1.6)
+        axes.plot(*_led(curve, *curve.fast), label="fast motion", color=fast, lw=1.0)
         axes.plot(*_pushed(curve), ":", label="pushed", color=pushed, lw=1.6)
         axes.grid(color="#EEEEEE", lw=0.8)
         axes.set(xlabel=curve.across, ylabel=curve.up)

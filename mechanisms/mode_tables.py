@@ -1,4 +1,4 @@
-"""The modes of the gallery's mechanisms, counted: what contacts could combine to, what cannot be, what runs came to.
+"""The modes of the gallery's mechanisms, counted: combinations, infeasible ones, those that runs reached.
 
 ``python mechanisms/mode_tables.py FOLDER`` writes the tables into the pages of the gallery, between the marks
 ``<!-- modes of NAME NAME ... -->`` and ``<!-- end of modes -->``.

@@ -23,12 +23,12 @@ def swing_time(raised: float, length: float, g: float = G) -> float:
 
 
 def speed_at_the_bottom(raised: float, length: float, g: float = G) -> float:
-    """Angular velocity (rad/s) with which a ball let go at the angle ``raised`` arrives."""
+    """Angular velocity (rad/s) with which a ball released at the angle ``raised`` arrives."""
     return float(2.0 * np.sqrt(g / length) * np.sin(0.5 * raised))
 
 
 def main() -> None:
-    """Print the first impact of the model beside the closed forms."""
+    """Print the first impact of the model next to the closed forms."""
     import fsm_dyn
 
     raised = np.deg2rad(40.0)

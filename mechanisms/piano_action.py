@@ -1,4 +1,4 @@
-"""Strokes of the piano action drawn: what the hammer does, what the finger feels, how fast the hammer strikes.
+"""Key strokes of the piano action drawn: what the hammer does, what the finger feels, how fast the hammer strikes.
 
 ``python mechanisms/piano_action.py FOLDER`` writes the pictures of the gallery.
 """
@@ -27,14 +27,14 @@ STAGES = {
     "s": ("backcheck_face closes", "check catches the hammer"),
 }
 FORCES = tuple(np.geomspace(0.9, 25.0, 14))  # N, from a key that hardly sinks to more than a finger has
-DURATIONS = tuple(np.geomspace(0.25, 0.018, 12))  # s, of led strokes
+DURATIONS = tuple(np.geomspace(0.25, 0.018, 12))  # s, of key strokes by motion
 KEY_MEZZO, KEY_FASTEST = (0.3, 0.5), 1.0  # m/s: measured largest key speeds, Askenfelt and Jansson (1991)
 BOTTOM_PIANO, BOTTOM_FORTE = 0.160, 0.025  # s from the key's beginning to its bottom, Askenfelt and Jansson (1990)
 
 
 @dataclass(frozen=True)
 class Touch:
-    """A stroke as a player would tell it: speeds in m/s, times in s from the beginning of the key's motion.
+    """A key stroke in the terms of a player: speeds in m/s, times in s from the beginning of the key's motion.
 
     Attributes
     ----------
@@ -67,26 +67,26 @@ def touch(run: fsm_dyn.Trajectory, begins: float = 0.0) -> Touch | None:
 
 
 def pressed_touches(graph: fsm_dyn.ModeGraph, forces: Sequence[float] = FORCES) -> list[Touch]:
-    """Strokes by constant forces (N): a finger at rest on the key that presses at once, those that strike."""
+    """Key strokes by constant forces (N): a finger at rest on the key that presses at once, those that strike."""
     found = (touch(stroke(graph, force), PRESSED) for force in forces)
     return [item for item in found if item is not None]
 
 
 def led_touches(led: fsm_dyn.ModeGraph, durations: Sequence[float] = DURATIONS) -> list[Touch]:
-    """Strokes along half a cosine in times (s), whatever force that takes; those that strike."""
+    """Key strokes along half a cosine in times (s), by the force needed; those that strike."""
     found = (touch(led_stroke(led, duration)) for duration in durations)
     return [item for item in found if item is not None]
 
 
 @style.settings()
 def touch_figure() -> Figure:
-    """Hammer speed over key speed on the left, how long a stroke takes over the hammer speed on the right."""
+    """Hammer speed over key speed on the left, the duration of a key stroke over the hammer speed on the right."""
     picture = style.new_figure(9.6, 5.0)
     picture.set_layout_engine("constrained", w_pad=0.12)
     left, right = picture.subplots(1, 2)
     kinds = {
         "constant force": (pressed_touches(fsm_dyn.compile("piano_action")), "o-"),
-        "led along a cosine": (led_touches(fsm_dyn.compile("piano_action:motion")), "s-"),
+        "motion along a cosine": (led_touches(fsm_dyn.compile("piano_action:motion")), "s-"),
     }
     left.axvspan(*KEY_MEZZO, color=palette.GROUND, label="keys at mezzo forte, measured", zorder=0)
     left.axvline(KEY_FASTEST, color=palette.FAINT, lw=0.8, ls="--", label="fastest keys, measured")
@@ -96,7 +96,7 @@ def touch_figure() -> Figure:
         key, hammer, strike, bottom = np.array([(x.key, x.hammer, x.strike, x.bottom) for x in touches]).T
         left.plot(key, hammer, mark, color=colour, label=label, ms=4)
         right.plot(hammer, 1e3 * strike, mark, color=colour, ms=4, label=f"{label}: strike")
-        if np.isfinite(bottom).all():  # a key that is led ends before
+        if np.isfinite(bottom).all():  # a prescribed motion ends before
             right.plot(hammer, 1e3 * bottom, ":", color=colour, label=f"{label}: key at its bottom")
     left.set(xlabel="largest speed of the key, m/s", ylabel="hammer at the string, m/s", xlim=(0, 1.05), ylim=(0, 6))
     for time, word in ((BOTTOM_PIANO, "piano"), (BOTTOM_FORTE, "forte")):
@@ -114,7 +114,7 @@ def touch_figure() -> Figure:
 
 
 def stroke(graph: fsm_dyn.ModeGraph, force: float, until: float = 0.4) -> fsm_dyn.Trajectory:
-    """A key pressed with a constant force (N) and let go."""
+    """A key pressed with a constant force (N) and released."""
     finger = {"steps": [(0.0, 0.0), (PRESSED, force), (RELEASED, 0.0)]}
     return fsm_dyn.simulate(graph, until=until, inputs={"finger": finger})
 
@@ -126,7 +126,7 @@ def led_stroke(graph: fsm_dyn.ModeGraph, duration: float) -> fsm_dyn.Trajectory:
 
 @style.settings()
 def figure() -> Figure:
-    """Three strokes by force above, the force of a slow and of a fast stroke by motion below."""
+    """Three key strokes by force above, the force of a slow and of a fast key stroke by motion below."""
     picture = style.new_figure(9.6, 7.2)
     picture.set_layout_engine("constrained", h_pad=0.12)
     above, below = picture.subplots(2, 1)

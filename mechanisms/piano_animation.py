@@ -1,6 +1,6 @@
-"""The piano action moving beside its mode graph, as the animation at the top of the README.
+"""The piano action moving next to its mode graph, as the animation at the top of the README.
 
-``python mechanisms/piano_animation.py FILE.gif`` writes it.  The modes of a stroke are many; those of one
+``python mechanisms/piano_animation.py FILE.gif`` writes it.  The modes of a key stroke are many; those of one
 pattern of the model's section ``modes`` are drawn as one node.
 """
 

@@ -66,7 +66,7 @@ def standing_time(tilt: float, alpha: float, p: float) -> float:
 
 
 def main() -> None:
-    """Print the first impacts of the model beside the closed forms."""
+    """Print the first impacts of the model next to the closed forms."""
     import fsm_dyn
 
     b, h, tilt = 0.1, 0.5, np.deg2rad(6.0)

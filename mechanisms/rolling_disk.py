@@ -27,7 +27,7 @@ def rolling_acceleration(slope: float, g: float = G) -> float:
 
 
 def main() -> None:
-    """Print the model's instants beside the closed forms."""
+    """Print the model's instants next to the closed forms."""
     import fsm_dyn
 
     slope = np.deg2rad(12.0)

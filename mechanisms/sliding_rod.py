@@ -1,7 +1,7 @@
 """The rod that slides on its foot in closed form: what ``yaml_models/sliding_rod.yaml`` is checked against.
 
-A uniform rod of half length l stands at the angle q on its foot, which slides with direction s = +1 or -1.  The foot
-answers a normal force with ``(1 + 3 cos² q + 3 s mu sin q cos q)/m``; where that falls to zero, which it first does
+A uniform rod of half length l is at the angle q, on its foot, which slides with direction s = +1 or -1.  The foot
+answers a normal force with ``(1 + 3 cos² q + 3 s mu sin q cos q)/m``; where that becomes zero, which it first does
 for mu = 4/3 at tan q = 2 (s cos q < 0), the equations of the sliding foot fail (Painleve 1895).
 """
 
@@ -23,12 +23,12 @@ def normal_force(q: float, w: float, mu: float, s: float, m: float, half: float,
 
 
 def lift_off_rate(q: float, half: float, g: float = G) -> float:
-    """Angular velocity (rad/s) above which the foot lifts, whatever the friction below its critical value."""
+    """Angular velocity (rad/s) above which the foot lifts, for any friction below its critical value."""
     return float(np.sqrt(g / (half * np.sin(q))))
 
 
 def main() -> None:
-    """Print the force on the model's foot beside the closed form."""
+    """Print the force on the model's foot next to the closed form."""
     import fsm_dyn
 
     q = np.arctan(2.0)

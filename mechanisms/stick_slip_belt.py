@@ -1,7 +1,7 @@
 """The block on a belt in closed form: what ``yaml_models/stick_slip_belt.yaml`` is checked against.
 
 With static friction ``k x_s`` and kinetic friction ``k x_k`` the block is carried to ``x_s``, swings about ``x_k`` and
-is caught at ``2 x_k - x_s``, the mirror image of where it let go.
+is caught at ``2 x_k - x_s``, the mirror image of where it began to slide.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def caught_at(k: float, static: float, kinetic: float) -> float:
 
 
 def main() -> None:
-    """Print the instants of the model beside the closed form."""
+    """Print the instants of the model next to the closed form."""
     import fsm_dyn
 
     run = fsm_dyn.simulate(fsm_dyn.compile("stick_slip_belt"), until=10.0, rtol=1e-11, atol=1e-13)

@@ -1,4 +1,4 @@
-"""Where a wall begins to buzz: a device made of numbers against the live loop, beside what theory says.
+"""Where a wall begins to chatter: a simulated device in the live loop, and the limit of the theory.
 
 ``python mechanisms/wall_chatter.py FOLDER`` writes the picture of docs/how_to/passivity.md.
 
@@ -37,7 +37,7 @@ FREE = {"force": 1e9, "slew": 1e12, "velocity": 1e3, "ramp": 0.0}  # nothing but
 
 
 class Wall:
-    """A wall in the live loop, with a handle on it that nobody holds."""
+    """A wall in the live loop, with a handle that is free."""
 
     def __init__(self, one_sided: bool = False, period: float = PERIOD) -> None:
         name, self.axis = ("bouncing_ball", "hand_1") if one_sided else ("latch", "handle_1")
@@ -60,7 +60,7 @@ class Wall:
         controller = RunController(stepper, lambda event: None)
         rest = -self.press / stiffness
         handle = EmulatedHandle(mass, device, hand_stiffness=hand, target=rest)
-        controller.tick(Sample(0.0, 0, (0.0,), (0.0,)))  # takes hold
+        controller.tick(Sample(0.0, 0, (0.0,), (0.0,)))  # engages
         handle.position, handle.velocity = rest, KICK
         if hand:  # a swing at half the rate that begins in the middle would be seen there ever after
             handle.position, handle.velocity = rest + KICK * (mass / hand) ** 0.5, 0.0
@@ -119,7 +119,7 @@ def picture() -> Figure:
         drawn = style.new_figure(8.6, 3.8)
         left, right = drawn.subplots(1, 2)
         left.plot(devices, 2e-3 * devices / PERIOD, color=palette.LINES[0], label="passive below: 2b/T")
-        for k, (wall, label) in enumerate(((both, "holds both ways"), (one, "holds one way, pressed"))):
+        for k, (wall, label) in enumerate(((both, "bilateral"), (one, "unilateral, pressed"))):
             found = [wall.boundary(0.0, b) for b in devices]
             left.plot(
                 devices, 1e-3 * np.array(found), "o+"[k], color=palette.INK, ms=5 + 4 * k, label=label, mfc="none"

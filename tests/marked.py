@@ -1,4 +1,4 @@
-"""Programs that are started so that all their processes can be found, whoever their parent is by then."""
+"""Programs that are started so that all their processes can be found, whichever process their parent is by then."""
 
 import contextlib
 import os

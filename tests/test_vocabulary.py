@@ -23,7 +23,7 @@ def test_prose(rule):
     project, tests = found_by(rule, "project"), found_by(rule, "tests")
     most = 0 if rule.hard else allowed["project"].get(rule.name, 0)
     assert len(project) <= most, f"write: {rule.instead}; {HOW}\n" + "\n".join(project)
-    most = allowed["tests"].get(rule.name, 0)
+    most = 0 if rule.hard else allowed["tests"].get(rule.name, 0)
     assert len(tests) <= most, f"write: {rule.instead}; {HOW} tests\n" + "\n".join(tests)
 
 
@@ -39,8 +39,7 @@ def test_budget_names_rules_and_can_be_lowered():
     lower += [f"class {name}" for name in allowed["duplicate_classes"] if name not in vocabulary.duplicate_classes()]
     if lower:
         warnings.warn(f"python -m tests.vocabulary_hits --lower-budget\n{'; '.join(lower)}", stacklevel=1)
-    assert set(allowed["tests"]) <= {rule.name for rule in RULES}
-    assert set(allowed["project"]) <= {rule.name for rule in RULES if not rule.hard}
+    assert set(allowed["tests"]) | set(allowed["project"]) <= {rule.name for rule in RULES if not rule.hard}
 
 
 def test_rules_are_well_formed():
@@ -175,13 +174,17 @@ def test_names_in_the_glossary_exist():
     assert missing == []
 
 
-def test_sources_of_the_glossary_are_listed():
+def test_every_term_of_the_glossary_has_a_source_that_is_listed():
+    """Works of the list at the end, or files of the package where the project decides what a word means."""
     text = (vocabulary.ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
     listed = [" ".join(entry.split()) for entry in text.split("## Sources")[1].split("\n- ")[1:]]
-    cited = {source.strip() for *_, sources in glossary_tables() for source in sources.split(";") if source.strip()}
-    for source in sorted(cited):
+    assert [term for term, *_, sources in glossary_tables() if not sources.strip()] == []
+    cited = {source.strip() for *_, sources in glossary_tables() for source in sources.split(";")}
+    files = {source for source in cited if source.startswith("`")}
+    assert [file for file in files if not (vocabulary.ROOT / file.strip("`")).is_file()] == []
+    for source in sorted(cited - files):
         words = [word for word in re.findall(r"\w+", source) if word not in ("and", "et", "al")]
         assert any(all(word in entry for word in words) for entry in listed), source
     for entry in listed:
-        surname = re.match(r"(?:[A-Z][\w-]*\. ?)+([\w-]+)", entry)[1]
+        surname = re.match(r"(?:[A-Z][\w-]*\. ?)*([\w-]+)", entry)[1]
         assert any(surname in source for source in cited), f"{entry} is not cited"

@@ -28,13 +28,17 @@ SOURCES = (
     ("fsm_dyn/viewer/static/js/*.js", ("code", "page")),
     ("fsm_dyn/viewer/static/*.css", ("code", "page")),
     ("fsm_dyn/viewer/static/*.html", ("page",)),
+    ("mechanisms/**/*.py", ("code", "messages")),
+    ("docs/hooks/*.py", ("code", "messages")),
+    ("yaml_models/**/*.yaml", ("docs",)),
+    ("docs/cookbook/*.yaml", ("docs",)),
     ("docs/**/*.md", ("docs",)),
     ("*.md", ("docs",)),
     ("tests/**/*.py", ("tests", "")),
     ("tests/**/*.[ch]", ("tests", "")),
 )
-# What tells about models in everyday words, or is about words itself.
-LEFT_OUT = re.compile(r"docs/gallery/|docs/glossary\.md|tests/(test_)?vocabulary")
+# What is about words itself.
+LEFT_OUT = re.compile(r"docs/glossary\.md|tests/(test_)?vocabulary")
 
 _PYTHON = re.compile(
     r"(?P<comment>\#[^\n]*)"
@@ -46,6 +50,7 @@ _C = re.compile(
     r"(?P<comment>//[^\n]*|/\*.*?\*/)|(?P<prefix>)(?P<quote>[\"'`])(?P<text>(?:\\.|(?!(?P=quote)).)*?)(?P=quote)",
     re.DOTALL,
 )
+_YAML = re.compile(r"(?:^|\s)#(?P<comment>.*)|^\s*(?:summary|source|because):\s*(?P<text>\S.*)")
 _BETWEEN_PARTS = re.compile(r"[\s\\]*")  # what separates the parts of one text
 _PLACEHOLDER = re.compile(r"\$?\{(?:[^{}]|\{[^{}]*\})*\}|%[-+ .\d]*[dfgsi]\b")
 _SKIPPED = re.compile(r"``.+?``|`[^`]*`|\$[^$]*\$|https?://\S+|(?<=\])\([^()]*\)")
@@ -171,6 +176,21 @@ def _markdown_texts(file, source, kinds):
         yield _text(file, kinds[0], parts)
 
 
+def _yaml_texts(file, source, kinds):
+    """Yield the comments of a model file, those of successive lines together, and what its keys tell people."""
+    parts = []
+    for number, line in [*enumerate(source.splitlines(), 1), (0, "")]:
+        found = _YAML.search(line)
+        alone = found and found["comment"] is not None and not line[: found.start()].strip()
+        if parts and not alone:
+            yield _text(file, kinds[0], parts)
+            parts = []
+        if alone:
+            parts.append((number, found["comment"]))
+        elif found:
+            yield _text(file, kinds[0], [(number, found["comment"] or found["text"])])
+
+
 def read(file, source, kinds):
     """Return the texts of one file.
 
@@ -189,6 +209,8 @@ def read(file, source, kinds):
     suffix = Path(file).suffix
     if suffix == ".md":
         return list(_markdown_texts(file, source, kinds))
+    if suffix == ".yaml":
+        return list(_yaml_texts(file, source, kinds))
     if suffix == ".html":
         return list(_html_texts(file, source, kinds))
     return list(_program_texts(file, source, kinds, _PYTHON if suffix == ".py" else _C))

@@ -1,4 +1,4 @@
-"""Writes a page that simulates alone for each shipped model, beside those of the gallery; they share one runtime."""
+"""Writes a page that simulates alone for each shipped model, next to those of the gallery; they share one runtime."""
 
 import re
 from pathlib import Path

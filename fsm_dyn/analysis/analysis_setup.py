@@ -12,7 +12,6 @@ from fsm_dyn.analysis.jacobians import Array, ModeDerivatives, mode_derivatives
 from fsm_dyn.automaton.initial_state import InitialState
 from fsm_dyn.automaton.initial_values import initial_state, parameter_vector
 from fsm_dyn.automaton.mode_graph import ModeGraph
-from fsm_dyn.compilation import Parameters
 from fsm_dyn.errors import InputError, did_you_mean
 from fsm_dyn.modes.programs import ModePrograms
 from fsm_dyn.results.result_builder import record_of, run_model
@@ -25,7 +24,7 @@ from fsm_dyn.simulation.run_arrays import RunArrays, renumbered
 from fsm_dyn.simulation.run_loop import run_automaton
 from fsm_dyn.simulator import Simulator, simulator_of
 from fsm_dyn.spec.controller_memory import refuse_controllers
-from fsm_dyn.spec.values import ParameterValue, parameter_values
+from fsm_dyn.spec.values import Parameters, ParameterValue, parameter_values
 
 LONGEST = 1e4  # s; over which a Python callable as an input may have to be tabulated
 

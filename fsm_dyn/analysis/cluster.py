@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
-from fsm_dyn.compilation import COMPILER
+from fsm_dyn.automaton.storage import COMPILER
 from fsm_dyn.errors import FsmDynError, InputError, RunError
 from fsm_dyn.results.optional_libraries import optional_library
 from fsm_dyn.runtime.library import SOURCES

@@ -10,10 +10,9 @@ import numpy as np
 from fsm_dyn.automaton.initial_values import initial_values, parameter_vector
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.automaton.static_equilibrium import equilibrium_initial_state
-from fsm_dyn.compilation import Parameters
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.run_inputs import InputValue, resolve_inputs
-from fsm_dyn.spec.values import parameter_values
+from fsm_dyn.spec.values import Parameters, parameter_values
 
 
 @dataclass(frozen=True)

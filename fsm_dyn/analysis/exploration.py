@@ -17,13 +17,13 @@ from typing import Any, Final
 import numpy as np
 
 from fsm_dyn.analysis.reachability import Exploration, SeenEdge, SeenMode
-from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.automaton.mode_graph import ModeGraph, graph_with_parameters
 from fsm_dyn.automaton.storage import to_bytes
-from fsm_dyn.compilation import graph_with_parameters, stored_automaton
 from fsm_dyn.errors import InputError, ModelError, RunError
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.processes import in_processes
 from fsm_dyn.results.trajectory import Trajectory
+from fsm_dyn.saved_automata import stored_automaton
 from fsm_dyn.simulation_api import simulate
 from fsm_dyn.spec.controller_memory import clock_names
 from fsm_dyn.spec.values import ParameterValue

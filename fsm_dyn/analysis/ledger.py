@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 
-from fsm_dyn.compilation import COMPILER
+from fsm_dyn.automaton.storage import COMPILER
 from fsm_dyn.errors import InputError, RunError
 from fsm_dyn.runtime.library import SOURCES
 

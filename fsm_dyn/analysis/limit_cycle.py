@@ -14,7 +14,6 @@ from fsm_dyn.analysis.poincare_sections import read_section
 from fsm_dyn.analysis.return_map import Return, ReturnMap, SectionPoint
 from fsm_dyn.analysis.symmetry import Relabelling
 from fsm_dyn.automaton.mode_graph import ModeGraph
-from fsm_dyn.compilation import Parameters
 from fsm_dyn.errors import InputError, RunError, did_you_mean
 from fsm_dyn.expressions import Text
 from fsm_dyn.programs import support
@@ -22,6 +21,7 @@ from fsm_dyn.renamed import RenamedAttribute, renamed_keywords
 from fsm_dyn.results.trajectory import Trajectory
 from fsm_dyn.run_inputs import InputValue
 from fsm_dyn.spec.evaluate import evaluate
+from fsm_dyn.spec.values import Parameters
 
 PLAIN_RETURNS = 3  # before Newton's method begins, and wherever it leads nowhere
 ITERATIONS = 40

@@ -12,13 +12,12 @@ from fsm_dyn.analysis.jacobians import Array, mode_derivatives
 from fsm_dyn.automaton.initial_state import find_initial_state
 from fsm_dyn.automaton.initial_values import initial_values, parameter_vector
 from fsm_dyn.automaton.mode_graph import ModeGraph
-from fsm_dyn.compilation import Parameters
 from fsm_dyn.errors import InputError, did_you_mean
 from fsm_dyn.graphics.text_table import table
 from fsm_dyn.modes.embedding import ActiveSet
 from fsm_dyn.modes.least_squares import dependent_columns
 from fsm_dyn.run_inputs import InputValue, resolve_inputs
-from fsm_dyn.spec.values import parameter_values
+from fsm_dyn.spec.values import Parameters, parameter_values
 
 
 @dataclass(frozen=True, repr=False)

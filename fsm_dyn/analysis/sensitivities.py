@@ -12,10 +12,9 @@ from fsm_dyn.analysis.jacobians import Array
 from fsm_dyn.analysis.saltation import crossing, jump_rows, propagate_variations
 from fsm_dyn.automaton.initial_values import parameter_vector
 from fsm_dyn.automaton.mode_graph import ModeGraph
-from fsm_dyn.compilation import Parameters
 from fsm_dyn.errors import InputError, RunError, did_you_mean
 from fsm_dyn.run_inputs import InputValue
-from fsm_dyn.spec.values import parameter_values
+from fsm_dyn.spec.values import Parameters, parameter_values
 
 STEP = 1e-6  # of the differences by which a start depends on what is given
 

@@ -19,12 +19,11 @@ from fsm_dyn.analysis.study_results import ALL, GRID, Study, StudyColumns, Study
 from fsm_dyn.analysis.study_runs import StudyTask, study_results
 from fsm_dyn.analysis.study_variables import SCENARIO, check_options, check_quantities, variable_units
 from fsm_dyn.automaton.mode_graph import ModeGraph
-from fsm_dyn.compilation import Parameters
 from fsm_dyn.errors import InputError, did_you_mean
 from fsm_dyn.renamed import renamed_keywords
 from fsm_dyn.run_inputs import InputValue, default_end, scenario_schedules
 from fsm_dyn.spec.checks.requirements import requirement_units
-from fsm_dyn.spec.values import parameter_values
+from fsm_dyn.spec.values import Parameters, parameter_values
 
 __all__ = ["ALL", "Study", "StudyRun", "read_range", "study", "tolerance_study"]
 

@@ -13,8 +13,8 @@ from fsm_dyn.modes.assembly import PrescribedValues, assemble
 from fsm_dyn.modes.curve_parameters import curve_parameter_solver
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.modes.embedding import ActiveSet
-from fsm_dyn.modes.enumeration import Enumeration, ModeName, Pattern, name_mode
 from fsm_dyn.modes.guards import Guard
+from fsm_dyn.modes.mode_names import ModeName, Pattern, name_mode
 from fsm_dyn.modes.programs import ModePrograms, derive_mode
 from fsm_dyn.modes.redundancy import closed_place
 from fsm_dyn.modes.tree_equations import TreePattern
@@ -264,9 +264,9 @@ class Automaton:
                 grown.__dict__[name] = self.__dict__[name]
         return grown
 
-    def with_enumeration(self, enumeration: Enumeration) -> Automaton:
-        """The same automaton knowing what was pruned and whether modes may be added later."""
-        known = replace(self, infeasible=dict(enumeration.infeasible), fully_enumerated=enumeration.fully_enumerated)
+    def with_enumeration(self, infeasible: Mapping[str, str], fully_enumerated: bool) -> Automaton:
+        """The same automaton knowing which modes are infeasible and whether modes may be added later."""
+        known = replace(self, infeasible=dict(infeasible), fully_enumerated=fully_enumerated)
         known.__dict__["system"], known.__dict__["units"] = self.system, self.units
         return known
 

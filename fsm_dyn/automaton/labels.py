@@ -20,7 +20,7 @@ from fsm_dyn.automaton.label_forms import Closed, brief_label, full_label
 from fsm_dyn.automaton.surfaces import Key, Surfaces, key_of
 from fsm_dyn.expressions import free_names, parse
 from fsm_dyn.laws import FREE
-from fsm_dyn.modes.enumeration import ModeName, Pattern, name_mode
+from fsm_dyn.modes.mode_names import ModeName, Pattern, name_mode
 from fsm_dyn.modes.unconstrained_system import ContactInfo
 from fsm_dyn.spec.contact import FeatureContact, SurfaceContact
 from fsm_dyn.spec.model import Mechanism

@@ -16,6 +16,7 @@ import numpy as np
 from fsm_dyn.automaton.edges import Edge, edges
 from fsm_dyn.automaton.hybrid_automaton import Automaton, DerivedMode
 from fsm_dyn.automaton.initial_state import InitialState
+from fsm_dyn.automaton.initial_values import initial_state, parameter_vector
 from fsm_dyn.automaton.mode_groups import group_of
 from fsm_dyn.automaton.mode_view import ModeView
 from fsm_dyn.automaton.storage import from_bytes, save, to_bytes
@@ -23,7 +24,7 @@ from fsm_dyn.errors import InputError
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.programs.cache import ObjectCache
 from fsm_dyn.renamed import RenamedAttribute
-from fsm_dyn.spec.values import ParameterValue
+from fsm_dyn.spec.values import Parameters, ParameterValue, parameter_values
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -366,6 +367,26 @@ class ModeGraph:
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.modes)
+
+
+def graph_with_parameters(automaton: Automaton, parameters: Parameters | None = None) -> ModeGraph:
+    """Return the graph of an automaton with parameter values and the mode it starts in.
+
+    Parameters
+    ----------
+    automaton : Automaton
+    parameters : mapping, optional
+        Values that replace those of the model: SI numbers, or text with units.
+
+    Raises
+    ------
+    InputError
+        A parameter is unknown, or its value is not allowed.
+    """
+    values = parameter_values(automaton.mechanism, parameters)
+    vector = parameter_vector(values)
+    begin = initial_state(automaton, values, vector)
+    return ModeGraph(automaton, values, vector, automaton.name_of(begin.states).name, begin)
 
 
 def _unpickled(

@@ -70,9 +70,7 @@ def view_command(
     """
     with page_packages():
         from fsm_dyn.viewer.live_view import LiveOptions
-        from fsm_dyn.viewer.playback_session import open_recorded_run
-        from fsm_dyn.viewer.report import write_report
-        from fsm_dyn.viewer.serve import WatchedFile, serve, serve_catalogue, serve_recorded_run
+        from fsm_dyn.viewer.serve import WatchedFile, serve, serve_catalogue
 
     opened = announce_address(model or "shipped models", no_browser, as_json)
     if model is None:
@@ -88,19 +86,7 @@ def view_command(
             raise InputError(
                 "a recorded run takes no options of a live run", found=model, remedy="omit the other options"
             )
-        path = Path(model)
-        if not path.is_file():
-            found = "a folder, pipe or device" if path.exists() else ""
-            raise InputError(f"there is no run '{model}'", found=found)
-        if html is not None:
-            prepare_file("--html", html)
-            with progress_message(f"writing {html}", as_json):
-                write_report(open_recorded_run(path), html)
-            print_status(f"wrote {html}")
-            return
-        serve_recorded_run(lambda: open_recorded_run(path), path.name, page_port, opened)
-        if as_json:
-            print_json({"model": model, "runs": []})
+        _play_back(model, html, page_port, opened, as_json)
         return
     if record is not None:
         prepare_file("--record", record)
@@ -128,6 +114,27 @@ def view_command(
                     raise
                 graph = error  # shown on the page until the file is valid
         print_reports(model, serve(graph, live_options, page_port, watched, opened), as_json)
+
+
+def _play_back(model: str, html: Path | None, page_port: int, opened: Callable[[str], None], as_json: bool) -> None:
+    """Serve a recorded run, or write it as a report."""
+    from fsm_dyn.viewer.playback_session import open_recorded_run
+    from fsm_dyn.viewer.report import write_report
+    from fsm_dyn.viewer.serve import serve_recorded_run
+
+    path = Path(model)
+    if not path.is_file():
+        found = "a folder, pipe or device" if path.exists() else ""
+        raise InputError(f"there is no run '{model}'", found=found)
+    if html is not None:
+        prepare_file("--html", html)
+        with progress_message(f"writing {html}", as_json):
+            write_report(open_recorded_run(path), html)
+        print_status(f"wrote {html}")
+        return
+    serve_recorded_run(lambda: open_recorded_run(path), path.name, page_port, opened)
+    if as_json:
+        print_json({"model": model, "runs": []})
 
 
 @contextlib.contextmanager

@@ -1,6 +1,6 @@
 """Non-blocking serial line, opened raw with system calls.
 
-Tick process and watchdog process inherit its descriptor, so that no library is needed.
+Tick process and watchdog process inherit its descriptor, which libraries cannot take over (docs/decisions/0043).
 """
 
 from __future__ import annotations

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from fsm_dyn.automaton.mode_graph import ModeGraph
-from fsm_dyn.compilation import Parameters
 from fsm_dyn.exports.exported_run import ExportedRun
 from fsm_dyn.exports.page_data import packed, page_data
 from fsm_dyn.exports.wasm_build import BINARY
+from fsm_dyn.spec.values import Parameters
 from fsm_dyn.viewer.default_ports import with_default_ports
 from fsm_dyn.viewer.live_broadcast import plain
 from fsm_dyn.viewer.live_view import coupled_for_page

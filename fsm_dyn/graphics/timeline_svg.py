@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fsm_dyn.graphics import palette
 from fsm_dyn.graphics.diagram import abridged, shortened
 from fsm_dyn.graphics.svg import element, escaped, picture, text, width_of
+from fsm_dyn.graphics.timeline import Floats, Strip, Timeline
 
-Floats = NDArray[np.float64]
 Placing = Callable[[Floats | float], Floats]  # times, s, to points
 
 _WIDTH, _LEFT, _RIGHT = 760.0, 62.0, 132.0  # points
@@ -23,58 +21,33 @@ _TICKS = 7
 _STEPS = (1.0, 2.0, 5.0, 10.0)
 
 
-@dataclass(frozen=True)
-class Strip:
-    """Columns of one unit: their names, and their values, shape (len(names), n)."""
-
-    unit: str
-    names: tuple[str, ...]
-    values: Floats
-
-
-def timeline_svg(name: str, t: Floats, bands: Sequence[tuple[float, str]], strips: Sequence[Strip]) -> str:
-    """Return the picture of a run.
-
-    Parameters
-    ----------
-    name : str
-        Of the model, for who hears the picture instead of seeing it.
-    t : ndarray, shape (n,)
-        Times of the values, s, rising.
-    bands : sequence of (float, str)
-        When each mode begins, s, and its name, in order.
-    strips : sequence of Strip
-
-    Returns
-    -------
-    str
-        An ``<svg>`` element without scripts, of some ten kilobytes however long the run is.
-    """
-    low, high = float(t[0]), float(max(t[-1], np.nextafter(t[0], np.inf)))
+def timeline_svg(timeline: Timeline) -> str:
+    """Return a timeline as an ``<svg>`` element without scripts, of some ten kilobytes however long the run is."""
+    low, high = timeline.begin, float(max(timeline.end, np.nextafter(timeline.begin, np.inf)))
     wide = _WIDTH - _LEFT - _RIGHT
 
     def place(time: Floats | float) -> Floats:
         return np.asarray(_LEFT + wide * (np.asarray(time) - low) / (high - low))
 
-    colours = palette.mode_colours([mode for _, mode in bands])
-    stretches = _seen(bands, high, place)
+    colours, strips = timeline.colours, timeline.strips
+    stretches = _seen(timeline.bands, place)
     bottom = _TOP + _BAND + (_STRIP + _GAP) * len(strips)
-    parts = [_legend(bands, high, colours)]
+    parts = [_legend(timeline)]
     parts += [_rectangle(a, b, _TOP, _BAND, colours[mode], mode) for a, b, mode in stretches]
     for i, strip in enumerate(strips):
         top = _TOP + _BAND + _GAP + (_STRIP + _GAP) * i
         parts += [_rectangle(a, b, top, _STRIP, colours[mode], "", 0.22) for a, b, mode in stretches]
-        parts += _drawn(strip, place(t), top)
+        parts += _drawn(strip, place(timeline.t), top)
     parts += _axis(low, high, bottom, place)
-    return picture(_WIDTH, bottom + _FOOT, parts, f"{name} over time")
+    return picture(_WIDTH, bottom + _FOOT, parts, f"{timeline.name} over time")
 
 
-def _seen(bands: Sequence[tuple[float, str]], end: float, place: Placing) -> list[tuple[float, float, str]]:
+def _seen(bands: Sequence[tuple[float, float, str]], place: Placing) -> list[tuple[float, float, str]]:
     """Return mode bands in points; bands narrower than a point are merged into the first."""
-    edges = place(np.array([begin for begin, _ in bands] + [end]))
     seen: list[tuple[float, float, str]] = []
     drawn = -np.inf
-    for (_, mode), a, b in zip(bands, edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+    ends = place(np.array([band[:2] for band in bands])).tolist()
+    for (a, b), (_, _, mode) in zip(ends, bands, strict=True):
         if b <= drawn:
             continue
         if seen and seen[-1][2] == mode and a <= seen[-1][1]:
@@ -91,11 +64,9 @@ def _rectangle(a: float, b: float, top: float, height: float, colour: str, name:
     return element("rect", title, x=a, y=top, width=b - a, height=height, fill=colour, **opacity)
 
 
-def _legend(bands: Sequence[tuple[float, str]], end: float, colours: Mapping[str, str]) -> str:
+def _legend(timeline: Timeline) -> str:
     """Name the modes, those that lasted longest first."""
-    spent: dict[str, float] = dict.fromkeys(colours, 0.0)
-    for (begin, mode), (after, _) in zip(bands, [*bands[1:], (end, "")], strict=True):
-        spent[mode] += after - begin
+    spent = dict.fromkeys([mode for _, _, mode in timeline.bands], 0.0) | timeline.dwell_times
     names = sorted(spent, key=lambda mode: -spent[mode])
     parts, x = [], _LEFT
     for i, mode in enumerate(names):
@@ -104,7 +75,7 @@ def _legend(bands: Sequence[tuple[float, str]], end: float, colours: Mapping[str
         if i == _MOST_NAMED or x + width > _WIDTH - 60.0:
             parts.append(text(f"and {len(names) - i} more", x, 16.0, _SMALL, "start", fill=palette.SOFT))
             break
-        parts.append(element("rect", x=x, y=11.0, width=10, height=10, rx=2, fill=colours[mode]))
+        parts.append(element("rect", x=x, y=11.0, width=10, height=10, rx=2, fill=timeline.colours[mode]))
         parts.append(text(words, x + 14.0, 16.0, _SMALL, "start"))
         x += width
     return element("g", parts)

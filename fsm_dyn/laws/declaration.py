@@ -77,7 +77,7 @@ class Traits(Protocol):
 
 
 def always(_: Traits) -> bool:
-    """Return True, whatever the contact is like."""
+    """Return True, for all contacts."""
     return True
 
 

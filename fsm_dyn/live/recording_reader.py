@@ -22,14 +22,14 @@ from msgspec import Meta
 from numpy.typing import NDArray
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
-from fsm_dyn.automaton.mode_graph import ModeGraph
-from fsm_dyn.compilation import graph_with_parameters, stored_automaton
+from fsm_dyn.automaton.mode_graph import ModeGraph, graph_with_parameters
 from fsm_dyn.errors import InputError, Location
 from fsm_dyn.laws import Event
 from fsm_dyn.live.device_map import DeviceMap, Limits
 from fsm_dyn.live.older_recordings import current_event, current_settings
 from fsm_dyn.live.port_coupling import coupled_ports
 from fsm_dyn.live.tick_columns import FIXED, TickColumns
+from fsm_dyn.saved_automata import stored_automaton
 from fsm_dyn.schemata import convert, decode, opened
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation.candidate_codes import LOG_WIDTH

@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.automaton.mode_graph import ModeGraph
-from fsm_dyn.compilation import Parameters
 from fsm_dyn.errors import RunError
 from fsm_dyn.interrupts import held_back
 from fsm_dyn.live import shared_memory, watchdog
@@ -36,6 +35,7 @@ from fsm_dyn.live.session_launch import Prepared, derives, prepare, saved, start
 from fsm_dyn.live.settings import Settings as Settings
 from fsm_dyn.live.tick_process import columns_of
 from fsm_dyn.simulation import state as st
+from fsm_dyn.spec.values import Parameters
 
 STARTING: Final = "starting the tick process and its guard, preparing for modes that are met while it runs"
 _RESETS: Final = 64  # resets for which mode names are kept

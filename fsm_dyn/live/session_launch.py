@@ -15,8 +15,7 @@ from typing import IO, Any, Final
 
 from fsm_dyn import compilation
 from fsm_dyn.automaton import storage
-from fsm_dyn.automaton.mode_graph import ModeGraph
-from fsm_dyn.compilation import Parameters, graph_with_parameters
+from fsm_dyn.automaton.mode_graph import ModeGraph, graph_with_parameters
 from fsm_dyn.errors import InputError
 from fsm_dyn.live import watchdog
 from fsm_dyn.live.driver_protocol import (
@@ -30,11 +29,11 @@ from fsm_dyn.live.driver_protocol import (
     driver_class,
 )
 from fsm_dyn.live.live_stepper import Limits, LiveStepper
-from fsm_dyn.live.port_coupling import add_couplers, coupled_ports
+from fsm_dyn.live.port_coupling import add_couplers, coupled_ports, is_coupled
 from fsm_dyn.live.settings import Settings
 from fsm_dyn.live.tick_process import new_stepper
 from fsm_dyn.live.tick_setup import usual_substeps
-from fsm_dyn.spec.values import parameter_values
+from fsm_dyn.spec.values import Parameters, parameter_values
 
 CODE: Final = "making machine code of the modes: once for a model, then it is kept"
 LEAST_RELEASE: Final = 3.0  # periods
@@ -59,7 +58,7 @@ def coupled_graph(graph: ModeGraph, parameters: Parameters | None = None, admitt
     """
     mechanism = graph.automaton.mechanism
     ports = coupled_ports(mechanism)
-    if not ports or any(name not in mechanism.inputs for port in ports for name in port.inputs):
+    if not is_coupled(mechanism, ports):
         return compilation.compile(add_couplers(mechanism, admittance), parameters)
     if ports[0].axes[0].is_applied_force != admittance:
         raise InputError(

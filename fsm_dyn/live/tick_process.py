@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.automaton import storage
-from fsm_dyn.automaton.mode_graph import ModeGraph
-from fsm_dyn.compilation import graph_with_parameters
+from fsm_dyn.automaton.mode_graph import ModeGraph, graph_with_parameters
 from fsm_dyn.errors import FsmDynError
 from fsm_dyn.live import paced_loop as pacing
 from fsm_dyn.live import run_controller, shared_memory

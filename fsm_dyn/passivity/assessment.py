@@ -174,9 +174,7 @@ def assess(
     straight = [k for k, turns_too in enumerate(turning) if not turns_too]
     if len(straight) > 1:
         checks += [_of_mode(loop, straight, "together", handle, False) for loop in loops]
-    return Assessment(
-        graph.name, first.axes[0].name.rpartition("_")[0], period, handle, stiffness, damping, tuple(checks)
-    )
+    return Assessment(graph.name, first.axes[0].port, period, handle, stiffness, damping, tuple(checks))
 
 
 def _of_coupler(

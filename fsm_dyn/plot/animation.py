@@ -20,9 +20,10 @@ from fsm_dyn.errors import InputError
 from fsm_dyn.graphics import palette
 from fsm_dyn.graphics.diagram import abridged
 from fsm_dyn.plot import style
-from fsm_dyn.plot.mode_bands import draw_bands, mode_spans
+from fsm_dyn.plot.mode_bands import draw_bands
 from fsm_dyn.plot.scene_projection import View, draw_instant, filling, project, scene_of
 from fsm_dyn.results.arrays import FloatArray
+from fsm_dyn.results.run_timeline import timeline_of
 from fsm_dyn.results.scene import Scene
 from fsm_dyn.results.trajectory import Trajectory
 from fsm_dyn.whole_files import whole_file, write_file
@@ -167,7 +168,7 @@ def _display_frames(
     _write_head(picture, trajectory.model.name, plan.speed)
     label = picture.text(_SIDE / _WIDTH, 1.0 - 0.46 / picture.get_figheight(), "", fontsize=9, va="center")
     clock = picture.text(1.0 - _SIDE / _WIDTH, label.get_position()[1], "", fontsize=9, va="center", ha="right")
-    cursor = _draw_band(picture, trajectory, colours)
+    cursor = _draw_band(picture, trajectory)
     for i, (time, mode) in enumerate(zip(view.times, view.modes, strict=True)):
         stage.clear()
         stage.set_axis_off()
@@ -215,11 +216,11 @@ def _write_head(picture: Figure, name: str, speed: float) -> None:
         picture.text(1.0 - _SIDE / _WIDTH, y, words, fontsize=8.5, va="center", ha="right", color=palette.SOFT)
 
 
-def _draw_band(picture: Figure, trajectory: Trajectory, colours: dict[str, str]) -> Line2D:
+def _draw_band(picture: Figure, trajectory: Trajectory) -> Line2D:
     """Draw the modes over time below the mechanism and return the line that marks the time."""
     left, height = 0.35 / _WIDTH, picture.get_figheight()
     axes = picture.add_axes((left, 0.44 / height, 1.0 - 2.0 * left, _BAND / height))
-    draw_bands(axes, mode_spans(trajectory), colours, alpha=1.0)
+    draw_bands(axes, timeline_of(trajectory.model, trajectory.record), alpha=1.0)
     start, end = float(trajectory.t[0]), float(trajectory.t[-1])
     axes.set_xlim(start, end if end > start else start + 1.0)
     axes.set_ylim(0.0, 1.0)

@@ -10,8 +10,9 @@ from matplotlib.figure import Figure
 
 from fsm_dyn.graphics import palette
 from fsm_dyn.plot import style
-from fsm_dyn.plot.mode_bands import head, mode_spans, time_panel
+from fsm_dyn.plot.mode_bands import head, time_panel
 from fsm_dyn.results.arrays import FloatArray
+from fsm_dyn.results.run_timeline import timeline_of
 from fsm_dyn.results.trajectory import Trajectory
 
 _NAMED = 1.1  # inches for a name in the legend
@@ -43,12 +44,12 @@ def energy(trajectory: Trajectory, *, ax: Axes | None = None) -> Figure | Axes:
         transitions; the residual.
     """
     balance = trajectory.energy
-    spans = mode_spans(trajectory)
+    timeline = timeline_of(trajectory.model, trajectory.record)
     stored = [("kinetic", balance.kinetic), ("potential", balance.potential), ("total", balance.total)]
     if ax is not None:
         with style.settings():
             _lines(ax, trajectory.t, stored, outside=False)
-            time_panel(ax, trajectory, spans)
+            time_panel(ax, timeline)
             ax.set_xlabel("time, s")
             ax.set_ylabel("energy, J")
         return ax
@@ -68,17 +69,12 @@ def energy(trajectory: Trajectory, *, ax: Axes | None = None) -> Figure | Axes:
         _lines(panels[1], trajectory.t, passed)
         panels[2].plot(trajectory.t, balance.residual, color=palette.INK, lw=1.0, zorder=3)
         for panel, label in zip(panels, ("energy, J", "in and out, J", "residual, J"), strict=True):
-            time_panel(panel, trajectory, spans)
+            time_panel(panel, timeline)
             panel.set_ylabel(label)
             panel.yaxis.set_label_coords(-0.14, 0.5)
             panel.tick_params(labelbottom=panel is panels[2])
         panels[2].set_xlabel("time, s")
-        head(
-            picture,
-            trajectory,
-            f"energy-balance residual: {balance.relative_residual:.1e} of the energy exchanged",
-            spans,
-        )
+        head(picture, timeline, f"energy-balance residual: {balance.relative_residual:.1e} of the energy exchanged")
     return picture
 
 

@@ -13,8 +13,9 @@ from fsm_dyn.errors import InputError, did_you_mean
 from fsm_dyn.graphics import palette
 from fsm_dyn.modes.unconstrained_system import ContactInfo
 from fsm_dyn.plot import style
-from fsm_dyn.plot.mode_bands import dense_rows, head, mode_spans
+from fsm_dyn.plot.mode_bands import head
 from fsm_dyn.results.arrays import BoolArray, FloatArray
+from fsm_dyn.results.run_timeline import dense_rows, timeline_of
 from fsm_dyn.results.samples import Samples
 from fsm_dyn.results.trajectory import Trajectory
 
@@ -57,11 +58,10 @@ def forces(trajectory: Trajectory, contacts: Sequence[str] | None = None, *, ax:
         A contact does not exist or has no friction, none was given and no contact with friction carries a force, or
         with ``ax`` there is not one contact.
     """
-    rows = dense_rows(trajectory)
+    rows = dense_rows(trajectory.rows, trajectory.sample)
     chosen = _chosen(trajectory, rows, contacts)
-    spans = mode_spans(trajectory)
-    colours = palette.mode_colours(trajectory.model.labels)
-    shades = np.array([style.strong(colours[name]) for name in trajectory.model.labels])[rows.mode]
+    timeline = timeline_of(trajectory.model, trajectory.record)
+    shades = np.array([style.strong(timeline.colours[name]) for name in trajectory.model.labels])[rows.mode]
     terms = trajectory.model.terms.evaluate(rows.t, rows.x, rows.context)
     if ax is not None and len(chosen) != 1:
         raise InputError("axes take one contact", found=", ".join(contact.name for _, contact in chosen))
@@ -94,7 +94,7 @@ def forces(trajectory: Trajectory, contacts: Sequence[str] | None = None, *, ax:
         )
         for i, (number, contact) in enumerate(chosen):
             draw(picture.add_subplot(grid[i // across, i % across]), number, contact)
-        head(picture, trajectory, "", spans)
+        head(picture, timeline)
     return picture
 
 

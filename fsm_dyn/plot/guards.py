@@ -11,9 +11,11 @@ from matplotlib.figure import Figure
 
 from fsm_dyn.errors import InputError, did_you_mean
 from fsm_dyn.graphics import palette
+from fsm_dyn.graphics.timeline import Timeline
 from fsm_dyn.plot import style
-from fsm_dyn.plot.mode_bands import Spans, dense_rows, head, mode_spans, time_panel
+from fsm_dyn.plot.mode_bands import head, time_panel
 from fsm_dyn.results.arrays import FloatArray
+from fsm_dyn.results.run_timeline import dense_rows, timeline_of
 from fsm_dyn.results.samples import Samples
 from fsm_dyn.results.trajectory import Trajectory
 
@@ -53,7 +55,7 @@ def guards(trajectory: Trajectory, names: Sequence[str] | None = None, *, ax: Ax
     InputError
         A guard does not occur in the run, or with ``ax`` there is not one guard.
     """
-    rows = dense_rows(trajectory)
+    rows = dense_rows(trajectory.rows, trajectory.sample)
     found = _distances(rows)
     for name in names or ():
         if name not in found:
@@ -62,12 +64,12 @@ def guards(trajectory: Trajectory, names: Sequence[str] | None = None, *, ax: Ax
                 remedy=did_you_mean(name, found),
             )  # fmt: skip
     chosen = list(names) if names else _nearest_to_zero(found)
-    spans = mode_spans(trajectory)
+    timeline = timeline_of(trajectory.model, trajectory.record)
     if ax is not None:
         if len(chosen) != 1:
             raise InputError("axes take one guard", found=", ".join(chosen) or "none")
         with style.settings():
-            _draw(ax, trajectory, spans, rows, found, chosen[0])
+            _draw(ax, timeline, rows, found, chosen[0])
             ax.set_xlabel("time, s")
         return ax
     with style.settings():
@@ -78,18 +80,16 @@ def guards(trajectory: Trajectory, names: Sequence[str] | None = None, *, ax: Ax
         )
         for i, name in enumerate(chosen):
             axes = picture.add_subplot(grid[i])
-            _draw(axes, trajectory, spans, rows, found, name)
+            _draw(axes, timeline, rows, found, name)
             axes.tick_params(labelbottom=i == len(chosen) - 1)
         if chosen:
             axes.set_xlabel("time, s")
-        head(picture, trajectory, "", spans)
+        head(picture, timeline)
     return picture
 
 
-def _draw(
-    axes: Axes, trajectory: Trajectory, spans: Spans, rows: Samples, found: dict[str, FloatArray], name: str
-) -> None:
-    time_panel(axes, trajectory, spans)
+def _draw(axes: Axes, timeline: Timeline, rows: Samples, found: dict[str, FloatArray], name: str) -> None:
+    time_panel(axes, timeline)
     axes.plot(rows.t, found[name], color=palette.LINES[0], zorder=3)
     axes.axhline(0.0, color=palette.INK, lw=0.7, zorder=2)
     axes.annotate(

@@ -9,8 +9,10 @@ from matplotlib.figure import Figure
 
 from fsm_dyn.graphics import palette
 from fsm_dyn.graphics.diagram import abridged
+from fsm_dyn.graphics.timeline import Timeline
 from fsm_dyn.plot import style
-from fsm_dyn.plot.mode_bands import Spans, head, mode_spans
+from fsm_dyn.plot.mode_bands import head
+from fsm_dyn.results.run_timeline import timeline_of
 from fsm_dyn.results.trajectory import Trajectory
 from fsm_dyn.results.transitions import counted
 
@@ -41,30 +43,30 @@ def modes(trajectory: Trajectory, *, ax: Axes | None = None) -> Figure | Axes:
         A line per mode that lasted, in the order met; at its right how often it was entered and its share of the
         time.  Handovers do not end a mode.
     """
-    spans = mode_spans(trajectory)
+    timeline = timeline_of(trajectory.model, trajectory.record)
+    spans = timeline.spans
     with style.settings():
         if ax is not None:
-            _draw(ax, trajectory, spans, _NAMED)
+            _draw(ax, timeline, _NAMED)
             return ax
         height = 0.95 + _LINE * max(len(spans), 1)
         longest = max((len(name) for name in spans), default=0)
         left = min(0.06 + 0.009 * longest, 0.4)
         picture = style.new_figure(8.0, height)
         axes = picture.add_axes((left, 0.5 / height, 0.98 - left - 0.14, _LINE * max(len(spans), 1) / height))
-        _draw(axes, trajectory, spans, 8.0 * left - 0.15)
-        head(picture, trajectory, f"{counted(trajectory.transitions)}, {trajectory.outcome.name}")
+        _draw(axes, timeline, 8.0 * left - 0.15)
+        head(picture, timeline, f"{counted(trajectory.transitions)}, {trajectory.outcome.name}", legend=False)
     return picture
 
 
-def _draw(axes: Axes, trajectory: Trajectory, spans: Spans, room: float) -> None:
+def _draw(axes: Axes, timeline: Timeline, room: float) -> None:
     """Draw a line per mode, whose names have ``room``, inches."""
-    colours = palette.mode_colours(trajectory.model.labels)
-    whole = trajectory.t[-1] - trajectory.t[0]
+    spans, dwell_times, whole = timeline.spans, timeline.dwell_times, timeline.end - timeline.begin
     for i, (name, pieces) in enumerate(spans.items()):
-        axes.broken_barh(pieces, (i - 0.36, 0.72), color=colours[name], lw=0)
+        axes.broken_barh(pieces, (i - 0.36, 0.72), color=timeline.colours[name], lw=0)
         for start, _ in pieces:
             axes.plot([start, start], [i - 0.36, i + 0.36], color=palette.INK, lw=0.5)
-        share = sum(length for _, length in pieces) / whole if whole > 0.0 else 0.0
+        share = dwell_times[name] / whole if whole > 0.0 else 0.0
         axes.annotate(
             f"{len(pieces)}×   {100.0 * share:.3g} %",
             (1.0, i),
@@ -77,6 +79,6 @@ def _draw(axes: Axes, trajectory: Trajectory, spans: Spans, room: float) -> None
         )
     axes.set_yticks(range(len(spans)), [style.fitted(name, room, 9.0, abridged) for name in spans])
     axes.set_ylim(len(spans) - 0.5, -0.5)
-    axes.set_xlim(trajectory.t[0], trajectory.t[-1])
+    axes.set_xlim(timeline.begin, timeline.end)
     axes.tick_params(axis="y", length=0)
     axes.set_xlabel("time, s")

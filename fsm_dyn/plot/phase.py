@@ -12,7 +12,8 @@ from matplotlib.figure import Figure
 from fsm_dyn.errors import InputError
 from fsm_dyn.graphics import palette
 from fsm_dyn.plot import style
-from fsm_dyn.plot.mode_bands import dense_rows, head, mode_spans
+from fsm_dyn.plot.mode_bands import head
+from fsm_dyn.results.run_timeline import dense_rows, timeline_of
 from fsm_dyn.results.trajectory import Trajectory
 
 
@@ -57,12 +58,12 @@ def phase(
             return ax
         picture = style.new_figure(6.4, 5.2)
         _draw(picture.add_axes((0.13, 0.11, 0.83, 0.74)), trajectory, x, y, units)
-        head(picture, trajectory, "● start   □ end", mode_spans(trajectory))
+        head(picture, timeline_of(trajectory.model, trajectory.record), "● start   □ end")
     return picture
 
 
 def _draw(axes: Axes, trajectory: Trajectory, x: str, y: str, units: Mapping[str, str]) -> None:
-    rows = dense_rows(trajectory)
+    rows = dense_rows(trajectory.rows, trajectory.sample)
     across, up = rows[x], rows[y]
     jump = np.flatnonzero(np.diff(rows.t) == 0.0)
     names = np.array(rows.labels)

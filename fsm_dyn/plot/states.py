@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Mapping, Sequence
 from typing import overload
 
 from matplotlib.axes import Axes
@@ -11,10 +12,11 @@ from matplotlib.figure import Figure
 from fsm_dyn.errors import InputError
 from fsm_dyn.graphics import palette
 from fsm_dyn.graphics.diagram import abridged
+from fsm_dyn.graphics.timeline import Floats, Strip, Timeline
 from fsm_dyn.plot import style
 from fsm_dyn.plot.legend import mode_legend
-from fsm_dyn.plot.mode_bands import Spans, dense_rows, draw_bands, draw_marks, lengths, mode_spans, time_panel
-from fsm_dyn.results.samples import Samples
+from fsm_dyn.plot.mode_bands import draw_bands, draw_marks, time_panel
+from fsm_dyn.results.run_timeline import columns_by_unit, dense_rows, timeline_of
 from fsm_dyn.results.trajectory import Trajectory
 from fsm_dyn.results.transitions import Transition
 
@@ -60,10 +62,10 @@ def states(trajectory: Trajectory, columns: Sequence[str] | None = None, *, ax: 
     InputError
         If a column does not exist, or with ``ax`` the columns have several units.
     """
-    groups = _groups(trajectory, columns)
+    timeline = _timeline(trajectory, columns)
     if ax is not None:
-        return _in_axes(ax, trajectory, groups)
-    listed = _listed(trajectory)
+        return _in_axes(ax, timeline, trajectory.model.meanings)
+    listed, groups = _listed(trajectory), timeline.strips
     with style.settings():
         below = _LINE * (len(listed) + 1) + 0.1 if listed else 0.0
         height = _EDGE + _STRIP + _PANEL * len(groups) + _FOOT + below
@@ -78,76 +80,67 @@ def states(trajectory: Trajectory, columns: Sequence[str] | None = None, *, ax: 
             bottom=(_FOOT + below) / height,
             hspace=0.12,
         )
-        strip = picture.add_subplot(grid[0])
-        panels = [picture.add_subplot(grid[i + 1], sharex=strip) for i in range(len(groups))]
-        spans, rows = mode_spans(trajectory), dense_rows(trajectory)
-        colours = palette.mode_colours(trajectory.model.labels)
-        for panel, (unit, names) in zip(panels, groups, strict=True):
-            _draw_panel(panel, rows, unit, names)
+        top = picture.add_subplot(grid[0])
+        panels = [picture.add_subplot(grid[i + 1], sharex=top) for i in range(len(groups))]
+        for panel, strip in zip(panels, timeline.strips, strict=True):
+            _draw_panel(panel, timeline.t, strip, trajectory.model.meanings)
             panel.yaxis.set_label_coords(-0.105, 0.5)  # aligned, and clear of the longest numbers
             panel.tick_params(labelbottom=False)
-            draw_bands(panel, spans, colours, alpha=0.25)
-            draw_marks(panel, trajectory.transitions, trajectory.t[-1] - trajectory.t[0])
-        _draw_strip(strip, spans, colours, listed, trajectory.t[-1] - trajectory.t[0])
-        _finish(picture, strip, panels, trajectory, spans, colours)
+            draw_bands(panel, timeline)
+            draw_marks(panel, timeline)
+        _draw_modes(top, timeline, listed)
+        _finish(picture, top, panels, timeline)
         if listed:
             _list_transitions(picture, trajectory, listed, below / height)
     return picture
 
 
-def _in_axes(ax: Axes, trajectory: Trajectory, groups: list[tuple[str, list[str]]]) -> Axes:
+def _in_axes(ax: Axes, timeline: Timeline, meanings: Mapping[str, str]) -> Axes:
     """Draw columns of one unit over the bands of the modes."""
-    if len(groups) != 1:
+    strips = timeline.strips
+    if len(strips) != 1:
         raise InputError(
             "axes take columns of one unit",
-            found=", ".join(f"{' '.join(names)} in {unit or '-'}" for unit, names in groups),
-            remedy=f"columns={groups[0][1]!r}" if groups else "",
+            found=", ".join(f"{' '.join(strip.names)} in {strip.unit or '-'}" for strip in strips),
+            remedy=f"columns={list(strips[0].names)!r}" if strips else "",
         )
     with style.settings():
-        _draw_panel(ax, dense_rows(trajectory), *groups[0])
-        time_panel(ax, trajectory, mode_spans(trajectory))
+        _draw_panel(ax, timeline.t, strips[0], meanings)
+        time_panel(ax, timeline)
         ax.set_xlabel("time, s")
     return ax
 
 
-def _groups(trajectory: Trajectory, columns: Sequence[str] | None) -> list[tuple[str, list[str]]]:
-    """Group columns of one unit, coordinates, speeds and inputs apart, in declared order."""
-    layout, units = trajectory.model.layout, trajectory.model.units
-    kinds = [layout.q, layout.u, layout.w] if columns is None else [tuple(columns)]
-    groups: dict[tuple[int, str], list[str]] = {}
-    for i, names in enumerate(kinds):
-        for name in names:
-            trajectory[name]  # an unknown name fails here, before anything is drawn
-            groups.setdefault((i, units.get(name, "")), []).append(name)
-    return [(unit, names) for (_, unit), names in groups.items()]
+def _timeline(trajectory: Trajectory, columns: Sequence[str] | None) -> Timeline:
+    """Return the run with columns of one unit together, coordinates, speeds and inputs apart, in declared order."""
+    model, layout = trajectory.model, trajectory.model.layout
+    kinds = (layout.q, layout.u, layout.w) if columns is None else (tuple(columns),)
+    for name in itertools.chain(*kinds):
+        trajectory[name]  # an unknown name fails here, before anything is drawn
+    rows = dense_rows(trajectory.rows, trajectory.sample)
+    return timeline_of(model, trajectory.record, rows, columns_by_unit(model, kinds))
 
 
-def _draw_panel(axes: Axes, rows: Samples, unit: str, names: list[str]) -> None:
-    for i, name in enumerate(names):
+def _draw_panel(axes: Axes, t: Floats, strip: Strip, meanings: Mapping[str, str]) -> None:
+    for i, (name, values) in enumerate(zip(strip.names, strip.values, strict=True)):
         colour = palette.LINES[i % len(palette.LINES)]
         dashes = ("-", "--", ":")[(i // len(palette.LINES)) % 3]
-        axes.plot(rows.t, rows[name], dashes, color=colour, label=_named(name, rows), zorder=3)
-    axes.set_ylabel(unit or "–")
+        axes.plot(t, values, dashes, color=colour, label=_named(name, meanings), zorder=3)
+    axes.set_ylabel(strip.unit or "–")
     axes.margins(x=0.0, y=0.12)
     axes.grid(axis="y", color="white", lw=0.8, zorder=1)
     axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), handlelength=1.4, borderaxespad=0.0)
     axes.tick_params(length=3)
 
 
-def _named(name: str, rows: Samples) -> str:
+def _named(name: str, meanings: Mapping[str, str]) -> str:
     """Return a column's name, with its meaning if the model gives one, cut to the room next to a panel."""
-    meaning = rows.model.meanings.get(name)
+    meaning = meanings.get(name)
     return style.fitted(f"{name}: {meaning}", _ROOM, 8.5) if meaning else name
 
 
-def _draw_strip(
-    axes: Axes,
-    spans: Spans,
-    colours: dict[str, str],
-    listed: list[tuple[int, Transition]],
-    span: float,
-) -> None:
-    draw_bands(axes, spans, colours, alpha=1.0)
+def _draw_modes(axes: Axes, timeline: Timeline, listed: list[tuple[int, Transition]]) -> None:
+    draw_bands(axes, timeline, alpha=1.0)
     axes.set_ylim(0.0, 1.0)
     axes.set_yticks([])
     axes.tick_params(bottom=False, labelbottom=False)
@@ -155,7 +148,7 @@ def _draw_strip(
         spine.set_visible(False)
     for _, item in listed:
         axes.axvline(item.time, color=palette.INK, lw=0.6, alpha=0.55)
-    for time, text in _numbers(listed, span):
+    for time, text in _numbers(listed, timeline.end - timeline.begin):
         axes.annotate(
             text,
             (time, 1.0),
@@ -188,21 +181,14 @@ def _joined(numbers: list[int]) -> str:
     return ",".join(map(str, numbers)) if len(numbers) < 4 else f"{numbers[0]}…{numbers[-1]}"
 
 
-def _finish(
-    picture: Figure,
-    strip: Axes,
-    panels: list[Axes],
-    trajectory: Trajectory,
-    spans: Spans,
-    colours: dict[str, str],
-) -> None:
+def _finish(picture: Figure, top: Axes, panels: list[Axes], timeline: Timeline) -> None:
     panels[-1].tick_params(labelbottom=True)
     panels[-1].set_xlabel("time, s")
-    strip.set_xlim(trajectory.t[0], max(trajectory.t[-1], trajectory.t[0] + 1e-9))  # one row: it ended at once
-    height = picture.get_figheight()
-    picture.text(_LEFT, 1.0 - 0.2 / height, trajectory.model.name, fontsize=11, fontweight="bold", va="center")
-    left = _WIDTH * _LEFT + style.text_width(trajectory.model.name, 11.0, "bold") / 72.0 + 0.3
-    mode_legend(picture, lengths(spans), colours, left, _WIDTH - 0.1, 1.0 - 0.2 / height)
+    top.set_xlim(timeline.begin, max(timeline.end, timeline.begin + 1e-9))  # one row: it ended at once
+    y = 1.0 - 0.2 / picture.get_figheight()
+    picture.text(_LEFT, y, timeline.name, fontsize=11, fontweight="bold", va="center")
+    left = _WIDTH * _LEFT + style.text_width(timeline.name, 11.0, "bold") / 72.0 + 0.3
+    mode_legend(picture, timeline.dwell_times, timeline.colours, left, _WIDTH - 0.1, y)
 
 
 def _listed(trajectory: Trajectory) -> list[tuple[int, Transition]]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from fsm_dyn.automaton.labels import Labels
 from fsm_dyn.errors import Location
-from fsm_dyn.modes.enumeration import Pattern
+from fsm_dyn.modes.mode_names import Pattern
 from fsm_dyn.modes.programs import Evaluates, RunnableMode
 from fsm_dyn.modes.unconstrained_system import ContactInfo
 from fsm_dyn.programs import Layout, Program

@@ -107,7 +107,7 @@ class Trajectory:
         # for notebooks only
         from fsm_dyn.results.notebook import run_html
 
-        return run_html(self.model, self.record, self.sample, self.describe_outcome)
+        return run_html(self.model, self.record, self.rows, self.sample, self.describe_outcome)
 
     @property
     def t(self) -> FloatArray:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from fsm_dyn.automaton.initial_state import InitialState
 from fsm_dyn.automaton.initial_values import initial_values, parameter_vector
-from fsm_dyn.compilation import Parameters
 from fsm_dyn.errors import InputError
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.run_inputs import InputValue, default_end, input_parameters, resolve_inputs, scenario_schedules
@@ -16,7 +15,7 @@ from fsm_dyn.simulation.numerics import Numerics, numerics_of
 from fsm_dyn.simulation.tolerances import Tolerances
 from fsm_dyn.simulator.executable_pool import ExecutablePool
 from fsm_dyn.spec.model import Schedule
-from fsm_dyn.spec.values import ParameterValue, parameter_values
+from fsm_dyn.spec.values import Parameters, ParameterValue, parameter_values
 
 
 @dataclass(frozen=True)

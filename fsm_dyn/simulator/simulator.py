@@ -19,7 +19,7 @@ from fsm_dyn.automaton.initial_values import (
     bound_arrays,
 )
 from fsm_dyn.automaton.mode_graph import ModeGraph
-from fsm_dyn.compilation import COMPILER, Parameters
+from fsm_dyn.automaton.storage import COMPILER
 from fsm_dyn.errors import InputError, ModelError, RunError
 from fsm_dyn.modes.programs import RunnableMode
 from fsm_dyn.renamed import renamed_keywords
@@ -45,6 +45,7 @@ from fsm_dyn.simulation.tolerances import Tolerances
 from fsm_dyn.simulator.run_options import TIME_STEPPING, allowance_of, check_names, settings_of, strategy_named
 from fsm_dyn.simulator.run_setup import RunSetups, inputs_key
 from fsm_dyn.spec.controller_memory import check_steps
+from fsm_dyn.spec.values import Parameters
 
 if TYPE_CHECKING:
     from fsm_dyn.automaton.geometric_feasibility import GeometricFeasibility

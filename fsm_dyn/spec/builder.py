@@ -41,7 +41,7 @@ class Model:
         The model's name.
     **settings
         Keys of the top level with one value: ``summary``, ``source``, ``impacts``, ``on_inconsistent``,
-        ``on_nonunique``, ``joint_coordinates``.
+        ``on_nonunique``, ``joint_coordinates``, ``port_coupling``.
 
     Examples
     --------

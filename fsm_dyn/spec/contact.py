@@ -143,10 +143,13 @@ class GapContact(SurfaceContact):
     """Two surfaces given by their gap; a ``bilateral`` one is a slot, always closed.
 
     A joint stop becomes one such contact per limit (``<name>_lower``, ``<name>_upper`` when both are given, else
-    ``<name>``) with ``gap`` = ``coordinate - lower`` or ``upper - coordinate``.
+    ``<name>``) with ``gap`` = ``coordinate - lower`` or ``upper - coordinate``.  Of two, each has the name of the
+    ``stop`` and which ``limit`` it is; a backlash has two as well.
     """
 
     bilateral: bool = False
+    stop: str = ""
+    limit: Literal["", "lower", "upper"] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 # Mappings whose keys are names of the language or look-ups: the order in which they are written means nothing.
 _UNORDERED = frozenset({"inertia", "states", "reset", "set", "values", "guess", "view", "ports", "numerics"})
-_LEFT_OUT = frozenset({"where", "digest", "text", "variants"})
+_LEFT_OUT = frozenset({"where", "digest", "text", "variants", "coupled_ports"})
 # Fields that came later: left out where they are empty, so that models without them keep their digest.
 _LATER = frozenset(
     {"acceleration", "backlash", "clearance", "controllers", "loaded_by", "meaning", "numerics", "range", "range_of",

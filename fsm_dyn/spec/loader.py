@@ -20,6 +20,7 @@ from fsm_dyn.spec.older_spellings import with_new_spellings
 from fsm_dyn.spec.python_mapping import as_text, plain_data, tree_of
 from fsm_dyn.spec.reader import compose, read_file
 from fsm_dyn.spec.variants import overlaid
+from fsm_dyn.spec.yaml_edit import with_setting
 from fsm_dyn.spec.yaml_tree import LocatedMapping, LocatedStr, Scalar, Tree
 
 NO_FILE = Origin()
@@ -141,6 +142,23 @@ def in_absolute_coordinates(mechanism: Mechanism) -> Mechanism:
         entries[LocatedStr("joint_coordinates")] = Scalar("absolute", "absolute")
         tree = LocatedMapping(entries, tree.where)
     return from_tree(tree, mechanism.name, mechanism.text)
+
+
+def with_settings(mechanism: Mechanism, **settings: object) -> Mechanism:
+    """Return a model with these keys of its top level, each a line of its text, and without variants to choose.
+
+    Raises
+    ------
+    ModelError
+        The model cannot be used with them.
+    """
+    text = mechanism.text
+    if mechanism.variants:
+        tree = compose(text, mechanism.name)
+        text = as_text({key: value for key, value in plain_data(tree).items() if key != "variants"})
+    for key, value in ({"name": mechanism.name} | settings).items():
+        text = with_setting(text, key, tree_of(value))
+    return from_tree(compose(text, mechanism.name), mechanism.name, text)
 
 
 def with_scenario(mechanism: Mechanism, scenario: str) -> Mechanism:

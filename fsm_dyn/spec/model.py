@@ -14,6 +14,7 @@ from fsm_dyn.errors import NOWHERE, Location
 from fsm_dyn.expressions.text import Text
 from fsm_dyn.spec.constraint import Constraint as Constraint
 from fsm_dyn.spec.contact import Contact as Contact
+from fsm_dyn.spec.coupled_port import CoupledPort
 from fsm_dyn.spec.drawn_outline import DrawnOutline as DrawnOutline
 from fsm_dyn.spec.frame import Frame as Frame
 from fsm_dyn.spec.input_declarations import Input as Input
@@ -215,6 +216,7 @@ class Mechanism:
     on_nonunique: Literal["stop", "prefer_previous"] = "stop"
     numerics: Mapping[str, Text] = field(default_factory=dict)  # tolerances of its runs
     ports: Mapping[str, Port] = field(default_factory=dict)
+    coupled_ports: tuple[CoupledPort, ...] = ()  # where what couples them to a device is part of the mechanism
     initial: Initial = field(default_factory=Initial)
     outputs: Mapping[str, Text] = field(default_factory=dict)
     requirements: Mapping[str, Requirement] = field(default_factory=dict)

@@ -20,6 +20,7 @@ from fsm_dyn.spec.model import Mechanism, Parameter
 
 __all__ = [
     "ParameterValue",
+    "Parameters",
     "coordinate_bounds",
     "evaluate",
     "flat_parameters",
@@ -31,10 +32,11 @@ __all__ = [
 ]
 
 Given = float | str | Sequence[float | str]
+Parameters = Mapping[str, Given]  # SI numbers or text with units, by name
 LONGEST_LISTING = 200  # characters
 
 
-def parameter_values(mechanism: Mechanism, overrides: Mapping[str, Given] | None = None) -> dict[str, ParameterValue]:
+def parameter_values(mechanism: Mechanism, overrides: Parameters | None = None) -> dict[str, ParameterValue]:
     """Return every parameter in SI units, in file order.
 
     Parameters
@@ -63,7 +65,7 @@ def parameter_values(mechanism: Mechanism, overrides: Mapping[str, Given] | None
     return values
 
 
-def override_values(mechanism: Mechanism, overrides: Mapping[str, Given]) -> dict[str, tuple[float, ...]]:
+def override_values(mechanism: Mechanism, overrides: Parameters) -> dict[str, tuple[float, ...]]:
     """Return the numbers of overrides, SI, a tuple each; they are not checked together with other parameters.
 
     Raises
@@ -174,7 +176,7 @@ def flat_parameters(mechanism: Mechanism) -> list[str]:
     return names
 
 
-def flat_values(mechanism: Mechanism, overrides: Mapping[str, Given] | None = None) -> dict[str, float]:
+def flat_values(mechanism: Mechanism, overrides: Parameters | None = None) -> dict[str, float]:
     """Return `parameter_values` under the names of `flat_parameters`."""
     flat: dict[str, float] = {}
     for name, value in parameter_values(mechanism, overrides).items():

@@ -11,11 +11,9 @@ from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.expressions import Text
 from fsm_dyn.live.port_coupling import coupled_ports
 from fsm_dyn.spec import Mechanism
-from fsm_dyn.spec import load as load_mechanism
 from fsm_dyn.spec.frame import SimpleFrame
+from fsm_dyn.spec.loader import with_settings
 from fsm_dyn.spec.model import Body
-from fsm_dyn.spec.python_mapping import plain_data
-from fsm_dyn.spec.reader import compose
 from fsm_dyn.spec.values import evaluate, parameter_values
 
 SUFFIX: Final = "_port"  # of the names of default ports
@@ -33,17 +31,12 @@ def with_default_ports(mechanism: Mechanism, axes: int = 2) -> Mechanism:
     """
     if mechanism.ports:
         return mechanism
-    data: dict[str, Any] = plain_data(compose(mechanism.text, mechanism.name))
     ports: dict[str, Any] = {}
     for body in mechanism.bodies.values():
         port = _port(mechanism, body, axes)
         if port is not None and len(ports) < MOST:
             ports[f"{body.name}{SUFFIX}"] = port
-    if not ports:
-        return mechanism
-    data.setdefault("name", mechanism.name)
-    data.pop("variants", None)  # the variant has been chosen
-    return load_mechanism({**data, "ports": ports})
+    return with_settings(mechanism, ports=ports) if ports else mechanism
 
 
 def _port(mechanism: Mechanism, body: Body, axes: int) -> dict[str, Any] | None:

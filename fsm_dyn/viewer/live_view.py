@@ -13,8 +13,7 @@ import numpy as np
 
 from fsm_dyn import compilation
 from fsm_dyn.automaton.initial_values import initial_state
-from fsm_dyn.automaton.mode_graph import ModeGraph
-from fsm_dyn.compilation import Parameters, graph_with_parameters
+from fsm_dyn.automaton.mode_graph import ModeGraph, graph_with_parameters
 from fsm_dyn.live.live_stepper import DeviceMap, Limits
 from fsm_dyn.live.port_coupling import add_couplers, coupled_ports
 from fsm_dyn.live.run_report import RunReport
@@ -22,6 +21,7 @@ from fsm_dyn.live.session import LiveSession, Settings
 from fsm_dyn.live.session_launch import coupled_graph, merge_parameters
 from fsm_dyn.live.tick_columns import FIXED
 from fsm_dyn.spec import Mechanism
+from fsm_dyn.spec.values import Parameters
 from fsm_dyn.viewer.default_ports import default_coupler_parameters, with_default_ports
 from fsm_dyn.viewer.device_panel import CouplingDevice, of_row
 from fsm_dyn.viewer.event_log import EventLog

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.automaton.initial_values import initial_state
-from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.automaton.mode_graph import ModeGraph, graph_with_parameters
 from fsm_dyn.compilation import compile as compile_mechanism
-from fsm_dyn.compilation import graph_with_parameters
 from fsm_dyn.errors import InputError
 from fsm_dyn.live.recording_reader import Recording, recorded_graph
 from fsm_dyn.live.tick_columns import ADVANCED, FIXED, TickColumns

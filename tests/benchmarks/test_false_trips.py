@@ -1,4 +1,4 @@
-"""How often a device is let go though nothing is wrong with it, on a machine whose processors are all busy.
+"""How often a device is released though nothing is wrong with it, on a machine whose processors are all busy.
 
 ``SECONDS`` of the environment is how long each case runs (30).  One device is held at a time, and every processor has
 ``BUSY`` processes that never wait (1).  ``ONLY`` names the drivers, all by default; the table in docs/how_to/device.md
@@ -88,7 +88,7 @@ def drained(queue):
 def held_for(wall, driver, seconds, privileges):
     """Hold for a while, pressing the wall and leaving it.
 
-    Returns counts, why a person had to see to it, and the instants of releases, faults and ends.
+    Returns counts, why the operator had to act, and the instants of releases, faults and ends.
     """
     found = dict.fromkeys(COUNTED, 0) | {"faults": 0, "ended": 0, "ticks": 0}
     left, why, moments = seconds, set(), []

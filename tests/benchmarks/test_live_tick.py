@@ -1,4 +1,4 @@
-"""The live loop against the clock: processor time of a tick, punctuality, and how soon a device is let go.
+"""The live loop against the clock: processor time of a tick, punctuality, and how soon a device is released.
 
 These figures are those of the machine they are taken on, and of what else it does meanwhile.
 """
@@ -160,7 +160,7 @@ def test_processor_time_of_a_tick_with_a_transition(cart, undisturbed):
     assert judge(f"{(made > 0).sum()} ticks with a transition", times[:, made > 0])["p99.9"] <= 20e-6
 
 
-def test_a_mode_nobody_foresaw_is_there_within_its_tick(undisturbed):
+def test_a_mode_first_reached_in_the_run_is_there_within_its_tick(undisturbed):
     """By the clock, from the question to the answer, in the model of twelve contacts: half a tick at a kilohertz."""
     text = models.find("twelve_contacts").read_text().replace("  e: 0.5", "  e: 0.0")
     board = fsm_dyn.compile(add_couplers(load("board", text=f"{text}\nports: {{hand: {{coordinate: x}}}}\n")))
@@ -206,7 +206,7 @@ def test_punctuality_at_a_kilohertz(name):
 
 @pytest.mark.parametrize("how", [signal.SIGSTOP, signal.SIGKILL])
 def test_a_dead_tick_process_is_made_safe_within_20_ms(tmp_path, how):
-    """From the signal to the guard's safe frame on the wire, by the time that the file was written last."""
+    """From the signal to the guard's safe packet on the wire, by the time that the file was written last."""
     delays = []
     for attempt in range(5):
         wire = tmp_path / f"wire{attempt}"

@@ -1,4 +1,4 @@
-"""On-line embedding beside the kernels derived for the same modes: cost of an evaluation and of an accepted step.
+"""Online embedding beside the kernels derived for the same modes: cost of an evaluation and of an accepted step.
 
 Ratios of processor time within one run, medians over rounds.  A derived kernel of the shipped models takes 1 to 20 ns:
 where contacts fix a body entirely it has nothing left to work out, and calling it is all.  Such a kernel counts as one
@@ -84,7 +84,7 @@ def _seconds(executable, number, x, c):
 
 
 def _evaluations(graph, sets):
-    """Medians of processor time of an evaluation by the kernel and on line, s, for modes in a chart that is good."""
+    """Medians of processor time of an evaluation by the kernel and online, s, for modes in a chart that is good."""
     begin = initial_state(graph.automaton, graph.values, graph.parameters)
     home = (begin.x, begin.context)
     online = OnlineExecutable(graph.automaton, home)

@@ -27,7 +27,7 @@ def test_eight_of_eight_at_the_emulated_paddle():
             sounds = ImpactSounds(session, graph.automaton)
             device.do("play", rate=REPETITION, notes=NOTES, pressed=PRESSED / SCALE, lifted=LIFTED / SCALE)
             notes, until = [], time.monotonic() + NOTES / REPETITION + 0.5
-            while time.monotonic() < until:  # hundreds of transitions a second: the ring comes round
+            while time.monotonic() < until:  # hundreds of transitions a second: the ring wraps around
                 notes += [(t, speed) for name, t, speed in sounds.new_impacts() if name == "string"]
                 time.sleep(0.02)
         report = session.close()

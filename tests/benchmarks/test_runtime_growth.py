@@ -2,7 +2,7 @@
 
 A transition of the cradle that loses energy ends in a collapse: with 96 balls one instant takes 57,000 impacts of two
 balls each, with 24 some tens.  What a transition costs is judged with the ideal one, in which an instant takes as many
-as there are contacts.  Modes are embedded on line, so nothing is derived during a run.  Exponents are those of the
+as there are contacts.  Modes are embedded online, so nothing is derived during a run.  Exponents are those of the
 straight line through the logarithms; the number of steps is separated from that of transitions by runs with steps of
 other lengths.
 """

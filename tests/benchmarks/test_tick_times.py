@@ -25,7 +25,7 @@ MOST = {99: 300e-6, 99.9: 600e-6, 100: 1e-3}  # s
 
 
 def strokes(graph, name):
-    """A hand that goes to and fro, slowly and with a quick part on it, while the model's schedule runs."""
+    """A hand that goes back and forth, slowly and with a quick part on it, while the model's schedule runs."""
     axes, reach = port_axes(graph), 0.6 * REACH[name]
     motion = [[i, reach, 0.9 + 0.7 * i, 0.3 * i] for i in range(len(axes))]
     motion += [[i, reach / 3, 7.3, 0.0] for i in range(len(axes))]

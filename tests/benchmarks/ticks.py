@@ -35,7 +35,7 @@ REACH = {  # m or rad: how far a hand goes to either side of where the port begi
     "virtual_wall": 0.03,
 }
 SEED = 13
-WIDE = Limits(velocity=200.0, angular_velocity=2000.0)  # hands made of numbers are not let go for being quick
+WIDE = Limits(velocity=200.0, angular_velocity=2000.0)  # simulated hands are not disengaged for being quick
 
 
 class RandomHand(Driver):

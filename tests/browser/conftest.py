@@ -147,7 +147,7 @@ class Viewed:
         self.address = json.loads("".join(lines))["address"]
 
     def end(self):
-        """Press Ctrl-C; return the exit code and what was told of the runs."""
+        """Press Ctrl-C; return the exit code and the report of the runs."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
         out, _ = self.process.communicate(timeout=30)

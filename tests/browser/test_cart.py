@@ -1,4 +1,4 @@
-"""The cart in the browser: loaded from this machine alone, dragged, and told of alike by page, graph and recording."""
+"""The cart in the browser: loaded from this machine alone, dragged, and the same on page, graph and recording."""
 
 import math
 import re
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.browser
 
 
 def drag(page, seconds, swing=170.0, turns=2.0):
-    """Drag the handle to and fro."""
+    """Drag the handle back and forth."""
     knob = page.locator(".handle .knob").first.bounding_box()
     x, y = knob["x"] + knob["width"] / 2, knob["y"] + knob["height"] / 2
     page.mouse.move(x, y)

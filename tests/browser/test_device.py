@@ -1,6 +1,9 @@
-"""The first ten minutes with a device, without one: the wall in the hand of an emulated paddle."""
+"""The first ten minutes with a device, without one: the wall coupled to an emulated paddle."""
 
+import numpy as np
 import pytest
+
+from fsm_dyn.live.recorder import read_recording
 
 pytestmark = pytest.mark.browser
 
@@ -36,7 +39,7 @@ def test_stiffer_until_it_buzzes_then_unplugged(viewed, tmp_path):
     calm = page.evaluate("fsmDyn.last.transitions")
     move(page, "handle_2_stiffness, stiffness", 0.85)
     page.wait("fsmDyn.setup.rows.get('handle_2_stiffness').number.valueAsNumber > 7000")
-    # it leaves the wall and comes back, again and again; on a busy machine so violently that it is let go
+    # it leaves the wall and comes back, again and again; on a busy machine so violently that it is released
     page.wait(f"fsmDyn.last.transitions > {calm} + 6 || document.body.dataset.phase === 'fault'")
 
     # no sample: a fault that stays, with the force at zero, until it is cleared
@@ -67,4 +70,8 @@ def test_stiffer_until_it_buzzes_then_unplugged(viewed, tmp_path):
     code, runs = started.end()
     assert code == 0
     assert [bool(run["fault"]) for run in runs] == [True, False]
-    assert recording.stat().st_size > 10_000
+    taken = read_recording(recording)
+    force = taken.rows[:, taken.columns.places["force"]]
+    assert len(taken.records) >= calm
+    assert np.abs(force).max() > 0.1, "the wall was felt"
+    assert not force[-1].any(), "and let go at the end"

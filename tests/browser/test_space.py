@@ -1,4 +1,4 @@
-"""A mechanism that leaves the plane: drawn in three dimensions, looked at from elsewhere, held all the same."""
+"""A mechanism that leaves the plane: drawn in three dimensions, looked at from elsewhere, held nevertheless."""
 
 import re
 import shutil

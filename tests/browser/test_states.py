@@ -82,7 +82,7 @@ def theatre():
     theatre.close()
 
 
-def test_a_lost_connection_is_told_and_comes_back_by_itself(theatre, new_page):
+def test_a_lost_connection_is_reported_and_comes_back_by_itself(theatre, new_page):
     theatre.do(theatre.show.start(fsm_dyn.compile("bouncing_ball")))
     theatre.open()
     page = new_page(address(theatre.port, "token")).open().running()
@@ -102,12 +102,12 @@ def test_a_lost_connection_is_told_and_comes_back_by_itself(theatre, new_page):
     assert numbers == sorted(set(numbers), reverse=True)
 
 
-def test_a_fault_stays_until_a_person_clears_it(theatre, new_page):
+def test_a_fault_stays_until_the_operator_clears_it(theatre, new_page):
     theatre.open()
     page = new_page(address(theatre.port, "token")).open()
     page.wait("document.querySelector('#link').dataset.state === 'open'")
     starting = asyncio.run_coroutine_threadsafe(theatre.show.start(fsm_dyn.compile("bouncing_ball")), theatre.loop)
-    # what is being done meanwhile is told
+    # what is being done meanwhile is reported
     page.wait("/Starting bouncing_ball/.test(document.querySelector('#banner').textContent)")
     starting.result(120)
     page.running()
@@ -173,7 +173,7 @@ def test_what_a_model_says_is_text(viewed, tmp_path):
     assert page.evaluate("document.querySelectorAll('img').length") == 0
 
 
-def test_many_modes_stay_readable_and_what_cannot_be_is_grey(viewed):
+def test_many_modes_stay_readable_and_infeasible_ones_are_grey(viewed):
     """Of the piano's modes a dozen are drawn, none smaller than can be read; the active one is among them, in sight."""
     _, page = viewed("piano_action", "--schedule")
     page.running()

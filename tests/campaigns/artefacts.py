@@ -280,7 +280,7 @@ def recording(graph, head, rows, records):
 
 
 def recordings(seed, trials=TRIALS):
-    """Reading them, seeing the film, and taking the inputs to run them again."""
+    """Reading them, playing them, and taking the inputs to run them again."""
 
     def trial(chance, number):
         name = chance.choice(LIVE)

@@ -22,7 +22,7 @@ class Kind(NamedTuple):
     """One campaign: ``case(seed)`` returns a mapping with ``ok`` and ``reason``; ``cases`` make it complete.
 
     ``table(entries)`` gives lines of its own for the page.  A case may take ``longest`` seconds, in which large models
-    are derived.  A case may be a batch of ``batch`` trials; it then counts in ``tried`` and ``wrong`` what was tried
+    are derived.  A case may be a batch of ``batch`` trials; it then counts in ``tried`` and ``wrong`` the trials
     and went wrong.
     """
 

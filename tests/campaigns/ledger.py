@@ -1,4 +1,4 @@
-"""What was tried and how it went: a file of JSON lines that is only ever appended to.
+"""The trials and how they went: a file of JSON lines that is only ever appended to.
 
 A case is known by a digest of its campaign, its seed and the version of everything its result follows from, so that a
 campaign goes on where it was left, and begins anew where a source has changed.

@@ -53,7 +53,7 @@ def message(seed, number):
 
 @cache
 def session():
-    """A page's other end: a film whose instants can be asked for."""
+    """A page's other end: a recorded run whose instants can be asked for."""
     trajectory = fsm_dyn.simulate(fsm_dyn.compile("latch"), 0.3)
     found = PlaybackSession(lambda: from_trajectory(trajectory), "latch")
     asyncio.run(found.play())

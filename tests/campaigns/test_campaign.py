@@ -37,7 +37,7 @@ RAMPS = {"toggle_switch": 60, "push_button": 60, "piano_action_simple": 10}
 CONTACT_MODELS = 60
 EXCLUDED = 42
 LAWS_FOUND = (
-    1627,  # the error of the method is larger than the account of energy may leave
+    1627,  # the error of the method is larger than the energy balance may leave
     6883,  # a ratchet that is driven back with its pawl in the air
     28924,  # 2,050 sweeps of plastic impacts in sequence, of a light body between heavy ones
     40966,  # impulses exchange far more energy than moved before, and their rounding with it

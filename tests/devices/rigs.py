@@ -1,4 +1,4 @@
-"""The virtual wall in the hand of an emulated device, and what tests of its failures ask and do."""
+"""The virtual wall coupled to an emulated device, and what tests of its failures ask and do."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Rig:
         return found[-1]
 
     def clear(self):
-        """The fault has stayed until now, whoever asks for a run; clear it, and press again."""
+        """The fault has stayed until now, also for another process that asks for a run; clear it, and press again."""
         self.session.send("run")
         tick = self.session.snapshot()["tick"]
         self.session.wait_for_ticks(tick + 50)

@@ -1,7 +1,7 @@
-"""A paddle on a serial line, emulated in a process of its own: its force ends, whoever is left to end it.
+"""A paddle on a serial line, emulated in a process of its own: its force ends, whichever process is left to end it.
 
-In order: the tick process writes zero; where there is none any more, the guard writes the safe frame; behind both is
-the watchdog of the firmware.  Who it was, the emulator tells: the safe frame is the only one with the number 0.
+In order: the tick process writes zero; where there is none any more, the guard writes the safe packet; behind both is
+the watchdog of the firmware.  Who it was, the emulator tells: the safe packet is the only one with the number 0.
 Milliseconds are measured in tests/benchmarks.
 """
 
@@ -28,7 +28,7 @@ def wall():
 
 
 class Paddle(Rig):
-    """The wall in the hand of an emulated paddle."""
+    """The wall coupled to an emulated paddle."""
 
     def force(self):
         return self.device.state()["force"][0]
@@ -157,7 +157,7 @@ def test_the_watchdog_is_left_when_host_and_guard_are_no_more(rig):
 
 
 def test_a_device_that_does_not_answer_is_no_riddle(wall, tmp_path, monkeypatch):
-    """What a driver says when it cannot be opened is told as the fault of the run, which ends in order."""
+    """What a driver says when it cannot be opened is reported as the fault of the run, which ends in order."""
     (tmp_path / "silent.py").write_text(
         "from fsm_dyn.devices.scripted import Driver as Scripted\n"
         "from fsm_dyn.errors import InputError\n"

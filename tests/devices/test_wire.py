@@ -26,7 +26,7 @@ STALLED = "the device gave no new sample"
 
 
 class Held(Rig):
-    """The wall in the hand of an emulated device of several axes."""
+    """The wall coupled to an emulated device of several axes."""
 
     def press(self):
         """Have the hand press the plate until it feels it."""
@@ -38,7 +38,7 @@ class Held(Rig):
         self.device.log()
 
     def feels(self):
-        """Whether the plate pushes back; a device that a loaded machine held up is taken hold of again."""
+        """Whether the plate pushes back; a device that a loaded machine held up is engaged again."""
         if self.session.snapshot()["phase"] == "fault":
             self.session.send("clear")
         elif self.session.snapshot()["phase"] == "paused":
@@ -62,7 +62,7 @@ def rig():
         each.close()
 
 
-def test_a_device_program_that_fails_is_let_go(rig):
+def test_a_device_program_that_fails_is_released(rig):
     """One after the other in one run, strangers sending meanwhile; all but the first without the device's watchdog."""
     it = rig("udp", axes=2)
     device = it.device
@@ -125,7 +125,7 @@ def test_the_guard_has_the_last_word(rig, driver, options, how):
     assert it.is_let_go()
 
 
-def test_a_service_whose_device_fails_is_let_go(rig):
+def test_a_service_whose_device_fails_is_released(rig):
     """Nothing read, states that fail to come, no power; then the service speaks nonsense, which ends the run."""
     it = rig("inverse3")
     device = it.device
@@ -168,7 +168,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_when_the_owner_is_killed_the_device_is_let_go():
+def test_when_the_owner_is_killed_the_device_is_released():
     """The guard asks the tick process to end: the grip opens at its rate, and the last word is to let go."""
     device = emulation("udp", {"axes": 2, "watchdog": 0.0})
     owner = subprocess.Popen(

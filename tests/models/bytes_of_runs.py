@@ -20,7 +20,7 @@ UNTIL = {"seven_body_mechanism": 0.005, "felt_drop": 0.5, "push_button": 0.5, "c
 LONGEST = 2.0  # s
 CHANGED = 1.07  # factor of a parameter, for a run that meets its modes elsewhere and in another order
 THREADS = 3
-EARLY = 60  # evaluations after which a mode embedded on line is derived
+EARLY = 60  # evaluations after which a mode embedded online is derived
 
 
 def digest(trajectory):

@@ -125,7 +125,7 @@ def _shared(model, samples, contact):
     return np.array([contact.tangent_row in open_rows[name] for name in samples.modes])
 
 
-def test_energy_account_closes(run):
+def test_energy_balance_closes(run):
     _, trajectory = run
     assert trajectory.energy.relative_residual <= 1e-7
 

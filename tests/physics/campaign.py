@@ -133,7 +133,7 @@ class Checked:
     def complaints(self, run, start=None):
         """Return in words what of a run breaks the laws, nothing if it keeps them.
 
-        With its ``start`` the account of energy may be off by what the method's error makes it.
+        With its ``start`` the energy balance may be off by what the method's error makes it.
         """
         energy = [] if start is not None and self.errs_by_its_method(run, start) else self.energy(run)
         found = [*self.open_gaps(run), *self.forces(run), *energy, *impacts(self, run)]
@@ -220,7 +220,7 @@ class Checked:
         return bool((gated & (gap < -GAP) & may[1] & ~may[0]).any())
 
     def errs_by_its_method(self, run, start):
-        """Whether what the account of energy leaves falls with the step as the order of the method has it."""
+        """Whether what the energy balance leaves falls with the step as the order of the method has it."""
         if run.energy.relative_residual <= ENERGY or start.options.get("method") not in ORDERS:
             return False
         finer = self.run(replace(start, options=start.options | {"step": 0.5 * start.options["step"]}))
@@ -312,7 +312,7 @@ class Checked:
         return []
 
     def energy(self, run):
-        """The account of energy closes on the flows."""
+        """The energy balance closes on the flows."""
         if run.energy.relative_residual > ENERGY and np.abs(run.energy.residual).max() > 1e-13:
             at = int(np.argmax(np.abs(np.diff(run.energy.residual))))
             yield (

@@ -52,6 +52,6 @@ def test_the_laws_hold_of_variants(name):
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("strategy", ["online", "auto"])
 @pytest.mark.parametrize("name", [*STARTS, *VARIANTS])
-def test_the_laws_hold_on_line(name, strategy):
+def test_the_laws_hold_online(name, strategy):
     model = name if name in STARTS else VARIANTS[name][0]
     judge_all(name, model, max(1, round(RUNS_ON_LINE * TIMES)), strategy)

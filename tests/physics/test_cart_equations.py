@@ -174,7 +174,7 @@ def test_modes_against_both_derivations(mode_graph, kane, cart, errors, mode):
 
 @pytest.mark.parametrize("mode", ["rolling", "sticking"])
 def test_multipliers_against_the_augmented_system(mode_graph, cart, errors, mode):
-    """Force across the rear axle (its row is hidden in the choice of speeds), across the front wheel, caster torque."""
+    """Force across the rear axle (its row is eliminated by the speeds), across the front wheel, caster torque."""
     for graph, p, states in carts(mode_graph):
         view = graph.modes[mode]
         for q, free, w in states[:10]:

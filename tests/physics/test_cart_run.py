@@ -38,6 +38,6 @@ def test_constraints_hold(run):
     np.testing.assert_allclose((u3 - u2)[sticking], 0.0, atol=1e-12)
 
 
-def test_energy_account_closes(run):
+def test_energy_balance_closes(run):
     """Work in, friction loss and what is left agree to 1e-8 of the work done."""
     assert run.energy.relative_residual <= 1e-8

@@ -98,7 +98,7 @@ def test_a_chart_is_left_long_before_it_degenerates(strategy, method, limit):
 
 
 def closed(text, until, **initial):
-    """Run a loop and check that it stays closed and keeps its energy account."""
+    """Run a loop and check that it stays closed and keeps its energy balance."""
     graph = fsm_dyn.compile(load("text", text=text), cache=False)
     run = fsm_dyn.simulate(graph, until=until, rtol=1e-10, atol=1e-12, initial=initial or None)
     terms = graph.automaton.terms.evaluate(run.t, run.rows.x, run.rows.context)

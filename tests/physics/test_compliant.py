@@ -72,7 +72,7 @@ def test_loss_gives_the_rebound_of_hunt_and_crossley(felt, p, c):
     assert force.max() > 1.0
 
 
-def test_what_leaves_faster_than_the_surface_follows_is_let_go_and_caught_again():
+def test_what_leaves_faster_than_the_surface_follows_is_released_and_caught_again():
     """The force ends at δ' = -1/c with the surface still pressed in; what it had stored is lost."""
     graph = fsm_dyn.compile(drop(c="5 s/m", pull=True))
     run = fsm_dyn.simulate(graph, 0.05, parameters={"g": 0.0}, initial={"y": 1e-3, "v": -1.0}, **FINE)

@@ -55,7 +55,7 @@ class TestRockingBlock:
         )
         ratios = [x.u_after[2] / x.u_before[2] for x in run.transitions if x.target in ("on_left", "on_right")]
         assert len(ratios) >= 2
-        # an impact is algebra on the state at hand: rounding only
+        # an impact is algebra on the current state: rounding only
         np.testing.assert_allclose(ratios, expected, rtol=1e-12)
         assert rocking_block.restitution(alpha) == pytest.approx(expected, rel=1e-14)
 

@@ -1,6 +1,6 @@
 """A plank on two belts that begin to run apart: it sticks to both while they agree, and to the heavier laden after.
 
-Rows that repeat each other at rest are kept by each other only while the belts move alike.
+Rows that are redundant at rest are kept by each other only while the belts move alike.
 """
 
 import numpy as np

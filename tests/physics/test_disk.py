@@ -70,7 +70,7 @@ def test_normal_force_is_in_evidence(run):
     np.testing.assert_array_equal(run.multipliers["ramp"][flying], 0.0)
 
 
-def test_energy_account_closes(run):
+def test_energy_balance_closes(run):
     assert run.energy.relative_residual <= 1e-8
 
 

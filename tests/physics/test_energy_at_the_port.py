@@ -1,6 +1,6 @@
-"""A change of mode gives no energy to whoever holds the port.
+"""A change of mode gives no energy to the operator at the port.
 
-A device made of numbers, in a hand that moves, is driven through many transitions.  The same run off line, which is the
+A simulated device, in a hand that moves, is driven through many transitions.  The same run offline, which is the
 same to the last bit, gives the work that the couplers do on the model, by five Gauss points per step, and what
 transitions do to its energy.  Tick by tick the books are closed between device, coupler and model.
 """
@@ -35,7 +35,7 @@ WEIGHTS = 0.5 * np.polynomial.legendre.leggauss(5)[1]
 
 @dataclass
 class Run:
-    """A live run and the same off line; energies per tick in J, arrays of shape (ticks,)."""
+    """A live run and the same offline; energies per tick in J, arrays of shape (ticks,)."""
 
     trajectory: fsm_dyn.Trajectory
     given: np.ndarray  # to the device by the force it held

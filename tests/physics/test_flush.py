@@ -406,7 +406,7 @@ def test_time_stepping_converges_where_corners_lie_flush(stack):
 
 @pytest.mark.parametrize("strategy", ["auto", "online"])
 def test_two_dominoes_without_friction_slide_over_the_edge(strategy):
-    """They share their weights through a contact that cannot rub; how widely its laws are kept bends where one tips.
+    """They share their weights through a contact that cannot rub; how far its laws admit others bends where one tips.
 
     Differences across the bend gave a slope to a guard that is zero all along, and steps shrank without end.
     """

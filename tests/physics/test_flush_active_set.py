@@ -1,6 +1,6 @@
 """Which pairs of corner and face are active, told twice: by the compiled rules of a run, and by NumPy at its start.
 
-The bodies lie flush, at rest or sliding; what approaches is told after its impact, which is the run's affair alone.
+The bodies lie flush, at rest or sliding; what approaches is reported after its impact, which is the run's affair alone.
 Contacts that keep the same gap may stand for each other, so the constraint rows of the active ones are compared.
 """
 

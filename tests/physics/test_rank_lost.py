@@ -181,7 +181,7 @@ def test_a_stop_touched_at_the_dead_point_is_a_graze():
 # -- what users are told -----------------------------------------------------------------------------------------
 
 
-def test_passages_are_told_saved_and_explained(tmp_path):
+def test_passages_are_reported_saved_and_explained(tmp_path):
     graph = fsm_dyn.compile(four_bar())
     run = fsm_dyn.simulate(graph, 2.0)
     (passed,) = run.change_points

@@ -30,7 +30,7 @@ METHODS = {
     "dopri5": {}, "online": {"strategy": "online"}, "rk4": {"method": "rk4", "step": 1e-3},
     "moreau_jean": {"method": "moreau_jean", "step": 1e-3},
 }  # fmt: skip
-KERNELS = {"strategy": "compiled"}  # on line, the last digits of cart_on_ramp depend on the units
+KERNELS = {"strategy": "compiled"}  # online, the last digits of cart_on_ramp depend on the units
 TOLERANCE = 1e-6  # of a coordinate, and of the times of transitions
 
 
@@ -45,7 +45,7 @@ def other(name, factors):
 
 
 def may_step(name, method):
-    """Whether time stepping takes the model: no written transitions, sequential impacts or stiff pads."""
+    """Whether time stepping takes the model: no user-defined transitions, sequential impacts or stiff pads."""
     mechanism = base(name).automaton.mechanism
     stiff = any(contact.kind == "compliant" for contact in mechanism.contacts.values())
     return method != "moreau_jean" or not (mechanism.transitions or mechanism.impacts == "sequential" or stiff)

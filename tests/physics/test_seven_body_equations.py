@@ -135,7 +135,7 @@ def test_moving_against_lagrange(seven, published, oracle, errors):
 
 
 def close(automaton, guess, c):
-    """Close the loops by Newton's method from a guess, with the crank held; a second route to the assembly."""
+    """Close the loops by Newton's method from a guess, with the crank held; independent of the assembly."""
     names = list(automaton.terms.layout.q)
     q = np.array([guess[name] for name in names])
     for _ in range(30):

@@ -149,7 +149,7 @@ def test_the_rod_jams_beyond_four_thirds_only():
     assert next(mu for mu, _, jam in jams if jam) == 1.34
 
 
-def test_a_jam_tells_what_was_tried():
+def test_a_jam_tells_the_candidates_examined():
     slip = next(s for s in (-2.0, 2.0) if rod(1.6, s, on_failure="return").outcome.failed)
     with pytest.raises(fsm_dyn.RunError) as caught:
         rod(1.6, slip)

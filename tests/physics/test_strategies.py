@@ -1,4 +1,4 @@
-"""Modes embedded on line move as modes with kernels of their own do, transition by transition.
+"""Modes embedded online move as modes with kernels of their own do, transition by transition.
 
 From every state that a run records after a transition, both go on to the next transition.  Whole runs cannot be
 compared where they are chaotic: rounding moves the events of a box by more than 1e-8 s after nine impacts.  What the
@@ -39,7 +39,7 @@ LEVEL = 1e-12  # zero of a guard, in its unit: worth more time than ``EVENT`` wh
 # s; where a piece begins on the surface of a guard, as friction at its limit, this is what the tolerance of forces
 # (1e-9 of the largest) is worth at the slopes of these models
 AT_ONCE = 1e-8
-EARNED = 100  # evaluations after which a mode embedded on line is derived
+EARNED = 100  # evaluations after which a mode embedded online is derived
 ROUNDING = 1e-13  # by how much a start is moved to see whether a piece is a tie
 TIES = 0.01  # of all pieces
 
@@ -122,7 +122,7 @@ def is_a_tie(own, piece, expected):
 
 
 def compare(own, other, start, until):
-    """Count how the pieces of a run fare; the second is what went wrong, in words."""
+    """Count the outcomes of the pieces of a run; the second is what went wrong, in words."""
     counts, wrong = Counter(), []
     for piece in pieces(own, start, until):
         expected, found = next_transition(own, piece), next_transition(other, piece)
@@ -204,7 +204,7 @@ def test_runs_do_not_depend_on_the_runs_before():
 
 
 def test_forces_can_be_read():
-    """What a trajectory works out afterwards comes from the mode embedded on line."""
+    """What a trajectory works out afterwards comes from the mode embedded online."""
     graph = fsm_dyn.compile("box_on_table")
     runs = [fsm_dyn.simulate(graph, 0.3, strategy=strategy) for strategy in ("compiled", "online")]
     times = np.linspace(0.0, 0.29, 40)

@@ -256,7 +256,7 @@ initial: {y: 0.01 m}
 """
 
 
-def test_contact_problems_that_were_not_solved_are_told(monkeypatch):
+def test_contact_problems_that_were_not_solved_are_reported(monkeypatch):
     """Two corners that share a load under friction take more than one sweep."""
     graph = fsm_dyn.compile("piano_action")
     with pytest.warns(UserWarning, match=r"\d+ of 200 contact problems were not solved, the first at t = 0 s"):

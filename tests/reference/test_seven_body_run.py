@@ -89,7 +89,7 @@ class OneFreedom:
 
 @pytest.fixture(scope="module")
 def converged(data):
-    """Angles at the end by the second route: periodic in the crank, so interpolated by Fourier's series."""
+    """Angles at the end by the independent derivation: periodic in the crank, so interpolated by Fourier's series."""
     own = OneFreedom(data)
     count = 300  # enough for coefficients to fall below 1e-12
     betas = own.start[0] + 2.0 * np.pi * np.arange(count) / count

@@ -2,7 +2,7 @@
 
 Built with sanitizers (``FSM_DYN_TEST_FLAGS``) the process ends at the first access outside an array and at undefined
 arithmetic; one call that takes half a minute ends it too.  What a case is follows from its seed and number alone: the
-file given with ``--note`` holds the one at hand, and ``--only TARGET --case NUMBER`` repeats it.
+file given with ``--note`` holds the current one, and ``--only TARGET --case NUMBER`` repeats it.
 """
 
 import argparse

@@ -21,7 +21,7 @@ MOST_STEPS = 100_000  # of a turn: a state that was tampered with may ask for no
 
 
 class Stopped(NamedTuple):
-    """A run that was stopped: its loop, what makes its handle anew, the modes on line, the words that were saved."""
+    """A run that was stopped: its loop, what makes its handle anew, the modes online, the words that were saved."""
 
     loop: LoopState
     handle: object

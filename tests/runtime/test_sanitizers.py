@@ -61,7 +61,7 @@ def test_runs_are_the_same_and_nothing_is_reported(tmp_path):
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_fuzzing(seed, tmp_path):
-    """No report, no endless loop, and right results where they can be judged; see ``fuzz.py``."""
+    """No report, no unbounded loop, and right results where they can be judged; see ``fuzz.py``."""
     note = tmp_path / "case"
     note.write_text("none")
     environment = {**sanitizer_environment(), "FSM_DYN_TEST_FLAGS": " ".join(SANITIZE)}

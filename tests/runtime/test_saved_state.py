@@ -100,7 +100,7 @@ def test_sections_of_other_lengths_are_refused(run, change):
 
 
 def test_no_word_that_counts_or_numbers_may_be_anything(run):
-    """Each word that is an integer; among those of a mode on line is one real number, the level of its alarm."""
+    """Each word that is an integer; among those of a mode online is one real number, the level of its alarm."""
     sections = sections_of(run.words)
     for name in ("counters", "mode", "armed", "fired", "limits", "spent", "online"):
         at, n = sections[SECTIONS[name]]
@@ -189,7 +189,7 @@ def test_time_stepping_goes_on_where_it_was_saved_and_refuses_the_rest():
     assert NAMES[library.restore_steps(address, taken, 4, 1, words)[0]] == "OTHER_MODEL"
 
 
-def test_too_little_room_is_told():
+def test_too_little_room_is_reported():
     run = saved.stopped("four_bar", 1)
     words = np.full(20, 7, np.uint64)
     save = library.function("fsm_save")

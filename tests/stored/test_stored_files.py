@@ -59,7 +59,7 @@ def test_recordings_open_and_play(name):
 
 
 def plays(name):
-    """Look at every instant of a film and return the modes that its transitions lead to."""
+    """Look at every instant of a recorded run and return the modes that its transitions lead to."""
     film = open_recorded_run(FOLDER / name)
     for number in range(0, len(film.t), 7):
         instant = film.at(number)

@@ -130,16 +130,21 @@ def _by_shapes(name: str, form: ContactForm, kind: str, shapes: Mapping[str, Sha
 
 
 def _stops(name: str, form: ContactForm, stop: JointStopForm) -> list[GapContact]:
-    limits = [(side, text) for side, text in (("lower", stop.lower), ("upper", stop.upper)) if text is not None]
-    if not limits:
-        raise ModelError(f"joint stop {name!r} has no limit", form.key("joint_stop"), allowed="lower, upper or both")
     where, q, found = where_of(name), _bracketed(stop.coordinate), []
-    for side, limit in limits:
-        own = name if len(limits) == 1 else LocatedStr(f"{name}_{side}", where)
-        bound = _bracketed(limit)
-        gap = Text(f"{q} - {bound}" if side == "lower" else f"{bound} - {q}", limit.where)
-        found.append(GapContact(name=own, gap=gap, where=where))
-    return found
+    if stop.lower is not None:
+        gap = Text(f"{q} - {_bracketed(stop.lower)}", stop.lower.where)
+        found.append(GapContact(name=name, gap=gap, limit="lower", where=where))
+    if stop.upper is not None:
+        gap = Text(f"{_bracketed(stop.upper)} - {q}", stop.upper.where)
+        found.append(GapContact(name=name, gap=gap, limit="upper", where=where))
+    if not found:
+        raise ModelError(f"joint stop {name!r} has no limit", form.key("joint_stop"), allowed="lower, upper or both")
+    return two_limits(name, found) if len(found) == 2 else found
+
+
+def two_limits(stop: str, contacts: list[GapContact]) -> list[GapContact]:
+    """Return the contacts of both limits of a stop under names of their own."""
+    return [replace(c, name=LocatedStr(f"{stop}_{c.limit}", c.where), stop=stop) for c in contacts]
 
 
 def _bracketed(text: Text) -> str:

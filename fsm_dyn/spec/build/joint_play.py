@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text, is_name
-from fsm_dyn.spec.build.contacts import compliance_of
+from fsm_dyn.spec.build.contacts import compliance_of, two_limits
 from fsm_dyn.spec.contact import Contact, GapContact
 from fsm_dyn.spec.forms.contacts import Friction
 from fsm_dyn.spec.forms.joints import (
@@ -47,7 +47,9 @@ def backlash_contacts(name: str, form: BacklashForm, travel: str) -> dict[str, C
         It is compliant and has a restitution.
     """
     half, q = f"({form.value.text})/2", travel if is_name(travel) else f"({travel})"
-    found = [_contact(name, "_lower", form, f"{q} + {half}"), _contact(name, "_upper", form, f"{half} - {q}")]
+    lower = replace(_contact(name, form, f"{q} + {half}"), limit="lower")
+    upper = replace(_contact(name, form, f"{half} - {q}"), limit="upper")
+    found = two_limits(name, [lower, upper])
     if form.compliant is not None:
         compliance = compliance_of(f"the backlash of {str(name)!r}", form, form.compliant)
         found = [replace(contact, compliance=compliance) for contact in found]
@@ -83,7 +85,7 @@ def clearance_contacts(
     hole, pin = points
     axis, width, away = joint.axis[0], f"({form.value.text})", f"pos({pin}, {hole})"
     square = " + ".join(f"dot({away}, {axis.frame}.{letter})**2" for letter in axis.across)
-    contact = _contact(name, "_clearance", form, f"{width}/4 - ({square})/{width}")
+    contact = _contact(LocatedStr(f"{name}_clearance", where_of(name)), form, f"{width}/4 - ({square})/{width}")
     if form.friction is not None and form.radius is not None:
         friction: Friction = form.friction
         fixed = joint.parent == NEWTONIAN
@@ -151,9 +153,9 @@ def _ancestry(frame: str, frames: Mapping[str, Frame]) -> list[str]:
     return found
 
 
-def _contact(name: str, suffix: str, form: PlayForm, gap: str) -> GapContact:
+def _contact(name: str, form: PlayForm, gap: str) -> GapContact:
     where = where_of(name)
     return GapContact(
-        name=LocatedStr(f"{name}{suffix}", where), gap=Text(gap, form.value.where), restitution=form.restitution,
+        name=name, gap=Text(gap, form.value.where), restitution=form.restitution,
         restitution_law=form.restitution_law, sound_frequency=form.sound_frequency, where=where,
     )  # fmt: skip

@@ -65,7 +65,7 @@ def _load(form: LoadForm, taken: set[str]) -> Load:
     only_with(form, kind, (*_COMPANIONS[kind], "name"))
     load = next(_of_kind(form, kind))
     if form.name is None:
-        name = _free_name("_".join([load.kind, *map(str, load.acts_on)]), taken)
+        name = free_name("_".join([load.kind, *map(str, load.acts_on)]), taken)
         taken.add(name)
         load = replace(load, name=name)
     return load
@@ -120,7 +120,8 @@ def _needed(form: LoadForm | ImpulseForm, kind: str, key: str) -> str:
 _WHAT = {"at": "name the point it acts at", "on": "name the body it acts on"}
 
 
-def _free_name(stem: str, taken: set[str]) -> str:
+def free_name(stem: str, taken: set[str]) -> str:
+    """Return a name that is not taken: the stem, or the stem with a number."""
     if stem not in taken:
         return stem
     number = 2

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from fsm_dyn.errors import ModelError, did_you_mean
 from fsm_dyn.spec.checks.names import Declaration, unknown
 from fsm_dyn.spec.checks.requirements import contacts_named
-from fsm_dyn.spec.contact import FeatureContact
+from fsm_dyn.spec.contact import FeatureContact, GapContact
 from fsm_dyn.spec.loads import GravityLoad, LineLoad, Load, TorqueLoad
 from fsm_dyn.spec.model import Contact, Mechanism, TransitionSpec
 from fsm_dyn.spec.shape import SegmentShape, Shape
@@ -136,17 +136,20 @@ class References:
 
     def _contact(self, name: str) -> None:
         contacts = self.mechanism.contacts
-        if name not in contacts and f"{name}_lower" in contacts:
+        limits = [
+            word for word, contact in contacts.items() if isinstance(contact, GapContact) and contact.stop == name
+        ]
+        if limits and name not in contacts:
             raise ModelError(
-                f"joint stop {str(name)!r} has two limits, each a contact of its own",
+                f"joint stop {str(name)!r} has two limits, each a separate contact",
                 where_of(name),
                 found=name,
-                allowed=f"{name}_lower, {name}_upper",
+                allowed=", ".join(limits),
             )
         parts = contacts_named(self.mechanism, name)
         if name not in contacts and parts:
             raise ModelError(
-                f"contact {str(name)!r} has several features, each a contact of its own",
+                f"contact {str(name)!r} has several features, each a separate contact",
                 where_of(name),
                 found=name,
                 allowed=", ".join(parts[:20]) + (", ..." if len(parts) > 20 else ""),

@@ -9,7 +9,7 @@ from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text
 from fsm_dyn.expressions.tokens import excerpt
 from fsm_dyn.spec.checks.unit_usage import texts_of
-from fsm_dyn.spec.contact import Contact, SurfaceContact
+from fsm_dyn.spec.contact import Contact, GapContact, SurfaceContact
 from fsm_dyn.spec.evaluate import evaluate, evaluate_parameters, names_in
 from fsm_dyn.spec.model import Coordinate, Mechanism, Schedule
 from fsm_dyn.spec.parameter_tolerances import deviations
@@ -184,17 +184,19 @@ def _surfaces(contact: SurfaceContact, values: Values) -> None:
 
 def _stops(mechanism: Mechanism, values: Values) -> None:
     """Refuse joint stops with the limits the wrong way round: the sum of both gaps is their distance."""
-    for name, lower in mechanism.contacts.items():
-        upper = mechanism.contacts.get(name.removesuffix("_lower") + "_upper")
-        if upper is None or not name.endswith("_lower") or upper.where != lower.where:
+    stops: dict[str, dict[str, GapContact]] = {}
+    for contact in mechanism.contacts.values():
+        if isinstance(contact, GapContact) and contact.stop:
+            stops.setdefault(contact.stop, {})[contact.limit] = contact
+    for name, limits in stops.items():
+        lower, upper = limits["lower"].gap, limits["upper"].gap
+        if lower is None or upper is None:
             continue
-        if lower.gap is None or upper.gap is None:
-            continue
-        room = _value(Text(f"({lower.gap}) + ({upper.gap})", lower.gap.where), _with_zeros(mechanism, values), name)
+        room = _value(Text(f"({lower}) + ({upper})", lower.where), _with_zeros(mechanism, values), name)
         if room is not None and room < 0:
             raise ModelError(
-                f"joint stop {name.removesuffix('_lower')!r} has its lower limit above the upper one",
-                lower.gap.where,
+                f"joint stop {name!r} has its lower limit above the upper one",
+                lower.where,
                 found=f"{-room:g} too much",
                 allowed="lower <= upper",
             )

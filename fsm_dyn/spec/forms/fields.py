@@ -230,6 +230,11 @@ JointCoordinates: TypeAlias = Annotated[
     PlainValidator(one_of("relative", "absolute")),
     _schema({"enum": ["relative", "absolute"]}),
 ]
+PortCoupling: TypeAlias = Annotated[
+    Literal["none", "impedance", "admittance"],
+    PlainValidator(one_of("none", "impedance", "admittance")),
+    _schema({"enum": ["none", "impedance", "admittance"]}),
+]
 Crossing: TypeAlias = Annotated[
     Literal["rising", "falling", "both"],
     PlainValidator(one_of("rising", "falling", "both")),

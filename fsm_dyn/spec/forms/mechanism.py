@@ -20,6 +20,7 @@ from fsm_dyn.spec.forms.fields import (
     Key,
     OnInconsistent,
     OnNonunique,
+    PortCoupling,
     Reference,
 )
 from fsm_dyn.spec.forms.form import Form, items_of, section_of, validated
@@ -124,6 +125,7 @@ class MechanismForm(Form):
     on_nonunique: OnNonunique = "stop"
     numerics: NumericsField = Field(default_factory=dict)
     ports: Annotated[dict[Key, PortForm], section_of("ports")] = Field(default_factory=dict)
+    port_coupling: PortCoupling = "none"
     initial: InitialField = Initial()
     outputs: Annotated[dict[Key, Expression], section_of("outputs")] = Field(default_factory=dict)
     requirements: RequirementsField = Field(default_factory=dict)

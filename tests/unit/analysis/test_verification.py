@@ -20,7 +20,7 @@ MODELS = [
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_all_routes_agree(name):
+def test_all_derivations_agree(name):
     found = fsm_dyn.verify(name, states=3)
     assert found.passed, str(found)
     assert set(found.modes) == set(fsm_dyn.compile(name).modes)
@@ -40,7 +40,7 @@ def test_momenta_are_audited_where_all_can_move_as_one(name):
 
 
 def test_a_lost_weight_shows_in_the_momenta(monkeypatch):
-    """Accelerations are of the mode as compiled; the loads the audit is told of are a tenth too small."""
+    """Accelerations are of the mode as compiled; the loads given to the audit are a tenth too small."""
     whole = Momenta.compare
     monkeypatch.setattr(
         Momenta, "compare", lambda self, values, u_dot, A, loads: whole(self, values, u_dot, A, 0.9 * loads)

@@ -82,7 +82,7 @@ def test_an_implication():
     assert verdicts(found)[("first", "second"), (True, False)] == "possible"  # open contacts may have no gap yet
 
 
-def test_angles_come_round():
+def test_angles_wrap_around():
     """A rod on a pivot reaches its lower and its upper stop a turn apart; a coordinate in sines alone has one turn."""
     rod = {
         "fsm_dyn": 1, "name": "rod", "coordinates": {"q": "rad"},

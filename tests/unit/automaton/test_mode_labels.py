@@ -13,7 +13,7 @@ from fsm_dyn.cli.run_summary import describe as described
 from fsm_dyn.compilation import compile as compile_mechanism
 from fsm_dyn.graphics.diagram import abridged
 from fsm_dyn.plot.drawing.diagram import diagram
-from fsm_dyn.plot.mode_bands import mode_spans
+from fsm_dyn.results.run_timeline import timeline_of
 from fsm_dyn.results.transitions import counted
 from fsm_dyn.viewer.mode_graph_payload import mode_map
 from fsm_dyn.viewer.playback_frames import PlaybackFrames
@@ -293,9 +293,7 @@ def test_a_handover_as_it_is_explained(run):
 
 
 def test_a_handover_ends_no_band(run, graph):
-    assert list(mode_spans(run)) == ["c1/c2: face1 flat on t1/t2, slide"]
-    [(begin, length)] = mode_spans(run)["c1/c2: face1 flat on t1/t2, slide"]
-    assert (begin, length) == (0.0, 1.0)
+    assert timeline_of(run.model, run.record).spans == {"c1/c2: face1 flat on t1/t2, slide": [(0.0, 1.0)]}
     texts = [text.get_text() for text in plot.modes(run).texts]
     assert any(counted(run.transitions) in text for text in texts)
     assert "passes on" in " ".join(text.get_text() for text in plot.states(run).texts)

@@ -151,7 +151,7 @@ def wait_for(condition):
 
 
 def test_ten_kilohertz_with_an_emulated_device():
-    """It feels the plate; without samples the fault is told and the force is zero, by the host."""
+    """It feels the plate; without samples the fault is reported and the force is zero, by the host."""
     device = emulation("udp", {"axes": 2, "watchdog": 0.0})
     settings = Settings(
         period=1e-4,

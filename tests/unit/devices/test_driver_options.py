@@ -1,4 +1,4 @@
-"""What a driver cannot be told is bad input, named, before anything is opened or started."""
+"""Options that a driver does not take are bad input, named, before anything is opened or started."""
 
 from __future__ import annotations
 

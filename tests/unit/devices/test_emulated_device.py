@@ -86,7 +86,7 @@ def test_a_hand_keeps_what_it_is_not_told(clock):
             do["hand"](**wrong)
 
 
-def test_what_is_spoilt_is_told():
+def test_what_is_spoilt_is_reported():
     made = EmulatedDevice({"axes": 1})
     do = made.commands()
     for what, told in (("garbage", "garbled"), ("half", "halved")):

@@ -1,4 +1,4 @@
-"""What an emulator cannot be told is bad input, before any process is started."""
+"""Options that an emulator does not take are bad input, before any process is started."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def test_garbage_and_halves_cost_samples_and_nothing_else(paddle, opened):
 
 
 @pytest.mark.parametrize("watchdog", [True, False])
-def test_half_a_frame_before_the_safe_frame_is_dropped(paddle, opened, watchdog):
+def test_half_a_frame_before_the_safe_packet_is_dropped(paddle, opened, watchdog):
     """What the guard does after the tick process was killed in the middle of a frame."""
     paddle.do("watchdog", on=watchdog)
     pushed(opened, paddle, 2.0)
@@ -117,7 +117,7 @@ def test_half_a_frame_before_the_safe_frame_is_dropped(paddle, opened, watchdog)
 
 
 def test_nobody_writes_any_more(paddle, opened):
-    """The watchdog ends the force; without it the force stays until a safe frame comes."""
+    """The watchdog ends the force; without it the force stays until a safe packet comes."""
     pushed(opened, paddle, 2.0)
     paddle.log()
     wait_for(lambda: paddle.state()["force"] == [0.0], "the watchdog")
@@ -166,7 +166,7 @@ def test_a_board_with_power_of_its_own_is_ended_by_its_watchdog():
         os.close(line)
 
 
-def test_a_device_that_takes_nothing_is_told_not_waited_for(paddle, opened):
+def test_a_device_that_takes_nothing_is_a_fault_and_not_waited_for(paddle, opened):
     pushed(opened, paddle, 0.0)
     paddle.do("freeze", on=True)
     before = time.monotonic()

@@ -73,7 +73,7 @@ def test_stuffing(plain, stuffed):
     assert hf.cobs_decode(stuffed) == plain
 
 
-def test_the_safe_frame_is_understood_after_every_half_of_a_frame():
+def test_the_safe_packet_is_understood_after_every_half_of_a_frame():
     before = hf.encode_packet(hf.ForceBody(257, -1_000_000))
     for length in range(len(before) - 1):  # all but its last zero is the whole of it
         reader = hf.PacketReader()

@@ -50,7 +50,7 @@ def test_a_force_there_and_back(x, y, z, key):
     assert inverse3.vector(device["commands"]["set_cursor_force"][key]) == (x, y, z)
 
 
-def test_the_safe_frame_is_a_force_of_zero_and_the_end():
+def test_the_safe_packet_is_a_force_of_zero_and_the_end():
     spec = inverse3.Driver.describe({"device_id": "049D"})
     opcode, text, rest = unmasked(spec.safe_packet)
     assert opcode == 1
@@ -384,7 +384,7 @@ def test_which_device_is_asked_for(beside, monkeypatch):
         inverse3.Driver.complete({"port": port})
 
 
-def test_nobody_and_somebody_else_at_the_port():
+def test_no_process_and_another_one_at_the_port():
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         line = WebSocketLine(socket.create_connection(("127.0.0.1", port)), "the Inverse service")

@@ -77,10 +77,10 @@ def test_samples_come_and_forces_go(pair):
     assert it.driver.read() is sample, "no news"
 
 
-def test_the_safe_frame_reaches_the_peer_through_the_guard(pair):
+def test_the_safe_packet_reaches_the_peer_through_the_guard(pair):
     """The guard writes to the descriptor that it shares with the driver, and knows of no peer."""
     it = pair()
-    with pytest.raises(OSError, match=r"."):  # nobody is there yet: it goes nowhere, and that is told
+    with pytest.raises(OSError, match=r"."):  # nobody is there yet: it goes nowhere, and that is reported
         os.write(it.guards, it.driver.spec.safe_packet)
     it.send(0.0)
     it.driver.open()
@@ -101,7 +101,7 @@ def test_the_end_lets_go(pair):
 
 @pytest.mark.parametrize("declared", [False, True])
 def test_strangers_are_counted_and_move_nothing(pair, declared):
-    """Before there is a peer and after; a stranger's datagrams are as good as the peer's."""
+    """Before there is a peer and after; an untrusted source's datagrams are as good as the peer's."""
     stranger = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     stranger.bind(("127.0.0.1", 0))
     mine = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -166,7 +166,7 @@ def test_a_program_that_is_no_more_is_named(pair):
 
     with pytest.raises(ConnectionRefusedError, match=r"device program at 127\.0\.0\.1, port \d+, is no more"):
         use()
-    it.driver._peer = None  # nothing is there that could be told to let go
+    it.driver._peer = None  # nothing is there that could be commanded to disengage
 
 
 def test_nobody_comes(pair):
@@ -251,7 +251,7 @@ def test_what_stops_it():
     assert udp.Driver.describe({**far, "watchdog": 0}).stop_mechanism == NOTHING
 
 
-def test_a_port_that_is_taken_is_told(pair):
+def test_a_port_that_is_taken_is_reported(pair):
     it = pair()
     it.send(0.0)
     it.driver.open()  # shares its port with its own second socket from now on, and with nobody else

@@ -91,7 +91,7 @@ def test_what_it_shows_and_when_it_lets_go(built):
         ("force 1.0202", "0 0 "),
         (take(1.03, force(2, 2.5)), "1"),  # after a silence any number will do
         ("force 1.031", "2.5 -2.5 "),
-        (take(1.032, force(0, 0.0, datagrams.LET_GO)), "1"),  # the safe frame, whatever its number
+        (take(1.032, force(0, 0.0, datagrams.LET_GO)), "1"),  # the safe packet, whatever its number
         ("force 1.032", "0 0 "),
         (take(1.033, force(2**32 - 1, 4.0)), "1"),
         (take(1.034, force(0, 5.0)), "1"),  # numbers begin again

@@ -6,11 +6,16 @@ import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgba
 
 import fsm_dyn
+from fsm_dyn import plot
+from fsm_dyn.graphics import palette
 from fsm_dyn.graphics.diagram import Arrow, Box, Diagram
 from fsm_dyn.graphics.mode_graph_svg import MOST, left_out, mode_graph
-from fsm_dyn.graphics.timeline_svg import Strip, timeline_svg
+from fsm_dyn.graphics.timeline import Strip, Timeline
+from fsm_dyn.graphics.timeline_svg import timeline_svg
+from fsm_dyn.results.run_timeline import timeline_of
 
 NAUGHTY = "</title><script>alert(1)</script>\" onload='x' & \x07\ufffe"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -69,6 +74,26 @@ def test_a_run_shows_its_modes_its_states_and_how_it_ended(ball):
     assert np.diff(points[:, 0]).min() >= 0.0
 
 
+def test_a_mode_has_one_colour_in_graph_and_timelines():
+    """Also where a run meets the modes in another order than the graph has them."""
+    graph = fsm_dyn.compile("latch")
+    run = fsm_dyn.simulate(graph)
+    timeline = timeline_of(run.model, run.record)
+    assert list(timeline.dwell_times) != [name for name in timeline.colours if name in timeline.dwell_times]
+    bands = {
+        each.find(SVG + "title").text: each.get("fill")
+        for each in checked(run._repr_html_()).iter(SVG + "rect")
+        if each.find(SVG + "title") is not None
+    }
+    lines = plot.modes(run).axes[0].collections[: len(timeline.spans)]
+    drawn = {name: line.get_facecolor()[0] for name, line in zip(timeline.spans, lines, strict=True)}
+    assert bands == {name: timeline.colours[name] for name in timeline.dwell_times}
+    for name, colour in bands.items():
+        assert to_rgba(colour) == pytest.approx(drawn[name])
+    boxes = {each.get("fill") for each in checked(graph._repr_html_()).iter(SVG + "rect")}
+    assert set(bands.values()) <= boxes
+
+
 def test_a_run_that_failed_says_why(ball):
     run = fsm_dyn.simulate(ball[0], max_steps=20, on_failure="return")
     assert run.outcome.failed
@@ -81,9 +106,8 @@ def test_names_are_text_and_nothing_else(ball):
     box, other = Box(NAUGHTY, NAUGHTY, (NAUGHTY,), initial=True), Box("b", "b", 20 * (NAUGHTY,))
     tree = checked(mode_graph(Diagram(NAUGHTY, (box, other), (Arrow(NAUGHTY, "b", 9 * (NAUGHTY,)),))))
     assert any(words.startswith("</title><script>") for words in texts(tree))
-    checked(
-        timeline_svg(NAUGHTY, np.array([0.0, 1.0]), [(0.0, NAUGHTY)], [Strip(NAUGHTY, (NAUGHTY,), np.zeros((1, 2)))])
-    )
+    strip, t = Strip(NAUGHTY, (NAUGHTY,), np.zeros((1, 2))), np.array([0.0, 1.0])
+    checked(timeline_svg(Timeline(NAUGHTY, ((0.0, 1.0, NAUGHTY),), {NAUGHTY: palette.INK}, (), t, (strip,))))
     nasty = dataclasses.replace(run.transitions[0], cause=NAUGHTY)
     changed = fsm_dyn.Trajectory(
         dataclasses.replace(run.model, name=NAUGHTY),
@@ -106,8 +130,9 @@ def test_many_modes_and_long_runs_stay_small():
 
     t = np.linspace(0.0, 600.0, 1_000_000)
     values = np.array([np.sin(1e3 * t), np.where(np.abs(t - 300.0) < 4e-4, 5.0, 0.0), np.full(len(t), np.nan)])
-    bands = [(0.06 * k, f"m{k % 3}") for k in range(10_000)]
-    text = timeline_svg("long", t, bands, [Strip("m", ("fast", "once", "none"), values)])
+    bands = tuple((0.06 * k, 0.06 * (k + 1), f"m{k % 3}") for k in range(10_000))
+    strip, colours = Strip("m", ("fast", "once", "none"), values), palette.mode_colours(["m0", "m1", "m2"])
+    text = timeline_svg(Timeline("long", bands, colours, (), t, (strip,)))
     assert len(text) < 250_000
     curves = [each.get("d") for each in checked(text).iter(SVG + "path") if each.get("stroke-width") == "1.4"]
     heights = [[float(y) for y in re.findall(r"[ML][\d.]+ ([\d.]+)", d)] for d in curves]

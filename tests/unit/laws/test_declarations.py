@@ -71,7 +71,7 @@ def contacts(law):
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name + ("_two_sided" if law.bilateral else ""))
 def test_a_declaration_fits_together(law):
-    """Guards begin and end in states of the law, and have words that lead back to their events."""
+    """Guards begin and end in states of the law, and have messages that lead back to their events."""
     for contact in contacts(law):
         states = law.states(contact.frictional or law.friction_only, contact.sticks_always)
         codes = [code for code, name in enumerate(states) if name]

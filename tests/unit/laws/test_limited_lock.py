@@ -168,7 +168,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_mistakes_are_told_with_their_place(tmp_path, case):
+def test_mistakes_are_reported_with_their_place(tmp_path, case):
     text, message = WRONG[case]
     path = tmp_path / "magnet.yaml"
     path.write_text(

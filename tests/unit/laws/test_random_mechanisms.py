@@ -48,7 +48,7 @@ def mechanism(seed):
 
 
 @pytest.mark.parametrize("seed", [18, 32, *(pytest.param(s, marks=pytest.mark.long) for s in range(100, 140))])
-def test_laws_are_kept_and_methods_agree(seed):
+def test_contact_laws_are_satisfied_and_methods_agree(seed):
     model = mechanism(seed)
     graph = fsm_dyn.compile(model)
     close = {"until": 3.0, "rtol": 1e-10, "atol": 1e-12}

@@ -1,4 +1,4 @@
-"""Held mechanisms and motions of a hand, shared by the tests of the live loop."""
+"""Coupled mechanisms and motions of a hand, shared by the tests of the live loop."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def motions():
 
 @pytest.fixture(scope="session")
 def held():
-    """Return a function that gives the held graph of a shipped model."""
+    """Return a function that gives the coupled graph of a shipped model."""
     known = {}
 
     def graph(name):
@@ -84,7 +84,7 @@ class Bench:
 
 @pytest.fixture
 def bench(held):
-    """Return a function that makes a bench for a shipped model and its motion, or for a held graph."""
+    """Return a function that makes a bench for a shipped model and its motion, or for a coupled graph."""
 
     def make(name, **options):
         if not isinstance(name, str):

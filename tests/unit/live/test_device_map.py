@@ -15,7 +15,7 @@ WIDE = Limits(force=1e6, slew=1e9, torque=1e6, torque_slew=1e9, velocity=1e3, an
 
 
 def holding(graph, axes=3, turns=(2,), **options):
-    """A stepper whose device, at rest at zero, has taken hold."""
+    """A stepper whose device, at rest at zero, has engaged."""
     stepper = LiveStepper(graph, axes, limits=options.pop("limits", WIDE), turns=turns, **options)
     tick = stepper.tick_data
     tick.counts[ct.ADVANCING] = tick.counts[ct.ANCHOR] = 1

@@ -106,9 +106,9 @@ def test_a_key_is_held_longer_than_a_drag(block):
 
 
 def test_a_page_drags_the_wall(held):
-    """Through the session: pressed, moved, released; the port follows and is let go."""
+    """Through the session: pressed, moved, released; the port follows and is released."""
     settings = Settings(realtime_privileges=False, watchdog_timeout=20.0, limits=Limits(dead_man_button=0, ramp=0.02))
-    # patient: a page held up for a moment would be taken for gone, and what takes hold anew begins where it is then
+    # patient: a page held up for a moment would be taken for gone, and what engages anew begins where it is then
     page = {"axes": 2, "patience": 60.0}
     with LiveSession.start(held("virtual_wall"), "pointer", page, settings=settings) as session:
         session.wait_for_ticks(20)

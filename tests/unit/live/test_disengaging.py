@@ -1,4 +1,4 @@
-"""Letting go never pushes: what a device is given after that, whichever way it is let go of, and whoever holds it."""
+"""Letting go never pushes: what a device is given after that, by every way of disengaging, and for every operator."""
 
 import itertools
 

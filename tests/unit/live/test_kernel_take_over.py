@@ -1,4 +1,4 @@
-"""Modes that a live run meets are derived beside it and taken over at a tick: replays and off-line runs do the same."""
+"""Modes that a live run meets are derived beside it and taken over at a tick: replays and offline runs do the same."""
 
 import os
 import signal
@@ -59,7 +59,7 @@ def taking_over_at(bench, tick):
 
 
 @pytest.mark.parametrize("tick", [400, 700, 1000])
-def test_off_line_takes_over_where_the_ticks_did(bench, tick):
+def test_offline_takes_over_where_the_ticks_did(bench, tick):
     """To the last bit, with the kernels taken over and without."""
     run, other = taking_over_at(bench, tick), taking_over_at(bench, None)
     events = taken(run.events)
@@ -80,7 +80,7 @@ def test_off_line_takes_over_where_the_ticks_did(bench, tick):
         assert {x[0] for x in ticks.transitions} <= {x.time for x in found.transitions}
 
 
-def test_a_reset_keeps_kernels_and_begins_on_line(bench):
+def test_a_reset_keeps_kernels_and_begins_online(bench):
     run = taking_over_at(bench, 1000)
     executable = run.stepper.executable
     own = dict(executable._own)
@@ -94,7 +94,7 @@ def test_a_reset_keeps_kernels_and_begins_on_line(bench):
     assert not run.stepper.loop.state.spent.any()
 
 
-def test_what_cannot_be_taken_over_is_left_on_line(bench, monkeypatch):
+def test_what_cannot_be_taken_over_is_left_online(bench, monkeypatch):
     run = taking_over_at(bench, None)
     stepper = run.stepper
     made = {states: _own_kernels(stepper.graph, states) for states in met(run)}
@@ -148,7 +148,7 @@ def child_of_guard(session):
 
 @pytest.mark.skipif(os.name != "posix", reason="derivation beside a live run is not on Windows")
 @pytest.mark.parametrize("period", [1e-3, 2e-4])  # by Python, and in compiled code
-def test_live_replay_and_off_line_are_one_run(held, tmp_path, period):
+def test_live_replay_and_offline_are_one_run(held, tmp_path, period):
     path = tmp_path / "door.mcap"
     settings = Settings(period=period, limits=Limits(ramp=0.05), **QUIET)
     hand = {**HAND, "period": period}
@@ -174,7 +174,7 @@ def test_live_replay_and_off_line_are_one_run(held, tmp_path, period):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="derivation beside a live run is not on Windows")
-def test_a_deriver_that_is_killed_does_no_harm_and_is_told(held):
+def test_a_deriver_that_is_killed_does_no_harm_and_is_reported(held):
     settings = Settings(paced=False, derive=True, limits=Limits(ramp=0.05), **QUIET)
     with LiveSession.start(held("latch_door"), "scripted", HAND, settings=settings) as session:
         session.wait_for_ticks(10)

@@ -76,7 +76,7 @@ def test_the_multiplier_is_what_newton_and_hooke_say():
     run = Crank(SPRING).run(lambda t: 0.1 * np.sin(7 * t), lambda t: 0.7 * np.cos(7 * t), 2000)
     (rate, second), x = np.array(run.motion[1:]).T, np.array(run.x)[:, 0]
     felt = -(2.0 * second + 3.0 * rate + 50.0 * x)
-    np.testing.assert_allclose(run.forces[1:], felt[1:], atol=1e-9)  # with the first tick the device takes hold
+    np.testing.assert_allclose(run.forces[1:], felt[1:], atol=1e-9)  # with the first tick the device engages
     # the coordinate is the prescribed one: cubics are integrated exactly, rounding adds up
     np.testing.assert_allclose(x, 0.02 + np.array(run.w[1:]), atol=1e-12)
     np.testing.assert_allclose(np.array(run.x)[:, 1], rate, atol=1e-11)
@@ -107,7 +107,7 @@ def test_the_filter_is_stable_up_to_its_limit(bandwidth):
     assert max(run.w) < 0.14
 
 
-def test_off_line_with_the_same_motion_it_is_the_same_run():
+def test_offline_with_the_same_motion_it_is_the_same_run():
     """A transition while a prescribed coordinate moves: slip and stick of a block on a table shaken by the device."""
     run = Crank(TABLE).run(lambda t: 0.02 * np.sin(12 * t), lambda t: 0.24 * np.cos(12 * t), 2000)
     names = run.stepper.executable.chart_names
@@ -135,8 +135,8 @@ def test_the_block_slips_where_the_table_accelerates_too_fast():
     assert abs(run.forces[after]) == pytest.approx(abs(3.0 * second[after + 1]) + 1.6, abs=1e-9)
 
 
-def test_recorded_replayed_and_off_line_it_is_the_same_run(tmp_path):
-    """In its processes, with a hand that shakes the table: replayed bit for bit, and off line from the recording."""
+def test_recorded_replayed_and_offline_it_is_the_same_run(tmp_path):
+    """In its processes, with a hand that shakes the table: replayed bit for bit, and offline from the recording."""
     path = tmp_path / "table.mcap"
     graph = fsm_dyn.compile(add_couplers(fsm_dyn.load(TABLE)))
     settings = Settings(

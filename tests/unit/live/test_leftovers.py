@@ -284,7 +284,7 @@ class Driver:
 """
 
 
-def test_a_tick_process_that_cannot_start_is_told(marked, held, monkeypatch, tmp_path):
+def test_a_tick_process_that_cannot_start_is_reported(marked, held, monkeypatch, tmp_path):
     """Nothing of it stays, and the owner learns why."""
     (tmp_path / "unwilling.py").write_text(UNWILLING)
     monkeypatch.syspath_prepend(tmp_path)

@@ -1,4 +1,4 @@
-"""Tick by tick is the same as off line; substeps, bounded work, parameters, what is let go."""
+"""Tick by tick is the same as offline; substeps, bounded work, parameters, what is released."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ MODELS = ["shopping_cart", "latch", "bouncing_ball", "virtual_wall"]
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("substeps", [1, 3])
-def test_the_same_transitions_as_off_line_to_the_last_bit(bench, name, substeps):
+def test_the_same_transitions_as_offline_to_the_last_bit(bench, name, substeps):
     run = bench(name, substeps=substeps).run(3000)
     assert run.controller.phase == 0, run.events
     trajectory = fsm_dyn.simulate(
@@ -40,7 +40,7 @@ def test_ports_have_steps_that_suit_their_models(bench, held, name):
     graph = held(name)
     substeps = substeps_of(Settings(), graph)
     assert substeps > 1
-    quick = Limits(velocity=200.0, angular_velocity=2000.0)  # a hand made of numbers is not let go for being quick
+    quick = Limits(velocity=200.0, angular_velocity=2000.0)  # a simulated hand is not disengaged for being quick
     run = bench(name, substeps=substeps, schedule=True, limits=quick).run(3000)
     assert run.controller.phase == 0, run.events
     assert [event for event in run.events if event["event"] == "lagging"] == []
@@ -80,7 +80,7 @@ def test_scale_and_power():
 
 
 def test_pressed_at_rest_the_plate_yields_as_two_springs_in_series(bench):
-    """The device goes down by d from where it took hold, y above the plate: k z = kc (y - d - z)."""
+    """The device goes down by d from where it engaged, y above the plate: k z = kc (y - d - z)."""
     depth, kc, k = 0.03, 200.0, 20e3
     run = bench("virtual_wall", motion=(), axes=2)
     y = run.stepper.loop.state.x[1]
@@ -117,7 +117,7 @@ def test_parameters_of_springs_apply_at_once_and_those_of_masses_at_reset(held):
     assert stepper.loop.state.c[layout.p.index("m")] == 0.5
 
 
-def test_a_schedule_can_run_in_the_hand(bench):
+def test_a_schedule_can_run_with_a_device(bench):
     run = bench("virtual_wall", motion=(), axes=2, schedule=True, limits=Limits(dead_man_button=0)).run(1000)
     names = run.stepper.graph.automaton.terms.layout.w
     assert run.stepper.tick_data.now[names.index("push")] == -4.0

@@ -1,4 +1,4 @@
-"""Modes that were not listed: there within the tick, the same as when they are listed and embedded off line."""
+"""Modes that were not listed: there within the tick, the same as when they are listed and embedded offline."""
 
 import numpy as np
 import pytest
@@ -26,8 +26,8 @@ def board():
     return fsm_dyn.compile(add_couplers(load("board", text=f"{text}\nports: {{hand: {{coordinate: x}}}}\n")))
 
 
-def test_a_mode_nobody_foresaw_costs_no_step(board, tmp_path):
-    """No tick is left unfinished, the grip stays closed, and off line the same modes follow at the same instants."""
+def test_a_mode_first_reached_in_the_run_costs_no_step(board, tmp_path):
+    """No tick is left unfinished, the grip stays closed, and offline the same modes follow at the same instants."""
     path = tmp_path / "board.mcap"
     settings = Settings(
         paced=False, realtime_privileges=False, watchdog_timeout=60.0, ticks=1500, limits=Limits(ramp=0.05)
@@ -68,14 +68,14 @@ def test_guards_put_together_are_those_listed(board):
 
 @pytest.mark.parametrize("name", ["shopping_cart", "latch", "virtual_wall", "bouncing_ball"])
 def test_guards_of_shipped_modes(held, name):
-    """Written transitions included; modes whose rows do not repeat each other list the same guards as derived ones."""
+    """User-defined transitions included; modes whose rows are not redundant list the same guards as derived ones."""
     stepper = LiveStepper(held(name), 3)
     stepper.prepare()
     for mode in stepper.graph.automaton.modes:
         assert stepper.executable.list_guards(mode.states) == mode.guards
 
 
-def test_an_empty_stock_is_filled_while_the_device_is_let_go(board, monkeypatch, bench):
+def test_an_empty_stock_is_filled_while_the_device_is_released(board, monkeypatch, bench):
     monkeypatch.setattr(mode_pool, "STOCK", 2)
     run = bench(board, motion=HAND["motion"], limits=Limits(ramp=0.02))
     run.stepper.prepare()

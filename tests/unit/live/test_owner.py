@@ -46,7 +46,7 @@ print(json.dumps(report["rows_lost"]))
 """
 
 
-def test_without_a_sign_of_life_the_grip_opens_and_the_model_rests(bench):
+def test_without_a_heartbeat_the_grip_opens_and_the_model_rests(bench):
     run = bench("latch", limits=Limits(ramp=0.05))
     stepper, controller = run.stepper, run.controller
     block = shared_memory.SharedBlock.create(
@@ -136,7 +136,7 @@ def test_a_busy_owner_is_alive(held, tmp_path, monkeypatch):
         assert [e for e in session.events() if e["event"] == "owner"] == []
 
 
-def test_the_sign_of_life_ends_when_it_is_told(monkeypatch):
+def test_the_heartbeat_ends_when_it_is_reported(monkeypatch):
     """With the system's sleep and without."""
     for sleeps in (library.has_pacing(), False):
         monkeypatch.setattr(library, "has_pacing", lambda sleeps=sleeps: sleeps)

@@ -97,7 +97,7 @@ def test_commands_reach_the_compiled_loop(start):
     session.send("set", values={"k": 1e4})
     session.send("reset")
     wait_for(lambda: session.snapshot()["t"] == 0.0, "the reset")
-    session.send("input", values={"push": -5.0})  # whichever way the hand swings from where it took hold: down
+    session.send("input", values={"push": -5.0})  # whichever way the hand swings from where it engaged: down
     session.send("run", until="transition")
     wait_for(lambda: session.snapshot()["transitions"] > snapshot["transitions"], "a transition")
     wait_for(lambda: session.snapshot()["phase"] == "paused", "the pause after it")

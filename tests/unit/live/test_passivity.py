@@ -107,7 +107,7 @@ def test_what_takes_back_stays_within_the_limits(wall):
 
 @pytest.mark.parametrize("delay", [0.4, 1.0, 2.3])
 def test_a_delay_that_is_known_is_accounted_for(wall, delay):
-    """Twice as stiff as is stable with the force so many ticks late, the wall buzzes, and is calmed all the same.
+    """Twice as stiff as is stable with the force so many ticks late, the wall buzzes, and is calmed nevertheless.
 
     The account takes the force that acted between two samples for the mean of those shown, and b v^2 for that of the
     mean velocity: good to (w T)^2 / 12 each, 1 % at the 200 rad/s of the least delay.

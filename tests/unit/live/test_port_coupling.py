@@ -5,7 +5,7 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.errors import InputError
-from fsm_dyn.live.port_coupling import add_couplers, coupled_ports
+from fsm_dyn.live.port_coupling import add_couplers, coupled_ports, is_coupled
 from fsm_dyn.spec import load
 
 PARTICLE = {
@@ -23,6 +23,44 @@ def test_names_of_a_port_with_a_twist():
     (port,) = coupled_ports(fsm_dyn.load("shopping_cart"))
     assert [axis.name for axis in port.axes] == ["handle_1", "handle_2", "handle_rotation"]
     assert [axis.is_rotational for axis in port.axes] == [False, False, True]
+
+
+def test_the_text_of_a_coupled_model_is_that_of_its_file():
+    """Comments and all: couplers are data, made of one line; read again it is the same mechanism."""
+    model = fsm_dyn.load("virtual_wall")
+    assert "#" in model.text
+    held = add_couplers(model)
+    assert held.text.rstrip() == f"{model.text.rstrip()}\nport_coupling: impedance"
+    again = load("again", text=held.text)
+    assert (again.digest, again.coupled_ports) == (held.digest, held.coupled_ports)
+    assert add_couplers(model, admittance=True).coupled_ports[0].inputs == (
+        "handle_1_applied_force",
+        "handle_2_applied_force",
+    )
+
+
+@pytest.mark.parametrize("admittance", [False, True])
+def test_couplers_written_into_the_text_are_known(admittance):
+    """Recordings of earlier versions hold them so."""
+    held = add_couplers(fsm_dyn.load(PARTICLE), admittance)
+    written = {
+        **PARTICLE,
+        "inputs": {name: item.unit for name, item in held.inputs.items()},
+        "outputs": {name: text.text for name, text in held.outputs.items()},
+        "parameters": {name: item.values[0].text for name, item in held.parameters.items()},
+        "loads": [{"force": item.value.text, "at": item.at} for item in held.loads],
+    }
+    found = fsm_dyn.load(written)
+    assert (found.digest, coupled_ports(found)) == (held.digest, held.coupled_ports)
+    assert is_coupled(found, coupled_ports(found))
+    assert not is_coupled(fsm_dyn.load(PARTICLE), coupled_ports(fsm_dyn.load(PARTICLE)))
+
+
+def test_a_variant_chosen_is_coupled_without_the_others():
+    text = fsm_dyn.load("virtual_wall").text + "\nvariants:\n  light: {parameters: {m: 0.1 kg}}\n"
+    held = add_couplers(load("wall", text=text, variant="light"))
+    assert (held.variants, held.parameters["m"].values[0].text) == ((), "0.1 kg")
+    assert add_couplers(load("wall", text=text)).variants == ()
 
 
 def test_the_coupler_pulls_as_hooke_says():

@@ -46,7 +46,7 @@ def test_force_and_slew_limits(bench):
 
 
 def test_the_device_is_anchored_where_the_port_is(bench):
-    """Taking hold pulls at nothing, wherever the device happens to be."""
+    """Engaging pulls at nothing, wherever the device happens to be."""
     run = bench("virtual_wall", motion=QUIET)
     for i in range(400):
         run.one(at(i, 0.3, -0.2))
@@ -119,7 +119,7 @@ def test_the_clutch_lets_go_and_anchors_anew(bench):
     assert not np.array(run.forces)[:, 0].any(), "the device moved alone"
 
 
-def test_taking_hold_waits_until_the_grip_is_open(bench):
+def test_engaging_waits_until_the_grip_is_open(bench):
     """A clutch pressed for a moment: the anchor is not set while the port is still held."""
     run = bench("virtual_wall", motion=QUIET, limits=Limits(clutch_button=0, ramp=0.02, velocity=FREELY))
     for i in range(60):

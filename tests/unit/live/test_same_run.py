@@ -1,4 +1,4 @@
-"""A device that tells nonsense now and then, jumps and is held again: live, replayed and off line it is the same run.
+"""A device that tells nonsense now and then, jumps and is held again: live, replayed and offline it is the same run.
 
 Of one model here and, at length, of every shipped model with a port.
 """

@@ -20,6 +20,7 @@ from fsm_dyn.live.session import LiveSession, Settings
 from fsm_dyn.live.session_launch import coupled_graph as held_graph
 from fsm_dyn.live.session_launch import merge_parameters
 from fsm_dyn.live.tick_columns import ADVANCED, INCOMPLETE
+from tests.test_architecture import deriving
 from tests.unit.live.conftest import MOTIONS
 
 PATIENT = 60.0  # s that a machine under load may take for what should take a moment
@@ -30,6 +31,20 @@ def settings(**changes):
     return Settings(
         **{"paced": False, "realtime_privileges": False, "watchdog_timeout": 20.0, "stall_ticks": 10**6, **changes}
     )
+
+
+@pytest.fixture
+def own_driver(tmp_path, monkeypatch):
+    """Return a function that makes a driver of its source, in a module of a name, and returns what to start it by."""
+
+    def write(name, source):
+        (tmp_path / f"{name}.py").write_text(source, encoding="utf-8")
+        monkeypatch.syspath_prepend(tmp_path)
+        path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+        monkeypatch.setenv("PYTHONPATH", path)
+        return f"{name}:Driver"
+
+    return write
 
 
 @pytest.fixture
@@ -81,8 +96,8 @@ TICKS = {"piano_action": 1200, "toggle_switch": 1200}
 
 
 @pytest.mark.parametrize("name", MOTIONS)
-def test_ticks_are_the_same_live_off_line_and_replayed(start, tmp_path, name):
-    """At 1 kHz: live, off line with the recorded inputs, replayed: the same transitions bit for bit.
+def test_ticks_are_the_same_live_offline_and_replayed(start, tmp_path, name):
+    """At 1 kHz: live, offline with the recorded inputs, replayed: the same transitions bit for bit.
 
     All shipped models with a port; modes are embedded on the way, and ticks go on with what the one before left.
     """
@@ -186,7 +201,7 @@ def test_commands_in_their_order(start):
     assert session.snapshot()["inputs"]["push"] == -1.0
 
 
-def test_a_full_mailbox_is_told(start):
+def test_a_full_mailbox_is_reported(start):
     session = start(motion=[[0, 0.01, 1.0, 0.0], [1, 0.0, 1.0, 0.0]], options={"fault": "hang", "fault_at": 0.05})
     session.wait_for_ticks(50)
 
@@ -232,7 +247,7 @@ def test_replay_with_commands(start, tmp_path):
     ("fault", "words"),
     [("raise", "raised"), ("stall", "no new sample"), ("nan", "not a number")],
 )
-def test_a_driver_that_fails_is_let_go(start, tmp_path, fault, words):
+def test_a_driver_that_fails_is_released(start, tmp_path, fault, words):
     """The force is zero from the faulty tick on, and stays so."""
     wire = tmp_path / "wire"
     session = start(options={"fault": fault, "fault_at": 0.6, "wire": str(wire)}, ticks=900, stall_ticks=20)
@@ -285,7 +300,7 @@ def test_a_run_of_so_many_ticks_opens_the_grip_in_the_last_of_them(start, tmp_pa
     assert np.linalg.norm(np.diff(forces, axis=0), axis=1).max() <= 2.0 + 1e-6
 
 
-def test_a_fault_stays_until_a_person_clears_it(start):
+def test_a_fault_stays_until_the_operator_clears_it(start):
     session = start(limits=Limits(velocity=0.05))
     wait_for(lambda: (session.snapshot() or {}).get("phase") == "fault", "the fault")
     session.send("run")
@@ -299,7 +314,7 @@ def test_a_fault_stays_until_a_person_clears_it(start):
 
 @pytest.mark.parametrize("how", [signal.SIGSTOP, signal.SIGKILL, "hang"])
 def test_the_guard_ends_a_tick_process_that_does_not_tick(start, tmp_path, how):
-    """In this order: forces of the tick process, its end, the safe frame of the guard, nothing more."""
+    """In this order: forces of the tick process, its end, the safe packet of the guard, nothing more."""
     wire = tmp_path / "wire"
     options = {"wire": str(wire)} | ({"fault": "hang", "fault_at": 0.5} if how == "hang" else {})
     session = start(options=options, watchdog_timeout=1.0, paced=True, period=2e-3)
@@ -331,19 +346,16 @@ class Driver(scripted.Driver):
 
 
 @pytest.mark.parametrize("overrun", ["slow", "stop"])
-def test_a_late_tick_slows_down_or_stops(held, motions, tmp_path, monkeypatch, overrun):
-    """Time lost is lost: no two ticks closer than their period, and the device is let go, or a fault is told."""
-    (tmp_path / "slow_hand.py").write_text(SLOW, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]))
+def test_a_late_tick_slows_down_or_stops(held, motions, own_driver, overrun):
+    """Time lost is lost: no two ticks closer than their period, and the device is released, or a fault is reported."""
     hand = {"axes": 1, "motion": motions["latch"][0], "stop": "watchdog", "period": 2e-3}
     how = settings(paced=True, period=2e-3, ticks=300, overrun=overrun)
-    with LiveSession.start(held("latch"), "slow_hand:Driver", hand, settings=how) as session:
+    with LiveSession.start(held("latch"), own_driver("slow_hand", SLOW), hand, settings=how) as session:
         assert session.wait(PATIENT), session.log()
         rows, _ = session.rows()
     report = session.close()
     assert report["overruns"] >= 1
-    wall, began = rows[:, 2], rows[:, 2] - rows[:, 4]  # a row has the time at which it woke, and how late that was
+    wall, began = rows[:, 2], rows[:, 2] - rows[:, 4]  # a row has the time at which it woke, and the latency of that
     assert np.diff(wall).max() >= 0.06
     assert np.diff(began).min() >= 2e-3 - 1e-6, "a deadline was caught up with"
     if overrun == "stop":
@@ -355,8 +367,33 @@ def test_a_late_tick_slows_down_or_stops(held, motions, tmp_path, monkeypatch, o
         assert rows[late : late + 3, 12].min() < rows[late - 1, 12], "it takes hold anew"
 
 
+LISTING = """
+import sys
+from pathlib import Path
+from fsm_dyn.devices import scripted
+
+class Driver(scripted.Driver):
+    def close(self):
+        (Path(__file__).parent / "loaded").write_text(" ".join(sys.modules))
+        super().close()
+"""
+
+
+def test_the_tick_process_never_loads_the_derivation(held, motions, own_driver, tmp_path):
+    """Measured in it as a run ends in which modes were reached, also ones that the graph lacks."""
+    hand = {"axes": 1, "motion": motions["piano_action"][0], "stop": "watchdog"}
+    with LiveSession.start(
+        held("piano_action"), own_driver("listing", LISTING), hand, settings=settings(ticks=1500)
+    ) as session:
+        assert session.wait(PATIENT), session.log()
+        assert session.transitions(0)[0]
+    loaded = (tmp_path / "loaded").read_text().split()
+    assert "fsm_dyn.live.live_stepper" in loaded
+    assert deriving(loaded) == []
+
+
 def test_a_report_asked_for_at_once_tells_who_was_killed(start):
-    """The end of a process is told a tenth of a second after it, when its memory is freed."""
+    """The end of a process is reported a tenth of a second after it, when its memory is freed."""
     session = start(paced=True)
     session.wait_for_ticks(100)
     os.kill(session.tick_pid, signal.SIGKILL)

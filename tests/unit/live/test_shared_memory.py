@@ -55,7 +55,7 @@ def test_a_ring_gives_every_row_once(block):
     assert [*taken, *rows[:, 0].tolist()] == list(range(10_000))
 
 
-def test_a_reader_that_is_late_is_told_what_it_missed(block):
+def test_a_reader_that_is_late_gets_the_count_of_what_it_missed(block):
     for k in range(shared_memory.ROW_SLOTS + 100):
         shared_memory.put_row(block.rows, block.header, shared_memory.ROWS, np.full(3, float(k)))
     rows, following, lost = shared_memory.take_rows(block.rows, block.header, shared_memory.ROWS, 0)
@@ -112,8 +112,8 @@ def test_a_text_whose_beginning_was_overwritten_is_left_out(block):
     assert following == block.header[shared_memory.EVENTS]
 
 
-def test_events_of_thousands_of_contacts_are_told_as_they_are(block):
-    """Of more than 600 contacts ``taken over`` was told without its states, and ``supplied`` could not be read."""
+def test_events_of_thousands_of_contacts_are_reported_as_they_are(block):
+    """Of more than 600 contacts ``taken over`` was reported without its states, and ``supplied`` could not be read."""
     states = [k % 4 for k in range(5000)]
     told = [
         {"event": "kernel_adopted", "tick": 10**9, "t": 1 / 3, "states": states, "evaluations": 2**40, "wall": 0.0},

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from fsm_dyn.compilation import compile as compile_model
+from tests.planar_models import THREE_LINKS
 
 
 @pytest.fixture(scope="session")
@@ -31,19 +32,12 @@ def context():
 
 
 FOUR_BAR = {
+    **THREE_LINKS,
     "fsm_dyn": 1,
     "name": "four_bar",
     "parameters": {"l": [1.0, 2.0, 1.5], "m": [1.0, 1.5, 1.2], "gx": 1.8, "gy": 0.4, "g": 9.81},
-    "coordinates": ["a", "b", "c"],
-    "frames": {
-        "A": {"parent": "N", "rotate": {"z": "a"}},
-        "B": {"parent": "A", "rotate": {"z": "b"}},
-        "C": {"parent": "B", "rotate": {"z": "c"}},
-    },
     "points": {
-        "P": {"from": "O", "at": "l[0]*A.x"},
-        "Q": {"from": "P", "at": "l[1]*B.x"},
-        "R": {"from": "Q", "at": "l[2]*C.x"},
+        **THREE_LINKS["points"],
         "F": {"from": "O", "at": "gx*N.x + gy*N.y"},
         "GA": {"from": "O", "at": "0.5*l[0]*A.x"},
         "GB": {"from": "P", "at": "0.5*l[1]*B.x"},

@@ -109,7 +109,7 @@ def test_where_no_entry_serves_every_sample_the_present_state_decides():
     assert eliminate(matrix, samples, range(2)).pivots == ((0, 1),)
 
 
-def test_a_partner_has_a_say_in_the_pivots():
+def test_a_partner_influences_the_pivots():
     """The friction rows of a sliding contact are eliminated in the same order: their entry must not vanish."""
     graph = ExpressionGraph()
     matrix, _ = nodes_of(graph, np.array([[1.0, 1.0]]))

@@ -166,7 +166,7 @@ def test_contacts_parallel_in_one_state_only_are_not_pruned(mode_graph):
 
 
 def test_velocity_level_contacts_are_never_pruned(mode_graph):
-    """A lock on a velocity and a stop: redundant together, possible all the same."""
+    """A lock on a velocity and a stop: redundant together, possible nevertheless."""
     graph = mode_graph(mass(contacts={"walls": WALLS, "catch": LATCH}))
     held = graph.modes["walls_lower_closed+catch_engaged"]
     assert len(held.redundant_rows) == 1

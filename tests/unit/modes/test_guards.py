@@ -51,7 +51,7 @@ LATCH = {"lock": {"velocity": "x_dot"}}
     ids=["smooth", "rough", "sticky", "dry friction", "lock"],
 )
 def test_the_table(mode_graph, contact, table):
-    """The states of each kind of contact and what can end them (docs/theory.md, "Contacts: states and guards")."""
+    """The states of each kind of contact and their guards (docs/theory.md, "Contacts: states and guards")."""
     modes = mode_graph(mass(contact)).automaton.modes
     (info,) = mode_graph(mass(contact)).automaton.contacts
     found = {info.states[mode.states[0]]: [(g.event, g.direction) for g in mode.guards] for mode in modes}
@@ -93,7 +93,7 @@ def test_slip_begins_the_way_the_guard_says(mode_graph, push, sigma):
     assert u_dot[0] == pytest.approx((push - sigma * 4.0) / 2)
 
 
-def test_written_transitions(mode_graph):
+def test_user_defined_transitions(mode_graph):
     """Rising guards are turned over, ``both`` makes two; a mode has those of the transitions that leave it."""
     transitions = [
         {"from": "low", "to": "high", "when": "x - 1", "crossing": "rising"},

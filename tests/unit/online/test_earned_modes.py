@@ -1,4 +1,4 @@
-"""Modes embedded on line that earn kernels of their own: when, that it is the same in every run, and what stays."""
+"""Modes embedded online that earn kernels of their own: when, that it is the same in every run, and what stays."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ EVALUATIONS = 7  # of a trial step of dopri5: six stages and its end
 
 
 def charts(run):
-    """Whether the chart of each row is embedded on line."""
+    """Whether the chart of each row is embedded online."""
     online = np.array([isinstance(chart, OnlineMode) for chart in run.model.charts])
     return online[run.record.mode]
 
@@ -73,7 +73,7 @@ def test_all_modes_of_a_graph_that_lists_them_run_by_kernels():
     assert content(runs[0]) == content(runs[1]) == content(runs[2])
 
 
-def test_modes_that_share_forces_stay_on_line():
+def test_modes_that_share_forces_stay_online():
     """A plate on six feet that stick: friction is shared, and its limits are the widest margin's."""
     model = {
         "fsm_dyn": 1, "name": "plate", "coordinates": {"x": "m", "y": "m"},
@@ -103,7 +103,7 @@ def test_the_usual_allowance_follows_from_the_model_alone(reel):
 
 
 @pytest.mark.parametrize(("old", "new"), [("mixed", "auto"), ("graph", "compiled")])
-def test_old_names_of_strategies_are_told(reel, old, new):
+def test_old_names_of_strategies_are_reported(reel, old, new):
     with pytest.warns(FutureWarning, match=f"'{old}' is called '{new}' now") as told:
         run = fsm_dyn.simulate(reel, 0.1, strategy=old)
     assert [warning.filename for warning in told] == [__file__]

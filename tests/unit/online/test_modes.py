@@ -1,4 +1,4 @@
-"""Modes embedded on line against the derived programs of the same modes, at random states."""
+"""Modes embedded online against the derived programs of the same modes, at random states."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ initial: {x: 0.3, y: -0.4, x_dot: 8.0}
 """
 
 
-def test_charts_are_chosen_at_entry_and_where_the_pivot_sounds_the_alarm_only():
+def test_charts_are_chosen_at_entry_and_where_the_pivot_is_too_small_only():
     """Counted: once a mode of a block that slides; of a pendulum in Cartesian coordinates, four times a turn."""
     block = compile_model(load("text", text=BRAKED_BLOCK))
     executable, choices = machine_of(block), {}

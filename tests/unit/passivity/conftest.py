@@ -1,4 +1,4 @@
-"""Held graphs, shared by the tests of passivity."""
+"""Coupled graphs, shared by the tests of passivity."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from fsm_dyn.live.port_coupling import add_couplers
 
 @pytest.fixture(scope="session")
 def held():
-    """Return a function that gives the held graph of a shipped model, or of a mapping."""
+    """Return a function that gives the coupled graph of a shipped model, or of a mapping."""
     known = {}
 
     def graph(source, **parameters):

@@ -55,7 +55,7 @@ def test_scale_counts_twice_and_a_delay_counts(held):
     assert late["coupler"].required == np.inf
 
 
-def test_stable_alone_is_told_but_decides_nothing(held):
+def test_stable_alone_is_reported_but_decides_nothing(held):
     """With K = 1800 N/m and B = 0.5: alone it would be stable to 3000 N/m, passive to 1000 N/m."""
     found = assess(held("bouncing_ball", hand_1_stiffness=1800.0, hand_1_damping=0.5), KNOWN)
     assert checks(found, "hand_1")["stable alone"].verdict == "pass"

@@ -1,4 +1,4 @@
-"""Where a wall in the live loop begins to buzz, with a device made of numbers and no hand."""
+"""Where a wall in the live loop begins to buzz, with a simulated device and no hand."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The response of a held model against the live loop itself, driven by small oscillations."""
+"""The response of a coupled model against the live loop itself, driven by small oscillations."""
 
 import numpy as np
 import pytest

@@ -41,7 +41,7 @@ def test_no_text_of_a_run_with_many_modes_leaves_the_picture():
             assert box.x1 <= inside.x1, text
 
 
-def test_most_instants_of_a_film_lie_where_most_moves():
+def test_most_instants_of_a_strip_lie_where_most_moves():
     """The box stands for two of three seconds."""
     run = fsm_dyn.simulate(fsm_dyn.compile("box_on_table"), 3.0)
     times = representative_times(run, run.model.scene, 9)

@@ -8,7 +8,7 @@ import fsm_dyn
 from fsm_dyn import plot
 from fsm_dyn.graphics import palette
 from fsm_dyn.plot.drawing import diagram
-from fsm_dyn.plot.mode_bands import dense_rows
+from fsm_dyn.results.run_timeline import dense_rows
 from tests.pictures import is_drawn
 
 KINDS = ["modes", "states", "motion", "film_strip", "phase", "forces", "guards", "energy"]
@@ -29,7 +29,7 @@ def test_a_picture_is_the_same_twice(disk, kind, tmp_path):
 
 def test_dense_rows_contain_the_rows_and_follow_the_motion(disk):
     _, run = disk
-    rows = dense_rows(run)
+    rows = dense_rows(run.rows, run.sample)
     assert len(rows) > len(run)
     assert np.all(np.diff(rows.t) >= 0.0)
     assert np.isin(run.t, rows.t).all()
@@ -101,7 +101,7 @@ def test_a_guard_reaches_zero_where_its_transition_is(disk):
     assert sticks
     for time in sticks:
         assert np.nanmin(np.abs(value[t == time])) <= 1e-9
-    rolling = np.array(dense_rows(run).modes) == "rolling"
+    rolling = np.array(dense_rows(run.rows, run.sample).modes) == "rolling"
     assert np.isnan(value[rolling]).all()
 
 

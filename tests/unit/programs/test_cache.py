@@ -113,7 +113,7 @@ def test_directories_that_others_may_write_are_not_used(objects, mode):
 
 @posix
 def test_a_link_in_the_place_of_a_directory_is_not_followed(objects, tmp_path):
-    """What it leads to may be this user's and hold what somebody else has put there."""
+    """What it leads to may be this user's and hold what another user has put there."""
     objects.store(KEY, b"code")
     elsewhere = objects.directory.rename(tmp_path / "elsewhere")
     objects.directory.symlink_to(elsewhere)
@@ -137,7 +137,7 @@ def test_something_else_in_the_place_of_a_file(objects):
     place = objects.directory / (KEY + cache.SUFFIX)
     if hasattr(os, "mkfifo"):
         os.mkfifo(place)
-        assert objects.load(KEY) is None  # and does not wait for somebody to write
+        assert objects.load(KEY) is None  # and does not wait for another process to write
         place.unlink()
     place.mkdir()
     assert objects.load(KEY) is None

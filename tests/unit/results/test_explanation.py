@@ -13,7 +13,7 @@ def ball():
     return fsm_dyn.simulate(fsm_dyn.compile("bouncing_ball"), 2.0)
 
 
-def test_before_anything_happened_only_what_may_end_the_mode_is_told(ball):
+def test_before_anything_happened_only_the_guards_of_the_mode_are_listed(ball):
     """The ball falls from 1 m: at 0.2 s the gap is 1 - g t²/2 and shrinks by g t."""
     found = ball.explain(0.2)
     assert found.mode == "flight"
@@ -27,7 +27,7 @@ def test_before_anything_happened_only_what_may_end_the_mode_is_told(ball):
     assert found.contacts[0].normal is None
 
 
-def test_an_impact_is_told_with_its_guard_impulse_and_candidates(ball):
+def test_an_impact_is_reported_with_its_guard_impulse_and_candidates(ball):
     first = ball.transitions[0]
     found = ball.explain(first.time)
     (item,) = found.preceding
@@ -66,7 +66,7 @@ def test_outside_the_run_there_is_nothing_to_explain(ball):
 
 
 def test_combinations_that_a_double_cannot_hold_are_left_out():
-    """Contacts 3 and 60 make a number of 58 bits: others would be told in their place, or none."""
+    """Contacts 3 and 60 make a number of 58 bits: others would be reported in their place, or none."""
     rows = [
         [2.0**3 + 2.0**9, 12.0, 0.0, 0.0],
         [2.0**60 + 2.0**3 + 1.0, 111.0, 0.0, 0.0],

@@ -1,4 +1,4 @@
-"""How runs end that cannot go on: state, what was tried and the numbers, in words and as a picture."""
+"""How runs end that cannot go on: state, the candidates examined and the numbers, in words and as a picture."""
 
 import numpy as np
 import pytest
@@ -164,7 +164,7 @@ def test_a_start_inside_a_wall_tells_how_deep():
     assert "left: penetration 0.03 m" in run.describe_outcome()
 
 
-def test_what_has_no_inertia_is_told():
+def test_what_has_no_inertia_is_reported():
     run = ended(PADDLE)
     assert run.outcome.name == "singular configuration"
     assert "mass matrix singular along y_dot unless a contact constrains it" in run.describe_outcome()

@@ -13,9 +13,9 @@ from fsm_dyn.errors import FsmDynError, InputError
 from fsm_dyn.models import names
 from tests.continued import METHODS, differences, rows_that_differ
 
-#: All methods: impacts and a train of them; inputs, written transitions, discrete variables.
+#: All methods: impacts and a train of them; inputs, user-defined transitions, discrete variables.
 ALL = {"bouncing_ball": 1.5, "latch_door": 0.9}
-#: By kernels and on line: corners, sticking; charts asked for on the way; a change point; compliant contacts.
+#: By kernels and online: corners, sticking; charts asked for on the way; a change point; compliant contacts.
 TWO = {"ball_in_corner": 0.9, "rattleback": 0.5, "four_bar": 2.0, "toggle_switch": 0.4}
 QUICK = [(model, method) for model in ALL for method in METHODS]
 QUICK += [(model, method) for model in TWO for method in ("dopri5", "online")]
@@ -95,7 +95,7 @@ def test_a_run_that_used_up_its_steps_goes_on(method):
 
 @pytest.mark.parametrize("method", ["dopri5", "radau"])
 def test_a_run_that_was_interrupted_goes_on(method):
-    """Ctrl-C comes while progress is told; what was recorded up to then is kept."""
+    """Ctrl-C comes while progress is reported; what was recorded up to then is kept."""
     options = {"step": 1e-5} if method == "dopri5" else METHODS[method]
     graph = fsm_dyn.compile("shopping_cart")
     run = fsm_dyn.simulate(graph, 0.2, **options)

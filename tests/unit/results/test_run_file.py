@@ -73,7 +73,7 @@ def altered(path, tmp_path, **changes):
     ],
     ids=lambda changes: next(iter(changes)),
 )
-def test_what_does_not_hold_together_is_refused(path, tmp_path, changes):
+def test_what_is_inconsistent_is_refused(path, tmp_path, changes):
     with pytest.raises(InputError):
         fsm_dyn.open_run(altered(path, tmp_path, **changes))
 

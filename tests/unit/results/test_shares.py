@@ -137,7 +137,7 @@ def margins(laws, forces):
 
 
 def admissible_somewhere(laws, forces, free):
-    """Whether some shares keep all laws of a plane problem: a linear program for the widest margin."""
+    """Whether some shares satisfy all contact laws of a plane problem: a linear program for the widest margin."""
     G_, h = [], []
     for law in laws:
         for sign in (-1.0, 1.0) if law.tangents else (0.0,):
@@ -195,7 +195,7 @@ def test_random_contacts_get_the_smallest_admissible_shares(seed, spatial):
     assert found @ found <= best + 1e-6
 
 
-def test_shares_that_keep_every_law_are_left_as_they_are():
+def test_shares_that_satisfy_every_contact_law_are_left_as_they_are():
     free = np.array([[1.0, -1.0, 0.0, 0.0]]).T / np.sqrt(2.0)
     laws = [ShareLaw(np.eye(4)[i : i + 1], np.zeros(1)) for i in range(4)]
     forces = np.array([0.5, 0.5, 0.2, 1.0])
@@ -244,7 +244,7 @@ def test_the_page_shows_the_shares_of_the_tables(pushed):
     np.testing.assert_allclose(full["multipliers"], EXPECTED, atol=1e-7)
 
 
-def test_shares_that_no_law_admits_are_told(pushed):
+def test_shares_that_no_law_admits_are_reported(pushed):
     """The same instant with a push beyond all the friction there is."""
     _, run = pushed
     context = run.rows.context[-2:].copy()

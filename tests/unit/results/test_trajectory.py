@@ -64,7 +64,7 @@ def test_a_time_outside_the_run_is_refused(block, time):
         block.at(time)
 
 
-def test_the_energy_account_closes(block):
+def test_the_energy_balance_closes(block):
     energy = block.energy
     pushed = 5.0 * (1.0625 - 1.0)
     assert_allclose(energy.kinetic[[0, -1]], [4.0, 0.0], atol=1e-15)

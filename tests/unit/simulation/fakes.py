@@ -205,7 +205,7 @@ def written(
     resets: list[Any] | None = None,
     tolerances: Tolerances | None = None,
 ) -> Tables:
-    """Return one mode with ``q'' = acceleration(t, q, u)`` and written transitions onto itself.
+    """Return one mode with ``q'' = acceleration(t, q, u)`` and user-defined transitions onto itself.
 
     ``guards`` are (value(t, q, u), slope(t, q, u)); ``resets`` kernels that write the new [q, u].
     """

@@ -47,7 +47,7 @@ def test_a_structure_holds_addresses_and_lengths() -> None:
     assert words(packed, PAIR.words) == [at[0], 3, at[1], 2, at[2], 2, at[3], 2, 3]
 
 
-def test_bundle_refuses_what_it_did_not_announce() -> None:
+def test_bundle_refuses_what_it_did_not_declare() -> None:
     pair = _pair()
     for wrong in (
         pair._replace(numbers=np.zeros(3, dtype=np.float32)),

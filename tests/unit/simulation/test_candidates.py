@@ -17,7 +17,7 @@ def entry(contacts, choice):
 
 @pytest.mark.parametrize("count", [1, 2, 15, 16, 40, 60])
 @pytest.mark.parametrize("choice", [0, 1, 8])
-def test_what_is_read_is_what_was_tried(count, choice):
+def test_what_is_read_is_the_candidates_examined(count, choice):
     contacts = list(range(count))
     log = np.array([entry(contacts, choice), entry([0], 1)])
     assert candidates_fit(log, count)
@@ -27,7 +27,7 @@ def test_what_is_read_is_what_was_tried(count, choice):
     assert large or count > 15
 
 
-def test_a_run_in_which_many_contacts_meet_is_told_and_read_back(tmp_path):
+def test_a_run_in_which_many_contacts_meet_is_reported_and_read_back(tmp_path):
     """A row of blocks on one table, each rubbing on its neighbours: 23 contacts that are decided together."""
     count = 24
     row = range(1, count + 1)

@@ -1,4 +1,4 @@
-"""Events of every awkward kind, on mechanisms with written transitions."""
+"""Events of every awkward kind, on mechanisms with user-defined transitions."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def pivoting_order(matrix):
 
 
 def sparse(n, seed):
-    """A system as of a long mechanism: a diagonal of ones, some entries beside it, two rows that repeat others."""
+    """A system as of a long mechanism: a diagonal of ones, some entries beside it, two rows that are redundant."""
     rng = np.random.default_rng(seed)
     matrix = np.eye(n) + np.where(rng.random((n, n)) < 2.0 / n, rng.uniform(-1, 1, (n, n)), 0.0)
     matrix[n - 1], matrix[n // 2] = matrix[0], 0.5 * matrix[1]

@@ -11,7 +11,7 @@ from numpy.polynomial import Polynomial
 from fsm_dyn.simulation.state import ROOT_ROOM
 from tests.runtime.internals import internals
 
-NONE = 2.0  # what is told instead of a root
+NONE = 2.0  # what is reported instead of a root
 
 
 def _analyse(g0, s0, gm, sm, g1, s1, h, tolerance, waiting, work):  # type: ignore[no-untyped-def]

@@ -14,7 +14,7 @@ from fsm_dyn.spec.numerics import NUMERICS
 from fsm_dyn.spec.scales import Scales
 
 
-def test_every_outcome_has_words() -> None:
+def test_every_outcome_has_a_message() -> None:
     codes = {value for name, value in vars(outcomes).items() if name.isupper() and isinstance(value, int)}
     assert set(outcomes.OUTCOMES) == codes
     for outcome in outcomes.OUTCOMES.values():

@@ -17,7 +17,7 @@ from fsm_dyn.simulator import executable_pool, simulator_of
 
 THREADS = 8
 
-# inputs by an expression, whose kernel has room of its own; modes that are derived, embedded on line or both
+# inputs by an expression, whose kernel has room of its own; modes that are derived, embedded online or both
 RUNS = {
     "box_on_table": [
         {"strategy": "compiled", "initial": {"mode": "in_air", "y": 0.17, "q": 0.05}},
@@ -94,7 +94,7 @@ def test_a_simulator_refuses_a_second_thread_and_goes_on_after_a_failure():
     assert refused == [content(simulator.run(0.1))]
 
 
-def test_a_graph_that_nobody_has_is_let_go_with_its_simulator():
+def test_a_graph_that_nobody_has_is_released_with_its_simulator():
     graph = fsm_dyn.compile("bouncing_ball")
     fsm_dyn.simulate(graph, 0.1)
     kept = weakref.ref(graph), weakref.ref(simulator_of(graph))

@@ -2,6 +2,8 @@
 
 import sympy as sp
 
+from tests.planar_models import THREE_LINKS
+
 
 def symbols(names):
     return list(sp.symbols(names))
@@ -38,20 +40,10 @@ def test_wrist_in_both_choices_of_speeds(model, lagrange, agrees, turned):
 
 
 CHAIN = {
+    **THREE_LINKS,
     "fsm_dyn": 1,
     "name": "chain",
     "parameters": {"m": [1.0, 2.0, 3.0], "l": [0.5, 0.6, 0.7], "J": 0.1, "g": 9.81},
-    "coordinates": ["a", "b", "c"],
-    "frames": {
-        "A": {"parent": "N", "rotate": {"z": "a"}},
-        "B": {"parent": "A", "rotate": {"z": "b"}},
-        "C": {"parent": "B", "rotate": {"z": "c"}},
-    },
-    "points": {
-        "P": {"from": "O", "at": "l[0]*A.x"},
-        "Q": {"from": "P", "at": "l[1]*B.x"},
-        "R": {"from": "Q", "at": "l[2]*C.x"},
-    },
     "bodies": {
         "first": {"center": "P", "mass": "m[0]", "frame": "A"},
         "second": {"center": "Q", "mass": "m[1]", "frame": "B", "inertia": {"zz": "J"}},

@@ -10,6 +10,7 @@ from fsm_dyn.errors import ModelError
 from fsm_dyn.modes.curve_parameters import curve_parameter_solver
 from fsm_dyn.modes.shared_programs import build_shared_programs
 from fsm_dyn.spec.curve_shapes import periodic_spline
+from tests.planar_models import TWO_BODIES
 
 DROP = [(0.5, 0.0), (0.35, 0.3), (0.0, 0.4), (-0.4, 0.25), (-0.5, 0.0), (-0.3, -0.3), (0.1, -0.35)]
 CURVES = {
@@ -23,18 +24,10 @@ PLACES = {
     "drop": lambda s: periodic_spline(DROP)(s % (2 * np.pi)),
 }
 MODEL = {
-    "fsm_dyn": 1,
-    "parameters": {"ra": 0.35},
-    "coordinates": ["x", "y", "q", "v", "w", "p"],
-    "frames": {"A": {"rotate": {"z": "q"}}, "B": {"rotate": {"z": "p"}}},
+    **TWO_BODIES,
     "points": {
-        "Ao": {"from": "O", "at": "x*N.x + y*N.y"},
-        "Bo": {"from": "O", "at": "v*N.x + w*N.y"},
+        **TWO_BODIES["points"],
         "P": {"from": "Bo", "at": "0.3*B.x - 0.2*B.y"},
-    },
-    "bodies": {
-        "a": {"frame": "A", "center": "Ao", "mass": 1, "inertia": {"zz": 1}},
-        "b": {"frame": "B", "center": "Bo", "mass": 1, "inertia": {"zz": 1}},
     },
     "shapes": {
         **{name: {"curve": {"frame": "A", **curve}} for name, curve in CURVES.items()},

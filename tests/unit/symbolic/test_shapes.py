@@ -6,6 +6,7 @@ from scipy.optimize import minimize, root
 
 from fsm_dyn import spec
 from fsm_dyn.errors import ModelError
+from tests.planar_models import TWO_BODIES
 
 # two bodies that move freely in the plane, a shape of each kind on both
 CORNERS = [(-0.5, -0.3), (0.6, -0.2), (0.4, 0.5), (0.1, 0.1), (-0.3, 0.4)]
@@ -34,20 +35,12 @@ PAIRS |= {
     for b in others
 }
 MODEL = {
-    "fsm_dyn": 1,
-    "parameters": {"ra": 0.35},
-    "coordinates": ["x", "y", "q", "v", "w", "p"],
-    "frames": {"A": {"rotate": {"z": "q"}}, "B": {"rotate": {"z": "p"}}},
+    **TWO_BODIES,
     "points": {
-        "Ao": {"from": "O", "at": "x*N.x + y*N.y"},
-        "Bo": {"from": "O", "at": "v*N.x + w*N.y"},
+        **TWO_BODIES["points"],
         "P": {"from": "Ao", "at": "0.3*A.x - 0.2*A.y"},
         "E": {"from": "Bo", "at": "-0.4*B.x + 0.1*B.y"},
         "F": {"from": "Bo", "at": "0.7*B.x + 0.3*B.y"},
-    },
-    "bodies": {
-        "a": {"frame": "A", "center": "Ao", "mass": 1, "inertia": {"zz": 1}},
-        "b": {"frame": "B", "center": "Bo", "mass": 1, "inertia": {"zz": 1}},
     },
     "shapes": SHAPES,
     "contacts": {name: {**entry, "friction": 0.3} for name, entry in PAIRS.items()},

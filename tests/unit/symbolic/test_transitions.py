@@ -1,4 +1,4 @@
-"""Written transitions: conditions as scalars that cross zero."""
+"""User-defined transitions: conditions as scalars that cross zero."""
 
 import pytest
 

@@ -32,7 +32,7 @@ class Quiet(LiveBroadcast):
 
 
 class Client:
-    """Asks a server as a page would, or as somebody else."""
+    """Asks a server as a page would, or as another client."""
 
     def __init__(self, port):
         self.port, self.host = port, f"{LOOPBACK}:{port}"

@@ -2,13 +2,14 @@
 
 import pytest
 
+import fsm_dyn
 from fsm_dyn.errors import InputError, RunError
 from fsm_dyn.live.device_map import DeviceMap, Limits
 from fsm_dyn.live.driver_protocol import NOTHING, SAFE_FRAME, DeviceSpec
-from fsm_dyn.live.port_coupling import CoupledPort, PortAxis
+from fsm_dyn.live.port_coupling import CoupledPort, coupled_ports
 from fsm_dyn.viewer.device_panel import CouplingDevice, stops, without_run
 
-PORT = CoupledPort("handle", (PortAxis("handle_1", False), PortAxis("handle_2", False)))
+(PORT,) = coupled_ports(fsm_dyn.load("virtual_wall"))
 
 
 class Emulated:
@@ -31,7 +32,7 @@ def held_by(emulation=None, axes=(-1, 0)):
     return CouplingDevice("scripted", options, DeviceMap("handle", axes), Limits(force=3.0), 0.05, emulation)
 
 
-def test_what_is_told_once():
+def test_what_is_reported_once():
     payload = held_by(Emulated()).payload(PORT)
     assert payload["axes"] == [{"number": 0, "turns": False}]
     assert payload["couplers"] == ["handle_2_stiffness"], "only the springs that the device feels"
@@ -92,7 +93,7 @@ def test_a_key_is_pressed_by_the_hand_of_an_emulated_device():
     """By the mapping's ratio: a key of 12 mm is 24 mm of a paddle that is twice as far from its axis."""
     emulation = Playing()
     by = CouplingDevice("scripted", {"axes": 1}, DeviceMap("tip", (0,), -0.5), emulation=emulation)
-    port, places = CoupledPort("tip", (PortAxis("tip_1", False),)), (0.0, -0.012)
+    port, places = CoupledPort("tip", PORT.axes[:1]), (0.0, -0.012)
     assert by.payload(port, True)["press"] is True
     assert by.payload(port, False)["press"] is False
     by.press(port, places, True, 0.3)

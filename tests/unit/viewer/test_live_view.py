@@ -292,7 +292,7 @@ def test_a_mode_is_read_in_a_chart_that_is_good_there(view):
 
 
 @pytest.mark.parametrize("name", ["shopping_cart", "piano_action"])
-def test_modes_read_on_line_say_what_their_own_programs_say(name):
+def test_modes_read_online_say_what_their_own_programs_say(name):
     """Two routes to the same numbers: the terms recombined at run time, and the programs derived for the mode."""
     graph, _ = coupled_for_page(fsm_dyn.compile(name), {})
     stepper = LiveStepper(graph, 3)

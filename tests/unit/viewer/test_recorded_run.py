@@ -1,4 +1,4 @@
-"""Runs that are over, as a page is shown them: the same instants, modes, transitions and words as the run had."""
+"""Finished runs, as a page is shown them: the same instants, modes, transitions and words as the run had."""
 
 import asyncio
 import base64
@@ -96,7 +96,7 @@ def test_a_transition_is_gone_to_on_its_later_side(cart):
     assert film.number(99.0) == film.number(99.0, after=True) == len(film.t) - 1
 
 
-def test_a_saved_run_is_the_same_film(cart, tmp_path):
+def test_a_saved_run_plays_the_same(cart, tmp_path):
     path = cart.save(tmp_path / "cart.run.json")
     film, own = open_recorded_run(path), from_trajectory(cart)
     assert film.t.tolist() == own.t.tolist()
@@ -180,7 +180,7 @@ def test_playback_session_commands(cart):
 
 
 @pytest.mark.parametrize("content", [b"", b"nothing of the kind", b"\x89MCAP0\r\n"])
-def test_what_is_no_run_is_told(tmp_path, content):
+def test_what_is_no_run_is_reported(tmp_path, content):
     path = tmp_path / "broken.mcap"
     path.write_bytes(content)
     heard = []

@@ -28,7 +28,7 @@ def data_of(text):
 
 
 def test_modules_become_one_script():
-    """Each module once, before whoever imports it; every name that is imported is handed out."""
+    """Each module once, before those that import it; every name that is imported is handed out."""
     script = report.bundled("app")
     names = re.findall(r"^const module_(\w+) = ", script, re.MULTILINE)
     files = {path.stem for path in (report.STATIC / "js").glob("*.js")} - {"models"}  # of the page of all models

@@ -12,7 +12,7 @@ from fsm_dyn.viewer.live_view import LiveOptions
 
 
 class Stage:
-    """A show with one page that keeps what it is told."""
+    """A show with one page that keeps the messages it gets."""
 
     def __init__(self, name, **options):
         self.show, self.heard = LiveBroadcast(LiveOptions(**options)), []

@@ -89,7 +89,7 @@ def test_without_the_secret_there_is_no_socket(client, show):
     assert show.pages == 0
 
 
-def test_commands_arrive_and_bad_ones_are_told(client, show):
+def test_commands_arrive_and_bad_ones_are_reported(client, show):
     with client.socket() as socket:
         socket.send('{"do": "run"}')
         socket.send('{"do": "fly"}')
@@ -153,7 +153,7 @@ def test_so_many_pages_and_no_more(client):
         assert json.loads(socket.recv(5))["kind"] == "refused"
 
 
-def test_an_error_of_the_model_is_told_with_its_place(client, show):
+def test_an_error_of_the_model_is_reported_with_its_place(client, show):
     show.failed(ModelError("no such frame 'C'", Location("cart.yaml", 12, 3), found="C", remedy="did you mean 'B'?"))
     with client.socket() as socket:
         payload = json.loads(socket.recv(5))

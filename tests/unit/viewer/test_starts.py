@@ -1,4 +1,4 @@
-"""A start belongs to the show from its first instant: whoever waits for it may go; what fails leaves nothing."""
+"""A start belongs to the show from its first instant: a caller that waits for it may go; what fails leaves nothing."""
 
 import asyncio
 import contextlib

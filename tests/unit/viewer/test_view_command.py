@@ -1,4 +1,4 @@
-"""The command `view` says what cannot be, before anything runs."""
+"""The command `view` reports what is not possible, before anything runs."""
 
 import socket
 
@@ -17,7 +17,7 @@ def refused(*arguments):
     return result.output
 
 
-def test_a_model_that_is_wrong_is_told_at_the_terminal(tmp_path):
+def test_a_model_that_is_wrong_is_reported_at_the_terminal(tmp_path):
     path = tmp_path / "wrong.yaml"
     path.write_text("fsm_dyn: 1\nname: wrong\nbodies: 7\n", encoding="utf-8")
     assert f"{path}:3:" in refused(path)
@@ -36,7 +36,7 @@ def test_a_saved_automaton_cannot_be_watched(tmp_path):
     assert "--watch" in refused(path, "--watch")
 
 
-def test_a_port_that_is_taken_is_told():
+def test_a_port_that_is_taken_is_reported():
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()

@@ -40,7 +40,7 @@ def test_static_above_kinetic_leaves_both_and_the_past_decides(instant):
     stuck = instant(*point_mass(0.35 * G, mu=0.3, static=0.4, cost={FORWARD: 1.0, BACKWARD: 1.0}))
     status, verdict = stuck.decide()
     assert (status, stuck.best[0]) == (0, HOLD)
-    assert verdict.consistent == 2  # sticking and sliding both keep the laws,
+    assert verdict.consistent == 2  # sticking and sliding both satisfy the contact laws,
     assert verdict.motions == 1  # which is no riddle: only static friction makes the difference
     sliding = instant(*point_mass(0.35 * G, mu=0.3, static=0.4, cost={HOLD: 1.0, BACKWARD: 1.0}))
     assert sliding.decide()[0] == 0

@@ -1,4 +1,4 @@
-"""Coulomb's law in the tangent plane: what is found keeps it, to 1e-9 of the forces at hand."""
+"""Coulomb's law in the tangent plane: what is found keeps it, to 1e-9 of the forces."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ def response(random, n, stretch=1.0):
 
 
 def keeps_coulomb(y, v, mu, scale):
-    """Whether one contact's forces and motions (normal, two tangents) keep the laws."""
+    """Whether one contact's forces and motions (normal, two tangents) satisfy the contact laws."""
     small = 1e-8 * scale
     if y[0] <= small:
         return v[0] >= -small and np.linalg.norm(y) <= small
@@ -36,7 +36,7 @@ def test_one_contact(instant, seed):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_two_contacts_that_feel_each_other(instant, seed):
+def test_two_contacts_that_are_coupled(instant, seed):
     random = np.random.default_rng(1000 + seed)
     K, base = response(random, 6), random.normal(size=6)
     contacts = [{"normal": 3 * k, "tangent": 3 * k + 1, "spatial": 1, "mu": 0.2} for k in range(2)]

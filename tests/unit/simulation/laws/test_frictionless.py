@@ -44,7 +44,7 @@ def test_enumeration_lemke_and_brute_force_agree(instant, runtime, seed):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_dozen_contacts_that_feel_each_other_go_by_complementarity(instant, seed):
+def test_a_dozen_contacts_that_are_coupled_go_by_complementarity(instant, seed):
     random = np.random.default_rng(100 + seed)
     J = random.normal(size=(12, 14))
     K, base = J @ J.T, J @ random.normal(size=14)
@@ -58,7 +58,7 @@ def test_a_dozen_contacts_that_feel_each_other_go_by_complementarity(instant, se
 
 
 def coupled(diagonal):
-    """A matrix of contacts that feel each other a little, all of them one island."""
+    """A matrix of weakly coupled contacts, all of them one island."""
     n = len(diagonal)
     return np.diag(np.asarray(diagonal, float)) + 0.01 * (np.ones((n, n)) - np.eye(n))
 

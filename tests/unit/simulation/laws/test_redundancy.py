@@ -1,4 +1,4 @@
-"""Contacts that repeat each other: what counts is whether some forces keep the laws."""
+"""Contacts that are redundant: what counts is whether some forces satisfy the contact laws."""
 
 from __future__ import annotations
 
