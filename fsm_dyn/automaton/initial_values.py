@@ -14,7 +14,7 @@ from fsm_dyn.automaton.initial_state import InitialState, check_names, find_init
 from fsm_dyn.automaton.static_equilibrium import equilibrium_initial_state
 from fsm_dyn.errors import InputError, Location, ModelError
 from fsm_dyn.modes.elimination import Array
-from fsm_dyn.modes.enumeration import massless_speeds
+from fsm_dyn.modes.embedding import massless_speeds
 from fsm_dyn.spec.argument_units import ArgumentUnits
 from fsm_dyn.spec.controller_memory import start_of_memory
 from fsm_dyn.spec.places import placed

@@ -7,17 +7,18 @@ The multipliers follow from the dependent rows, ``G_Dᵀ``-transposed solve of `
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from fsm_dyn.modes.elimination import Array, Factors, eliminate, solve_symmetric
+from fsm_dyn.modes.elimination import RANK, Array, Factors, eliminate, solve_symmetric
 from fsm_dyn.modes.redundancy import IndeterminateForces, indeterminate_forces, minimum_norm
 from fsm_dyn.modes.unconstrained_system import UnconstrainedSystem
 from fsm_dyn.programs import Node, functions, substitute
 
 ROUNDING = 1e-13  # an entry this much smaller than its row is at configurations nearby counts as zero
+NO_INERTIA = 1e-12  # a part of the scaled mass matrix this small is zero
 REDUNDANT = 1e-6  # a row of which more than this part is left is not redundant (any more)
 
 
@@ -398,3 +399,25 @@ def _mass_pivots(mass: list[list[Node]], pivots: Sequence[Node]) -> list[Node]:
         for k, pivot in enumerate(pivots)
         if pivot is not mass[k][k]
     ]
+
+
+def massless_speeds(system: UnconstrainedSystem, states: Sequence[int], samples: Mapping[str, Array]) -> str:
+    """Return which speeds nothing resists in a combination of states, or an empty text.
+
+    Bodies without mass are welcome where the rows held leave no motion of theirs alone; where they do, ``SᵀMT`` is
+    singular in every sampled state.
+    """
+    n_u, rows = system.n_speeds, list(ActiveSet.of(system, states).rows)
+    M, A = samples["M"][:, :n_u, :n_u], samples["A"][:, rows, :n_u]
+    direction = np.zeros(n_u)
+    for mass, matrix, scale in zip(M, A, column_scale(M), strict=True):
+        _, sizes, right = np.linalg.svd(matrix * scale)
+        free = right[int(np.sum(sizes > RANK * sizes.max(initial=0.0))) :]
+        if not len(free):
+            return ""
+        values, vectors = np.linalg.eigh(free @ (mass * np.outer(scale, scale)) @ free.T)
+        if not values[0] < NO_INERTIA:
+            return ""
+        direction = np.abs(scale * (vectors[:, 0] @ free))
+    names = [name for name, part in zip(system.layout.u, direction, strict=True) if part > 1e-6 * direction.max()]
+    return f"mass matrix singular along {' and '.join(names)}"

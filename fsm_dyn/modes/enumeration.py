@@ -10,14 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from fsm_dyn.modes.elimination import RANK, Array
-from fsm_dyn.modes.embedding import ActiveSet, column_scale
+from fsm_dyn.modes.embedding import ActiveSet, massless_speeds
 from fsm_dyn.modes.mode_names import ModeName, Pattern, name_mode
 from fsm_dyn.modes.unconstrained_system import ContactInfo, RowInfo, UnconstrainedSystem
 from fsm_dyn.programs import support
 
 LARGEST_ENUMERATION = 64  # beyond this, modes are derived when they are first reached
 ALWAYS_TRUE = 1e-9
-NO_INERTIA = 1e-12
 
 
 @dataclass(frozen=True)
@@ -147,25 +146,3 @@ def contradiction(weighted: Sequence[tuple[RowInfo, float]], value: float) -> st
         terms.append({"1": label, "-1": f"-{label}"}.get(factor, f"{factor}*{label}"))
     total = " + ".join(terms).replace("+ -", "- ")
     return f"{total} is {value:.4g} at any speeds, and each of these rows vanishes (SI units)"
-
-
-def massless_speeds(system: UnconstrainedSystem, states: Sequence[int], samples: Mapping[str, Array]) -> str:
-    """Return which speeds nothing resists in a combination of states, or an empty text.
-
-    Bodies without mass are welcome where the rows held leave no motion of theirs alone; where they do, ``SᵀMT`` is
-    singular in every sampled state.
-    """
-    n_u, rows = system.n_speeds, list(ActiveSet.of(system, states).rows)
-    M, A = samples["M"][:, :n_u, :n_u], samples["A"][:, rows, :n_u]
-    direction = np.zeros(n_u)
-    for mass, matrix, scale in zip(M, A, column_scale(M), strict=True):
-        _, sizes, right = np.linalg.svd(matrix * scale)
-        free = right[int(np.sum(sizes > RANK * sizes.max(initial=0.0))) :]
-        if not len(free):
-            return ""
-        values, vectors = np.linalg.eigh(free @ (mass * np.outer(scale, scale)) @ free.T)
-        if not values[0] < NO_INERTIA:
-            return ""
-        direction = np.abs(scale * (vectors[:, 0] @ free))
-    names = [name for name, part in zip(system.layout.u, direction, strict=True) if part > 1e-6 * direction.max()]
-    return f"mass matrix singular along {' and '.join(names)}"
