@@ -84,7 +84,7 @@ def simulate(
     rtol, atol : float, optional
         Those of the tolerances; ``atol`` may be one per coordinate and speed.
     step : float, optional
-        Length of the fixed steps, s.
+        Length of the fixed steps, s; with it ``dopri5``, the default method, becomes ``rk4``.
     max_step : float
         Longest step, s.
     max_steps : int

@@ -39,7 +39,9 @@ def export_command(
     scenario: ScenarioOption = None,
     input_: Input = None,
     method: Annotated[str, typer.Option("--method", help="dopri5, or rk4, heun, euler with --step.")] = "dopri5",
-    step: Annotated[float | None, typer.Option("--step", help="Step of a method with fixed steps, s.")] = None,
+    step: Annotated[
+        float | None, typer.Option("--step", help="Fixed step, s; the method is then rk4, if no other is given.")
+    ] = None,
     modes_only: Annotated[
         bool, typer.Option("--modes-only", help="Export the modes of the graph alone, without a run of its schedule.")
     ] = False,

@@ -44,7 +44,9 @@ def run_command(
     rtol: Annotated[float | None, typer.Option("--rtol", help="Relative tolerance of the integration.")] = None,
     atol: Annotated[float | None, typer.Option("--atol", help="Absolute tolerance of the integration.")] = None,
     tolerance: Tolerance = None,
-    step: Annotated[float | None, typer.Option("--step", help="Fixed step, s.")] = None,
+    step: Annotated[
+        float | None, typer.Option("--step", help="Fixed step, s; the method is then rk4, if no other is given.")
+    ] = None,
     set_: Set = None,
     scenario: ScenarioOption = None,
     input_: Input = None,

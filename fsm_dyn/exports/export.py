@@ -28,6 +28,7 @@ from fsm_dyn.run_inputs import InputValue
 from fsm_dyn.simulation.integrators import METHODS
 from fsm_dyn.simulation.run_loop import run_automaton
 from fsm_dyn.simulator import Simulator
+from fsm_dyn.simulator.run_options import method_with
 
 _TEMPLATES: Final = {
     "c99": ("main.c", "Makefile", "CMakeLists.txt", "README.md"),
@@ -68,7 +69,8 @@ def export(
     inputs, parameters : mapping, optional
         As for :func:`fsm_dyn.simulate`, except Python functions.
     method : str
-        An explicit method: ``dopri5``, or ``rk4``, ``heun``, ``euler`` with ``step`` (s).
+        An explicit method: ``dopri5``, or ``rk4``, ``heun``, ``euler`` with ``step`` (s); ``dopri5`` with ``step`` is
+        ``rk4``, as in :func:`fsm_dyn.simulate`.
     listed_modes : bool
         Whether only the modes of the graph are exported.  By default a run of the model's own schedule comes first, and
         modes that it reaches are exported too.
@@ -112,6 +114,7 @@ def export(
             f"a method '{method}' cannot be exported", allowed=", ".join(METHODS),
             remedy=did_you_mean(method, METHODS) or "leave the method out",
         )  # fmt: skip
+    method = method_with(method, step)
     if not METHODS[method].adaptive and not step:
         raise InputError(f"method '{method}' needs the length of its steps", remedy="give step=... (s)")
     if real not in REALS:

@@ -17,6 +17,7 @@ from fsm_dyn.simulation.tolerances import Tolerances
 STRATEGIES: Final = ("auto", "compiled", "online")
 OLD_STRATEGIES: Final = {"graph": "compiled", "mixed": "auto"}
 TIME_STEPPING: Final = "moreau_jean"
+DEFAULT_METHOD: Final = "dopri5"
 ALL_METHODS: Final = (*METHODS, *STIFF_METHODS, TIME_STEPPING)
 _DEFAULTS: Final = Tolerances()
 
@@ -67,6 +68,27 @@ def check_names(method: str, on_failure: str) -> None:
         raise InputError("on_failure", found=repr(on_failure), allowed="'raise' or 'return'")
 
 
+def method_with(method: str, step: float | None) -> str:
+    """Return the method of a run: with the length of fixed steps (s) ``dopri5``, the default, becomes ``rk4``.
+
+    Raises
+    ------
+    InputError
+        There is a length of steps and the method chooses its own.
+    """
+    if not step or (method in METHODS and not METHODS[method].adaptive) or method == TIME_STEPPING:
+        return method
+    if method == DEFAULT_METHOD:
+        return "rk4"
+    fixed = [*(name for name, known in METHODS.items() if not known.adaptive), TIME_STEPPING]
+    raise InputError(
+        f"method '{method}' chooses the length of its steps",
+        found=f"step = {step:g}",
+        allowed=f"step with {', '.join(fixed)}",
+        remedy="leave step out; max_step bounds the steps",
+    )
+
+
 def settings_of(
     *,
     method: str,
@@ -95,7 +117,7 @@ def settings_of(
     if rtol is not None or isinstance(atol, float | int):
         wanted = Tolerances(rtol=rtol, atol=atol if isinstance(atol, float | int) else None).or_else(wanted)
     return RunSettings(
-        method="rk4" if step and method == "dopri5" else method,
+        method=method_with(method, step),
         strategy=strategy,
         derive_after=_stored_allowance(derive_after),
         tolerances={} if wanted is _DEFAULTS else wanted.specified_entries(),

@@ -322,6 +322,18 @@ def test_what_cannot_be_exported(options, words, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_with_a_length_of_steps_the_method_is_rk4(tmp_path):
+    graph = fsm_dyn.compile("latch")
+    files = [
+        fsm_dyn.export(graph, tmp_path / name, step=1e-3, **method)
+        for name, method in {"a": {}, "b": {"method": "rk4"}}.items()
+    ]
+    assert (files[0] / "latch.c").read_bytes() == (files[1] / "latch.c").read_bytes()
+    assert (fsm_dyn.export(graph, tmp_path / "adaptive") / "latch.c").read_bytes() != (
+        files[0] / "latch.c"
+    ).read_bytes()
+
+
 def test_a_folder_with_other_files_is_left_alone(tmp_path):
     (tmp_path / "mine.txt").write_text("kept")
     with pytest.raises(InputError, match="holds other files"):

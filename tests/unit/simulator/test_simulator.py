@@ -178,3 +178,16 @@ def test_the_buffers_of_earlier_runs_that_are_kept_have_a_bound():
 def test_values_without_names_are_refused(what, value):
     with pytest.raises(InputError, match=f"'{what}' is not a mapping"):
         fsm_dyn.simulate(fsm_dyn.compile("latch"), 1.0, **{what: value})
+
+
+@pytest.mark.parametrize("method", ["radau", "bdf"])
+def test_a_length_of_steps_is_refused_where_the_method_chooses_its_own(method):
+    with pytest.raises(InputError, match=rf"(?s)'{method}' chooses.*0\.001.*euler, heun, rk4, moreau_jean.*max_step"):
+        fsm_dyn.simulate(fsm_dyn.compile("latch"), 0.01, method=method, step=1e-3)
+
+
+def test_the_default_method_with_a_length_of_steps_is_rk4():
+    graph = fsm_dyn.compile("latch")
+    assert (
+        fsm_dyn.simulate(graph, 0.01, step=1e-3).t.size == fsm_dyn.simulate(graph, 0.01, method="rk4", step=1e-3).t.size
+    )
