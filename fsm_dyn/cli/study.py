@@ -13,7 +13,6 @@ from fsm_dyn.cli.console import handle_errors, print_json, progress_message
 from fsm_dyn.cli.file_commands import Json
 from fsm_dyn.cli.model_commands import Model, ready_graph
 from fsm_dyn.cli.output_paths import prepare_folder
-from fsm_dyn.cli.study_output import print_study, study_as_json, write_study
 from fsm_dyn.cli.worst_case import print_worst_case
 from fsm_dyn.errors import InputError
 from fsm_dyn.interrupts import asked_to_end
@@ -75,6 +74,7 @@ def study_command(
     """Run a model over a grid of values, or over a sample of its tolerances, on all cores."""
     # The public half of the package: the runtime and the machine-code compiler.
     from fsm_dyn.analysis.study import study
+    from fsm_dyn.cli.study_output import print_study, study_as_json, write_study
 
     where = {"--jobs": jobs, "--scheduler": scheduler}
     _check_together(

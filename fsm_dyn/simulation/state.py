@@ -76,7 +76,7 @@ DRIFT_COUNT: Final = 2  # ``RunState.drift``: energy put in by projections (J), 
 
 # ``RunState.counters[WORK_DONE]``: an evaluation of the guards counts one
 WORK_OF_TRANSITION: Final = 1
-WORK_OF_MODE: Final = 40  # a mode reached for the first time
+WORK_OF_MODE: Final = 20  # a mode reached for the first time
 
 ROWS_PER_TURN: Final = 5  # a turn of the loop records at most this many rows
 

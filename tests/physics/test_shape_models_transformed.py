@@ -66,5 +66,6 @@ def test_a_model_moves_as_its_image(plain, way):
 
 
 def test_none_is_missing():
-    others = {"gripper_finger", "magnetic_latch", "rolling_disk"}  # a component, and shapes that are only shown
+    shown = {"compass_gait", "magnetic_latch", "rattleback", "rolling_coin", "rolling_disk", "sliding_rod"}
+    others = {"gripper_finger", *shown}  # a component, and shapes that are only shown
     assert {path.stem for path in MODELS.glob("*.yaml") if "\nshapes:" in path.read_text()} == {*RUNS, *others}
