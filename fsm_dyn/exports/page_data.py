@@ -18,7 +18,7 @@ from fsm_dyn.live.port_coupling import PortAxis, coupled_ports
 from fsm_dyn.live.tick_columns import TickColumns
 from fsm_dyn.programs import Program
 from fsm_dyn.results.outlines import vector_of
-from fsm_dyn.results.scene import NEWTONIAN
+from fsm_dyn.results.scene import NEWTONIAN, ORIGIN
 from fsm_dyn.results.transition_causes import cause_words
 from fsm_dyn.simulation.outcomes import OUTCOMES
 from fsm_dyn.spec.input_declarations import TableSchedule
@@ -27,7 +27,6 @@ from fsm_dyn.spec.values import units as units_of
 from fsm_dyn.viewer.frame_encoder import FrameEncoder
 from fsm_dyn.viewer.mode_graph_payload import guard_texts
 from fsm_dyn.viewer.port_handles import PortHandle, PortHandles
-from fsm_dyn.viewer.scene_drawing import ORIGIN
 
 PERIOD: Final = 1e-3  # s, of the inputs' samples
 

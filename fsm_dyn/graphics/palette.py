@@ -10,6 +10,7 @@ AREAS = ("#77AADD", "#EE8866", "#EEDD88", "#FFAABB", "#44BB99", "#99DDFF", "#BBC
 INK = "#222222"
 SOFT = "#5A5A5A"
 FAINT = "#8A8A8A"
+FORCE = "#C2342B"  # contact forces, as on the page
 GROUND = "#ECEAE4"  # planes in space
 FONT = "DejaVu Sans"  # comes with Matplotlib, so a picture looks the same everywhere
 

@@ -20,6 +20,7 @@ from fsm_dyn.errors import InputError
 from fsm_dyn.graphics import palette
 from fsm_dyn.graphics.diagram import abridged
 from fsm_dyn.plot import style
+from fsm_dyn.plot.force_arrows import with_force_arrows
 from fsm_dyn.plot.mode_bands import draw_bands
 from fsm_dyn.plot.scene_projection import View, draw_instant, filling, project, scene_of
 from fsm_dyn.results.arrays import FloatArray
@@ -58,6 +59,7 @@ def animation(
     *,
     speed: float | None = None,
     rate: float = 20.0,
+    forces: bool = True,
     progress: Callable[[int, int], None] | None = None,
 ) -> Path:
     """Write an animation of a run as GIF, or as MP4 or WebM where the program ffmpeg is installed.
@@ -74,6 +76,9 @@ def animation(
         playback then takes 4 s to 12 s, else the nearest of 1, 2 and 5 times a power of ten with which it does.
     rate : float
         Display frames per second, at most 50; of a GIF rounded to delays of whole hundredths of a second.
+    forces : bool
+        Whether contact forces are drawn: arrows from the contact point in the direction of the force on the body, with
+        one scale for the whole run (:func:`~fsm_dyn.plot.force_arrows.with_force_arrows`).  Torques have none.
     progress : callable, optional
         Called with the number of display frames that are drawn, and the number of all.
 
@@ -92,7 +97,9 @@ def animation(
     scene = scene_of(trajectory)
     plan = playback(float(trajectory.t[0]), float(trajectory.t[-1]), speed, rate)
     with style.settings():
-        pictures = _display_frames(trajectory, scene, plan, progress)
+        view = project(trajectory, scene, plan.times)
+        view = with_force_arrows(trajectory, view) if forces else view
+        pictures = _display_frames(trajectory, scene, plan, view, progress)
         if target.suffix.lower() == ".gif":
             write_file(target, _gif(pictures, plan.rate))
         else:
@@ -157,10 +164,9 @@ def _automatic_speed(span: float) -> float:
 
 
 def _display_frames(
-    trajectory: Trajectory, scene: Scene, plan: Playback, progress: Callable[[int, int], None] | None
+    trajectory: Trajectory, scene: Scene, plan: Playback, view: View, progress: Callable[[int, int], None] | None
 ) -> Iterator[Figure]:
     """Yield one and the same figure, drawn again for every display frame."""
-    view = project(trajectory, scene, plan.times)
     colours = palette.mode_colours(trajectory.model.labels)
     low, high = _limits(view)
     picture, stage = _canvas(high - low)
@@ -187,8 +193,7 @@ def _display_frames(
 
 def _limits(view: View) -> tuple[FloatArray, FloatArray]:
     """Return the corners, m, of what is drawn in all display frames, with a margin."""
-    boxes = np.array([view.box(i) for i in range(len(view.times))])
-    corners = np.concatenate([boxes.reshape(-1, 2), *view.paths.values()])
+    corners = np.concatenate([view.limits(), *view.paths.values()])
     low, high = corners.min(axis=0), corners.max(axis=0)
     larger = max(float((high - low).max()), 1e-9)
     return low - _MARGIN * larger, high + _MARGIN * larger

@@ -69,8 +69,7 @@ def film_strip(trajectory: Trajectory, most: int = 12) -> Figure:
     panels = [_Panel(float(trajectory.t[0]), trajectory.labels[0], "start")]
     panels += [_Panel(item.time, item.target_label or item.target, _text(item)) for item in chosen]
     view = project(trajectory, scene, np.array([panel.time for panel in panels]))
-    boxes = np.array([view.box(i) for i in range(len(panels))])
-    low, high = boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)
+    low, high = view.limits()
     margin = _MARGIN * max(float((high - low).max()), 1e-9)
     low, high = low - margin, high + margin
     colours = palette.mode_colours(trajectory.model.labels)

@@ -6,16 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.patches import Polygon
+from matplotlib.patches import FancyArrow, Polygon
 
 from fsm_dyn.errors import InputError
 from fsm_dyn.graphics import palette
 from fsm_dyn.results.arrays import FloatArray
-from fsm_dyn.results.scene import Scene, SceneShape
+from fsm_dyn.results.scene import ORIGIN, Scene, SceneShape
 from fsm_dyn.results.scene_placement import Placed, place_scene
 from fsm_dyn.results.trajectory import Trajectory
 
-ORIGIN = "O"  # at rest: no path is drawn
 PATH_POINTS = 600
 _AROUND_PATCH = 1.4  # half width of the square of a plane, of that of the mechanism
 _EVEN = 0.15  # share of snapshots spaced evenly in time, the others by displacement
@@ -27,7 +26,10 @@ PLANAR = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
 
 @dataclass(frozen=True)
 class View:
-    """Projected outlines (instant by shape), links (instant, link, 2, 2), labels of modes, times and paths."""
+    """Outlines (instant by shape), links (instant, link, 2, 2) and paths, m, projected by ``flat``; labels of modes.
+
+    ``arrows`` (instant, arrow, 2, 2), m, are tails and heads, NaN where there is none.
+    """
 
     shapes: list[list[FloatArray]]
     bounded: list[bool]
@@ -35,13 +37,20 @@ class View:
     modes: tuple[str, ...]
     times: FloatArray
     paths: dict[str, FloatArray]
+    flat: FloatArray
+    arrows: FloatArray
 
     def box(self, instant: int) -> tuple[FloatArray, FloatArray]:
         """Return the lower left and the upper right corner of one instant."""
         shapes = [part for part, bounded in zip(self.shapes[instant], self.bounded, strict=True) if bounded]
-        parts = [*shapes, self.links[instant].reshape(-1, 2)]
+        parts = [*shapes, *self.links[instant], *self.arrows[instant]]
         everything = np.concatenate([part for part in parts if len(part) and np.isfinite(part).all()])
         return everything.min(axis=0), everything.max(axis=0)
+
+    def limits(self) -> tuple[FloatArray, FloatArray]:
+        """Return the lower left and the upper right corner, m, of all instants."""
+        boxes = np.array([self.box(i) for i in range(len(self.times))])
+        return boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)
 
 
 def scene_of(trajectory: Trajectory) -> Scene:
@@ -77,6 +86,8 @@ def project(trajectory: Trajectory, scene: Scene, times: FloatArray) -> View:
         modes=samples.labels,
         times=samples.t,
         paths={shape.body: along.point(shape.origin) @ flat.T for shape in scene.shapes if shape.origin != ORIGIN},
+        flat=flat,
+        arrows=np.zeros((len(times), 0, 2, 2)),
     )
 
 
@@ -168,3 +179,14 @@ def draw_instant(
             axes.annotate(shape.text, tuple(points[0]), (5, 5), textcoords="offset points", fontsize=8, alpha=share)
     for link in view.links[i]:
         axes.plot(*(link + offset).T, color=palette.INK, alpha=share, lw=0.9, zorder=order + 0.3)
+    vectors = view.arrows[:, :, 1] - view.arrows[:, :, 0]
+    longest = float(np.nanmax(np.linalg.norm(vectors, axis=-1), initial=0.0))
+    for (tail, _), vector in zip(view.arrows[i], vectors[i], strict=True):
+        if np.isfinite(vector).all():
+            point = min(0.2 * longest, 0.6 * float(np.linalg.norm(vector)))
+            axes.add_patch(
+                FancyArrow(
+                    *(tail + offset), *vector, length_includes_head=True, head_length=point, head_width=0.75 * point,
+                    width=min(0.03 * longest, 0.3 * point), color=palette.FORCE, alpha=share, lw=0, zorder=order + 0.5,
+                )
+            )  # fmt: skip

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.labels import Labels
 from fsm_dyn.errors import Location
 from fsm_dyn.modes.mode_names import Pattern
@@ -65,6 +66,8 @@ class RunModel:
         Unit of a coordinate, speed, input or output, for labels; missing ones are left out.
     meanings : mapping of str to str
         What a coordinate is, in a word, if the model gives it.
+    automaton : Automaton, optional
+        The compiled mechanism; figures locate contact forces with it.
     make_scene : callable, optional
         Returns what to draw of the motion; called when ``scene`` is first used.
     """
@@ -81,6 +84,7 @@ class RunModel:
     loads: tuple[str, ...] = ()
     units: Mapping[str, str] = field(default_factory=dict)
     meanings: Mapping[str, str] = field(default_factory=dict)
+    automaton: Automaton | None = None
     make_scene: Callable[[], Scene] | None = None
     contacts: tuple[ContactInfo, ...] = ()
     charts: tuple[RunnableMode, ...] = ()  # by mode index, like ``full``

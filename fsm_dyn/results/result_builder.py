@@ -17,7 +17,7 @@ from fsm_dyn.results.arrays import FloatArray, InputFunction
 from fsm_dyn.results.change_points import ChangePoint, change_points_of, rows_that_take_part
 from fsm_dyn.results.outlines import Outlines
 from fsm_dyn.results.record import ConstraintRowInfo, RunModel, RunRecord
-from fsm_dyn.results.scene import NEWTONIAN, Scene, SceneShape
+from fsm_dyn.results.scene import NEWTONIAN, ORIGIN, Scene, SceneShape
 from fsm_dyn.results.transition_causes import States, fired, selection_log, transition_cause
 from fsm_dyn.results.transitions import Transition
 from fsm_dyn.simulation import state as st
@@ -29,7 +29,6 @@ from fsm_dyn.spec.drawn_outline import CircleOutline, DrawnOutline
 from fsm_dyn.spec.model import Body, Mechanism
 from fsm_dyn.spec.values import ParameterValue, coordinate_bounds, evaluate, named_values, units
 
-_ORIGIN = "O"
 _CIRCLE = np.linspace(0.0, 2.0 * np.pi, 61)
 
 
@@ -87,6 +86,7 @@ def with_parameters(
         model,
         labelling=Labels(automaton.mechanism, automaton.contacts, automaton.patterns, values),
         parameters=parameters,
+        automaton=automaton,
         make_scene=lambda: scene_of(automaton, parameters, values),
         values=values,
     )
@@ -270,7 +270,7 @@ def shapes_of(
         forms = mechanism.view.get(name, ())
         dot = [] if (body.frame or NEWTONIAN, body.center) in drawn else [_dot(body)]
         shapes.extend([_shape(name, body.frame or NEWTONIAN, body.center, form, values) for form in forms] or dot)
-    shapes.extend(_shape(NEWTONIAN, NEWTONIAN, _ORIGIN, form, values) for form in mechanism.view.get(NEWTONIAN, ()))
+    shapes.extend(_shape(NEWTONIAN, NEWTONIAN, ORIGIN, form, values) for form in mechanism.view.get(NEWTONIAN, ()))
     return tuple(shapes)
 
 

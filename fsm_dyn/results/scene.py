@@ -8,6 +8,7 @@ from fsm_dyn.modes.programs import Evaluates
 from fsm_dyn.results.arrays import FloatArray
 
 NEWTONIAN = "N"
+ORIGIN = "O"  # of N
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 from fsm_dyn.errors import InputError
 from fsm_dyn.results.arrays import FloatArray
 from fsm_dyn.results.samples import Samples
-from fsm_dyn.results.scene import NEWTONIAN, Scene, SceneShape
+from fsm_dyn.results.scene import NEWTONIAN, ORIGIN, Scene, SceneShape
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Placed:
 
     def point(self, name: str) -> FloatArray:
         """Return the path of a point, shape (n, 3); the Newtonian origin rests."""
-        if name == "O":
+        if name == ORIGIN:
             return np.zeros((len(self.positions), 3))
         path: FloatArray = self.positions[:, self.scene.points.index(name)]
         return path

@@ -9,13 +9,11 @@ import numpy as np
 
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.automaton.successor_graph import Outgoing
+from fsm_dyn.contact_forces.forces import Forces
 from fsm_dyn.live.tick_columns import TickColumns
 from fsm_dyn.results.scene import NEWTONIAN
 from fsm_dyn.spec.contact import SurfaceContact
 from fsm_dyn.spec.values import evaluate
-from fsm_dyn.viewer.contact_locations import locate_contacts
-from fsm_dyn.viewer.contact_offsets import with_surface_offsets
-from fsm_dyn.viewer.forces import Forces
 from fsm_dyn.viewer.ground_planes import find_grounds
 from fsm_dyn.viewer.mode_graph_payload import guard_texts, mode_map
 from fsm_dyn.viewer.port_handles import PortHandles
@@ -47,11 +45,10 @@ class FrameEncoder:
         self._outgoing: Outgoing = {}
         self.evaluator = RowEvaluator(graph, columns)
         self.picture = Picture.of(graph, self.evaluator, x, c)
-        self.locations = with_surface_offsets(self.evaluator, self.picture, locate_contacts(self.evaluator, x, c), x, c)
-        self.grounds = find_grounds(self.evaluator, self.picture, self.locations, x, c)
+        self.forces = Forces(self.evaluator, self.picture.scene, self.picture.flat, x, c)
+        self.grounds = find_grounds(self.evaluator, self.picture, self.forces.locations, x, c)
         self.port_handles = PortHandles(graph, self.evaluator, self.picture, columns, x, c) if coupled else None
-        self.forces = Forces(self.evaluator, self.picture, self.locations)
-        self.quantities = Quantities(graph, self.evaluator, self.locations)
+        self.quantities = Quantities(graph, self.evaluator, self.forces.locations)
         self.solids = () if self.picture.planar else find_solids(graph, self.evaluator, x, c)
         points = self.evaluator.points(x, c)[0]
         self._size = max([float(np.ptp(points, axis=0).max(initial=0.0)), *(solid.radius for solid in self.solids)])
@@ -70,11 +67,16 @@ class FrameEncoder:
             },
             "pitches": self._pitches(),
             "ports": self.port_handles.payload() if self.port_handles is not None else [],
-            "forces": self.forces.payload(),
+            "forces": self._forces(),
             "quantities": [vars(q) for q in self.quantities.all],
             "graph": self.mode_map(),
             "guards": self.guards(),
         }
+
+    def _forces(self) -> list[dict[str, Any]]:
+        """Return contact and kind of each location."""
+        contacts = self.graph.automaton.contacts
+        return [{"contact": contacts[one.contact].name, "kind": one.kind} for one in self.forces.locations]
 
     def _pitches(self) -> dict[str, float]:
         """Return the sound frequency of contacts that have one, Hz."""
@@ -137,7 +139,7 @@ class FrameEncoder:
             ),
             self.picture.placed(points, frames),
             np.zeros(0) if handles is None or row is None else handles.drawn(row, x, c, points, frames),
-            self.forces.drawn(x, c, states, full["multipliers"], points, frames),
+            self.forces.drawn(x, c, states, full["multipliers"], points),
             np.stack([full["guards"], full["slopes"]], axis=-1).ravel(),
             self._in_space(points, frames),
             *samples,

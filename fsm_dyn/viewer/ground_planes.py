@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from fsm_dyn.viewer.contact_locations import ContactLocation, contact_point, direction, neighbours, partial_of
+from fsm_dyn.contact_forces.locations import ContactLocation, contact_point, direction, neighbours, partial_of
 from fsm_dyn.viewer.row_evaluation import Floats, RowEvaluator
 from fsm_dyn.viewer.scene_drawing import PLANAR, Picture
 

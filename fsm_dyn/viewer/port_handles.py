@@ -13,11 +13,11 @@ from fsm_dyn.expressions import Text
 from fsm_dyn.live.port_coupling import CoupledPort, PortAxis, coupled_ports
 from fsm_dyn.live.tick_columns import FIXED, TickColumns
 from fsm_dyn.results.outlines import vector_of
-from fsm_dyn.results.scene import NEWTONIAN
+from fsm_dyn.results.scene import NEWTONIAN, ORIGIN
 from fsm_dyn.spec.model import Port
 from fsm_dyn.spec.values import evaluate
 from fsm_dyn.viewer.row_evaluation import Floats, RowEvaluator
-from fsm_dyn.viewer.scene_drawing import ORIGIN, Picture
+from fsm_dyn.viewer.scene_drawing import Picture
 
 _ENGAGEMENT: Final = FIXED.index("engagement")
 WIDTH: Final = 5  # numbers per handle in a display frame: position (2), device position (2), engagement

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.contact_forces.locations import ContactLocation
 from fsm_dyn.live.port_coupling import coupled_ports
 from fsm_dyn.spec.values import units as units_of
-from fsm_dyn.viewer.contact_locations import ContactLocation
 from fsm_dyn.viewer.row_evaluation import Floats, RowEvaluator
 
 

@@ -9,14 +9,14 @@ from typing import Final, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm_dyn.automaton.hybrid_automaton import Automaton, DerivedMode
+from fsm_dyn.automaton.hybrid_automaton import DerivedMode
 from fsm_dyn.automaton.initial_values import initial_state
 from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.contact_forces.kinematics import Kinematics
 from fsm_dyn.live.mode_pool import PooledExecutable
 from fsm_dyn.live.tick_columns import FIXED, TickColumns
 from fsm_dyn.modes.programs import ModePrograms
 from fsm_dyn.online.mode import ModeEvaluator, OnlineMode
-from fsm_dyn.programs import compile_programs
 from fsm_dyn.results.shares import reported_forces
 
 Floats = NDArray[np.float64]
@@ -34,7 +34,7 @@ class ModeReader:
     reading: ModeEvaluator
 
 
-class RowEvaluator:
+class RowEvaluator(Kinematics):
     """Evaluator of the programs of a coupled graph at rows of a live run; microseconds per evaluation.
 
     All modes are embedded online: derivation and compilation would block the pages for a fraction of a second.
@@ -48,13 +48,10 @@ class RowEvaluator:
     """
 
     def __init__(self, graph: ModeGraph, columns: TickColumns) -> None:
-        self.automaton: Automaton = graph.automaton
-        self.layout = self.automaton.terms.layout
+        super().__init__(graph.automaton)
         self.parameters: Floats = graph.parameters.copy()  # parameters set during the run are written here
         self._places = columns.places
         self._smooth = np.array([columns.inputs.index(name) for name in columns.smooth], dtype=np.int64)
-        self._kernels = compile_programs([self.automaton.geometry, self.automaton.report, self.automaton.terms])
-        self.geometry, self.report, self.terms = self._kernels[0], self._kernels[1], self._kernels[2]
         start = initial_state(graph.automaton, graph.values, graph.parameters)
         self._executable = PooledExecutable(graph.automaton, (start.x, start.context))
         self.readers: list[ModeReader] = []
@@ -122,35 +119,3 @@ class RowEvaluator:
 
     def _add(self, states: tuple[int, ...]) -> None:
         self._numbers[states] = self._labels.setdefault(self.automaton.labels.of(states), len(self._labels))
-
-    def points(self, x: Floats, c: Floats) -> tuple[Floats, Floats]:
-        """Return positions of points, m, shape (n, 3), and rotation matrices of frames, shape (k, 3, 3)."""
-        out = self.geometry.outputs(0.0, x, c)
-        return out["points"], out["frames"]
-
-    def partial_velocities(self, x: Floats, c: Floats) -> tuple[Floats, Floats]:
-        """Return partial velocities of points and partial angular velocities of frames.
-
-        Returns
-        -------
-        linear : ndarray, shape (n_points, 3, n_u)
-            Velocity of every point per speed, resolved in N.
-        angular : ndarray, shape (n_frames, 3, n_u)
-            Angular velocity of every frame per speed, resolved in N.
-        """
-        layout = self.layout
-        n_q = len(layout.q)
-        points, frames = self.points(x, c)
-        by_q = np.zeros((*points.shape, n_q))
-        turn = np.zeros((len(frames), 3, n_q))
-        for j in range(n_q):
-            h = 1e-6 * (1.0 + abs(x[j]))
-            ahead, behind = x.copy(), x.copy()
-            ahead[j] += h
-            behind[j] -= h
-            (p1, f1), (p0, f0) = self.points(ahead, c), self.points(behind, c)
-            by_q[..., j] = (p1 - p0) / (2.0 * h)
-            spin = np.einsum("fij,fkj->fik", (f1 - f0) / (2.0 * h), frames)  # Ṙ Rᵀ
-            turn[..., j] = np.stack([spin[:, 2, 1], spin[:, 0, 2], spin[:, 1, 0]], axis=-1)
-        w = self.terms.outputs(0.0, x, c)["W"][:n_q, : len(layout.u)]
-        return by_q @ w, turn @ w

@@ -9,10 +9,9 @@ import numpy as np
 
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.results.result_builder import scene_of
-from fsm_dyn.results.scene import NEWTONIAN, Scene, SceneShape
+from fsm_dyn.results.scene import NEWTONIAN, ORIGIN, Scene, SceneShape
 from fsm_dyn.viewer.row_evaluation import Floats, RowEvaluator
 
-ORIGIN: Final = "O"
 LONGEST_LINE: Final = 50.0  # m, half length of infinite lines
 
 AZIMUTH, ELEVATION = 0.36, 0.35  # rad, initial view direction of spatial mechanisms

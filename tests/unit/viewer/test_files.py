@@ -5,7 +5,8 @@ import re
 
 import pytest
 
-from fsm_dyn.viewer import forces, live_view, port_handles
+from fsm_dyn.contact_forces import forces
+from fsm_dyn.viewer import live_view, port_handles
 from fsm_dyn.viewer.server import STATIC
 
 VENDOR = STATIC / "vendor"

@@ -9,6 +9,8 @@ import pytest
 import fsm_dyn
 from fsm_dyn import models
 from fsm_dyn.automaton.initial_values import initial_state
+from fsm_dyn.contact_forces.forces import WIDTH, Forces
+from fsm_dyn.contact_forces.locations import direction, partial_of
 from fsm_dyn.live.live_stepper import LiveStepper
 from fsm_dyn.live.port_coupling import add_couplers
 from fsm_dyn.live.tick_columns import TickColumns
@@ -17,11 +19,7 @@ from fsm_dyn.programs import compile_programs
 from fsm_dyn.spec.python_mapping import plain_data
 from fsm_dyn.spec.reader import compose
 from fsm_dyn.spec.values import parameter_values
-from fsm_dyn.viewer import forces as forces_module
-from fsm_dyn.viewer.contact_locations import direction, locate_contacts, partial_of
-from fsm_dyn.viewer.contact_offsets import with_surface_offsets
 from fsm_dyn.viewer.default_ports import default_coupler_parameters, with_default_ports
-from fsm_dyn.viewer.forces import Forces
 from fsm_dyn.viewer.frame_encoder import FrameEncoder
 from fsm_dyn.viewer.ground_planes import find_grounds
 from fsm_dyn.viewer.live_view import HEAD, LiveOptions, LiveView, coupled_for_page
@@ -41,8 +39,8 @@ class Still:
         self.x, self.c, self.states = start.x, start.context, start.states
         self.evaluator = RowEvaluator(self.graph, TickColumns(layout.w, layout.x, 2, ()))
         self.picture = Picture.of(self.graph, self.evaluator, self.x, self.c)
-        places = locate_contacts(self.evaluator, self.x, self.c)
-        self.places = with_surface_offsets(self.evaluator, self.picture, places, self.x, self.c)
+        self.located = Forces(self.evaluator, self.picture.scene, self.picture.flat, self.x, self.c)
+        self.places = self.located.locations
         self.contacts = [automaton.contacts[place.contact].name for place in self.places]
 
     def forces(self, states=None, multipliers=None):
@@ -50,11 +48,9 @@ class Still:
         states = self.states if states is None else states
         if multipliers is None:
             multipliers = self.evaluator.full(states, self.x, self.c)[1]["multipliers"]
-        points, frames = self.evaluator.points(self.x, self.c)
-        drawn = Forces(self.evaluator, self.picture, self.places).drawn(
-            self.x, self.c, states, multipliers, points, frames
-        )
-        rows = drawn.reshape(-1, forces_module.WIDTH)
+        points, _ = self.evaluator.points(self.x, self.c)
+        drawn = self.located.drawn(self.x, self.c, states, multipliers, points)
+        rows = drawn.reshape(-1, WIDTH)
         return {name: row[1:].reshape(4, 2) for name, row in zip(self.contacts, rows, strict=True) if row[0]}
 
     def moved(self, **values):

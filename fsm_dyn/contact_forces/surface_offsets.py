@@ -8,16 +8,16 @@ from typing import Final
 
 import numpy as np
 
-from fsm_dyn.results.scene import NEWTONIAN
-from fsm_dyn.viewer.contact_locations import ContactLocation, direction, partial_of
-from fsm_dyn.viewer.row_evaluation import Floats, RowEvaluator
-from fsm_dyn.viewer.scene_drawing import Picture
+from fsm_dyn.contact_forces.kinematics import Kinematics
+from fsm_dyn.contact_forces.locations import ContactLocation, direction, partial_of
+from fsm_dyn.results.arrays import FloatArray
+from fsm_dyn.results.scene import NEWTONIAN, Scene
 
 AGREE: Final = 0.05  # of a distance
 
 
 def with_surface_offsets(
-    evaluator: RowEvaluator, picture: Picture, locations: Iterable[ContactLocation], x: Floats, c: Floats
+    kinematics: Kinematics, scene: Scene, locations: Iterable[ContactLocation], x: FloatArray, c: FloatArray
 ) -> tuple[ContactLocation, ...]:
     """Return the locations with ``back``, m: distance of the contact point behind their first point.
 
@@ -26,10 +26,10 @@ def with_surface_offsets(
 
     Parameters
     ----------
-    evaluator : RowEvaluator
+    kinematics : Kinematics
         Evaluates rows of the model.
-    picture : Picture
-        The drawing.
+    scene : Scene
+        The outlines.
     locations : Iterable[ContactLocation]
         Where contacts act.
     x : ndarray, shape (n_x,)
@@ -37,24 +37,24 @@ def with_surface_offsets(
     c : ndarray, shape (n_c,)
         Its context, SI.
     """
-    points, frames = evaluator.points(x, c)
-    linear, angular = evaluator.partial_velocities(x, c)
-    terms = evaluator.terms.outputs(0.0, x, c)
-    n_u = len(evaluator.layout.u)
+    points, frames = kinematics.points(x, c)
+    linear, angular = kinematics.partial_velocities(x, c)
+    terms = kinematics.terms.outputs(0.0, x, c)
+    n_u = len(kinematics.layout.u)
     found = []
     for location in locations:
-        row = evaluator.automaton.contacts[location.contact].normal_row
+        row = kinematics.automaton.contacts[location.contact].normal_row
         back = 0.0
         if location.kind == "force" and row >= 0 and (location.other is not None or location.spins is not None):
             across = direction(partial_of(location, linear, angular), terms["A"][row, :n_u])[:3]
             length = max(float(np.linalg.norm(across)), 1e-12)
             normal = across / length
-            mine = _reach(picture, points, frames, location.one, -normal)
+            mine = _reach(scene, points, frames, location.one, -normal)
             if location.other is None:
                 back = mine
             else:
                 apart = float(normal @ (points[location.one] - points[location.other]))
-                theirs = _reach(picture, points, frames, location.other, normal)
+                theirs = _reach(scene, points, frames, location.other, normal)
                 back = _share(apart - float(terms["residual"][row]) / length, mine, theirs)
         found.append(replace(location, back=back))
     return tuple(found)
@@ -68,12 +68,12 @@ def _share(taken: float, mine: float, theirs: float) -> float:
     return taken if theirs == 0.0 else 0.5 * taken
 
 
-def _reach(picture: Picture, points: Floats, frames: Floats, point: int, toward: Floats) -> float:
+def _reach(scene: Scene, points: FloatArray, frames: FloatArray, point: int, toward: FloatArray) -> float:
     """Return the extent, m, of the outlines with this origin in a direction."""
-    name = picture.scene.points[point]
+    name = scene.points[point]
     reach = 0.0
-    for shape in picture.scene.shapes:
+    for shape in scene.shapes:
         if shape.origin == name and not shape.endless:
-            turn = np.eye(3) if shape.frame == NEWTONIAN else frames[picture.scene.frames.index(shape.frame)]
+            turn = np.eye(3) if shape.frame == NEWTONIAN else frames[scene.frames.index(shape.frame)]
             reach = max(reach, float((shape.points @ (turn[:, :2].T @ toward)).max()))
     return reach

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
+from fsm_dyn.contact_forces.kinematics import Kinematics
+from fsm_dyn.contact_forces.locations import ContactLocation, contact_point, direction, locate_contacts, partial_of
+from fsm_dyn.contact_forces.surface_offsets import with_surface_offsets
 from fsm_dyn.modes.unconstrained_system import ContactInfo
-from fsm_dyn.viewer.contact_locations import ContactLocation, contact_point, direction, partial_of
-from fsm_dyn.viewer.row_evaluation import Floats, RowEvaluator
-from fsm_dyn.viewer.scene_drawing import Picture
+from fsm_dyn.results.arrays import FloatArray
+from fsm_dyn.results.scene import Scene
 
 WIDTH: Final = 9  # numbers per contact in a display frame: active, location (2), normal (2), tangent (2), limit (2)
 
@@ -20,23 +22,23 @@ class Forces:
 
     Parameters
     ----------
-    evaluator : RowEvaluator
-    picture : Picture
-    locations : tuple of ContactLocation
+    kinematics : Kinematics
+    scene : Scene
+        Whose outlines the contacts are on.
+    flat : ndarray, shape (2, 3)
+        Projection from N to the plane of the drawing; read at each call, so that the view can turn.
+    x, c : ndarrays, shapes (n_x,) and (n_c,)
+        State and context near which the contacts are located, SI.
     """
 
-    def __init__(self, evaluator: RowEvaluator, picture: Picture, locations: tuple[ContactLocation, ...]) -> None:
-        self._evaluator, self._picture, self.locations = evaluator, picture, locations
-
-    def payload(self) -> list[dict[str, Any]]:
-        """Return the payload: contact and kind of each location."""
-        contacts = self._evaluator.automaton.contacts
-        return [{"contact": contacts[location.contact].name, "kind": location.kind} for location in self.locations]
+    def __init__(self, kinematics: Kinematics, scene: Scene, flat: FloatArray, x: FloatArray, c: FloatArray) -> None:
+        self._kinematics, self._flat = kinematics, flat
+        self.locations = with_surface_offsets(kinematics, scene, locate_contacts(kinematics, x, c), x, c)
 
     def drawn(
-        self, x: Floats, c: Floats, states: Sequence[int], multipliers: Floats, points: Floats, frames: Floats
-    ) -> Floats:
-        """Return the forces at a state, projected on the picture, shape (WIDTH * locations,).
+        self, x: FloatArray, c: FloatArray, states: Sequence[int], multipliers: FloatArray, points: FloatArray
+    ) -> FloatArray:
+        """Return the forces at a state, projected on the plane of the drawing, shape (WIDTH * locations,).
 
         Of a force: location, normal and tangential parts, N, and the friction limit along the tangent, N.  Of a torque:
         location, torque and limit, N m, each in the first number of its pair.
@@ -44,14 +46,14 @@ class Forces:
         out = np.zeros(WIDTH * len(self.locations))
         if not any(states[location.contact] > 0 for location in self.locations):
             return out
-        linear, angular = self._evaluator.partial_velocities(x, c)
-        terms = self._evaluator.terms.outputs(0.0, x, c)
-        rows = terms["A"][:, : len(self._evaluator.layout.u)]
+        linear, angular = self._kinematics.partial_velocities(x, c)
+        terms = self._kinematics.terms.outputs(0.0, x, c)
+        rows = terms["A"][:, : len(self._kinematics.layout.u)]
         for k, location in enumerate(self.locations):
             code = int(states[location.contact])
             if code <= 0:
                 continue
-            contact = self._evaluator.automaton.contacts[location.contact]
+            contact = self._kinematics.automaton.contacts[location.contact]
             bound = float(terms["static" if code == 1 else "kinetic"][location.contact])
             if contact.contact_law.loaded:
                 bound *= float(np.linalg.norm(multipliers[list(contact.load_rows)]))
@@ -67,16 +69,16 @@ class Forces:
 
     def _force(
         self,
-        entry: Floats,
+        entry: FloatArray,
         contact: ContactInfo,
         location: ContactLocation,
-        multipliers: Floats,
+        multipliers: FloatArray,
         bound: float,
-        rows: Floats,
-        partial: Floats,
-        points: Floats,
+        rows: FloatArray,
+        partial: FloatArray,
+        points: FloatArray,
     ) -> None:
-        flat = self._picture.flat
+        flat = self._flat
         acting = [row for row in (contact.normal_row, *contact.tangent_rows) if row >= 0]
         wrenches = np.array([direction(partial, rows[row]) for row in acting])
         at = points[location.one] if location.spins is None else contact_point(location, wrenches, points)
@@ -101,14 +103,14 @@ class Forces:
 
     def _torque(
         self,
-        entry: Floats,
+        entry: FloatArray,
         contact: ContactInfo,
         location: ContactLocation,
-        multipliers: Floats,
+        multipliers: FloatArray,
         bound: float,
-        points: Floats,
+        points: FloatArray,
     ) -> None:
         row = contact.tangent_row if contact.tangent_row >= 0 else contact.normal_row
-        entry[1:3] = self._picture.flat @ (points[location.at] if location.at >= 0 else np.zeros(3))
+        entry[1:3] = self._flat @ (points[location.at] if location.at >= 0 else np.zeros(3))
         entry[3] = multipliers[row]
         entry[7] = bound if contact.contact_law.friction_only else 0.0

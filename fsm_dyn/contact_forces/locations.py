@@ -20,9 +20,10 @@ import numpy as np
 
 from fsm_dyn import expressions
 from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.contact_forces.kinematics import Kinematics
 from fsm_dyn.modes.unconstrained_system import ContactInfo
-from fsm_dyn.viewer.row_evaluation import Floats, RowEvaluator
-from fsm_dyn.viewer.scene_drawing import ORIGIN
+from fsm_dyn.results.arrays import FloatArray
+from fsm_dyn.results.scene import ORIGIN
 
 TOLERANCE: Final = 1e-5  # of a row, against differences of 1e-10
 TRIES: Final = 4  # configurations at which a location must fit
@@ -52,15 +53,15 @@ class ContactLocation:
 class _Sample:
     """Partial velocities of points and frames, and the rows, at one configuration."""
 
-    linear: Floats
-    angular: Floats
-    rows: Floats
+    linear: FloatArray
+    angular: FloatArray
+    rows: FloatArray
 
 
-def locate_contacts(evaluator: RowEvaluator, x: Floats, c: Floats) -> tuple[ContactLocation, ...]:
+def locate_contacts(kinematics: Kinematics, x: FloatArray, c: FloatArray) -> tuple[ContactLocation, ...]:
     """Return the locations of the contacts that have one."""
-    automaton = evaluator.automaton
-    samples = list(_samples(evaluator, x, c))
+    automaton = kinematics.automaton
+    samples = list(_samples(kinematics, x, c))
     found = []
     for number, contact in enumerate(automaton.contacts):
         rows = [r for r in (contact.normal_row, *contact.tangent_rows) if r >= 0]
@@ -76,24 +77,24 @@ def locate_contacts(evaluator: RowEvaluator, x: Floats, c: Floats) -> tuple[Cont
     return tuple(found)
 
 
-def _samples(evaluator: RowEvaluator, x: Floats, c: Floats) -> Iterator[_Sample]:
-    n_u = len(evaluator.layout.u)
-    for there in neighbours(evaluator, x):
-        rows = evaluator.terms.outputs(0.0, there, c)["A"][:, :n_u]
-        linear, angular = evaluator.partial_velocities(there, c)
+def _samples(kinematics: Kinematics, x: FloatArray, c: FloatArray) -> Iterator[_Sample]:
+    n_u = len(kinematics.layout.u)
+    for there in neighbours(kinematics, x):
+        rows = kinematics.terms.outputs(0.0, there, c)["A"][:, :n_u]
+        linear, angular = kinematics.partial_velocities(there, c)
         if all(np.isfinite(values).all() for values in (rows, linear, angular)):
             yield _Sample(linear, angular, rows)
 
 
-def neighbours(evaluator: RowEvaluator, x: Floats) -> Iterator[Floats]:
+def neighbours(kinematics: Kinematics, x: FloatArray) -> Iterator[FloatArray]:
     """Yield the state and ``TRIES - 1`` perturbed ones, from a fixed seed."""
     random = np.random.default_rng(20030818)
-    n_q = len(evaluator.layout.q)
+    n_q = len(kinematics.layout.q)
     for k in range(TRIES):
         there = x.copy()
         if k:
             there[:n_q] += SPREAD * random.uniform(-1.0, 1.0, n_q)
-            for first in evaluator.automaton.quaternions:
+            for first in kinematics.automaton.quaternions:
                 there[first : first + 4] /= np.linalg.norm(there[first : first + 4])
         yield there
 
@@ -130,7 +131,7 @@ def _travelling(automaton: Automaton, samples: list[_Sample], number: int, rows:
     return None
 
 
-def partial_of(location: ContactLocation, linear: Floats, angular: Floats) -> Floats:
+def partial_of(location: ContactLocation, linear: FloatArray, angular: FloatArray) -> FloatArray:
     """Return the basis of a contact's rows: relative partial velocity, and partial angular velocities of the bodies."""
     parts = [_between(linear, location.one, location.other)]
     if location.spins is not None:
@@ -140,7 +141,7 @@ def partial_of(location: ContactLocation, linear: Floats, angular: Floats) -> Fl
     return np.vstack(parts)
 
 
-def contact_point(location: ContactLocation, forces: Floats, points: Floats) -> Floats:
+def contact_point(location: ContactLocation, forces: FloatArray, points: FloatArray) -> FloatArray:
     """Return the contact point, m, shape (3,), from the forces and moments of its rows, shape (k, 9).
 
     ``(C - P) × d = m`` for every row; of one row alone the closest point to P.
@@ -180,16 +181,16 @@ def _points_in_order(automaton: Automaton, contact: ContactInfo) -> tuple[list[s
     return named, others
 
 
-def _between(partial: Floats, one: int, other: int | None) -> Floats:
+def _between(partial: FloatArray, one: int, other: int | None) -> FloatArray:
     return np.asarray(partial[one] if other is None else partial[one] - partial[other], dtype=np.float64)
 
 
-def _fits(partial: Floats, row: Floats) -> bool:
+def _fits(partial: FloatArray, row: FloatArray) -> bool:
     apart, size = np.linalg.norm(direction(partial, row) @ partial - row), float(np.linalg.norm(row))
     return bool(apart <= TOLERANCE * max(size, 1e-12))
 
 
-def direction(partial: Floats, row: Floats) -> Floats:
+def direction(partial: FloatArray, row: FloatArray) -> FloatArray:
     """Return the shortest ``d``, shape (3,), for which ``d @ partial`` (3, n_u) comes closest to ``row`` (n_u,)."""
     return np.asarray(np.linalg.lstsq(partial.T, row, rcond=1e-7)[0], dtype=np.float64)
 
