@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from fsm_dyn.contact_forces.kinematics import Kinematics
-from fsm_dyn.contact_forces.locations import ContactLocation, contact_point, direction, locate_contacts, partial_of
+from fsm_dyn.contact_forces.kinematics import Configuration, Kinematics
+from fsm_dyn.contact_forces.locations import ContactLocation, contact_at, locate_contacts
 from fsm_dyn.contact_forces.surface_offsets import with_surface_offsets
 from fsm_dyn.modes.unconstrained_system import ContactInfo
 from fsm_dyn.results.arrays import FloatArray
@@ -35,9 +35,7 @@ class Forces:
         self._kinematics, self._flat = kinematics, flat
         self.locations = with_surface_offsets(kinematics, scene, locate_contacts(kinematics, x, c), x, c)
 
-    def drawn(
-        self, x: FloatArray, c: FloatArray, states: Sequence[int], multipliers: FloatArray, points: FloatArray
-    ) -> FloatArray:
+    def drawn(self, x: FloatArray, c: FloatArray, states: Sequence[int], multipliers: FloatArray) -> FloatArray:
         """Return the forces at a state, projected on the plane of the drawing, shape (WIDTH * locations,).
 
         Of a force: location, normal and tangential parts, N, and the friction limit along the tangent, N.  Of a torque:
@@ -46,25 +44,19 @@ class Forces:
         out = np.zeros(WIDTH * len(self.locations))
         if not any(states[location.contact] > 0 for location in self.locations):
             return out
-        linear, angular = self._kinematics.partial_velocities(x, c)
-        terms = self._kinematics.terms.outputs(0.0, x, c)
-        rows = terms["A"][:, : len(self._kinematics.layout.u)]
+        at = self._kinematics.configuration(x, c)
         for k, location in enumerate(self.locations):
             code = int(states[location.contact])
             if code <= 0:
                 continue
             contact = self._kinematics.automaton.contacts[location.contact]
-            bound = float(terms["static" if code == 1 else "kinetic"][location.contact])
+            bound = float(at.terms["static" if code == 1 else "kinetic"][location.contact])
             if contact.contact_law.loaded:
                 bound *= float(np.linalg.norm(multipliers[list(contact.load_rows)]))
             entry = out[WIDTH * k : WIDTH * (k + 1)]
             entry[0] = 1.0
-            if location.kind == "torque":
-                self._torque(entry, contact, location, multipliers, bound, points)
-            else:
-                self._force(
-                    entry, contact, location, multipliers, bound, rows, partial_of(location, linear, angular), points
-                )
+            draw = self._torque if location.kind == "torque" else self._force
+            draw(entry, contact, location, multipliers, bound, at)
         return out
 
     def _force(
@@ -74,22 +66,18 @@ class Forces:
         location: ContactLocation,
         multipliers: FloatArray,
         bound: float,
-        rows: FloatArray,
-        partial: FloatArray,
-        points: FloatArray,
+        at: Configuration,
     ) -> None:
         flat = self._flat
         acting = [row for row in (contact.normal_row, *contact.tangent_rows) if row >= 0]
-        wrenches = np.array([direction(partial, rows[row]) for row in acting])
-        at = points[location.one] if location.spins is None else contact_point(location, wrenches, points)
-        directions = wrenches[:, :3]
+        point, directions = contact_at(location, at, acting)
         normal = 0.0
         if contact.normal_row >= 0:
             normal = float(multipliers[contact.normal_row])
             entry[3:5] = flat @ directions[0] * normal
             if location.spins is None or not contact.tangent_rows:
-                at = at - location.back * directions[0] / max(float(np.linalg.norm(directions[0])), 1e-12)
-        entry[1:3] = flat @ at
+                point = point - location.back * directions[0] / max(float(np.linalg.norm(directions[0])), 1e-12)
+        entry[1:3] = flat @ point
         if contact.tangent_rows:
             alongs = directions[-len(contact.tangent_rows) :]
             along, friction = alongs[0], multipliers[list(contact.tangent_rows)] @ alongs
@@ -108,9 +96,9 @@ class Forces:
         location: ContactLocation,
         multipliers: FloatArray,
         bound: float,
-        points: FloatArray,
+        at: Configuration,
     ) -> None:
         row = contact.tangent_row if contact.tangent_row >= 0 else contact.normal_row
-        entry[1:3] = self._flat @ (points[location.at] if location.at >= 0 else np.zeros(3))
+        entry[1:3] = self._flat @ (at.points[location.at] if location.at >= 0 else np.zeros(3))
         entry[3] = multipliers[row]
         entry[7] = bound if contact.contact_law.friction_only else 0.0

@@ -2,11 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 import numpy as np
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.programs import compile_programs
 from fsm_dyn.results.arrays import FloatArray
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A mechanism at one state.
+
+    Attributes
+    ----------
+    points, frames : ndarrays
+        As of :meth:`Kinematics.points`.
+    linear, angular : ndarrays
+        As of :meth:`Kinematics.partial_velocities`.
+    rows : ndarray, shape (n_rows, n_u)
+        Constraint rows.
+    terms : mapping of str to ndarray
+        All unconstrained terms.
+    """
+
+    points: FloatArray
+    frames: FloatArray
+    linear: FloatArray
+    angular: FloatArray
+    rows: FloatArray
+    terms: Mapping[str, FloatArray]
 
 
 class Kinematics:
@@ -55,3 +82,9 @@ class Kinematics:
             turn[..., j] = np.stack([spin[:, 2, 1], spin[:, 0, 2], spin[:, 1, 0]], axis=-1)
         w = self.terms.outputs(0.0, x, c)["W"][:n_q, : len(layout.u)]
         return by_q @ w, turn @ w
+
+    def configuration(self, x: FloatArray, c: FloatArray) -> Configuration:
+        """Return the mechanism at a state (n_x,) and context (n_c,), SI."""
+        terms = self.terms.outputs(0.0, x, c)
+        rows = terms["A"][:, : len(self.layout.u)]
+        return Configuration(*self.points(x, c), *self.partial_velocities(x, c), rows, terms)

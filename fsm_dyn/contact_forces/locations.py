@@ -1,18 +1,21 @@
-"""Contact locations, recovered from the constraint rows.
+"""Contact locations: of planar shapes from their features, of all others from the constraint rows.
 
-A contact's row ``A`` of Kane's equations is the power of a unit force per unit speed.  If one and the same point P
-(or pair of points P, Q of two bodies) gives ``A = d · (J_P - J_Q)`` for some direction ``d``, at several
-configurations, then the force acts at P along d (and at Q against it); ``J`` are partial velocities.  A row of
-relative angular velocity is a torque likewise.  If the contact point moves over shapes, the row is that of an unnamed
-point: ``A = d · (J_P - J_Q) + m · Ω_P - l · Ω_Q`` with P, Q the centres of the bodies, Ω their partial
-angular velocities, and the moments ``m = (C - P) × d`` determine the contact point C.  A contact without a fit
-has no arrow.
+Two planar features with straight or circular outlines determine the contact point and the normal.  The rows confirm
+them and give their signs.
+
+Of all other contacts the location is recovered from the rows.  A contact's row ``A`` of Kane's equations is the power
+of a unit force per unit speed.  If one and the same point P (or pair of points P, Q of two bodies) gives
+``A = d · (J_P - J_Q)`` for some direction ``d``, at several configurations, then the force acts at P along d (and at Q
+against it); ``J`` are partial velocities.  A row of relative angular velocity is a torque likewise.  If the contact
+point moves over shapes, the row is that of an unnamed point: ``A = d · (J_P - J_Q) + m · Ω_P - l · Ω_Q`` with P, Q the
+centres of the bodies, Ω their partial angular velocities, and the moments ``m = (C - P) × d`` determine the contact
+point C.  A contact without a fit has no arrow.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -20,10 +23,12 @@ import numpy as np
 
 from fsm_dyn import expressions
 from fsm_dyn.automaton.hybrid_automaton import Automaton
-from fsm_dyn.contact_forces.kinematics import Kinematics
+from fsm_dyn.contact_forces.kinematics import Configuration, Kinematics
 from fsm_dyn.modes.unconstrained_system import ContactInfo
 from fsm_dyn.results.arrays import FloatArray
+from fsm_dyn.results.outlines import Outlines, PlacedFeature
 from fsm_dyn.results.scene import ORIGIN
+from fsm_dyn.spec.values import named_values
 
 TOLERANCE: Final = 1e-5  # of a row, against differences of 1e-10
 TRIES: Final = 4  # configurations at which a location must fit
@@ -32,12 +37,26 @@ MOST_PAIRS: Final = 400
 
 
 @dataclass(frozen=True)
+class _Seat:
+    """A feature with the numbers of its point and frame."""
+
+    point: int
+    frame: int
+    feature: PlacedFeature
+
+    def fixed(self, at: Configuration) -> FloatArray:
+        """Return its centre, or a point of its face, m, shape (3,)."""
+        return np.asarray(at.points[self.point] + at.frames[self.frame] @ self.feature.offset)
+
+
+@dataclass(frozen=True)
 class ContactLocation:
     """Location of a contact force or torque.
 
     ``kind`` is ``"force"``: on the point ``one``, against ``other`` (None: N); or ``"torque"``: on the frame ``one``
     against the frame ``other``, drawn at the point ``at``.  ``spins`` are the frames of the two bodies (None: N) where
-    the contact point travels over them.  ``back`` is how far behind ``one``, against the normal, the bodies touch (m).
+    the contact point travels over them.  ``seats`` are the features of the two bodies that
+    determine the point, if they do.  ``back`` is how far behind ``one``, against the normal, the bodies touch (m).
     """
 
     contact: int
@@ -47,27 +66,22 @@ class ContactLocation:
     at: int = -1
     spins: tuple[int | None, int | None] | None = None
     back: float = 0.0
-
-
-@dataclass(frozen=True)
-class _Sample:
-    """Partial velocities of points and frames, and the rows, at one configuration."""
-
-    linear: FloatArray
-    angular: FloatArray
-    rows: FloatArray
+    seats: tuple[_Seat, _Seat] | None = None
 
 
 def locate_contacts(kinematics: Kinematics, x: FloatArray, c: FloatArray) -> tuple[ContactLocation, ...]:
     """Return the locations of the contacts that have one."""
     automaton = kinematics.automaton
-    samples = list(_samples(kinematics, x, c))
+    samples = [at for at in (kinematics.configuration(there, c) for there in neighbours(kinematics, x)) if _finite(at)]
+    parameters = c[kinematics.layout.p_slice]
+    outlines = Outlines(automaton, parameters, named_values(automaton.mechanism, parameters.tolist()))
     found = []
     for number, contact in enumerate(automaton.contacts):
         rows = [r for r in (contact.normal_row, *contact.tangent_rows) if r >= 0]
         named, others = _points_in_order(automaton, contact)
         location = (
-            _force(automaton, samples, number, rows, named)
+            _between_features(automaton, samples, number, rows, outlines)
+            or _force(automaton, samples, number, rows, named)
             or _torque(automaton, samples, number, rows)
             or _force(automaton, samples, number, rows, [*named, *others])
             or _travelling(automaton, samples, number, rows)
@@ -77,13 +91,8 @@ def locate_contacts(kinematics: Kinematics, x: FloatArray, c: FloatArray) -> tup
     return tuple(found)
 
 
-def _samples(kinematics: Kinematics, x: FloatArray, c: FloatArray) -> Iterator[_Sample]:
-    n_u = len(kinematics.layout.u)
-    for there in neighbours(kinematics, x):
-        rows = kinematics.terms.outputs(0.0, there, c)["A"][:, :n_u]
-        linear, angular = kinematics.partial_velocities(there, c)
-        if all(np.isfinite(values).all() for values in (rows, linear, angular)):
-            yield _Sample(linear, angular, rows)
+def _finite(at: Configuration) -> bool:
+    return all(np.isfinite(values).all() for values in (at.rows, at.linear, at.angular))
 
 
 def neighbours(kinematics: Kinematics, x: FloatArray) -> Iterator[FloatArray]:
@@ -100,7 +109,7 @@ def neighbours(kinematics: Kinematics, x: FloatArray) -> Iterator[FloatArray]:
 
 
 def _force(
-    automaton: Automaton, samples: list[_Sample], number: int, rows: list[int], order: list[str]
+    automaton: Automaton, samples: list[Configuration], number: int, rows: list[int], order: list[str]
 ) -> ContactLocation | None:
     names = list(automaton.point_names)
     singles: Iterator[tuple[str, str | None]] = ((one, None) for one in order)
@@ -112,7 +121,40 @@ def _force(
     return None
 
 
-def _travelling(automaton: Automaton, samples: list[_Sample], number: int, rows: list[int]) -> ContactLocation | None:
+def _between_features(
+    automaton: Automaton, samples: list[Configuration], number: int, rows: list[int], outlines: Outlines
+) -> ContactLocation | None:
+    """Return the location of a contact of two planar features, None if it has others."""
+    contact = automaton.mechanism.contacts[automaton.contacts[number].name]
+    points, frames = list(automaton.point_names), list(automaton.frame_names)
+    found = []
+    for feature in getattr(contact, "features", ()):
+        placed = outlines.feature(feature)
+        if placed is None:
+            return None
+        found.append(_Seat(points.index(placed.origin), frames.index(placed.frame), placed))
+    for one, other in itertools.permutations(found, 2):
+        moving = [
+            any(s.linear[seat.point].any() or s.angular[seat.frame].any() for s in samples) for seat in (one, other)
+        ]
+        location = ContactLocation(
+            number, "force", one.point, other.point if moving[1] else None, spins=(one.frame, other.frame),
+            seats=(one, other),
+        )  # fmt: skip
+        if moving[0] and all(_agree(location, s, rows) for s in samples):
+            return location
+    return None
+
+
+def _agree(location: ContactLocation, at: Configuration, rows: list[int]) -> bool:
+    """Return whether the features give the rows."""
+    found, wanted = _on_features(location, at, rows)[1] @ partial_of(location, at), at.rows[rows]
+    return bool(np.linalg.norm(found - wanted) <= TOLERANCE * max(float(np.linalg.norm(wanted)), 1e-12))
+
+
+def _travelling(
+    automaton: Automaton, samples: list[Configuration], number: int, rows: list[int]
+) -> ContactLocation | None:
     """Return the location of a contact between shapes of two bodies, or of one and N."""
     points, frames = list(automaton.point_names), list(automaton.frame_names)
     bodies = [
@@ -126,36 +168,70 @@ def _travelling(automaton: Automaton, samples: list[_Sample], number: int, rows:
             number, "force", one[0], None if other is None else other[0],
             spins=(one[1], None if other is None else other[1]),
         )  # fmt: skip
-        if all(_fits(partial_of(location, s.linear, s.angular), s.rows[r]) for s in samples for r in rows):
+        if all(_fits(partial_of(location, s), s.rows[r]) for s in samples for r in rows):
             return location
     return None
 
 
-def partial_of(location: ContactLocation, linear: FloatArray, angular: FloatArray) -> FloatArray:
+def partial_of(location: ContactLocation, at: Configuration) -> FloatArray:
     """Return the basis of a contact's rows: relative partial velocity, and partial angular velocities of the bodies."""
-    parts = [_between(linear, location.one, location.other)]
+    parts = [_between(at.linear, location.one, location.other)]
     if location.spins is not None:
         nothing = np.zeros_like(parts[0])
         one, other = location.spins
-        parts += [nothing if one is None else angular[one], nothing if other is None else -angular[other]]
+        parts += [nothing if one is None else at.angular[one], nothing if other is None else -at.angular[other]]
     return np.vstack(parts)
 
 
-def contact_point(location: ContactLocation, forces: FloatArray, points: FloatArray) -> FloatArray:
-    """Return the contact point, m, shape (3,), from the forces and moments of its rows, shape (k, 9).
+def contact_at(location: ContactLocation, at: Configuration, rows: Sequence[int]) -> tuple[FloatArray, FloatArray]:
+    """Return the contact point, m, shape (3,), and the forces on the first body of unit multipliers of its rows (k, 3).
 
-    ``(C - P) × d = m`` for every row; of one row alone the closest point to P.
+    Of a contact without features, whose point travels: ``(C - P) × d = m`` for every row; of one row alone the closest
+    point to P.
     """
-    one = location.spins is not None and location.spins[0] is not None
-    moments, base = (
-        (forces[:, 3:6], location.one) if one or location.other is None else (forces[:, 6:9], location.other)
-    )
-    across = np.vstack([np.cross(np.eye(3), d).T for d in forces[:, :3]])  # (C - P) ↦ (C - P) × d
+    if location.seats is not None:
+        point, wrenches = _on_features(location, at, rows)
+        return point, wrenches[:, :3]
+    partial = partial_of(location, at)
+    wrenches = np.array([direction(partial, at.rows[row]) for row in rows])
+    directions = wrenches[:, :3]
+    if location.spins is None:
+        return at.points[location.one], directions
+    one = location.spins[0] is not None or location.other is None
+    moments, base = (wrenches[:, 3:6], location.one) if one else (wrenches[:, 6:9], location.other)
+    across = np.vstack([np.cross(np.eye(3), d).T for d in directions])  # (C - P) ↦ (C - P) × d
     lever = np.linalg.lstsq(across, moments.ravel(), rcond=1e-7)[0]
-    return np.asarray(points[base] + lever, dtype=np.float64)
+    return np.asarray(at.points[base] + lever, dtype=np.float64), directions
 
 
-def _torque(automaton: Automaton, samples: list[_Sample], number: int, rows: list[int]) -> ContactLocation | None:
+def _on_features(location: ContactLocation, at: Configuration, rows: Sequence[int]) -> tuple[FloatArray, FloatArray]:
+    """Return the contact point, m, shape (3,), and the wrenches of a normal row and one tangential row (k, 9).
+
+    The normal is that of the face, or along the line of centres; the signs are those of the rows.
+    """
+    assert location.seats is not None
+    one, other = location.seats
+    partial, axis = partial_of(location, at), at.frames[one.frame][:, 2]
+
+    def wrench(line: FloatArray, point: FloatArray, row: int) -> FloatArray:
+        unit = line / max(float(np.linalg.norm(line)), 1e-12)
+        found = np.concatenate([unit, *(np.cross(point - at.points[seat.point], unit) for seat in (one, other))])
+        return -found if found @ partial @ at.rows[row] < 0.0 else found
+
+    flipped = one.feature.along is not None or one.feature.hollow
+    ball, base = (other, one) if flipped else (one, other)
+    if base.feature.along is not None:
+        normal = np.cross(axis, at.frames[base.frame] @ base.feature.along)
+    else:
+        normal = one.fixed(at) - other.fixed(at)
+    wrenches = [wrench(normal, ball.fixed(at), rows[0])]
+    normal = wrenches[0][:3]
+    point = ball.fixed(at) + (ball.feature.radius if flipped else -ball.feature.radius) * normal
+    wrenches += [wrench(np.cross(axis, normal), point, row) for row in rows[1:]]
+    return point, np.array(wrenches)
+
+
+def _torque(automaton: Automaton, samples: list[Configuration], number: int, rows: list[int]) -> ContactLocation | None:
     names = list(automaton.frame_names)
     moving = [i for i, name in enumerate(names) if name != "N"]
     candidates: Iterator[tuple[int, int | None]] = itertools.chain(

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from fsm_dyn.contact_forces.kinematics import Kinematics
+from fsm_dyn.contact_forces.kinematics import Configuration, Kinematics
 from fsm_dyn.contact_forces.locations import ContactLocation, direction, partial_of
 from fsm_dyn.results.arrays import FloatArray
 from fsm_dyn.results.scene import NEWTONIAN, Scene
@@ -37,25 +37,23 @@ def with_surface_offsets(
     c : ndarray, shape (n_c,)
         Its context, SI.
     """
-    points, frames = kinematics.points(x, c)
-    linear, angular = kinematics.partial_velocities(x, c)
-    terms = kinematics.terms.outputs(0.0, x, c)
-    n_u = len(kinematics.layout.u)
+    at = kinematics.configuration(x, c)
     found = []
     for location in locations:
         row = kinematics.automaton.contacts[location.contact].normal_row
         back = 0.0
-        if location.kind == "force" and row >= 0 and (location.other is not None or location.spins is not None):
-            across = direction(partial_of(location, linear, angular), terms["A"][row, :n_u])[:3]
+        two = location.other is not None or location.spins is not None
+        if location.kind == "force" and location.seats is None and row >= 0 and two:
+            across = direction(partial_of(location, at), at.rows[row])[:3]
             length = max(float(np.linalg.norm(across)), 1e-12)
             normal = across / length
-            mine = _reach(scene, points, frames, location.one, -normal)
+            mine = _reach(scene, at, location.one, -normal)
             if location.other is None:
                 back = mine
             else:
-                apart = float(normal @ (points[location.one] - points[location.other]))
-                theirs = _reach(scene, points, frames, location.other, normal)
-                back = _share(apart - float(terms["residual"][row]) / length, mine, theirs)
+                apart = float(normal @ (at.points[location.one] - at.points[location.other]))
+                theirs = _reach(scene, at, location.other, normal)
+                back = _share(apart - float(at.terms["residual"][row]) / length, mine, theirs)
         found.append(replace(location, back=back))
     return tuple(found)
 
@@ -68,12 +66,12 @@ def _share(taken: float, mine: float, theirs: float) -> float:
     return taken if theirs == 0.0 else 0.5 * taken
 
 
-def _reach(scene: Scene, points: FloatArray, frames: FloatArray, point: int, toward: FloatArray) -> float:
+def _reach(scene: Scene, at: Configuration, point: int, toward: FloatArray) -> float:
     """Return the extent, m, of the outlines with this origin in a direction."""
     name = scene.points[point]
     reach = 0.0
     for shape in scene.shapes:
         if shape.origin == name and not shape.endless:
-            turn = np.eye(3) if shape.frame == NEWTONIAN else frames[scene.frames.index(shape.frame)]
+            turn = np.eye(3) if shape.frame == NEWTONIAN else at.frames[scene.frames.index(shape.frame)]
             reach = max(reach, float((shape.points @ (turn[:, :2].T @ toward)).max()))
     return reach

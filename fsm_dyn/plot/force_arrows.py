@@ -51,7 +51,7 @@ def contact_forces(trajectory: Trajectory, view: View) -> tuple[FloatArray, Floa
     forces = Forces(kinematics, scene, view.flat, rows.x[0], rows.context[0])
     samples = trajectory.sample(view.times)
     drawn = [
-        forces.drawn(x, c, model.charts[mode].states, multipliers, kinematics.points(x, c)[0])
+        forces.drawn(x, c, model.charts[mode].states, multipliers)
         for x, c, mode, multipliers in zip(
             samples.x, samples.context, samples.mode, samples.multiplier_table, strict=True
         )

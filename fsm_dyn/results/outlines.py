@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from fsm_dyn.spec.shape import (
     CircleShape,
     CurveShape,
     DiskShape,
+    Feature,
     LineShape,
     PlaneShape,
     PolygonShape,
@@ -40,6 +42,32 @@ _FACES = ((3, 2, 1, 0), (4, 5, 6, 7), (0, 1, 5, 4), (1, 2, 6, 5), (2, 3, 7, 6), 
 _FAR = 1e3  # m; to either side of a line without ends
 
 
+@dataclass(frozen=True)
+class PlacedFeature:
+    """A planar feature with numbers: a point or circle, or a straight face.
+
+    Attributes
+    ----------
+    frame, origin : str
+        What it turns and moves with.
+    offset : ndarray, shape (3,)
+        From the origin to the centre, or to a point of the face, resolved in the frame, m.
+    radius : float
+        m; 0 of a point or corner.
+    along : ndarray, shape (3,), or None
+        Direction of a face, resolved in the frame.
+    hollow : bool
+        Whether the free side of a circle is the inner one.
+    """
+
+    frame: str
+    origin: str
+    offset: FloatArray
+    radius: float = 0.0
+    along: FloatArray | None = None
+    hollow: bool = False
+
+
 class Outlines:
     """Draws the shapes of a model.
 
@@ -53,7 +81,7 @@ class Outlines:
     """
 
     def __init__(self, automaton: Automaton, parameters: FloatArray, values: Mapping[str, ParameterValue]) -> None:
-        self._shapes = list(automaton.mechanism.shapes.values())
+        self._shapes = automaton.mechanism.shapes
         self._values = values
         # what is fixed in a frame can be seen in any state
         layout = automaton.terms.layout
@@ -66,11 +94,32 @@ class Outlines:
 
     def planar(self) -> tuple[SceneShape, ...]:
         """Return the outlines of all copies of all planar shapes."""
-        return tuple(outline for shape in self._shapes if not shape.spatial for outline in self._copies(shape))
+        return tuple(outline for shape in self._shapes.values() if not shape.spatial for outline in self._copies(shape))
 
     def solids(self) -> tuple[SceneShape, ...]:
         """Return outlines of spheres with great circles, of disks with a diameter, faces of boxes, and planes."""
-        return tuple(outline for shape in self._shapes if shape.spatial for outline in self._solid(shape))
+        return tuple(outline for shape in self._shapes.values() if shape.spatial for outline in self._solid(shape))
+
+    def feature(self, feature: Feature) -> PlacedFeature | None:
+        """Return a feature with numbers; None for curves and in space."""
+        if feature.part == "point":
+            return PlacedFeature(NEWTONIAN, feature.shape, np.zeros(3))
+        shape = self._shapes[feature.shape]
+        if shape.spatial or isinstance(shape, CurveShape):
+            return None
+        radius = 0.0
+        if isinstance(shape, RoundShape) and feature.part == "round":
+            points, radius = np.zeros((1, 2)), evaluate(shape.radius, self._values)
+        elif isinstance(shape, CircleShape):
+            points = np.zeros((1, 2))
+        elif isinstance(shape, ArcShape):
+            points = self._points(shape)[[-feature.index]]
+        else:
+            points = np.roll(self._points(shape), -feature.index, axis=0)[:2]
+        points = np.pad(self._copied(shape, points)[feature.copy], ((0, 0), (0, 1)))
+        along = points[1] - points[0] if feature.part == "face" else None
+        hollow = isinstance(shape, RoundShape) and shape.inside
+        return PlacedFeature(shape.frame, shape.origin, points[0], radius, along, hollow)
 
     def _solid(self, shape: Shape) -> list[SceneShape]:
         if isinstance(shape, BoxShape):
@@ -110,15 +159,18 @@ class Outlines:
         closed, endless = ring and not hollow, isinstance(shape, LineShape)
         if hollow:
             points = np.vstack([points, points[:1]])
-        copies = [points]
-        if shape.repeat is not None:
-            hub = self._between(shape.frame, shape.origin, shape.repeat.about)
-            copies = [hub + (points - hub) @ turn.T for turn in self._turned(shape.repeat)]
         return [
             SceneShape(shape.name, shape.frame, shape.origin, copy, closed, endless=endless)
-            for copy in copies
+            for copy in self._copied(shape, points)
             if np.isfinite(copy).all()
         ]
+
+    def _copied(self, shape: Shape, points: FloatArray) -> list[FloatArray]:
+        """Return points (k, 2) of the first copy of a shape, m, as they are in every copy."""
+        if shape.repeat is None:
+            return [points]
+        hub = self._between(shape.frame, shape.origin, shape.repeat.about)
+        return [hub + (points - hub) @ turn.T for turn in self._turned(shape.repeat)]
 
     def _turned(self, repeat: Repeat) -> list[FloatArray]:
         angle = 2.0 * math.pi / repeat.count if repeat.angle is None else evaluate(repeat.angle, self._values)

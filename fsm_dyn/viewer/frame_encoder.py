@@ -139,7 +139,7 @@ class FrameEncoder:
             ),
             self.picture.placed(points, frames),
             np.zeros(0) if handles is None or row is None else handles.drawn(row, x, c, points, frames),
-            self.forces.drawn(x, c, states, full["multipliers"], points),
+            self.forces.drawn(x, c, states, full["multipliers"]),
             np.stack([full["guards"], full["slopes"]], axis=-1).ravel(),
             self._in_space(points, frames),
             *samples,

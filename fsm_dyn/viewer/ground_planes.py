@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from fsm_dyn.contact_forces.locations import ContactLocation, contact_point, direction, neighbours, partial_of
+from fsm_dyn.contact_forces.locations import ContactLocation, contact_at, neighbours
 from fsm_dyn.viewer.row_evaluation import Floats, RowEvaluator
 from fsm_dyn.viewer.scene_drawing import PLANAR, Picture
 
@@ -67,20 +67,16 @@ def _ground(
 ) -> Ground | None:
     point, row = location.one, rows[0]
     normals, heights, ranks = [], [], []
-    n_u = len(evaluator.layout.u)
     for there in neighbours(evaluator, x):
-        terms = evaluator.terms.outputs(0.0, there, c)
-        linear, angular = evaluator.partial_velocities(there, c)
-        points = evaluator.points(there, c)[0]
-        forces = np.array([direction(partial_of(location, linear, angular), terms["A"][r, :n_u]) for r in rows])
-        across = forces[0, :3]
+        at = evaluator.configuration(there, c)
+        touching, directions = contact_at(location, at, rows)
+        across = directions[0]
         length = float(np.linalg.norm(across))
         if not length > 0.0:
             return None
-        touching = points[point] if location.spins is None else contact_point(location, forces, points)
         normals.append(across[:2] / length)
-        heights.append(float(across @ touching - terms["residual"][row]) / length)
-        ranks.append(int(np.linalg.matrix_rank(linear[point], tol=1e-6)))
+        heights.append(float(across @ touching - at.terms["residual"][row]) / length)
+        ranks.append(int(np.linalg.matrix_rank(at.linear[point], tol=1e-6)))
     if np.ptp(normals, axis=0).max() > SAME or np.ptp(heights) > SAME:
         return None
     normal = normals[0]

@@ -48,8 +48,7 @@ class Still:
         states = self.states if states is None else states
         if multipliers is None:
             multipliers = self.evaluator.full(states, self.x, self.c)[1]["multipliers"]
-        points, _ = self.evaluator.points(self.x, self.c)
-        drawn = self.located.drawn(self.x, self.c, states, multipliers, points)
+        drawn = self.located.drawn(self.x, self.c, states, multipliers)
         rows = drawn.reshape(-1, WIDTH)
         return {name: row[1:].reshape(4, 2) for name, row in zip(self.contacts, rows, strict=True) if row[0]}
 
@@ -87,28 +86,27 @@ def test_every_contact_that_is_drawn_does_the_work_of_its_row(name):
     for first in automaton.quaternions:
         x[first : first + 4] /= np.linalg.norm(x[first : first + 4])
     x[layout.u_slice] = random.uniform(-1.0, 1.0, len(layout.u))
-    terms = still.evaluator.terms.outputs(0.0, x, still.c)
+    at = still.evaluator.configuration(x, still.c)
     step = np.zeros_like(x)
-    step[: len(layout.q)] = h * terms["q_dot"]
+    step[: len(layout.q)] = h * at.terms["q_dot"]
     (_, frames), (before, turned), (after, turning) = (
         still.evaluator.points(there, still.c) for there in (x, x - step, x + step)
     )
     velocity = (after - before) / (2.0 * h)
     spin = np.einsum("fij,fkj->fik", (turning - turned) / (2.0 * h), frames)
     omega = np.stack([spin[:, 2, 1], spin[:, 0, 2], spin[:, 1, 0]], axis=-1)
-    linear, angular = still.evaluator.partial_velocities(x, still.c)
     for place in still.places:
         contact = automaton.contacts[place.contact]
         for row in (contact.normal_row, *contact.tangent_rows):
             if row < 0:
                 continue
-            expected = terms["A"][row, : len(layout.u)] @ x[layout.u_slice]
+            expected = at.rows[row] @ x[layout.u_slice]
             if place.kind == "torque":
-                turn = angular[place.one] - (0.0 if place.other is None else angular[place.other])
-                torque = direction(turn, terms["A"][row, : len(layout.u)])
+                turn = at.angular[place.one] - (0.0 if place.other is None else at.angular[place.other])
+                torque = direction(turn, at.rows[row])
                 power = torque @ (omega[place.one] - (0.0 if place.other is None else omega[place.other]))
             else:
-                wrench = direction(partial_of(place, linear, angular), terms["A"][row, : len(layout.u)])
+                wrench = direction(partial_of(place, at), at.rows[row])
                 power = wrench[:3] @ (velocity[place.one] - (0.0 if place.other is None else velocity[place.other]))
                 for sign, frame, moment in zip(
                     (1.0, -1.0), place.spins or (), (wrench[3:6], wrench[6:9]), strict=False
