@@ -19,6 +19,7 @@ from PIL import Image
 import fsm_dyn
 from fsm_dyn.graphics import palette
 from fsm_dyn.plot import style
+from fsm_dyn.plot.force_arrows import with_force_arrows
 from fsm_dyn.plot.scene_projection import View, draw_instant, project
 
 WIDTH, HEIGHT, DPI = 9.0, 4.2, 90  # inches
@@ -56,17 +57,16 @@ def draw_graph(axes: Axes, places: dict[str, tuple[float, float]], edges: set[tu
         axes.text(*place, node.replace("_", " "), ha="center", va="center", fontsize=10, bbox=box, fontweight=weight)
 
 
-def draw_action(axes: Axes, view: View, shapes: tuple, i: int) -> None:
-    """Draw the mechanism at one instant, in the limits of all."""
-    boxes = np.array([view.box(k) for k in range(len(view.times))])
-    low, high = boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)
+def draw_action(axes: Axes, view: View, shapes: tuple, i: int, string: float) -> None:
+    """Draw the mechanism at one instant, in the limits of all, and the string at its height, m."""
+    low, high = view.limits()
     margin = 0.04 * (high - low).max()
     axes.set_xlim(low[0] - margin, high[0] + margin)
     axes.set_ylim(low[1] - margin, high[1] + margin)
     axes.set_aspect("equal")
     axes.set_axis_off()
-    axes.axhline(high[1], 0.55, color=palette.FAINT, lw=2.0)  # the string: as high as the hammer comes
-    axes.text(low[0] + 0.45 * (high[0] - low[0]), high[1], "string", ha="right", va="center", fontsize=10)
+    axes.axhline(string, 0.55, color=palette.FAINT, lw=2.0)
+    axes.text(low[0] + 0.45 * (high[0] - low[0]), string, "string", ha="right", va="center", fontsize=10)
     draw_instant(axes, view, shapes, i, np.zeros(2), palette.AREAS[0], 1.0)
 
 
@@ -76,13 +76,15 @@ def frames(run: fsm_dyn.Trajectory, patterns: set[str]) -> list[Figure]:
     assert whole is not None
     scene = replace(whole, shapes=tuple(shape for shape in whole.shapes if not shape.endless), links=())
     view = project(run, scene, TIMES)
+    string = float(view.limits()[1][1])  # as high as the hammer comes
+    view = with_force_arrows(run, view)
     passed = [(x.time, pattern(x.source, patterns), pattern(x.target, patterns)) for x in run.transitions]
     passed = [x for x in passed if x[0] <= TIMES[-1] and x[1] != x[2]]
     places = positions(list(dict.fromkeys(itertools.chain.from_iterable(x[1:] for x in passed))))
     drawn = []
     for i, time in enumerate(TIMES):
         figure = style.new_figure(WIDTH, HEIGHT)
-        draw_action(figure.add_axes((0.01, 0.1, 0.5, 0.8)), view, scene.shapes, i)
+        draw_action(figure.add_axes((0.01, 0.1, 0.5, 0.8)), view, scene.shapes, i, string)
         edges = {(a, b) for when, a, b in passed if when <= time}
         active = pattern(run.sample(time).modes[0], patterns)
         draw_graph(figure.add_axes((0.52, 0.02, 0.47, 0.94)), places, edges, active)
@@ -102,7 +104,8 @@ def main() -> None:
             figure.set_dpi(DPI)
             figure.canvas.draw()
             rgba = np.asarray(figure.canvas.buffer_rgba())  # type: ignore[attr-defined]
-            images.append(Image.fromarray(rgba[..., :3]).quantize(COLOURS, dither=Image.Dither.NONE))
+            picture = Image.fromarray(rgba[..., :3])
+            images.append(picture.quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE))
     images[0].save(Path(sys.argv[1]), save_all=True, append_images=images[1:], duration=FRAME_MS, loop=0, optimize=True)
 
 

@@ -1,1 +1,1 @@
-"""Where contact forces act, recovered from the constraint rows, and the forces as arrows for films and the page."""
+"""Contact forces and where they act, by the features of shapes or recovered from the constraint rows."""

@@ -45,6 +45,8 @@ class Forces:
         if not any(states[location.contact] > 0 for location in self.locations):
             return out
         at = self._kinematics.configuration(x, c)
+        if not at.finite:
+            return out
         for k, location in enumerate(self.locations):
             code = int(states[location.contact])
             if code <= 0:

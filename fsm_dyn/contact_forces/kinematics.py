@@ -35,6 +35,11 @@ class Configuration:
     rows: FloatArray
     terms: Mapping[str, FloatArray]
 
+    @property
+    def finite(self) -> bool:
+        """Whether rows and partial velocities are numbers."""
+        return all(np.isfinite(values).all() for values in (self.rows, self.linear, self.angular))
+
 
 class Kinematics:
     """Evaluator of the programs of a mechanism that no mode changes; microseconds per evaluation.

@@ -37,16 +37,16 @@ MOST_PAIRS: Final = 400
 
 
 @dataclass(frozen=True)
-class _Seat:
+class _LocatedFeature:
     """A feature with the numbers of its point and frame."""
 
     point: int
     frame: int
-    feature: PlacedFeature
+    placed: PlacedFeature
 
-    def fixed(self, at: Configuration) -> FloatArray:
+    def position(self, at: Configuration) -> FloatArray:
         """Return its centre, or a point of its face, m, shape (3,)."""
-        return np.asarray(at.points[self.point] + at.frames[self.frame] @ self.feature.offset)
+        return np.asarray(at.points[self.point] + at.frames[self.frame] @ self.placed.offset)
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,8 @@ class ContactLocation:
 
     ``kind`` is ``"force"``: on the point ``one``, against ``other`` (None: N); or ``"torque"``: on the frame ``one``
     against the frame ``other``, drawn at the point ``at``.  ``spins`` are the frames of the two bodies (None: N) where
-    the contact point travels over them.  ``seats`` are the features of the two bodies that
-    determine the point, if they do.  ``back`` is how far behind ``one``, against the normal, the bodies touch (m).
+    the contact point travels over them.  ``back`` is how far behind ``one``, against the normal, the bodies touch (m).
+    ``features`` are those of the two bodies, where they determine the point.
     """
 
     contact: int
@@ -66,13 +66,15 @@ class ContactLocation:
     at: int = -1
     spins: tuple[int | None, int | None] | None = None
     back: float = 0.0
-    seats: tuple[_Seat, _Seat] | None = None
+    features: tuple[_LocatedFeature, _LocatedFeature] | None = None
 
 
 def locate_contacts(kinematics: Kinematics, x: FloatArray, c: FloatArray) -> tuple[ContactLocation, ...]:
     """Return the locations of the contacts that have one."""
     automaton = kinematics.automaton
-    samples = [at for at in (kinematics.configuration(there, c) for there in neighbours(kinematics, x)) if _finite(at)]
+    samples = [at for at in (kinematics.configuration(there, c) for there in neighbours(kinematics, x)) if at.finite]
+    if not samples:
+        return ()
     parameters = c[kinematics.layout.p_slice]
     outlines = Outlines(automaton, parameters, named_values(automaton.mechanism, parameters.tolist()))
     found = []
@@ -89,10 +91,6 @@ def locate_contacts(kinematics: Kinematics, x: FloatArray, c: FloatArray) -> tup
         if location is not None:
             found.append(location)
     return tuple(found)
-
-
-def _finite(at: Configuration) -> bool:
-    return all(np.isfinite(values).all() for values in (at.rows, at.linear, at.angular))
 
 
 def neighbours(kinematics: Kinematics, x: FloatArray) -> Iterator[FloatArray]:
@@ -132,14 +130,12 @@ def _between_features(
         placed = outlines.feature(feature)
         if placed is None:
             return None
-        found.append(_Seat(points.index(placed.origin), frames.index(placed.frame), placed))
+        found.append(_LocatedFeature(points.index(placed.origin), frames.index(placed.frame), placed))
     for one, other in itertools.permutations(found, 2):
-        moving = [
-            any(s.linear[seat.point].any() or s.angular[seat.frame].any() for s in samples) for seat in (one, other)
-        ]
+        moving = [any(s.linear[i.point].any() or s.angular[i.frame].any() for s in samples) for i in (one, other)]
         location = ContactLocation(
             number, "force", one.point, other.point if moving[1] else None, spins=(one.frame, other.frame),
-            seats=(one, other),
+            features=(one, other),
         )  # fmt: skip
         if moving[0] and all(_agree(location, s, rows) for s in samples):
             return location
@@ -189,7 +185,7 @@ def contact_at(location: ContactLocation, at: Configuration, rows: Sequence[int]
     Of a contact without features, whose point travels: ``(C - P) × d = m`` for every row; of one row alone the closest
     point to P.
     """
-    if location.seats is not None:
+    if location.features is not None:
         point, wrenches = _on_features(location, at, rows)
         return point, wrenches[:, :3]
     partial = partial_of(location, at)
@@ -209,24 +205,23 @@ def _on_features(location: ContactLocation, at: Configuration, rows: Sequence[in
 
     The normal is that of the face, or along the line of centres; the signs are those of the rows.
     """
-    assert location.seats is not None
-    one, other = location.seats
-    partial, axis = partial_of(location, at), at.frames[one.frame][:, 2]
+    assert location.features is not None
+    one, other = location.features
+    second = one.placed.along is not None or one.placed.hollow  # it is the second that touches with a centre
+    touching, base = (other, one) if second else (one, other)
+    partial, axis, centre = partial_of(location, at), at.frames[base.frame][:, 2], touching.position(at)
 
     def wrench(line: FloatArray, point: FloatArray, row: int) -> FloatArray:
         unit = line / max(float(np.linalg.norm(line)), 1e-12)
-        found = np.concatenate([unit, *(np.cross(point - at.points[seat.point], unit) for seat in (one, other))])
+        moments = [np.cross(point - at.points[item.point], unit) for item in (one, other)]
+        found = np.concatenate([unit, *moments])
         return -found if found @ partial @ at.rows[row] < 0.0 else found
 
-    flipped = one.feature.along is not None or one.feature.hollow
-    ball, base = (other, one) if flipped else (one, other)
-    if base.feature.along is not None:
-        normal = np.cross(axis, at.frames[base.frame] @ base.feature.along)
-    else:
-        normal = one.fixed(at) - other.fixed(at)
-    wrenches = [wrench(normal, ball.fixed(at), rows[0])]
+    along = base.placed.along
+    line = centre - base.position(at) if along is None else np.cross(axis, at.frames[base.frame] @ along)
+    wrenches = [wrench(line, centre, rows[0])]
     normal = wrenches[0][:3]
-    point = ball.fixed(at) + (ball.feature.radius if flipped else -ball.feature.radius) * normal
+    point = centre + (normal if second else -normal) * touching.placed.radius
     wrenches += [wrench(np.cross(axis, normal), point, row) for row in rows[1:]]
     return point, np.array(wrenches)
 

@@ -43,7 +43,7 @@ def with_surface_offsets(
         row = kinematics.automaton.contacts[location.contact].normal_row
         back = 0.0
         two = location.other is not None or location.spins is not None
-        if location.kind == "force" and location.seats is None and row >= 0 and two:
+        if location.kind == "force" and location.features is None and row >= 0 and two:
             across = direction(partial_of(location, at), at.rows[row])[:3]
             length = max(float(np.linalg.norm(across)), 1e-12)
             normal = across / length

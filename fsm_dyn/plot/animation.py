@@ -246,7 +246,8 @@ def _gif(pictures: Iterator[Figure], rate: float) -> bytes:
     for picture in pictures:
         picture.canvas.draw()
         pixels = np.asarray(picture.canvas.buffer_rgba())[..., :3]  # type: ignore[attr-defined]
-        images.append(Image.fromarray(pixels).quantize(_COLOURS, dither=Image.Dither.NONE))
+        # maximum coverage keeps the colour of a few pixels, as of an arrow
+        images.append(Image.fromarray(pixels).quantize(_COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE))
     delay = 10 * max(round(100.0 / rate), 1)  # ms
     while True:
         buffer = io.BytesIO()

@@ -15,6 +15,7 @@ from fsm_dyn.errors import InputError
 from fsm_dyn.graphics import palette
 from fsm_dyn.graphics.diagram import abridged
 from fsm_dyn.plot import style
+from fsm_dyn.plot.force_arrows import with_force_arrows
 from fsm_dyn.plot.scene_projection import draw_instant, filling, project, scene_of
 from fsm_dyn.results.arrays import FloatArray
 from fsm_dyn.results.trajectory import Trajectory
@@ -39,7 +40,7 @@ class _Panel:
     text: str
 
 
-def film_strip(trajectory: Trajectory, most: int = 12) -> Figure:
+def film_strip(trajectory: Trajectory, most: int = 12, *, forces: bool = True) -> Figure:
     """Draw the mechanism at the transitions of a run, a panel for each in the mode after it, with its cause below.
 
     Below an impact is the change of energy too.  The start of the run is the first panel.
@@ -52,6 +53,8 @@ def film_strip(trajectory: Trajectory, most: int = 12) -> Figure:
     trajectory : Trajectory
     most : int
         Largest number of panels, at least 2.
+    forces : bool
+        Whether contact forces are drawn as arrows, as by :func:`~fsm_dyn.plot.animation`.
 
     Returns
     -------
@@ -69,6 +72,7 @@ def film_strip(trajectory: Trajectory, most: int = 12) -> Figure:
     panels = [_Panel(float(trajectory.t[0]), trajectory.labels[0], "start")]
     panels += [_Panel(item.time, item.target_label or item.target, _text(item)) for item in chosen]
     view = project(trajectory, scene, np.array([panel.time for panel in panels]))
+    view = with_force_arrows(trajectory, view) if forces else view
     low, high = view.limits()
     margin = _MARGIN * max(float((high - low).max()), 1e-9)
     low, high = low - margin, high + margin

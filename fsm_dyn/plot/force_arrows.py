@@ -31,7 +31,7 @@ def with_force_arrows(trajectory: Trajectory, view: View) -> View:
     if not largest.any():
         return view
     low, high = view.limits()
-    share = np.minimum(norms / np.percentile(largest[largest > 0.0], FULL), 1.0)
+    share = np.minimum(norms / np.percentile(largest[largest > 0.0], FULL, method="higher"), 1.0)
     share[share < _SHORTEST] = np.nan
     along = forces * (LONGEST * (high - low).max() * share / np.where(norms > 0.0, norms, 1.0))[..., None]
     return replace(view, arrows=np.stack([places, places + along], axis=2))

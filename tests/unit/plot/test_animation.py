@@ -1,14 +1,17 @@
 """Animations play the run at the speed asked for, within bounds on their frames and bytes."""
 
 import importlib
+from pathlib import Path
 
 import numpy as np
 import pytest
 from matplotlib.animation import FFMpegWriter
 from PIL import Image
 
-from fsm_dyn import plot
+import fsm_dyn
+from fsm_dyn import plot, viewer
 from fsm_dyn.errors import InputError
+from fsm_dyn.graphics import palette
 from fsm_dyn.plot.animation import MOST_DISPLAY_FRAMES, animation, playback
 
 module = importlib.import_module("fsm_dyn.plot.animation")  # as an attribute of the package the name is the function
@@ -33,6 +36,27 @@ def test_a_gif_has_a_frame_for_each_time_and_plays_as_long_as_the_speed_says(box
 def test_an_animation_is_the_same_twice(box, tmp_path):
     one, two = (animation(box, tmp_path / f"{i}.gif", speed=5.0, rate=2.0).read_bytes() for i in range(2))
     assert one == two
+
+
+def test_contact_forces_are_drawn_where_there_are_contacts(box, tmp_path):
+    def film(run, forces):
+        return animation(run, tmp_path / f"{forces}.gif", speed=5.0, rate=2.0, forces=forces).read_bytes()
+
+    def reddest(run, forces):
+        film(run, forces)
+        with Image.open(tmp_path / f"{forces}.gif") as picture:
+            pixels = np.asarray(picture.convert("RGB")).reshape(-1, 3).astype(int)
+        return np.abs(pixels - [int(palette.FORCE[i : i + 2], 16) for i in (1, 3, 5)]).max(axis=1).min()
+
+    assert reddest(box, True) <= 4  # of 255, by the palette of a GIF
+    assert reddest(box, False) > 40
+    free = fsm_dyn.simulate(fsm_dyn.compile("four_bar"), until=1.0)
+    assert film(free, True) == film(free, False)
+
+
+def test_forces_have_the_colour_of_the_page():
+    style = Path(viewer.__file__).parent / "static" / "style.css"
+    assert f"--force: {palette.FORCE.lower()};" in style.read_text(encoding="utf-8")
 
 
 def test_a_gif_with_too_many_bytes_has_every_second_frame(box, tmp_path, monkeypatch):

@@ -10,12 +10,13 @@ import fsm_dyn
 from fsm_dyn import models
 from fsm_dyn.automaton.initial_values import initial_state
 from fsm_dyn.contact_forces.forces import WIDTH, Forces
-from fsm_dyn.contact_forces.locations import direction, partial_of
+from fsm_dyn.contact_forces.locations import contact_at, direction, partial_of
 from fsm_dyn.live.live_stepper import LiveStepper
 from fsm_dyn.live.port_coupling import add_couplers
 from fsm_dyn.live.tick_columns import TickColumns
 from fsm_dyn.live.tick_process import columns_of
 from fsm_dyn.programs import compile_programs
+from fsm_dyn.spec.contact import FeatureContact
 from fsm_dyn.spec.python_mapping import plain_data
 from fsm_dyn.spec.reader import compose
 from fsm_dyn.spec.values import parameter_values
@@ -97,6 +98,11 @@ def test_every_contact_that_is_drawn_does_the_work_of_its_row(name):
     omega = np.stack([spin[:, 2, 1], spin[:, 0, 2], spin[:, 1, 0]], axis=-1)
     for place in still.places:
         contact = automaton.contacts[place.contact]
+        if isinstance(automaton.mechanism.contacts[contact.name], FeatureContact):  # a gap and a slip in metres
+            rows = [row for row in (contact.normal_row, *contact.tangent_rows) if row >= 0]
+            _, directions = contact_at(place, at, rows)
+            assert place.kind == "force"
+            np.testing.assert_allclose(directions @ directions.T, np.eye(len(rows)), atol=1e-6, err_msg=contact.name)
         for row in (contact.normal_row, *contact.tangent_rows):
             if row < 0:
                 continue
@@ -165,6 +171,16 @@ def test_a_floor_is_found_under_what_rolls_on_it():
     slope = math.radians(12.0)
     assert ramp.normal == pytest.approx([-math.sin(slope), math.cos(slope)], abs=1e-6)
     assert ramp.at == pytest.approx([0.0, 0.0], abs=1e-6)
+
+
+def test_a_fixed_circle_is_no_floor_and_a_rail_under_a_lever_is():
+    door = Still("latch_door")
+    stops = [place for place in door.places if place.features is None]
+    assert len(find_grounds(door.evaluator, door.picture, door.places, door.x, door.c)) == len(stops) == 3
+    action = Still("piano_action")
+    grounds = find_grounds(action.evaluator, action.picture, action.places, action.x, action.c)
+    found = {tuple(np.round(ground.at, 3)) for ground in grounds if ground.half}
+    assert {(0.23, 0.0), (-0.22, -0.01)} <= found  # under the ends of the key
 
 
 def test_a_disk_touches_its_slope_at_its_rim():
