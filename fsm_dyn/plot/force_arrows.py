@@ -23,7 +23,7 @@ def with_force_arrows(trajectory: Trajectory, view: View) -> View:
     """Return a view of a run with the contact forces as arrows.
 
     Their length is proportional to the force, up to :data:`LONGEST` of the larger side of the drawing.  In
-    :data:`FULL` percent of the instants with contact forces none is longer; in the others it is shortened to that.
+    :data:`FULL` percent of the instants with contact forces, at least, none is longer; greater forces are shortened.
     """
     places, forces = contact_forces(trajectory, view)
     norms = np.linalg.norm(forces, axis=-1)

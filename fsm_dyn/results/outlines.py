@@ -107,9 +107,9 @@ class Outlines:
         shape = self._shapes[feature.shape]
         if shape.spatial or isinstance(shape, CurveShape):
             return None
-        radius = 0.0
+        radius, hollow = 0.0, False
         if isinstance(shape, RoundShape) and feature.part == "round":
-            points, radius = np.zeros((1, 2)), evaluate(shape.radius, self._values)
+            points, radius, hollow = np.zeros((1, 2)), evaluate(shape.radius, self._values), shape.inside
         elif isinstance(shape, CircleShape):
             points = np.zeros((1, 2))
         elif isinstance(shape, ArcShape):
@@ -118,7 +118,6 @@ class Outlines:
             points = np.roll(self._points(shape), -feature.index, axis=0)[:2]
         points = np.pad(self._copied(shape, points)[feature.copy], ((0, 0), (0, 1)))
         along = points[1] - points[0] if feature.part == "face" else None
-        hollow = isinstance(shape, RoundShape) and shape.inside
         return PlacedFeature(shape.frame, shape.origin, points[0], radius, along, hollow)
 
     def _solid(self, shape: Shape) -> list[SceneShape]:

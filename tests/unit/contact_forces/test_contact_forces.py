@@ -47,6 +47,32 @@ contacts:
 loads: [{gravity: "-9.81 m/s^2*N.y"}]
 """
 
+# A lever about the origin whose centre is at 0.3 m, and which touches something at (0.4 m, -0.02 m).
+SUPPORTED = """
+fsm_dyn: 1
+name: supported
+coordinates: {{a: rad}}
+frames: {{A: {{parent: N, rotate: {{z: a}}}}}}
+points:
+  Ac: {{from: O, at: 0.3 m*A.x}}
+  At: {{from: O, at: 0.4 m*A.x}}
+  Low: {{from: O, at: 0.4 m*N.x - 0.02 m*N.y}}
+  Lower: {{from: O, at: 0.4 m*N.x - 0.05 m*N.y}}
+  Higher: {{from: O, at: 0.4 m*N.x + 0.05 m*N.y}}
+bodies: {{lever: {{frame: A, center: Ac, mass: 2 kg}}}}
+shapes:
+  moving: {moving}
+  fixed: {fixed}
+contacts: {{rest: {{between: [{order}]}}}}
+loads: [{{gravity: "-9.81 m/s^2*N.y"}}]
+"""
+ROLL = "{circle: {frame: A, center: At, radius: 0.02 m}}"
+WEDGE = "{polygon: {frame: A, from: At, points: [[0 m, -0.02 m], [0.01 m, 0 m], [-0.01 m, 0 m]]}}"
+RAIL = "{line: {from: Low, along: N.x}, side: N.y}"
+PEG = "{circle: {center: Lower, radius: 0.03 m}}"
+HOLLOW = "{circle: {center: Higher, radius: 0.07 m}, side: inside}"
+SKID = "{segment: {frame: A, from: At, points: [[-0.1 m, -0.02 m], [0.1 m, -0.02 m]]}, side: -A.y}"
+
 
 def at_end(model, **options):
     """Contact points and forces at the end of a run, of those contacts that carry one."""
@@ -72,6 +98,17 @@ def test_forces_at_rest_balance_the_weights(model, options, places, forces):
     found = at_end(load("statics", text=model) if "\n" in model else model, **options)
     np.testing.assert_allclose(found[0], places, atol=1e-6)
     np.testing.assert_allclose(found[1], forces, atol=1e-6)
+
+
+@pytest.mark.parametrize("order", ["moving, fixed", "fixed, moving"])
+@pytest.mark.parametrize(
+    ("moving", "fixed"), [(ROLL, RAIL), (ROLL, PEG), (ROLL, HOLLOW), (WEDGE, RAIL), (WEDGE, PEG), (SKID, PEG)]
+)
+def test_a_lever_is_supported_where_it_touches(moving, fixed, order):
+    model = load("supported", text=SUPPORTED.format(moving=moving, fixed=fixed, order=order))
+    places, forces = at_end(model, until=0.05)
+    np.testing.assert_allclose(places, [[0.4, -0.02]], atol=1e-6)
+    np.testing.assert_allclose(forces, [[0.0, 2.0 * G * 0.3 / 0.4]], atol=1e-6)
 
 
 def test_arrows_are_proportional_to_the_forces_up_to_the_longest():
