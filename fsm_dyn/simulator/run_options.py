@@ -17,7 +17,6 @@ from fsm_dyn.simulation.tolerances import Tolerances
 STRATEGIES: Final = ("auto", "compiled", "online")
 OLD_STRATEGIES: Final = {"graph": "compiled", "mixed": "auto"}
 TIME_STEPPING: Final = "moreau_jean"
-DEFAULT_METHOD: Final = "dopri5"
 ALL_METHODS: Final = (*METHODS, *STIFF_METHODS, TIME_STEPPING)
 _DEFAULTS: Final = Tolerances()
 
@@ -78,7 +77,7 @@ def method_with(method: str, step: float | None) -> str:
     """
     if not step or (method in METHODS and not METHODS[method].adaptive) or method == TIME_STEPPING:
         return method
-    if method == DEFAULT_METHOD:
+    if method == "dopri5":
         return "rk4"
     fixed = [*(name for name, known in METHODS.items() if not known.adaptive), TIME_STEPPING]
     raise InputError(

@@ -147,12 +147,22 @@ def test_status_of_a_finished_tick(bench):
     assert run.one(run.hand.read()) == outcomes.DONE
 
 
+@pytest.mark.parametrize("substeps", [1, 4])
+@pytest.mark.parametrize("name", ["bouncing_ball", "virtual_wall"])
+def test_the_work_of_a_quiet_tick_counts_evaluations_of_the_guards(bench, name, substeps):
+    """At its beginning, where inputs are new, and in the middle and at the end of each step."""
+    run = bench(name, motion=[], substeps=substeps)
+    for _ in range(3):
+        run.one(run.hand.read())
+    assert run.stepper.counters[st.WORK_DONE] == 1 + 2 * substeps
+
+
 @pytest.mark.parametrize("limit", [0, 6])
 def test_work_is_bounded_where_friction_and_force_end_together(bench, limit):
     """Of the latch door a force and two friction limits end in one instant; without end a tick's steps were halved.
 
-    By the count, not by the clock: without a limit no tick does more than a few dozen trial steps, and with one it ends
-    no more than one turn of the loop beyond it.
+    By the count, not by the clock: without a limit no tick evaluates the guards more than a hundred times, and with one
+    it ends no more than one turn of the loop beyond it.
     """
     motion = [[0, 0.1, 0.5, 0.0]]
     run = bench("latch_door", motion=motion, limits=Limits(velocity=20.0), schedule=True, work_per_tick=limit)
