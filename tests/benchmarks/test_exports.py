@@ -12,7 +12,8 @@ from tests.runtime.building import COMPILER
 
 pytestmark = pytest.mark.benchmark
 PAGE = Path(__file__).parents[2] / "docs" / "how_to" / "export.md"
-MODELS = ["virtual_wall", "latch", "shopping_cart", "piano_action_simple"]
+MODELS = ["virtual_wall", "latch", "shopping_cart", "piano_action_simple", "piano_action"]
+DOUBLES_ALONE = ["piano_action"]  # in floats it ends with a penetration after 0.8 s of its schedule in ticks
 MEGABYTE = 1e6
 TICKS = """
 #include "@name@.h"
@@ -73,13 +74,18 @@ def rows():
 @pytest.mark.parametrize("name", MODELS)
 def test_sizes_and_speeds(name, rows, tmp_path):
     graph = fsm_dyn.compile(name)
-    doubles, floats = (program(graph, tmp_path, real) for real in ("double", "float"))
+    reals = ["double"] if name in DOUBLES_ALONE else ["double", "float"]
+    programs = [program(graph, tmp_path, real) for real in reals]
     unit = (fsm_dyn.export(graph, tmp_path / "unit", target="fmu3") / f"{name}.fmu").stat().st_size
     page = fsm_dyn.export(graph, tmp_path / "page", target="html").stat().st_size
-    row = [f"{doubles[0] / 1e3:.0f}", f"{doubles[1] / 1e3:.0f}", f"{doubles[2] * 1e6:.1f}"]
-    row += [f"{floats[0] / 1e3:.0f}", f"{floats[1] / 1e3:.0f}", f"{floats[2] * 1e6:.1f}"]
+    row = [
+        cell
+        for code, machine, tick in programs
+        for cell in (f"{code / 1e3:.0f}", f"{machine / 1e3:.0f}", f"{tick * 1e6:.1f}")
+    ]
+    row += ["–"] * (6 - len(row))
     rows[name] = [*row, f"{unit / MEGABYTE:.2f}", f"{page / MEGABYTE:.2f}"]
     print(name, rows[name])
     assert page < 1.5 * MEGABYTE
-    assert doubles[2] < 0.2e-3, "a tick of 1 ms takes a fifth of that at most"
-    assert floats[1] < 0.85 * doubles[1]
+    assert programs[0][2] < 0.2e-3, "a tick of 1 ms takes a fifth of that at most"
+    assert all(machine < 0.85 * programs[0][1] for _, machine, _ in programs[1:])
