@@ -255,7 +255,7 @@ print(*sys.modules, sep="\\n")
 # Where a name is taken apart for something else than its role: to typeset it, to shorten it, to name a class.
 TAKEN_APART = {
     "fsm_dyn.programs.wasm_code", "fsm_dyn.modes.unconstrained_system", "fsm_dyn.spec.forms.contacts",
-    "fsm_dyn.symbolic.equation_printing", "fsm_dyn.symbolic.mathml_printing",
+    "fsm_dyn.symbolic.latex_printing", "fsm_dyn.symbolic.mathml_printing",
 }  # fmt: skip
 FILES = {".yaml", ".json", ".mcap", ".c", ".h"}
 

@@ -72,7 +72,7 @@ def _page(graph: ModeGraph, mode: str, format_: str, target: Path | None) -> str
     figure = b"" if target is None else _picture(graph, "pdf")
     if target is None or not figure:
         return to_latex(page)
-    figure_file = target.with_suffix(".pdf")
+    figure_file = target.with_name(f"{target.stem}_figure.pdf")  # TeX names the document after its source
     write_file(figure_file, figure)
     typer.echo(f"wrote {figure_file}")
     return to_latex(page, figure_file.name)

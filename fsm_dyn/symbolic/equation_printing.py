@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,11 +10,10 @@ from typing import Any
 import sympy
 
 from fsm_dyn.programs import Counts, Node, Program, reachable
+from fsm_dyn.symbolic.latex_printing import latex, latex_name
 
 RATES = "x_dot"  # the output that holds the rates of all states
 LONGEST_FRACTION = 64  # 0.5 is shown as 1/2, 0.1 as 0.1
-_SUBSCRIPTED = re.compile(r"[A-Za-z](\d+|[A-Z]\d*)")  # q1, mB, L12
-_RATES = {".rate": r"\dot{%s}", ".rate2": r"\ddot{%s}", ".rate3": r"\dddot{%s}", ".sigma": r"\sigma_{%s}"}
 
 _ARITHMETIC: dict[str, Callable[..., Any]] = {
     "neg": lambda a: -a,
@@ -77,11 +75,7 @@ class Equations:
     def latex(self) -> str:
         """Return one aligned equation per line, intermediate symbols first."""
         lines = self._lines()
-        names = {s: latex_name(s.name) for _, _, value in lines for s in value.free_symbols}
-        rows = [
-            rf"{pattern % latex_name(name)} &= {sympy.latex(value, symbol_names=names)}"
-            for pattern, name, value in lines
-        ]
+        rows = [f"{pattern % latex_name(name)} &= {latex(value)}" for pattern, name, value in lines]
         return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}"
 
     def _lines(self) -> list[tuple[str, str, Any]]:
@@ -200,18 +194,3 @@ def _fresh(count: int, taken: set[str]) -> sympy.Symbol:
         name = "Z" + name
     taken.add(name)
     return sympy.Symbol(name)
-
-
-def latex_name(name: str) -> str:
-    """Return a symbol's name for LaTeX: rates with dots, slip directions as sigma, long names upright."""
-    for suffix, pattern in _RATES.items():
-        if name.endswith(suffix):
-            return pattern % latex_name(name.removesuffix(suffix))
-    if name.endswith("_dot"):
-        return rf"\dot{{{latex_name(name.removesuffix('_dot'))}}}"
-    if _SUBSCRIPTED.fullmatch(name):
-        return f"{name[0]}_{{{name[1:]}}}"
-    latex: str = sympy.latex(sympy.Symbol(name))
-    if len(name) > 1 and latex == name:
-        return rf"\mathrm{{{name}}}"
-    return latex

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,8 +14,8 @@ import sympy
 from fsm_dyn.programs import Counts
 from fsm_dyn.spec.model import Mechanism
 from fsm_dyn.spec.values import units
-from fsm_dyn.symbolic.equation_printing import latex_name
 from fsm_dyn.symbolic.kane_equations import KaneEquations, VectorForm
+from fsm_dyn.symbolic.latex_printing import escaped, latex, latex_name, width
 from fsm_dyn.symbolic.mathml_printing import mathml
 
 LONGEST = 120  # operations of a section, shared ones once, beyond which intermediate symbols are kept
@@ -24,7 +25,8 @@ body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; font-family: serif;
 table { border-collapse: collapse; margin: .6rem 0; }
 th, td { padding: .2rem .8rem; text-align: left; border-bottom: 1px solid #ccc; vertical-align: baseline; }
 figure { margin: 1rem 0; } figure svg { max-width: 100%; height: auto; }
-.equation { overflow: auto hidden; margin: .3rem 0; padding: .1rem 0 .2rem; }
+.equation, .wide { overflow: auto hidden; }
+.equation { margin: .3rem 0; padding: .1rem 0 .2rem; }
 math { font-size: 1.05em; }
 """
 
@@ -42,7 +44,7 @@ class Left:
         """Return it as LaTeX."""
         base = latex_name(self.letter)
         base = rf"\{self.above}{{{base}}}" if self.above else base
-        index = rf"_{{\mathrm{{{_escaped(self.index)}}}}}" if self.index else ""
+        index = rf"_{{\mathrm{{{escaped(self.index)}}}}}" if self.index else ""
         return base + index + ("^{*}" if self.star else "")
 
     def mathml(self) -> str:
@@ -57,16 +59,17 @@ class Left:
 
 
 Equation = tuple[Left, sympy.Expr]
+Cell = str | Left | VectorForm
 
 
 @dataclass(frozen=True)
 class Section:
-    """A heading, a sentence, equations; or a table, whose cells may be vectors."""
+    """A heading, a sentence, equations; or a table, whose cells may be symbols and vectors."""
 
     title: str
     text: str = ""
     equations: tuple[Equation, ...] = ()
-    table: tuple[tuple[str | VectorForm, ...], ...] = ()
+    table: tuple[tuple[Cell, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -107,23 +110,25 @@ def page_of(equations: KaneEquations, ways_out: Sequence[tuple[str, str, str]] =
         ),
     ]
     lead = " ".join(
-        part for part in (mechanism.summary, f"Source: {mechanism.source}." if mechanism.source else "") if part
+        part
+        for part in (mechanism.summary, f"Source: {mechanism.source.rstrip(' .')}." if mechanism.source else "")
+        if part
     )
     return EquationsPage(f"{mechanism.name}: mode {equations.mode}", lead, tuple(sections))
 
 
-def _symbols(mechanism: Mechanism) -> Iterator[tuple[str, ...]]:
+def _symbols(mechanism: Mechanism) -> Iterator[tuple[Cell, ...]]:
     kinds = units(mechanism)
     yield ("symbol", "unit", "meaning")
     for name in mechanism.coordinate_names:
-        yield (name, kinds.get(name, ""), "coordinate")
+        yield (Left(name), kinds.get(name, ""), "coordinate")
     for name, text in mechanism.speeds.items():
-        yield (name, kinds.get(name, ""), f"generalized speed, {text}")
+        yield (Left(name), kinds.get(name, ""), f"generalized speed, {text}")
     for name, parameter in mechanism.parameters.items():
         value = ", ".join(str(text) for text in parameter.values)
-        yield (name, kinds.get(name, kinds.get(f"{name}[0]", "")), f"parameter, {value}")
+        yield (Left(name), kinds.get(name, kinds.get(f"{name}[0]", "")), f"parameter, {value}")
     for name in mechanism.inputs:
-        yield (name, kinds.get(name, ""), "input")
+        yield (Left(name), kinds.get(name, ""), "input")
 
 
 def _kinematics(equations: KaneEquations) -> Iterator[Section]:
@@ -134,11 +139,11 @@ def _kinematics(equations: KaneEquations) -> Iterator[Section]:
     yield Section(
         "Partial velocities",
         "Of points where forces act and of centres of bodies; partial angular velocities of frames (ω).",
-        table=(("", *equations.speeds), *_rows(velocities, "v({})"), *_rows(spins, "ω({})")),
+        table=(("", *map(Left, equations.speeds)), *_rows(velocities, "v({})"), *_rows(spins, "ω({})")),
     )
 
 
-def _rows(table: Mapping[str, Mapping[str, VectorForm]], name: str) -> Iterator[tuple[str | VectorForm, ...]]:
+def _rows(table: Mapping[str, Mapping[str, VectorForm]], name: str) -> Iterator[tuple[Cell, ...]]:
     for key, row in table.items():
         yield (name.format(key), *row.values())
 
@@ -249,16 +254,16 @@ def to_html(page: EquationsPage, picture: str = "") -> str:
 
 def _html_equation(left: Left, right: sympy.Expr) -> str:
     formula = f"<mrow>{left.mathml()}<mo>=</mo>{mathml(right)}</mrow>"
-    return f'<div class="equation"><math>{formula}</math></div>'
+    return f'<div class="equation"><math displaystyle="true">{formula}</math></div>'
 
 
-def _html_table(table: Sequence[Sequence[str | VectorForm]]) -> str:
+def _html_table(table: Sequence[Sequence[Cell]]) -> str:
     head = "".join(f"<th>{_html_cell(cell)}</th>" for cell in table[0])
     rows = ["<tr>" + "".join(f"<td>{_html_cell(cell)}</td>" for cell in row) + "</tr>" for row in table[1:]]
-    return "<table>\n<tr>" + head + "</tr>\n" + "\n".join(rows) + "\n</table>"
+    return '<div class="wide"><table>\n<tr>' + head + "</tr>\n" + "\n".join(rows) + "\n</table></div>"
 
 
-def _html_cell(cell: str | VectorForm) -> str:
+def _html_cell(cell: Cell) -> str:
     if isinstance(cell, str):
         return html.escape(cell)
     return f"<math><mrow>{cell.mathml()}</mrow></math>"
@@ -266,17 +271,25 @@ def _html_cell(cell: str | VectorForm) -> str:
 
 # -- LaTeX -------------------------------------------------------------------------------------------------
 
+_HEAD = r"""\documentclass[a4paper]{article}
+\usepackage[margin=2cm]{geometry}
+\usepackage{amsmath, array, longtable}
+\setlength{\parindent}{0pt}
+\setlength{\LTleft}{0pt}
+\newenvironment{equations}{%
+  \begin{list}{}{\leftmargin=3em \itemindent=-2em \labelwidth=0pt \labelsep=0pt \parsep=0pt}%
+  \raggedright\binoppenalty=0 \relpenalty=9999}{\end{list}}
+"""
+_WIDEST_TABLE = 90  # characters
+
 
 def to_latex(page: EquationsPage, picture: str = "") -> str:
     """Return a whole LaTeX document (article, amsmath); `picture` is a file next to it (graphicx)."""
     lines = [
-        r"\documentclass{article}",
-        r"\usepackage{amsmath}",
-        *([r"\usepackage{graphicx}"] if picture else []),
-        r"\allowdisplaybreaks",
+        _HEAD + r"\usepackage{graphicx}" * bool(picture),
         r"\begin{document}",
-        rf"\section*{{{_escaped(page.title)}}}",
-        _escaped(page.lead),
+        rf"\section*{{{escaped(page.title)}}}",
+        escaped(page.lead),
     ]
     if picture:
         lines += [
@@ -284,36 +297,39 @@ def to_latex(page: EquationsPage, picture: str = "") -> str:
             rf"\begin{{center}}\includegraphics[width=0.6\linewidth]{{{picture}}}\end{{center}}",
         ]
     for section in page.sections:
-        lines += ["", rf"\subsection*{{{_escaped(section.title)}}}"]
-        lines += [_escaped(section.text)] if section.text else []
+        lines += ["", rf"\subsection*{{{escaped(section.title)}}}"]
+        lines += [escaped(section.text), ""] if section.text else []
         if section.equations:
-            aligned = [f"{left.latex()} &= {_latex(right)}" for left, right in section.equations]
-            lines += [r"\begin{align*}", " \\\\\n".join(aligned), r"\end{align*}"]
+            lines += [r"\begin{equations}", *itertools.starmap(_latex_equation, section.equations), r"\end{equations}"]
         if section.table:
-            lines += [rf"\begin{{tabular}}{{{'l' * len(section.table[0])}}}"]
-            lines += [" & ".join(_latex_cell(cell) for cell in row) + r" \\" for row in section.table]
-            lines += [r"\end{tabular}"]
+            lines += _latex_table(section.table)
     return "\n".join([*lines, r"\end{document}", ""])
 
 
-def _latex(value: sympy.Expr) -> str:
-    text: str = sympy.latex(value, symbol_names={symbol: latex_name(symbol.name) for symbol in value.free_symbols})
-    return text
+def _latex_equation(left: Left, right: sympy.Expr) -> str:
+    formula = latex(right).replace(r"\big/", r"\big/\allowbreak")
+    return rf"\item $\displaystyle {left.latex()} = {formula}$"
 
 
-def _latex_cell(cell: str | VectorForm) -> str:
-    return _escaped(cell) if isinstance(cell, str) else f"${cell.latex()}$"
+def _latex_table(table: Sequence[Sequence[Cell]]) -> list[str]:
+    """Return a table over pages; one of formulas that is too wide as a list of those that are not zero."""
+    rows = [[_latex_cell(cell) for cell in row] for row in table]
+    widest = sum(max(width(row[k]) for row in rows) + 3 for k in range(len(rows[0])))
+    last = "l"
+    if widest > _WIDEST_TABLE:
+        if any(isinstance(cell, VectorForm) for row in table for cell in row):
+            head, *below = rows
+            entries = [(row[0], name, cell) for row in below for name, cell in zip(head[1:], row[1:], strict=True)]
+            rows = [["", "", "zero unless listed"], *([*entry] for entry in entries if entry[2] != "$0$")]
+        last = r">{\raggedright\arraybackslash}p{0.6\linewidth}"
+    columns = "l" * (len(rows[0]) - 1) + last
+    return [
+        rf"\begin{{longtable}}{{{columns}}}", *(" & ".join(row) + r" \\" for row in rows), r"\end{longtable}"
+    ]  # fmt: skip
 
 
-_SPECIAL = {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
-_WORDS = {"ω": r"$\omega$", "σ": r"$\sigma$", "·": r"$\cdot$", "²": r"\textsuperscript{2}", "μ": r"$\mu$"}
-
-
-def _escaped(text: str) -> str:
-    escaped = re.sub(r"[\\^~#$%&_{}]", lambda match: _SPECIAL.get(match[0], "\\" + match[0]), text)
-    for character, word in _WORDS.items():
-        escaped = escaped.replace(character, word)
-    return escaped
+def _latex_cell(cell: Cell) -> str:
+    return escaped(cell) if isinstance(cell, str) else f"${cell.latex()}$"
 
 
 def to_sympy_source(equations: KaneEquations, names: Sequence[str]) -> str:

@@ -19,9 +19,10 @@ from fsm_dyn.errors import InputError, did_you_mean
 from fsm_dyn.programs import Counts, Node, Program, to_c
 from fsm_dyn.programs.numpy_code import to_numpy
 from fsm_dyn.spec.model import Mechanism
-from fsm_dyn.symbolic.equation_printing import Equations, latex_name, read_equations, to_sympy
+from fsm_dyn.symbolic.equation_printing import Equations, read_equations, to_sympy
 from fsm_dyn.symbolic.kane_tables import KaneTables, kane_tables
-from fsm_dyn.symbolic.mathml_printing import mathml
+from fsm_dyn.symbolic.latex_printing import latex
+from fsm_dyn.symbolic.mathml_printing import MINUS, PLUS, TIMES, mathml
 from fsm_dyn.symbolic.vectors import Vector
 
 # What can be asked for by name, with what it is; p independent speeds, m active rows, d dependent speeds.
@@ -73,12 +74,14 @@ class VectorForm:
 
     def mathml(self) -> str:
         """Return the vector as MathML."""
-        terms = [
-            f"<mrow>{_term_mathml(value)}<msub><mi style='font-weight: bold'>{frame[0].lower()}{frame[1:]}</mi>"
-            f"<mi>{axis}</mi></msub></mrow>"
-            for value, frame, axis in self._terms()
-        ]
-        return "<mo>+</mo>".join(terms) or "<mn>0</mn>"
+        terms = []
+        for value, frame, axis in self._terms():
+            negative = value.could_extract_minus_sign() and not value.is_Add
+            unit = f"<msub><mi style='font-weight: bold'>{frame[0].lower()}{frame[1:]}</mi><mi>{axis}</mi></msub>"
+            terms.append(
+                (MINUS if negative else PLUS) + f"<mrow>{_factor_mathml(-value if negative else value)}{unit}</mrow>"
+            )
+        return "".join(terms).removeprefix(PLUS) or "<mn>0</mn>"
 
     def components(self, frame: str) -> tuple[sympy.Expr, ...]:
         """Return the components of the part given in `frame`, zeros where there is none."""
@@ -320,14 +323,14 @@ def _term(value: sympy.Expr, unit: str) -> str:
     return f"({value})*{unit}" if value.is_Add else f"{value}*{unit}"
 
 
-def _term_mathml(value: sympy.Expr) -> str:
-    if value in (1, -1):
-        return "" if value == 1 else "<mo>-</mo>"
-    return f"<mo>(</mo>{mathml(value)}<mo>)</mo>" if value.is_Add else mathml(value)
+def _factor_mathml(value: sympy.Expr) -> str:
+    """Return a factor with the sign of multiplication behind it; nothing for 1."""
+    if value == 1:
+        return ""
+    return (f"<mo>(</mo>{mathml(value)}<mo>)</mo>" if value.is_Add else mathml(value)) + TIMES
 
 
 def _term_latex(value: sympy.Expr, unit: str) -> str:
     if value in (1, -1):
         return unit if value == 1 else f"-{unit}"
-    text = sympy.latex(value, symbol_names={symbol: latex_name(symbol.name) for symbol in value.free_symbols})
-    return rf"\left({text}\right)\,{unit}" if value.is_Add else rf"{text}\,{unit}"
+    return rf"({latex(value)})\,{unit}" if value.is_Add else rf"{latex(value)}\,{unit}"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, Final
 
 from sympy.printing.mathml import MathMLPresentationPrinter
 from sympy.printing.pretty.pretty_symbology import greek_unicode
 
+PLUS: Final = "<mo>+</mo>"
+MINUS: Final = "<mo>&#8722;</mo>"
+TIMES: Final = '<mo lspace="0.15em" rspace="0em">&#8290;</mo>'  # with space, as names are words
 _DOTS = {".rate": "˙", "_dot": "˙", ".rate2": "¨"}
 _INDEXED = re.compile(r"([A-Za-z])(\d+|[A-Z]\d*)")  # q1, mB, L12
 
@@ -25,7 +28,7 @@ class _Printer(MathMLPresentationPrinter):  # type: ignore[misc] # SymPy has no 
         if indexed := _INDEXED.fullmatch(name):
             return self._element("msub", self._named(indexed[1]), self._text("mi", indexed[2]))
         base, _, index = name.partition("_")
-        if base in greek_unicode and index:
+        if index and (base in greek_unicode or len(base) == 1):
             return self._element("msub", self._named(base), self._text("mi", index))
         return self._text("mi", greek_unicode.get(name, name))
 
@@ -44,4 +47,5 @@ class _Printer(MathMLPresentationPrinter):  # type: ignore[misc] # SymPy has no 
 def mathml(expression: Any) -> str:
     """Return an expression as the content of a ``<math>`` element, ASCII with character references."""
     text: str = _Printer({}).doprint(expression)
-    return text.replace("&InvisibleTimes;", "&#8290;").replace("&ApplyFunction;", "&#8289;")
+    text = text.replace("<mo>&InvisibleTimes;</mo>", TIMES).replace("<mo>-</mo>", MINUS)
+    return text.replace("&ApplyFunction;", "&#8289;")

@@ -61,7 +61,7 @@ def test_rates_have_the_names_of_the_states(model):
     text = str(equations).splitlines()
     assert text[0] == "q1' = u1*cos(q3)"
     assert "products" in text[-1]
-    assert equations.latex().splitlines()[1] == r"\dot{q_{1}} &= u_{1} \cos{\left(q_{3} \right)} \\"
+    assert equations.latex().splitlines()[1] == r"\dot{q_{1}} &= u_{1} \, \cos{(q_{3})} \\"
     assert r"m_{C}" in equations.latex()
     assert equations._repr_latex_().startswith("$$")
 

@@ -14,8 +14,9 @@ from typer.testing import CliRunner
 
 import fsm_dyn
 from fsm_dyn.cli.app import app
-from fsm_dyn.symbolic.equations_page import page_of, to_html, to_latex, to_sympy_source
+from fsm_dyn.symbolic.equations_page import Left, page_of, to_html, to_latex, to_sympy_source
 from fsm_dyn.symbolic.kane_equations import OUTPUTS
+from fsm_dyn.symbolic.latex_printing import latex, width
 
 MODELS = ["rolling_disk", "shopping_cart", "spherical_wrist", "four_bar", "felt_drop", "rolling_coin"]
 ENTITIES = re.compile(r"&(?!amp;|lt;|gt;|quot;|#)")
@@ -34,8 +35,9 @@ def test_html_is_well_formed_and_complete(graph):
         heads = [element.text for element in tree.iter("h2")]
         assert {"Symbols", "Kinematics", "Partial velocities", "Generalized forces", "Operations"} <= set(heads)
         assert ("Recombination" in heads) == bool(mode.active_rows)
-        symbols = {row[0].text for row in tree.iter("tr")}
-        assert {*graph.automaton.terms.layout.x, *graph.automaton.mechanism.parameters} <= symbols
+        symbols = {"".join(row[0].itertext()) for row in tree.iter("tr")}
+        names = (*graph.automaton.terms.layout.x, *graph.automaton.mechanism.parameters)
+        assert {"".join(ElementTree.fromstring(Left(name).mathml()).itertext()) for name in names} <= symbols
         assert sum(1 for _ in tree.iter("math")) > len(graph.automaton.terms.layout.x)
         # nothing is fetched
         assert not [e for e in tree.iter() if {"src", "href"} & set(e.attrib)]
@@ -49,6 +51,55 @@ def test_latex_is_balanced(graph):
         plain = re.sub(r"\\[{}]", "", text)
         assert plain.count("{") == plain.count("}")
         assert text.isascii(), set(re.sub(r"[\x00-\x7f]", "", text))
+
+
+LONG_NAMES = ["piano_action_simple", "planetary_gear", "gripper"]  # words for names, wide tables
+LINE = 100  # characters, as `width` counts them
+
+
+def unbroken(formula):
+    """Yield the parts of a formula between which TeX can break lines."""
+    depth, part = 0, ""
+    for word in re.findall(r"\\\\|\\[a-z]+|\\.|.", formula.replace(r"\left", "{").replace(r"\right", "}")):
+        depth += (word == "{") - (word == "}")
+        part += word
+        if depth == 0 and word in ("+", "-", "=", r"\allowbreak"):
+            yield part
+            part = ""
+    yield part
+
+
+@pytest.mark.parametrize("name", [*MODELS, *LONG_NAMES])
+def test_lines_of_latex_can_be_broken(name):
+    mode = next(iter(fsm_dyn.compile(name).modes.values()))
+    text = to_latex(page_of(mode.kane_equations))
+    formulas = re.findall(r"\$(.*)\$", "\n".join(line for line in text.splitlines() if line.startswith(r"\item")))
+    assert len(formulas) > len(mode.kane_equations.speeds)
+    assert max(width(part) for formula in formulas for part in unbroken(formula)) <= LINE
+
+
+@pytest.mark.parametrize("name", LONG_NAMES)
+def test_vectors_in_html_have_one_sign_between_their_terms(name):
+    kane = next(iter(fsm_dyn.compile(name).modes.values())).kane_equations
+    vectors = [vector for row in kane.partial_velocities().values() for vector in row.values()]
+    assert any(" - " in str(vector) for vector in vectors) or name != "piano_action_simple"
+    for vector in vectors:
+        text = "".join(ElementTree.fromstring(f"<math>{vector.mathml()}</math>").itertext()).replace(
+            "\N{INVISIBLE TIMES}", ""
+        )
+        assert text.count("\N{MINUS SIGN}") + text.count("+") == len(re.findall("[+-]", str(vector)))
+        assert not re.search("[+\N{MINUS SIGN}]{2}", text)
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX")
+@pytest.mark.parametrize("name", [*MODELS, *LONG_NAMES])
+def test_latex_fits_its_pages(name, tmp_path):
+    mode = next(iter(fsm_dyn.compile(name).modes.values()))
+    (tmp_path / "page.tex").write_text(to_latex(page_of(mode.kane_equations)), encoding="ascii")
+    command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "page.tex"]
+    made = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    beyond = [float(length) for length in re.findall(r"Overfull \\[hv]box \((\S+)pt", made.stdout)]
+    assert max(beyond, default=0.0) < 12.0  # points; the margins have 57
 
 
 def test_sympy_source_gives_the_numbers_of_the_mode(graph):
@@ -114,6 +165,18 @@ def test_c_and_numpy_sources_give_the_numbers_of_the_mode(graph, tmp_path, monke
             np.testing.assert_allclose(found["F_tilde"] + found["F_star_tilde"], 0.0, atol=size)  # (46)
 
 
+def test_fractions_brackets_and_names_in_latex():
+    a, b, e_felt, finger = sympy.symbols("a b e_felt finger")
+    assert latex((a + b) / finger) == r"\frac{a + b}{\mathrm{finger}}"
+    assert latex(a * ((a + b) / e_felt + 1)) == r"a \, \bigl(1 + \frac{a + b}{e_{\mathrm{felt}}}\bigr)"
+    long = sum(sympy.symbols("word_1:9"))
+    assert latex(a / long) == rf"a \big/ \bigl({latex(long)}\bigr)"
+    assert latex(long / a) == rf"\bigl({latex(long)}\bigr) \big/ a"
+    assert latex(a * sympy.Symbol("tau_slip") * sympy.Symbol("what.rate")) == (
+        r"a \, \tau_{\mathrm{slip}} \, \dot{\mathrm{what}}"
+    )
+
+
 def test_the_command_line(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run = CliRunner()
@@ -125,13 +188,13 @@ def test_the_command_line(tmp_path, monkeypatch):
     assert "<svg" in page
     assert "next mode" in page
     written = run.invoke(app, ["equations", "rolling_disk", "--mode", "rolling", "--format", "latex"])
-    assert written.stdout == "wrote rolling_disk_rolling.pdf\nwrote rolling_disk_rolling.tex\n"
-    assert (tmp_path / "rolling_disk_rolling.pdf").read_bytes().startswith(b"%PDF")
+    assert written.stdout == "wrote rolling_disk_rolling_figure.pdf\nwrote rolling_disk_rolling.tex\n"
+    assert (tmp_path / "rolling_disk_rolling_figure.pdf").read_bytes().startswith(b"%PDF")
     document = (tmp_path / "rolling_disk_rolling.tex").read_text(encoding="utf-8")
-    assert r"\includegraphics[width=0.6\linewidth]{rolling_disk_rolling.pdf}" in document
+    assert r"\includegraphics[width=0.6\linewidth]{rolling_disk_rolling_figure.pdf}" in document
     printed = run.invoke(app, ["equations", "rolling_disk", "--mode", "rolling", "--format", "latex", "--out", "-"])
     assert "includegraphics" not in printed.stdout
-    assert printed.stdout.startswith(r"\documentclass{article}")
+    assert printed.stdout.startswith(r"\documentclass[a4paper]{article}")
     printed = run.invoke(app, ["equations", "rolling_disk", "--format", "numpy", "--out", "-"])
     assert printed.stdout.startswith("# rolling_disk, mode 'sliding'; SI units\n# x = x, y, theta, u1, u2, u3\n")
     for arguments, message in (
