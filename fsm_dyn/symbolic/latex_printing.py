@@ -20,7 +20,7 @@ _INDEXED = re.compile(r"([A-Za-z])(\d+|[A-Z]\d*)")  # q1, mB, L12
 _BRACKETS = re.compile(r"\\left\(((?:(?!\\left\(|\\right\)).)*?) ?\\right\)")
 
 
-class _Printer(LatexPrinter):  # type: ignore[misc] # SymPy has no types
+class _LatexPrinter(LatexPrinter):  # type: ignore[misc] # SymPy has no types
     def _print_Symbol(self, expr: Any, style: str = "plain") -> str:
         return latex_name(expr.name)
 
@@ -44,7 +44,7 @@ class _Printer(LatexPrinter):  # type: ignore[misc] # SymPy has no types
 
 def latex(expression: Any) -> str:
     """Return an expression as LaTeX, to be set between dollar signs."""
-    text: str = _Printer({"mul_symbol": r" \, "}).doprint(expression)
+    text: str = _LatexPrinter({"mul_symbol": r" \, "}).doprint(expression)
     while found := _BRACKETS.search(text):
         size = ("", "") if r"\frac" not in found[1] else (r"\bigl", r"\bigr")
         text = f"{text[: found.start()]}{size[0]}({found[1]}{size[1]}){text[found.end() :]}"
