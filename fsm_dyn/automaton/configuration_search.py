@@ -14,6 +14,7 @@ from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
+from fsm_dyn.automaton.free_shifts import Direction, free_shifts
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.initial_values import bound_arrays
 from fsm_dyn.automaton.subdivision import Subdivision, cut_across, middles, width_of
@@ -168,21 +169,28 @@ class ConfigurationSearch:
         start: Remaining | None = None,
         cuts: Subdivision | None = None,
         margin: float = MARGIN,
+        shifted: bool = True,
     ) -> Remaining:
         """Return the boxes that may hold a configuration with these conditions, after looking at ``most`` at most.
 
         ``cuts`` are where boxes are cut, recorded from the whole space on; conditions are widened by ``margin``.
+        ``shifted``: coordinates that can be chosen are zero (:meth:`shifts`).
         """
         part, bounds = self.part(conditions, margin)
-        variables = self.variables(conditions)
-        free = [i for i in variables if np.isinf(self.low[i]) and np.isinf(self.high[i])]
-        turning = frozenset(i for i in free if only_turns(part, i))
+        chosen = list(self.shifts(conditions, part)) if shifted else []
+        variables = [i for i in self.variables(conditions) if i not in chosen]
+        turning = frozenset(i for i in self.unbounded(variables) if only_turns(part, i))
         if start is None or not start.turning <= turning:
             start = Remaining(self.low[:, None], self.high[:, None], 0)
         low, high, count = start.low.copy(), start.high.copy(), start.count
         new = sorted(turning - start.turning)
         low[new], high[new] = -PI, PI
-        scale, contract = self.scale_of(variables), Contractor(part, variables, Interval(self.low, self.high), bounds)
+        constants = Interval(self.low.copy(), self.high.copy())
+        constants.low[chosen] = constants.high[chosen] = 0.0
+        there = ((low[chosen] <= 0.0) & (high[chosen] >= 0.0)).all(axis=0)
+        low, high = low[:, there], high[:, there]
+        low[chosen] = high[chosen] = 0.0
+        scale, contract = self.scale_of(variables), Contractor(part, variables, constants, bounds)
         while low.shape[1]:
             count += low.shape[1]
             for _ in range(2 if low.shape[1] < 16 else 1):
@@ -213,6 +221,14 @@ class ConfigurationSearch:
             )
         only = {"residual": [c.value for c in rows], "reach": [c.value - self.n_rows for c in margins]}
         return self.program.part({name: items for name, items in only.items() if items}), bounds
+
+    def shifts(self, conditions: Sequence[Condition], part: Program) -> dict[int, Direction]:
+        """Return which arguments can be chosen, as a shift leaves the program of the conditions as it is."""
+        return free_shifts(part, self.unbounded(self.variables(conditions)))
+
+    def unbounded(self, variables: Sequence[int]) -> list[int]:
+        """Return those of some arguments that have no bounds."""
+        return [i for i in variables if np.isinf(self.low[i]) and np.isinf(self.high[i])]
 
     def variables(self, conditions: Sequence[Condition]) -> list[int]:
         """Return the arguments on which conditions depend and which are not constant."""

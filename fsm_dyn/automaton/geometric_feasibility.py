@@ -399,7 +399,7 @@ class _Questions:
         if key not in self.alone:
             own = self.search.conditions(contact, closed)
             conditions = [*own, *self.search.limits(own)]
-            self.alone[key] = own, self.search.remaining(conditions, FIRST_BOXES)
+            self.alone[key] = own, self.search.remaining(conditions, FIRST_BOXES, shifted=False)
         return self.alone[key]
 
 

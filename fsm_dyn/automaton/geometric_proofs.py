@@ -55,6 +55,9 @@ class ExclusionProof:
         Whether closed means held: closed without sliding.
     weights : tuple of tuple of (int, float)
         Rows and their weights for each box that is not cut, in their order; none where conditions exclude the box.
+    shifts : tuple of tuple of (str, float)
+        Arguments that move together, and their rates, without changing a condition: the first of each is zero in all
+        boxes, as every configuration can be shifted to where it is.
     """
 
     contacts: tuple[str, ...]
@@ -65,6 +68,7 @@ class ExclusionProof:
     cuts: tuple[Cut | None, ...]
     without_sliding: bool = False
     weights: tuple[tuple[tuple[int, float], ...], ...] = ()
+    shifts: tuple[tuple[tuple[str, float], ...], ...] = ()
 
     @property
     def leaves(self) -> int:

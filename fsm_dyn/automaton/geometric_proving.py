@@ -75,10 +75,12 @@ def _proof(search: ConfigurationSearch, item: ContactVerdict) -> ExclusionProof 
         return None
     variables = search.variables(everything)
     number = {argument: i for i, argument in enumerate(variables)}
+    shifts = search.shifts(everything, search.part(everything)[0]).values()
     return ExclusionProof(
         item.contacts, item.closed, item.reason, tuple(_named(automaton, condition) for condition in everything),
         tuple(layout.arguments[i] for i in variables),
         tuple(None if cut is None else (number[cut[0]], cut[1]) for cut in cuts.in_order()),
+        shifts=tuple(tuple((layout.arguments[i], float(rate)) for i, rate in moved.items()) for moved in shifts),
     )  # fmt: skip
 
 

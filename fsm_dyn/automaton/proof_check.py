@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from typing import Final, TypeAlias
 
 from fsm_dyn.automaton.geometric_proofs import ExclusionProof, GeometricProofs, ProofCondition
@@ -81,11 +82,16 @@ class _CheckedProof:
             self._check_condition(condition)
         self.program, self.goals = self._program(margin)
         self.space = self._space(parameters)
+        free = [i for i, within in enumerate(self.space) if within == NUMBERS]
+        for i in free:
+            if _has_period(self.program, i):
+                self.space[i] = bounds(-_PI, _PI)
         arguments = automaton.terms.layout.arguments
         unknown = [name for name in proof.variables if name not in arguments]
         if unknown:
             raise self._refused("no argument of the model", found=", ".join(unknown))
         self.variables = [arguments.index(name) for name in proof.variables]
+        self._choose(dict(zip(arguments, range(len(arguments)), strict=True)), frozenset(free))
 
     def _refused(self, what: str, found: str = "", allowed: str = "") -> InputError:
         states = zip(self.proof.contacts, self.proof.closed, strict=False)
@@ -160,7 +166,7 @@ class _CheckedProof:
         return part, goals
 
     def _space(self, parameters: Array) -> Box:
-        """Return the bounds of all arguments: stated ranges, one turn of what only turns, time from zero on."""
+        """Return the bounds of all arguments: parameters, stated ranges, time from zero on."""
         layout, mechanism = self.automaton.terms.layout, self.automaton.mechanism
         space: list[Bounds] = [NUMBERS] * len(layout.arguments)
         stated = coordinate_bounds(mechanism, named_values(mechanism, parameters.tolist()))
@@ -173,9 +179,18 @@ class _CheckedProof:
                 space[i] = bounds(0.0, math.inf)
             elif name in layout.u:
                 space[i] = bounds(0.0, 0.0)  # gaps do not depend on speeds
-            elif _has_period(self.program, i):
-                space[i] = bounds(-_PI, _PI)
         return space
+
+    def _choose(self, number: Mapping[str, int], free: frozenset[int]) -> None:
+        """Let the first argument of each shift be zero, if shifts change no condition and move nothing with bounds."""
+        firsts = {shift[0][0] for shift in self.proof.shifts if shift}
+        for shift in self.proof.shifts:
+            moved = {number.get(name, -1): Fraction(rate) for name, rate in shift if math.isfinite(rate) and rate}
+            alone = len(moved) == len(shift) > 0 and len([name for name, _ in shift if name in firsts]) == 1
+            if not alone or not moved.keys() <= free or not _is_still(self.program, moved) or self.rows:
+                raise self._refused("a shift that changes the conditions", found=", ".join(name for name, _ in shift))
+        for name in firsts:
+            self.space[number[name]] = bounds(0.0, 0.0)
 
     def verify(self) -> int:
         """Return the number of leaves, all excluded.
@@ -276,6 +291,23 @@ def _forwards(program: Program, box: Box) -> list[Bounds]:
     for op, operands in program.instructions:
         values.append(result(op, [values[i] for i in operands], _same(operands)))
     return values
+
+
+def _is_still(program: Program, moved: Mapping[int, Fraction]) -> bool:
+    """Whether no output changes while arguments move with constant rates."""
+    n, rates = len(program.arguments), [moved.get(i, Fraction(0)) for i in range(program.first_instruction)]
+    for op, operands in program.instructions:
+        own = [rates[i] for i in operands]
+        known = [program.constants[i - n] for i in operands if n <= i < program.first_instruction]
+        if not any(own):
+            rates.append(Fraction(0))
+        elif op in ("add", "sub", "neg"):
+            rates.append({"add": sum(own), "sub": own[0] - own[-1], "neg": -own[0]}[op])
+        elif op == "mul" and known and math.isfinite(known[0]):
+            rates.append(Fraction(known[0]) * sum(own))
+        else:
+            return False
+    return not any(rates[i] for output in program.results for i in output.indices)
 
 
 def _same(operands: Sequence[int]) -> bool:

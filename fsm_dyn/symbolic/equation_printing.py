@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -127,8 +128,22 @@ def read_equations(
 
 def to_sympy(nodes: Sequence[Node]) -> list[sympy.Expr]:
     """Return nodes as sympy expressions, written out; symbols have the names of the nodes."""
-    _, values = _translate(nodes, False)
+    _, values = read_nodes(nodes)
     return [values[node] for node in nodes]
+
+
+def read_nodes(
+    nodes: Sequence[Node], longest: float = math.inf
+) -> tuple[list[tuple[sympy.Symbol, sympy.Expr]], dict[Node, Any]]:
+    """Return intermediate symbols with what they stand for, and nodes with their sympy expressions.
+
+    Parameters
+    ----------
+    nodes : sequence of Node
+    longest : float
+        Number of operations, shared ones once, up to which all is written out and there are no intermediate symbols.
+    """
+    return _translate(nodes, sum(bool(node.operands) for node in reachable(nodes)) > longest)
 
 
 def _translate(

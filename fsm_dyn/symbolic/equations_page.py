@@ -135,10 +135,11 @@ def _kinematics(equations: KaneEquations) -> Iterator[Section]:
     definitions, (q_dot,) = _read(equations, "q_dot")
     left = [Left(name, above="dot") for name in equations.coordinates]
     yield Section("Kinematics", "", (*definitions, *zip(left, q_dot, strict=True)))
-    velocities, spins = equations.partial_velocities(), equations.partial_angular_velocities()
+    symbols, velocities, spins = equations.read_velocities(LONGEST)
     yield Section(
         "Partial velocities",
         "Of points where forces act and of centres of bodies; partial angular velocities of frames (ω).",
+        tuple((Left(symbol.name), value) for symbol, value in symbols),
         table=(("", *map(Left, equations.speeds)), *_rows(velocities, "v({})"), *_rows(spins, "ω({})")),
     )
 

@@ -19,7 +19,7 @@ from fsm_dyn.errors import InputError, did_you_mean
 from fsm_dyn.programs import Counts, Node, Program, to_c
 from fsm_dyn.programs.numpy_code import to_numpy
 from fsm_dyn.spec.model import Mechanism
-from fsm_dyn.symbolic.equation_printing import Equations, read_equations, to_sympy
+from fsm_dyn.symbolic.equation_printing import Equations, read_equations, read_nodes
 from fsm_dyn.symbolic.kane_tables import KaneTables, kane_tables
 from fsm_dyn.symbolic.latex_printing import latex
 from fsm_dyn.symbolic.mathml_printing import MINUS, PLUS, TIMES, mathml
@@ -94,6 +94,9 @@ class VectorForm:
             for value, axis in zip(triple, "xyz", strict=True)
             if value != 0
         ]
+
+
+VectorTable = dict[str, dict[str, VectorForm]]  # by point or frame, and by speed
 
 
 @dataclass(frozen=True)
@@ -249,7 +252,7 @@ class KaneEquations:
         """F* of each independent speed after recombination (45), in the accelerations of the independent speeds."""
         return self["F_star_tilde_0"] - self["M_tilde"] * _dots(self.independent)
 
-    def partial_velocities(self, *, constrained: bool = False) -> dict[str, dict[str, VectorForm]]:
+    def partial_velocities(self, *, constrained: bool = False) -> VectorTable:
         """Return the partial velocities of the points where forces act and of the centres of bodies, point by point.
 
         Parameters
@@ -259,15 +262,34 @@ class KaneEquations:
         """
         return self._table(self.tables.velocities, constrained)
 
-    def partial_angular_velocities(self, *, constrained: bool = False) -> dict[str, dict[str, VectorForm]]:
+    def partial_angular_velocities(self, *, constrained: bool = False) -> VectorTable:
         """Return the partial angular velocities of the bodies' frames; see :meth:`partial_velocities`."""
         return self._table(self.tables.angular_velocities, constrained)
 
-    def _table(self, vectors: Mapping[str, Sequence[Vector]], constrained: bool) -> dict[str, dict[str, VectorForm]]:
+    def read_velocities(self, longest: int) -> tuple[list[tuple[sympy.Symbol, sympy.Expr]], VectorTable, VectorTable]:
+        """Return intermediate symbols, and with them the partial velocities and the partial angular velocities.
+
+        Parameters
+        ----------
+        longest : int
+            Number of operations, shared ones once, up to which all is written out and there are no symbols.
+        """
+        tables = self.tables.velocities, self.tables.angular_velocities
+        definitions, written = read_nodes([node for table in tables for node in _entries(table)], longest)
+        velocities, spins = (self._table(table, False, written) for table in tables)
+        return definitions, velocities, spins
+
+    def _table(
+        self,
+        vectors: Mapping[str, Sequence[Vector]],
+        constrained: bool,
+        written: Mapping[Node, sympy.Expr] | None = None,
+    ) -> VectorTable:
         T = self["T"] if constrained else sympy.eye(len(self.speeds))
         names = self.independent if constrained else self.speeds
+        known = written or read_nodes(_entries(vectors))[1]
         return {
-            name: {speed: _combined(columns, list(T[:, k])) for k, speed in enumerate(names)}
+            name: {speed: _combined(columns, list(T[:, k]), known) for k, speed in enumerate(names)}
             for name, columns in vectors.items()
         }
 
@@ -290,12 +312,18 @@ def _dots(speeds: Sequence[str]) -> sympy.ImmutableMatrix:
     return sympy.ImmutableMatrix(len(speeds), 1, [sympy.Symbol(f"{name}_dot") for name in speeds])
 
 
-def _combined(columns: Sequence[Vector], weights: Sequence[sympy.Expr]) -> VectorForm:
+def _entries(vectors: Mapping[str, Sequence[Vector]]) -> list[Node]:
+    return [node for columns in vectors.values() for vector in columns for _, triple in vector for node in triple]
+
+
+def _combined(
+    columns: Sequence[Vector], weights: Sequence[sympy.Expr], written: Mapping[Node, sympy.Expr]
+) -> VectorForm:
     total: dict[str, list[sympy.Expr]] = {}
     for vector, weight in zip(columns, weights, strict=True):
-        for frame, triple in vector:
+        for frame, triple in vector if weight != 0 else ():
             known = total.setdefault(frame, [sympy.S.Zero] * 3)
-            total[frame] = [a + weight * b for a, b in zip(known, to_sympy(triple), strict=True)]
+            total[frame] = [a + weight * written[b] for a, b in zip(known, triple, strict=True)]
     return VectorForm({frame: (x, y, z) for frame, (x, y, z) in total.items() if any((x, y, z))})
 
 

@@ -94,6 +94,19 @@ def test_angles_wrap_around():
     assert verdicts(found) == {(("top",), (True,)): "possible", (("side",), (True,)): "impossible"}
 
 
+def test_what_depends_on_differences_of_coordinates_is_decided():
+    """Both ends of a side cannot lie on a pad that is shorter, wherever both are."""
+    _, found = assess("gripper")
+    verdict = {(item.contacts, item.closed): item.verdict for item in found.verdicts}
+    for side in ("left", "right"):
+        assert verdict[(f"{side}_grip_start_face", f"{side}_grip_end_face"), (True, True)] == "impossible"
+    assert found.undecided == 0
+    # the block is 60 mm high; a pad of 70 mm holds both ends
+    _, longer = assess("gripper", left_length=0.07)
+    verdict = {(item.contacts, item.closed): item.verdict for item in longer.verdicts}
+    assert verdict[("left_grip_start_face", "left_grip_end_face"), (True, True)] == "possible"
+
+
 def test_parameters_decide():
     model = slide(left="x + 0.1 m", right="width - x")
     assert assess(model, width=-0.1)[1].remaining == 4
@@ -450,7 +463,10 @@ def test_shown_configurations_lie_within_the_ends_of_faces(name):
 
 @pytest.mark.long
 def test_few_questions_stay_undecided_and_no_run_of_a_shipped_model_meets_what_is_impossible():
-    """Over all shipped models of up to 12 contacts: at most a fifth of the questions undecided, runs of 3 s."""
+    """Over all shipped models of up to 12 contacts: at most a twentieth of the questions undecided, runs of 3 s.
+
+    Of the combinations it is one in a hundred at most, without those of the model that has most of them, too.
+    """
     numbers, every, met = Counter(), Counter(), 0
     for name in models.names():
         graph = fsm_dyn.compile(name)
@@ -458,7 +474,8 @@ def test_few_questions_stay_undecided_and_no_run_of_a_shipped_model_meets_what_i
             continue
         found = graph.assess_geometry()
         numbers.update(item.verdict for item in found.verdicts)
-        every.update(all=found.combinations, undecided=found.undecided)
+        assert found.undecided >= 0
+        every.update({name: found.combinations, "undecided": found.undecided})
         contacts = [contact.name for contact in graph.automaton.contacts]
         for scenario in (None, *graph.automaton.mechanism.scenarios):
             run = fsm_dyn.simulate(graph, 3.0, scenario=scenario, on_failure="return")
@@ -467,6 +484,6 @@ def test_few_questions_stay_undecided_and_no_run_of_a_shipped_model_meets_what_i
                 states = dict(zip(contacts, (code > 0 for code in chart.states), strict=True))
                 assert not found.excluded(states), (name, states)
                 met += 1
-    assert numbers["undecided"] <= 0.2 * numbers.total()
-    assert 0 <= every["undecided"] <= 0.2 * every["all"]
+    assert numbers["undecided"] <= 0.05 * numbers.total()
+    assert every["undecided"] <= 0.01 * (every.total() - every["undecided"] - every["twelve_contacts"])
     assert met > 100

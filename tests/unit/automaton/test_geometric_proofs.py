@@ -14,7 +14,7 @@ from fsm_dyn.automaton.geometric_proofs import ExclusionProof, GeometricProofs, 
 from fsm_dyn.automaton.real_intervals import bounds, narrowed, result
 from fsm_dyn.errors import InputError
 
-SMALL = ("box_on_table", "push_button", "magnetic_latch", "toggle_switch", "latch_door", "twelve_contacts")
+SMALL = ("box_on_table", "gripper", "push_button", "magnetic_latch", "toggle_switch", "latch_door", "twelve_contacts")
 LONG = ("piano_action_simple", "cart_on_ramp", "geneva_drive", "seat_belt_reel", "escapement_anchor")
 
 
@@ -60,6 +60,44 @@ def test_the_proof_to_be_tampered_with():
         ("residual", 0, "c1", 0), ("residual", 4, "c3", 0), ("residual", 2, "c2", 1), ("residual", 6, "c4", 1)
     )  # fmt: skip
     assert proof.cuts[0] == (1, 0.0)
+
+
+@pytest.mark.parametrize(
+    "shifts",
+    [
+        ((("x", 1.0),),), ((("x", 1.0), ("left_s", -1.0)),), ((("x", 1.0), ("left_s", 1.0 + 1e-15)),),
+        ((("q", 1.0),),), ((("x", 1.0), ("left_s", 1.0), ("q", 1.0)),), ((("x", float("nan")), ("left_s", 1.0)),),
+        ((("x", 1.0), ("left_s", 1.0)), (("left_s", 1.0), ("x", 1.0))), ((),), ((("x", 0.0),),), ((("nothing", 1.0),),),
+        ((("m", 1.0),),), ((("x_dot", 1.0),),), ((("x", 1.0), ("left_s", 1.0), ("left_s", 1.0)),),
+    ],
+)  # fmt: skip
+def test_shifts_that_change_conditions_are_refused(shifts):
+    graph = fsm_dyn.compile("gripper")
+    proofs = graph.prove_geometry()
+    assert set(proofs.proofs[0].shifts) == {(("x", 1.0), ("left_s", 1.0)), (("y", 1.0), ("z", 1.0))}
+    with pytest.raises(InputError, match="a shift that changes the conditions"):
+        graph.check_proofs(with_first(proofs, shifts=shifts))
+
+
+def test_a_coordinate_with_a_range_is_not_shifted():
+    """A block between two walls that move: where it is matters, as its range ends."""
+    model = {
+        "fsm_dyn": 1, "name": "walls", "coordinates": {"x": {"unit": "m", "range": ["-1 m", "1 m"]}, "a": "m"},
+        "points": {"P": {"from": "O", "at": "x*N.x"}, "A": {"from": "O", "at": "a*N.x"}},
+        "bodies": {"block": {"center": "P", "mass": "1 kg"}, "wall": {"center": "A", "mass": "1 kg"}},
+        "contacts": {"near": {"gap": "x - a"}, "far": {"gap": "2 m + a - x"}},
+    }  # fmt: skip
+    bounded = fsm_dyn.compile(fsm_dyn.load(model)).prove_geometry()
+    model["coordinates"]["x"] = "m"
+    graph = fsm_dyn.compile(fsm_dyn.load(model))
+    proofs = graph.prove_geometry()
+    assert [proof.shifts for proof in bounded.proofs] == [()]
+    assert [len(proof.shifts) for proof in proofs.proofs] == [1]
+    graph.check_proofs(proofs)
+    model["coordinates"]["x"] = {"unit": "m", "range": ["-1 m", "1 m"]}
+    bounded_graph = fsm_dyn.compile(fsm_dyn.load(model))
+    with pytest.raises(InputError, match="a shift that changes the conditions"):
+        bounded_graph.check_proofs(with_first(bounded, shifts=proofs.proofs[0].shifts))
 
 
 ALL = ((0, "c1", 0), (4, "c3", 0), (2, "c2", 1), (6, "c4", 1))
