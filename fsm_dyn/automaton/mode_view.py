@@ -62,8 +62,8 @@ class ModeView:
 
     @property
     def redundant_rows(self) -> tuple[str, ...]:
-        """Redundant rows of this mode; their multipliers are indeterminate."""
-        return tuple(self._automaton.rows[r].name for r in self._mode.programs.redundant)
+        """Redundant rows of this mode, by the names of :attr:`active_rows`; their multipliers are indeterminate."""
+        return tuple(self._row_names[r] for r in self._mode.programs.redundant)
 
     @property
     def counts(self) -> Counts:

@@ -66,13 +66,17 @@ class NamedArray:
         return NamedArray(part, rest) if rest else float(part)
 
     def __str__(self) -> str:
+        # with 0.0 added a negative zero is printed as zero
         if len(self.names) == 1:
-            return "\n".join(f"{name} {value:.6g}" for name, value in zip(self.names[0], self.values, strict=True))
+            return "\n".join(
+                f"{name} {value + 0.0:.6g}" for name, value in zip(self.names[0], self.values, strict=True)
+            )
         if len(self.names) > 2:
             return "\n".join(f"{name}:\n{self[name]}" for name in self.names[0])
         cells = [["", *self.names[1]]]
         cells += [
-            [name, *(f"{value:.6g}" for value in row)] for name, row in zip(self.names[0], self.values, strict=True)
+            [name, *(f"{value + 0.0:.6g}" for value in row)]
+            for name, row in zip(self.names[0], self.values, strict=True)
         ]
         widths = [max(len(row[k]) for row in cells) for k in range(len(cells[0]))]
         return "\n".join(

@@ -308,8 +308,12 @@ def to_latex(page: EquationsPage, picture: str = "") -> str:
 
 
 def _latex_equation(left: Left, right: sympy.Expr) -> str:
-    formula = latex(right).replace(r"\big/", r"\big/\allowbreak")
-    return rf"\item $\displaystyle {left.latex()} = {formula}$"
+    return rf"\item $\displaystyle {left.latex()} = {_breakable(latex(right))}$"
+
+
+def _breakable(formula: str) -> str:
+    """Return a formula whose lines may also end behind a stroke."""
+    return formula.replace(r"\big/", r"\big/\allowbreak")
 
 
 def _latex_table(table: Sequence[Sequence[Cell]]) -> list[str]:
@@ -330,7 +334,7 @@ def _latex_table(table: Sequence[Sequence[Cell]]) -> list[str]:
 
 
 def _latex_cell(cell: Cell) -> str:
-    return escaped(cell) if isinstance(cell, str) else f"${cell.latex()}$"
+    return escaped(cell) if isinstance(cell, str) else f"${_breakable(cell.latex())}$"
 
 
 def to_sympy_source(equations: KaneEquations, names: Sequence[str]) -> str:

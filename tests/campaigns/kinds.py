@@ -46,7 +46,7 @@ CAMPAIGNS = {
     "ramps of push_button": Kind(ramps.push_button, 1000, RAMPS),
     "ramps of piano_action_simple": Kind(ramps.piano_action_simple, 1000, RAMPS),
     "laws, models with contacts": Kind(laws.contact_models, 100_000, LAWS),
-    "laws, impossible modes": Kind(laws.excluded_modes, 3500, "no mode that the geometry excludes, up to 12 contacts"),
+    "laws, impossible modes": Kind(laws.excluded_modes, 4000, "no mode that the geometry excludes, up to 12 contacts"),
     "laws, flush geometry": Kind(laws.flush_geometry, 3000, FLUSH),
     "laws, steps of nanometres": Kind(steps.case, 2000, "steps of 0.6 nm to 1 um: energy, overlap, no chatter"),
     "agreement of methods": Kind(

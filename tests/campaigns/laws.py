@@ -57,7 +57,7 @@ def contact_models(seed, contacts=12):
 
 # models of up to twelve contacts of which the geometry excludes combinations
 EXCLUDING = (
-    "box_on_table", "cart_on_ramp", "magnetic_latch", "piano_action_simple", "push_button", "toggle_switch",
+    "box_on_table", "cart_on_ramp", "gripper", "magnetic_latch", "piano_action_simple", "push_button", "toggle_switch",
     "twelve_contacts",
 )  # fmt: skip
 

@@ -101,3 +101,22 @@ def test_inputs_are_read():
     q, u = np.zeros(4), np.zeros(3)
     pushed = wall.forcing(0.0, q, u, {"push": 3.0}, directions={"caster_axis": 1})
     assert pushed["u1"] == 3.0
+
+
+@pytest.mark.parametrize(
+    "name", ["gripper", "ball_in_corner", "box_on_table", "planetary_gear", "four_bar", "rolling_coin"]
+)
+def test_names_on_every_axis_are_different(name):
+    graph = fsm_dyn.compile(name)
+    q = graph.start.x[graph.automaton.terms.layout.q_slice]
+    for mode in graph.modes.values():
+        made = (mode.mass_matrix, mode.constraint_matrix, mode.orthogonal_complement, mode.partial_velocities,
+                mode.partial_angular_velocities)  # fmt: skip
+        for axis in [axis for make in made for axis in make(q).names] + [mode.redundant_rows]:
+            assert len(set(axis)) == len(axis)
+        assert set(mode.redundant_rows) <= set(mode.active_rows)
+
+
+def test_a_negative_zero_is_printed_as_zero():
+    text = str(NamedArray(np.array([[-0.0, 1.0], [0.0, -2.0]]), (("a", "b"), ("x", "y"))))
+    assert text.split() == ["x", "y", "a", "0", "1", "b", "0", "-2"]

@@ -53,7 +53,7 @@ def test_latex_is_balanced(graph):
         assert text.isascii(), set(re.sub(r"[\x00-\x7f]", "", text))
 
 
-LONG_NAMES = ["piano_action_simple", "planetary_gear", "gripper"]  # words for names, wide tables
+LONG_NAMES = ["piano_action_simple", "planetary_gear", "gripper", "rattleback"]  # words for names, wide tables
 LINE = 100  # characters, as `width` counts them
 
 
