@@ -114,8 +114,8 @@ def table(depth: int = 1) -> str:
     asked = questions.total()
     lines += [
         "",
-        f"Of all {combinations:,} combinations {undecided / combinations:.1%} stay undecided, of a model "
-        f"{np.mean(shares):.1%} on average; of the {asked} questions on one, two or more contacts "
+        f"Of all {combinations:,} combinations {undecided / combinations:.2%} stay undecided, of a model "
+        f"{np.mean(shares):.2%} on average; of the {asked} questions on one, two or more contacts "
         f"{questions['undecided'] / asked:.1%} ({questions['undecided']}).",
     ]
     return "\n".join(lines) + "\n"
