@@ -52,7 +52,7 @@ def _still(program: Program, arguments: Sequence[int]) -> list[dict[int, Fractio
     """
     n = len(program.arguments)
     moving: dict[int, dict[int, Fraction]] = {argument: {argument: Fraction(1)} for argument in arguments}
-    still = []
+    still: list[dict[int, Fraction]] = []
     for k, (op, operands) in enumerate(program.instructions, start=program.first_instruction):
         parts = [moving.get(i, {}) for i in operands]
         known = [program.constants[i - n] for i in operands if n <= i < program.first_instruction]

@@ -302,9 +302,9 @@ def _is_still(program: Program, moved: Mapping[int, Fraction]) -> bool:
         if not any(own):
             rates.append(Fraction(0))
         elif op in ("add", "sub", "neg"):
-            rates.append({"add": sum(own), "sub": own[0] - own[-1], "neg": -own[0]}[op])
+            rates.append({"add": sum(own, Fraction(0)), "sub": own[0] - own[-1], "neg": -own[0]}[op])
         elif op == "mul" and known and math.isfinite(known[0]):
-            rates.append(Fraction(known[0]) * sum(own))
+            rates.append(Fraction(known[0]) * sum(own, Fraction(0)))
         else:
             return False
     return not any(rates[i] for output in program.results for i in output.indices)
