@@ -312,7 +312,7 @@ def _latex_equation(left: Left, right: sympy.Expr) -> str:
 
 
 def _breakable(formula: str) -> str:
-    """Return a formula whose lines may also end behind a stroke."""
+    """Return a formula whose lines may also end behind the sign of a quotient."""
     return formula.replace(r"\big/", r"\big/\allowbreak")
 
 

@@ -95,7 +95,7 @@ def test_angles_wrap_around():
 
 
 def test_what_depends_on_differences_of_coordinates_is_decided():
-    """Both ends of a side cannot lie on a pad that is shorter, wherever both are."""
+    """A pad does not reach both ends of a side that is longer, wherever both are."""
     _, found = assess("gripper")
     verdict = {(item.contacts, item.closed): item.verdict for item in found.verdicts}
     for side in ("left", "right"):
