@@ -111,7 +111,7 @@ def page_of(equations: KaneEquations, ways_out: Sequence[tuple[str, str, str]] =
     ]
     lead = " ".join(
         part
-        for part in (mechanism.summary, f"Source: {mechanism.source.rstrip(' .')}." if mechanism.source else "")
+        for part in (mechanism.summary, f"Source: {mechanism.source.strip().rstrip('.')}." if mechanism.source else "")
         if part
     )
     return EquationsPage(f"{mechanism.name}: mode {equations.mode}", lead, tuple(sections))

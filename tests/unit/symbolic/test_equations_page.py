@@ -73,6 +73,8 @@ def unbroken(formula):
 def test_lines_of_latex_can_be_broken(name):
     mode = next(iter(fsm_dyn.compile(name).modes.values()))
     text = to_latex(page_of(mode.kane_equations))
+    assert "Source: " in text
+    assert not re.search(r"\.\s*\.", text)
     formulas = re.findall(r"\$(.*)\$", "\n".join(line for line in text.splitlines() if line.startswith(r"\item")))
     assert len(formulas) > len(mode.kane_equations.speeds)
     assert max(width(part) for formula in formulas for part in unbroken(formula)) <= LINE
