@@ -70,7 +70,10 @@
       "widen the range, add a stop, or start elsewhere")                                                               \
     X(EVENT_IN_CHANGE_POINT, 27, "event in a change point",                                                            \
       "A contact or condition becomes active in a change point, where the constraints lose rank.",                     \
-      "move the contact or the condition away from the configuration in which the links are in one line")
+      "move the contact or the condition away from the configuration in which the links are in one line")              \
+    X(UNSOLVED, 28, "contact solve did not converge",                                                                  \
+      "The sweeps over the contacts of a step of Moreau–Jean time stepping did not converge.",                         \
+      "use method='dopri5'; or avoid very different masses of bodies in contact, or model a contact as compliant")
 
 #define FSM_STATUS_ENTRY(name, number, text, sentence, remedy) FSM_##name = number,
 enum fsm_status { FSM_STATUSES(FSM_STATUS_ENTRY) FSM_LAST_INTERNAL = FSM_NEED_CHART };

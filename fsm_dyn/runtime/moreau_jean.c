@@ -18,6 +18,7 @@
 #define FSM_CORRECTIONS  2    // passes of the θ-method
 #define FSM_SAME_INSTANT 1e-9 // part of a step by which a jump of inputs may be off its end
 #define FSM_STILL        1e-9 // part of the fastest speed of a step below which a contact is at rest
+#define FSM_SOLVED       1e-7 // change of a speed in the last sweep, as a fraction of the fastest, above which a step fails
 #define FSM_SLOW 2.0 // times the change of speed in a step without contacts, below which there is no restitution
 
 /* Evaluate the unconstrained terms at the time `t` (s) and the state `x` (n_q + n_u,). */
@@ -139,8 +140,10 @@ static void find_contact_states(const struct fsm_time_step *step, const struct f
     }
 }
 
-/* Count a step whose sweeps did not converge: its impulses are those of the last sweep. */
-static void report_sweeps(struct fsm_time_stepping_report *report, double t, double change)
+/* Count a step whose sweeps did not converge to rounding; false if they did not converge at all.
+
+   `change`: of a speed in the last sweep, as a fraction of the fastest. */
+static bool report_sweeps(struct fsm_time_stepping_report *report, double t, double change)
 {
     if (!fsm_is_converged(change, 1.0)) {
         if (report->unsolved == 0.0) {
@@ -149,6 +152,7 @@ static void report_sweeps(struct fsm_time_stepping_report *report, double t, dou
         report->unsolved += 1.0;
         report->worst_unsolved = fsm_larger(report->worst_unsolved, change);
     }
+    return !(change > FSM_SOLVED); // what is not a number is found at the end of the step
 }
 
 /* Write the speeds after the step to `after` (n_u,), and the impulses of all rows (n_rows,). */
@@ -191,8 +195,8 @@ static void go_to_middle(const struct fsm_time_step *step, const struct fsm_inpu
 }
 
 /* Solve the contact problem of a step; `x` gets the configuration at the middle and the speeds after, `impulses`
-   (n_rows,) is written, `kept` becomes the part of the restitution kept. */
-static void solve_contacts(const struct fsm_time_step *step, const struct fsm_bilateral_system *bilateral,
+   (n_rows,) is written, `kept` becomes the part of the restitution kept.  False if it was not solved. */
+static bool solve_contacts(const struct fsm_time_step *step, const struct fsm_bilateral_system *bilateral,
                            fsm_vector free_speeds, fsm_vector reaction, struct fsm_time_stepping_report *report,
                            fsm_vector x, fsm_vector impulses, double *kept)
 {
@@ -215,12 +219,13 @@ static void solve_contacts(const struct fsm_time_step *step, const struct fsm_bi
     }
     find_targets(step, &active, free_speeds, target);
     double change = fsm_contact_impulses(step, &active, response.K, target, fastest, speed, impulse, kept);
-    report_sweeps(report, step->t, change / fastest);
+    bool solved = report_sweeps(report, step->t, change / fastest);
     find_contact_states(step, &active, speed, impulse, fastest);
     fsm_put(x, fsm_vector_first(step->middle, n_q));
     fsm_vector after = fsm_vector_from(x, n_q);
     fsm_put(after, free_speeds);
     apply_step_impulses(&active, &response, bilateral->held, reaction, impulse, after, impulses);
+    return solved;
 }
 
 /* End a step: the configuration after, and the energies with and without the impulses of contacts. */
@@ -247,7 +252,7 @@ static void go_to_end(const struct fsm_time_step *step, const struct fsm_input_t
 
 /* Take the step from `times[i]` to `times[i + 1]`; row i + 1 of the run has the values of row i.
 
-   Returns FSM_CONTINUE, FSM_SINGULAR, FSM_STEP_TOO_LONG or FSM_NON_FINITE. */
+   Returns FSM_CONTINUE, FSM_SINGULAR, FSM_STEP_TOO_LONG, FSM_UNSOLVED or FSM_NON_FINITE. */
 static int64_t step_through(const struct fsm_tables *tables, const struct fsm_input_tables *inputs,
                             struct fsm_work *work, const struct fsm_time_stepping *run, int64_t i)
 {
@@ -278,8 +283,10 @@ static int64_t step_through(const struct fsm_tables *tables, const struct fsm_in
     if (!find_free_speeds(&step, &bilateral, free_speeds, reaction)) {
         return FSM_SINGULAR;
     }
-    solve_contacts(&step, &bilateral, free_speeds, reaction, run->report, x, fsm_row(run->impulses, i + 1),
-                   &energies.at[FSM_ENERGY_REBOUND]);
+    if (!solve_contacts(&step, &bilateral, free_speeds, reaction, run->report, x, fsm_row(run->impulses, i + 1),
+                        &energies.at[FSM_ENERGY_REBOUND])) {
+        return FSM_UNSOLVED;
+    }
     go_to_end(&step, inputs, run->segment, x, free_speeds, energies);
     for (int64_t j = 0; j < x.n; j++) {
         if (!fsm_is_finite(x.at[j])) {

@@ -39,6 +39,7 @@ PENETRATION_LATER: Final = 24
 STEP_TOO_LONG: Final = 25
 LEFT_RANGE: Final = 26
 EVENT_IN_CHANGE_POINT: Final = 27
+UNSOLVED: Final = 28
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +203,12 @@ _ALL: Final = (
         "event in a change point",
         "A contact or condition becomes active in a change point, where the constraints lose rank.",
         "move the contact or the condition away from the configuration in which the links are in one line",
+    ),
+    Outcome(
+        UNSOLVED,
+        "contact solve did not converge",
+        "The sweeps over the contacts of a step of Moreau–Jean time stepping did not converge.",
+        "use method='dopri5'; or avoid very different masses of bodies in contact, or model a contact as compliant",
     ),
 )
 

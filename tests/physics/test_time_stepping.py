@@ -338,3 +338,36 @@ def test_what_it_refuses():
         fsm_dyn.simulate(
             fsm_dyn.compile(shipped("ball_in_corner", law="poisson")), 1.0, method="moreau_jean", step=1e-3
         )
+
+
+TOWER = """
+fsm_dyn: 1
+parameters: {m: 1 kg, ratio: 2, g: 9.81 m/s^2}
+coordinates: {y1: m, y2: m}
+points:
+  P1: {from: O, at: y1*N.y}
+  P2: {from: O, at: (0.1 m + y2)*N.y}
+bodies:
+  lower: {center: P1, mass: m}
+  upper: {center: P2, mass: ratio*m}
+speeds: {v1: rate(y1), v2: rate(y2)}
+contacts:
+  on_ground: {gap: y1}
+  on_lower: {gap: y2 - y1}
+loads:
+  - {gravity: -g*N.y}
+"""
+
+
+def test_a_contact_problem_that_is_not_solved_ends_the_run_by_name(tmp_path):
+    """Sweeps over a heavy body on a light one converge as (ratio / (ratio + 1))^n."""
+    (tmp_path / "tower.yaml").write_text(TOWER)
+    tower = fsm_dyn.compile(tmp_path / "tower.yaml")
+    stepped = {"method": "moreau_jean", "step": 1e-3}
+    run = fsm_dyn.simulate(tower, 0.01, parameters={"ratio": 50.0}, **stepped)
+    np.testing.assert_allclose(run.q, 0.0, atol=1e-12)
+    with pytest.warns(UserWarning, match="10 of 10 contact problems were not solved, the first at t = 0 s"):
+        fsm_dyn.simulate(tower, 0.01, parameters={"ratio": 80.0}, **stepped)
+    with pytest.raises(fsm_dyn.RunError, match=r"contact solve did not converge(.|\n)*dopri5"):
+        fsm_dyn.simulate(tower, 0.01, parameters={"ratio": 500.0}, **stepped)
+    assert fsm_dyn.simulate(tower, 0.01, parameters={"ratio": 500.0}).outcome.name == "done"

@@ -182,7 +182,7 @@ CODES = [
     ("simulation.tables", "FRICTION", "GROUP", "FLAG_", {}),
     ("simulation.tables", "TURNING", "TURNING", "", {}),
     ("simulation.tables", "KINEMATIC", "CONTACT_ROW", "ROLE_", {"CONTACT_ROW": "CONTACT"}),
-    ("simulation.outcomes", "CONTINUE", "EVENT_IN_CHANGE_POINT", "", {"LAST_INTERNAL": "NEED_CHART"}),
+    ("simulation.outcomes", "CONTINUE", "UNSOLVED", "", {"LAST_INTERNAL": "NEED_CHART"}),
     ("simulation.state", "NEAR", "TURNED", "", {}),
     ("simulation.state", "WORK_OF_TRANSITION", "ROWS_PER_TURN", "", {}),
     ("simulation.state", "STEPPING", "RESOLVING", "PHASE_", {}),
