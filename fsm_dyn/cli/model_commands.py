@@ -124,7 +124,7 @@ def check_command(
 
 
 def _print_findings(graph: ModeGraph, locking: list[str]) -> None:
-    """Print redundant rows, self-locking screws, and the modes that cannot be, be reached or be left."""
+    """Print redundant rows, self-locking screws, and the modes that are infeasible, unreachable or terminal."""
     enumerated = graph.automaton.fully_enumerated  # else modes without edges lead to some that are not derived yet
     for title, items in (
         ("indeterminate multipliers (redundant constraint rows)", _redundant_rows(graph)),
