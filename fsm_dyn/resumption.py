@@ -27,7 +27,7 @@ from fsm_dyn.spec.values import ParameterValue
 _CHANGES = slice(st.RECORD_SOURCE, st.RECORD_TARGET + 1)
 
 
-@dataclass(frozen=True)
+@dataclass  # not frozen: to fill one that is takes six times as long
 class Run:
     """Inputs of a run apart from its initial state; ``final``: the reason that it cannot be continued, if any."""
 
@@ -76,7 +76,7 @@ class Before:
         return continuation.state, FirstRow(np.concatenate(parts), self.numbers[record.mode[row]])
 
 
-@dataclass(frozen=True)
+@dataclass  # not frozen, as Run
 class Numbered:
     """A run whose modes are numbered by what happened in it alone.
 

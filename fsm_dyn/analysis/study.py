@@ -140,14 +140,9 @@ def study(
         points = sampled_points(graph, vary or {}, shared, sample, n, seed)
     graphs = [part.graph for part in points.parts]
     judged = _requirements(graphs, requirements)
-    mechanism = graph.automaton.mechanism
-    if sample == GRID and outputs is None:
-        outputs = (*mechanism.outputs,) or graph.automaton.terms.layout.q
-    chosen = tuple(outputs or ())
-    if sample != GRID and not judged and not chosen and requirements is None:
+    if sample != GRID and not judged and not outputs and requirements is None:
         raise InputError("the model has no requirements", remedy="write a section `requirements`, or name outputs")
-    for each in graphs:
-        check_quantities(each, chosen)
+    chosen = _outputs(graph, graphs, outputs, usual=sample == GRID)
     kept = sample == GRID and points.count <= MOST_CURVES and bool(chosen)
     times = np.linspace(0.0, _end(points, vary or {}, shared), POINTS) if kept else np.empty(0)
     settings = {"requirements": judged, "outputs": chosen, "times": times, "run": shared}
@@ -164,6 +159,7 @@ def study(
         columns.put(i, run)
         if progress is not None:
             progress(done, points.count)
+    mechanism = graph.automaton.mechanism
     units = variable_units(mechanism, (*chosen, *points.parameters)) | requirement_units(mechanism)
     return Study(
         model=graph.name,
@@ -207,6 +203,17 @@ def _requirements(graphs: Sequence[ModeGraph], chosen: Sequence[str] | None) -> 
         if not all(name in each for each in known):
             raise InputError(f"no requirement '{name}'", remedy=did_you_mean(name, list(known[0])))
     return tuple(name for name in known[0] if all(name in each for each in known)) if chosen is None else (*chosen,)
+
+
+def _outputs(
+    graph: ModeGraph, graphs: Sequence[ModeGraph], chosen: Sequence[str] | None, usual: bool
+) -> tuple[str, ...]:
+    """Return the outputs that are kept: those chosen, else the usual ones if they are wanted."""
+    if chosen is None and usual:
+        chosen = (*graph.automaton.mechanism.outputs,) or graph.automaton.terms.layout.q
+    for each in graphs:
+        check_quantities(each, chosen or ())
+    return tuple(chosen or ())
 
 
 def _end(points: StudyPoints, vary: Mapping[str, Any], shared: Mapping[str, Any]) -> float:

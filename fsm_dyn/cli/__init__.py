@@ -4,6 +4,7 @@ Commands import what they need when they run: ``fsm-dyn --help`` should answer a
 Matplotlib together take seconds to import.
 """
 
+import os
 import signal
 
 
@@ -15,6 +16,8 @@ def main() -> None:
     """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # pydantic would read the metadata of every installed distribution in search of plugins, of which none is wanted
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     from fsm_dyn.cli import app
 
     app.main()

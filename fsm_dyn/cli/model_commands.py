@@ -92,7 +92,6 @@ def check_command(
     graph = graph if found is None else graph.with_geometry(found)
     counts |= {"modes": len(graph.modes), "edges": graph.edge_count, "infeasible": len(graph.infeasible)}
     explored = None if reach is None else _explored(graph, reach, 1, as_json)
-    enumerated = graph.automaton.fully_enumerated  # else modes without edges lead to some that are not derived yet
     if as_json:
         print_json(
             {
@@ -104,8 +103,8 @@ def check_command(
                 "modes": _modes(graph),
                 "self_locking": locking,
                 "infeasible": graph.infeasible,
-                "unreachable": graph.unreachable if enumerated else None,
-                "terminal_modes": graph.terminal_modes if enumerated else None,
+                "unreachable": graph.unreachable if graph.automaton.fully_enumerated else None,
+                "terminal_modes": graph.terminal_modes if graph.automaton.fully_enumerated else None,
                 "tolerances": {name: {"value": v, "unit": unit} for name, v, unit, _ in tolerances},
             }
         )
@@ -113,6 +112,20 @@ def check_command(
     typer.echo(f"{graph.name}: {mechanism.summary}\n")
     typer.echo(table(("item", "count"), [(kind, str(number)) for kind, number in counts.items() if number]))
     typer.echo("\n" + mode_table(graph))
+    _print_findings(graph, locking)
+    if found is not None:
+        _print_geometry(found)
+    if verified is not None:
+        typer.echo(f"\nthe proofs of {check_proofs} hold: contradictions verified in {verified:,} boxes")
+    if explored is not None:
+        _print_exploration(explored)
+    rows = [(name, f"{value:g}", unit, text) for name, value, unit, text in tolerances]
+    typer.echo("\n" + table(("tolerance", "value", "unit", "meaning"), rows))
+
+
+def _print_findings(graph: ModeGraph, locking: list[str]) -> None:
+    """Print redundant rows, self-locking screws, and the modes that are infeasible, unreachable or terminal."""
+    enumerated = graph.automaton.fully_enumerated  # else modes without edges lead to some that are not derived yet
     for title, items in (
         ("indeterminate multipliers (redundant constraint rows)", _redundant_rows(graph)),
         *([("self-locking screws", locking)] if locking else []),
@@ -127,14 +140,6 @@ def check_command(
             typer.echo(f"  {item}")
     if not enumerated:
         typer.echo("\nmodes are derived when a run first reaches them: which others exist, --reach N finds by runs")
-    if found is not None:
-        _print_geometry(found)
-    if verified is not None:
-        typer.echo(f"\nthe proofs of {check_proofs} hold: contradictions verified in {verified:,} boxes")
-    if explored is not None:
-        _print_exploration(explored)
-    rows = [(name, f"{value:g}", unit, text) for name, value, unit, text in tolerances]
-    typer.echo("\n" + table(("tolerance", "value", "unit", "meaning"), rows))
 
 
 def _geometry(graph: ModeGraph, quiet: bool) -> GeometricFeasibility:

@@ -104,32 +104,8 @@ def export(
     >>> sorted(path.name for path in folder.glob("latch.*"))
     ['latch.c', 'latch.h']
     """
-    known = [*TARGETS, PAGE]
-    if target not in known:
-        raise InputError(
-            f"there is no export to '{target}'", allowed=", ".join(known), remedy=did_you_mean(target, known)
-        )
-    if method not in METHODS:
-        raise InputError(
-            f"a method '{method}' cannot be exported", allowed=", ".join(METHODS),
-            remedy=did_you_mean(method, METHODS) or "leave the method out",
-        )  # fmt: skip
-    method = method_with(method, step)
-    if not METHODS[method].adaptive and not step:
-        raise InputError(f"method '{method}' needs the length of its steps", remedy="give step=... (s)")
-    if real not in REALS:
-        raise InputError(f"there are no numbers of type '{real}'", allowed=", ".join(REALS))
-    if real == "float" and target not in FLOAT_TARGETS:
-        raise InputError(
-            f"an export to '{target}' is of doubles", allowed=", ".join(FLOAT_TARGETS) + " of floats",
-            remedy="leave the type of the numbers out",
-        )  # fmt: skip
-    for name, value in (inputs or {}).items():
-        if callable(value):
-            raise InputError(
-                f"the input '{name}' is a Python function, which cannot be exported",
-                remedy="give an expression of t, or a table of times and values",
-            )
+    _check_target(target, real, inputs or {})
+    method = _checked_method(method, step)
     path = Path(folder)
     if spare_modes is None:
         wanted = target in ("c99", "fmu2", "fmu3") and not listed_modes and embeds_online(graph.automaton)
@@ -150,6 +126,41 @@ def export(
         files = dict(zip([path.name], files.values(), strict=True))
     _write(place, files)
     return place / next(iter(files)) if names_file or target == PAGE else place
+
+
+def _checked_method(method: str, step: float | None) -> str:
+    """Return the method of a machine, with or without fixed steps; raise InputError where it cannot be exported."""
+    if method not in METHODS:
+        raise InputError(
+            f"a method '{method}' cannot be exported", allowed=", ".join(METHODS),
+            remedy=did_you_mean(method, METHODS) or "leave the method out",
+        )  # fmt: skip
+    method = method_with(method, step)
+    if not METHODS[method].adaptive and not step:
+        raise InputError(f"method '{method}' needs the length of its steps", remedy="give step=... (s)")
+    return method
+
+
+def _check_target(target: str, real: str, inputs: Mapping[str, InputValue]) -> None:
+    """Refuse a target that does not exist, and numbers and inputs that it cannot have."""
+    known = [*TARGETS, PAGE]
+    if target not in known:
+        raise InputError(
+            f"there is no export to '{target}'", allowed=", ".join(known), remedy=did_you_mean(target, known)
+        )
+    if real not in REALS:
+        raise InputError(f"there are no numbers of type '{real}'", allowed=", ".join(REALS))
+    if real == "float" and target not in FLOAT_TARGETS:
+        raise InputError(
+            f"an export to '{target}' is of doubles", allowed=", ".join(FLOAT_TARGETS) + " of floats",
+            remedy="leave the type of the numbers out",
+        )  # fmt: skip
+    for name, value in inputs.items():
+        if callable(value):
+            raise InputError(
+                f"the input '{name}' is a Python function, which cannot be exported",
+                remedy="give an expression of t, or a table of times and values",
+            )
 
 
 def prepared(

@@ -117,7 +117,7 @@ class RunModel:
         return tuple(row.owner if owners.count(row.owner) == 1 else f"{row.owner}.{row.role}" for row in self.rows)
 
 
-@dataclass(frozen=True)
+@dataclass  # not frozen: to fill one that is takes six times as long
 class RunRecord:
     """A run as the stepper left it: one row per accepted step, two at a transition (before and after).
 

@@ -162,7 +162,7 @@ def record_of(
         outcome=raw.outcome,
         tried=_tried(automaton, raw),
         change_points=_change_points(automaton, raw, names),
-        targets=np.asarray(raw.transitions.target),
+        targets=raw.records[:, st.RECORD_TARGET].astype(np.int64),
     )
 
 

@@ -108,7 +108,7 @@ class Samples:
         admissible = np.ones(len(self), dtype=np.bool_)
         if not self.model.rows:
             return table, admissible
-        for index in np.unique(self.mode):
+        for index in np.flatnonzero(np.bincount(self.mode)).tolist():  # np.unique imports numpy.ma
             chosen = self.mode == index
             out = self.model.full[index].evaluate(self.t[chosen], self.x[chosen], self.context[chosen])
             table[chosen] = out["multipliers"]

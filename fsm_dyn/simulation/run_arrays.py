@@ -59,7 +59,7 @@ class TransitionArrays:
         return len(self.time)
 
 
-@dataclass  # not frozen: to fill one that is takes six times as long, a third of finishing a short run
+@dataclass  # not frozen: to fill one that is takes six times as long
 class RunArrays:
     """A run as arrays, which nothing changes.
 

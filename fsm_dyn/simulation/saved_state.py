@@ -30,7 +30,7 @@ class KnownCharts:
     in_vain: tuple[tuple[tuple[int, ...], float], ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass  # not frozen: to fill one that is takes six times as long
 class SavedState:
     """Where a run can be continued.
 

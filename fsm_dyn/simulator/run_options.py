@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -122,7 +123,7 @@ def settings_of(
         tolerances={} if wanted is _DEFAULTS else wanted.specified_entries(),
         atol=atol if atol is None else _listed(atol),
         step=float(step or 0.0),
-        max_step=None if np.isinf(max_step) else float(max_step),
+        max_step=None if math.isinf(max_step) else float(max_step),
         drive=scenario,
         inputs={name: value for name, value in inputs.items() if value is not None},
     )

@@ -247,7 +247,7 @@ class Simulator(RunSetups):
                 executable.tables, x, context, number, until, settings.step, drive, executable, progress, saver,
                 resumed, bound_arrays(executable.automaton, run.numbers),
             )  # fmt: skip
-        numerics = self.numerics(run.numbers, run.vector, settings.tolerances)
+        numerics = executable.numerics
         return integrate(
             executable.tables,
             x,

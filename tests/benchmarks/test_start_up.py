@@ -83,19 +83,6 @@ def test_the_runtimes_own_build(tmp_path):
     assert spent <= 8.0
 
 
-def test_a_ball_comes_to_rest_within_120_microseconds():
-    """All of ``simulate``, least processor time of many."""
-    graph = fsm_dyn.compile("bouncing_ball")
-    best = float("inf")
-    for _ in range(60):
-        begin = time.process_time()
-        for _ in range(50):
-            run = fsm_dyn.simulate(graph, until=6.0)
-        best = min(best, (time.process_time() - begin) / 50)
-    print(f"\nbouncing ball to rest, {len(run)} rows: {best * 1e6:.0f} us")
-    assert best <= 120e-6
-
-
 READING = """
 import sys, time
 from fsm_dyn import models, spec

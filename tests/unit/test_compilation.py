@@ -5,7 +5,7 @@ import pytest
 import fsm_dyn
 from fsm_dyn.automaton import storage
 from fsm_dyn.errors import InputError
-from tests.unit.cli.test_cli import call
+from tests.unit.cli.conftest import call
 
 
 def test_modes_derived_in_two_processes_are_those_of_one():
