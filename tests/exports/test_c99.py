@@ -211,7 +211,7 @@ def online_run(graph, most=200_000):
     "name",
     [
         *("piano_action_simple", "latch_door", "tray"),
-        *(pytest.param(name, marks=pytest.mark.long) for name in ("seat_belt_reel", "twelve_contacts", "piano_action")),
+        *(pytest.param(name, marks=pytest.mark.long) for name in ("seat_belt_reel", "cart_on_ramp", "piano_action")),
     ],
 )
 def test_modes_that_were_not_exported_are_embedded_online(name, tmp_path):
