@@ -95,7 +95,7 @@ class App {
   draw() {
     requestAnimationFrame(() => this.draw());
     this.playback.tick();
-    const frame = this.newest;
+    const frame = this.newest ?? (this.mechanism.view.changed ? this.last : null); // a panel of another size is drawn again
     if (!frame) return;
     this.newest = null;
     const begin = performance.now();

@@ -2,7 +2,10 @@
 
 import { svg } from "./dom.js";
 
-const MARGIN = 0.22; // of the panel, kept free around the mechanism
+const MARGIN = 0.14; // of the panel, kept free around the mechanism
+const [TOP, BOTTOM] = [48, 40]; // px, at least: the mode's name and the clock; the hint and the scale
+const SECOND_LINE = 34; // px: of the name, in a panel narrower than
+const NARROW = 420; // px
 const STEPS = [1, 2, 5, 10];
 
 export class Viewport {
@@ -22,7 +25,7 @@ export class Viewport {
     const box = this.element.getBoundingClientRect();
     this.width = box.width || 600;
     this.height = box.height || 400;
-    this.changed = true;
+    this.changed = this.resized = true;
   }
 
   screen(x, y) {
@@ -41,10 +44,12 @@ export class Viewport {
   // Fit a box (low x, low y, high x, high y).
   fit(box) {
     const w = Math.max(box[2] - box[0], 1e-6), h = Math.max(box[3] - box[1], 1e-6);
-    this.scale = Math.min((this.width * (1 - 2 * MARGIN)) / w, (this.height * (1 - 2 * MARGIN)) / h);
+    const top = Math.max(MARGIN * this.height, TOP + (this.width < NARROW ? SECOND_LINE : 0));
+    const bottom = Math.max(MARGIN * this.height, BOTTOM);
+    this.scale = Math.min((this.width * (1 - 2 * MARGIN)) / w, Math.max(this.height - top - bottom, 1) / h);
     this.x = (box[0] + box[2]) / 2;
-    this.y = (box[1] + box[3]) / 2;
-    this.free = false;
+    this.y = (box[1] + box[3]) / 2 + (top - bottom) / 2 / this.scale;
+    this.free = this.resized = false;
     this.changed = true;
   }
 
