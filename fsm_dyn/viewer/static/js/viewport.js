@@ -1,10 +1,10 @@
 // Viewport: metres to pixels. Follows the mechanism until the user pans.
 
-import { svg } from "./dom.js";
+import { $, svg } from "./dom.js";
 
 const MARGIN = 0.14; // of the panel, kept free around the mechanism
 const [TOP, BOTTOM] = [48, 40]; // px, at least: the mode's name and the clock; the hint and the scale
-const SECOND_LINE = 34; // px: of the name, in a panel narrower than
+const SECOND_LINE = 34; // px: of the name, in a panel narrower than NARROW, and the buttons that press a key
 const NARROW = 420; // px
 const STEPS = [1, 2, 5, 10];
 
@@ -45,7 +45,7 @@ export class Viewport {
   fit(box) {
     const w = Math.max(box[2] - box[0], 1e-6), h = Math.max(box[3] - box[1], 1e-6);
     const top = Math.max(MARGIN * this.height, TOP + (this.width < NARROW ? SECOND_LINE : 0));
-    const bottom = Math.max(MARGIN * this.height, BOTTOM);
+    const bottom = Math.max(MARGIN * this.height, BOTTOM + ($("playing").hidden ? 0 : SECOND_LINE));
     this.scale = Math.min((this.width * (1 - 2 * MARGIN)) / w, Math.max(this.height - top - bottom, 1) / h);
     this.x = (box[0] + box[2]) / 2;
     this.y = (box[1] + box[3]) / 2 + (top - bottom) / 2 / this.scale;
