@@ -62,8 +62,9 @@ def brief_label(pattern: str, parts: Sequence[Closed], full: str, letters: int =
     """Return a label of at most :data:`LONGEST` characters.
 
     The first that is short enough of: the full label; contacts named by state (``a, b slide; c closed``); features as
-    ``foot flat, stick`` or ``foot on 2 corners, slide``; numbers in place of the longest names (``3 slide``, ``3 more slide`` where there is room); the
-    pattern without its middle.  A shortened one has a mark, so that different modes have different labels.
+    ``foot flat, stick`` or ``foot on 2 corners, slide``; numbers in place of the longest names (``3 slide``, or
+    ``3 more slide`` where there is room); the pattern without its middle.  A shortened one has a mark, so that
+    different modes have different labels.
 
     Parameters
     ----------

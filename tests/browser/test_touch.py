@@ -1,6 +1,7 @@
 """Fingers on a telephone: a handle is dragged, the page stays where it is, and scrolls where nothing is dragged."""
 
 import pytest
+
 from tests.browser.conftest import Page, Viewed
 
 pytestmark = pytest.mark.browser
