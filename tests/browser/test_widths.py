@@ -121,5 +121,7 @@ def test_nothing_on_the_page_of_all_models_overlaps_and_overlaps_are_found(viewe
     assert {width: checked(page, width) for width in WIDTHS} == dict.fromkeys(WIDTHS, CLEAN)
     page.evaluate("document.querySelector('#count').attributeStyleMap.set('margin-left', '-150px')")
     assert any("count" in pair for pair in checked(page, 1280)["overlaps"])
-    page.evaluate("document.querySelector('#count').attributeStyleMap.set('max-width', '20px')")
+    for rule in ("min-width: 0", "max-width: 20px", "white-space: nowrap"):
+        name, value = rule.split(": ")
+        page.evaluate(f"document.querySelector('#count').attributeStyleMap.set('{name}', '{value}')")
     assert checked(page, 1280)["spilled"] == ["count"]
