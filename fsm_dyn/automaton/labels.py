@@ -212,7 +212,7 @@ class Labels:
         return name, [parts[k] for k in sorted(parts)]
 
     def _by_contact(self, name: str, state: str) -> Closed:
-        """Return a contact that is closed: by its name, or in words by its features where the name numbers them."""
+        """Return a contact that is closed: by its name, or by its features where the name numbers them."""
         contact = self._mechanism.contacts.get(name)
         if not isinstance(contact, FeatureContact) or name == contact.entry:
             return Closed(name, state)

@@ -55,7 +55,7 @@ def mode_legend(
 
 
 def _fitting(weights: Mapping[str, float], longest: int, room: float) -> set[str]:
-    """Return the modes that fit (inches), their names cut to a length, by weight, with room for the count of the others."""
+    """Return the modes that fit (inches) with names of a length, by weight, with room for the count of the others."""
     fitting: set[str] = set()
     taken = 0.0
     for name in sorted(weights, key=lambda name: -weights[name]):
