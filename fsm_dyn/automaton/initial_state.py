@@ -73,12 +73,18 @@ def find_initial_state(
 
 
 def _check_rows(automaton: Automaton, terms: Mapping[str, Array]) -> None:
-    """Refuse a start in which a constraint or contact is infinite or not a number."""
+    """Refuse a start in which a constraint, or a contact or its law, is infinite or not a number."""
     finite = np.isfinite(np.column_stack([terms["residual"], terms["b"], terms["A"]])).all(axis=1)
-    if finite.all():
+    wrong = [automaton.rows[number].name for number in np.flatnonzero(~finite)]
+    laws = np.column_stack([terms["static"], terms["kinetic"], terms["restitution"]])
+    wrong += [
+        contact.name
+        for contact, numbers in zip(automaton.contacts, laws, strict=True)
+        if not (contact.sticks_always or np.isfinite(numbers).all())
+    ]
+    if not wrong:
         return
-    name = automaton.rows[int(np.argmin(finite))].name
-    mechanism = automaton.mechanism
+    name, mechanism = wrong[0], automaton.mechanism
     entry = mechanism.contacts.get(name) or mechanism.constraints.get(name)
     raise ModelError(
         f"'{name}' is not finite where the motion begins",

@@ -97,14 +97,7 @@ def _check_ranges(automaton: Automaton, start: InitialState) -> None:
 
 def _check_inertia(automaton: Automaton, start: InitialState) -> None:
     """Refuse a start in which a body without mass or inertia can move by itself."""
-    mechanism, layout = automaton.mechanism, automaton.terms.layout
-    values = named_values(mechanism, list(start.context[layout.p_slice]))
-    lacking: list[tuple[str, str, Location]] = []
-    for body in mechanism.bodies.values():
-        if evaluate(body.mass, values) == 0.0:
-            lacking.append(("mass", body.name, body.mass.where))
-        if body.frame is not None and not any(evaluate(text, values) for text in body.inertia.values()):
-            lacking.append(("inertia", body.name, next((text.where for text in body.inertia.values()), body.where)))
+    lacking = massless_bodies(automaton, start.context)
     if not lacking:
         return
     terms = automaton.terms.evaluate(0.0, start.x, start.context)
@@ -112,10 +105,24 @@ def _check_inertia(automaton: Automaton, start: InitialState) -> None:
     if reason:
         raise ModelError(
             f"the motion would begin in '{automaton.name_of(start.states).name}', which is infeasible: {reason}",
-            lacking[0][2],
-            found=", ".join(f"no {what} of {name}" for what, name, _ in lacking),
+            next(iter(lacking.values())),
+            found=", ".join(lacking),
             remedy="give what moves so mass or inertia, or hold it by a constraint",
         )
+
+
+def massless_bodies(automaton: Automaton, context: Array) -> dict[str, Location]:
+    """Return ``"no mass of NAME"`` and ``"no inertia of NAME"`` of bodies, with the places, in a context (n_c,)."""
+    mechanism = automaton.mechanism
+    values = named_values(mechanism, list(context[automaton.terms.layout.p_slice]))
+    lacking: dict[str, Location] = {}
+    for body in mechanism.bodies.values():
+        if evaluate(body.mass, values) == 0.0:
+            lacking[f"no mass of {body.name}"] = body.mass.where
+        if body.frame is not None and not any(evaluate(text, values) for text in body.inertia.values()):
+            texts = body.inertia.values()
+            lacking[f"no inertia of {body.name}"] = next((text.where for text in texts), body.where)
+    return lacking
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -61,8 +62,9 @@ def brief_label(pattern: str, parts: Sequence[Closed], full: str, letters: int =
     """Return a label of at most :data:`LONGEST` characters.
 
     The first that is short enough of: the full label; contacts named by state (``a, b slide; c closed``); features as
-    ``foot flat, stick`` or ``foot on 2 corners, slide``; numbers in place of the longest names (``3 slide``); the
-    pattern without its middle.  A shortened one has a mark, so that different modes have different labels.
+    ``foot flat, stick`` or ``foot on 2 corners, slide``; numbers in place of the longest names (``3 slide``, or
+    ``3 more slide`` where there is room); the pattern without its middle.  A shortened one has a mark, so that
+    different modes have different labels.
 
     Parameters
     ----------
@@ -92,7 +94,8 @@ def brief_label(pattern: str, parts: Sequence[Closed], full: str, letters: int =
     text = _joined(pattern, named, counted)
     if len(text) > room:
         text = _joined(elided(pattern, max(room - len(text) + len(pattern), 8)), named, counted)
-    return marked(elided(text, room), full, letters)
+    with_more = re.sub(r"; (\d+) (?=\w+(; \d+ \w+)*$)", r"; \1 more ", text, count=1)  # than those named
+    return marked(with_more if len(with_more) <= room else elided(text, room), full, letters)
 
 
 def _joined(pattern: str, groups: Sequence[Group], counted: Mapping[str, int] | None = None) -> str:

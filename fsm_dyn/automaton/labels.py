@@ -193,7 +193,7 @@ class Labels:
         for k, (contact, code) in enumerate(zip(self._contacts, states, strict=True)):
             rests = code == contact.codes[0] and not (contact.bilateral and len(contact.codes) > 1)
             if k not in mentioned and k not in self.touches and not rests:
-                parts[k] = Closed(contact.name, contact.states[code])
+                parts[k] = self._by_contact(contact.name, contact.states[code])
         closed = [k for k in self.touches if k not in mentioned and states[k] != self._contacts[k].codes[0]]
         for members, pair in self._grouped(closed):
             touch = self.touches[members[0]]
@@ -210,6 +210,17 @@ class Labels:
                 if contact.contact_law.friction_only
             }
         return name, [parts[k] for k in sorted(parts)]
+
+    def _by_contact(self, name: str, state: str) -> Closed:
+        """Return a contact that is closed: by its name, or by its features where the name numbers them."""
+        contact = self._mechanism.contacts.get(name)
+        if not isinstance(contact, FeatureContact) or name == contact.entry:
+            return Closed(name, state)
+        shapes = [self._shape(feature.shape) for feature in contact.features]
+        if not any(shape is not None and (shape.repeat or isinstance(shape, _MANY)) for shape in shapes):
+            return Closed(name, state)
+        one, other = sorted(contact.features, key=lambda feature: (self._is_face(feature), feature.part == "round"))
+        return Closed(f"{contact.entry}: {self._whole(one)} on {self._whole(other)}", state, True, contact.entry)
 
     def _grouped(self, closed: Sequence[int]) -> list[tuple[list[int], Pair | None]]:
         """Return closed contacts in groups: those of two faces flat on each other with these, others by place."""
@@ -278,7 +289,7 @@ class Labels:
 
     def _corner(self, corner: Feature) -> str:
         shape = self._shape(corner.shape)
-        if shape is None or isinstance(shape, CircleShape):
+        if corner.part not in ("corner", "vertex") or shape is None or isinstance(shape, CircleShape):
             return f"{corner.shape}{self._copy(corner)}"
         if isinstance(shape, _MANY):
             return f"corner {corner.index + 1}{self._copy(corner)}"

@@ -10,7 +10,7 @@ from matplotlib.patches import Patch
 from fsm_dyn.graphics.diagram import abridged
 from fsm_dyn.plot import style
 
-_LONGEST = 32  # characters of a name
+_LONGEST = (60, 44, 32)  # characters of a name: as many as leave room for all modes, else the last
 _SIZE = 8.5  # points
 _HANDLE, _GAP = 1.8, 1.2  # the coloured patch with its distance, and the distance of entries, in letters' heights
 _POINTS_PER_INCH = 72.0
@@ -32,8 +32,11 @@ def mode_legend(
     y : float
         Its height in the picture, as a fraction.
     """
-    shown = _fitting(weights, right - left)
-    handles = [Patch(facecolor=colours[name], label=abridged(name, _LONGEST)) for name in weights if name in shown]
+    for longest in _LONGEST:
+        shown = _fitting(weights, longest, right - left)
+        if len(shown) == len(weights):
+            break
+    handles = [Patch(facecolor=colours[name], label=abridged(name, longest)) for name in weights if name in shown]
     if len(shown) < len(weights):
         handles.append(Patch(facecolor="none", label=_more(len(weights) - len(shown))))
     picture.legend(
@@ -51,12 +54,12 @@ def mode_legend(
     )
 
 
-def _fitting(weights: Mapping[str, float], room: float) -> set[str]:
-    """Return the modes that fit (inches), by weight, with room for the count of the others."""
+def _fitting(weights: Mapping[str, float], longest: int, room: float) -> set[str]:
+    """Return the modes that fit (inches) with names of a length, by weight, with room for the count of the others."""
     fitting: set[str] = set()
     taken = 0.0
     for name in sorted(weights, key=lambda name: -weights[name]):
-        taken += _width(abridged(name, _LONGEST))
+        taken += _width(abridged(name, longest))
         others = len(weights) - len(fitting) - 1
         if taken + (_width(_more(others)) if others else 0.0) > room and fitting:
             break

@@ -24,7 +24,7 @@ _OVERLAID = 7
 _APART = (2, 3, 4, 6)
 _SMALLER = 0.55  # than the largest they could be, if there are more of them
 _MARGIN = 0.05  # of the larger side
-_BAND = 0.22  # inches above a snapshot, for its time and mode
+_BAND = 0.27  # inches above a snapshot, for its time and mode
 _SIZE = 5.5  # points
 _THIN = 0.6  # of the lines of a large picture
 
@@ -71,7 +71,7 @@ def thumbnail(trajectory: Trajectory) -> Figure:
             axes = picture.add_axes((left, top - 1.0 / rows, 1.0 / columns, 1.0 / rows - _BAND / HEIGHT))
             for number, text in enumerate(lines[k]):
                 picture.text(
-                    left + 0.5 / columns, top - (0.04 + 0.5 * _BAND * number) / HEIGHT, text,
+                    left + 0.5 / columns, top - (0.04 + 0.11 * number) / HEIGHT, text,
                     fontsize=_SIZE, ha="center", va="top", color=palette.INK if number == 0 else palette.SOFT,
                 )  # fmt: skip
             axes.set_axis_off()
@@ -122,7 +122,9 @@ def _headings(view: View, overlaid: bool, width: float) -> Iterator[tuple[str, s
         yield f"{view.times[0]:.3g} to {view.times[-1]:.3g} s", style.fitted(modes, room, _SIZE)
         return
     for time, mode in zip(view.times, view.modes, strict=True):
-        yield f"{time:.3g} s", style.fitted(mode, room, _SIZE, abridged)
+        entry = mode.partition(": ")[0]  # of features in contact: they are longer than most cells
+        fits = style.text_width(mode, _SIZE) <= 72.0 * room
+        yield f"{time:.3g} s", mode if fits else style.fitted(entry, room, _SIZE, abridged)
 
 
 def _make_thin(axes: Axes) -> None:

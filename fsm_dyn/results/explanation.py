@@ -21,6 +21,7 @@ from fsm_dyn.results.transitions import Transition
 
 MANY: Final = 24  # contacts, or guards, that are all listed
 FEW: Final = 12  # open contacts, or guards, that are listed of more
+ROUNDING: Final = 1e-12  # fraction of the numbers compared below which a difference of them is zero in a text
 
 
 @dataclass(frozen=True)
@@ -214,7 +215,8 @@ def _event_text(model: RunModel, guard: Guard) -> str:
     name = contact.name
     if guard.event is Event.CLOSES:
         name = shared_name(model.contacts, guard.subject)
-    return f"{name} {contact.contact_law.verb(guard.event)}"
+    direction = "" if contact.in_space or not guard.direction else " (+)" if guard.direction > 0 else " (−)"
+    return f"{name} {contact.contact_law.verb(guard.event)}{direction}"
 
 
 def _zero_in(value: float, slope: float) -> float | None:
@@ -249,7 +251,8 @@ def _text(found: Explanation) -> str:
     if found.contacts:
         headings = ("contact", "state", "gap", "slip", "normal force", "friction", "friction limit")
         shown = _nearest(found.contacts)
-        lines += ["", table(headings, [_contact_cells(contact) for contact in shown])]
+        most = max((abs(force) for contact in shown for force in _forces(contact)), default=0.0)
+        lines += ["", "contacts, SI units:", table(headings, [_contact_cells(contact, most) for contact in shown])]
         if len(shown) < len(found.contacts):
             lines.append(f"and {len(found.contacts) - len(shown)} more, open, farther away")
     shared = [contact.name for contact in found.contacts if contact.indeterminate]
@@ -265,13 +268,13 @@ def _text(found: Explanation) -> str:
             (
                 guard.event,
                 guard.guard,
-                f"{guard.value:.6g}",
-                f"{guard.slope:+.6g}",
+                _shown(guard.value, 1.0),
+                "0" if abs(guard.slope) <= ROUNDING else f"{guard.slope:+.6g}",
                 "" if guard.time_to_zero is None else f"{guard.time_to_zero:.3g} s",
             )
             for guard in found.guards[: len(found.guards) if len(found.guards) <= MANY else FEW]
         ]
-        lines += ["", "guards:"]
+        lines += ["", "guards, SI units:"]
         lines.append(table(("event", "guard", "value", "slope", "time to zero"), rows))
         if len(rows) < len(found.guards):
             lines.append(f"and {len(found.guards) - len(rows)} more, later or never by their slopes")
@@ -300,9 +303,10 @@ def _transition_lines(item: Transition) -> list[str]:
     lines = [f"{item.time:.6f} s  {item.change}  {item.cause}"]
     if item.is_handover:
         lines.append("  a handover: other features carry the same contact, the mode stays")
-    lines += [f"  fired: {text}, at {value:.3g} with slope {slope:+.6g}" for text, value, slope in item.fired]
+    lines += [f"  fired: {text}, at {_shown(value, 1.0)} with slope {slope:+.6g}" for text, value, slope in item.fired]
+    most = max((float(np.abs(values).max()) for values in item.impulse.values()), default=0.0)
     for name, values in item.impulse.items():
-        lines.append(f"  impulse of {name}: " + " / ".join(f"{value:.6g}" for value in values))
+        lines.append(f"  impulse of {name}: " + " / ".join(_shown(value, most) for value in values))
     if item.impulse:
         lines.append(f"  energy: {item.energy_before:.6g} J before, {item.energy_after:.6g} J after")
     if item.selection:
@@ -311,6 +315,17 @@ def _transition_lines(item: Transition) -> list[str]:
     return lines
 
 
-def _contact_cells(contact: ContactReport) -> tuple[str, ...]:
-    numbers = (contact.gap, contact.slip, contact.normal, contact.friction, contact.limit)
-    return (contact.name, contact.state, *("" if number is None else f"{number:.6g}" for number in numbers))
+def _forces(contact: ContactReport) -> list[float]:
+    return [force for force in (contact.normal, contact.friction, contact.limit) if force is not None]
+
+
+def _contact_cells(contact: ContactReport, most: float) -> tuple[str, ...]:
+    """Return a contact's line; ``most``: the largest force of all contacts."""
+    motion, forces = (contact.gap, contact.slip), (contact.normal, contact.friction, contact.limit)
+    cells = [*((number, 1.0) for number in motion), *((number, most) for number in forces)]
+    return (contact.name, contact.state, *("" if number is None else _shown(number, scale) for number, scale in cells))
+
+
+def _shown(value: float, scale: float) -> str:
+    """Return a number as text; what is rounding of numbers of the size ``scale`` is zero."""
+    return "0" if abs(value) <= ROUNDING * scale else f"{value:.6g}"

@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from fsm_dyn.automaton.initial_values import massless_bodies
 from fsm_dyn.results.arrays import FloatArray
 from fsm_dyn.results.record import RunModel, RunRecord
 from fsm_dyn.results.samples import Samples
@@ -59,7 +60,11 @@ def _numbers(rows: Samples, transitions: Sequence[Transition], code: int) -> Ite
         return
     if code == outcomes.NON_FINITE:
         yield from _non_finite(rows)
-        yield from (f"no body that moves with {name} has mass or inertia" for name in _massless_speeds(rows))
+        massless = _massless_speeds(rows)
+        yield from (f"no body that moves with {name} has mass or inertia" for name in massless)
+        if massless and rows.model.automaton is not None:
+            for what, where in massless_bodies(rows.model.automaton, rows.context[-1]).items():
+                yield f"{what}{f' ({where})' if where.file else ''}"
         return
     deep = (outcomes.PENETRATION, outcomes.PENETRATION_LATER)
     if code not in (*deep, outcomes.SINGULAR, outcomes.IMPACTS_DIVERGE, outcomes.PROJECTION_FAILED):

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.simulation import candidate_codes as codes
+from fsm_dyn.simulation.outcomes import NON_FINITE, UNDECIDED
 
 LAWS_KEPT: Final = 1e-9
 
@@ -29,7 +30,7 @@ _BROKEN: Final = {
 _WHOLE: Final = 2.0**53  # up to here every whole number is a double
 _MANY: Final = 1024  # base of the numbers of contacts, where they are not bits
 CHOSEN: Final = {
-    codes.NO_CANDIDATES: "no candidates",
+    codes.NO_CANDIDATES: "no contact to decide on",
     codes.UNIQUE: "only consistent candidate",
     codes.LEAST_CHANGE: "fewest state changes among consistent candidates",
     codes.FIRED_STATE_KEPT: "no other consistent candidate; fired state kept",
@@ -85,6 +86,12 @@ def read_candidates(log: NDArray[np.float64], tried: int) -> tuple[Candidate, ..
         choices = tuple((contact, int(digit)) for contact, digit in zip(contacts, digits, strict=False))
         found.append(Candidate(choices, float(row[2]), int(row[3]) // 1000, int(row[3]) % 1000))
     return tuple(found)
+
+
+def without_numbers(status: int, log: NDArray[np.float64]) -> int:
+    """Return the outcome of a decision: ``NON_FINITE`` where forces or motions of its candidates are no numbers."""
+    undecided = status in UNDECIDED and not np.isfinite(log[2 :: codes.LOG_WIDTH]).all()
+    return NON_FINITE if undecided else status
 
 
 def _contacts(number: int) -> list[int]:

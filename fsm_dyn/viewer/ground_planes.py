@@ -1,7 +1,8 @@
 """Ground planes: planes of N that bodies can touch, identified from the equations.
 
 If a gap is the distance ``n · r_P - h`` of a point P from a plane of N, its normal row gives the same ``n`` and ``h``
-at every configuration.
+at every configuration.  Faces that end are drawn as the shapes they are.  A stop, and a plane behind which other
+parts of the mechanism are, is drawn as a short piece where its point is.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ from typing import Any, Final
 import numpy as np
 
 from fsm_dyn.contact_forces.locations import ContactLocation, contact_at, neighbours
+from fsm_dyn.modes.unconstrained_system import ContactInfo
+from fsm_dyn.spec.contact import GapContact
 from fsm_dyn.viewer.row_evaluation import Floats, RowEvaluator
 from fsm_dyn.viewer.scene_drawing import PLANAR, Picture
 
 SAME: Final = 1e-5
-SHORT: Final = 0.18  # of the mechanism's size: half length of a stop for motion along one line
+SHORT: Final = 0.18  # of the mechanism's size: half length of a stop
+BEHIND: Final = 0.02  # of the mechanism's size: depth of a part behind a plane that is no ground for it
 
 
 @dataclass(frozen=True)
@@ -53,19 +57,23 @@ def find_grounds(
     if picture.flat is not PLANAR:
         return ()
     found: list[Ground] = []
+    parts = picture.moving_corners(evaluator, x, c)
     for location in locations:
         contact = evaluator.automaton.contacts[location.contact]
-        if location.kind == "force" and location.other is None and contact.contact_law.has_gap:
-            ground = _ground(evaluator, location, (contact.normal_row, *contact.tangent_rows), x, c)
+        if location.kind != "force" or location.other is not None:
+            continue
+        if contact.contact_law.has_gap and not contact.bounded_face:
+            ground = _ground(evaluator, location, contact, parts, x, c)
             if ground is not None and not any(_same(ground, other) for other in found):
                 found.append(ground)
     return tuple(found)
 
 
 def _ground(
-    evaluator: RowEvaluator, location: ContactLocation, rows: tuple[int, ...], x: Floats, c: Floats
+    evaluator: RowEvaluator, location: ContactLocation, contact: ContactInfo, parts: Floats, x: Floats, c: Floats
 ) -> Ground | None:
-    point, row = location.one, rows[0]
+    point, row = location.one, contact.normal_row
+    rows = (row, *contact.tangent_rows)
     normals, heights, ranks = [], [], []
     for there in neighbours(evaluator, x):
         at = evaluator.configuration(there, c)
@@ -79,12 +87,17 @@ def _ground(
         ranks.append(int(np.linalg.matrix_rank(at.linear[point], tol=1e-6)))
     if np.ptp(normals, axis=0).max() > SAME or np.ptp(heights) > SAME:
         return None
-    normal = normals[0]
-    if max(ranks) > 1 or len(evaluator.layout.q) == 1:
-        return Ground(heights[0] * normal, normal)
+    normal, height = normals[0], heights[0]
+    entry = evaluator.automaton.mechanism.contacts.get(contact.name)
+    stops, in_plane = isinstance(entry, GapContact) and bool(entry.limit), max(ranks) > 1
+    if stops and in_plane:  # between two bodies, as far as a coordinate says
+        return None
     points = evaluator.points(x, c)[0][:, :2]
-    foot = points[point] - (normal @ points[point] - heights[0]) * normal
-    return Ground(foot, normal, SHORT * float(np.ptp(points, axis=0).max()))
+    size = float(np.ptp(np.concatenate([points, parts]), axis=0).max())
+    behind = float((height - parts @ normal).max(initial=0.0)) > BEHIND * size
+    if not (stops or behind) and (in_plane or len(evaluator.layout.q) == 1):
+        return Ground(height * normal, normal)
+    return Ground(points[point] - (normal @ points[point] - height) * normal, normal, SHORT * size)
 
 
 def _same(one: Ground, other: Ground) -> bool:

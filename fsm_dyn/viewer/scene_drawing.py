@@ -70,6 +70,22 @@ class Picture:
             "links": len(self.scene.links),
         }
 
+    def moving_corners(self, evaluator: RowEvaluator, x: Floats, c: Floats) -> Floats:
+        """Return the corners of all outlines of parts that can move, in N, m, shape (n, 2)."""
+        points, frames = evaluator.points(x, c)
+        linear, angular = evaluator.partial_velocities(x, c)
+        found = [np.zeros((0, 2))]
+        for shape in self.scene.shapes:
+            turn, moves = np.eye(3), shape.origin != ORIGIN and linear[self.scene.points.index(shape.origin)].any()
+            if shape.frame != NEWTONIAN:
+                number = self.scene.frames.index(shape.frame)
+                turn, moves = frames[number], moves or angular[number].any()
+            if moves and not shape.endless:
+                found.append(
+                    (self.point(points, shape.origin) + shape.points @ turn[:, : shape.points.shape[1]].T)[:, :2]
+                )
+        return np.concatenate(found)
+
     def placed(self, points: Floats, frames: Floats) -> Floats:
         """Return where everything is: per shape the matrix ``a b c d e f`` of SVG, then two ends per link."""
         out = np.empty(6 * len(self.scene.shapes) + 4 * len(self.scene.links))

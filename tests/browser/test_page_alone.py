@@ -44,7 +44,7 @@ def test_a_door_is_pulled_open(opened):
     x, y = handle(page)
     page.mouse.move(x, y)
     page.mouse.down()
-    page.mouse.move(x + 150, y, steps=5)
+    page.mouse.move(x + 200, y, steps=5)
     page.wait("fsmDyn.last.handles[4] === 1")
     causes = page.wait(f"{READ}.length && {READ}")
     page.mouse.up()

@@ -44,15 +44,22 @@ OUTSIDE = """[...document.querySelectorAll("button, input, select")].filter((one
     const outside = box.right > innerWidth + 1 || box.left < -1;
     return one.checkVisibility({ visibilityProperty: true }) && box.width && outside;
 }).map((one) => one.id || one.textContent)"""
+# Texts that are wider than their boxes and neither cut nor scrolled: they would run into what is next to them.
+SPILLED = """[...document.body.querySelectorAll("*")].filter((one) => {
+    const own = [...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+    const free = getComputedStyle(one).overflowX === "visible" && !one.closest("svg, #map, .u-wrap, dialog");
+    return own && free && one.clientWidth && one.scrollWidth > one.clientWidth + 2;
+}).map((one) => one.id || one.textContent.trim().slice(0, 40))"""
+CLEAN = {"overlaps": [], "outside": [], "spilled": []}
 
 
 def checked(page, width):
     page.set_viewport_size({"width": width, "height": WIDTHS[width]})
     page.wait_for_timeout(400)  # panels follow a change of size with the next frames
-    return {"overlaps": page.evaluate(OVERLAPS), "outside": page.evaluate(OUTSIDE)}
+    return {"overlaps": page.evaluate(OVERLAPS), "outside": page.evaluate(OUTSIDE), "spilled": page.evaluate(SPILLED)}
 
 
-@pytest.mark.parametrize("model", ["shopping_cart", "piano_action", "billiard_ball"])
+@pytest.mark.parametrize("model", ["shopping_cart", "piano_action", "billiard_ball", "double_pendulum_with_stop"])
 def test_nothing_on_the_page_of_a_model_overlaps(viewed, model):
     _, page = viewed(model)
     page.running()
@@ -61,8 +68,31 @@ def test_nothing_on_the_page_of_a_model_overlaps(viewed, model):
     for width in WIDTHS:
         found[width] = checked(page, width)
         heights[width] = page.locator("#mechanism").bounding_box()["height"]
-    assert found == {width: {"overlaps": [], "outside": []} for width in WIDTHS}
+    assert found == dict.fromkeys(WIDTHS, CLEAN)
     assert [width for width in WIDTHS if heights[width] < min(STAGE, 0.3 * WIDTHS[width])] == []
+
+
+SHARE = """(() => {
+    const { mechanism: { view }, last } = fsmDyn, box = fsmDyn.mechanism.box(last);
+    return Math.max(((box[2] - box[0]) * view.scale) / view.width, ((box[3] - box[1]) * view.scale) / view.height);
+})()"""
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_the_mechanism_fits_its_panel_after_a_change_of_its_size(viewed, paused):
+    """Turned to portrait and back, a telephone shows as much as before; a view that was chosen stays."""
+    _, page = viewed("four_bar")
+    page.running()
+    if paused:
+        page.click("#run")
+        page.wait("document.body.dataset.phase === 'paused'")
+    for width in (1280, 360, 1280):
+        checked(page, width)
+        assert 0.4 < page.evaluate(SHARE) < 0.85, width
+    page.evaluate("fsmDyn.mechanism.view.pan(100, 0)")
+    scale = page.evaluate("fsmDyn.mechanism.view.scale")
+    checked(page, 640)
+    assert page.evaluate("fsmDyn.mechanism.view.scale") == scale
 
 
 def test_the_name_of_the_mode_fits_with_both_its_ends(viewed):
@@ -88,7 +118,10 @@ def test_the_name_of_the_mode_fits_with_both_its_ends(viewed):
 def test_nothing_on_the_page_of_all_models_overlaps_and_overlaps_are_found(viewed):
     _, page = viewed(None)
     page.wait("document.querySelectorAll('#cards li').length")
-    clean = {"overlaps": [], "outside": []}
-    assert {width: checked(page, width) for width in WIDTHS} == dict.fromkeys(WIDTHS, clean)
+    assert {width: checked(page, width) for width in WIDTHS} == dict.fromkeys(WIDTHS, CLEAN)
     page.evaluate("document.querySelector('#count').attributeStyleMap.set('margin-left', '-150px')")
     assert any("count" in pair for pair in checked(page, 1280)["overlaps"])
+    for rule in ("min-width: 0", "max-width: 20px", "white-space: nowrap"):
+        name, value = rule.split(": ")
+        page.evaluate(f"document.querySelector('#count').attributeStyleMap.set('{name}', '{value}')")
+    assert checked(page, 1280)["spilled"] == ["count"]

@@ -129,6 +129,23 @@ def test_the_site_fetches_nothing_from_elsewhere(tmp_path):
 
 
 @pytest.mark.parametrize("page", sorted((DOCS / "tutorials").glob("*.md")), ids=lambda page: page.stem)
+def test_the_site_has_what_a_tutorial_prints_and_displays(page, tmp_path):
+    text = (built_site(tmp_path) / "tutorials" / f"{page.stem}.html").read_text(encoding="utf-8")
+    cells = blocks(page, "python")
+    printed = sum("print(" in code for code in cells)
+    assert printed > 0
+    assert text.count('<div class="highlight"') == len(cells) + len(blocks(page, "text")) + printed
+    assert ('class="output"' in text) == ("plot." in page.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("page", [DOCS / "five_minutes.md", *sorted((DOCS / "tutorials").glob("*.md"))])
+def test_code_for_beginners_fits_the_page(page):
+    """The site shows 84 characters of a line on a screen of 1280 px."""
+    lines = [line for kind in ("python", "yaml", "bash") for text in blocks(page, kind) for line in text.splitlines()]
+    assert max(map(len, lines)) <= 84
+
+
+@pytest.mark.parametrize("page", sorted((DOCS / "tutorials").glob("*.md")), ids=lambda page: page.stem)
 def test_jupytext_opens_the_tutorials_as_notebooks(page):
     jupytext = pytest.importorskip("jupytext")
     notebook = jupytext.read(page)

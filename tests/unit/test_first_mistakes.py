@@ -49,7 +49,14 @@ def changed(before, after):
         ("mass: m", "mass: 0 kg", ["8:28", "no mass of block"]),
         ("x*N.x}", "30 deg*N.x}", ["6:20", "is an angle where a length is expected", "allowed: m"]),
         ("x: 1 m}", "x: 30 deg}", ["13:14", "is an angle where a length is expected", "allowed: m"]),
+        ("x*N.x}", "(30 + x)*N.x}", ["6:20", "units do not match", "give the number the unit m"]),
+        ("m: 1 kg", "m: 1 deg", ["8:28", "the mass of 'block' has no unit", "line 3: give it the unit kg there"]),
         ("{gap: x}", "{gap: x*(1 m)/(x - 1 m)}", ["10:3", "'stop' is not finite where the motion begins"]),
+        (
+            "{gap: x}",
+            "{gap: x, restitution: 1 m/(x - 1 m)}",
+            ["10:3", "'stop' is not finite where the motion begins"],
+        ),
         (
             "contacts:",
             "constraints:\n  slow: {velocity: rate(x)/(x - 1 m)}\ncontacts:",
@@ -114,6 +121,20 @@ def test_what_divides_by_zero_is_named_with_its_place(tmp_path, before, after, n
     result = call("run", path)
     assert result.exit_code == 1
     assert f"{named.replace('FILE', str(path))}: not finite" in result.stderr
+
+
+@pytest.mark.parametrize("method", ["dopri5", "radau"])
+def test_a_load_that_divides_by_zero_in_contact_is_no_jam(tmp_path, method):
+    """The contact's state cannot be decided there, but not because of the contact laws."""
+    path = tmp_path / "slider.yaml"
+    path.write_text(changed("{force: k*N.x, at: P}\ninitial: {x: 1 m}", "{force: k*(1 m)/x*N.x, at: P}"))
+    result = call("run", path, "--method", method)
+    assert result.exit_code == 1
+    assert "non-finite state" in result.stderr
+    assert f"load force_P ({path}:12:6): not finite" in result.stderr
+    result = call("live", path, "--duration", "0.02", "--no-pacing")
+    assert result.exit_code == 1
+    assert "non-finite state" in result.stderr
 
 
 def test_a_redundant_constraint_is_a_warning(tmp_path):
@@ -245,6 +266,7 @@ def test_a_mass_of_zero_names_the_speed_that_nothing_resists(tmp_path):
     result = call("run", tmp_path / "slider.yaml")
     assert result.exit_code == 1
     assert "no body that moves with x_dot has mass or inertia" in result.stderr
+    assert f"no mass of block ({tmp_path / 'slider.yaml'}:8:28)" in result.stderr
     assert "remedy: give the bodies that move with it a mass" in result.stderr
     assert "division by zero" not in result.stderr
 

@@ -254,7 +254,12 @@ class QuantityAlgebra:
         if left.dimension is None or right.dimension is None:
             return None
         if left.dimension != right.dimension and not left.zero and not right.zero:
-            raise ExpressionError(f"units do not match: {_unit(left)} {word} {_unit(right)}")
+            bare = DIMENSIONLESS in (left.dimension, right.dimension)
+            unit = dimension_text(right.dimension if left.dimension == DIMENSIONLESS else left.dimension)
+            raise ExpressionError(
+                f"units do not match: {_unit(left)} {word} {_unit(right)}",
+                remedy=f"give the number the unit {unit}; an angle has none" if bare else "",
+            )
         return right.dimension if left.zero else left.dimension
 
     def _power(self, base: DimensionedValue, exponent: DimensionedValue) -> Dimension | None:

@@ -113,11 +113,14 @@ def _wrong_unit(
     unit = angle or ("has no unit" if found == DIMENSIONLESS else f"is in {dimension_text(found)}")
     remedy = _misread(text, known)
     if not remedy and found == DIMENSIONLESS and not angle:
-        remedy = (
-            f"write the unit: {excerpt(text.text)} {dimension_text(wanted[0])}"
-            if _is_number(text)
-            else "once a model uses units, every quantity needs its own; coordinates in a list have none"
-        )
+        declared = known.get(text.text)
+        if _is_number(text):
+            remedy = f"write the unit: {excerpt(text.text)} {dimension_text(wanted[0])}"
+        elif declared is not None and declared.where.line:
+            place = f"{declared.role} of line {declared.where.line}"
+            remedy = f"{text.text} is {place}: give it the unit {dimension_text(wanted[0])} there"
+        else:
+            remedy = "once a model uses units, every quantity needs its own; coordinates in a list have none"
     return ModelError(f"{what} {unit}", text.where, found=excerpt(text.text), allowed=units, remedy=remedy)
 
 

@@ -27,8 +27,13 @@ def test_contacts_of_one_state_are_named_together():
 
 def test_numbers_replace_the_longest_names():
     text, mark = brief("", [*LONG, Closed("brake", "slide")]).split(" ·")
-    assert text == "brake slide; 3 stick"
+    assert text == "brake slide; 3 more stick"
     assert len(mark) == 3
+
+
+def test_numbers_alone_are_all_there_is():
+    parts = [Closed(f"contact_of_the_door_with_the_stop_{'x' * 30}_{k}", "stick") for k in range(3)]
+    assert brief("", parts).startswith("3 stick ·")
 
 
 def test_features_of_shapes_are_counted_by_entry():
@@ -40,7 +45,7 @@ def test_features_of_shapes_are_counted_by_entry():
     ]
     assert brief("", parts).startswith("foot on 2 corners, slide; head flat, stick; 3 stick ·")
     pin = Closed("pin: P on the long slot of the door", "closed", True, "pin")
-    assert brief("", [pin, *LONG, Closed("brake", "slide")]).startswith("brake slide; pin, closed; 3 stick ·")
+    assert brief("", [pin, *LONG, Closed("brake", "slide")]).startswith("brake slide; pin, closed; 3 more stick ·")
 
 
 def test_a_pattern_of_any_length_keeps_its_ends():

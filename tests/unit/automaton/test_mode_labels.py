@@ -1,6 +1,7 @@
 """Names that people read: faces flat on faces, corners on faces; a handover is an event, not a change of mode."""
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from fsm_dyn.graphics.diagram import abridged
 from fsm_dyn.plot.drawing.diagram import diagram
 from fsm_dyn.results.run_timeline import timeline_of
 from fsm_dyn.results.transitions import counted
+from fsm_dyn.spec.contact import FeatureContact
 from fsm_dyn.viewer.mode_graph_payload import mode_map
 from fsm_dyn.viewer.playback_frames import PlaybackFrames
 from fsm_dyn.viewer.recorded_run import from_trajectory
@@ -72,6 +74,25 @@ def label(graph, **states):
     full = graph.automaton.labels.in_full(codes)
     assert graph.automaton.labels.of(codes) == full or len(full) > LONGEST >= len(graph.automaton.labels.of(codes))
     return full
+
+
+NUMBERED = r"_(\d+|face\d+)(_|$)"
+
+
+@pytest.mark.parametrize("name", fsm_dyn.models.names())
+def test_no_label_of_a_single_contact_numbers_its_features(name):
+    """``pushes_3_face_closed`` is the name of a mode; people read which part is on which."""
+    automaton = fsm_dyn.compile(name).automaton
+    names = {pattern.name for pattern in automaton.patterns}
+    for k, contact in enumerate(automaton.contacts):
+        entry = automaton.mechanism.contacts.get(contact.name)
+        codes = [one.codes[0] for one in automaton.contacts]
+        codes[k] = contact.codes[-1]
+        found = automaton.labels.of(codes)
+        generated = isinstance(entry, FeatureContact) and contact.name != entry.entry
+        if generated and re.search(NUMBERED, contact.name) and found not in names:
+            assert not re.search(NUMBERED, found), found
+            assert " on " in found
 
 
 def test_faces_and_corners(graph):

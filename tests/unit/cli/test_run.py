@@ -21,7 +21,7 @@ def test_modes_are_listed_by_labels_or_by_names_in_full():
     name = "rising+back_rail_compressed+capstan_heel_slide+lever_knuckle_slide+lever_stop_compressed"
     assert name in full
     assert name not in plain
-    assert "rising; back_rail, lever_stop compressed; 2 slide ·" in plain
+    assert "rising; back_rail, lever_stop compressed; 2 more slide ·" in plain
 
 
 def test_ctrl_c_ends_a_run_with_its_rows_and_code_130(tmp_path):

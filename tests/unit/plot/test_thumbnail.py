@@ -1,6 +1,7 @@
 """A thumbnail of a mechanism that stays in place shows different modes, up to the number of its snapshots."""
 
 import numpy as np
+import pytest
 
 import fsm_dyn
 from fsm_dyn import plot
@@ -27,3 +28,17 @@ def test_a_mechanism_of_one_mode_is_shown_from_the_beginning_to_the_end():
     times = [text.get_text() for text in plot.thumbnail(run).texts if text.get_text().endswith(" s")]
     assert times[0].startswith("0 ")
     assert times[-1].endswith("1 s")
+
+
+@pytest.mark.parametrize("name", ["latch_door", "cart_on_ramp", "escapement_anchor", "rolling_coin"])
+def test_headings_are_above_what_is_drawn(name):
+    figure = plot.thumbnail(fsm_dyn.simulate(fsm_dyn.compile(name), until=1.0))
+    figure.canvas.draw()
+    for text in figure.texts:
+        box = text.get_window_extent()
+        assert figure.bbox.x0 <= box.x0
+        assert box.x1 <= figure.bbox.x1
+        for axes in figure.axes:
+            drawn = axes.get_window_extent()
+            beside = box.x1 <= drawn.x0 or drawn.x1 <= box.x0
+            assert beside or box.y0 >= drawn.y1 - 0.5 or box.y1 <= drawn.y0 + 0.5, text.get_text()

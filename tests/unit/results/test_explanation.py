@@ -1,5 +1,7 @@
 """Why a run is where it is: checked against what is known of the motion."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -50,8 +52,18 @@ def test_a_block_at_rest_tells_how_much_friction_is_left():
     assert sum(contact.normal for contact in touching) == pytest.approx(9.81, rel=1e-9)
     assert sum(contact.limit for contact in touching) == pytest.approx(0.3 * 9.81, rel=1e-9)
     nearest = found.guards[0]
-    assert nearest.event.endswith("slides")
+    assert nearest.event.endswith("slides (+)")
+    events = [guard.event for guard in found.guards]
+    assert sorted(set(events)) == sorted(events), "each line has its direction"
     assert 0.5 + nearest.time_to_zero == pytest.approx(found.next_transition.time, rel=1e-6)  # the push grows evenly
+
+
+def test_rounding_is_zero_where_an_explanation_is_read():
+    """The fingers hold the block: gaps of 1e-18 m and the like remain of their difference."""
+    found = fsm_dyn.simulate(fsm_dyn.compile("gripper"), 1.0).explain(0.9)
+    gaps = [abs(contact.gap) for contact in found.contacts if contact.normal is not None]
+    assert any(0.0 < gap < 1e-12 for gap in gaps)
+    assert re.findall(r"\de-1[3-9]", str(found)) == []
 
 
 def test_a_saved_run_is_explained_like_the_run_itself(ball, tmp_path):

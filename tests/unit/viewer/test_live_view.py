@@ -176,11 +176,26 @@ def test_a_floor_is_found_under_what_rolls_on_it():
 def test_a_fixed_circle_is_no_floor_and_a_rail_under_a_lever_is():
     door = Still("latch_door")
     stops = [place for place in door.places if place.features is None]
-    assert len(find_grounds(door.evaluator, door.picture, door.places, door.x, door.c)) == len(stops) == 3
+    assert len(stops) == 3
+    (frame,) = find_grounds(door.evaluator, door.picture, door.places, door.x, door.c)
+    assert frame.normal == pytest.approx([-1.0, 0.0])
+    assert frame.half > 0.0, "the stops of the bolt are in the door, not in N"
     action = Still("piano_action")
     grounds = find_grounds(action.evaluator, action.picture, action.places, action.x, action.c)
     found = {tuple(np.round(ground.at, 3)) for ground in grounds if ground.half}
     assert {(0.23, 0.0), (-0.22, -0.01)} <= found  # under the ends of the key
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_no_part_of_a_mechanism_is_drawn_inside_its_ground(name):
+    """Faces that end are no planes (the teeth of a reel), and a stop inside a drawer is as short as a stop."""
+    still = Still(name)
+    parts = still.picture.moving_corners(still.evaluator, still.x, still.c)
+    size = np.ptp(parts, axis=0).max()
+    for ground in find_grounds(still.evaluator, still.picture, still.places, still.x, still.c):
+        if not ground.half:
+            assert ((parts - ground.at) @ ground.normal).min() >= -0.03 * size
+        assert ground.half < size
 
 
 def test_a_disk_touches_its_slope_at_its_rim():

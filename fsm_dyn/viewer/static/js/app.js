@@ -74,7 +74,7 @@ class App {
   dispatch(message) {
     if (message.kind === "model") {
       this.model = message;
-      this.newest = null;
+      this.newest = this.drawn = null;
       this.pending = [];
       document.title = `${message.name} · fsm_dyn`;
     } else if (message.number !== undefined && message.number !== this.model?.number) return;
@@ -96,11 +96,16 @@ class App {
     requestAnimationFrame(() => this.draw());
     this.playback.tick();
     const frame = this.newest;
-    if (!frame) return;
+    if (!frame) {
+      if (this.drawn && this.mechanism.view.changed) { // the panel has another size
+        for (const panel of [this.mechanism, this.space]) panel.frame(this.drawn);
+      }
+      return;
+    }
     this.newest = null;
     const begin = performance.now();
     for (const panel of this.panels) panel.frame?.(frame);
-    this.last = frame;
+    this.last = this.drawn = frame;
     queueMicrotask(() => { // after the charts, which draw last
       this.scriptTimes.push(performance.now() - begin + (this.spent ?? 0));
       this.spent = 0;

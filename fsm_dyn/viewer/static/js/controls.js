@@ -18,6 +18,7 @@ export class Controls {
 
   model(model) {
     setText($("name"), model.name);
+    $("name").title = model.name;
     setText($("summary"), model.summary);
     $("summary").title = model.summary;
     $("port").replaceChildren(...model.ports.map(({ name }) => el("option", { value: name, text: name.replace(/_port$/, "") })));

@@ -42,12 +42,14 @@ export function setName(node, name, full = name) {
   }
 }
 
-// A number with few digits.
+const ROUNDING = 1e-12; // SI units
+
+// A number with few digits; what is rounding is zero.
 export function short(value, digits = 3) {
   if (!Number.isFinite(value)) return "–";
-  if (value === 0) return "0";
   const size = Math.abs(value);
-  if (size < 1e-3 || size >= 1e5) return value.toExponential(Math.max(0, digits - 2)).replace("-", "−");
+  if (size < ROUNDING) return "0";
+  if (size < 1e-3 || size >= 1e5) return value.toExponential(Math.max(0, digits - 2)).replaceAll("-", "−");
   return value.toPrecision(digits).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "").replace("-", "−");
 }
 

@@ -75,7 +75,7 @@ export class Mechanism {
   frame(frame) {
     const { view } = this;
     const box = this.box(frame);
-    if (!this.fitted) {
+    if (!this.fitted || (view.resized && !view.free)) {
       view.fit(this.first(box));
       this.fitted = true;
       for (const layer of [this.world, this.overlay]) layer.removeAttribute("visibility");
@@ -176,10 +176,10 @@ export class Mechanism {
     const [lx, ly, hx, hy] = box;
     const size = Math.max(hx - lx, hy - ly, 1e-3);
     const whole = [...box];
-    for (const { at, normal } of this.about.picture.grounds) {
+    for (const { at, normal, half } of this.about.picture.grounds) {
       const gap = normal[0] * ((lx + hx) / 2 - at[0]) + normal[1] * ((ly + hy) / 2 - at[1]);
       if (Math.abs(gap) > 60 * size) continue;
-      const foot = [(lx + hx) / 2 - gap * normal[0], (ly + hy) / 2 - gap * normal[1]];
+      const foot = half ? at : [(lx + hx) / 2 - gap * normal[0], (ly + hy) / 2 - gap * normal[1]];
       whole[0] = Math.min(whole[0], foot[0]);
       whole[1] = Math.min(whole[1], foot[1]);
       whole[2] = Math.max(whole[2], foot[0]);

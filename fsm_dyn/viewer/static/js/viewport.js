@@ -1,9 +1,18 @@
 // Viewport: metres to pixels. Follows the mechanism until the user pans.
 
-import { svg } from "./dom.js";
+import { $, svg } from "./dom.js";
 
-const MARGIN = 0.22; // of the panel, kept free around the mechanism
+const [MARGIN, INSET] = [0.14, 0.1]; // of the panel, kept free around the mechanism when it is fitted, and followed
+const [TOP, BOTTOM] = [48, 40]; // px, at least: the mode's name and the clock; the hint and the scale
+const SECOND_LINE = 34; // px: of the name, in a panel narrower than NARROW, and the buttons that press a key
+const NARROW = 420; // px
 const STEPS = [1, 2, 5, 10];
+
+// How far an interval reaches beyond another, with its sign; one that is longer is centred.
+function outside(low, high, from, to) {
+  if (high - low > to - from) return (low + high - from - to) / 2;
+  return Math.min(low - from, 0) + Math.max(high - to, 0);
+}
 
 export class Viewport {
   constructor(element, grid, scaleBar, scaleText) {
@@ -22,7 +31,7 @@ export class Viewport {
     const box = this.element.getBoundingClientRect();
     this.width = box.width || 600;
     this.height = box.height || 400;
-    this.changed = true;
+    this.changed = this.resized = true;
   }
 
   screen(x, y) {
@@ -38,33 +47,38 @@ export class Viewport {
     return `matrix(${s} 0 0 ${-s} ${this.width / 2 - this.x * s} ${this.height / 2 + this.y * s})`;
   }
 
+  // Room for the mechanism, px: the left edge, the top edge, width and height; `share` of the panel is kept free around it.
+  room(share) {
+    const second = (condition) => (condition ? SECOND_LINE : 0);
+    const top = Math.max(share * this.height, TOP + second(this.width < NARROW));
+    const bottom = Math.max(share * this.height, BOTTOM + second(!$("playing").hidden));
+    return [share * this.width, top, this.width * (1 - 2 * share), Math.max(this.height - top - bottom, 1)];
+  }
+
   // Fit a box (low x, low y, high x, high y).
   fit(box) {
+    const [, top, wide, high] = this.room(MARGIN);
     const w = Math.max(box[2] - box[0], 1e-6), h = Math.max(box[3] - box[1], 1e-6);
-    this.scale = Math.min((this.width * (1 - 2 * MARGIN)) / w, (this.height * (1 - 2 * MARGIN)) / h);
+    this.scale = Math.min(wide / w, high / h);
     this.x = (box[0] + box[2]) / 2;
-    this.y = (box[1] + box[3]) / 2;
-    this.free = false;
+    this.y = (box[1] + box[3]) / 2 + (top + (high - this.height) / 2) / this.scale;
+    this.free = this.resized = false;
     this.changed = true;
   }
 
-  // Shift the view so that a box stays inside its inset.
+  // Shift the view so that a box stays inside its room; zoom out, by 5 % in a 60th of a second, if it is larger.
   follow(box) {
+    const now = performance.now(), frames = Math.min(Math.max((now - (this.followed ?? now)) * 0.06, 1), 60);
+    this.followed = now;
     if (this.free) return;
-    const inset = 0.1;
-    const room = [this.width * (1 - 2 * inset) / this.scale, this.height * (1 - 2 * inset) / this.scale];
-    const excess = Math.max((box[2] - box[0]) / room[0], (box[3] - box[1]) / room[1]);
-    if (excess > 1) this.zoom(1 / Math.min(excess, 1.05));
-    const shift = [0, 0];
-    for (const k of [0, 1]) {
-      const half = Math.max(room[k] / 2, (box[k + 2] - box[k]) / 2);
-      const middle = k ? this.y : this.x;
-      if (box[k] < middle - half) shift[k] = box[k] - (middle - half);
-      if (box[k + 2] > middle + half) shift[k] = box[k + 2] - (middle + half);
-    }
-    if (shift[0] || shift[1]) {
-      this.x += shift[0];
-      this.y += shift[1];
+    const [left, top, wide, high] = this.room(INSET);
+    const excess = Math.max((box[2] - box[0]) * this.scale / wide, (box[3] - box[1]) * this.scale / high);
+    if (excess > 1) this.zoom(1 / Math.min(excess, 1.05 ** frames));
+    const [px, py] = this.screen(box[0], box[3]), [qx, qy] = this.screen(box[2], box[1]);
+    const [dx, dy] = [outside(px, qx, left, left + wide), outside(py, qy, top, top + high)];
+    if (dx || dy) {
+      this.x += dx / this.scale;
+      this.y -= dy / this.scale;
       this.changed = true;
     }
   }
