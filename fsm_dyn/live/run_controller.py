@@ -22,7 +22,6 @@ from fsm_dyn.live.mode_pool import OwnKernels
 from fsm_dyn.live.shared_memory import plain
 from fsm_dyn.runtime.library import finish_tick, live_tick, release_device
 from fsm_dyn.simulation import outcomes
-from fsm_dyn.simulation.candidates import without_numbers
 from fsm_dyn.simulation.outcomes import OUTCOMES
 
 RUNNING: Final = ct.RUNNING
@@ -319,7 +318,7 @@ class RunController:
 
     def on_model_end(self, status: int) -> None:
         """Enter the state ``FAILED`` or ``STOPPED`` after an outcome of the model."""
-        outcome = OUTCOMES[without_numbers(status, self.stepper.loop.work.log)]
+        outcome = OUTCOMES[status]
         if self.phase != FAULT:
             self._enter(FAILED if outcome.failed else STOPPED)
         if outcome.failed:

@@ -175,6 +175,7 @@ FSM_LOCAL struct fsm_enumeration_result fsm_enumerate_candidates(struct fsm_aren
         if (!(found.violation <= tolerance)) {
             result.nearest = fsm_smaller(result.nearest, found.violation);
             result.undetermined += found.law == FSM_LAW_MOTION_INDETERMINATE;
+            result.non_finite += !fsm_is_finite(found.violation);
             continue;
         }
         result.consistent++;

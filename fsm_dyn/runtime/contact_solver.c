@@ -11,6 +11,9 @@ static int64_t solve_island(struct fsm_arena *arena, const struct fsm_contact_pr
 {
     *result = fsm_enumerate_candidates(arena, problem, tolerance, solution, log);
     if (result->consistent == 0 && result->tried > 0) {
+        if (result->non_finite > 0) {
+            return FSM_NON_FINITE;
+        }
         return result->undetermined > 0 ? FSM_NON_UNIQUE : FSM_INCONSISTENT;
     }
     for (int64_t i = 0; i < solution->forces.n; i++) {
@@ -116,7 +119,7 @@ static int64_t solve_part(struct fsm_arena *arena, const struct fsm_contact_prob
 
    `solution`, `log`, and `result` are written: forces and motions come back unscaled; of all islands together the result
    has the candidates tried, the least number of consistent ones, the most motions.  Returns FSM_CONTINUE,
-   FSM_INCONSISTENT, FSM_NON_UNIQUE_STATE (the solution is that which changes least) or FSM_NON_UNIQUE. */
+   FSM_INCONSISTENT, FSM_NON_FINITE, FSM_NON_UNIQUE_STATE (the solution is that which changes least) or FSM_NON_UNIQUE. */
 FSM_LOCAL int64_t fsm_solve_contact_problem(struct fsm_arena *arena, const struct fsm_contact_problem *problem,
                                             double tolerance, const struct fsm_contact_solution *solution,
                                             struct fsm_candidate_log *log, struct fsm_enumeration_result *result)

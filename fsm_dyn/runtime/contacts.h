@@ -104,6 +104,7 @@ struct fsm_enumeration_result {
     int64_t motions;      // different motions of consistent candidates that need no static friction, counted up to 2
     int64_t continuity;   // 1: of several motions the only one in which all contacts that last stick
     int64_t undetermined; // candidates that leave the motion indeterminate
+    int64_t non_finite;   // candidates whose forces or motions are not numbers
     double nearest;       // least violation, if none is consistent
 };
 

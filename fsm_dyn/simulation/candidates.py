@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.simulation import candidate_codes as codes
-from fsm_dyn.simulation.outcomes import NON_FINITE, UNDECIDED
 
 LAWS_KEPT: Final = 1e-9
 
@@ -86,12 +85,6 @@ def read_candidates(log: NDArray[np.float64], tried: int) -> tuple[Candidate, ..
         choices = tuple((contact, int(digit)) for contact, digit in zip(contacts, digits, strict=False))
         found.append(Candidate(choices, float(row[2]), int(row[3]) // 1000, int(row[3]) % 1000))
     return tuple(found)
-
-
-def without_numbers(status: int, log: NDArray[np.float64]) -> int:
-    """Return the outcome of a decision: ``NON_FINITE`` where forces or motions of its candidates are no numbers."""
-    undecided = status in UNDECIDED and not np.isfinite(log[2 :: codes.LOG_WIDTH]).all()
-    return NON_FINITE if undecided else status
 
 
 def _contacts(number: int) -> list[int]:

@@ -14,7 +14,6 @@ from fsm_dyn.simulation import event_resolution, outcomes
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.array_structs import Packed
-from fsm_dyn.simulation.candidates import without_numbers
 from fsm_dyn.simulation.input_signals import InputSignals
 from fsm_dyn.simulation.outcomes import OUTCOMES
 from fsm_dyn.simulation.run_arrays import RunArrays
@@ -249,7 +248,7 @@ def finish(loop: LoopState, status: int, saved: SavedState | None = None) -> Run
         mode=loop.buffers.modes[:n].copy(),
         held=rows[:, 1 + 3 * n_x :],
         records=loop.buffers.transitions[: counters[st.TRANSITIONS]].copy(),
-        outcome=OUTCOMES[without_numbers(status, loop.work.log)],
+        outcome=OUTCOMES[status],
         tables=loop.tables,
         requested_states=loop.work.wanted.copy(),
         steps=counters[st.STEPS],
