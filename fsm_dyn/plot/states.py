@@ -30,6 +30,7 @@ _FOOT = 0.58
 _WIDTH = 8.0
 _LEFT = 0.11  # of the width
 _NAMED = 1.5  # inches for the name of a mode in the list
+_ENTRY = 0.17  # inches for an entry of a legend
 _CAUSES = 0.37  # of the width, from the left of the panels to the causes in the list, where these fit there
 
 
@@ -68,12 +69,13 @@ def states(trajectory: Trajectory, columns: Sequence[str] | None = None, *, ax: 
     listed, groups = _listed(trajectory), timeline.strips
     with style.settings():
         below = _LINE * (len(listed) + 1) + 0.1 if listed else 0.0
-        height = _EDGE + _STRIP + _PANEL * len(groups) + _FOOT + below
+        heights = [max(_PANEL, _ENTRY * (len(strip.names) + 1)) for strip in groups]  # its legend fits next to a panel
+        height = _EDGE + _STRIP + sum(heights) + _FOOT + below
         picture = style.new_figure(_WIDTH, height)
         grid = picture.add_gridspec(
             len(groups) + 1,
             1,
-            height_ratios=[_STRIP, *[_PANEL] * len(groups)],
+            height_ratios=[_STRIP, *heights],
             left=_LEFT,
             right=_RIGHT,
             top=1.0 - _EDGE / height,
@@ -136,7 +138,7 @@ def _draw_panel(axes: Axes, t: Floats, strip: Strip, meanings: Mapping[str, str]
 def _named(name: str, meanings: Mapping[str, str]) -> str:
     """Return a column's name, with its meaning if the model gives one, cut to the room next to a panel."""
     meaning = meanings.get(name)
-    return style.fitted(f"{name}: {meaning}", _ROOM, 8.5) if meaning else name
+    return style.fitted(f"{name}: {meaning}" if meaning else name, _ROOM, 8.5)
 
 
 def _draw_modes(axes: Axes, timeline: Timeline, listed: list[tuple[int, Transition]]) -> None:

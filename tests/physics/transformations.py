@@ -1,8 +1,8 @@
 """Changes of a model file that may not change its motion: another order of shapes and corners, and the mirror.
 
 They work on the text of a model as a mapping.  What only names things (modes, views, outputs) is left out, as the names
-of contacts follow the order of shapes.  The mirror x -> -x of a plane model turns the x and z axes of every frame
-about, so that coordinates keep their meaning and values.
+of contacts follow the order of shapes, and so are requirements, which use these names.  The mirror x -> -x of a plane
+model turns the x and z axes of every frame about, so that coordinates keep their meaning and values.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import yaml
 from fsm_dyn.compilation import load
 
 MODELS = Path(__file__).parents[2] / "yaml_models"
-LEFT_OUT = ("modes", "outputs", "view", "scenarios", "drives", "variants", "ports")
+LEFT_OUT = ("modes", "outputs", "requirements", "view", "scenarios", "drives", "variants", "ports")
 
 
 def mapping(name):
