@@ -34,9 +34,10 @@ def quartic(theta: FloatArray, h: FloatArray, x0: FloatArray, d0: FloatArray, xm
     s = theta[:, None]
     step = h[:, None]
     r = 1.0 - s
-    cubic = r * r * ((1.0 + 2.0 * s) * x0 + s * step * d0) + s * s * ((1.0 + 2.0 * r) * x1 - r * step * d1)
-    middle_of_cubic = 0.5 * (x0 + x1) + 0.125 * step * (d0 - d1)
-    return cubic + 16.0 * (s * r) ** 2 * (xm - middle_of_cubic)
+    with np.errstate(invalid="ignore", over="ignore"):  # rates where a run fails may be infinite
+        cubic = r * r * ((1.0 + 2.0 * s) * x0 + s * step * d0) + s * s * ((1.0 + 2.0 * r) * x1 - r * step * d1)
+        middle_of_cubic = 0.5 * (x0 + x1) + 0.125 * step * (d0 - d1)
+        return cubic + 16.0 * (s * r) ** 2 * (xm - middle_of_cubic)
 
 
 def quartic_bounds(h: FloatArray, x0: FloatArray, d0: FloatArray, xm: FloatArray, x1: FloatArray,

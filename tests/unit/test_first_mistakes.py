@@ -137,6 +137,14 @@ def test_a_load_that_divides_by_zero_in_contact_is_no_jam(tmp_path, method):
     assert "non-finite state" in result.stderr
 
 
+def test_a_study_names_it_too(tmp_path):
+    """Runs of a study are carried out in one call of the runtime, which decides the outcome."""
+    path = tmp_path / "slider.yaml"
+    path.write_text(changed("{force: k*N.x, at: P}\ninitial: {x: 1 m}", "{force: k*(1 m)/x*N.x, at: P}"))
+    found = fsm_dyn.study(fsm_dyn.compile(path), {"k": [1.0, 2.0]}, until=0.1, jobs=1)
+    assert [row.outcome for row in found.rows] == ["non-finite state"] * 2
+
+
 def test_a_redundant_constraint_is_a_warning(tmp_path):
     path = tmp_path / "slider.yaml"
     path.write_text(
