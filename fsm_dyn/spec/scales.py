@@ -211,7 +211,7 @@ def measures(mechanism: Mechanism) -> Measures:
     }
     tangent = {name: of(contact.slip, scopes.state, True) for name, contact in mechanism.contacts.items()}
     normal = {
-        name: tangent[name] if contact.gap is None else of(contact.gap, scopes.configuration)
+        name: tangent[name] if contact.gap is None else of(contact.gap, scopes.gap)
         for name, contact in mechanism.contacts.items()
     }
     when = tuple(_crossing(item.when, scopes.logic) for item in mechanism.transitions)

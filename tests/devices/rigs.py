@@ -31,9 +31,26 @@ class Rig:
 
     def start(self):
         self.session = LiveSession.start(self.graph, self.driver, self.device.options, settings=self.settings)
+        self._told = []
 
     def press(self):
         raise NotImplementedError
+
+    def feels(self, axis, force):
+        """Whether the wall pushes back with more than a force; a device that a loaded machine held up is engaged again."""
+        phase = self.session.snapshot()["phase"]
+        if phase in ("fault", "paused"):
+            self.session.send("clear" if phase == "fault" else "run")
+        return self.device.state()["force"][axis] > force
+
+    def events(self):
+        """All events of the session until now."""
+        self._told += self.session.events()
+        return self._told
+
+    def was_late(self):
+        """Whether the loop itself was held up, so that the watchdog process may have removed the force before it."""
+        return any(e["event"] == "released" and e["reason"].startswith("the loop") for e in self.events())
 
     def fault(self):
         return self.session.snapshot()["fault"]

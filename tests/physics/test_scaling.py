@@ -21,8 +21,8 @@ CONTACTS = [name for name in UNITS if fsm_dyn.load(name).contacts]
 # felt, whose force has exponents such as 2.5: their pow is not exact
 ROUNDED = {"felt_drop", "piano_action"}
 QUICK = ["ball_in_corner", "bouncing_ball", "box_on_table", "cart_on_ramp", "double_pendulum_with_stop", "geneva_drive",
-         "latch_door", "newtons_cradle", "pendulum_with_stop", "rimless_wheel", "rocking_block", "shopping_cart",
-         "stick_slip_belt", "toggle_switch", "twelve_contacts"]  # fmt: skip
+         "latch_door", "newtons_cradle", "pendulum_with_stop", "ratchet", "rimless_wheel", "rocking_block",
+         "shopping_cart", "stick_slip_belt", "toggle_switch", "twelve_contacts"]  # fmt: skip
 EXACT = [Scales(K, 1.0, 1.0), Scales(1.0 / K, 1.0, 1.0), Scales(1.0, K**2, 1.0), Scales(1.0, K**-2, 1.0),
          Scales(1.0, 1.0, K), Scales(1.0, 1.0, 1.0 / K), Scales(1.0 / K, K**2, 1.0 / K)]  # fmt: skip
 ANY = [Scales(1e3, 1e6, 1.0), Scales(1e-3, 1e-6, 1.0), Scales(1e3, 1e-6, 10.0), Scales(1e-3, 1e6, 0.1)]
@@ -74,11 +74,22 @@ def test_all_models_to_the_last_bit(name, factors):
     assert Run(base(name), **KERNELS).same_bits(Run(other(name, factors), factors, **KERNELS))
 
 
+def told_apart(run):
+    """Modes and times of transitions, without bounces nearer to the next transition than the tolerance.
+
+    How many of these are counted before the contact closes is a matter of rounding.
+    """
+    apart = np.diff(run.times, append=np.inf) > TOLERANCE
+    kept = [k for k, (source, target) in enumerate(run.modes) if source != target or apart[k]]
+    return [run.modes[k] for k in kept], run.times[kept]
+
+
 def agree(one, two):
     """Whether two runs make the same transitions at the same times, and end alike."""
     assert one.outcome == two.outcome
-    assert one.modes == two.modes
-    assert np.allclose(one.times, two.times, rtol=TOLERANCE, atol=TOLERANCE * 1e-3)
+    (modes, times), (other_modes, other_times) = (told_apart(run) for run in (one, two))
+    assert modes == other_modes
+    assert np.allclose(times, other_times, rtol=0.0, atol=TOLERANCE)
     assert np.allclose(one.q[-1], two.q[-1], rtol=TOLERANCE, atol=TOLERANCE * 1e-3)
 
 

@@ -101,7 +101,7 @@ def dimension_of(mechanism: Mechanism, quantity: MeasuredQuantity, dimensions: M
             return divide(POWER, divide(LENGTH, TIME))
         normal = False
     scopes, _ = scopes_and_dimensions(mechanism, declarations(mechanism), mechanism.uses_units)
-    scope = scopes.configuration if normal else scopes.state
+    scope = scopes.gap if normal else scopes.state
     found = expression_type(row, scope, f"the contact {contact.name!r}").dimension or DIMENSIONLESS
     return divide(POWER, divide(found, TIME) if normal else found)
 

@@ -185,7 +185,7 @@ def test_a_program_whose_device_follows(built):
     The device integrates by its own clock: where ticks are late, port and device part by millimetres.
     """
     program, port = built(CLIENTS / "udp_follower.c", CLIENTS / "client.c"), _free_port()
-    settings = Settings(realtime_privileges=False, watchdog_timeout=1.0, stall_ticks=150)
+    settings = Settings(realtime_privileges=False, watchdog_timeout=1.0, stall_ticks=150, limits=Limits(velocity=20.0))
     device = subprocess.Popen([program, "2", "300", str(port)], stdout=subprocess.PIPE, text=True)
     try:
         options = {"axes": 2, "port": port, "kind": "admittance"}

@@ -2,6 +2,7 @@
 
 import pytest
 
+import fsm_dyn
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text
 from fsm_dyn.spec import load
@@ -110,3 +111,10 @@ def test_requirements_change_the_digest_only_where_there_are_some():
 def test_a_text_is_kept_with_the_formula():
     found = model("{formula: 'never   ground closes', text: It flies.}").requirements["r"]
     assert (found.formula, found.summary) == ("never ground closes", "It flies.")
+
+
+def test_the_force_of_a_contact_whose_gap_has_memory_is_a_force():
+    text = fsm_dyn.load("ratchet").text
+    load("ratchet", text=f"{text}requirements:\n  press: peak(flank.normal) < 20 N\n")
+    with pytest.raises(ModelError, match="the bound of requirement 'press'"):
+        load("ratchet", text=f"{text}requirements:\n  press: peak(flank.normal) < 20 m\n")
