@@ -37,7 +37,7 @@ class Rig:
         raise NotImplementedError
 
     def feels(self, axis, force):
-        """Whether the wall pushes back with more than a force; a device that a loaded machine held up is engaged again."""
+        """Whether the wall pushes back with more than a force; engages a device that a loaded machine held up again."""
         phase = self.session.snapshot()["phase"]
         if phase in ("fault", "paused"):
             self.session.send("clear" if phase == "fault" else "run")
