@@ -7,11 +7,18 @@
 
 #define FSM_MOST_SWEEPS 2000
 #define FSM_CONVERGED   1e-12 // change of a speed in a sweep, as a fraction of the fastest: the sweeps end
+#define FSM_SOLVED      1e-7  // such a change in the last sweep, above which the problem was not solved
 
 /* Whether sweeps have converged, by the change of a speed in the last one and the fastest speed (m/s). */
 FSM_LOCAL bool fsm_is_converged(double change, double fastest)
 {
     return change <= FSM_CONVERGED * fastest;
+}
+
+/* Whether sweeps have solved a problem, likewise; what is not a number is found at the end of the step. */
+FSM_LOCAL bool fsm_is_solved(double change, double fastest)
+{
+    return !(change > FSM_SOLVED * fastest);
 }
 
 /* Return the resultant of the impulses that load a bearing in the step (N s). */
@@ -184,7 +191,8 @@ static double sweep_to_convergence(const struct fsm_time_step *step, const struc
     return change;
 }
 
-/* Solve the contact problem of a step, and keep of its restitution what does not raise the energy, as in impacts.
+/* Solve the contact problem of a step, and keep of its restitution what does not raise the energy, as in impacts; nothing
+   where other contacts prevent it.
 
    `K` (n, n): Delassus matrix; `target` (n,): speeds of restitution; `fastest`: the fastest speed (m/s).  `speed` (n,):
    in, without contact impulses; out, after them.  `impulse` (n,), zero before, and `kept`, the part of the restitution
@@ -205,16 +213,17 @@ FSM_LOCAL double fsm_contact_impulses(const struct fsm_time_step *step, const st
         rebounds = rebounds || target.at[r] > 0.0;
     }
     *kept = 1.0;
-    if (!rebounds || !fsm_gains_energy(&balance, impulse, speed)) {
+    bool jammed = rebounds && !fsm_is_solved(change, fastest); // a stop whose body is held from behind, say
+    if (!rebounds || !(jammed || fsm_gains_energy(&balance, impulse, speed))) {
         return change;
     }
     fsm_vector plastic = fsm_arena_vector(step->arena, n);
     fsm_vector plastic_speed = fsm_arena_copy(step->arena, balance.before);
     double again = sweep_to_convergence(step, active, K, zero, fastest, plastic_speed, plastic);
-    *kept = fsm_energy_consistent_fraction(&balance, plastic, plastic_speed, impulse, speed);
+    *kept = jammed ? 0.0 : fsm_energy_consistent_fraction(&balance, plastic, plastic_speed, impulse, speed);
     for (int64_t r = 0; r < n; r++) {
         impulse.at[r] = plastic.at[r] + *kept * (impulse.at[r] - plastic.at[r]);
         speed.at[r] = plastic_speed.at[r] + *kept * (speed.at[r] - plastic_speed.at[r]);
     }
-    return fsm_larger(change, again);
+    return jammed ? again : fsm_larger(change, again);
 }

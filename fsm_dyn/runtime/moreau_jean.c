@@ -18,7 +18,6 @@
 #define FSM_CORRECTIONS  2    // passes of the θ-method
 #define FSM_SAME_INSTANT 1e-9 // part of a step by which a jump of inputs may be off its end
 #define FSM_STILL        1e-9 // part of the fastest speed of a step below which a contact is at rest
-#define FSM_SOLVED       1e-7 // change of a speed in the last sweep, as a fraction of the fastest, above which a step fails
 #define FSM_SLOW 2.0 // times the change of speed in a step without contacts, below which there is no restitution
 
 /* Evaluate the unconstrained terms at the time `t` (s) and the state `x` (n_q + n_u,). */
@@ -152,7 +151,7 @@ static bool report_sweeps(struct fsm_time_stepping_report *report, double t, dou
         report->unsolved += 1.0;
         report->worst_unsolved = fsm_larger(report->worst_unsolved, change);
     }
-    return !(change > FSM_SOLVED); // what is not a number is found at the end of the step
+    return fsm_is_solved(change, 1.0);
 }
 
 /* Write the speeds after the step to `after` (n_u,), and the impulses of all rows (n_rows,). */

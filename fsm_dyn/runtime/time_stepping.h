@@ -80,6 +80,7 @@ FSM_LOCAL double fsm_contact_impulses(const struct fsm_time_step *step, const st
                                       fsm_matrix K, fsm_vector target, double fastest, fsm_vector speed,
                                       fsm_vector impulse, double *kept);
 FSM_LOCAL bool fsm_is_converged(double change, double fastest);
+FSM_LOCAL bool fsm_is_solved(double change, double fastest);
 
 /* moreau_jean.c */
 FSM_API int64_t fsm_moreau_jean_steps(const struct fsm_tables *tables, const struct fsm_input_tables *inputs,

@@ -7,7 +7,7 @@ import fsm_dyn
 
 N = 3
 HOLDS, EXACT = {"online": {"strategy": "online"}, "radau": {"method": "radau"}}, 1e-5
-STEPPED, NEAR = {"method": "moreau_jean", "step": 1e-3}, 0.2
+STEPPED, NEAR = {"method": "moreau_jean", "step": 1e-3}, 0.05
 
 
 def mechanism(seed):
@@ -47,7 +47,9 @@ def mechanism(seed):
     }
 
 
-@pytest.mark.parametrize("seed", [18, 32, *(pytest.param(s, marks=pytest.mark.long) for s in range(100, 140))])
+@pytest.mark.parametrize(
+    "seed", [18, 32, 115, *(pytest.param(s, marks=pytest.mark.long) for s in range(100, 140) if s != 115)]
+)
 def test_contact_laws_are_satisfied_and_methods_agree(seed):
     model = mechanism(seed)
     graph = fsm_dyn.compile(model)
