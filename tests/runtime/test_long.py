@@ -11,14 +11,16 @@ from pathlib import Path
 
 import pytest
 
+import fsm_dyn
 from fsm_dyn.models import names
 from tests.checkouts import environment
 from tests.runtime.building import BUILT, FOLDER, LANGUAGE, compile_library
 
 pytestmark = [pytest.mark.runtime, pytest.mark.long, pytest.mark.timeout(3600)]
 ROOT = BUILT.parents[1]
-TARGETS = Path(__file__).with_name("fuzz_targets.c")
+TARGETS, MACHINE = (Path(__file__).with_name(name) for name in ("fuzz_targets.c", "fuzz_machine.c"))
 FUZZING = 120  # s
+FUZZER = ["-g", "-O1", "-fsanitize=fuzzer,address,undefined,float-cast-overflow", "-fno-sanitize-recover=all"]
 
 
 def needs(program):
@@ -40,18 +42,38 @@ def test_clang_gives_the_same_bits(tmp_path):
     assert found[0] == found[1]
 
 
+def fuzz(program, longest):
+    """Run libFuzzer in the program's folder, with inputs up to so many bytes."""
+    (program.parent / "corpus").mkdir()
+    done = subprocess.run(
+        [str(program), f"-max_total_time={FUZZING}", "-timeout=10", f"-max_len={longest}", "-seed=1", "corpus"],
+        cwd=program.parent, capture_output=True, text=True, timeout=FUZZING + 60,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-4000:]
+    return done.stderr
+
+
 @needs("clang")
 def test_libfuzzer(tmp_path):
     """Roots, elimination, eigenvalues, Lemke's method and linear programs on arbitrary bytes."""
     program = tmp_path / "fuzz"
-    flags = ["-g", "-O1", "-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all"]
-    subprocess.run(["clang", *LANGUAGE, *flags, str(TARGETS), "-o", str(program), "-lm"], check=True)
-    (tmp_path / "corpus").mkdir()
-    done = subprocess.run(
-        [str(program), f"-max_total_time={FUZZING}", "-timeout=10", "-max_len=900", "-seed=1", "corpus"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=FUZZING + 60,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-4000:]
+    subprocess.run(["clang", *LANGUAGE, *FUZZER, str(TARGETS), "-o", str(program), "-lm"], check=True)
+    fuzz(program, 900)
+
+
+@needs("clang")
+@pytest.mark.parametrize("name", ["ball_in_corner", "shopping_cart", "box_on_table", "latch"])
+def test_libfuzzer_on_recorded_resolutions(name, tmp_path):
+    """States saved at the events of a run, tampered with: refused, or restored, resolved and continued."""
+    fsm_dyn.export(fsm_dyn.compile(name), tmp_path / "machine")
+    program, folder = tmp_path / "fuzz", tmp_path / "machine"
+    sources = [str(MACHINE), str(folder / f"{name}.c"), f"-DFSM_FUZZED={name}_model", "-DFSM_NO_HOST"]
+    subprocess.run(
+        ["clang", "-std=c99", "-ffp-contract=off", f"-I{folder}", *FUZZER, *sources, "-o", str(program), "-lm"],
+        check=True,
+    )
+    said = fuzz(program, 200)
+    assert int(re.findall(r"cov: (\d+)", said)[-1]) > 1000, "hardly a state was restored"
 
 
 @needs("valgrind")

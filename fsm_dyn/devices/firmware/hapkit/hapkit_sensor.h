@@ -15,6 +15,7 @@
 #define HAPKIT_LEAST_SPAN HAPKIT_QUARTERS(600) /* a smaller jump is none of the sensor's */
 #define HAPKIT_MOST_SPAN HAPKIT_QUARTERS(1100)
 #define HAPKIT_SPREAD 12  /* counts between readings within a sample; more is a flip between them */
+#define HAPKIT_SETTLED 4  /* counts between the two readings after it; more is the end of the flip */
 #define HAPKIT_CHANGE HAPKIT_QUARTERS(12) /* by which steps of successive samples differ at most: 150 m/s^2 */
 #define HAPKIT_STEADY HAPKIT_QUARTERS(4) /* flips at which the step changes by more do not count towards the mean span */
 #define HAPKIT_MEAN_OF 255 /* flips */
@@ -36,14 +37,14 @@ typedef struct {
   int16_t step_before;
 } hapkit_sensor;
 
-/* Whether two readings of a sample, in counts, have no flip between them. */
-static inline uint8_t hapkit_agree(int16_t one, int16_t other)
+/* Whether two readings of a sample differ by so many counts at most. */
+static inline uint8_t hapkit_agree(int16_t one, int16_t other, int16_t counts)
 {
-  return one - other <= HAPKIT_SPREAD && other - one <= HAPKIT_SPREAD;
+  return one - other <= counts && other - one <= counts;
 }
 
 /* One reading, in quarters of a count, of four in a row, in counts: the mean of the two in the middle, which leaves out one
- * that is taken as a flip begins; where there is a flip between them, of the last two; -1 where that lies between these. */
+ * that is taken as a flip begins; where there is a flip between them, of the last two; -1 where it has not ended before these. */
 static inline int16_t hapkit_middle(const int16_t *counts)
 {
   int16_t least = counts[0], most = counts[0], sum = counts[0];
@@ -53,9 +54,9 @@ static inline int16_t hapkit_middle(const int16_t *counts)
     most = counts[i] > most ? counts[i] : most;
     sum = (int16_t)(sum + counts[i]);
   }
-  if (hapkit_agree(least, most))
+  if (hapkit_agree(least, most, HAPKIT_SPREAD))
     return (int16_t)(2 * (sum - least - most));
-  return (int16_t)(hapkit_agree(counts[2], counts[3]) ? 2 * (counts[2] + counts[3]) : -1);
+  return (int16_t)(hapkit_agree(counts[2], counts[3], HAPKIT_SETTLED) ? 2 * (counts[2] + counts[3]) : -1);
 }
 
 /* Begin at a reading, which is the position, with a span found before (in 256ths; 0: none). */
