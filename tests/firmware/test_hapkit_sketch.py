@@ -74,6 +74,7 @@ def test_flips_of_five_sensors(tools, tmp_path):
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1800)
 def test_a_thousand_flips_of_five_sensors(tools, tmp_path):
     for noise in (0.0, NOISE):
         (tmp_path / str(noise)).mkdir()
