@@ -14,6 +14,8 @@ from fsm_dyn.results.samples import Samples
 from fsm_dyn.results.transitions import Transition
 from fsm_dyn.simulation import outcomes
 from fsm_dyn.simulation.tolerances import Tolerances
+from fsm_dyn.spec.controller_memory import sample_counts
+from fsm_dyn.spec.values import named_values
 
 MOST: Final = 6  # gaps and transitions listed
 WEIGHTLESS: Final = 1e-12  # eigenvalue of the scaled mass matrix up to which a direction has no inertia
@@ -66,6 +68,8 @@ def _numbers(rows: Samples, transitions: Sequence[Transition], code: int) -> Ite
             for what, where in massless_bodies(rows.model.automaton, rows.context[-1]).items():
                 yield f"{what}{f' ({where})' if where.file else ''}"
         return
+    if code == outcomes.TOO_MANY_STEPS:
+        yield from _frequent_samples(rows)
     deep = (outcomes.PENETRATION, outcomes.PENETRATION_LATER)
     if code not in (*deep, outcomes.SINGULAR, outcomes.IMPACTS_DIVERGE, outcomes.PROJECTION_FAILED):
         return
@@ -85,6 +89,18 @@ def _numbers(rows: Samples, transitions: Sequence[Transition], code: int) -> Ite
         for contact in model.contacts:
             if contact.contact_law.rigid and abs(terms["residual"][contact.normal_row]) <= _GAP:
                 yield f"{contact.name}: approach velocity {-speeds[contact.normal_row]:.6g} m/s"
+
+
+def _frequent_samples(rows: Samples) -> Iterator[str]:
+    """Yield the controllers whose samples, each of which ends a step, are half of the steps of a run or more."""
+    automaton = rows.model.automaton
+    if automaton is None or not automaton.mechanism.controllers:
+        return
+    values = named_values(automaton.mechanism, rows.model.parameters.tolist())
+    for name, count in sample_counts(automaton.mechanism, values, rows.t[-1] - rows.t[0]).items():
+        if 2.0 * count >= np.count_nonzero(np.diff(rows.t)):
+            where = automaton.mechanism.controllers[name].period.where
+            yield f"controller {name}{f' ({where})' if where else ''}: sampled {count:.4g} times, where steps end"
 
 
 def _non_finite(rows: Samples) -> Iterator[str]:

@@ -61,6 +61,13 @@ def parameters_of_periods(mechanism: Mechanism) -> frozenset[str]:
     return frozenset(str(name) for item in mechanism.controllers.values() for name in free_names(parse(item.period)))
 
 
+def sample_counts(mechanism: Mechanism, values: Mapping[str, ParameterValue], until: float) -> dict[str, float]:
+    """Return how often each controller is sampled until a time (s)."""
+    return {
+        controller.name: until / evaluate(controller.period, values) for controller in mechanism.controllers.values()
+    }
+
+
 def check_steps(mechanism: Mechanism, values: Mapping[str, ParameterValue], step: float) -> None:
     """Refuse steps of fixed length (s) that samples do not fall on.
 

@@ -1,9 +1,9 @@
 """Online embedding beside the kernels derived for the same modes: cost of an evaluation and of an accepted step.
 
-Ratios of processor time within one run, medians over rounds.  Most derived kernels of the shipped models take 1 to 20 ns:
-where contacts fix a body entirely one has nothing left to work out, and calling it is all.  What is online in the place of
-such a kernel may take ten times 20 ns; those above it, and the walker of seven speeds with up to four contacts, are
-judged by the ratio.
+Ratios of processor time within one run, medians over rounds.  Most derived kernels of the shipped models take 1 to 20
+ns: where contacts fix a body entirely one has nothing left to work out, and calling it is all.  What is online in the
+place of such a kernel may take ten times 20 ns; those above it, and the walker of seven speeds with up to four
+contacts, are judged by the ratio.
 """
 
 from __future__ import annotations

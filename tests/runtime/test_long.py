@@ -99,6 +99,7 @@ LEAST_LINES = 95.0  # % of each file
 
 
 @needs("gcov")
+@pytest.mark.timeout(7200)  # half an hour on idle cores
 def test_lines_that_are_run(tmp_path):
     """All models by all methods, live ticks, and the tests of the runtime: at least 95 % of the lines of each file."""
     copy = tmp_path / "copy"  # with the library of every process in it that counts

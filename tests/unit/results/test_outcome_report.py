@@ -206,3 +206,14 @@ def test_states_are_drawn_of_a_run_that_ended_at_once(tmp_path):
     run = ended(SLIDER, initial={"x": 0.07})
     assert len(run) == 1
     assert is_drawn(plot.save(plot.states(run), tmp_path / "states.png"))
+
+
+def test_a_controller_that_ends_every_step_is_named():
+    graph = fsm_dyn.compile("magnetic_latch")
+    fast = fsm_dyn.simulate(graph, until=1.0, parameters={"T": 1e-6}, max_steps=500, on_failure="return")
+    told = [line for line in fast.describe_outcome() if line.startswith("controller servo (")]
+    assert len(told) == 1
+    assert float(told[0].split("sampled ")[1].split()[0]) == pytest.approx(500, abs=2)
+    slow = fsm_dyn.simulate(graph, until=1.0, parameters={"T": 0.1}, max_steps=50, on_failure="return")
+    assert slow.outcome.name == "too many steps"
+    assert not any("controller" in line for line in slow.describe_outcome())
