@@ -24,7 +24,7 @@ from tests.benchmarks.repeating import repeat
 pytestmark = pytest.mark.benchmark
 
 EVALUATION = 4.0  # times the kernel of the mode
-REACHED = {"sliding_rod": 7.0}  # in the place of that: kernels of 23 to 25 ns; docs/runtime.md says why
+REACHED = {"sliding_rod": 7.0}  # in the place of that: kernels of 23 to 25 ns; see docs/runtime.md
 LEAST = 20e-9  # s, of a kernel that is judged by the ratio
 SMALL = 10.0 * LEAST  # s, online where the kernel is below that
 STEP = 6.0  # times an accepted step with kernels

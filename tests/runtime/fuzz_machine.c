@@ -1,5 +1,5 @@
 /* Saved states of an exported machine on arbitrary bytes, for libFuzzer: states at the events of the model's own schedule are
-   tampered with and restored; what is accepted resolves the event and goes on.
+   tampered with and restored; what is accepted resolves the event and continues.
 
    FSM_FUZZED is the model.  An input: which state, whether it is sealed again, then edits of 11 bytes each. */
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #define STATES     48   // kept
-#define MOST_STEPS 60   // of a machine that goes on
+#define MOST_STEPS 60   // of a machine that continues
 #define HEADER     FSM_SAVED_HEADER
 #define LENGTH     3 // words of the header
 #define CHECK_SUM  7
