@@ -175,7 +175,7 @@ static void judge_friction(const struct fsm_contact_problem *problem, int64_t ch
 /* Solve one candidate for its forces `y` (n,) and motions `v` (n,) and judge it.
 
    Where forces are indeterminate, `y` becomes a choice that satisfies the laws if there is one.  `tolerance`: violation
-   that counts as zero, as a fraction of the scale. */
+   that counts as zero, as a fraction of the scale.  The violation is infinite where a force or motion is not finite. */
 FSM_LOCAL struct fsm_candidate_result fsm_evaluate_candidate(struct fsm_arena *arena,
                                                              const struct fsm_contact_problem *problem,
                                                              fsm_indices choices, fsm_vector y, fsm_vector v,
@@ -190,6 +190,11 @@ FSM_LOCAL struct fsm_candidate_result fsm_evaluate_candidate(struct fsm_arena *a
     }
     if (basis.m > 0) {
         choose_forces(arena, problem, choices, basis, scale, y);
+    }
+    for (int64_t i = 0; i < y.n; i++) { // what is not a number would violate no law
+        if (!fsm_is_finite(y.at[i]) || !fsm_is_finite(v.at[i])) {
+            return (struct fsm_candidate_result){FSM_INFINITY, FSM_LAW_NO_SOLUTION, 0, 0.0, 0.0};
+        }
     }
     struct fsm_candidate_result worst = {-1.0, FSM_LAW_KEPT, 0, -1.0, remainder / scale};
     for (int64_t k = 0; k < choices.n; k++) {
