@@ -245,13 +245,25 @@ def shared_memory():
 
 
 def orphaned(before):
-    """Those that are new, and that no process has."""
-    new = shared_memory() - before
-    for pid in filter(str.isdigit, os.listdir("/proc")) if new else ():
-        with contextlib.suppress(OSError), open(f"/proc/{pid}/maps") as file:
-            maps = file.read()
-            new = {name for name in new if f"/dev/shm/{name}" not in maps}
+    """Those that are new, and that no process has had for half a second; others may be making theirs just now."""
+    new = without_process(shared_memory() - before)
+    if new:
+        time.sleep(0.5)
+        new = without_process(new & shared_memory())
     return sorted(new)
+
+
+def without_process(new):
+    """Those of some names that no process has, by their inodes: semaphores are mapped before they get their names."""
+    inodes = {}
+    for name in new:
+        with contextlib.suppress(OSError):
+            inodes[name] = str(os.stat(f"/dev/shm/{name}").st_ino)
+    for pid in filter(str.isdigit, os.listdir("/proc")) if inodes else ():
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/maps") as file:
+            held = {line.split()[4] for line in file if "/dev/shm/" in line}
+            inodes = {name: inode for name, inode in inodes.items() if inode not in held}
+    return set(inodes)
 
 
 def page(marked, errors, command):

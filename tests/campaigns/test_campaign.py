@@ -248,19 +248,26 @@ def test_judges_of_damage(monkeypatch, work, wrong):
 LEAVES = """
 import os, subprocess, sys, tempfile
 open(os.path.join(tempfile.gettempdir(), "x"), "w").close()
+open("/dev/shm/{name}", "w").close()
 subprocess.Popen([sys.executable, "-c", "import time; time.sleep(100)"])
 sys.exit(1)
 """
 
 
+@pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="shared memory has no names here")
 def test_judge_of_faults_sees_what_is_left(monkeypatch):
+    name = f"left_by_{os.getpid()}"  # other tests have memory of their own meanwhile, and leave it for a moment
     monkeypatch.setattr(faults, "PATIENT", 1.0)
-    monkeypatch.setattr(faults, "CLI", ("-c", LEAVES))
+    monkeypatch.setattr(faults, "CLI", ("-c", LEAVES.replace("{name}", name)))
     monkeypatch.setattr(faults, "next_start", lambda *_: [])
-    found = faults.fault("run", "command", faults.STOPPED, random.Random(0))
+    monkeypatch.setattr(faults, "shared_memory", lambda: {name} & set(os.listdir("/dev/shm")))
+    try:
+        found = faults.fault("run", "command", faults.STOPPED, random.Random(0))
+    finally:
+        os.unlink(f"/dev/shm/{name}")
     assert not found["ok"]
     assert [part.split(":")[0] for part in found["reason"].split("; ")] == [
-        "exit code 1 without a word", "processes stay", "files stay",
+        "exit code 1 without a word", "processes stay", "files stay", "memory stays",
     ]  # fmt: skip
 
 

@@ -41,7 +41,7 @@ def solve():
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_many_coupled_contacts_keep_the_laws(solve, seed):
+def test_many_coupled_contacts_satisfy_the_laws(solve, seed):
     random = np.random.default_rng(seed)
     J, base = random.normal(size=(MANY, MANY + 1)), random.normal(size=MANY)
     K = J @ J.T
