@@ -256,7 +256,7 @@ sys.exit(1)
 
 @pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="shared memory has no names here")
 def test_judge_of_faults_sees_what_is_left(monkeypatch):
-    name = f"left_by_{os.getpid()}"  # other tests have memory of their own meanwhile, and leave it for a moment
+    name = f"left_by_{os.getpid()}"  # what other tests share meanwhile is not judged
     monkeypatch.setattr(faults, "PATIENT", 1.0)
     monkeypatch.setattr(faults, "CLI", ("-c", LEAVES.replace("{name}", name)))
     monkeypatch.setattr(faults, "next_start", lambda *_: [])
