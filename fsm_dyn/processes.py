@@ -9,7 +9,7 @@ import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 from multiprocessing.connection import Connection
@@ -66,10 +66,10 @@ def in_processes(
                 pool = ProcessPoolExecutor(workers, spawn, _begin, (*copies, theirs))
                 remaining = iter(cases)
                 first = islice(remaining, AHEAD * workers)
-                waiting = deque(pool.submit(_work, work, case) for case in first)  # starts all processes
+                waiting = deque(_submit(pool, work, case) for case in first)  # starts all processes
             while waiting:
                 result = waiting.popleft().result()
-                waiting.extend(pool.submit(_work, work, case) for case in islice(remaining, 1))
+                waiting.extend(_submit(pool, work, case) for case in islice(remaining, 1))
                 yield result
         except BrokenProcessPool:
             raise RunError(f"a process of {what} was ended from outside, or has no memory left") from None
@@ -78,6 +78,18 @@ def in_processes(
                 _end(pool, ours)
             raise
         pool.shutdown()
+
+
+def _submit(pool: ProcessPoolExecutor, work: Callable[[Shared, Case], Result], case: Case) -> Future[Result]:
+    """Hand a case over, for which the pool may start a process.
+
+    Where one of them ends meanwhile, the pool closes the pipes that the next is being given: an OSError.
+    """
+    try:
+        return pool.submit(_work, work, case)
+    except OSError:
+        pool.submit(int)  # raises BrokenProcessPool where that was the cause
+        raise
 
 
 @contextlib.contextmanager

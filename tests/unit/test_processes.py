@@ -5,6 +5,8 @@ import os
 import signal
 import sys
 import threading
+import time
+from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
@@ -59,8 +61,20 @@ def test_a_process_that_is_killed_at_its_work_is_named(given):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a program of POSIX")
 @pytest.mark.timeout(60)
-def test_a_process_that_ends_before_it_has_read_anything_is_named(given, monkeypatch, tmp_path):
-    """It was waited for, for ever, where what it is given is more than a pipe holds."""
+@pytest.mark.parametrize("late", [False, True])
+def test_a_process_that_ends_before_it_has_read_anything_is_named(given, monkeypatch, tmp_path, late):
+    """It was waited for, for ever, where what it is given is more than a pipe holds.
+
+    ``late``: the pool has closed its pipes when it starts the second process.
+    """
+    start = ProcessPoolExecutor._spawn_process
+
+    def starts(pool):
+        while late and pool._processes and pool._call_queue._writer.closed is pool._call_queue._reader.closed is False:
+            time.sleep(0.01)
+        start(pool)
+
+    monkeypatch.setattr(ProcessPoolExecutor, "_spawn_process", starts)
     program = tmp_path / "python"
     program.write_text(f'#!/bin/sh\ncase "$*" in *spawn_main*) exit 1;; esac\nexec {sys.executable} "$@"\n')
     program.chmod(0o700)
