@@ -51,7 +51,7 @@ class Rig:
     def was_late(self):
         """Whether the loop itself may have been held up, so that the watchdog process removed the force before it.
 
-        Events come at a limited rate, with the last of the reasons: where there are fewer of them than releases, it may.
+        Events come at a limited rate, with the last reason: it may, where there are fewer of them than releases.
         """
         released = [e for e in self.events() if e["event"] == "released"]
         merged = bool(released) and len(released) < released[-1]["count"]
