@@ -129,9 +129,7 @@ def test_what_is_missing_for_a_moment_releases_the_device_and_the_run_goes_on(ri
         last = it.ends()
         assert last["why"] == "host", who
         if who != "the device":  # then it may be either, where the loop is late as well
-            assert (last["sequence"] == 0) == (who == "the loop"), (
-                "for missing ticks it is the guard"
-            )
+            assert (last["sequence"] == 0) == (who == "the loop"), "for missing ticks it is the guard"
         happen(False)
         wait_for(lambda: it.feels(0, 0.5), f"the force, after {who}")
     assert it.was_late()
