@@ -14,6 +14,7 @@ from tests.campaigns import (
     messages,
     ramps,
     steps,
+    throws,
     variants,
 )  # fmt: skip
 
@@ -49,6 +50,7 @@ CAMPAIGNS = {
     "laws, impossible modes": Kind(laws.excluded_modes, 4000, "no mode that the geometry excludes, up to 12 contacts"),
     "laws, flush geometry": Kind(laws.flush_geometry, 3000, FLUSH),
     "laws, steps of nanometres": Kind(steps.case, 2000, "steps of 0.6 nm to 1 um: energy, overlap, no chatter"),
+    "laws, aimed throws": Kind(throws.case, 1000, "no touch of two shapes missed, times to 1e-7 s", throws.BATCH),
     "agreement of methods": Kind(
         agreement.methods_agreement, 500, "the same end by every method", table=agreement.table
     ),

@@ -1,0 +1,61 @@
+"""Two thousand approaches of shapes, and the judge by which they are judged."""
+
+import numpy as np
+import pytest
+
+from tests.campaigns import plane_distances as plane
+from tests.campaigns import throws
+from tests.campaigns.throw_scenes import ARC, L_SHAPE, SQUARE, TARGETS
+from tests.campaigns.throw_truth import first_touch
+
+TRIALS = 20  # of each scene, of one flight or several
+
+
+@pytest.mark.xfail(reason="a dip of a gap between start, middle and end of a step is passed over", strict=False)
+@pytest.mark.parametrize("scene", throws.SCENES, ids=lambda scene: scene.name)
+def test_no_touch_is_missed(scene):
+    found = []
+    for seed in range(TRIALS):
+        _, wrong, _ = throws.trial(scene, seed, looks=2000 if seed % 10 == 0 else 0)
+        if wrong and wrong[0] != "unjudged":
+            found.append(f"throw {seed} {wrong[0]}: {wrong[1]}")
+    assert not found, "\n".join(found)
+
+
+def test_distances_are_those_of_many_places_of_an_outline():
+    """Against outlines of 40,000 places."""
+    places = np.random.default_rng(1).uniform(-2.0, 2.0, (40, 2))
+    phi = np.linspace(0.0, 2.0 * np.pi, 40_001)
+    circle = np.column_stack([np.cos(phi), np.sin(phi)])
+    fraction = np.linspace(0.0, 1.0, 10_001)[:, None]
+    faces = [a + fraction * (b - a) for a, b in zip(L_SHAPE, np.roll(L_SHAPE, -1, axis=0), strict=True)]
+    ends = np.array([(-1.0, 0.0), (1.0, 0.0)])
+    outlines = {
+        "circle": circle + np.array([0.4, 0.0]), "segment": ends[0] + fraction * (ends[1] - ends[0]),
+        "arc": circle[(phi >= ARC[0]) & (phi <= ARC[1])], "polygon": np.concatenate(faces),
+        "curve": circle * (1.0 + 0.12 * np.cos(2.0 * phi))[:, None],
+    }  # fmt: skip
+    for name, outline in outlines.items():
+        nearest = np.array([np.linalg.norm(outline - place, axis=1).min() for place in places])
+        assert np.abs(TARGETS[name].far(places, 1.0)) == pytest.approx(nearest, abs=2e-4)
+
+
+def test_overlap_of_convex_outlines():
+    first = np.array([SQUARE, SQUARE, SQUARE])
+    second = SQUARE + np.array([(2.5, 0.0), (2.3, 2.4), (1.9, 0.3)])[:, None]
+    assert plane.between_convex(first, second) == pytest.approx([0.5, 0.5, -0.1])
+
+
+@pytest.mark.parametrize("offset", [0.0, 0.1, 0.13 - 1e-6, 0.13 - 1e-10, 0.13 + 2e-9, 0.2])
+def test_first_touch_is_that_of_a_line_and_a_circle(offset):
+    """A place that passes a circle of 0.13 m at 40 m/s."""
+
+    def distance(t):
+        return np.hypot(40.0 * (t - 0.7), offset) - 0.13
+
+    time, least = first_touch(distance, 0.0, 5.0, 40.0, 0.03)
+    if offset > 0.13 - 1e-9:
+        assert time == np.inf
+        assert least == pytest.approx(offset - 0.13, abs=1e-13) or least > 0.01  # what is clear is not refined
+    else:
+        assert time == pytest.approx(0.7 - np.sqrt(0.13**2 - offset**2) / 40.0, abs=1e-12)
