@@ -76,45 +76,62 @@ LAWS = {
     "rough": {"restitution": "e", "friction": "mu"},
     "compliant": {"compliant": {"stiffness": "k"}},
 }
-DRIVEN = "h + w*t + sway*sin(v*t)"
 PARAMETERS = {
     "R": 0.1, "r": 0.03, "e": 0.5, "mu": 0.3, "k": 2e4, "g": 10.0, "h": 0.0, "w": 0.0, "sway": 0.0, "v": 1.0,
 }  # fmt: skip
 
 
 class Scene(NamedTuple):
-    """What is thrown at what, how that moves, and by which law they touch."""
+    """What is thrown at what, how that moves, and by which law they touch.
+
+    Attributes
+    ----------
+    moves : str
+        How the target is held: ``fixed``, ``turning``, ``driven`` by an input, or ``used``: turning, as a component.
+    """
 
     thrown: str
     target: str
-    moves: str  # fixed, turning, driven
+    moves: str
     law: str
+
+    places = 3  # coordinates of the thing: x, y, p
 
     @property
     def name(self):
         return f"{self.thrown} at {self.moves} {self.target}, {self.law}"
 
+    @property
+    def turns(self):
+        """Whether the target has a coordinate, its angle q."""
+        return self.moves in ("turning", "used")
+
+    def size(self, numbers):
+        """The smallest size, m."""
+        return min(numbers["R"], numbers["r"] if self.thrown in THROWN else np.inf)
+
     def model(self):
         """The model as a mapping."""
-        turns = {"fixed": "h", "turning": "q", "driven": "turn"}[self.moves]
-        contact = {"point": "P", "on": "b"} if self.thrown == "point" else {"between": ["a", "b"]}
-        return {
-            "fsm_dyn": 1, "name": "thrown",
-            "parameters": PARAMETERS,
-            "coordinates": ["x", "y", "p", *(["q"] if self.moves == "turning" else [])],
-            "frames": {"T": {"parent": "N", "rotate": {"z": "p"}}, "F": {"parent": "N", "rotate": {"z": turns}}},
-            "points": {"P": {"from": "O", "at": "x*N.x + y*N.y"}, "A": {"from": "O", "at": "0.4*R*F.x"}},
-            "bodies": {
-                "thing": {"frame": "T", "center": "P", "mass": 0.5, "inertia": {"zz": "0.2*r**2 + 1e-6"}},
-                **({"wheel": {"frame": "F", "center": "O", "mass": 1.0, "inertia": {"zz": "R**2"}}}
-                   if self.moves == "turning" else {}),
-            },
-            "shapes": {"b": TARGETS[self.target].shape} | ({"a": THROWN[self.thrown]} if self.thrown in THROWN else {}),
-            "contacts": {"hit": {**contact, **LAWS[self.law]}},
-            "loads": [{"gravity": "-g*N.y"}],
-            **({"inputs": ["turn"], "schedule": {"turn": {"expression": DRIVEN}}} if self.moves == "driven" else {}),
-            "initial": {"x": 9.0, "y": 9.0},
+        thing = {
+            "coordinates": ["x", "y", "p"],
+            "frames": {"T": {"parent": "N", "rotate": {"z": "p"}}},
+            "points": {"P": {"from": "O", "at": "x*N.x + y*N.y"}},
+            "bodies": {"thing": {"frame": "T", "center": "P", "mass": 0.5, "inertia": {"zz": "0.2*r**2 + 1e-6"}}},
+            "shapes": {"a": THROWN[self.thrown]} if self.thrown in THROWN else {},
         }  # fmt: skip
+        target = {
+            "parameters": PARAMETERS,
+            "coordinates": ["q"] if self.turns else [],
+            "frames": {"F": {"parent": "N", "rotate": {"z": "q" if self.turns else "turn" if self.driven else "h"}}},
+            "points": {"A": {"from": "O", "at": "0.4*R*F.x"}},
+            "bodies": {"wheel": {"frame": "F", "center": "O", "mass": 1.0, "inertia": {"zz": "R**2"}}},
+            "shapes": {"b": TARGETS[self.target].shape},
+        }
+        return joined(self, thing, target)
+
+    @property
+    def driven(self):
+        return self.moves == "driven"
 
     def distance(self, q, numbers):
         """The distance, m, where x, y, p and the angle of the target are the columns of ``q``."""
@@ -139,6 +156,49 @@ class Scene(NamedTuple):
         free = TARGETS[self.target].free
         return free is None or bool(free(plane.turned(q[:, :2], -q[:, 3]), numbers["R"])[0])
 
+    def rate(self, motion, end):
+        """The greatest rate of the distance on a motion up to an instant, m/s."""
+        n, u = motion.numbers, motion.u
+        fallen = u[1] - n["g"] * (end - motion.begin)
+        turn = abs(u[3]) if self.turns else abs(n["w"]) + abs(n["sway"] * n["v"])
+        fastest = np.hypot(u[0], max(abs(u[1]), abs(fallen)))
+        reach = TARGETS[self.target].extent * n["R"]
+        if self.target == "line":  # a line has no end: the place that is near may be any
+            reach = np.abs(motion(np.linspace(motion.begin, end, 33))[:, :2]).max() * np.sqrt(2.0) * 1.1 + n["r"] * 2.0
+        return 1.0001 * (fastest + abs(u[2]) * EXTENT[self.thrown] * n["r"] + turn * reach)
+
+    def throw(self, seed):
+        """A random throw that passes near the target: sizes, speeds and times over decades."""
+        rng = np.random.default_rng([seed, 37])
+        while True:
+            one = self._throw(rng)
+            q = np.array([[*list(one.initial.values())[: self.places], one.initial.get("q", one.numbers["h"])]])
+            if self.distance(q, one.numbers)[0] > 0.1 * one.numbers["R"] and self.counts(q, one.numbers):
+                return one
+
+    def _throw(self, rng):
+        R = 10 ** rng.uniform(-2.5, -0.3)
+        r = R * 10 ** rng.uniform(-1.0, 0.3)
+        reach = 1.1 * (TARGETS[self.target].extent * R + EXTENT[self.thrown] * r)
+        strikes = 10 ** rng.uniform(-1.5, 1.0)
+        far, way = reach * 10 ** rng.uniform(0.1, 2.0), rng.uniform(0.0, 2.0 * np.pi)
+        start, rates, g = lob(
+            rng, far * np.array([np.cos(way), np.sin(way)]), rng.uniform(-0.8 * reach, 0.8 * reach, 2), strikes
+        )
+        until = ended(rng, strikes)
+        most = 2.5 if self.target != "line" else np.log10(2.0 * strikes / until)  # the end of a line is fast otherwise
+        turns = rng.choice([-1.0, 1.0]) * 10 ** rng.uniform(-1.5, most) / strikes
+        spin = rng.choice([0.0, rng.normal(0.0, 8.0) / strikes])
+        facing = np.arctan2(g * strikes - rates[1], -rates[0]) - 0.5 * np.pi + rng.uniform(-1.2, 1.2)
+        numbers = laws(rng) | {"R": R, "r": r, "g": g, "h": facing, "w": 0.0, "sway": 0.0, "v": abs(turns)}
+        angle = rng.choice([0.0, rng.uniform(-3.0, 3.0)])
+        initial = {"x": start[0], "y": start[1], "p": angle, "x_dot": rates[0], "y_dot": rates[1], "p_dot": spin}
+        if self.driven:
+            numbers |= {"h": facing - turns * strikes, "w": turns, "sway": rng.uniform(-1.0, 1.0)}
+        if self.turns:
+            initial |= {"q": facing - turns * strikes, "q_dot": turns}
+        return Throw(plain(numbers), plain(initial), until)
+
 
 L_PARTS = [np.array([(-1.0, -1.0), (1.0, -1.0), (1.0, 0.2), (-1.0, 0.2)]),
            np.array([(-1.0, -1.0), (0.1, -1.0), (0.1, 1.0), (-1.0, 1.0)])]  # fmt: skip
@@ -150,8 +210,31 @@ def scenes():
         (a, b) for a in ("ball", "square") for b in TARGETS if (a, b) not in (("square", "arc"), ("square", "curve"))
     ]
     pairs += [("point", b) for b in ("circle", "polygon", "curve", "line")]
-    ways = [("fixed", "rigid"), ("turning", "rigid"), ("driven", "rigid"), ("fixed", "rough"), ("turning", "compliant")]
+    ways = [
+        ("fixed", "rigid"), ("turning", "rigid"), ("driven", "rigid"),
+        ("used", "rigid"), ("fixed", "rough"), ("turning", "compliant"),
+    ]  # fmt: skip
     return [Scene(*pair, *way) for way in ways for pair in pairs]
+
+
+# -- what planar and spatial scenes share --------------------------------------------------------------------
+
+
+def joined(scene, thing, target):
+    """One model of a thing and its target, which may be a component."""
+    shared = {"fsm_dyn": 1, "name": "thrown", "parameters": PARAMETERS, "loads": [{"gravity": "-g*N.y"}]}
+    if scene.driven:
+        shared |= {"inputs": ["turn"], "schedule": {"turn": {"expression": "h + w*t + sway*sin(v*t)"}}}
+    name = "target_b" if scene.moves == "used" else "b"
+    pair = {"between": ["a", name]} if scene.thrown in THROWN else {"point": "P", "on": name}
+    shared |= {"contacts": {"hit": {**pair, **LAWS[scene.law]}}, "initial": {"x": 9.0, "y": 9.0}}
+    if scene.moves == "used":
+        part = {"model": {"fsm_dyn": 1, "name": "target", **target}, "with": {name: name for name in PARAMETERS}}
+        return thing | shared | {"use": {"target": part}}
+    if not scene.turns:
+        target = target | {"bodies": {}}
+    whole = {key: target[key] | thing[key] for key in ("frames", "points", "bodies", "shapes")}
+    return shared | whole | {"coordinates": thing["coordinates"] + target["coordinates"]}
 
 
 class Throw(NamedTuple):
@@ -161,40 +244,33 @@ class Throw(NamedTuple):
     initial: dict
     until: float
 
+    def started(self, scene):
+        """The initial values under their names in the model of a scene."""
+        if scene.moves != "used":
+            return self.initial
+        return {f"target_{name}" if name[0] == "q" else name: value for name, value in self.initial.items()}
 
-def throw(scene, seed):
-    """A random throw that passes near the target: sizes, speeds and times over decades."""
-    rng = np.random.default_rng([seed, 37])
-    target = TARGETS[scene.target]
-    while True:
-        R = float(10 ** rng.uniform(-2.5, -0.3))
-        r = R * float(10 ** rng.uniform(-1.0, 0.3))
-        reach = 1.1 * (target.extent * R + EXTENT[scene.thrown] * r)
-        strikes = float(10 ** rng.uniform(-1.5, 1.0))
-        far, way = reach * float(10 ** rng.uniform(0.1, 2.0)), rng.uniform(0.0, 2.0 * np.pi)
-        aim = rng.uniform(-reach, reach, 2)
-        g = far / strikes**2 * float(rng.choice([0.0, *10 ** rng.uniform(0.0, 2.0, 3)]))
-        start = far * np.array([np.cos(way), np.sin(way)])
-        turns = float(rng.choice([-1, 1]) * 10 ** rng.uniform(-1.0, 2.5)) / strikes
-        sway = float(rng.uniform(-1.0, 1.0))
-        spin = float(rng.choice([0.0, rng.normal(0.0, 8.0) / strikes]))
-        rates = (aim - start) / strikes + np.array([0.0, 0.5 * g * strikes])  # that it passes the aim at that time
-        coming = np.arctan2(g * strikes - rates[1], -rates[0]) - 0.5 * np.pi + float(rng.uniform(-1.2, 1.2))
-        numbers = {
-            "R": R, "r": r, "e": float(rng.uniform(0.1, 0.9)), "mu": float(rng.uniform(0.0, 0.6)), "k": 2e4, "g": g,
-            "h": coming, "w": 0.0, "sway": 0.0, "v": abs(turns),
-        }  # fmt: skip
-        initial = {"x": float(start[0]), "y": float(start[1]), "p": float(rng.choice([0.0, rng.uniform(-3.0, 3.0)]))}
-        initial |= {"x_dot": float(rates[0]), "y_dot": float(rates[1]), "p_dot": spin}
-        if scene.moves == "driven":
-            numbers |= {"h": coming - turns * strikes, "w": turns, "sway": sway}
-        if scene.moves == "turning":
-            initial |= {"q": coming - turns * strikes, "q_dot": turns}
-        q = np.array([[initial["x"], initial["y"], initial["p"], initial.get("q", numbers["h"])]])
-        if scene.distance(q, numbers)[0] > 0.1 * reach and scene.counts(q, numbers):
-            return Throw(
-                numbers, initial, strikes * float(rng.choice([rng.uniform(1.05, 2.0), *10 ** rng.uniform(0.3, 1.3, 3)]))
-            )
+
+def plain(numbers):
+    return {name: float(number) for name, number in numbers.items()}
+
+
+def lob(rng, start, aim, strikes):
+    """Start, velocity and gravity of a flight that passes a place after a time; the second component falls."""
+    far = np.linalg.norm(start)
+    g = far / strikes**2 * rng.choice([0.0, *10 ** rng.uniform(0.0, 2.0, 3)])
+    rates = (aim - start) / strikes
+    rates[1] += 0.5 * g * strikes
+    return start, rates, g
+
+
+def ended(rng, strikes):
+    """The end of a run in which something is to happen about a time; mostly long after it."""
+    return float(strikes * rng.choice([rng.uniform(1.05, 2.0), *10 ** rng.uniform(0.3, 1.3, 3)]))
+
+
+def laws(rng):
+    return {"e": rng.uniform(0.1, 0.9), "mu": rng.uniform(0.0, 0.6), "k": 2e4}
 
 
 def driven(numbers, t):
@@ -203,7 +279,7 @@ def driven(numbers, t):
 
 
 class Motion(NamedTuple):
-    """Free motion from an instant on: columns x, y, p and the angle of the target."""
+    """Free motion from an instant on: coordinates of the thing, the second of which falls, and the target's angle."""
 
     scene: Scene
     numbers: dict
@@ -212,23 +288,8 @@ class Motion(NamedTuple):
     u: np.ndarray
 
     def __call__(self, t):
-        s = np.asarray(t) - self.begin
-        places = self.q[:3] + s[:, None] * self.u[:3]
-        places[:, 1] -= 0.5 * self.numbers["g"] * s**2
-        return np.column_stack([places, self._turned(np.asarray(t))])
-
-    def _turned(self, t):
-        if self.scene.moves == "turning":
-            return self.q[3] + self.u[3] * (t - self.begin)
-        return driven(self.numbers, t)
-
-    def rate(self, end):
-        """The greatest rate of the distance up to an instant, m/s."""
-        n = self.numbers
-        fallen = self.u[1] - n["g"] * (end - self.begin)
-        turn = abs(self.u[3]) if self.scene.moves == "turning" else abs(n["w"]) + abs(n["sway"] * n["v"])
-        fastest = np.hypot(self.u[0], max(abs(self.u[1]), abs(fallen)))
-        reach = TARGETS[self.scene.target].extent * n["R"]
-        if self.scene.target == "line":  # a line has no end: the place that is near may be any
-            reach = np.abs(self(np.linspace(self.begin, end, 33))[:, :2]).max() * np.sqrt(2.0) * 1.1 + n["r"] * 2.0
-        return 1.0001 * (fastest + abs(self.u[2]) * EXTENT[self.scene.thrown] * n["r"] + turn * reach)
+        n, s = self.scene.places, np.asarray(t) - self.begin
+        q = self.q[:n] + s[:, None] * self.u[:n]
+        q[:, 1] -= 0.5 * self.numbers["g"] * s**2
+        angle = self.q[n] + self.u[n] * s if self.scene.turns else driven(self.numbers, np.asarray(t))
+        return np.column_stack([q, angle])
