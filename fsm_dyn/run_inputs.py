@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
@@ -107,13 +107,35 @@ def input_parameters(automaton: Automaton, given: Mapping[str, InputValue]) -> f
     if switches(automaton.terms) is not None:
         return None  # instants at which the model itself jumps are in the inputs
     own = (item.schedule for name, item in automaton.mechanism.inputs.items() if name not in given)
-    texts = [str(text) for schedule in (*own, *given.values()) for text in texts_of(schedule)]
-    texts += [value for value in given.values() if isinstance(value, str)]
     try:
-        names = frozenset().union(*map(names_in, texts))
+        return schedule_parameters(automaton, [*own, *given.values()])
     except ExpressionError:
         return None  # refused where it is evaluated
-    return names & automaton.mechanism.parameters.keys()
+
+
+def schedule_parameters(automaton: Automaton, given: Sequence[object]) -> frozenset[str]:
+    """Return the parameters that are named in schedules, or values of inputs as for :func:`resolve_inputs`.
+
+    Raises
+    ------
+    ExpressionError
+        One of them is no expression.
+    """
+    texts = [str(text) for value in given for text in _texts_in(value)]
+    return frozenset().union(*map(names_in, texts)) & automaton.mechanism.parameters.keys()
+
+
+def _texts_in(value: object) -> Iterator[Text | str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _texts_in(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _texts_in(item)
+    else:
+        yield from texts_of(value)
 
 
 def _check_continuity(automaton: Automaton, name: str, source: PiecewiseCubic) -> None:

@@ -78,11 +78,14 @@ def false_configurations(graph: fsm_dyn.ModeGraph, found: GeometricFeasibility) 
 
 
 def _agrees(contact: ContactInfo, closed: bool, gap: float) -> bool:
-    """Whether a gap, in own units, is one of a contact in this state; beyond the ends of faces gaps have no meaning."""
+    """Whether a gap, in own units, is one of a contact in this state.
+
+    Beyond the ends of faces gaps have no meaning; where a surface with dissipation lags behind, it is open inside.
+    """
     if closed:
         return bool(gap <= EXACT if contact.contact_law.compliant else abs(gap) <= EXACT)
     ends = contact.gated or contact.bounded_face or contact.outlined or contact.ends[0] >= 0
-    return bool(ends or contact.contact_law.switched or gap >= -EXACT)
+    return bool(ends or contact.lossy or contact.contact_law.switched or gap >= -EXACT)
 
 
 def small_models() -> Iterator[fsm_dyn.ModeGraph]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fsm_dyn.analysis.jacobians import Array, ModeDerivatives, mode_derivatives
+from fsm_dyn.analysis.memory_roles import kept_quantities
 from fsm_dyn.automaton.initial_state import InitialState
 from fsm_dyn.automaton.initial_values import initial_state, parameter_vector
 from fsm_dyn.automaton.mode_graph import ModeGraph
@@ -39,6 +40,8 @@ class AnalysisSetup:
         In the mechanism's own units.
     names : tuple of str
         Parameters by which derivatives are taken, as the kernels know them: each by itself.
+    kept : tuple of str
+        Memory that varies with the motion, a part of the state.
     """
 
     graph: ModeGraph
@@ -50,6 +53,17 @@ class AnalysisSetup:
     rtol: float
     atol: float
     names: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+
+    @property
+    def constants(self) -> tuple[str, ...]:
+        """What varies from motion to motion, but not within a mode: memory, then parameters."""
+        return (*self.kept, *self.names)
+
+    @property
+    def variations(self) -> int:
+        """Number of rows of a variation: of the states, the memory that varies, the parameters."""
+        return self.executable.automaton.terms.layout.n_x + len(self.constants)
 
     @classmethod
     def of(
@@ -83,7 +97,8 @@ class AnalysisSetup:
         simulator = simulator_of(graph)
         executable = simulator.take("compiled")
         executable.use(numerics_of(automaton, numbers))
-        setting = cls(graph, simulator, executable, numbers, vector, drive, rtol, atol, names)
+        kept = kept_quantities(automaton)
+        setting = cls(graph, simulator, executable, numbers, vector, drive, rtol, atol, names, kept)
         # the executable is the setting's own as long as that lives
         weakref.finalize(setting, simulator.give_back, executable, "compiled")
         return setting
@@ -120,7 +135,7 @@ class AnalysisSetup:
         if not isinstance(programs, ModePrograms):
             raise TypeError("a mode embedded online has no programs to differentiate")
         return self.simulator.remember(
-            ("derivatives", programs.full.digest, self.names), lambda: mode_derivatives(programs, self.names)
+            ("derivatives", programs.full.digest, self.constants), lambda: mode_derivatives(programs, self.constants)
         )
 
     def trajectory(self, raw: RunArrays) -> Trajectory:

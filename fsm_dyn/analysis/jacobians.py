@@ -45,7 +45,7 @@ def mode_derivatives(programs: ModePrograms, parameters: Sequence[str] = ()) -> 
     programs : ModePrograms
         The mode in one chart.
     parameters : sequence of str
-        Names of parameters (flattened: ``lip[0]``) or inputs by which to differentiate.
+        Names of parameters (flattened: ``lip[0]``), memory or inputs by which to differentiate.
 
     Raises
     ------

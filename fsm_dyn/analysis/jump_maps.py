@@ -34,21 +34,19 @@ AGREES: Final = 1e-6
 class JumpMap:
     """A state after as a function of the state before, to first order.
 
-    ``after`` (n_x,); its derivatives ``by_state`` (n_x, n_x), ``by_parameters`` (n_x, n_m), ``by_time`` (n_x,).
+    ``after`` (n_x,) and the memory ``memory`` (n_memory,) after; the derivatives of state, memory and parameters,
+    ``by_state`` (n_z, n_z) and ``by_time`` (n_z,).
     """
 
     after: Array
+    memory: Array
     by_state: Array
-    by_parameters: Array
     by_time: Array
 
     def then(self, other: JumpMap) -> JumpMap:
         """Return this map followed by another, taken where this one ends."""
         return JumpMap(
-            other.after,
-            other.by_state @ self.by_state,
-            other.by_state @ self.by_parameters + other.by_parameters,
-            other.by_state @ self.by_time + other.by_time,
+            other.after, other.memory, other.by_state @ self.by_state, other.by_state @ self.by_time + other.by_time
         )
 
 
@@ -65,23 +63,27 @@ def jump_map(setting: AnalysisSetup, raw: RunArrays, number: int, before: int, a
     x, x_after = raw.x[before], raw.x[after]
     t = float(raw.t[after])
     context = setting.context(raw.held[after])
-    memory = automaton.terms.layout.memory_slice
-    context[memory] = setting.context(raw.held[before])[memory]
+    place = automaton.terms.layout.memory_slice
+    memory, memory_after = setting.context(raw.held[before])[place], context[place].copy()
     written = int(raw.transitions.written[number])
     reset = automaton.resets[written] if written >= 0 else None
     # a mode may begin at rest with new rows: only what jumps counts
     size = 1.0 + np.abs(x_after).max()
     for stages in _ways(reset is not None, bool(np.any(raw.transitions.impulse[number] != 0.0))):
-        found: JumpMap | None = _identity(x, len(setting.names))
+        n_z = setting.variations
+        found: JumpMap | None = JumpMap(x, memory, np.eye(n_z), np.zeros(n_z))
         for stage in stages:
             if found is None:
                 break
+            context[place] = found.memory
             if stage == "reset" and reset is not None:
                 step: JumpMap | None = _reset_map(setting, reset, written, t, found.after, context)
             else:
                 step = _impact_map(setting, raw, number, t, found.after, x_after, context)
             found = None if step is None else found.then(step)
-        if found is not None and np.abs(found.after - x_after).max() <= AGREES * size:
+        if found is None or not np.allclose(found.memory, memory_after, rtol=AGREES, atol=AGREES):
+            continue
+        if np.abs(found.after - x_after).max() <= AGREES * size:
             return found
     raise RunError(
         f"the transition at t = {t:.9g} s cannot be differentiated: its impact is no linear map of the speeds before"
@@ -112,27 +114,27 @@ def _ways(resets: bool, strikes: bool) -> tuple[tuple[str, ...], ...]:
     return (("reset",),) if resets else (("impact",),) if strikes else ((),)
 
 
-def _identity(x: Array, n_m: int) -> JumpMap:
-    return JumpMap(x.copy(), np.eye(len(x)), np.zeros((len(x), n_m)), np.zeros(len(x)))
-
-
 def _reset_map(setting: AnalysisSetup, reset: Program, written: int, t: float, x: Array, context: Array) -> JumpMap:
+    layout = reset.layout
+    n_x, memory = layout.n_x, [layout.memory.index(name) for name in setting.kept]
+
     def make() -> Program:
-        layout = reset.layout
         graph, symbols, nodes = reset.graph()
-        after = nodes["after"][: layout.n_x]
+        varied = nodes["after"][[*range(n_x), *(n_x + k for k in memory)]]
         return Program.from_nodes(
             layout,
             {
-                "after": after,
-                "by_state": jacobian(after, [symbols[name] for name in layout.x]),
-                "by_parameters": jacobian(after, [symbols[name] for name in setting.names]),
-                "by_time": time_derivative(list(after), layout, symbols, graph),
+                "after": nodes["after"],
+                "by_state": jacobian(varied, [symbols[name] for name in (*layout.x, *setting.constants)]),
+                "by_time": time_derivative(list(varied), layout, symbols, graph),
             },
         )
 
-    program = setting.simulator.remember(("reset derivatives", written, setting.names), make)
-    return JumpMap(**program.evaluate(t, x, context))
+    program = setting.simulator.remember(("reset derivatives", written, setting.constants), make)
+    found = program.evaluate(t, x, context)
+    by_state, by_time = np.eye(setting.variations), np.zeros(setting.variations)
+    by_state[: n_x + len(memory)], by_time[: n_x + len(memory)] = found["by_state"], found["by_time"]
+    return JumpMap(found["after"][:n_x], found["after"][n_x:], by_state, by_time)
 
 
 def _impact_map(
@@ -144,7 +146,7 @@ def _impact_map(
     n_u = len(layout.u)
     rows = _struck_rows(automaton, raw, number, t, x, x_after, context)
     program = setting.simulator.remember(
-        ("impact derivatives", rows, setting.names), lambda: impact_program(automaton, rows, setting.names)
+        ("impact derivatives", rows, setting.constants), lambda: impact_program(automaton, rows, setting.constants)
     )
 
     def terms(unknown: Array) -> dict[str, Array]:
@@ -158,17 +160,11 @@ def _impact_map(
     values = terms(unknown)
     if not np.abs(values["residual"] / scale[:, 0]).max() <= AGREES * (1.0 + np.abs(unknown).max()):
         return None
-    n_x, n_q = layout.n_x, len(layout.q)
-
-    def whole(block: Array) -> Array:
-        full = np.zeros((n_x, *block.shape[1:]))
-        full[n_q:] = -(inverse @ block)[:n_u]
-        return full
-
-    by_state = whole(values["by_state"])
-    by_state[:n_q, :n_q] = np.eye(n_q)
-    after = np.concatenate([x[:n_q], unknown[:n_u]])
-    return JumpMap(after, by_state, whole(values["by_parameters"]), whole(values["by_time"]))
+    n_q, speeds = len(layout.q), layout.u_slice
+    by_state, by_time = np.eye(setting.variations), np.zeros(setting.variations)
+    by_state[speeds] = -(inverse @ values["by_state"])[:n_u]
+    by_time[speeds] = -(inverse @ values["by_time"])[:n_u]
+    return JumpMap(np.concatenate([x[:n_q], unknown[:n_u]]), context[layout.memory_slice], by_state, by_time)
 
 
 def _struck_rows(
@@ -208,11 +204,11 @@ def _struck_rows(
     return tuple(rows)
 
 
-def impact_program(automaton: Automaton, rows: Rows, parameters: tuple[str, ...]) -> Program:
+def impact_program(automaton: Automaton, rows: Rows, constants: tuple[str, ...]) -> Program:
     """Return the program of an impact's equations, with the speeds after and the impulses as arguments after ``p``.
 
     ``residual`` (n_u + n_rows,) is zero where ``M (u⁺ - u⁻) = Aᵀ Λ`` and the rows do what their roles say;
-    ``matrix`` is its derivative by the unknowns, ``by_state by_parameters by_time`` those by all else.
+    ``matrix`` is its derivative by the unknowns, ``by_state`` that by states and constants, ``by_time`` by the time.
     """
     graph, symbols, nodes = automaton.terms.graph()
     layout = automaton.terms.layout
@@ -248,8 +244,7 @@ def impact_program(automaton: Automaton, rows: Rows, parameters: tuple[str, ...]
         {
             "residual": residual,
             "matrix": jacobian(residual, unknown),
-            "by_state": jacobian(residual, [symbols[name] for name in layout.x]),
-            "by_parameters": jacobian(residual, [symbols[name] for name in parameters]),
+            "by_state": jacobian(residual, [symbols[name] for name in (*layout.x, *constants)]),
             "by_time": time_derivative(residual, layout, symbols, graph),
         },
     )

@@ -40,12 +40,14 @@ class LimitCycle:
         The state just after the section, SI.
     mode : str
         The mode there.
+    memory : mapping of str to float
+        The memory there.
     floquet_multipliers : ndarray of complex, shape (d,)
         Eigenvalues of the return map on its section of dimension d, the largest first: how much of a deviation is
         left after one return.  The cycle is stable if all are below 1 in magnitude.
     states : tuple of str
-        Names of the coordinates and speeds, the order of the rows of ``monodromy``.
-    monodromy : ndarray, shape (n_x, n_x)
+        Names of coordinates, speeds and memory that varies with them, the order of the rows of ``monodromy``.
+    monodromy : ndarray, shape (n_z, n_z)
         The derivative of the return map, saltation at all transitions included.
     residual : float
         Largest difference between the states of two successive returns, relative to 1 plus their size.
@@ -59,6 +61,7 @@ class LimitCycle:
     q: Array
     u: Array
     mode: str
+    memory: Mapping[str, float]
     floquet_multipliers: npt.NDArray[np.complex128]
     states: tuple[str, ...]
     monodromy: Array = field(repr=False)
@@ -75,7 +78,8 @@ class LimitCycle:
     @property
     def initial(self) -> dict[str, float | str]:
         """The state just after the section, to hand to ``fsm_dyn.simulate`` as ``initial``."""
-        return {**dict(zip(self.states, map(float, (*self.q, *self.u)), strict=True)), "mode": self.mode}
+        values = dict(zip(self.states, map(float, (*self.q, *self.u)), strict=False))
+        return {**values, **self.memory, "mode": self.mode}
 
 
 @renamed_keywords(modulo="advancing", relabel="symmetry", longest="max_return_time")
@@ -103,10 +107,10 @@ def limit_cycle(
         Where the motion is looked at: ``"left_foot closes"`` (opens, sticks, slides), the name of a
         user-defined transition, or an expression that crosses zero, ``"theta falling"``.
     advancing : sequence of str, or mapping of str to float or str
-        Coordinates that grow from return to return, on which the motion does not depend: a distance walked, an angle
-        turned.  As a mapping, by how much each grows (SI, or an expression of parameters): ``{"wheel": "pitch"}``,
-        where the mechanism repeats itself after so much, and the contacts of the next tooth take the place of those
-        of the last.
+        Coordinates and memory that grow from return to return, on which the motion does not depend: a distance walked,
+        an angle turned, a count.  As a mapping, by how much each grows (SI, or an expression of parameters):
+        ``{"wheel": "pitch", "tooth": 1}``, where the mechanism repeats itself after so much, and the contacts of the
+        next tooth take the place of those of the last.
     symmetry : mapping of str to str, optional
         New names after each return, for cycles of symmetric halves: ``{"qL": "qR", "qR": "qL"}``.  Speeds
         ``<q>_dot`` and the contacts follow.
@@ -132,26 +136,35 @@ def limit_cycle(
     InputError
         The section or a name is unknown, or the model depends on time.
     RunError
-        The motion does not return, or no cycle is found; the message has the residual.
+        The motion does not return, with the memory that it began with, or no cycle is found; the message has the
+        residual.
+
+    Notes
+    -----
+    Memory is part of the state: a return is the next one at which memory has its values again, be it the first
+    crossing of the section or a later one.  Memory on which no motion depends, as a mere count, is left out.
     """
     setting = AnalysisSetup.of(graph, parameters, inputs, rtol, atol)
     automaton = setting.executable.automaton
     layout = automaton.terms.layout
     begin = read_section(automaton, section)
     for name in advancing:
-        if name not in layout.q:
-            raise InputError(f"advancing: no coordinate '{name}'", remedy=did_you_mean(name, layout.q))
+        if name not in (*layout.q, *layout.memory):
+            known = (*layout.q, *layout.memory)
+            raise InputError(f"advancing: no coordinate or memory '{name}'", remedy=did_you_mean(name, known))
     growth = _growth(advancing, setting) if isinstance(advancing, Mapping) else {}
     _require_autonomous(setting)
     start = setting.start(guess if guess is not None else initial)
     point = SectionPoint(start.x, start.context, start.states)
     renaming = Relabelling.of(automaton, symmetry or {}, growth, start.x, start.context)
-    returns = ReturnMap(setting, begin, renaming.section(begin), renaming, max_return_time)
-    search = _Search(returns, [i for i, name in enumerate(layout.x) if name not in advancing or name in growth])
+    left_out = [name for name in advancing if name not in growth]
+    returns = ReturnMap(setting, begin, renaming.section(begin), renaming, max_return_time, left_out)
+    states = (*layout.x, *setting.kept)
+    search = _Search(returns, [i for i, name in enumerate(states) if name not in left_out])
     if guess is None:
         point = returns.reach(point).point
         for _ in range(PLAIN_RETURNS):
-            point = search.again(point, search.go(point).point)
+            point = search.again(point, search.go(point, settled=False).point)
     point, found = search.newton(point, tol)
     derivative, basis = returns.derivative(found)
     kept = search.kept
@@ -163,8 +176,9 @@ def limit_cycle(
         q=point.x[: len(layout.q)],
         u=point.x[len(layout.q) :],
         mode=setting.executable.automaton.name_of(point.states).name,
+        memory=dict(zip(layout.memory, point.context[layout.memory_slice].tolist(), strict=True)),
         floquet_multipliers=multipliers[np.argsort(-np.abs(multipliers), kind="stable")],
-        states=layout.x,
+        states=states,
         monodromy=derivative,
         residual=search.size(search.residual(point, found)),
         returns=search.count,
@@ -181,26 +195,27 @@ class _Search:
         self.count = 0
         self.scale = np.ones(len(kept))
 
-    def go(self, point: SectionPoint) -> Return:
+    def go(self, point: SectionPoint, *, settled: bool = True) -> Return:
         self.count += 1
-        found = self.returns(point)
-        self.scale = 1.0 + np.abs(found.point.x[self.kept])
+        found = self.returns(point, settled=settled)
+        self.scale = 1.0 + np.abs(self.returns.state(found.point)[self.kept])
         return found
 
     def residual(self, point: SectionPoint, found: Return) -> Array:
-        return (found.point.x - point.x)[self.kept]
+        return (self.returns.state(found.point) - self.returns.state(point))[self.kept]
 
     def size(self, residual: Array) -> float:
         return float(np.abs(residual / self.scale).max(initial=0.0))
 
     def again(self, point: SectionPoint, new: SectionPoint) -> SectionPoint:
-        """A point of return to start from: what grows is set back, memory too."""
+        """A point of return to start from: what grows is set back, and memory on which nothing depends."""
         x = new.x.copy()
         held = [i for i in range(len(x)) if i not in self.kept]
         x[held] = point.x[held]
         memory = self.returns.system.layout.memory_slice
         context = new.context.copy()
-        context[memory] = point.context[memory]
+        idle = [k for k in range(memory.start, memory.stop) if k not in (*self.returns.kept, *self.returns.separate)]
+        context[idle] = point.context[idle]
         return SectionPoint(x, context, new.states)
 
     def newton(self, point: SectionPoint, tol: float) -> tuple[SectionPoint, Return]:
@@ -237,10 +252,10 @@ class _Search:
         base = self.again(point, found.point)
         part = 1.0
         for _ in range(HALVINGS):
-            x = point.x.copy()
-            x[self.kept] += part * step
+            z = self.returns.state(point)
+            z[self.kept] += part * step
             try:
-                trial = SectionPoint(self.returns.consistent(x, base), base.context, base.states)
+                trial = self.returns.point(z, base)
                 there = self.go(trial)
             except RunError:
                 part *= 0.5
@@ -265,7 +280,9 @@ def _require_autonomous(setting: AnalysisSetup) -> None:
     _, symbols, nodes = setting.executable.automaton.terms.graph()
     moving = len(arrays.kernels) > 0 or bool(np.any(arrays.pieces[:, :, 1:] != 0.0)) or len(arrays.pieces) > 1
     read = support([node for table in nodes.values() for node in table.ravel()])
-    if symbols["t"] in read or (moving and setting.drive.names):
+    resets = (reset.graph()[2]["after"] for reset in setting.executable.automaton.resets if reset is not None)
+    timed = symbols["t"] in read or any(symbol.name == "t" for after in resets for symbol in support(after))
+    if timed or (moving and setting.drive.names):
         raise InputError(
             "the motion depends on the time itself, and so does any return",
             remedy="give constant inputs, or make the time a coordinate of the model: phase, with speed rate(phase)",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,8 +34,8 @@ class EventSection:
     event: int
     subject: int
 
-    def first(self, raw: RunArrays, after: float = 0.0) -> int:
-        """Return the row just after the first such transition of a run past a time (s); -1 if there is none."""
+    def rows(self, raw: RunArrays, after: float = 0.0) -> Iterator[int]:
+        """Yield the rows just after such transitions of a run past a time (s)."""
         found = raw.transitions
         for number in range(len(found)):
             soon = found.time[number] <= max(after, float(raw.t[0])) + SOONEST
@@ -45,8 +46,7 @@ class EventSection:
                 found.event[number, k] == self.event and found.contact[number, k] == self.subject for k in fired
             )
             if contact if self.event else found.written[number] == self.subject:
-                return int(found.row[number])
-        return -1
+                yield int(found.row[number])
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,8 @@ class CrossingSection:
     sign: float
     program: Program
 
-    def first(self, setting: AnalysisSetup, raw: RunArrays) -> float | None:
-        """Return when a run first crosses, on its dense output; None if it does not.  A jump across is no crossing."""
+    def times(self, setting: AnalysisSetup, raw: RunArrays) -> Iterator[tuple[int, float]]:
+        """Yield when a run crosses, on its dense output, with the row before.  A jump across is no crossing."""
         armed = False
         for row in range(len(raw.t) - 1):
             h = float(raw.t[row + 1] - raw.t[row])
@@ -68,9 +68,9 @@ class CrossingSection:
             armed = armed and values[0] < 0.0
             for k in range(len(SAMPLES)):
                 if armed and values[k] >= 0.0:
-                    return float(raw.t[row]) + h * self._root(setting, raw, row, SAMPLES[k - 1], SAMPLES[k])
+                    yield row, float(raw.t[row]) + h * self._root(setting, raw, row, SAMPLES[k - 1], SAMPLES[k])
+                    armed = False
                 armed = armed or values[k] < -ARMED
-        return None
 
     def _along(self, setting: AnalysisSetup, raw: RunArrays, row: int, theta: Array) -> Array:
         n = len(theta)

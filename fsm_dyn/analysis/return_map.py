@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from fsm_dyn.analysis.analysis_setup import AnalysisSetup
 from fsm_dyn.analysis.jacobians import Array
+from fsm_dyn.analysis.memory_roles import memory_of_motion
 from fsm_dyn.analysis.poincare_sections import CrossingSection, EventSection, Section
-from fsm_dyn.analysis.saltation import crossing, jump_rows, propagate_variations
+from fsm_dyn.analysis.saltation import admissible_variations, crossing, jump_rows, propagate_variations
 from fsm_dyn.analysis.symmetry import Relabelling
 from fsm_dyn.errors import RunError
 from fsm_dyn.modes.embedding import ActiveSet
@@ -20,6 +22,7 @@ FIRST_HORIZON = 1.0  # s
 TOUCHING = 1e-7  # a gap (m) that is closed at the section stays so while Newton's method moves the state
 RANK = 1e-9
 NEWTON_STEPS = 6
+MOST_SHOWN = 5  # values of memory that a message lists
 
 
 @dataclass(frozen=True)
@@ -52,10 +55,18 @@ class ReturnMap:
     relabelling : Relabelling
     longest : float
         How long to wait for a return, s.
+    advancing : collection of str
+        What the motion does not depend on: coordinates, memory.
     """
 
     def __init__(
-        self, setting: AnalysisSetup, begin: Section, end: Section, relabelling: Relabelling, longest: float
+        self,
+        setting: AnalysisSetup,
+        begin: Section,
+        end: Section,
+        relabelling: Relabelling,
+        longest: float,
+        advancing: Collection[str] = (),
     ) -> None:
         self.setting = setting
         self.begin, self.end = begin, end
@@ -64,27 +75,51 @@ class ReturnMap:
         self.horizon = min(FIRST_HORIZON, longest)
         system = setting.executable.automaton.system
         self.system = system
-        self.configuration = system.configuration
+        layout = system.layout
+        first = layout.memory_slice.start
+        self.kept = [first + layout.memory.index(name) for name in setting.kept]
+        #: numbers in the context of the memory that is to be the same after a return
+        self.separate = [
+            first + layout.memory.index(name)
+            for name in memory_of_motion(setting.executable.automaton)
+            if name not in setting.kept and name not in advancing
+        ]
+
+    def state(self, point: SectionPoint) -> Array:
+        """Return the state at a point with the memory that varies, shape (n_z,)."""
+        return np.concatenate([point.x, point.context[self.kept]])
+
+    def point(self, z: Array, base: SectionPoint) -> SectionPoint:
+        """Return the point with a state, brought onto the rows that hold at ``base``."""
+        n_x, context = len(base.x), base.context.copy()
+        context[self.kept] = z[n_x:]
+        there = SectionPoint(z[:n_x], context, base.states)
+        return SectionPoint(self._consistent(there), context, base.states)
 
     def reach(self, point: SectionPoint) -> Return:
         """Run from anywhere to the section itself, nothing renamed."""
-        raw, row, time = self._run_to(self.begin, point)
+        raw, row, time = self._run_to(self.begin, point, ())
         return Return(raw, row, time, self._point(raw, row))
 
-    def __call__(self, point: SectionPoint) -> Return:
+    def __call__(self, point: SectionPoint, *, settled: bool = True) -> Return:
         """Run from the section to its next return.
+
+        Parameters
+        ----------
+        point : SectionPoint
+        settled : bool
+            Whether memory is to have its values again, else the return is the next crossing.
 
         Raises
         ------
         RunError
             It does not return.
         """
-        raw, row, time = self._run_to(self.end, point)
+        raw, row, time = self._run_to(self.end, point, self.separate if settled else ())
         there, new = self._point(raw, row), self.relabelling
-        sigma = self.setting.executable.automaton.terms.layout.sigma_slice
         self.horizon = min(1.3 * time, self.longest)
-        renamed = SectionPoint(new.state(there.x), new.context(there.context, sigma), new.states(there.states))
-        return Return(raw, row, time, renamed)
+        context = new.context(there.context, self.system.layout)
+        return Return(raw, row, time, SectionPoint(new.state(there.x), context, new.states(there.states)))
 
     def period(self, found: Return, point: SectionPoint) -> float:
         """Return the time of a return to the cycle itself, s.
@@ -96,32 +131,49 @@ class ReturnMap:
             return found.time
         raw = self.setting.run(point.x, point.context, point.states, 2.2 * found.time)
         again = self.relabelling.section(self.end)
-        row = again.first(raw, found.time) if isinstance(again, EventSection) else -1
+        if not isinstance(again, EventSection):
+            return found.time
+        setting = self.setting
+        begun = setting.context(found.raw.held[found.row])[self.separate]
+        shift = self._shift[self.separate]
+        rows = again.rows(raw, found.time)
+        row = next((r for r in rows if np.array_equal(setting.context(raw.held[r])[self.separate] + shift, begun)), -1)
         return float(raw.t[row]) - found.time if row >= 0 else found.time
 
     def derivative(self, found: Return) -> tuple[Array, Array]:
-        """Return the map's derivative (n_x, n_x), and a basis (n_x, d) of the section just after it."""
+        """Return the map's derivative (n_z, n_z), and a basis (n_z, d) of the section just after it."""
         setting, raw, row = self.setting, found.raw, found.row
-        n = raw.x.shape[1]
+        n = setting.variations
         if isinstance(self.end, EventSection):
-            Y, _ = propagate_variations(setting, raw, row, np.eye(n), on_section=True)
+            Y = propagate_variations(setting, raw, row, np.eye(n), on_section=True)
             onto = crossing(setting, raw, jump_rows(raw)[row], row).section
             before = row - 1
         else:
-            Y, _ = propagate_variations(setting, raw, row, np.eye(n))
+            Y = propagate_variations(setting, raw, row, np.eye(n))
             context = setting.context(raw.held[row])
-            gradient = self.end.program.evaluate(raw.t[row], raw.x[row], context)["by_state"]
-            flow = raw.x_dot[row]
+            none = np.zeros(len(setting.kept))
+            gradient = np.append(self.end.program.evaluate(raw.t[row], raw.x[row], context)["by_state"], none)
+            flow = np.append(raw.x_dot[row], none)
             onto = np.eye(n) - np.outer(flow, gradient) / float(gradient @ flow)
             Y = onto @ Y
             before = row
-        tangents = self.relabelling.matrix @ onto @ self._tangents(raw, before)
-        left, sizes, _ = np.linalg.svd(tangents)
+        renamed = np.eye(n)
+        renamed[: len(self.relabelling.matrix), : len(self.relabelling.matrix)] = self.relabelling.matrix
+        number, context = int(raw.mode[before]), setting.context(raw.held[before])
+        ways = admissible_variations(setting, number, float(raw.t[before]), raw.x[before], context)
+        left, sizes, _ = np.linalg.svd(renamed @ onto @ ways)
         rank = int(np.sum(sizes > RANK * max(sizes.max(initial=0.0), 1e-300)))
-        return self.relabelling.matrix @ Y, left[:, :rank]
+        return renamed @ Y, left[:, :rank]
 
-    def consistent(self, x: Array, point: SectionPoint) -> Array:
-        """Return ``x`` brought onto the rows that hold at ``point``, and onto the gap that the section closes."""
+    @property
+    def _shift(self) -> Array:
+        """By how much entries of the context are set back after a return, shape (n_c,)."""
+        shift = np.zeros(self.system.layout.n_c)
+        shift[self.system.layout.memory_slice] = self.relabelling.memory_shift
+        return shift
+
+    def _consistent(self, point: SectionPoint) -> Array:
+        """Return the state of a point on the rows that hold there, and on the gap that the section closes."""
         system, context = self.system, point.context
         n_q, n_u = len(system.layout.q), len(system.layout.u)
         active = ActiveSet.of(system, point.states)
@@ -132,7 +184,7 @@ class ReturnMap:
             if r >= 0 and r not in rows and abs(terms["residual"][r]) <= TOUCHING:
                 rows.append(r)
         positional = [r for r in rows if system.rows[r].positional]
-        x = x.copy()
+        x = point.x.copy()
         for _ in range(NEWTON_STEPS):
             terms = system.evaluate(0.0, x, context)
             residual = terms["residual"][positional]
@@ -148,36 +200,19 @@ class ReturnMap:
         x[n_q:] += _least_motion(terms["M"][:n_u, :n_u], A, -(A @ x[n_q:] + terms["b"][held]))
         return x
 
-    def _tangents(self, raw: RunArrays, row: int) -> Array:
-        """Ways in which the state may vary within its mode at a row, shape (n_x, n_ways)."""
-        system, setting = self.system, self.setting
-        x, context, n_q = raw.x[row], setting.context(raw.held[row]), len(system.layout.q)
-        number = int(raw.mode[row])
-        states = tuple(int(code) for code in raw.tables.mode_states[number])
-        rows = [r for r in ActiveSet.of(system, states).rows if system.rows[r].positional]
-        slopes = self.configuration.evaluate(raw.t[row], x, context)["jacobian"][rows]
-        for first in system.quaternions:
-            norm = np.zeros((1, n_q))
-            norm[0, first : first + 4] = x[first : first + 4]
-            slopes = np.vstack([slopes, norm])
-        ways = np.zeros((len(x), len(x)))
-        ways[:n_q, :n_q] = _null(slopes, n_q)
-        speeds = setting.derivatives(number).ends.evaluate(raw.t[row], x, context)["u_by_state"]
-        ways[n_q:, n_q:] = np.eye(len(x) - n_q)
-        ways[n_q:] = speeds @ ways
-        return ways
-
-    def _run_to(self, section: Section, point: SectionPoint) -> tuple[RunArrays, int, float]:
-        horizon = self.horizon
+    def _run_to(self, section: Section, point: SectionPoint, separate: Sequence[int]) -> tuple[RunArrays, int, float]:
+        """Run to a section; entries ``separate`` of the context are to be those of the point again, set back."""
+        horizon, wanted, shift = self.horizon, point.context[list(separate)], self._shift[list(separate)]
         while True:
             raw = self.setting.run(point.x, point.context, point.states, horizon)
-            if isinstance(section, EventSection):
-                row = section.first(raw)
-                if row >= 0:
-                    return raw, row, float(raw.t[row])
-            else:
-                time = section.first(self.setting, raw)
-                if time is not None:
+            others: dict[tuple[float, ...], None] = {}
+            for row, time in self._crossings(section, raw):
+                found = self.setting.context(raw.held[row])[list(separate)] + shift
+                if not np.array_equal(found, wanted):
+                    others[tuple(found.tolist())] = None
+                elif isinstance(section, EventSection):
+                    return raw, row, time
+                else:
                     raw = self._polished(section, point, time)
                     return raw, len(raw.t) - 1, float(raw.t[-1])
             if raw.t[-1] < horizon or raw.outcome.failed:
@@ -186,11 +221,36 @@ class ReturnMap:
                     f" ({raw.outcome.name})\n  remedy: start nearer to the cycle, with initial= or guess="
                 )
             if horizon >= self.longest:
-                raise RunError(
-                    f"the motion does not return to '{section.text}' within {self.longest:g} s\n  remedy: start"
-                    " elsewhere (initial=), look at a run of the model, or wait longer (max_return_time=)"
-                )
+                raise RunError(self._never(section, wanted, list(others)))
             horizon = min(2.0 * horizon, self.longest)
+
+    def _crossings(self, section: Section, raw: RunArrays) -> Iterator[tuple[int, float]]:
+        """Yield the crossings of a section in a run: a row with the memory there, and the time, s."""
+        if isinstance(section, EventSection):
+            yield from ((row, float(raw.t[row])) for row in section.rows(raw))
+        else:
+            yield from section.times(self.setting, raw)
+
+    def _never(self, section: Section, wanted: Array, others: list[tuple[float, ...]]) -> str:
+        """Return the reason for no return within the longest time."""
+        if not others:
+            return (
+                f"the motion does not return to '{section.text}' within {self.longest:g} s\n  remedy: start"
+                " elsewhere (initial=), look at a run of the model, or wait longer (max_return_time=)"
+            )
+        layout = self.system.layout
+        names = [layout.c[k] for k in self.separate]
+        met = [
+            f"{name} was {start:g} and became {', '.join(f'{other[i]:g}' for other in others[:MOST_SHOWN])}"
+            for i, (name, start) in enumerate(zip(names, wanted, strict=True))
+            if any(other[i] != start for other in others)
+        ]
+        return (
+            f"the motion does not return to '{section.text}' with the memory that it had there, within"
+            f" {self.longest:g} s: {'; '.join(met)}\n  remedy: memory on which the motion does not depend goes under"
+            " advancing=['NAME'], with its growth where the mechanism repeats itself, advancing={'NAME': 1}; or wait"
+            " longer (max_return_time=)"
+        )
 
     def _polished(self, section: CrossingSection, point: SectionPoint, time: float) -> RunArrays:
         """Run exactly to a crossing: the dense output places it, the method's own steps give its state."""
@@ -211,11 +271,3 @@ def _least_motion(M: Array, A: Array, target: Array) -> Array:
     matrix = np.block([[M, -A.T], [A, np.zeros((m, m))]])
     motion: Array = np.linalg.lstsq(matrix, np.concatenate([np.zeros(n), target]), rcond=1e-12)[0][:n]
     return motion
-
-
-def _null(rows: Array, n: int) -> Array:
-    """The projector onto the null space of ``rows`` (m, n)."""
-    if not len(rows):
-        return np.eye(n)
-    projector: Array = np.eye(n) - np.linalg.pinv(rows, rcond=1e-10) @ rows
-    return projector

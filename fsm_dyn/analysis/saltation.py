@@ -18,54 +18,38 @@ from fsm_dyn.analysis.jump_maps import JumpMap, jump_map
 from fsm_dyn.analysis.variational_equation import propagate
 from fsm_dyn.errors import RunError
 from fsm_dyn.laws import Event
+from fsm_dyn.modes.embedding import ActiveSet
 from fsm_dyn.modes.unconstrained_system import of_one_corner
 from fsm_dyn.simulation import event_resolution
 from fsm_dyn.simulation.run_arrays import RunArrays
 
 GRAZING = 1e-9  # a guard that falls more slowly than this part of its gradient times the flow meets no surface
+TOGETHER = 1e-7  # of their size, by which delays of guards may differ that neighbours meet together
 
 
 @dataclass(frozen=True)
 class Crossing:
     """A transition to first order: its jump, the flows on both sides, and when neighbours meet it.
 
-    ``delay_by_state`` (n_x,) and ``delay_by_parameters`` (n_m,) give δτ; both are zero where the instant is fixed.
+    Flows and ``delay_by_state``, which gives δτ, have the shape (n_z,): the states, then memory and parameters, which
+    no flow changes.  The delay is zero where the instant is fixed.
     """
 
     jump: JumpMap
     flow_before: Array
     flow_after: Array
     delay_by_state: Array
-    delay_by_parameters: Array
 
     @property
     def saltation(self) -> Array:
-        """The saltation matrix, shape (n_x, n_x): variations after at equal times."""
-        return self.jump.by_state + np.outer(self._shift - self.flow_after, self.delay_by_state)
+        """The saltation matrix, shape (n_z, n_z): variations after at equal times."""
+        return self.section - np.outer(self.flow_after, self.delay_by_state)
 
     @property
     def section(self) -> Array:
-        """Variations of the state just after, each motion at its own instant, shape (n_x, n_x)."""
-        return self.jump.by_state + np.outer(self._shift, self.delay_by_state)
-
-    @property
-    def _shift(self) -> Array:
-        return self.jump.by_state @ self.flow_before + self.jump.by_time
-
-    def carry(self, Y: Array, n_m: int, *, on_section: bool = False) -> Array:
-        """Carry variations (n_x, k + n_m), the last n_m those by parameters, across the transition."""
-        result: Array = (self.section if on_section else self.saltation) @ Y
-        if n_m:
-            shift = self._shift - (0.0 if on_section else self.flow_after)
-            result[:, -n_m:] += self.jump.by_parameters + np.outer(shift, self.delay_by_parameters)
-        return result
-
-    def delay(self, Y: Array, n_m: int) -> Array:
-        """Variations of the instant, shape (k + n_m,)."""
-        result: Array = self.delay_by_state @ Y
-        if n_m:
-            result[-n_m:] += self.delay_by_parameters
-        return result
+        """Variations just after, each motion at its own instant, shape (n_z, n_z)."""
+        shift = self.jump.by_state @ self.flow_before + self.jump.by_time
+        return self.jump.by_state + np.outer(shift, self.delay_by_state)
 
 
 def jump_rows(raw: RunArrays) -> dict[int, int]:
@@ -95,7 +79,8 @@ def crossing(setting: AnalysisSetup, raw: RunArrays, number: int, row: int) -> C
     Raises
     ------
     RunError
-        The transition is no differentiable map: the motion grazes the guard, or the impact has no fixed active set.
+        The transition is no differentiable map: the motion grazes the guard, guards fire together of which neighbouring
+        motions meet one before the other, or the impact has no fixed active set.
     """
     found = raw.transitions
     source, target = int(found.source[number]), int(found.target[number])
@@ -103,58 +88,109 @@ def crossing(setting: AnalysisSetup, raw: RunArrays, number: int, row: int) -> C
     jump = jump_map(setting, raw, number, before, row)
     old = setting.derivatives(source).ends.evaluate(t, raw.x[before], setting.context(raw.held[before]))
     new = setting.derivatives(target).ends.evaluate(t, raw.x[row], setting.context(raw.held[row]))
-    n_x, n_m = raw.x.shape[1], len(setting.names)
-    by_state, by_parameters = np.zeros(n_x), np.zeros(n_m)
+    delay = np.zeros(setting.variations)
     if found.reason[number] in (event_resolution.EVENT, event_resolution.ZENO):
-        guard = _guard(setting, raw, number)
-        slope, gradient = float(old["slopes"][guard]), old["guards_by_state"][guard]
-        if not abs(slope) > GRAZING * np.abs(gradient * old["x_dot"]).max(initial=0.0):
-            raise RunError(
-                f"the motion only grazes '{setting.executable.charts[source].programs.guards[guard].text}' at"
-                f" t = {t:.9g} s: neighbouring motions do not follow it"
-            )
-        by_state = -gradient / slope
-        by_parameters = -old["guards_by_parameters"][guard] / slope
-    return Crossing(jump, old["x_dot"], new["x_dot"], by_state, by_parameters)
+        guards = _guards(setting, raw, number)
+        if found.reason[number] == event_resolution.ZENO:
+            guards = guards[:1]  # the impacts of all contacts come to one end
+        delays = [_delay(setting, source, guard, old, t) for guard in guards]
+        delay = delays[0]
+        ways = admissible_variations(setting, source, t, raw.x[before], setting.context(raw.held[before]))
+        for other in delays[1:]:
+            sizes = np.abs(other * ways.T).sum(axis=1)
+            if (np.abs(ways.T @ (other - delay)) > TOGETHER * (sizes + np.abs(delay * ways.T).sum(axis=1))).any():
+                raise RunError(_fired_together(setting, raw, number, t))
+    none = np.zeros(len(setting.constants))
+    return Crossing(jump, np.append(old["x_dot"], none), np.append(new["x_dot"], none), delay)
 
 
-def _guard(setting: AnalysisSetup, raw: RunArrays, number: int) -> int:
-    """Return which guard of its mode led to a transition."""
-    found = raw.transitions
+def _delay(setting: AnalysisSetup, source: int, guard: int, old: dict[str, Array], t: float) -> Array:
+    """Return by how much later neighbouring motions meet a guard, as a linear function, shape (n_z,)."""
+    slope = float(old["slopes"][guard])
+    gradient = old["guards_by_state"][guard]
+    if not abs(slope) > GRAZING * np.abs(gradient * old["x_dot"]).max(initial=0.0):
+        raise RunError(
+            f"the motion only grazes '{setting.executable.charts[source].programs.guards[guard].text}' at"
+            f" t = {t:.9g} s: neighbouring motions do not follow it"
+        )
+    delay: Array = -np.append(gradient, old["guards_by_parameters"][guard]) / slope
+    return delay
+
+
+def _guards(setting: AnalysisSetup, raw: RunArrays, number: int) -> list[int]:
+    """Return which guards of its mode led to a transition, each once."""
+    found, contacts = raw.transitions, setting.executable.automaton.contacts
     guards = setting.executable.charts[int(found.source[number])].programs.guards
-    event, subject = int(found.event[number, 0]), int(found.contact[number, 0])
-    if event == Event.CLOSES:  # the faces of an outline share the guard of the first
-        subject = of_one_corner(setting.executable.automaton.contacts, subject)[0]
-    wanted = (event, subject, float(found.direction[number, 0]))
-    return next(i for i, g in enumerate(guards) if (int(g.event), g.subject, g.direction) == wanted)
+    keys = [(int(guard.event), guard.subject, guard.direction) for guard in guards]
+    numbers = []
+    for k in range(int(found.fired[number])):
+        event, subject = int(found.event[number, k]), int(found.contact[number, k])
+        if event == Event.CLOSES:  # the faces of an outline share the guard of the first
+            subject = of_one_corner(contacts, subject)[0]
+        numbers.append(keys.index((event, subject, float(found.direction[number, k]))))
+    return list(dict.fromkeys(numbers))
+
+
+def _fired_together(setting: AnalysisSetup, raw: RunArrays, number: int, t: float) -> str:
+    guards = setting.executable.charts[int(raw.transitions.source[number])].programs.guards
+    names = [guards[guard].text for guard in _guards(setting, raw, number)]
+    return (
+        f"the transition at t = {t:.9g} s cannot be differentiated: {' and '.join(names)} fire together, and"
+        " neighbouring motions meet one before the other\n  remedy: let the motion pass this instant with other values"
+        " (initial=, parameters=), so that they come one after the other"
+    )
+
+
+def admissible_variations(setting: AnalysisSetup, number: int, t: float, x: Array, context: Array) -> Array:
+    """Return ways in which states and memory may vary within a mode, shape (n_z, n_z); parameters do not.
+
+    Parameters
+    ----------
+    number : int
+        Of the mode.
+    t : float
+        s
+    x : ndarray, shape (n_x,)
+    context : ndarray, shape (n_c,)
+    """
+    executable = setting.executable
+    system, n_q = executable.automaton.system, len(executable.automaton.terms.layout.q)
+    states = tuple(int(code) for code in executable.tables.mode_states[number])
+    rows = [r for r in ActiveSet.of(system, states).rows if system.rows[r].positional]
+    slopes = system.configuration.evaluate(t, x, context)["jacobian"][rows]
+    for first in system.quaternions:
+        norm = np.zeros((1, n_q))
+        norm[0, first : first + 4] = x[first : first + 4]
+        slopes = np.vstack([slopes, norm])
+    ends = setting.derivatives(number).ends.evaluate(t, x, context)
+    ways = np.eye(setting.variations)
+    ways[len(x) + len(setting.kept) :] = 0.0
+    ways[:n_q, :n_q] = np.eye(n_q) - np.linalg.pinv(slopes, rcond=1e-10) @ slopes
+    ways[n_q : len(x)] = np.hstack([ends["u_by_state"], ends["u_by_parameters"]]) @ ways
+    return ways
 
 
 def propagate_variations(
     setting: AnalysisSetup, raw: RunArrays, last: int, Y: Array, *, on_section: bool = False
-) -> tuple[Array, Array]:
+) -> Array:
     """Carry variations from the start of a run to its row ``last``.
 
     Parameters
     ----------
-    Y : ndarray, shape (n_x, k + n_m)
-        Variations at the start: k of initial states, then one per parameter of the setting.
+    Y : ndarray, shape (n_z, k)
+        Variations at the start: of the state, the memory and the parameters of the setting.
     on_section : bool
         Whether the last row is that after a transition and variations are wanted at each motion's own instant of it.
 
     Returns
     -------
-    Y : ndarray, shape (n_x, k + n_m)
-    delay : ndarray, shape (k + n_m,)
-        Variations of the instant of the last transition on the way, s.
+    ndarray, shape (n_z, k)
     """
-    n_m = len(setting.names)
     jumps = jump_rows(raw)
-    delay = np.zeros(Y.shape[1])
     first = 0
     for row in sorted(row for row in jumps if 0 < row <= last):
         Y = propagate(setting, raw, first, row - 1, Y)
         found = crossing(setting, raw, jumps[row], row)
-        delay = found.delay(Y, n_m)
-        Y = found.carry(Y, n_m, on_section=on_section and row == last)
+        Y = (found.section if on_section and row == last else found.saltation) @ Y
         first = row
-    return propagate(setting, raw, first, last, Y), delay
+    return propagate(setting, raw, first, last, Y)

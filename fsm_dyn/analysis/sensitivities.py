@@ -10,13 +10,14 @@ import numpy as np
 from fsm_dyn.analysis.analysis_setup import AnalysisSetup
 from fsm_dyn.analysis.jacobians import Array
 from fsm_dyn.analysis.saltation import crossing, jump_rows, propagate_variations
+from fsm_dyn.analysis.start_derivatives import parameter_derivatives, start_derivatives
 from fsm_dyn.automaton.initial_values import parameter_vector
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.errors import InputError, RunError, did_you_mean
-from fsm_dyn.run_inputs import InputValue
+from fsm_dyn.programs import support
+from fsm_dyn.run_inputs import InputValue, schedule_parameters
+from fsm_dyn.simulation.time_switches import switches
 from fsm_dyn.spec.values import Parameters, parameter_values
-
-STEP = 1e-6  # of the differences by which a start depends on what is given
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,8 @@ def sensitivities(
 ) -> Sensitivities:
     """Return how the state at the end of a run depends on initial values and parameters.
 
-    The transitions must stay the same ones in the same order; where they change, there is no derivative.  Times that
-    a schedule computes from parameters count as fixed.
+    The transitions must stay the same ones in the same order; where they change, there is no derivative.  Memory is
+    part of the state, the start is differentiated exactly.
 
     Parameters
     ----------
@@ -78,14 +79,15 @@ def sensitivities(
     Raises
     ------
     InputError
-        A name is unknown.
+        A name is unknown, or a schedule or an instant at which the model switches depends on a parameter named.
     RunError
-        The run fails, or one of its transitions cannot be differentiated.
+        The run fails, its start has no derivative, or one of its transitions cannot be differentiated.
     """
     layout = graph.automaton.terms.layout
     follow = parameter_directions(graph, parameters or {}, by_parameters)
     moved = tuple(name for name, row in zip(layout.p, follow, strict=True) if np.any(row != 0.0))
     follow = follow[[layout.p.index(name) for name in moved]]
+    _refuse_schedules(graph, inputs or {}, moved)
     setting = AnalysisSetup.of(graph, parameters, inputs, rtol, atol, moved)
     for name in by_initial:
         if name not in layout.x:
@@ -94,19 +96,38 @@ def sensitivities(
     raw = setting.run(start.x, start.context, start.states, until)
     if raw.outcome.failed:
         raise RunError(f"{graph.name}: {raw.outcome} (at t = {raw.t[-1]:.9g} s)")
-    Y, _ = propagate_variations(
-        setting, raw, len(raw.t) - 1, _start_variations(setting, initial or {}, start.x, tuple(by_initial))
-    )
+    begin = start_derivatives(setting, start, initial or {}, tuple(by_initial))
+    Y = propagate_variations(setting, raw, len(raw.t) - 1, begin)[: layout.n_x]
     k = len(by_initial)
     P = Y[:, k:] @ follow
+    jumps = (crossing(setting, raw, n, row) for row, n in sorted(jump_rows(raw).items()) if row > 0)
     return Sensitivities(
         float(raw.t[-1]),
         raw.x[-1],
         layout.x,
         {name: Y[:, i] for i, name in enumerate(by_initial)},
         {name: P[:, i] for i, name in enumerate(by_parameters)},
-        tuple(crossing(setting, raw, n, row).saltation for row, n in sorted(jump_rows(raw).items()) if row > 0),
+        tuple(found.saltation[: layout.n_x, : layout.n_x] for found in jumps),
     )
+
+
+def _refuse_schedules(graph: ModeGraph, inputs: Mapping[str, InputValue], moved: Sequence[str]) -> None:
+    """Refuse parameters on which inputs, or instants at which the model switches, depend."""
+    automaton, names = graph.automaton, {name.partition("[")[0] for name in moved}
+    read = {
+        f"the input '{name}'": schedule_parameters(automaton, [inputs.get(name, item.schedule)])
+        for name, item in automaton.mechanism.inputs.items()
+    }
+    jumps = switches(automaton.terms)
+    if jumps is not None:
+        found = support(jumps.graph()[2]["switches"])
+        read["an instant at which the model switches"] = frozenset(symbol.name.partition("[")[0] for symbol in found)
+    for what, parameters in read.items():
+        for name in sorted(names & parameters):
+            raise InputError(
+                f"no derivative by '{name}': {what} depends on it",
+                remedy="write the parameter as a factor into the load, or the condition as a transition (`when`)",
+            )
 
 
 def parameter_directions(graph: ModeGraph, given: Parameters, names: Sequence[str]) -> Array:
@@ -118,8 +139,6 @@ def parameter_directions(graph: ModeGraph, given: Parameters, names: Sequence[st
         A name is no parameter.
     """
     mechanism, layout = graph.automaton.mechanism, graph.automaton.terms.layout
-    numbers = parameter_values(mechanism, given)
-    columns = []
     for name in names:
         if name not in layout.p:
             raise InputError(
@@ -127,39 +146,6 @@ def parameter_directions(graph: ModeGraph, given: Parameters, names: Sequence[st
                 allowed=", ".join(layout.p),
                 remedy=did_you_mean(name, layout.p),
             )
-        owner, _, element = name.partition("[")
-        value = numbers[owner]
-        place = int(element.rstrip("]")) if element else 0
-        here = value[place] if isinstance(value, tuple) else value
-        step = STEP * max(abs(here), 1e-3)
-        sides = []
-        for moved in (here + step, here - step):
-            new = [*value[:place], moved, *value[place + 1 :]] if isinstance(value, tuple) else moved
-            sides.append(parameter_vector(parameter_values(mechanism, {**given, owner: new})))
-        column = (sides[0] - sides[1]) / (2.0 * step)
-        column[layout.p.index(name)] = 1.0
-        columns.append(column)
-    return np.array(columns).reshape(len(columns), len(layout.p)).T
-
-
-def _start_variations(
-    setting: AnalysisSetup, initial: Mapping[str, float | str], x: Array, names: Sequence[str]
-) -> Array:
-    """How the start depends on what is given: central differences through the assembly, (n_x, k + n_m)."""
-    layout = setting.executable.automaton.terms.layout
-    columns = []
-    for name in names:
-        here = float(x[layout.x.index(name)])
-        step = STEP * max(1.0, abs(here))
-        ends = [setting.start({**initial, name: here + sign * step}).x for sign in (1.0, -1.0)]
-        columns.append((ends[0] - ends[1]) / (2.0 * step))
-    for name in setting.names:
-        place = layout.p.index(name)
-        step = STEP * max(abs(setting.vector[place]), 1e-3)
-        sides = []
-        for sign in (1.0, -1.0):
-            vector = setting.vector.copy()
-            vector[place] += sign * step
-            sides.append(setting.start(initial, vector).x)
-        columns.append((sides[0] - sides[1]) / (2.0 * step))
-    return np.array(columns).reshape(len(columns), len(x)).T
+    return parameter_derivatives(
+        mechanism, layout, parameter_vector(parameter_values(mechanism, given)), names, tuple(given)
+    )

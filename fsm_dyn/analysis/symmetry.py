@@ -11,7 +11,7 @@ from fsm_dyn.analysis.jacobians import Array
 from fsm_dyn.analysis.poincare_sections import CrossingSection, EventSection, Section
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.errors import InputError, did_you_mean
-from fsm_dyn.programs import Node, Program, substitute
+from fsm_dyn.programs import Layout, Node, Program, substitute
 
 SAME = 1e-9
 
@@ -20,12 +20,13 @@ SAME = 1e-9
 class Relabelling:
     """What is called what after a return.
 
-    ``x_new = matrix @ x + shift``; contact k is now what ``contacts[k]`` was, its slip counted with the sign
-    ``slips[k]``.
+    ``x_new = matrix @ x + shift``, and memory changes by ``memory_shift``; contact k is now what ``contacts[k]`` was,
+    its slip counted with the sign ``slips[k]``.
     """
 
     matrix: Array
     shift: Array
+    memory_shift: Array
     contacts: tuple[int, ...]
     slips: tuple[float, ...]
 
@@ -35,9 +36,9 @@ class Relabelling:
     ) -> Relabelling:
         """Read ``{"qL": "qR", "qR": "qL"}``: the new value of a name is the old one of another (``-q``: its negative).
 
-        Coordinates under ``growth`` have grown by so much, and are set back by it.  Speeds called ``<q>_dot`` follow
-        their coordinates.  Contacts follow from the geometry: their gaps are compared at states near ``x``; where that
-        leaves a choice, contacts may be named as well.
+        Coordinates and memory under ``growth`` have grown by so much, and are set back by it.  Speeds called
+        ``<q>_dot`` follow their coordinates.  Contacts follow from the geometry: their gaps are compared at states near
+        ``x``; where that leaves a choice, contacts may be named as well.
 
         Raises
         ------
@@ -67,12 +68,14 @@ class Relabelling:
                 matrix[row, layout.x.index(bare)] = -1.0 if old != bare else 1.0
         if np.linalg.matrix_rank(matrix) < layout.n_x:
             raise InputError("symmetry: two names take the same value", remedy="name both: {'a': 'b', 'b': 'a'}")
-        shift = np.zeros(layout.n_x)
-        for name, value in growth.items():
-            shift[layout.x.index(name)] = -value
+        shift = np.array([-growth.get(name, 0.0) for name in layout.x])
+        memory_shift = np.array([-growth.get(name, 0.0) for name in layout.memory])
         if not names and not growth:
-            return cls(matrix, shift, tuple(range(len(contacts))), (1.0,) * len(contacts))
-        return cls(matrix, shift, *_counterparts(automaton, matrix, shift, chosen, x, context))
+            return cls(matrix, shift, memory_shift, tuple(range(len(contacts))), (1.0,) * len(contacts))
+        later = context.copy()
+        later[layout.memory_slice] -= memory_shift
+        found = _counterparts(automaton, matrix, shift, chosen, x, (later, context))
+        return cls(matrix, shift, memory_shift, *found)
 
     def state(self, x: Array) -> Array:
         """Return a state, shape (n_x,), under its new names."""
@@ -83,10 +86,11 @@ class Relabelling:
         """Return contact states under their new names."""
         return tuple(states[m] for m in self.contacts)
 
-    def context(self, context: Array, sigma: slice) -> Array:
-        """Return a context with the slip directions under their new names."""
-        new = context.copy()
+    def context(self, context: Array, layout: Layout) -> Array:
+        """Return a context with the slip directions under their new names, and memory set back."""
+        new, sigma = context.copy(), layout.sigma_slice
         new[sigma] = context[sigma][list(self.contacts)] * self.slips
+        new[layout.memory_slice] += self.memory_shift
         return new
 
     def section(self, section: Section) -> Section:
@@ -109,14 +113,22 @@ class Relabelling:
 
 
 def _counterparts(
-    automaton: Automaton, matrix: Array, shift: Array, chosen: Mapping[int, int], x: Array, context: Array
+    automaton: Automaton,
+    matrix: Array,
+    shift: Array,
+    chosen: Mapping[int, int],
+    x: Array,
+    contexts: tuple[Array, Array],
 ) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    """For every contact the one that has its gap and slip when left and right change places, and the slip's sign."""
+    """For every contact the one that has its gap and slip when left and right change places, and the slip's sign.
+
+    ``contexts``: with the old and the new names.
+    """
     random = np.random.default_rng(20030818)
     states = x + 0.3 * random.uniform(-1.0, 1.0, (6, len(x)))
     n_q = len(automaton.terms.layout.q)
 
-    def seen(at: Array) -> Array:
+    def seen(at: Array, context: Array) -> Array:
         terms = automaton.terms.evaluate(0.0, at, np.tile(context, (len(at), 1)))
         speeds = np.einsum("trj,tj->tr", terms["A"][..., : len(x) - n_q], at[:, n_q:]) + terms["b"]
         columns = np.zeros((2, len(automaton.contacts), len(at)))
@@ -128,8 +140,8 @@ def _counterparts(
         return columns
 
     renamed = states @ matrix.T + shift
-    _require_same_motion(automaton, matrix, states, renamed, context)
-    old, new = seen(states), seen(renamed)
+    _require_same_motion(automaton, matrix, states, renamed, contexts)
+    old, new = (seen(at, context) for at, context in zip((states, renamed), contexts, strict=True))
     found, signs = [], []
     for k, contact in enumerate(automaton.contacts):
         fits = {
@@ -149,11 +161,15 @@ def _counterparts(
     return tuple(found), tuple(signs)
 
 
-def _require_same_motion(automaton: Automaton, matrix: Array, states: Array, renamed: Array, context: Array) -> None:
+def _require_same_motion(
+    automaton: Automaton, matrix: Array, states: Array, renamed: Array, contexts: tuple[Array, Array]
+) -> None:
     """Refuse names under which the mechanism is another one: rates must follow the coordinates, energies must stay."""
     n_q = len(automaton.terms.layout.q)
-    contexts = np.tile(context, (len(states), 1))
-    old, new = (automaton.terms.evaluate(0.0, at, contexts) for at in (states, renamed))
+    old, new = (
+        automaton.terms.evaluate(0.0, at, np.tile(context, (len(states), 1)))
+        for at, context in zip((states, renamed), contexts, strict=True)
+    )
     for what, difference in (
         ("the rates of the coordinates do not follow", new["q_dot"] - old["q_dot"] @ matrix[:n_q, :n_q].T),
         ("the kinetic energy is another", new["energies"][..., 0] - old["energies"][..., 0]),

@@ -40,28 +40,26 @@ def propagate(setting: AnalysisSetup, raw: RunArrays, first: int, last: int, Y: 
         The run.
     last : int
         Row at which the variations are wanted.
-    Y : ndarray, shape (n_x, k + n_m)
-        Variations of the state at the first row: k of initial states, then one per parameter of the setting.
+    Y : ndarray, shape (n_z, k)
+        Variations at the first row: of the state, the memory and the parameters of the setting.
 
     Returns
     -------
-    ndarray, shape (n_x, k + n_m)
+    ndarray, shape (n_z, k)
     """
-    n_m = len(setting.names)
+    n, Y = raw.x.shape[1], Y.copy()
     for begin in range(first, last, CHUNK):
         rows = np.arange(begin, min(begin + CHUNK, last))
         rows = rows[raw.t[rows + 1] > raw.t[rows]]
         if len(rows):
             for R, r in zip(*_steps(setting, raw, rows), strict=True):
-                Y = R @ Y
-                if n_m:
-                    Y[:, -n_m:] += r
+                Y[:n] = R @ Y[:n] + r @ Y[n:]
     return Y
 
 
 def _steps(setting: AnalysisSetup, raw: RunArrays, rows: npt.NDArray[np.signedinteger[Any]]) -> tuple[Array, Array]:
     """Propagators (2 m, n_x, n_x) and forcings (2 m, n_x, n_m) of the halves of the steps that begin at ``rows``."""
-    n, n_m = raw.x.shape[1], len(setting.names)
+    n, n_m = raw.x.shape[1], len(setting.constants)
     places = ((np.arange(HALVES)[:, None] + NODES[None, :]) / HALVES).ravel()
     step = raw.t[rows + 1] - raw.t[rows]
     index = np.repeat(rows, len(places))

@@ -125,13 +125,14 @@ class ConfigurationSearch:
     def conditions(self, contact: int, closed: bool) -> list[Condition]:
         """Return what gap and boundary margin of a contact must satisfy.
 
-        Nothing is known of the gap of an open contact whose face ends, as beyond the end it has no meaning, nor of the
-        place of a lock that is released.
+        Nothing is known of the gap of an open contact whose face ends, as beyond the end it has no meaning, of a
+        compliant contact with dissipation, which is open too where its surface lags behind, nor of the place of a lock
+        that is released.
         """
         info = self.automaton.contacts[contact]
         bounded = info.bounded_face or info.outlined or info.ends[0] >= 0
         if not closed:
-            unknown = info.gated or bounded or info.contact_law.switched
+            unknown = info.gated or bounded or info.lossy or info.contact_law.switched
             return [] if unknown else [Condition(info.normal_row, 1)]
         found = [Condition(info.normal_row, -1 if info.contact_law.compliant else 0)]
         if bounded and info.contact_law.rigid:

@@ -58,7 +58,7 @@ def find_initial_state(
     layout = automaton.terms.layout
     check_names(automaton, values)
     fixed = fixed_codes(automaton, mode)
-    states = _assembled_states(automaton, fixed)
+    states = assembled_states(automaton, fixed)
     given = PrescribedValues(
         {name: values[name] for name in layout.q if name in values},
         {name: values[name] for name in layout.u if name in values},
@@ -126,7 +126,7 @@ def _deduced(
     return InitialState(x, tuple(states), context)
 
 
-def _assembled_states(automaton: Automaton, fixed: Mapping[int, int]) -> list[int]:
+def assembled_states(automaton: Automaton, fixed: Mapping[int, int]) -> list[int]:
     """Return the contact states in which a start is assembled."""
     # a contact that cannot be open begins sliding unless its state is given
     return [
@@ -160,7 +160,7 @@ def find_free_starts(
     found = automaton.terms.evaluate(t, x, contexts, dict.fromkeys(deduced_from(automaton)))
     return [
         _deduced(
-            automaton, fixed, _assembled_states(automaton, fixed), {name: part[k] for name, part in found.items()},
+            automaton, fixed, assembled_states(automaton, fixed), {name: part[k] for name, part in found.items()},
             x[k], contexts[k].copy(),
         )
         for k in range(len(values))
@@ -176,7 +176,7 @@ def deduced_from(automaton: Automaton) -> tuple[str, ...]:
 
 def is_free(automaton: Automaton, mode: str | None) -> bool:
     """Return whether a start in a mode has no rows to satisfy and no coordinates to normalise."""
-    system, states = automaton.system, _assembled_states(automaton, fixed_codes(automaton, mode))
+    system, states = automaton.system, assembled_states(automaton, fixed_codes(automaton, mode))
     return not (
         ActiveSet.of(system, states).rows
         or system.quaternions

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from fsm_dyn.automaton.geometric_feasibility import GeometricFeasibility
     from fsm_dyn.automaton.geometric_proofs import GeometricProofs
 
-ASSESSMENT = "7"  # counts changes of what assessing the geometry gives: assessments kept before them are not used
+ASSESSMENT = "8"  # counts changes of what assessing the geometry gives: assessments kept before them are not used
 
 
 @dataclass(frozen=True, eq=False, repr=False)

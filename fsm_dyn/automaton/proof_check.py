@@ -135,7 +135,9 @@ class _CheckedProof:
         if shut:
             return not law.compliant or sense == -1
         faces_end = contact.gated or contact.bounded_face or contact.outlined or contact.ends[0] >= 0
-        return sense == 1 and not faces_end and (law.rigid or (law.compliant and shut is False))
+        # with dissipation a contact opens where its surface lags behind, inside
+        bounds_gap = law.rigid or (law.compliant and shut is False and not contact.lossy)
+        return sense == 1 and not faces_end and bounds_gap
 
     def _reach_may(self, contact: int, sense: int) -> bool:
         """Whether a closed contact is known to lie within the ends of its face."""

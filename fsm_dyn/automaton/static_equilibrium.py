@@ -9,8 +9,9 @@ pseudo-transient continuation*, SIAM J. Numer. Anal. 35 (1998).  All of it is do
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -22,8 +23,10 @@ from fsm_dyn.errors import ModelError
 from fsm_dyn.laws import FREE, HELD, SLIDING
 from fsm_dyn.modes.assembly import PrescribedValues
 from fsm_dyn.modes.least_squares import least_squares, norm, product
-from fsm_dyn.programs import Layout, Program, functions, gradient
+from fsm_dyn.programs import Layout, Node, Program, functions, gradient
 from fsm_dyn.spec.checks.expression_types import ENERGY
+
+NodeArray: TypeAlias = "np.ndarray[Any, Any]"
 
 STEPS = 2000
 LONGEST = 0.2  # of one step
@@ -381,6 +384,27 @@ def _positive(H: Array, rows: Array, *, strict: bool = True) -> bool:
 
 def _statics_program(automaton: Automaton) -> Program:
     """The terms at rest with the rows' forces as arguments after the parameters, and how the forces turn with q."""
+    wider, nodes, _, table = statics_nodes(automaton, automaton.terms.layout.q)
+    wanted = ("W", "M", "f", "A", "b", "residual", "static", "kinetic", "closes_if", "reach", "aspect", "elastic")
+    outputs = {name: nodes[name] for name in wanted if name in nodes}
+    return Program.from_nodes(wider, {**outputs, "force_q": table})
+
+
+def statics_nodes(
+    automaton: Automaton, by: Sequence[str]
+) -> tuple[Layout, dict[str, NodeArray], list[Node], NodeArray]:
+    """Return the terms at rest, the total forces (n_u,), and their derivatives (n_u, n_by) by some arguments.
+
+    Parameters
+    ----------
+    by : sequence of str
+        Names of coordinates, parameters and memory.
+
+    Returns
+    -------
+    Layout
+        With the rows' forces as arguments after the parameters.
+    """
     graph, symbols, nodes = automaton.terms.graph()
     layout = automaton.terms.layout
     n_u = len(layout.u)
@@ -394,13 +418,11 @@ def _statics_program(automaton: Automaton) -> Program:
             f = [f[i] + elastic[k] * nodes["A"][contact.normal_row, i] for i in range(len(f))]
     nodes = {**nodes, "f": np.array(f, dtype=object), "elastic": elastic}
     total = [sum((nodes["A"][r, i] * force for r, force in enumerate(forces)), start=f[i]) for i in range(n_u)]
-    table = np.empty((n_u, len(layout.q)), dtype=object)
-    for i, row in enumerate(gradient(total, [symbols[name] for name in layout.q])):
+    table = np.empty((n_u, len(by)), dtype=object)
+    for i, row in enumerate(gradient(total, [symbols[name] for name in by])):
         table[i, :] = row
     wider = Layout(layout.q, layout.u, (*layout.p, *names), layout.w, layout.contacts, layout.memory)
-    wanted = ("W", "M", "f", "A", "b", "residual", "static", "kinetic", "closes_if", "reach", "aspect", "elastic")
-    outputs = {name: nodes[name] for name in wanted if name in nodes}
-    return Program.from_nodes(wider, {**outputs, "force_q": table})
+    return wider, nodes, total, table
 
 
 def equilibrium_initial_state(

@@ -18,7 +18,6 @@ from fsm_dyn.errors import InputError
 from fsm_dyn.interrupts import asked_to_end
 
 _GRID: Final = "grid"
-_UNTIL: Final = 1.0  # s, of a grid
 _RUNS: Final = 256
 
 
@@ -51,7 +50,7 @@ def study_command(
     scenario: ScenarioOption = None,
     until: Annotated[
         float | None,
-        typer.Option("--until", help="End of each run, s; default: 1 s of a grid, else the model's end.", min=0.0),
+        typer.Option("--until", help="End of each run, s; default: that of `run`.", min=0.0),
     ] = None,
     quantity: Annotated[
         list[str] | None, typer.Option("--quantity", help="An output, coordinate or speed to evaluate; repeat.")
@@ -91,8 +90,6 @@ def study_command(
     if worst is not None:
         print_worst_case(model, worst, distributions(vary), n, seed, options, out, as_json)
         return
-    if sample == _GRID:
-        options.setdefault("until", _UNTIL)
     varied = _ranges(vary or []) if sample == _GRID else distributions(vary)
     with asked_to_end() as asked, asked.at_once():
         graph = ready_graph(model, None, as_json)

@@ -13,6 +13,7 @@ from tests.campaigns import (
     laws,
     messages,
     ramps,
+    refutations,
     steps,
     throws,
     variants,
@@ -48,6 +49,9 @@ CAMPAIGNS = {
     "ramps of piano_action_simple": Kind(ramps.piano_action_simple, 1000, RAMPS),
     "laws, models with contacts": Kind(laws.contact_models, 100_000, LAWS),
     "laws, impossible modes": Kind(laws.excluded_modes, 4000, "no mode that the geometry excludes, up to 12 contacts"),
+    "laws, refutations": Kind(
+        refutations.case, 160, "no configuration has what the geometry excludes, by separate searches", longest=3600
+    ),
     "laws, flush geometry": Kind(laws.flush_geometry, 3000, FLUSH),
     "laws, steps of nanometres": Kind(steps.case, 2000, "steps of 0.6 nm to 1 um: energy, overlap, no chatter"),
     "laws, aimed throws": Kind(throws.case, 1000, "no touch of two shapes missed, times to 1e-7 s", throws.BATCH),

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import fsm_dyn
 from fsm_dyn.errors import InputError, Location
 from tests.campaigns import (
     artefacts,
@@ -26,6 +27,7 @@ from tests.campaigns import (
     ledger,
     messages,
     ramps,
+    refutations,
     report,
     steps,
 )  # fmt: skip
@@ -63,6 +65,19 @@ FLUSH_FOUND = (
     2870,  # rebounds of micrometres at the end of a slab, which the corner has left when the step after them ends
     972,  # redundant rows: pivots of Lemke's method that are rounding alone
 )
+REFUTED = {  # share of the impossible verdicts that are searched against
+    "box_on_table": 1.0, "push_button": 1.0, "toggle_switch": 1.0, "magnetic_latch": 1.0,
+    "latch_door": 0.4, "geneva_drive": 0.02, "piano_action_simple": 0.05, "gripper": 0.05,
+}  # fmt: skip
+LAGS = {
+    "fsm_dyn": 1, "name": "lags", "coordinates": {"y": "m", "x": {"unit": "m", "range": ["-1 m", "-0.05 m"]}},
+    "points": {"P": {"from": "O", "at": "y*N.y"}, "Q": {"from": "O", "at": "x*N.y"}},
+    "bodies": {"one": {"center": "P", "mass": "0.1 kg"}, "other": {"center": "Q", "mass": "10 kg"}},
+    "contacts": {
+        "pad": {"gap": "y", "compliant": {"stiffness": "100 N/m", "dissipation": "1 s/m"}}, "push": {"gap": "y - x"},
+    },
+    "initial": {"x": "-0.5 m"},
+}  # fmt: skip
 FLUSH_LONG = {125, 432}  # 432 has the cause of 310
 BATCHES = {
     files.read: 150, files.compiled: 10, artefacts.automata: 60, artefacts.runs: 20, artefacts.recordings: 20,
@@ -74,6 +89,29 @@ def fail_on(results):
     """Fail with the first bad results."""
     bad = [f"{seed}: {result}" for seed, result in results if not result["ok"]]
     assert not bad, f"{len(bad)} of {len(results)}:\n" + "\n".join(bad[:5])
+
+
+@pytest.mark.parametrize(("model", "share"), REFUTED.items())
+def test_no_search_refutes_what_the_geometry_excludes(model, share):
+    graph, found = refutations.assessed(model)
+    complaints, tried = refutations.refuted(graph, found, np.random.default_rng(1), share)
+    assert complaints == []
+    assert tried > 0
+
+
+def test_searches_find_what_is_possible_and_refute_what_is_not_excluded():
+    """Without the configurations that are known; a surface with dissipation lags behind, open inside."""
+    graph, found = refutations.assessed("box_on_table")
+    possible = [item for item in found.verdicts if item.verdict == "possible"]
+    assert len(possible) > 10
+    for item in possible:
+        conditions = refutations.Conditions(graph, dict(zip(item.contacts, item.closed, strict=True)), held=False)
+        begin = conditions.starts(np.random.default_rng(2), np.zeros((0, conditions.n_q)))
+        assert refutations.nearest(conditions, begin)[0] < 0.5 * refutations.PROVED
+    graph = fsm_dyn.compile(fsm_dyn.load(LAGS))
+    conditions = refutations.Conditions(graph, {"pad": False, "push": True}, held=False)
+    begin = conditions.starts(np.random.default_rng(3), np.zeros((0, conditions.n_q)))
+    assert refutations.nearest(conditions, begin)[0] < 0.5 * refutations.PROVED
 
 
 @pytest.mark.parametrize("campaign", [name for name in CAMPAIGNS if name.split(" ")[0] in ledger.OF_RUNS])

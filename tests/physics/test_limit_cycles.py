@@ -124,7 +124,7 @@ def test_a_cycle_goes_round_again(walls):
         ({"section": "up closes"}, "no contact 'up'"),
         ({"section": "left"}, "the section is not valid"),
         ({"section": "x + y falling"}, "y"),
-        ({"section": "left closes", "advancing": ["y"]}, "no coordinate 'y'"),
+        ({"section": "left closes", "advancing": ["y"]}, "no coordinate or memory 'y'"),
         ({"section": "left closes", "symmetry": {"x": "-x"}}, "rates of the coordinates do not follow"),
         ({"section": "left closes", "symmetry": {"x": "z"}}, "unknown 'z'"),
         ({"section": "left closes", "guess": {"x": 0.0, "v": 0.0}}, "does not return"),
@@ -138,3 +138,103 @@ def test_says_what_is_wrong(walls, arguments, words):
 def test_motions_that_depend_on_time_are_refused():
     with pytest.raises(fsm_dyn.InputError, match="depends on the time"):
         fsm_dyn.limit_cycle(fsm_dyn.compile("rolling_disk"), "ramp closes")
+
+
+EVERY_OTHER_KICK = """
+fsm_dyn: 1
+name: every_other_kick
+parameters: {k: 4 N/m, J: 0.3 N*s, c: 0.2 N*s/m}
+coordinates: {x: m}
+points: {P: {from: O, at: x*N.x}}
+bodies: {b1: {center: P, mass: 1 kg}}
+memory: {n: 0, total: 0}
+loads: [{spring: {coordinate: x, stiffness: k, damping: c}}]
+transitions:
+  - from: "*"
+    when: x
+    crossing: rising
+    impulse: [{linear: "n*J*N.x", at: P}]
+    set: {n: 1 - n, total: total + 1}
+    because: kick
+initial: {x: -0.5 m}
+"""
+
+
+@pytest.mark.parametrize("section", ["kick", "x falling", "x_dot rising"])
+def test_memory_is_part_of_the_state_of_a_cycle(tmp_path, section):
+    """A kick at every other passage: the cycle lasts two swings, and a run that begins on it returns to it."""
+    (tmp_path / "kicks.yaml").write_text(EVERY_OTHER_KICK)
+    graph = fsm_dyn.compile(tmp_path / "kicks.yaml")
+    cycle = fsm_dyn.limit_cycle(graph, section)
+    swing = 2 * np.pi / np.sqrt(4.0 - 0.1**2)
+    assert cycle.period == pytest.approx(2 * swing, rel=1e-9)
+    assert cycle.floquet_multipliers == pytest.approx([np.exp(-0.2 * swing)], rel=1e-8)
+    assert set(cycle.memory) == {"n", "total"}
+    long = fsm_dyn.simulate(graph, until=200.0)
+    speeds = [abs(item.u_after[0]) for item in long.transitions[-2:]]  # after a kick, and a swing later without one
+    assert max(speeds) == pytest.approx(0.3 / (1 - np.exp(-0.2 * swing)), rel=1e-7)
+    again = fsm_dyn.simulate(graph, until=3 * cycle.period, initial=cycle.initial, rtol=1e-11, atol=1e-13)
+    kicked = [abs(item.u_after[0]) for item in again.transitions]
+    assert kicked[-2:] == pytest.approx(kicked[-4:-2], rel=1e-8)
+    assert sorted(kicked[-2:]) == pytest.approx(sorted(speeds), rel=1e-7)
+
+
+def test_memory_that_keeps_a_speed_is_a_state(tmp_path):
+    """A ball is lifted at each impact as if it kept the mean of all speeds before: the map of (v, kept) is linear."""
+    text = """
+fsm_dyn: 1
+name: keeps
+parameters: {e: 0.5, up: 2}
+coordinates: [y]
+points: {P: {from: O, at: y*N.y}}
+bodies: {ball: {center: P, mass: 1}}
+memory: {kept: 0}
+contacts: {ground: {gap: y, restitution: e}}
+loads: [{gravity: -9.81*N.y}]
+transitions:
+  - from: "*"
+    on: ground closes
+    reset: {y_dot: y_dot + up + 0.2*kept}
+    set: {kept: 0.5*kept + 0.5*y_dot}
+    because: lift
+initial: {y: 1}
+"""
+    (tmp_path / "keeps.yaml").write_text(text)
+    graph = fsm_dyn.compile(tmp_path / "keeps.yaml")
+    cycle = fsm_dyn.limit_cycle(graph, "lift")
+    # (v, kept) after a lift: v' = e v + up + 0.2 kept, kept' = (kept + e v)/2
+    matrix = np.array([[0.5, 0.2], [0.25, 0.5]])
+    fixed = np.linalg.solve(np.eye(2) - matrix, [2.0, 0.0])
+    assert [cycle.u[0], cycle.memory["kept"]] == pytest.approx(fixed.tolist(), rel=1e-9)
+    expected = sorted(np.linalg.eigvals(matrix), key=lambda value: -abs(value))
+    assert np.sort(cycle.floquet_multipliers.real)[::-1] == pytest.approx(expected, rel=1e-7)
+    assert cycle.states == ("y", "y_dot", "kept")
+    assert cycle.initial["kept"] == cycle.memory["kept"]
+
+
+def test_memory_that_never_returns_is_refused_with_the_remedy(tmp_path):
+    (tmp_path / "kicks.yaml").write_text(EVERY_OTHER_KICK.replace("n*J", "J*(1 + n/100)").replace("1 - n", "n + 1"))
+    graph = fsm_dyn.compile(tmp_path / "kicks.yaml")
+    with pytest.raises(fsm_dyn.RunError, match=r"the memory that it had there.*n was 4 and became 5, 6") as refused:
+        fsm_dyn.limit_cycle(graph, "kick", max_return_time=20)
+    assert "advancing=['NAME']" in str(refused.value)
+    assert fsm_dyn.limit_cycle(graph, "kick", advancing=["n"]).memory["n"] == 1.0
+
+
+def test_memory_that_counts_is_no_state(wheel):
+    assert fsm_dyn.limit_cycle(wheel, "next closes").states == ("x", "y", "vx", "vy")
+
+
+def test_a_ratchet_repeats_itself_tooth_by_tooth():
+    """Its tooth enters the gaps: with its growth named, the mechanism is the same one tooth later, and not without."""
+    from fsm_dyn.analysis.symmetry import Relabelling
+
+    graph = fsm_dyn.compile("ratchet")
+    automaton, layout = graph.automaton, graph.automaton.terms.layout
+    context, x = np.zeros(layout.n_c), np.array([0.1, 0.01, 0.3, 0.2])
+    context[layout.p_slice] = graph.parameters
+    pitch = graph.values["pitch"]
+    found = Relabelling.of(automaton, {}, {"q": pitch, "tooth": 1.0}, x, context)
+    assert (found.contacts, found.memory_shift.tolist()) == ((0, 1), [-1.0])
+    with pytest.raises(fsm_dyn.InputError, match="contact 'flank' has no counterpart"):
+        Relabelling.of(automaton, {}, {"q": pitch}, x, context)

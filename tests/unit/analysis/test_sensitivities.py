@@ -1,5 +1,7 @@
 """Sensitivities across transitions against central differences of whole runs, to 1e-6."""
 
+import math
+
 import numpy as np
 import pytest
 import yaml
@@ -120,3 +122,147 @@ def test_unknown_names():
         sensitivities(graph, 1.0, by_initial=["z"])
     with pytest.raises(fsm_dyn.InputError, match="no parameter"):
         sensitivities(graph, 1.0, by_parameters=["gg"])
+
+
+def differences(graph, until, name, parameters=None, initial=None, step=1e-6):
+    """Central differences of the end of a run, by a parameter or an initial value."""
+    sides = []
+    for sign in (1.0, -1.0):
+        given = [dict(parameters or {}), dict(initial or {})]
+        kind = 0 if name in graph.values else 1
+        given[kind][name] = given[kind].get(name, graph.values.get(name)) + sign * step
+        sides.append(end(graph, until, given[0], given[1]))
+    return (sides[0] - sides[1]) / (2 * step)
+
+
+def model(coordinates, **sections):
+    """Particles of 1 kg, one for each coordinate, along N.y, with weight."""
+    return {
+        "fsm_dyn": 1, "name": "particles", "parameters": {"e": 0.5, "g": 9.81}, "coordinates": list(coordinates),
+        "points": {f"P{q}": {"from": "O", "at": f"{q}*N.y"} for q in coordinates},
+        "bodies": {f"b{q}": {"center": f"P{q}", "mass": 1} for q in coordinates},
+        "loads": [{"gravity": "-g*N.y"}, *sections.pop("loads", [])],
+        **sections,
+    }  # fmt: skip
+
+
+KEPT = model(
+    "y",
+    memory={"v": 0, "n": 0},
+    contacts={"gr": {"gap": "y", "restitution": "e"}},
+    loads=[{"force": "-0.3*v*N.y - 0.1*n*N.y", "at": "Py"}],
+    transitions=[{"from": "*", "on": "gr closes", "set": {"v": "y_dot + 0.5*v", "n": "n + 1"}}],
+    initial={"y": 1},
+)
+
+
+def test_memory_that_keeps_a_speed_varies_with_it():
+    graph = fsm_dyn.compile(KEPT)
+    found = sensitivities(graph, 1.3, by_initial=["y"], by_parameters=["e", "g"], initial={"y": 1.0})
+    assert len(found.saltations) >= 2
+    for name, column in (found.by_initial | found.by_parameters).items():
+        expected = differences(graph, 1.3, name, initial={"y": 1.0})
+        np.testing.assert_allclose(column, expected, rtol=1e-6, atol=1e-7, err_msg=name)
+
+
+def flat(other):
+    """Two particles on the ground, or one on two grounds."""
+    names = "y" if other == "y" else "yz"
+    contacts = {"one": {"gap": "y", "restitution": "e"}, "two": {"gap": other, "restitution": "e"}}
+    return model(names, contacts=contacts, initial=dict.fromkeys(names, 1))
+
+
+def test_guards_that_fire_together_are_refused_by_name():
+    graph = fsm_dyn.compile(flat("z"))
+    with pytest.raises(fsm_dyn.RunError, match="gap of one and gap of two fire together") as refused:
+        sensitivities(graph, 0.6, by_initial=["y"])
+    assert "initial=" in str(refused.value)
+    found = sensitivities(graph, 0.6, by_initial=["y"], initial={"z": 1.2})  # the remedy
+    assert len(found.saltations) == 2
+    with pytest.raises(fsm_dyn.RunError, match="fire together"):
+        sensitivities(fsm_dyn.compile("box_on_table"), 0.5, by_parameters=["e"], initial={"mode": "in_air", "y": 0.6})
+
+
+def test_guards_on_one_surface_fire_together_and_pass():
+    graph = fsm_dyn.compile(flat("y"))
+    found = sensitivities(graph, 0.6, by_initial=["y"], by_parameters=["e"], initial={"y": 1.0})
+    for name, column in (found.by_initial | found.by_parameters).items():
+        np.testing.assert_allclose(column, differences(graph, 0.6, name, initial={"y": 1.0}), atol=1e-6)
+
+
+@pytest.mark.parametrize("bound", [0.0, 1.0])
+def test_a_parameter_at_its_bound_is_differentiated_from_within(bound):
+    graph = fsm_dyn.compile(model("y", contacts={"gr": {"gap": "y", "restitution": "e"}}, initial={"y": 1}))
+    until = 0.6
+    found = sensitivities(graph, until, by_parameters=["e"], parameters={"e": bound}).by_parameters["e"]
+    impact = math.sqrt(2 / 9.81)
+    expected = [9.81 * impact * (until - impact), 9.81 * impact]
+    # with little restitution the ball rests by then
+    np.testing.assert_allclose(found, expected if bound else [0.0, 0.0], atol=1e-8)
+
+
+def test_a_start_at_a_bound_is_differentiated_from_within():
+    """The range ends where the motion begins, and differences would leave it."""
+    falls = model("y", initial={"y": "2*h"})
+    falls["parameters"]["h"] = 0.5
+    falls["coordinates"] = {"y": {"range": [-10, "1"]}}
+    found = sensitivities(fsm_dyn.compile(falls), 0.3, by_initial=["y"], by_parameters=["h"])
+    np.testing.assert_allclose(found.by_initial["y"], [1.0, 0.0], atol=1e-12)
+    np.testing.assert_allclose(found.by_parameters["h"], [2.0, 0.0], atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "initial", "parameters"),
+    [
+        ("four_bar", None, ("l1", "l2", "l3")),  # loops
+        ("slider_crank", None, ("r",)),
+        ("cam_roller_follower", None, ("I1", "k")),
+        ("rattleback", None, ("a", "b")),  # Euler parameters
+        ("escapement_anchor", None, ("m_weight",)),
+        ("push_button", {"settle": True}, ("w", "h", "pretension", "m")),  # a rest
+        ("pendulum_with_stop", {"theta": 0.5, "settle": True, "mode": "leaning"}, ("stop",)),
+    ],
+)
+def test_starts_are_differentiated_exactly(name, initial, parameters):
+    graph = fsm_dyn.compile(name)
+    for parameter in parameters:
+        if parameter not in graph.values:
+            parameter = next(key for key, value in graph.values.items() if isinstance(value, float))
+        found = sensitivities(graph, 1e-7, by_parameters=[parameter], initial=initial).by_parameters[parameter]
+        step = 1e-5 * max(abs(graph.values[parameter]), 1e-3)
+        expected = differences(graph, 1e-7, parameter, initial=initial, step=step)
+        np.testing.assert_allclose(found, expected, atol=1e-6 * max(1.0, np.abs(expected).max()), err_msg=parameter)
+
+
+def test_a_start_that_what_is_given_determines_no_longer_is_refused():
+    with pytest.raises(fsm_dyn.RunError, match="with q given it satisfies 'stops_upper'") as refused:
+        sensitivities(fsm_dyn.compile("toggle_switch"), 0.1, by_parameters=["stop"])
+    assert "leave q out" in str(refused.value)
+
+
+def test_schedules_that_depend_on_a_parameter_are_refused():
+    driven = model("y", inputs={"w": {"expression": "F*sin(t)"}}, loads=[{"force": "w*N.y", "at": "Py"}])
+    driven["parameters"] |= {"F": 2, "T": 0.3}
+    graph = fsm_dyn.compile(driven)
+    with pytest.raises(fsm_dyn.InputError, match="no derivative by 'F': the input 'w' depends on it"):
+        sensitivities(graph, 1.0, by_parameters=["F"])
+    sensitivities(graph, 1.0, by_parameters=["F"], inputs={"w": 1.0})
+    switched = model("y", loads=[{"force": "where(t < T, 1, 0)*N.y", "at": "Py"}])
+    switched["parameters"]["T"] = 0.3
+    with pytest.raises(fsm_dyn.InputError, match="no derivative by 'T': an instant at which the model switches"):
+        sensitivities(fsm_dyn.compile(switched), 1.0, by_parameters=["T"])
+
+
+def test_zeno_ends_of_several_contacts_pass():
+    """Two particles one above the other come to rest at once; a third is driven by how far they are apart."""
+    stack = model(
+        "xyz",
+        contacts={"low": {"gap": "x", "restitution": "e"}, "high": {"gap": "y - x", "restitution": "e"}},
+        loads=[{"force": "g*N.y + 20*(x + y)*N.y", "at": "Pz"}],
+    )
+    graph = fsm_dyn.compile(stack)
+    initial = {"x": 0.3, "y": 0.5, "z": 0.0}
+    found = sensitivities(graph, 1.0, by_initial=["x", "y"], initial=initial)
+    assert fsm_dyn.simulate(graph, until=1.0, initial=initial).transitions[-1].cause.startswith("Zeno")
+    for name, column in found.by_initial.items():
+        np.testing.assert_allclose(column, differences(graph, 1.0, name, initial=initial), atol=1e-5, err_msg=name)

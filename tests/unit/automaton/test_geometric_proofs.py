@@ -100,6 +100,36 @@ def test_a_coordinate_with_a_range_is_not_shifted():
         bounded_graph.check_proofs(with_first(bounded, shifts=proofs.proofs[0].shifts))
 
 
+def lagging(dissipation):
+    """A pad that is left behind, and a wall that is below it: with dissipation the pad is open inside."""
+    compliant = {"stiffness": "100 N/m"} | ({"dissipation": dissipation} if dissipation else {})
+    return {
+        "fsm_dyn": 1, "name": "lag", "coordinates": {"y": "m", "x": {"unit": "m", "range": ["-1 m", "-0.05 m"]}},
+        "points": {"P": {"from": "O", "at": "y*N.y"}, "Q": {"from": "O", "at": "x*N.y"}},
+        "bodies": {"bb": {"center": "P", "mass": "0.1 kg"}, "cc": {"center": "Q", "mass": "10 kg"}},
+        "contacts": {"pad": {"gap": "y", "compliant": compliant}, "push": {"gap": "y - x"}},
+        "initial": {"y": "-0.5 m", "x": "-0.5 m", "y_dot": "2 m/s", "x_dot": "2 m/s"},
+    }  # fmt: skip
+
+
+def test_a_compliant_contact_with_dissipation_is_open_inside_too():
+    graph = fsm_dyn.compile(fsm_dyn.load(lagging("1 s/m")))
+    run = fsm_dyn.simulate(graph, until=0.3)
+    assert run.modes[0] == "push_closed"
+    assert run.q[0, 0] < 0.0
+    found = graph.assess_geometry()
+    assert found.verdict_on({"pad": False, "push": True}).verdict == "possible"
+    assert found.modes["push_closed"].verdict == "possible"
+    assert graph.prove_geometry().proofs == ()
+    elastic = fsm_dyn.compile(fsm_dyn.load(lagging("")))
+    proofs = elastic.prove_geometry()
+    assert [(proof.contacts, proof.closed) for proof in proofs.proofs] == [(("pad", "push"), (False, True))]
+    elastic.check_proofs(proofs)
+    claimed = replace(proofs, digest=graph.automaton.mechanism.digest, parameters={})
+    with pytest.raises(InputError, match="pad open and push closed does not hold: a condition that does not follow"):
+        graph.check_proofs(claimed)
+
+
 ALL = ((0, "c1", 0), (4, "c3", 0), (2, "c2", 1), (6, "c4", 1))
 
 

@@ -1,0 +1,283 @@
+"""Exact derivatives of a start: by the values that are given, and by the parameters, through its assembly.
+
+What is given varies by its expression, what is not by the rows that it was solved from: with ``r`` their residuals and
+``y`` what was solved for, ``r_y δy = -(r_x δx + r_p δp)`` (docs/theory.md, "Sensitivities").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fsm_dyn.analysis.analysis_setup import AnalysisSetup
+from fsm_dyn.analysis.jacobians import Array, jacobian
+from fsm_dyn.automaton.initial_state import InitialState, assembled_states, fixed_codes
+from fsm_dyn.automaton.static_equilibrium import statics_nodes
+from fsm_dyn.errors import RunError
+from fsm_dyn.expressions import Text
+from fsm_dyn.expressions.node_algebra import ScalarAlgebra
+from fsm_dyn.modes.assembly import free_directions
+from fsm_dyn.modes.embedding import ActiveSet
+from fsm_dyn.modes.least_squares import dependent_columns
+from fsm_dyn.programs import ExpressionGraph, Layout, Program
+from fsm_dyn.spec.model import Mechanism
+
+SOLVED = 1e-9  # of the largest singular value: below it a row determines nothing
+ROUNDING = 1e-12  # of the largest unknown
+CONTRADICTS = 1e-6  # of its terms: a row of which more is left has no solution
+
+
+def parameter_derivatives(
+    mechanism: Mechanism, layout: Layout, vector: Array, names: Sequence[str], fixed: Sequence[str]
+) -> Array:
+    """Return how all parameters follow some of them, shape (n_p, n_names): a file's parameters may depend on others.
+
+    Parameters
+    ----------
+    layout : Layout
+    vector : ndarray, shape (n_p,)
+        Values of the parameters, SI.
+    names : sequence of str
+        Which, by their names in the layout.
+    fixed : sequence of str
+        Parameters that are given as numbers for these runs.
+    """
+    graph = ExpressionGraph()
+    symbols = {name: graph.symbol(name) for name in names}
+    known: dict[str, Any] = {"pi": graph.constant(float(np.pi))}
+    values, nodes = dict(zip(layout.p, vector.tolist(), strict=True)), []
+    for name, parameter in mechanism.parameters.items():
+        for k, text in enumerate(parameter.values):
+            own = f"{name}[{k}]" if parameter.is_vector else str(name)
+            varies = own not in symbols and name not in fixed
+            known[own] = ScalarAlgebra(graph, known).scalar(text) if varies else graph.constant(values[own])
+            known[own] = symbols.get(own, known[own])
+            nodes.append(known[own])
+    slopes = Program.from_nodes(Layout(p=tuple(names)), {"slopes": jacobian(nodes, list(symbols.values()))})
+    found: Array = slopes.evaluate(0.0, np.zeros(0), np.array([values[name] for name in names]))["slopes"]
+    return found
+
+
+def start_derivatives(
+    setting: AnalysisSetup, start: InitialState, initial: Mapping[str, float | str], names: Sequence[str]
+) -> Array:
+    """Return variations of a start, shape (n_z, k + n_m): by k values that are given, then by each parameter.
+
+    Parameters
+    ----------
+    setting : AnalysisSetup
+        With the parameters by which to differentiate.
+    start : InitialState
+    initial : mapping
+        What replaces the model's own initial values.
+    names : sequence of str
+        Coordinates and speeds by which to differentiate.
+
+    Raises
+    ------
+    RunError
+        The start is one point of a continuum of rests, or rows lose rank there.
+    """
+    layout, n_m = setting.executable.automaton.terms.layout, len(setting.names)
+    given = _Given(setting, initial)
+    solved = _Rest(setting, start, given) if given.settles else _Assembly(setting, start, given)
+    columns = []
+    for name in names:
+        unit = np.zeros(layout.n_x)
+        unit[layout.x.index(name)] = 1.0
+        columns.append(solved.variation(unit, np.zeros(n_m), (name,)))
+    for k, slopes in enumerate(given.slopes.T):
+        columns.append(solved.variation(slopes, np.eye(n_m)[k], ()))
+    found = np.zeros((setting.variations, len(columns)))
+    found[: layout.n_x] = np.array(columns).reshape(len(columns), layout.n_x).T
+    found[setting.variations - n_m :, len(names) :] = np.eye(n_m)
+    return found
+
+
+class _Given:
+    """What a start is given: the names, and the derivatives of their values and of guesses by the parameters."""
+
+    def __init__(self, setting: AnalysisSetup, initial: Mapping[str, float | str]) -> None:
+        mechanism = setting.executable.automaton.mechanism
+        layout = setting.executable.automaton.terms.layout
+        own = mechanism.initial
+        texts: dict[str, Any] = {**own.guess, **own.values, **initial}
+        mode = initial.get("mode", own.mode)
+        self.mode = None if mode is None else str(mode)
+        self.settles = bool(initial.get("settle", own.settle))
+        self.names = frozenset(name for name in {*own.values, *initial} if name in layout.x)
+        graph = ExpressionGraph()
+        symbols = {name: graph.symbol(name) for name in layout.p}
+        algebra = ScalarAlgebra(graph, {**symbols, "pi": graph.constant(float(np.pi))})
+        zero = graph.constant(0.0)
+        nodes = [
+            algebra.scalar(text if isinstance(text, Text) else Text(text)) if isinstance(text, str | Text) else zero
+            for text in (texts.get(name) for name in layout.x)
+        ]
+        slopes = Program.from_nodes(
+            Layout(p=layout.p), {"slopes": jacobian(nodes, [symbols[name] for name in setting.names])}
+        )
+        #: derivatives of the values, shape (n_x, n_m)
+        self.slopes: Array = slopes.evaluate(0.0, np.zeros(0), setting.vector)["slopes"]
+
+
+class _Assembly:
+    """The variation of a start that was assembled from what is given."""
+
+    def __init__(self, setting: AnalysisSetup, start: InitialState, given: _Given) -> None:
+        self.automaton = automaton = setting.executable.automaton
+        self.system, self.layout, self.given = automaton.system, automaton.terms.layout, given
+        self.active = list(
+            ActiveSet.of(self.system, assembled_states(automaton, fixed_codes(automaton, given.mode))).rows
+        )
+        self.positional = [r for r in self.active if self.system.rows[r].positional]
+        self.x = start.x
+        curves = [self.layout.q[i] for i in automaton.curve_parameters]
+        arguments = (*self.layout.x, *setting.names)
+        program = setting.simulator.remember(
+            ("start derivatives", tuple(self.active), setting.names), lambda: self._program(arguments)
+        )
+        self.values = program.evaluate(0.0, start.x, start.context)
+        self.curves = [self.layout.q.index(name) for name in curves]
+
+    def _program(self, arguments: Sequence[str]) -> Program:
+        """Residuals and speeds of rows, and the slopes of the contact points on curves, by states and parameters."""
+        _, symbols, nodes = self.automaton.terms.graph()
+        by = [symbols[name] for name in arguments]
+        n_u = len(self.layout.u)
+        speeds = [
+            sum((nodes["A"][r, j] * symbols[self.layout.u[j]] for j in range(n_u)), start=nodes["b"][r])
+            for r in self.active
+        ]
+        outputs = {"gaps": jacobian(nodes["residual"][self.positional], by), "speeds": jacobian(speeds, by)}
+        if self.automaton.curve_parameters:
+            _, symbols, nodes = self.automaton.geometry.graph()
+            outputs["places"] = jacobian(nodes["slope"], [symbols[name] for name in arguments])
+        return Program.from_nodes(self.layout, outputs)
+
+    def variation(self, values: Array, parameters: Array, more: Sequence[str]) -> Array:
+        """Return the variation (n_x,) with those of the values given (n_x,) and of the parameters (n_m,).
+
+        Parameters
+        ----------
+        more : sequence of str
+            What is given in addition.
+        """
+        layout, n_q, n_x = self.layout, len(self.layout.q), self.layout.n_x
+        given = dict.fromkeys((*self.given.names, *more), 0.0)
+        dx = values.copy()
+        dx[:n_q] = self._normalised(dx[:n_q], given)
+        ways = free_directions(self.system, self.x[:n_q], given)
+        gaps = self.values["gaps"]
+        chosen = ways[:, dependent_columns(gaps[:, :n_q] @ ways, range(ways.shape[1]))]
+        unknown = np.hstack([chosen, np.eye(n_q)[:, self.curves]])
+        rows = np.vstack([gaps, self.values["places"]]) if self.curves else gaps
+        terms = np.hstack([rows[:, :n_q] * dx[:n_q], rows[:, n_x:] * parameters])
+        moved, wrong = _solved(rows[:, :n_q] @ unknown, terms)
+        if wrong >= 0:
+            raise self._contradicted(self.positional[wrong], rows[wrong], given)
+        dx[:n_q] += unknown @ moved
+        speeds = self.values["speeds"]
+        free = [i for i, name in enumerate(layout.u) if name not in given]
+        A = speeds[:, n_q:n_x]
+        dependent = [n_q + i for i in dependent_columns(A, free)]
+        dx[dependent] = 0.0
+        terms = np.hstack([speeds[:, :n_x] * dx, speeds[:, n_x:] * parameters])
+        dx[dependent], wrong = _solved(speeds[:, dependent], terms)
+        if wrong >= 0:
+            raise self._contradicted(self.active[wrong], speeds[wrong], given)
+        return dx
+
+    def _contradicted(self, row: int, slopes: Array, given: Mapping[str, float]) -> RunError:
+        """Return the error for a row that what is given satisfies at this start alone."""
+        held = [name for name, slope in zip(self.layout.x, slopes, strict=False) if slope != 0.0 and name in given]
+        return RunError(
+            f"the start has no derivative: with {', '.join(held) or 'what is'} given it satisfies"
+            f" '{self.system.rows[row].name}' for these values alone\n  remedy: leave {' or '.join(held) or 'values'}"
+            " out under initial, and it is solved for; or write it as an expression of the parameters"
+        )
+
+    def _normalised(self, dq: Array, given: Mapping[str, float]) -> Array:
+        """Return the variation of coordinates with Euler parameters that stay on their sphere."""
+        for first in self.system.quaternions:
+            part = slice(first, first + 4)
+            e = self.x[part]
+            turn = self.layout.q[first]
+            if turn not in given and turn not in self.automaton.mechanism.initial.guess and e[0] != 0.0:
+                dq[first] = -float(e[1:] @ dq[first + 1 : first + 4]) / e[0]
+            dq[part] -= e * float(e @ dq[part])
+        return dq
+
+
+class _Rest:
+    """The variation of a static equilibrium: forces stay in balance, rows that hold stay at zero."""
+
+    def __init__(self, setting: AnalysisSetup, start: InitialState, given: _Given) -> None:
+        self.automaton, self.given, self.x = setting.executable.automaton, given, start.x
+        layout = self.layout = self.automaton.terms.layout
+        self.system = self.automaton.system
+        self.active = list(ActiveSet.of(self.system, start.states).rows)
+        for r in self.active:
+            if not self.system.rows[r].positional and self.system.rows[r].contact >= 0:
+                raise RunError(
+                    f"the start rests by the friction of '{self.system.rows[r].name}', one rest of many: it has no"
+                    " derivative\n  remedy: give the start itself under initial, without settle"
+                )
+        by = (*layout.q, *setting.names)
+        wider, nodes, total, table = statics_nodes(self.automaton, by)
+        _, symbols, own = self.automaton.terms.graph()
+        rows = jacobian(own["residual"][self.active], [symbols[name] for name in by])
+        forces = Program.from_nodes(
+            wider, {"W": nodes["W"], "A": nodes["A"], "force": np.array(total, dtype=object), "forces": table}
+        )
+        n_p, n_u = len(layout.p), len(layout.u)
+
+        def balanced(multipliers: Array) -> dict[str, Array]:
+            context = np.concatenate([start.context[:n_p], multipliers, start.context[n_p:]])
+            return forces.evaluate(0.0, np.append(start.x[: len(layout.q)], np.zeros(n_u)), context)
+
+        without = np.zeros(len(self.automaton.rows))
+        A = balanced(without)["A"][self.active, :n_u]
+        without[self.active] = np.linalg.lstsq(A.T, -balanced(without)["force"], rcond=SOLVED)[0]
+        found = balanced(without)
+        self.W, self.A, self.forces = found["W"][:, :n_u], A, found["forces"]
+        self.rows = Program.from_nodes(layout, {"rows": rows}).evaluate(0.0, start.x, start.context)["rows"]
+
+    def variation(self, values: Array, parameters: Array, more: Sequence[str]) -> Array:
+        """Return the variation (n_x,): coordinates given are where the search begins, and change nothing."""
+        del more
+        n_q, n_u, m = len(self.layout.q), len(self.layout.u), len(self.active)
+        matrix = np.block([[self.forces[:, :n_q] @ self.W, self.A.T], [self.rows[:, :n_q] @ self.W, np.zeros((m, m))]])
+        moved, wrong = _solved(matrix, np.vstack([self.forces[:, n_q:], self.rows[:, n_q:]]) * parameters)
+        if wrong >= 0:
+            raise RunError(
+                "the start has no derivative: it is one rest of many\n  remedy: give the"
+                " start itself under initial, without settle"
+            )
+        speeds = np.array([name in self.given.names for name in self.layout.u], dtype=np.float64)
+        return np.concatenate([self.W @ moved[:n_u], values[n_q:] * speeds])
+
+
+def _solved(matrix: Array, terms: Array) -> tuple[Array, int]:
+    """Return the solution of least norm of equations, the matrix times it and the sum of all terms being zero.
+
+    Parameters
+    ----------
+    matrix : ndarray, shape (m, n)
+    terms : ndarray, shape (m, k)
+
+    Returns
+    -------
+    ndarray, shape (n,)
+    int
+        The equation of which most is left, -1 where all are solved.
+    """
+    right = terms.sum(axis=1)
+    found: Array = np.linalg.lstsq(matrix, -right, rcond=SOLVED)[0]
+    left = np.abs(matrix @ found + right)
+    sizes = np.abs(terms).sum(axis=1) + np.abs(matrix * found).sum(axis=1)
+    rounding = ROUNDING * np.abs(matrix).max(axis=1, initial=0.0) * np.abs(found).max(initial=0.0)
+    wrong = (left > CONTRADICTS * sizes) & (left > rounding)
+    return found, int(np.argmax(np.where(wrong, left, -1.0))) if wrong.any() else -1
