@@ -12,6 +12,7 @@ from tests.campaigns import (
     files,
     laws,
     messages,
+    narrow_guards,
     ramps,
     refutations,
     steps,
@@ -55,6 +56,9 @@ CAMPAIGNS = {
     "laws, flush geometry": Kind(laws.flush_geometry, 3000, FLUSH),
     "laws, steps of nanometres": Kind(steps.case, 2000, "steps of 0.6 nm to 1 um: energy, overlap, no chatter"),
     "laws, aimed throws": Kind(throws.case, 1000, "no touch of two shapes missed, times to 1e-7 s", throws.BATCH),
+    "laws, narrow guards": Kind(
+        narrow_guards.case, 700, "every event of a closed form, to 1e-7 s", narrow_guards.BATCH
+    ),
     "agreement of methods": Kind(
         agreement.methods_agreement, 500, "the same end by every method", table=agreement.table
     ),
