@@ -23,8 +23,8 @@ def test_no_touch_is_missed(scene):
 
 
 def test_distances_are_those_of_many_places_of_an_outline():
-    """Against outlines of 40,000 places."""
-    places = np.random.default_rng(1).uniform(-2.0, 2.0, (40, 2))
+    """Against outlines of 40,000 points."""
+    points = np.random.default_rng(1).uniform(-2.0, 2.0, (40, 2))
     phi = np.linspace(0.0, 2.0 * np.pi, 40_001)
     circle = np.column_stack([np.cos(phi), np.sin(phi)])
     fraction = np.linspace(0.0, 1.0, 10_001)[:, None]
@@ -36,8 +36,8 @@ def test_distances_are_those_of_many_places_of_an_outline():
         "curve": circle * (1.0 + 0.12 * np.cos(2.0 * phi))[:, None],
     }  # fmt: skip
     for name, outline in outlines.items():
-        nearest = np.array([np.linalg.norm(outline - place, axis=1).min() for place in places])
-        assert np.abs(TARGETS[name].far(places, 1.0)) == pytest.approx(nearest, abs=2e-4)
+        nearest = np.array([np.linalg.norm(outline - place, axis=1).min() for place in points])
+        assert np.abs(TARGETS[name].far(points, 1.0)) == pytest.approx(nearest, abs=2e-4)
 
 
 def test_overlap_of_convex_outlines():
@@ -48,7 +48,7 @@ def test_overlap_of_convex_outlines():
 
 @pytest.mark.parametrize("offset", [0.0, 0.1, 0.13 - 1e-6, 0.13 - 1e-10, 0.13 + 2e-9, 0.2])
 def test_first_touch_is_that_of_a_line_and_a_circle(offset):
-    """A place that passes a circle of 0.13 m at 40 m/s."""
+    """A point that passes a circle of 0.13 m at 40 m/s."""
 
     def distance(t):
         return np.hypot(40.0 * (t - 0.7), offset) - 0.13

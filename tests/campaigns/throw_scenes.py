@@ -1,6 +1,6 @@
 """Scenes of aimed throws: a thing thrown at a target that stands, turns or is driven, and their true distance.
 
-A scene is a model as a mapping, compiled once for all throws: sizes are parameters, places and speeds initial values.
+A scene is a mapping of a model, compiled once for all throws: sizes are parameters, positions and speeds initial values.
 Until they touch, the thing falls freely and spins evenly, and so does the target: their motion is known in closed form,
 and with it their distance (:mod:`tests.campaigns.plane_distances`).
 """
@@ -30,11 +30,11 @@ class Target(NamedTuple):
     shape : dict
         Its entry in a model.
     far : callable
-        Distance (m) of places, shape (n, 2), with its size R.
+        Distance (m) of points, shape (n, 2), with its size R.
     extent : float
         Greatest distance of its outline from O, in units of R.
     free : callable, optional
-        At which places, with its size R, a touch counts: the back of a thin face is none.
+        At which points, with its size R, a touch counts: the back of a thin face is none.
     """
 
     shape: dict
@@ -95,7 +95,7 @@ class Scene(NamedTuple):
     moves: str
     law: str
 
-    places = 3  # coordinates of the thing: x, y, p
+    moving = 3  # coordinates of the thing: x, y, p
 
     @property
     def name(self):
@@ -163,7 +163,7 @@ class Scene(NamedTuple):
         turn = abs(u[3]) if self.turns else abs(n["w"]) + abs(n["sway"] * n["v"])
         fastest = np.hypot(u[0], max(abs(u[1]), abs(fallen)))
         reach = TARGETS[self.target].extent * n["R"]
-        if self.target == "line":  # a line has no end: the place that is near may be any
+        if self.target == "line":  # a line has no end: any point of it may be near
             reach = np.abs(motion(np.linspace(motion.begin, end, 33))[:, :2]).max() * np.sqrt(2.0) * 1.1 + n["r"] * 2.0
         return 1.0001 * (fastest + abs(u[2]) * EXTENT[self.thrown] * n["r"] + turn * reach)
 
@@ -172,7 +172,7 @@ class Scene(NamedTuple):
         rng = np.random.default_rng([seed, 37])
         while True:
             one = self._throw(rng)
-            q = np.array([[*list(one.initial.values())[: self.places], one.initial.get("q", one.numbers["h"])]])
+            q = np.array([[*list(one.initial.values())[: self.moving], one.initial.get("q", one.numbers["h"])]])
             if self.distance(q, one.numbers)[0] > 0.1 * one.numbers["R"] and self.counts(q, one.numbers):
                 return one
 
@@ -256,7 +256,7 @@ def plain(numbers):
 
 
 def lob(rng, start, aim, strikes):
-    """Start, velocity and gravity of a flight that passes a place after a time; the second component falls."""
+    """Start, velocity and gravity of a flight that passes a point after a time; the second component falls."""
     far = np.linalg.norm(start)
     g = far / strikes**2 * rng.choice([0.0, *10 ** rng.uniform(0.0, 2.0, 3)])
     rates = (aim - start) / strikes
@@ -288,7 +288,7 @@ class Motion(NamedTuple):
     u: np.ndarray
 
     def __call__(self, t):
-        n, s = self.scene.places, np.asarray(t) - self.begin
+        n, s = self.scene.moving, np.asarray(t) - self.begin
         q = self.q[:n] + s[:, None] * self.u[:n]
         q[:, 1] -= 0.5 * self.numbers["g"] * s**2
         angle = self.q[n] + self.u[n] * s if self.scene.turns else driven(self.numbers, np.asarray(t))

@@ -1,7 +1,7 @@
 """Aimed throws, judged by the true distance of the shapes on their motion in closed form, never by a guard of a run.
 
 Every flight of a run, from its start or from a rebound to the next event, is held against the first touch of the free
-motion from the row where it begins: whether there is one, and when.  Whatever the run does otherwise, no two shapes may
+motion from the row where it begins: whether there is one, and when.  No two shapes may
 be within each other between its rows.
 """
 
@@ -15,7 +15,7 @@ from tests.campaigns.throw_truth import LEVEL, first_touch
 
 LATE = 1e-7  # s
 DEEP = 1e-5  # m
-ON = 3e-9  # m: within the tolerance of a gap is within it, whatever the time
+ON = 3e-9  # m: within the tolerance of a gap is a touch at any time
 BATCH = 100
 FLIGHTS = 6  # of a run that are judged
 APART = "all_free"  # the mode in which no contact is closed
@@ -32,7 +32,7 @@ WAYS = {
 }
 RECORDED = ("radau", "bdf")  # methods that are not exact on a free flight: what they recorded is judged
 RK4_STEPS = 7  # of a run
-FOLLOWED = {"loose": 1e-4, "radau": 1e-6, "bdf": 1e-6}  # m: error with which the place on a curve is followed
+FOLLOWED = {"loose": 1e-4, "radau": 1e-6, "bdf": 1e-6}  # m: error of the point of a curve that a run follows
 
 
 @cache
@@ -44,8 +44,8 @@ def simulator(scene):
 def columns(scene, one, rows):
     """The coordinates of the thing and the angle of the target, and the rates of those that are coordinates."""
     if scene.turns:
-        return rows.q[:, : scene.places + 1], rows.u[:, : scene.places + 1]
-    return np.column_stack([rows.q[:, : scene.places], driven(one.numbers, rows.t)]), rows.u[:, : scene.places]
+        return rows.q[:, : scene.moving + 1], rows.u[:, : scene.moving + 1]
+    return np.column_stack([rows.q[:, : scene.moving], driven(one.numbers, rows.t)]), rows.u[:, : scene.moving]
 
 
 def apart(run):
@@ -54,7 +54,7 @@ def apart(run):
 
 
 def flights(run):
-    """First and last row of each stretch without a contact, and whether an event ends it."""
+    """First and last row of each interval without a contact, and whether an event ends it."""
     free = apart(run)
     times = [item.time for item in run.transitions if item.impulse or not item.is_handover]
     begins = [0, *(np.searchsorted(run.t, times, "right") - 1)]
@@ -148,7 +148,7 @@ def trial(scene, seed, looks=0, way="dopri5"):
 
 
 def ways(scene):
-    """In which ways a scene is run: long fixed steps do not follow a place on a curve, nor a stiff contact."""
+    """In which ways a scene is run: long fixed steps suit neither curves nor stiff contacts."""
     return [way for way in WAYS if way != "rk4" or (scene.law != "compliant" and scene.target != "curve")]
 
 
