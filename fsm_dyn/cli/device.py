@@ -88,6 +88,7 @@ def device_command(
     release_after: timing.ReleaseAfter = timing.RELEASE_AFTER,
     stall_timeout: timing.StallTimeout = timing.STALL_TIMEOUT,
     owner_timeout: timing.OwnerTimeout = timing.OWNER_TIMEOUT,
+    lag_limit: timing.LagLimit = timing.LAG_LIMIT,
     seconds: Annotated[
         float | None, typer.Option("--duration", help="Duration, s, of a run without a page.", min=0.0)
     ] = None,
@@ -120,7 +121,10 @@ def device_command(
         raise InputError(f"cannot record to '{record}'", found="it exists", remedy="name a new file")
     ticks = timing.ticks("--duration", seconds, period)
     limits = {"force": force, "slew": slew, "ramp": ramp}
-    waiting = {"release_after": release_after, "stall_timeout": stall_timeout, "owner_timeout": owner_timeout}
+    waiting = {
+        "release_after": release_after, "stall_timeout": stall_timeout, "owner_timeout": owner_timeout,
+        "lag_limit": lag_limit,
+    }  # fmt: skip
     devices = device_arguments(
         driver, driver_options(option), port or [], [numbers(text) for text in axes or []], [*map(ratios, scale or [])]
     )

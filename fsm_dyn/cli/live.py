@@ -54,6 +54,7 @@ def live_command(
     stall_timeout: timing.StallTimeout = timing.STALL_TIMEOUT,
     watchdog_timeout: timing.WatchdogTimeout = timing.WATCHDOG_TIMEOUT,
     owner_timeout: timing.OwnerTimeout = timing.OWNER_TIMEOUT,
+    lag_limit: timing.LagLimit = timing.LAG_LIMIT,
     schedule: Annotated[bool, typer.Option("--schedule", help="Apply the schedules of the model's inputs.")] = False,
     no_pacing: Annotated[bool, typer.Option("--no-pacing", help="Do not pace ticks by the wall clock.")] = False,
     record: Annotated[Path | None, typer.Option("--record", help="Record the run to a new MCAP file.")] = None,
@@ -102,6 +103,7 @@ def live_command(
                 stall_ticks=timing.stall_ticks(stall_timeout, period),
                 watchdog_timeout=watchdog_timeout,
                 owner_timeout=owner_timeout,
+                lag_limit=lag_limit,
                 derive=derive,
             )
         hold_and_report(asked, graph, driver, options, settings, parameters, record, as_json)
@@ -223,6 +225,8 @@ def _told(name: str, report: RunReport, transitions: list[dict[str, Any]]) -> st
         lines.append(f"released {report['releases']} times, {report['rejected']} samples rejected")
     if report["lagging_ticks"]:
         lines.append(f"{report['lagging_ticks']} ticks took more work than a tick may, and went on in the next one")
+        if report["real_time_ratio"] is not None:
+            lines.append(f"model at {100.0 * report['real_time_ratio']:.3g} % of real time")
     if report["kernels_adopted"]:
         lines.append(
             f"{report['kernels_adopted']} modes met on the way were derived, and went on by kernels of their own"

@@ -35,6 +35,14 @@ OwnerTimeout = Annotated[
     ),
 ]
 
+LagLimit = Annotated[
+    float,
+    typer.Option(
+        "--lag-limit",
+        help="Time by which the model may fall behind the clock until that is a fault, s. 0: any.",
+        min=0.0,
+    ),
+]
 Substeps = Annotated[
     int | None,
     typer.Option("--substeps", help="Integration steps per tick; default: as the ports of the model need, or one."),
@@ -45,6 +53,7 @@ RELEASE_AFTER = 0.012  # s
 STALL_TIMEOUT = 0.1
 WATCHDOG_TIMEOUT = 0.1
 OWNER_TIMEOUT = 0.5
+LAG_LIMIT = 0.1
 RAMP = 0.2
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.initial_state import InitialState
-from fsm_dyn.automaton.initial_values import initial_state
+from fsm_dyn.automaton.initial_values import initial_state, parameter_vector
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.errors import InputError, RunError, did_you_mean
 from fsm_dyn.live import checkpoints as cm
@@ -27,6 +27,7 @@ from fsm_dyn.live.device_map import Limits as Limits
 from fsm_dyn.live.mode_pool import OwnKernels, PooledExecutable
 from fsm_dyn.live.port_coupling import CoupledPort, coupled_ports
 from fsm_dyn.live.shared_memory import plain
+from fsm_dyn.live.stability_bounds import StabilityBounds
 from fsm_dyn.live.tick_setup import WORK_PER_SUBSTEP, bandwidths, couple_ports, new_tick, set_limits, usual_work
 from fsm_dyn.programs import Kernels, Program, compile_programs, support
 from fsm_dyn.run_inputs import resolve_inputs
@@ -39,7 +40,7 @@ from fsm_dyn.simulation.input_signals import assemble_inputs as join_inputs
 from fsm_dyn.simulation.integrators import METHOD, METHODS, STAGES
 from fsm_dyn.simulation.loop_state import LoopState, Workspace, asks_for_kernels, begin, provide_requested
 from fsm_dyn.spec.controller_memory import check_tick, parameters_of_periods
-from fsm_dyn.spec.values import check_values
+from fsm_dyn.spec.values import check_values, parameter_values
 
 Floats = NDArray[np.float64]
 
@@ -198,7 +199,9 @@ class LiveStepper:
 
     def ports_at(self, x: Floats, context: Floats) -> None:
         """Evaluate forces, positions and rates of the ports at a state into ``tick_data.ports``."""
-        self.tick_data.ports[:] = self._kernels[0](0.0, x, context)
+        tick = self.tick_data
+        tick.ports[:] = self._kernels[0](0.0, x, context)
+        tick.left[:] = tick.ports[len(self.axes) : 2 * len(self.axes)]
 
     def _take(self, start: InitialState) -> None:
         """Begin a new run of the stepper."""
@@ -364,6 +367,8 @@ class LiveStepper:
                 self._note(name, value)
             check_values(self.graph.automaton.mechanism, self.values, values)
             check_tick(self.graph.automaton.mechanism, self.values, self.period)
+            changes = {name: (layout.p.index(name), value) for name, value in values.items()}
+            self._check_bounds(self.loop.state.c, changes)
         except InputError:
             self.values = before  # all or none
             raise
@@ -375,6 +380,36 @@ class LiveStepper:
             else:
                 self._apply(layout.p.index(name), value)
         return tuple(waiting)
+
+    def check_start(self) -> None:
+        """Raise InputError where parameters that differ from the file are more than a tick can carry."""
+        layout, context = self.graph.automaton.terms.layout, self.loop.state.c.copy()
+        usual = parameter_vector(parameter_values(self.graph.automaton.mechanism))
+        given = self.parameters
+        changes = {layout.p[i]: (int(i), float(given[i])) for i in np.flatnonzero(given != usual)}
+        context[: len(usual)] = usual
+        self._check_bounds(context, changes)
+
+    def _check_bounds(self, context: Floats, changes: Mapping[str, tuple[int, float]]) -> None:
+        """Raise InputError where a new value is more than a tick can carry, or nothing that a coupler can have."""
+        for axis in (axis for axis in self.axes if not axis.prescribed_coordinate and not axis.is_applied_force):
+            for name, above in ((axis.stiffness, True), (axis.damping, False)):
+                value = changes.get(name, (0, 1.0))[1]
+                if value < 0.0 or (above and value == 0.0):
+                    raise InputError(
+                        f"'{name}' of a coupler", found=f"{value:g}", allowed="above 0" if above else "from 0",
+                    )  # fmt: skip
+        derived = self.executable.own_kernels()
+        if not changes or not derived:
+            return
+        tick, closed = self.tick_data, context.copy()
+        inputs, n_a = self.graph.automaton.terms.layout.w_slice.start, len(self.axes)
+        self.ports_at(self.loop.state.x, context)
+        for a in np.flatnonzero(tick.row == -1):
+            closed[inputs + tick.slot[a]] = tick.ports[n_a + a]
+            closed[inputs + tick.slot[2 * n_a + a]] = 1.0
+        step = float(self.options.numbers[st.FIXED_STEP])
+        StabilityBounds(derived, self.loop.state.x, step, METHODS[self.method]).check(closed, changes)
 
     def _note(self, name: str, value: float) -> None:
         """Write a parameter, or the element ``name[i]`` of one, to the values for the next initial state."""

@@ -41,6 +41,7 @@ FAULTS: Final = {
     ct.WATCHDOG_LOST: "the watchdog process is gone",
     ct.OVERRUN: "a tick took too long",
     ct.JUMPED: "the device's position jumped farther than its velocity limit allows",
+    ct.LAGGED: "the model fell behind the clock",
 }
 RELEASES: Final = {
     ct.NO_SAMPLE: "the device gave no new sample for a while",
@@ -154,7 +155,7 @@ class RunController:
         if self.phase == FAULT:
             self._counts[ct.FAULT] = ct.NONE
             release_device(self._address, ct.LOOP_ABSENT)
-            self._counts[ct.STALE_TICKS] = self._counts[ct.REJECTED] = 0
+            self._counts[ct.STALE_TICKS] = self._counts[ct.REJECTED] = self._counts[ct.BEHIND] = 0
             self._enter(PAUSED)
 
     def _run(self, message: Mapping[str, Any]) -> None:

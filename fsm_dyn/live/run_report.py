@@ -9,7 +9,8 @@ class RunReport(TypedDict):
     """Statistics of a live run, as ``LiveSession.report()`` returns and ``fsm-dyn live --json`` prints them.
 
     Times are in s: ``p50``, ``p99``, ``p99.9`` and ``worst`` of all ticks.  Energies are in J, None where passivity is
-    not observed.  ``log`` is the error output of a run that ended abnormally.
+    not observed.  ``running_time`` is that in which the model was to advance, by the wall clock, ``real_time_ratio`` its
+    advance over that; None before the first tick.  ``log`` is the error output of a run that ended abnormally.
     """
 
     ticks: int
@@ -26,6 +27,8 @@ class RunReport(TypedDict):
     releases: int
     faded_ticks: int
     lagging_ticks: int
+    running_time: float
+    real_time_ratio: float | None
     rejected: int
     excess_energy: float | None
     release_excess_energy: float | None

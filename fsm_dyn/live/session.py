@@ -308,6 +308,8 @@ class LiveSession:
             "releases": int(header[shared_memory.RELEASES]),
             "faded_ticks": int(header[shared_memory.FADED_TICKS]),
             "lagging_ticks": int(header[shared_memory.LAGGING_TICKS]),
+            "running_time": float(header[shared_memory.RUNNING_TIME]) * 1e-9,
+            "real_time_ratio": self._real_time_ratio(),
             "rejected": int(header[shared_memory.REJECTED]),
             "excess_energy": float(header[shared_memory.EXCESS_ENERGY]) * 1e-9
             if header[shared_memory.PASSIVITY_ON]
@@ -324,6 +326,11 @@ class LiveSession:
             "rows_lost": self.recorder.lost if self.recorder is not None else 0,
             "recording_failed": self.recorder.failure if self.recorder is not None else "",
         }
+
+    def _real_time_ratio(self) -> float | None:
+        """Return the model's advance over the time in which it was to advance, None before the first tick."""
+        running = int(self._block.header[shared_memory.RUNNING_TIME])
+        return int(self._block.header[shared_memory.PROGRESS]) / running if running > 0 else None
 
     def _word_of_guard(self) -> str:
         """Return the action of the watchdog process, empty for none.

@@ -151,6 +151,7 @@ def prepare(
     }  # fmt: skip
     progress(CODE)
     stepper = new_stepper(plain, graph)
+    stepper.check_start()
     return Prepared(stepper, device, spec, plain)
 
 

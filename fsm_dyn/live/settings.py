@@ -51,6 +51,9 @@ class Settings:
     owner_timeout : float
         Time without a heartbeat of the owner until the device disengages and the model rests, s; it engages again
         when the heartbeat is back.  0: no limit.
+    lag_limit : float
+        Time by which the model may fall behind the clock until that is a fault, s; 0: no limit.  It does not apply to
+        a device that is not felt, or where the run is not paced.
     initial : mapping
         What replaces entries of the model's ``initial``, ``mode`` among them.
     passivity : str
@@ -79,6 +82,7 @@ class Settings:
     watchdog_timeout: float = 0.1
     release_after: float = 0.012
     owner_timeout: float = 0.5
+    lag_limit: float = 0.1
     initial: Mapping[str, float | str] = field(default_factory=dict)
     passivity: str = "off"
     work_per_tick: int | None = None
@@ -96,6 +100,7 @@ class Settings:
             ("ticks", self.ticks, -1 <= self.ticks <= MOST_TICKS),
             ("stall_ticks", self.stall_ticks, 0 <= self.stall_ticks <= MOST_TICKS),
             ("release_after", self.release_after, self.release_after >= 0.0),
+            ("lag_limit", self.lag_limit, self.lag_limit == 0.0 or self.lag_limit >= 2.0 * self.period),
             ("owner_timeout", self.owner_timeout, self.owner_timeout == 0.0 or self.owner_timeout >= 0.1),
         ):
             if not good:

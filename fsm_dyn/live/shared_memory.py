@@ -49,6 +49,8 @@ RELEASES: Final = 36  # how often the device was released
 FADED_TICKS: Final = 37  # ticks in which the force had faded
 SATURATIONS: Final = 38  # occasions on which the force was saturated
 LAGGING_TICKS: Final = 39  # ticks that ended before their model time was reached
+RUNNING_TIME: Final = 40  # ns of the wall clock in which the model was to advance
+PROGRESS: Final = 41  # ns of the wall clock that its advance is worth
 HEADER: Final = 64
 
 # ``TICK_STATE``

@@ -32,7 +32,8 @@ RELEASE_EXCESS_ENERGY: Final = 15  # the same beyond that, while the grip opened
 FORCE_REQUESTED: Final = 17  # norm of the force wanted when the last occasion of saturation began, N
 TORQUE_REQUESTED: Final = 18  # likewise, N m
 SAMPLE_TIME: Final = 19  # of the sample that was read, by the device's clock, s
-NUMBER_COUNT: Final = 21
+PROGRESS: Final = 23  # s of the wall clock that the model's advance is worth
+NUMBER_COUNT: Final = 24
 
 # ``Tick.counts``
 STEPS: Final = 0  # steps of the grid since it began
@@ -92,7 +93,9 @@ LAGGING_TICKS: Final = 57  # ticks that ended before their model time was reache
 BEHIND: Final = 58  # ticks by which the model is behind the clock
 PERIODS: Final = 59  # periods by which the model moves in this tick: 1 unless it catches up
 ADMITTANCE: Final = 60  # 1: the device measures forces and follows velocities
-COUNT_COUNT: Final = 61
+PACED: Final = 61  # 1: ticks keep to the wall clock, and so do ramps and timeouts
+LAG_LIMIT: Final = 62  # ns by which the model may be behind the clock, 0: any
+COUNT_COUNT: Final = 64
 APPLIED: Final = -2  # ``Tick.row``: the force of the hand is an input
 
 # what a live tick returns
@@ -133,6 +136,7 @@ STALLED: Final = 5
 WATCHDOG_LOST: Final = 6
 OVERRUN: Final = 7
 JUMPED: Final = 8
+LAGGED: Final = 9
 
 # why a device was released, ``Tick.counts[RELEASE_REASON]``
 NO_SAMPLE: Final = 1
@@ -199,7 +203,7 @@ class Tick(NamedTuple):
     coupled : float64 array, shape (4 n_a,)
         Of the tick before: forces on the model, places of the device in the model, rates in the couplers, of the ports.
     left : float64 array, shape (n_a,)
-        Position of the port at the end of the tick before.
+        Position of the port at the end of the last complete tick, of the tick before where a force is applied.
     lag : float64 array, shape (n_d,)
         Displacement by which a device that follows lags behind its port, because of the limits.
     law : int64 array, shape (2 n_a,)

@@ -271,10 +271,13 @@ class TickProcess:
                 deadline = done  # the time lost is lost
 
     def _set_patience(self) -> None:
-        """Set how long ticks, samples, the guard and the owner may be missing."""
+        """Set how long ticks, samples, the guard and the owner may be missing, and how late the model may be."""
         counts, settings = self._counts, self.settings
         counts[ct.WATCHDOG_TIMEOUT] = int(settings["watchdog_timeout"] * 1e9) * settings["guarded"]
         counts[ct.OWNER_TIMEOUT] = int(settings["owner_timeout"] * 1e9) * settings["guarded"]
+        counts[ct.PACED] = settings["paced"]
+        felt = settings["paced"] and self.device.spec.felt
+        counts[ct.LAG_LIMIT] = int(settings["lag_limit"] * 1e9) * felt
         counts[ct.RELEASE_TIME] = int(settings["release"] * 1e9)
         counts[ct.RELEASE_TICKS] = int(settings["release"] / settings["period"])
 

@@ -71,6 +71,10 @@ class OnlineExecutable(Executable):
         self._append_online(codes, len(self._sets) - 1)
         return self.tables
 
+    def own_kernels(self) -> list[int]:
+        """Return the addresses of the rates of all modes that run by kernels of their own."""
+        return [chart.rhs for chart in self.charts if chart.full not in self._online]
+
     @property
     def memory(self) -> int:
         """Memory of the modes embedded online, bytes."""

@@ -6,11 +6,15 @@
 #include "stepping.h"
 #include "tick.h"
 
+#define FSM_NANOSECOND 1e-9 // s
+
 /* tick_samples.c */
 FSM_LOCAL void fsm_fail(struct fsm_tick *tick, int64_t fault);
 FSM_LOCAL void fsm_take_sample(struct fsm_tick *tick);
+FSM_LOCAL int64_t fsm_ticks_without_sample(const struct fsm_tick *tick);
 
 /* tick_inputs.c */
+FSM_LOCAL void fsm_ramp_engagement(struct fsm_tick *tick);
 FSM_LOCAL void fsm_next_inputs(struct fsm_tick *tick, double h);
 FSM_LOCAL void fsm_write_pieces(const struct fsm_tick *tick, double begin, double end);
 FSM_LOCAL void fsm_follow_schedule(struct fsm_tick *tick, double end);
@@ -20,6 +24,7 @@ FSM_LOCAL void fsm_take_over(struct fsm_tick *tick);
 /* tick_forces.c */
 FSM_LOCAL void fsm_report_ports(struct fsm_tick *tick);
 FSM_LOCAL void fsm_show(struct fsm_tick *tick, bool shown);
+FSM_LOCAL double fsm_time_behind(const struct fsm_tick *tick);
 FSM_LOCAL bool fsm_is_of(const struct fsm_tick *tick, int64_t axis, int64_t part, int64_t turns);
 FSM_LOCAL int64_t fsm_part_count(const struct fsm_tick *tick);
 

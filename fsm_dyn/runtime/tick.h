@@ -33,6 +33,7 @@ enum fsm_fault {
     FSM_FAULT_WATCHDOG_LOST = 6,
     FSM_FAULT_OVERRUN = 7,
     FSM_FAULT_JUMPED = 8,
+    FSM_FAULT_LAGGED = 9,
 };
 
 /* Why a device was released (`fsm_tick_counts.release_reason`). */
@@ -79,6 +80,9 @@ struct fsm_tick_numbers {
     double torque_requested;      // likewise, N m
     double sample_time;           // of the sample that was read, by the device's clock, s; not finite: unknown
     double accepted_time;         // of the sample taken last, likewise
+    double elapsed;               // since the tick before, s of the wall clock; 0 where ticks follow no clock
+    double running;               // s of the wall clock in which the model was to advance
+    double progress;              // s of the wall clock that its advance is worth
 };
 
 struct fsm_tick_counts {
@@ -143,6 +147,9 @@ struct fsm_tick_counts {
     int64_t behind;                // ticks by which the model is behind the clock
     int64_t periods;               // periods by which the model moves in this tick: 1 unless it catches up
     int64_t admittance;            // 1: the device measures forces and follows velocities
+    int64_t paced;                 // 1: ticks keep to the wall clock, and so do ramps and timeouts
+    int64_t lag_limit;             // ns by which the model may be behind the clock, 0: any
+    int64_t follows;               // 1: couplers and prescribed coordinates follow the device in this tick
 };
 
 /* Instead of a constraint in `fsm_tick.row`. */
@@ -180,6 +187,8 @@ struct fsm_live_header {
     int64_t faded_ticks;           // ticks in which the force had faded
     int64_t saturations;           // occasions on which the force was saturated
     int64_t lagging_ticks;         // ticks that ended before their model time was reached
+    int64_t running_time;          // ns of the wall clock in which the model was to advance
+    int64_t progress;              // ns of the wall clock that its advance is worth
 };
 
 struct fsm_checkpoint_counts {
@@ -279,7 +288,7 @@ struct fsm_tick {
     // (4 n_a,): of the tick before: forces on the model, positions of the device in the model, rates in the couplers,
     // rates of the ports.
     fsm_vector coupled;
-    // (n_a,): position of the port at the end of the tick before.
+    // (n_a,): position of the port at the end of the last complete tick, of the tick before where a force is applied.
     fsm_vector left;
     // (n_d,): displacement by which a device that follows lags behind its port, because of the limits.
     fsm_vector lag;

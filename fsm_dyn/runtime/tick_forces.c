@@ -12,8 +12,8 @@ static void note_saturation(struct fsm_tick *tick, double force, double torque);
 static void update_lag(struct fsm_tick *tick, bool shown);
 static void combine_ports(struct fsm_tick *tick);
 static double from_port(const struct fsm_tick *tick, int64_t axis);
+static double fastest_port(const struct fsm_tick *tick, int64_t axis);
 static double coupler_force(const struct fsm_tick *tick, int64_t axis);
-static double time_behind(const struct fsm_tick *tick);
 static double braking(const struct fsm_tick *tick, int64_t device, double distance);
 static double caught_up(struct fsm_tick *tick, int64_t device, double velocity);
 static double within_workspace(const struct fsm_tick *tick, int64_t device, double velocity);
@@ -53,7 +53,9 @@ FSM_LOCAL void fsm_show(struct fsm_tick *tick, bool shown)
 {
     show(tick, shown);
     for (int64_t a = 0; a < tick->left.n; a++) {
-        tick->left.at[a] = tick->ports.at[tick->left.n + a];
+        if (tick->row.at[a] == FSM_APPLIED || tick->counts->incomplete == 0) {
+            tick->left.at[a] = tick->ports.at[tick->left.n + a];
+        }
     }
     update_lag(tick, shown);
 }
@@ -141,30 +143,48 @@ static double from_port(const struct fsm_tick *tick, int64_t axis)
 
    Where the model is behind the clock, the force of the instant that it has reached is some ticks old, and a hand feels it
    for too long.  The coupler is then taken between the device, as sampled last, and the port, moved on at its present
-   rate (docs/theory.md, "The work of a tick"). */
+   rate (docs/theory.md, "The work of a tick"), with the engagement of the clock, which the model may not have reached.  A
+   port farther behind than one tick makes up for, or faster than the device may be, is none to be followed: it stands where
+   the last complete tick left it. */
 static double coupler_force(const struct fsm_tick *tick, int64_t axis)
 {
     int64_t n_a = tick->source.n, device = tick->source.at[axis];
-    double behind = time_behind(tick);
-    if (behind <= 0.0 || tick->row.at[axis] >= 0 || device < 0 || tick->counts->engaged == 0) {
+    double behind = fsm_time_behind(tick);
+    if (behind <= 0.0 || tick->row.at[axis] >= 0 || device < 0) {
         return tick->ports.at[axis];
     }
     fsm_vector c = tick->places->run.state->c;
     double place = tick->offset.at[axis] + tick->scale.at[axis] * tick->device.at[device];
     double velocity = tick->scale.at[axis] * tick->device.at[tick->force.n + device] / tick->numbers->speed;
-    double rate = tick->ports.at[2 * n_a + axis], port = tick->ports.at[n_a + axis] + behind * rate;
+    double rate = tick->ports.at[2 * n_a + axis], port = tick->ports.at[n_a + axis];
+    double period = (double)tick->counts->substeps * tick->places->run.options->numbers->fixed_step;
+    if (behind <= FSM_CAUGHT_UP_MOST * period && fabs(rate) <= fastest_port(tick, axis)) {
+        port += fsm_smaller(behind, FSM_AHEAD_MOST * period) * rate;
+    } else {
+        rate = 0.0;
+        port = tick->left.at[axis];
+    }
     double spring = c.at[tick->law.at[axis]] * (place - port), damper = c.at[tick->law.at[n_a + axis]] * (velocity - rate);
     return tick->numbers->engagement * (spring + damper);
 }
 
-/* Return the model time (s) by which the model is behind the end of the tick, up to FSM_AHEAD_MOST periods. */
-static double time_behind(const struct fsm_tick *tick)
+/* Return the rate of a port (m/s, rad/s) at the largest velocity that the device may have. */
+static double fastest_port(const struct fsm_tick *tick, int64_t axis)
+{
+    const struct fsm_tick_numbers *numbers = tick->numbers;
+    bool turns = tick->turns.at[tick->source.at[axis]] != 0;
+    double most = turns ? numbers->angular_velocity_limit : numbers->velocity_limit;
+    return fabs(tick->scale.at[axis]) * most / numbers->speed;
+}
+
+/* Return the model time (s) by which the model is behind the end of the tick. */
+FSM_LOCAL double fsm_time_behind(const struct fsm_tick *tick)
 {
     const struct fsm_tick_counts *counts = tick->counts;
     const struct fsm_run *run = &tick->places->run;
     double period = (double)counts->substeps * run->options->numbers->fixed_step;
     double left = counts->incomplete != 0 ? run->options->numbers->until - run->state->clock->time : 0.0;
-    return fsm_smaller(left + (double)counts->behind * period, FSM_AHEAD_MOST * period);
+    return left + (double)counts->behind * period;
 }
 
 /* Return the largest velocity from which a device comes to rest within a distance, slowing down as fast as it may. */
@@ -215,7 +235,7 @@ static double within_workspace(const struct fsm_tick *tick, int64_t device, doub
    All of it for a sixth of the time after which the device is released, nothing after half of it. */
 static void fade(struct fsm_tick *tick)
 {
-    int64_t most = tick->counts->release_ticks, missing = tick->counts->stale_ticks;
+    int64_t most = tick->counts->release_ticks, missing = fsm_ticks_without_sample(tick);
     if (6 * missing <= most) {
         return;
     }

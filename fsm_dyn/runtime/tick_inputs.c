@@ -6,18 +6,22 @@
 static void smooth_inputs(struct fsm_tick *tick, double h);
 static double applied_force(const struct fsm_tick *tick, int64_t axis);
 
-/* Ramp the engagement by a step towards its target; return the target. */
-static double ramp_engagement(struct fsm_tick *tick)
+/* Ramp the engagement towards its target by what a tick of the wall clock is worth, whatever the model does.
+
+   It falls by as much as a late tick took; it rises by a step a tick. */
+FSM_LOCAL void fsm_ramp_engagement(struct fsm_tick *tick)
 {
-    // where an engagement begins the inputs move to the port first, and the ramp begins with the tick after
-    double step = tick->counts->anchor == 0 ? tick->numbers->engagement_step * (double)tick->counts->periods : 0.0;
-    double grip = tick->numbers->engagement, target = tick->numbers->engagement_target;
+    struct fsm_tick_numbers *numbers = tick->numbers;
     if (tick->counts->fault != FSM_FAULT_NONE) {
-        grip = 0.0;
-        target = 0.0;
+        numbers->engagement = 0.0;
+        numbers->engagement_target = 0.0;
     }
-    tick->numbers->engagement = grip < target ? fsm_smaller(grip + step, target) : fsm_larger(grip - step, target);
-    return target;
+    double grip = numbers->engagement, target = numbers->engagement_target;
+    // where an engagement begins the inputs move to the port first, and the ramp begins with the tick after
+    double rise = tick->counts->anchor == 0 ? numbers->engagement_step : 0.0;
+    double fall = numbers->engagement_step * fsm_larger(1.0, numbers->elapsed / numbers->period);
+    tick->counts->follows = target > 0.0 || grip > 0.0;
+    numbers->engagement = grip < target ? fsm_smaller(grip + rise, target) : fsm_larger(grip - fall, target);
 }
 
 /* Write the inputs at the end of a tick of length `h` (s).
@@ -28,9 +32,7 @@ static double ramp_engagement(struct fsm_tick *tick)
 FSM_LOCAL void fsm_next_inputs(struct fsm_tick *tick, double h)
 {
     int64_t n_a = tick->source.n, n_d = tick->force.n;
-    bool grips = tick->numbers->engagement > 0.0;
-    double target = ramp_engagement(tick);
-    bool follows = target > 0.0 || (grips && tick->counts->fault == FSM_FAULT_NONE);
+    bool follows = tick->counts->follows != 0;
     for (int64_t a = 0; a < n_a; a++) {
         int64_t source = tick->source.at[a], at = tick->slot.at[a], rate = tick->slot.at[n_a + a],
                 grip = tick->slot.at[2 * n_a + a];
@@ -143,7 +145,7 @@ FSM_LOCAL bool fsm_is_disengaged(const struct fsm_tick *tick)
     bool opened = tick->numbers->engagement == 0.0;
     for (int64_t a = 0; a < n_a; a++) {
         int64_t grip = tick->slot.at[2 * n_a + a];
-        opened = opened && (grip < 0 || tick->now.at[grip] == 0.0);
+        opened = opened && (grip < 0 || (tick->now.at[grip] == 0.0 && tick->next.at[grip] == 0.0));
     }
     return opened;
 }

@@ -5,8 +5,7 @@
 #include "atomic.h"
 #include "live.h"
 
-#define SECONDS    1e-9 // in a nanosecond
-#define NANOJOULES 1e9  // in a joule
+#define NANOJOULES 1e9 // in a joule
 
 /* Return the bin of a time (ns) in a histogram: sixteen bins to an octave, single ones below sixteen. */
 FSM_LOCAL int64_t fsm_bin_of(int64_t value)
@@ -76,9 +75,9 @@ static void fill_row(const struct fsm_tick *tick, fsm_vector row)
     const double fixed[] = {
         (double)counts->ticks,
         state->clock->time,
-        (double)counts->wall * SECONDS,
-        (double)fsm_most(counts->execution_time, 0) * SECONDS,
-        (double)counts->wakeup_latency * SECONDS,
+        (double)counts->wall * FSM_NANOSECOND,
+        (double)fsm_most(counts->execution_time, 0) * FSM_NANOSECOND,
+        (double)counts->wakeup_latency * FSM_NANOSECOND,
         (double)state->counters->mode,
         (double)counts->status,
         (double)counts->phase,
@@ -116,6 +115,8 @@ static void publish_counts(const struct fsm_tick *tick, struct fsm_live_header *
     FSM_RELEASE(header->saturations, counts->saturations);
     FSM_RELEASE(header->faded_ticks, counts->faded_ticks);
     FSM_RELEASE(header->lagging_ticks, counts->lagging_ticks);
+    FSM_RELEASE(header->running_time, (int64_t)(tick->numbers->running / FSM_NANOSECOND));
+    FSM_RELEASE(header->progress, (int64_t)(tick->numbers->progress / FSM_NANOSECOND));
     if (counts->passivity != FSM_PASSIVITY_OFF) {
         FSM_RELEASE(header->passivity_on, counts->passivity);
         FSM_RELEASE(header->excess_energy, (int64_t)(NANOJOULES * tick->numbers->excess_energy));

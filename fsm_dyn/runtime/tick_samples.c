@@ -9,8 +9,6 @@
 
 #include "live.h"
 
-#define FSM_NANOSECOND 1e-9
-
 static int64_t examine(const struct fsm_tick *tick);
 static bool too_fast(const struct fsm_tick *tick, bool jump, double time);
 static double change_of(const struct fsm_tick *tick, bool jump, int64_t axis);
@@ -54,9 +52,20 @@ FSM_LOCAL void fsm_take_sample(struct fsm_tick *tick)
     }
     if (counts->rejected > counts->outliers && wrong != FSM_FAULT_NONE) {
         fsm_fail(tick, wrong);
-    } else if (counts->stale_ticks > counts->stall_ticks) {
+    } else if (fsm_ticks_without_sample(tick) > counts->stall_ticks) {
         fsm_fail(tick, FSM_FAULT_STALLED);
     }
+}
+
+/* Return the ticks without a sample that could be taken, as many as fit the time since the last one. */
+FSM_LOCAL int64_t fsm_ticks_without_sample(const struct fsm_tick *tick)
+{
+    const struct fsm_tick_counts *counts = tick->counts;
+    if (counts->stale_ticks == 0 || counts->paced == 0) {
+        return counts->stale_ticks;
+    }
+    double since = FSM_NANOSECOND * (double)(counts->wall - counts->accepted_wall);
+    return fsm_most(counts->stale_ticks, (int64_t)(since / tick->numbers->period));
 }
 
 /* Return the fault that a sample shows, FSM_FAULT_NONE where it can be taken. */

@@ -61,10 +61,16 @@ FSM_API int64_t fsm_move(struct fsm_tick *tick, bool shown)
         tick->counts->periods = 1;
     } else {
         status = FSM_NON_FINITE;
+        const struct fsm_run *run = &tick->places->run;
+        double before = run->state->clock->time;
+        if (tick->counts->inputs_set == 0 && run->state->counters->work_done == 0) { // once a tick, see begin_tick
+            fsm_ramp_engagement(tick);
+        }
         if (begin_tick(tick)) {
-            status = fsm_advance(&tick->places->run);
+            status = fsm_advance(run);
             tick->counts->incomplete = status != FSM_DONE;
         }
+        tick->numbers->progress += (run->state->clock->time - before) / tick->numbers->speed;
         if (tick->counts->incomplete == 0) {
             fsm_take_over(tick);
         }
@@ -145,7 +151,7 @@ static int64_t reason_to_release(const struct fsm_tick *tick, int64_t since, int
     if (silence > longest) {
         return FSM_RELEASED_WATCHDOG_SILENT;
     }
-    return tick->counts->stale_ticks > tick->counts->release_ticks ? FSM_RELEASED_NO_SAMPLE : 0;
+    return fsm_ticks_without_sample(tick) > tick->counts->release_ticks ? FSM_RELEASED_NO_SAMPLE : 0;
 }
 
 /* Count the transitions made since the stepper was called last. */
@@ -154,6 +160,13 @@ static void count_transitions(struct fsm_tick *tick)
     int64_t made = tick->places->run.state->counters->transitions;
     tick->counts->new_transitions += made;
     tick->counts->transitions += made;
+}
+
+/* Whether the model is farther behind the clock than it may be. */
+static bool lags(const struct fsm_tick *tick)
+{
+    double limit = FSM_NANOSECOND * (double)tick->counts->lag_limit;
+    return limit > 0.0 && fsm_time_behind(tick) > limit * tick->numbers->speed;
 }
 
 /* Update run state and counts from a tick's status and fault, and whether attention is needed. */
@@ -171,6 +184,10 @@ static void conclude(struct fsm_tick *tick)
     if (counts->incomplete != 0) {
         counts->lagging_ticks++;
         counts->attention = 1;
+        if (counts->phase == FSM_LIVE_RUNNING && lags(tick)) {
+            fsm_fail(tick, FSM_FAULT_LAGGED);
+            fsm_vector_fill(tick->force, 0.0);
+        }
     }
     if (counts->new_transitions > 0 && counts->until_transition != 0) {
         counts->attention = 1;
@@ -219,6 +236,7 @@ FSM_API int64_t fsm_live_tick(struct fsm_tick *tick, int64_t sequence, int64_t b
     counts->execution_time = duration;
     counts->cpu_time = spent;
     counts->ticks++;
+    tick->numbers->elapsed = counts->paced != 0 ? FSM_NANOSECOND * (double)since : 0.0;
     if (ring != NULL) {
         silence = fsm_beat(ring, counts, since);
         zeroed = fsm_was_zeroed(ring, counts);
@@ -229,6 +247,9 @@ FSM_API int64_t fsm_live_tick(struct fsm_tick *tick, int64_t sequence, int64_t b
     }
     fsm_take_sample(tick);
     decide(tick, reason_to_release(tick, since, silence, zeroed));
+    if (counts->advancing != 0) {
+        tick->numbers->running += FSM_NANOSECOND * (double)since;
+    }
     int64_t status = fsm_move(tick, counts->phase == FSM_LIVE_RUNNING);
     if (counts->advancing != 0 && asks_caller(status)) {
         return FSM_TICK_SUPPLY_NEEDED;

@@ -45,7 +45,7 @@ class CouplingDevice:
         As for :meth:`fsm_dyn.live.session.LiveSession.start`.
     mapping : DeviceMap
     limits : Limits
-    watchdog_timeout, release_after, owner_timeout : float
+    watchdog_timeout, release_after, owner_timeout, lag_limit : float
         See :class:`fsm_dyn.live.session.Settings`, s.
     stall_timeout : float
         Time without samples until a fault, s.
@@ -62,12 +62,14 @@ class CouplingDevice:
     release_after: float = 0.012
     stall_timeout: float = 0.1
     owner_timeout: float = 0.5
+    lag_limit: float = 0.1
 
     def timeouts(self, period: float) -> dict[str, Any]:
         """Return the timeouts of a run as settings; ``period`` of its ticks in s."""
         return {
             "watchdog_timeout": self.watchdog_timeout, "release_after": self.release_after,
-            "owner_timeout": self.owner_timeout, "stall_ticks": max(1, round(self.stall_timeout / period)),
+            "owner_timeout": self.owner_timeout, "lag_limit": self.lag_limit and max(self.lag_limit, 2.0 * period),
+            "stall_ticks": max(1, round(self.stall_timeout / period)),
         }  # fmt: skip
 
     @property
