@@ -190,12 +190,14 @@ def _value(text: Any) -> Any:
 
 
 def _take(session: Any, transitions: list[dict[str, Any]], details: list[str]) -> None:
-    """Collect transitions and details of faults; report at once that a recording has ended."""
+    """Collect transitions and details of faults; report at once the end of a recording and a slow device."""
     found, _ = session.transitions(len(transitions))
     transitions += found
     for event in session.events():
         if event.get("event") == "fault" and event["detail"]:
             details.append(event["detail"])
+        elif event.get("event") == "slow device":
+            print_status(event["reason"])
         elif event.get("event") == "recording":
             print_status(f"the recording has ended: {event['reason']}")
 

@@ -54,6 +54,8 @@ TORQUE: Final = 0.2  # N m
 BANDWIDTH: Final = 30.0  # Hz
 REACH: Final = 0.12  # m
 AWAY: Final = 0.11  # m, of the origin from the axles
+SPEED: Final = 3.0  # m/s, beyond that of any hand
+UNCERTAIN: Final = 1e-3  # s, of the time of an answer
 PATIENCE: Final = 4.0  # s until it answers: some boards restart when their port is opened
 AGAIN: Final = 0.05  # s between questions
 _KNOWN: Final = frozenset(
@@ -90,6 +92,7 @@ class Driver:
         self._reader = hb.AnswerReader(self._board)
         self._velocity = VelocityFilter(2, float(options.get("bandwidth", BANDWIDTH)))
         self._pose: Pose | None = None
+        self._read_before: tuple[float, tuple[float, float]] | None = None  # taken or not
         self._latest = Sample(0.0, 0, (0.0, 0.0), (0.0, 0.0))
         self._counts: Counter[str] = Counter()
 
@@ -159,8 +162,12 @@ class Driver:
         if pose is None:
             self._counts["angles of no pose"] += 1
             return
-        self._pose = pose
         now = time.monotonic()
+        before, self._read_before = self._read_before, (now, pose.position)
+        if before is not None and not _follows(before, (now, pose.position)):
+            self._counts["poses that do not follow the one before"] += 1
+            return
+        self._pose = pose
         position = pose.position[0] - self._origin[0], pose.position[1] - self._origin[1]
         self._latest = Sample(now, self._latest.sequence + 1, position, self._velocity.take(now, position))
 
@@ -190,6 +197,14 @@ class Driver:
         """Set the torques to zero; unsent messages stay, as half of one would spoil the next."""
         with contextlib.suppress(sl.DeviceDisconnected):
             sl.write_line(self._line, self.spec.safe_packet)
+
+
+def _follows(before: tuple[float, tuple[float, float]], now: tuple[float, tuple[float, float]]) -> bool:
+    """Whether a device can have moved from one place (m) at a time (s) to another.
+
+    The answers have no checksum: of bytes that are none, many make some pose, but hardly two in succession that agree.
+    """
+    return math.dist(before[1], now[1]) <= SPEED * (now[0] - before[0] + UNCERTAIN)
 
 
 def origin_of(options: Mapping[str, Any]) -> tuple[float, float]:

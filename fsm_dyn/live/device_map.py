@@ -156,6 +156,10 @@ class Limits:
     speed, acceleration, angular_speed, angular_acceleration : float
         Of the motion commanded to a device that follows (kind ``admittance``), in place of force and slew: norms, m/s,
         m/s^2, rad/s, rad/s^2.
+    hand_force, hand_torque : float
+        Norms of the force and of the torque that such a device may measure, N and N m; a sample beyond is rejected.
+    hand_force_rate, hand_torque_rate : float
+        Their rates of change since the last accepted sample, N/s and N m/s, likewise.
     """
 
     force: float = 8.0
@@ -175,6 +179,10 @@ class Limits:
     acceleration: float = 10.0
     angular_speed: float = 5.0
     angular_acceleration: float = 100.0
+    hand_force: float = 100.0
+    hand_force_rate: float = 5000.0
+    hand_torque: float = 10.0
+    hand_torque_rate: float = 500.0
 
     @classmethod
     def from_data(cls, data: dict[str, Any]) -> Limits:
@@ -186,7 +194,7 @@ class Limits:
         """Raise InputError for limits that are invalid or do not fit a device with ``n_device`` axes."""
         for name in (
             "force", "slew", "velocity", "torque", "torque_slew", "angular_velocity", "speed", "acceleration",
-            "angular_speed", "angular_acceleration",
+            "angular_speed", "angular_acceleration", "hand_force", "hand_force_rate", "hand_torque", "hand_torque_rate",
         ):  # fmt: skip
             if not getattr(self, name) > 0.0:
                 raise InputError(f"limits.{name} of a live run", found=str(getattr(self, name)), allowed="above 0")

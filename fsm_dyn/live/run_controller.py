@@ -42,6 +42,9 @@ FAULTS: Final = {
     ct.OVERRUN: "a tick took too long",
     ct.JUMPED: "the device's position jumped farther than its velocity limit allows",
     ct.LAGGED: "the model fell behind the clock",
+    ct.HAND_FORCE_EXCEEDED: "the measured force of the hand exceeded its limit",
+    ct.HAND_FORCE_JUMPED: "the measured force of the hand changed faster than its limit",
+    ct.OUTRUN: "the port moved faster than the device may follow",
 }
 RELEASES: Final = {
     ct.NO_SAMPLE: "the device gave no new sample for a while",
@@ -93,6 +96,7 @@ class RunController:
         self._address = stepper.address
         self._told_silent, self._next_word, self._told_saturations = 0, 0, 0
         self._told_of: dict[str, int] = {}
+        self._told_slow = False
         self._now: dict[str, Callable[[Mapping[str, Any]], None]] = {
             "input": self._input, "clear": self._clear, "run": self._run, "step": self._step,
         }  # fmt: skip
@@ -287,6 +291,9 @@ class RunController:
         if counts[ct.SATURATIONS] != self._told_saturations:
             self._told_saturations = counts[ct.SATURATIONS]
             self._tell_of_saturation()
+        if counts[ct.SLOW_DEVICE] and not self._told_slow:
+            self._told_slow = True
+            self._tell_of_interval()
         if self.ticks < self._next_word:
             return
         where = {"tick": self.ticks, "t": self.stepper.t}
@@ -299,6 +306,15 @@ class RunController:
                 self._told_of[name] = count
                 self._next_word = self.ticks + _TELLING
                 self._tell({"event": name, **where, "count": count, "reason": why})
+
+    def _tell_of_interval(self) -> None:
+        """Emit the event that the device samples more slowly than the loop ticks."""
+        period, interval = self._numbers[ct.PERIOD], self._numbers[ct.SAMPLE_INTERVAL]
+        reason = (
+            f"the device gives a sample every {1e3 * interval:.3g} ms, the loop ticks every {1e3 * period:.3g} ms: "
+            "couplers are to suit the slower of both, see fsm-dyn passivity --period"
+        )
+        self._tell({"event": "slow device", "tick": self.ticks, "t": self.stepper.t, "reason": reason})
 
     def _tell_of_saturation(self) -> None:
         """Emit the event that the force is saturated, which is no fault."""

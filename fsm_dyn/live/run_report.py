@@ -9,8 +9,9 @@ class RunReport(TypedDict):
     """Statistics of a live run, as ``LiveSession.report()`` returns and ``fsm-dyn live --json`` prints them.
 
     Times are in s: ``p50``, ``p99``, ``p99.9`` and ``worst`` of all ticks.  Energies are in J, None where passivity is
-    not observed.  ``running_time`` is that in which the model was to advance, by the wall clock, ``real_time_ratio`` its
-    advance over that; None before the first tick.  ``log`` is the error output of a run that ended abnormally.
+    not observed.  ``running_time`` is that in which the model was to advance, by the wall clock,
+    ``real_time_ratio`` its advance over that; None before the first tick.  ``sample_interval`` is the median time
+    between samples of the device, at least a tick.  ``log`` is the error output of a run that ended abnormally.
     """
 
     ticks: int
@@ -29,6 +30,7 @@ class RunReport(TypedDict):
     lagging_ticks: int
     running_time: float
     real_time_ratio: float | None
+    sample_interval: float
     rejected: int
     excess_energy: float | None
     release_excess_energy: float | None

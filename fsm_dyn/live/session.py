@@ -310,6 +310,7 @@ class LiveSession:
             "lagging_ticks": int(header[shared_memory.LAGGING_TICKS]),
             "running_time": float(header[shared_memory.RUNNING_TIME]) * 1e-9,
             "real_time_ratio": self._real_time_ratio(),
+            "sample_interval": float(header[shared_memory.SAMPLE_INTERVAL]) * 1e-9,
             "rejected": int(header[shared_memory.REJECTED]),
             "excess_energy": float(header[shared_memory.EXCESS_ENERGY]) * 1e-9
             if header[shared_memory.PASSIVITY_ON]

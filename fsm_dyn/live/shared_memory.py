@@ -51,6 +51,7 @@ SATURATIONS: Final = 38  # occasions on which the force was saturated
 LAGGING_TICKS: Final = 39  # ticks that ended before their model time was reached
 RUNNING_TIME: Final = 40  # ns of the wall clock in which the model was to advance
 PROGRESS: Final = 41  # ns of the wall clock that its advance is worth
+SAMPLE_INTERVAL: Final = 42  # ns, median time between the samples of the device
 HEADER: Final = 64
 
 # ``TICK_STATE``

@@ -1,8 +1,8 @@
 """Bounds on parameters of a live run: what the steps of a tick can carry.
 
-A step of length ``h`` multiplies a motion ``exp(l t)`` by the stability function ``R(l h)`` of the method; where ``l h`` is
-beyond the interval in which ``|R| <= 1``, rounding grows to any size within some ticks.  The eigenvalues ``l`` are those
-of the modes linearised about the present state, with the couplers closed.
+A step of length ``h`` multiplies a motion ``exp(l t)`` by the stability function ``R(l h)`` of the method; where
+``l h`` is beyond the interval in which ``|R| <= 1``, rounding grows to any size within some ticks.  The eigenvalues
+``l`` are those of the modes linearised about the present state, with the couplers closed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,7 +110,7 @@ class StabilityBounds:
             found.append(float(np.abs(np.linalg.eigvals(jacobian)).max()) if np.isfinite(jacobian).all() else 0.0)
         return found
 
-    def _jacobian(self, rates: ctypes._CFuncPtr, context: Floats) -> Floats:
+    def _jacobian(self, rates: Any, context: Floats) -> Floats:
         """Return the derivatives of the rates of the state by the state."""
         n = len(self._x)
         columns, ends = np.empty((n, n)), np.empty((2, n))

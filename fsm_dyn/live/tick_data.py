@@ -32,8 +32,13 @@ RELEASE_EXCESS_ENERGY: Final = 15  # the same beyond that, while the grip opened
 FORCE_REQUESTED: Final = 17  # norm of the force wanted when the last occasion of saturation began, N
 TORQUE_REQUESTED: Final = 18  # likewise, N m
 SAMPLE_TIME: Final = 19  # of the sample that was read, by the device's clock, s
-PROGRESS: Final = 23  # s of the wall clock that the model's advance is worth
-NUMBER_COUNT: Final = 24
+HAND_FORCE_LIMIT: Final = 21  # norm of the force that each device measures, N
+HAND_FORCE_RATE: Final = 22  # N/s
+HAND_TORQUE_LIMIT: Final = 23  # as the two above, of the axes that turn: N m, N m/s
+HAND_TORQUE_RATE: Final = 24
+SAMPLE_INTERVAL: Final = 25  # median time between samples that were taken, s, at least a period
+PROGRESS: Final = 28  # s of the wall clock that the model's advance is worth
+NUMBER_COUNT: Final = 29
 
 # ``Tick.counts``
 STEPS: Final = 0  # steps of the grid since it began
@@ -95,7 +100,8 @@ PERIODS: Final = 59  # periods by which the model moves in this tick: 1 unless i
 ADMITTANCE: Final = 60  # 1: the device measures forces and follows velocities
 PACED: Final = 61  # 1: ticks keep to the wall clock, and so do ramps and timeouts
 LAG_LIMIT: Final = 62  # ns by which the model may be behind the clock, 0: any
-COUNT_COUNT: Final = 64
+SLOW_DEVICE: Final = 64  # 1: it samples more slowly than the loop ticks
+COUNT_COUNT: Final = 66
 APPLIED: Final = -2  # ``Tick.row``: the force of the hand is an input
 
 # what a live tick returns
@@ -137,6 +143,9 @@ WATCHDOG_LOST: Final = 6
 OVERRUN: Final = 7
 JUMPED: Final = 8
 LAGGED: Final = 9
+HAND_FORCE_EXCEEDED: Final = 10
+HAND_FORCE_JUMPED: Final = 11
+OUTRUN: Final = 12
 
 # why a device was released, ``Tick.counts[RELEASE_REASON]``
 NO_SAMPLE: Final = 1
@@ -204,8 +213,13 @@ class Tick(NamedTuple):
         Of the tick before: forces on the model, places of the device in the model, rates in the couplers, of the ports.
     left : float64 array, shape (n_a,)
         Position of the port at the end of the last complete tick, of the tick before where a force is applied.
+    changes : float64 array, shape (n_d,)
+        Of a sample since the one taken last, while it is examined.
     lag : float64 array, shape (n_d,)
         Displacement by which a device that follows lags behind its port, because of the limits.
+    glide : float64 array, shape (2 n_a,)
+        Rate of the port beyond the device's when the device was engaged, and what is left of it now: the end of the
+        coupler glides along with the port, and comes to the device's velocity with the ramp.
     law : int64 array, shape (2 n_a,)
         Stiffnesses and dampings of the couplers in the context, -1 where there is none.
     full : float64 array
@@ -248,7 +262,9 @@ class Tick(NamedTuple):
     device_damping: Floats
     coupled: Floats
     left: Floats
+    changes: Floats
     lag: Floats
+    glide: Floats
     law: Integers
     full: Floats
     context: Floats

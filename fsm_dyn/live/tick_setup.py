@@ -65,7 +65,7 @@ def new_tick(
         (ct.LATEST + 2) * n_device,
         n_device,
     ]
-    lengths += [4 * n_a, n_a, n_device, 2 * n_a, _full_length(tables), layout.n_c]
+    lengths += [4 * n_a, n_a, *2 * [n_device], *2 * [2 * n_a], _full_length(tables), layout.n_c]
     tick, packed = ct.TICK.allocate(*lengths)
     rows = [row.name for row in automaton.rows]
     tick.smooth[:] = [layout.w.index(name) for name in smooth]
@@ -115,6 +115,8 @@ def set_limits(tick: ct.Tick, limits: Limits, period: float, admittance: bool = 
         numbers[ct.FORCE_LIMIT], numbers[ct.SLEW_LIMIT] = limits.speed, limits.acceleration * period
         numbers[ct.TORQUE_LIMIT] = limits.angular_speed
         numbers[ct.TORQUE_SLEW_LIMIT] = limits.angular_acceleration * period
+    numbers[ct.HAND_FORCE_LIMIT], numbers[ct.HAND_FORCE_RATE] = limits.hand_force, limits.hand_force_rate
+    numbers[ct.HAND_TORQUE_LIMIT], numbers[ct.HAND_TORQUE_RATE] = limits.hand_torque, limits.hand_torque_rate
     tick.counts[ct.ADMITTANCE] = admittance
     tick.low[:], tick.high[:] = limits.low or -FARTHEST, limits.high or FARTHEST
     tick.counts[ct.OUTLIERS] = limits.outliers

@@ -11,6 +11,7 @@
 /* tick_samples.c */
 FSM_LOCAL void fsm_fail(struct fsm_tick *tick, int64_t fault);
 FSM_LOCAL void fsm_take_sample(struct fsm_tick *tick);
+FSM_LOCAL int64_t fsm_release_ticks(const struct fsm_tick *tick);
 FSM_LOCAL int64_t fsm_ticks_without_sample(const struct fsm_tick *tick);
 
 /* tick_inputs.c */

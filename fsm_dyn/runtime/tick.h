@@ -34,6 +34,9 @@ enum fsm_fault {
     FSM_FAULT_OVERRUN = 7,
     FSM_FAULT_JUMPED = 8,
     FSM_FAULT_LAGGED = 9,
+    FSM_FAULT_HAND_FORCE_EXCEEDED = 10,
+    FSM_FAULT_HAND_FORCE_JUMPED = 11,
+    FSM_FAULT_OUTRUN = 12,
 };
 
 /* Why a device was released (`fsm_tick_counts.release_reason`). */
@@ -80,6 +83,11 @@ struct fsm_tick_numbers {
     double torque_requested;      // likewise, N m
     double sample_time;           // of the sample that was read, by the device's clock, s; not finite: unknown
     double accepted_time;         // of the sample taken last, likewise
+    double hand_force_limit;      // norm of the force that each device measures, N
+    double hand_force_rate;       // its rate of change, N/s
+    double hand_torque_limit;     // as the two above, of the axes that turn: N m, N m/s
+    double hand_torque_rate;
+    double sample_interval;       // median time between samples that were taken, s, at least a period
     double elapsed;               // since the tick before, s of the wall clock; 0 where ticks follow no clock
     double running;               // s of the wall clock in which the model was to advance
     double progress;              // s of the wall clock that its advance is worth
@@ -149,12 +157,15 @@ struct fsm_tick_counts {
     int64_t admittance;            // 1: the device measures forces and follows velocities
     int64_t paced;                 // 1: ticks keep to the wall clock, and so do ramps and timeouts
     int64_t lag_limit;             // ns by which the model may be behind the clock, 0: any
+    int64_t samples;               // taken since the run began
+    int64_t slow_device;           // 1: it samples more slowly than the loop ticks
     int64_t follows;               // 1: couplers and prescribed coordinates follow the device in this tick
 };
 
 /* Instead of a constraint in `fsm_tick.row`. */
 enum fsm_moved_by {
     FSM_APPLIED = -2, // the force of the hand is an input
+    FSM_COUPLED = -1, // a coupler
 };
 
 struct fsm_live_header {
@@ -189,6 +200,7 @@ struct fsm_live_header {
     int64_t lagging_ticks;         // ticks that ended before their model time was reached
     int64_t running_time;          // ns of the wall clock in which the model was to advance
     int64_t progress;              // ns of the wall clock that its advance is worth
+    int64_t sample_interval;       // ns, median time between the samples of the device
 };
 
 struct fsm_checkpoint_counts {
@@ -256,7 +268,7 @@ struct fsm_tick {
     // (3 n_a,): the inputs for position, rate and engagement of each axis; of an axis that the device prescribes, the
     // position only, and its index among the smooth ones instead of the rate, with -1 for the engagement.
     fsm_indices slot;
-    // (n_a,): the constraint by which a device prescribes the axis, -1 where it has a coupler, FSM_APPLIED where the
+    // (n_a,): the constraint by which a device prescribes the axis, FSM_COUPLED where it has a coupler, FSM_APPLIED where the
     // force of the hand is an input, the first of `slot`.
     fsm_indices row;
     // (n_a,): model position = offset + scale * device position.
@@ -290,8 +302,13 @@ struct fsm_tick {
     fsm_vector coupled;
     // (n_a,): position of the port at the end of the last complete tick, of the tick before where a force is applied.
     fsm_vector left;
+    // (n_d,): of a sample since the one taken last, while it is examined.
+    fsm_vector changes;
     // (n_d,): displacement by which a device that follows lags behind its port, because of the limits.
     fsm_vector lag;
+    // (2 n_a,): rate of the port beyond the device's when the device was engaged, and what is left of it now: the end of
+    // the coupler glides along with the port, and comes to the device's velocity with the ramp.
+    fsm_vector glide;
     // (2 n_a,): stiffnesses and dampings of the couplers in the context, -1 where there is none.
     fsm_indices law;
     // Output of a mode's kernel, for the multipliers.

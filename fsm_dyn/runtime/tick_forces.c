@@ -12,6 +12,8 @@ static void note_saturation(struct fsm_tick *tick, double force, double torque);
 static void update_lag(struct fsm_tick *tick, bool shown);
 static void combine_ports(struct fsm_tick *tick);
 static double from_port(const struct fsm_tick *tick, int64_t axis);
+static double fastest_device(const struct fsm_tick *tick, int64_t device);
+static double longest_lag(const struct fsm_tick *tick, int64_t device);
 static double fastest_port(const struct fsm_tick *tick, int64_t axis);
 static double coupler_force(const struct fsm_tick *tick, int64_t axis);
 static double braking(const struct fsm_tick *tick, int64_t device, double distance);
@@ -119,7 +121,12 @@ static void combine_ports(struct fsm_tick *tick)
             wanted += tick->back.at[i];
         }
         if (tick->counts->admittance != 0) {
-            wanted = within_workspace(tick, i, caught_up(tick, i, wanted));
+            double port = wanted, followed = caught_up(tick, i, port);
+            wanted = within_workspace(tick, i, followed);
+            // a device at the end of its workspace is left behind by any port
+            if (wanted == followed && fabs(port) > fastest_device(tick, i) && fabs(tick->lag.at[i]) > longest_lag(tick, i)) {
+                tick->counts->fault = FSM_FAULT_OUTRUN;
+            }
         }
         if (!fsm_is_finite(wanted)) {
             tick->counts->fault = FSM_FAULT_NON_FINITE;
@@ -155,7 +162,8 @@ static double coupler_force(const struct fsm_tick *tick, int64_t axis)
     }
     fsm_vector c = tick->places->run.state->c;
     double place = tick->offset.at[axis] + tick->scale.at[axis] * tick->device.at[device];
-    double velocity = tick->scale.at[axis] * tick->device.at[tick->force.n + device] / tick->numbers->speed;
+    double velocity =
+        tick->scale.at[axis] * tick->device.at[tick->force.n + device] / tick->numbers->speed + tick->glide.at[n_a + axis];
     double rate = tick->ports.at[2 * n_a + axis], port = tick->ports.at[n_a + axis];
     double period = (double)tick->counts->substeps * tick->places->run.options->numbers->fixed_step;
     if (behind <= FSM_CAUGHT_UP_MOST * period && fabs(rate) <= fastest_port(tick, axis)) {
@@ -194,19 +202,30 @@ static double braking(const struct fsm_tick *tick, int64_t device, double distan
     return distance > 0.0 ? sqrt(2.0 * slew / tick->numbers->period * distance) : 0.0;
 }
 
+/* Return the largest speed of a device, m/s or rad/s. */
+static double fastest_device(const struct fsm_tick *tick, int64_t device)
+{
+    return tick->turns.at[device] != 0 ? tick->numbers->torque_limit : tick->numbers->force_limit;
+}
+
+/* Return the distance in which a device comes to rest from its largest speed. */
+static double longest_lag(const struct fsm_tick *tick, int64_t device)
+{
+    double slew = tick->turns.at[device] != 0 ? tick->numbers->torque_slew_limit : tick->numbers->slew_limit;
+    double speed = fastest_device(tick, device);
+    return 0.5 * speed * speed * tick->numbers->period / slew;
+}
+
 /* Subtract from the lag what the device is commanded to move.
 
-   It is at most the distance in which the device comes to rest from its largest speed: a port that runs away does not take
-   the device along for longer than it moves itself. */
+   It is at most the distance in which the device comes to rest from its largest speed.  Beyond that a port that is faster
+   than the device may be has outrun it, which is a fault; one that the workspace keeps the device from is not followed. */
 static void update_lag(struct fsm_tick *tick, bool shown)
 {
     const struct fsm_tick_numbers *numbers = tick->numbers;
     bool follows = shown && tick->counts->fault == FSM_FAULT_NONE && numbers->engagement > 0.0;
     for (int64_t i = 0; i < tick->lag.n; i++) {
-        bool turns = tick->turns.at[i] != 0;
-        double speed = turns ? numbers->torque_limit : numbers->force_limit;
-        double slew = turns ? numbers->torque_slew_limit : numbers->slew_limit;
-        double most = 0.5 * speed * speed * numbers->period / slew;
+        double most = longest_lag(tick, i);
         double lag = tick->lag.at[i] - numbers->period * tick->force.at[i];
         tick->lag.at[i] = follows ? fsm_larger(-most, fsm_smaller(lag, most)) : 0.0;
     }
@@ -235,7 +254,7 @@ static double within_workspace(const struct fsm_tick *tick, int64_t device, doub
    All of it for a sixth of the time after which the device is released, nothing after half of it. */
 static void fade(struct fsm_tick *tick)
 {
-    int64_t most = tick->counts->release_ticks, missing = fsm_ticks_without_sample(tick);
+    int64_t most = fsm_release_ticks(tick), missing = fsm_ticks_without_sample(tick);
     if (6 * missing <= most) {
         return;
     }

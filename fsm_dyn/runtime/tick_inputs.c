@@ -4,6 +4,7 @@
 #include "live.h"
 
 static void smooth_inputs(struct fsm_tick *tick, double h);
+static double glide(struct fsm_tick *tick, int64_t axis, double velocity, double h);
 static double applied_force(const struct fsm_tick *tick, int64_t axis);
 
 /* Ramp the engagement towards its target by what a tick of the wall clock is worth, whatever the model does.
@@ -42,12 +43,15 @@ FSM_LOCAL void fsm_next_inputs(struct fsm_tick *tick, double h)
         }
         double place = tick->now.at[at], velocity = 0.0;
         if (source >= 0 && follows) {
-            if (tick->counts->anchor != 0 && tick->counts->absolute_offset == 0) {
-                double begin = tick->row.at[a] >= 0 ? tick->now.at[at] : tick->ports.at[n_a + a];
-                tick->offset.at[a] = begin - tick->scale.at[a] * tick->device.at[source];
+            velocity = tick->scale.at[a] * tick->device.at[n_d + source] / tick->numbers->speed;
+            if (tick->counts->absolute_offset == 0) {
+                if (tick->counts->anchor != 0) {
+                    double begin = tick->row.at[a] >= 0 ? tick->now.at[at] : tick->ports.at[n_a + a];
+                    tick->offset.at[a] = begin - tick->scale.at[a] * tick->device.at[source];
+                }
+                velocity += glide(tick, a, velocity, h);
             }
             place = tick->offset.at[a] + tick->scale.at[a] * tick->device.at[source];
-            velocity = tick->scale.at[a] * tick->device.at[n_d + source] / tick->numbers->speed;
         }
         tick->targets.at[at] = place;
         if (tick->row.at[a] >= 0) {
@@ -60,6 +64,27 @@ FSM_LOCAL void fsm_next_inputs(struct fsm_tick *tick, double h)
     tick->counts->anchor = 0;
     fsm_put(tick->next, tick->targets);
     smooth_inputs(tick, h);
+}
+
+/* Move the end of a coupler on with the port that was engaged in motion, in a tick of length `h` (s); return at what rate.
+
+   `velocity`: of the device, at the port.  A hand that closes on a moving port would take up its momentum at once; so it
+   does over the ramp. */
+static double glide(struct fsm_tick *tick, int64_t axis, double velocity, double h)
+{
+    int64_t n_a = tick->source.n;
+    if (tick->row.at[axis] != FSM_COUPLED) {
+        return 0.0;
+    }
+    if (tick->counts->anchor != 0) {
+        tick->glide.at[axis] = tick->ports.at[2 * n_a + axis] - velocity;
+    } else if (tick->numbers->engagement_target == 0.0) {
+        tick->glide.at[axis] = 0.0;
+    }
+    double rate = tick->glide.at[axis] * (1.0 - tick->numbers->engagement);
+    tick->glide.at[n_a + axis] = rate;
+    tick->offset.at[axis] += h * rate;
+    return rate;
 }
 
 /* Return the force of the hand on the model along an axis: as measured, the same power on both sides. */

@@ -117,6 +117,7 @@ static void publish_counts(const struct fsm_tick *tick, struct fsm_live_header *
     FSM_RELEASE(header->lagging_ticks, counts->lagging_ticks);
     FSM_RELEASE(header->running_time, (int64_t)(tick->numbers->running / FSM_NANOSECOND));
     FSM_RELEASE(header->progress, (int64_t)(tick->numbers->progress / FSM_NANOSECOND));
+    FSM_RELEASE(header->sample_interval, (int64_t)(tick->numbers->sample_interval / FSM_NANOSECOND));
     if (counts->passivity != FSM_PASSIVITY_OFF) {
         FSM_RELEASE(header->passivity_on, counts->passivity);
         FSM_RELEASE(header->excess_energy, (int64_t)(NANOJOULES * tick->numbers->excess_energy));

@@ -151,7 +151,7 @@ static int64_t reason_to_release(const struct fsm_tick *tick, int64_t since, int
     if (silence > longest) {
         return FSM_RELEASED_WATCHDOG_SILENT;
     }
-    return fsm_ticks_without_sample(tick) > tick->counts->release_ticks ? FSM_RELEASED_NO_SAMPLE : 0;
+    return fsm_ticks_without_sample(tick) > fsm_release_ticks(tick) ? FSM_RELEASED_NO_SAMPLE : 0;
 }
 
 /* Count the transitions made since the stepper was called last. */

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import math
 import os
+import random
 import struct
 import time
 
@@ -14,6 +17,7 @@ from fsm_dyn.devices import pantograph
 from fsm_dyn.devices.emulators.emulator_process import emulation
 from fsm_dyn.devices.serial_line import DeviceDisconnected
 from fsm_dyn.devices.wire import haply_board
+from fsm_dyn.devices.wire.five_bar import angles_of
 from fsm_dyn.errors import InputError
 from fsm_dyn.live.device_map import Limits
 from fsm_dyn.live.session import LiveSession, Settings
@@ -203,3 +207,27 @@ def test_wrong_angles_do_not_change_what_the_motors_do(device, opened):
     assert it.state()["force"] == [0.0, 0.0]
     new = after.sequence > before.sequence
     assert not new or max(abs(a - b) for a, b in zip(after.position, before.position, strict=True)) > 0.02
+
+
+def test_of_bytes_that_are_no_answer_hardly_any_is_taken_for_a_pose(monkeypatch):
+    """Angles at random, as an answer without a checksum has them; then the handle again, which is taken at once."""
+    now = [0.0]
+    monkeypatch.setattr(pantograph.time, "monotonic", lambda: now[0])
+    numbers = random.Random(1)
+    driver = pantograph.Driver({"path": "none"}, 0)
+    bars = pantograph.VERSIONS[3].bars
+    inverse = functools.partial(angles_of, bars)
+
+    def read(first, second):
+        now[0] += 1e-3
+        driver._take(math.degrees(second), math.degrees(first))
+        return driver._latest.sequence
+
+    taken, count = read(*inverse(0.019, 0.11)), 20_000
+    for _ in range(count):
+        taken = read(numbers.uniform(0.0, math.pi), numbers.uniform(0.0, math.pi))
+    assert taken < 0.01 * count
+    read(*inverse(0.019, 0.11))
+    for k in range(100):  # at 2 m/s along x
+        before = driver._latest.sequence
+        assert read(*inverse(0.019 + 2e-3 * (k % 20), 0.11)) == before + (k % 20 > 0 or k == 0)

@@ -4,14 +4,14 @@ Its gears keep the hand from moving it.  The velocity commanded is integrated to
 
     x'' = w^2 (command - x) - 2 d w x'
 
-and the sensor measures the force of a hand ``k (target - x) - c x'``.  The velocity commanded is constant between two
-instants, and the motion is the exact solution.
+and the sensor measures the force of a hand ``k (place - x) - c x'`` whose place moves to its target.  The velocity
+commanded is constant between two instants, and the motion is the exact solution.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
@@ -20,6 +20,7 @@ from scipy.linalg import expm
 
 from fsm_dyn.devices.emulators.handle import EmulatedHandle
 
+HAND_SPEED: Final = 1.0  # m/s, with which a hand moves to another place: its force is measured, and does not jump
 BANDWIDTH: Final = 40.0  # Hz, of the position loop
 DAMPING_RATIO: Final = 1.0
 
@@ -44,11 +45,17 @@ class FollowingHandle(EmulatedHandle):
     damping_ratio : float
     command : float
         Position commanded, m.
+    place : float
+        Where the hand is on its way to ``target``, m.
     """
 
     bandwidth: float = BANDWIDTH
     damping_ratio: float = DAMPING_RATIO
     command: float = 0.0
+    place: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.place = self.target
 
     @property
     def delay(self) -> float:
@@ -58,12 +65,14 @@ class FollowingHandle(EmulatedHandle):
     @property
     def hand_force(self) -> float:
         """Force of the hand that the sensor measures, N."""
-        return self.hand_stiffness * (self.target - self.position) - self.hand_damping * self.velocity
+        return self.hand_stiffness * (self.place - self.position) - self.hand_damping * self.velocity
 
     def advance(self, duration: float) -> None:
         """Advance by a time (s) at the velocity commanded."""
         if duration <= 0.0:
             return
+        way = HAND_SPEED * duration
+        self.place += min(max(self.target - self.place, -way), way)
         state = self.command, self.position, self.velocity, self.force
         step = _exact_step(2.0 * math.pi * self.bandwidth, self.damping_ratio, duration)
         self.command, self.position, self.velocity = (
