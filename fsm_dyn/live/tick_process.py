@@ -271,7 +271,7 @@ class TickProcess:
                 deadline = done  # the time lost is lost
 
     def _set_patience(self) -> None:
-        """Set how long ticks, samples, the guard and the owner may be missing, and how late the model may be."""
+        """Set how long ticks, samples, the guard and the owner may be missing, and by how much the model may lag."""
         counts, settings = self._counts, self.settings
         counts[ct.WATCHDOG_TIMEOUT] = int(settings["watchdog_timeout"] * 1e9) * settings["guarded"]
         counts[ct.OWNER_TIMEOUT] = int(settings["owner_timeout"] * 1e9) * settings["guarded"]

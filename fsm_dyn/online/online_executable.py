@@ -72,7 +72,7 @@ class OnlineExecutable(Executable):
         return self.tables
 
     def own_kernels(self) -> list[int]:
-        """Return the addresses of the rates of all modes that run by kernels of their own."""
+        """Return the addresses of the rates of all modes that have kernels."""
         return [chart.rhs for chart in self.charts if chart.full not in self._online]
 
     @property

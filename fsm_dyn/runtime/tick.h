@@ -85,7 +85,7 @@ struct fsm_tick_numbers {
     double accepted_time;         // of the sample taken last, likewise
     double hand_force_limit;      // norm of the force that each device measures, N
     double hand_force_rate;       // its rate of change, N/s
-    double hand_torque_limit;     // as the two above, of the axes that turn: N m, N m/s
+    double hand_torque_limit;     // as the two above, of rotational axes: N m, N m/s
     double hand_torque_rate;
     double sample_interval;       // median time between samples that were taken, s, at least a period
     double elapsed;               // since the tick before, s of the wall clock; 0 where ticks follow no clock

@@ -7,7 +7,7 @@ static void smooth_inputs(struct fsm_tick *tick, double h);
 static double glide(struct fsm_tick *tick, int64_t axis, double velocity, double h);
 static double applied_force(const struct fsm_tick *tick, int64_t axis);
 
-/* Ramp the engagement towards its target by what a tick of the wall clock is worth, whatever the model does.
+/* Ramp the engagement towards its target by what a tick of the wall clock is worth, also where the model does not keep up.
 
    It falls by as much as a late tick took; it rises by a step a tick. */
 FSM_LOCAL void fsm_ramp_engagement(struct fsm_tick *tick)
@@ -69,7 +69,7 @@ FSM_LOCAL void fsm_next_inputs(struct fsm_tick *tick, double h)
 /* Move the end of a coupler on with the port that was engaged in motion, in a tick of length `h` (s); return at what rate.
 
    `velocity`: of the device, at the port.  A hand that closes on a moving port would take up its momentum at once; so it
-   does over the ramp. */
+   does over the ramp.  A port at rest is engaged where it is, however the device moves. */
 static double glide(struct fsm_tick *tick, int64_t axis, double velocity, double h)
 {
     int64_t n_a = tick->source.n;
@@ -77,7 +77,9 @@ static double glide(struct fsm_tick *tick, int64_t axis, double velocity, double
         return 0.0;
     }
     if (tick->counts->anchor != 0) {
-        tick->glide.at[axis] = tick->ports.at[2 * n_a + axis] - velocity;
+        double rate = tick->ports.at[2 * n_a + axis];
+        double common = rate > 0.0 ? fsm_larger(0.0, fsm_smaller(velocity, rate)) : fsm_smaller(0.0, fsm_larger(velocity, rate));
+        tick->glide.at[axis] = rate - common;
     } else if (tick->numbers->engagement_target == 0.0) {
         tick->glide.at[axis] = 0.0;
     }

@@ -81,7 +81,7 @@ FSM_LOCAL int64_t fsm_ticks_without_sample(const struct fsm_tick *tick)
 
 /* Take the time since the sample before into the median time between samples, and note whether the device is slow.
 
-   The median moves by a constant factor towards every time, whatever its size. */
+   The median moves by a constant factor towards every time, of any size. */
 static void note_interval(struct fsm_tick *tick)
 {
     struct fsm_tick_counts *counts = tick->counts;
@@ -102,7 +102,7 @@ static void note_interval(struct fsm_tick *tick)
     }
 }
 
-/* Return after how many ticks without a sample the device is released: six of its own intervals, as far as that goes. */
+/* Return after how many ticks without a sample the device is released: six intervals between its samples, as far as that is allowed. */
 FSM_LOCAL int64_t fsm_release_ticks(const struct fsm_tick *tick)
 {
     int64_t given = tick->counts->release_ticks;
@@ -201,7 +201,7 @@ static bool beyond(const struct fsm_tick *tick, fsm_vector changes, int64_t part
     return square > limit * limit;
 }
 
-/* Return the changes of positions (`from` 0) or of what stands behind them since the sample taken last. */
+/* Return the changes of positions (`from` 0), or of velocities or forces (`from` n_d), since the sample taken last. */
 static fsm_vector since_taken(const struct fsm_tick *tick, int64_t from)
 {
     fsm_vector changes = tick->changes;

@@ -47,7 +47,7 @@ def stalling_wall():
 
 
 class Stalled:
-    """A stepper of that wall, pressed by a hand of two axes, on a clock of its own that ticks follow."""
+    """A stepper of that wall, pressed by a hand of two axes, on a simulated clock that ticks follow."""
 
     def __init__(self, graph, lag_limit=0.1, **options):
         self.stepper = LiveStepper(graph, 2, PERIOD, limits=Limits(), **options)

@@ -179,7 +179,7 @@ OUTLIERS = 10.0 ** np.arange(-3, 13)  # N
 
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_false_forces_of_every_size_move_nothing_or_little(slider, count):
-    """Nobody pushes; within the limits of force and rate a false sample is a push like any other, and as short."""
+    """No hand pushes; within the limits of force and rate a false sample is a push like any other, and as short."""
     limits = Limits(ramp=0.05, low=(-1.0,), high=(1.0,))
     most = limits.hand_force_rate * PERIOD
     for size in OUTLIERS:

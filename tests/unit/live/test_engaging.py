@@ -32,14 +32,14 @@ class Hand:
     def tick(self, count=1):
         for _ in range(count):
             self.sequence += 1
-            places = [[getattr(h, name) for h in self.handles] for name in ("position", "velocity")]
-            self.controller.tick(Sample(0.0, self.sequence, *places))
+            sample = [[getattr(h, name) for h in self.handles] for name in ("position", "velocity")]
+            self.controller.tick(Sample(0.0, self.sequence, *sample))
             for handle, force in zip(self.handles, self.stepper.tick_data.force, strict=True):
                 handle.force = float(force)
             self.meter.advance(self.handles, PERIOD)
 
     def scrub_onto_motion(self, speed, gone):
-        """Move the tool, rest, and go back to when it moved; return its speed there (m/s) and the meter since."""
+        """Move the tool, rest, and rewind to when it moved; return its speed there (m/s) and the meter since."""
         self.tick(300)
         for k in range(200):
             self.handles[0].target = speed * PERIOD * k

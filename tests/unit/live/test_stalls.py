@@ -1,4 +1,4 @@
-"""A model that cannot keep up lets go: by a fault, by every command, over the ramp, and without a push."""
+"""A model that cannot keep up releases the device: by a fault, by every command, over the ramp, without a push."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def wall():
 
 @pytest.fixture(scope="module")
 def letting_go(wall):
-    """The largest energy of a device whose hand is gone while the run goes on, J."""
+    """The largest energy of a device whose hand is gone while the run continues, J."""
     pressed = Stalled(wall).press()
     pressed.let_go_of_device()
     pressed.tick(400)
@@ -42,7 +42,7 @@ def stalled(wall, stall, lag_limit=0.0):
 
 
 @pytest.mark.parametrize("stall", STALLS)
-def test_a_lag_beyond_the_limit_is_a_fault_that_lets_go(wall, stall):
+def test_a_lag_beyond_the_limit_is_a_fault_that_releases(wall, stall):
     pressed = stalled(wall, stall, lag_limit=PERIOD * LIMIT)
     forces = pressed.tick(2 * LIMIT)
     fault = next(event for event in pressed.events if event["event"] == "fault")
@@ -76,8 +76,8 @@ def test_every_command_is_carried_out_over_the_ramp(wall, stall, command):
 
 @pytest.mark.parametrize("stall", STALLS)
 @pytest.mark.parametrize("way", ["fault", "owner", *COMMANDS])
-def test_nobody_is_pushed(wall, letting_go, stall, way):
-    """A hand that is gone gets no more than from a run that goes on, one that stays no work."""
+def test_the_hand_is_not_pushed(wall, letting_go, stall, way):
+    """A hand that is gone gets no more than from a run that continues, one that stays no work."""
     for gone in (True, False):
         pressed = stalled(wall, stall, lag_limit=0.1 if way == "fault" else 0.0)
         pressed.tick(10 if way != "fault" else 1)
@@ -93,7 +93,7 @@ def test_nobody_is_pushed(wall, letting_go, stall, way):
             assert pressed.meter.peak_energy <= 1.2 * letting_go + MILLIJOULE
         else:
             assert pressed.meter.most_work <= MILLIJOULE
-        assert forces[RAMP + 1] == 0.0 or way in ("set", "speed", "port", "reset", "scrub")  # engaged anew
+        assert forces[RAMP + 1] == 0.0 or way in ("set", "speed", "port", "reset", "scrub")  # engaged again
 
 
 def test_ramps_and_timeouts_keep_to_the_wall_clock(wall):
@@ -143,7 +143,7 @@ def test_a_value_that_a_tick_cannot_carry_is_refused_with_the_largest_that_it_ca
     """By closed forms: the plate alone, a mass on the coupler."""
     interval = stability_interval(METHODS["rk4"])
     for name, largest in (
-        ("c", 0.05 * interval / PERIOD),  # of the plate, its spring soft beside that
+        ("c", 0.05 * interval / PERIOD),  # of the plate, on a spring that is soft
         ("handle_1_stiffness", 0.2 * (interval / PERIOD) ** 2),
         ("k", 0.05 * (interval / PERIOD) ** 2),
     ):
