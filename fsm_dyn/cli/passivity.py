@@ -47,11 +47,12 @@ def passivity_command(
     delay: Annotated[float | None, typer.Option("--delay", help="Delay from motion to force, s.", min=0.0)] = None,
     hand_stiffness: Annotated[
         float | None,
-        typer.Option("--hand-stiffness", help="Stiffness of the hand, N/m, for a device that follows.", min=0.0),
+        typer.Option("--hand-stiffness", help="Stiffness of a hand that holds the device, N/m.", min=0.0),
     ] = None,
     hand_damping: Annotated[
-        float | None, typer.Option("--hand-damping", help="Damping of the hand, N s/m, likewise.", min=0.0)
+        float | None, typer.Option("--hand-damping", help="Damping of the hand, N s/m.", min=0.0)
     ] = None,
+    hand_mass: Annotated[float, typer.Option("--hand-mass", help="Mass of the hand, kg.", min=0.0)] = 0.0,
     port: Annotated[str, typer.Option("--port", help="Port that is coupled to the device; default: the first.")] = "",
     axes: Axes = None,
     scale: Scale = "1",
@@ -75,7 +76,7 @@ def passivity_command(
             model, driver=driver, options=options, known=known, modes=mode or (), port=port,
             axes=numbers(axes) if axes else None, scale=ratios(scale), period=period, substeps=substeps,
             parameters=assignments("--set", set_), at=assignments("--initial", initial), figure=figure,
-            as_json=as_json, hand=(hand_stiffness, hand_damping),
+            as_json=as_json, hand=(hand_stiffness, hand_damping, hand_mass),
         )  # fmt: skip
 
 
@@ -95,7 +96,7 @@ def analyse(
     at: Mapping[str, Any] | None = None,
     figure: Path | None = None,
     as_json: bool = False,
-    hand: tuple[float | None, float | None] = (None, None),
+    hand: tuple[float | None, float | None, float] = (None, None, 0.0),
 ) -> None:
     """Print the passivity assessment of a model and a device, and draw its Z-width.
 
@@ -109,7 +110,7 @@ def analyse(
     at : mapping
         Values that replace entries of the model's ``initial``, about which its modes are linearised.
     hand : tuple
-        Stiffness (N/m) and damping (N s/m) of the hand, for a device that measures its force and follows.
+        Stiffness (N/m), damping (N s/m) and mass (kg) of a hand that holds the device; None: not given.
     """
     # The runtime comes with these.
     from fsm_dyn.live.axis_alignment import aligned_axes
@@ -118,6 +119,7 @@ def analyse(
     from fsm_dyn.live.session_launch import coupled_graph, substeps_of
     from fsm_dyn.live.settings import Settings
     from fsm_dyn.passivity.assessment import assess
+    from fsm_dyn.passivity.known_hand import Hand
 
     settings = Settings(period=period, substeps=substeps)
     settings.check()
@@ -130,7 +132,7 @@ def analyse(
     given = {name: value for name, value in (known or {}).items() if value is not None}
     handle = replace(handle, **given)
     if driver and spec.kind == ADMITTANCE:
-        _print_admittance(model, parameters, modes, port, scale, hand, handle.delay, period, as_json)
+        _print_admittance(model, parameters, modes, port, scale, hand[:2], handle.delay, period, as_json)
         return
     with progress_message("compiling the model with its ports", as_json):
         graph = coupled_graph(ready_graph(model, None, True), parameters)
@@ -141,6 +143,7 @@ def analyse(
         found = assess(
             graph, handle, modes=modes, mapping=mapping, n_device=n_device, turns=turns, period=period,
             substeps=substeps_of(settings, graph), at=at,
+            hand=None if hand[0] is hand[1] is None else Hand(hand[0] or 0.0, hand[1] or 0.0, hand[2]),
         )  # fmt: skip
         written = None if figure is None else draw(found, figure)
     if as_json:

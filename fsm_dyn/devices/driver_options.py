@@ -94,9 +94,13 @@ class OptionReader:
             raise self.invalid("workspace", f"for each of {len(usual)} axes a number above 0, or [least, greatest]")
         return tuple(float(low) for low, _ in pairs), tuple(float(high) for _, high in pairs)
 
-    def handle(self) -> DeviceDynamics:
-        """Return the apparent dynamics of the device, as far as the options give them."""
-        return DeviceDynamics(**{name: self.number(name, 0.0) for name in HANDLE if name in self._options})
+    def handle(self, velocity_bandwidth: float | None = None) -> DeviceDynamics:
+        """Return the apparent dynamics of the device, as far as the options give them.
+
+        ``velocity_bandwidth``: see :class:`~fsm_dyn.live.driver_protocol.DeviceDynamics`.
+        """
+        known = {name: self.number(name, 0.0) for name in HANDLE if name in self._options}
+        return DeviceDynamics(**known, velocity_bandwidth=velocity_bandwidth)
 
 
 def _is_number(found: Any) -> bool:

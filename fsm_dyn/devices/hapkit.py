@@ -47,6 +47,8 @@ _KNOWN: Final = frozenset({"path", "baud", *_NUMBERS})
 _MICRO: Final = 1e6
 _LAST: Final = (1 << 16) - 1  # sequence number; that of the safe packet is 0
 
+SMOOTHING: Final = 200.0  # Hz, of the velocity in the firmware
+
 
 class Driver:
     """The paddle; see the module."""
@@ -74,7 +76,7 @@ class Driver:
         given.count("baud", BAUD, 1, 10_000_000)
         numbers = {name: given.number(name, 0.0, most=1e6) for name in _NUMBERS if options.get(name) is not None}
         force, reach = numbers.pop("force", float("inf")), numbers.pop("workspace", REACH)
-        handle = DeviceDynamics(**numbers)
+        handle = DeviceDynamics(**numbers, velocity_bandwidth=SMOOTHING)
         return DeviceSpec(
             "hapkit", 1, SAFE_FRAME, WATCHDOG, hf.SAFE_FRAME, force, handle=handle, zeroed=True,
             zero_frame=hf.SAFE_FRAME, low=(-reach,), high=(reach,),

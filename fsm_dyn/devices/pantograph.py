@@ -107,12 +107,12 @@ class Driver:
         if not isinstance(options.get("origin", []), list | tuple) or not _is_place(options.get("origin", [0.0, 0.1])):
             raise given.invalid("origin", "two numbers, m")
         given.number("torque", TORQUE, above=True, most=10.0)
-        given.number("bandwidth", BANDWIDTH, above=True, most=1e4)
+        bandwidth = given.number("bandwidth", BANDWIDTH, above=True, most=1e4)
         low, high = given.workspace((REACH, REACH))
         none = hb.torques_message(board, 0.0, 0.0)
         return DeviceSpec(
             "pantograph", 2, SAFE_FRAME, safe_packet=none, zero_frame=none,
-            force=given.number("force", float("inf"), above=True), handle=given.handle(), low=low, high=high,
+            force=given.number("force", float("inf"), above=True), handle=given.handle(bandwidth), low=low, high=high,
         )  # fmt: skip
 
     @classmethod

@@ -59,6 +59,9 @@ class DeviceDynamics:
         Of the position, m.
     delay : float
         Time from command to force, plus time from motion to sample, s.
+    velocity_bandwidth : float, optional
+        Of the filter of first order through which the velocity in a sample is the difference quotient of positions, Hz;
+        infinite: no filter.  None: the device measures velocities.
     """
 
     mass: float | None = None
@@ -66,6 +69,7 @@ class DeviceDynamics:
     friction: float | None = None
     resolution: float | None = None
     delay: float = 0.0
+    velocity_bandwidth: float | None = float("inf")
 
 
 @dataclass(frozen=True)

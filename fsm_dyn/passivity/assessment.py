@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -13,7 +13,8 @@ from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.live.device_map import DeviceMap
 from fsm_dyn.live.driver_protocol import DeviceDynamics
 from fsm_dyn.passivity import conditions
-from fsm_dyn.passivity.sampled_response import SampledLoop, linearise_sampled_loop
+from fsm_dyn.passivity.known_hand import Hand, damping_needed_with_hand, growth_with_hand
+from fsm_dyn.passivity.sampled_response import SampledLoop, linearise_sampled_loop, velocity_response
 
 Floats = NDArray[np.float64]
 
@@ -21,6 +22,9 @@ PASS: Final = "pass"
 FAIL: Final = "fail"
 UNKNOWN: Final = "unknown"
 STABLE: Final = "stable alone"
+HELD: Final = "held stably"  # that is given
+BESIDE: Final = frozenset({STABLE, HELD})  # no conditions of passivity
+_UNKNOWN: Final = DeviceDynamics()
 _GROWS: Final = 1e-6  # beyond one, in a tick: not rounding
 
 
@@ -31,7 +35,8 @@ class ConditionResult:
     Attributes
     ----------
     condition : str
-        ``wall``, ``mode NAME``, ``coupler``, ``two-port``, ``quantisation`` or ``stable alone``.
+        ``wall``, ``mode NAME``, ``coupler``, ``two-port``, ``quantisation``, ``stable alone`` or ``held
+        stably``.
     axis : str
     verdict : str
         ``pass``, ``fail``, or ``unknown`` where a property of the device is not known.
@@ -80,7 +85,7 @@ class Assessment:
     @property
     def verdict(self) -> str:
         """``fail`` if a condition of passivity fails, else ``unknown`` if one is unknown, else ``pass``."""
-        found = {check.verdict for check in self.checks if check.condition != STABLE}
+        found = {check.verdict for check in self.checks if check.condition not in BESIDE}
         return next((verdict for verdict in (FAIL, UNKNOWN) if verdict in found), PASS)
 
     def as_dict(self) -> dict[str, Any]:
@@ -95,7 +100,7 @@ class Assessment:
         """Return the checks as lines of a table: condition, axis, verdict, needed, given, why."""
         lines: list[tuple[str, ...]] = []
         for c in self.checks:
-            condition, _, mode = c.condition.partition(" ") if c.condition != STABLE else (STABLE, "", "")
+            condition, _, mode = c.condition.partition(" ") if c.condition not in BESIDE else (c.condition, "", "")
             why = f"{mode}: {c.basis}" if mode else c.basis  # names of modes can be long
             lines.append((condition, c.axis, c.verdict, _number(c.required, c.unit), _number(c.available, c.unit), why))
         return lines
@@ -121,6 +126,7 @@ def assess(
     substeps: int = 1,
     method: str = "rk4",
     at: Mapping[str, float | str] | None = None,
+    hand: Hand | None = None,
 ) -> Assessment:
     """Assess a coupled model with a device by the conditions of passivity (docs/theory.md, "Passivity").
 
@@ -138,6 +144,8 @@ def assess(
         Axes of the device that turn; by default those that move axes of the port that do.
     at : mapping, optional
         What replaces entries of the model's ``initial``.
+    hand : Hand, optional
+        That holds the device: whether the loop is stable with it, which is no condition of passivity.
 
     Returns
     -------
@@ -151,7 +159,15 @@ def assess(
     handle = handle or DeviceDynamics()
     loops = [
         linearise_sampled_loop(
-            graph, mode, mapping=mapping, n_device=n_device, period=period, substeps=substeps, method=method, at=at
+            graph,
+            mode,
+            mapping=mapping,
+            n_device=n_device,
+            period=period,
+            substeps=substeps,
+            method=method,
+            at=at,
+            velocity_bandwidth=handle.velocity_bandwidth,
         )
         for mode in (modes or [graph.initial])
     ]
@@ -163,7 +179,9 @@ def assess(
         for axis, source in zip(first.axes, first.sources, strict=True)
     ]
     for k, axis in enumerate(first.axes):
-        known = DeviceDynamics(delay=handle.delay) if turning[k] else handle  # a handle is known along straight axes
+        # a handle is known along straight axes
+        known = replace(_UNKNOWN, delay=handle.delay, velocity_bandwidth=handle.velocity_bandwidth)
+        known = known if turning[k] else handle
         if not axis.prescribed_coordinate:
             felt = first.force_scale * first.scales[k] ** 2
             K, B = (felt * float(np.sum(graph.values[name])) for name in (axis.stiffness, axis.damping))
@@ -171,6 +189,8 @@ def assess(
             checks += _of_coupler(axis.name, K, B, known, turning[k], period)
         for loop in loops:
             checks.append(_of_mode(loop, [k], axis.name, known, turning[k]))
+            if hand is not None and not axis.prescribed_coordinate:
+                checks.append(_of_hand(loop, k, axis.name, known, turning[k], hand))
     straight = [k for k, turns_too in enumerate(turning) if not turns_too]
     if len(straight) > 1:
         checks += [_of_mode(loop, straight, "together", handle, False) for loop in loops]
@@ -181,17 +201,22 @@ def _of_coupler(
     axis: str, K: float, B: float, handle: DeviceDynamics, turns: bool, period: float
 ) -> list[ConditionResult]:
     """Assess the conditions on the coupler alone: a rigid model, any model, rounding, and a wall without a hand."""
-    w, delay = conditions.frequencies(period), handle.delay
+    w, delay, bandwidth = conditions.frequencies(period), handle.delay, handle.velocity_bandwidth
     late = f", {delay:g} s late" if delay else ""
+    rate = velocity_response(np.exp(1j * w * period), period, bandwidth)
+    by_difference = bandwidth == np.inf
+    if by_difference:
+        formula = "" if delay else ": K T/2 + |B|"
+    else:
+        formula = ", velocity " + ("as measured" if bandwidth is None else f"filtered at {bandwidth:g} Hz")
     rigid = conditions.wall_damping_required(K, B, period)
-    if delay:
-        wall = K + B * -np.expm1(-1j * w * period) / period
-        rigid = float(conditions.damping_needed(wall, w, period, delay).max())
-    any_model = float(conditions.coupler_damping_required_aliased(K, B, w, period, delay).max())
-    two_port = float(conditions.coupler_damping_required(K, B, w, period, delay).max())
+    if delay or not by_difference:
+        rigid = float(conditions.damping_needed(K + B * rate, w, period, delay).max())
+    any_model = float(conditions.coupler_damping_required_aliased(K, B, w, period, delay, rate).max())
+    two_port = float(conditions.coupler_damping_required(K, B, w, period, delay, rate).max())
     alone = max(0.0, K * (0.5 * period + delay) - B)
     return [
-        _damping("wall", axis, rigid, handle, turns, f"the model rigid{late or ': K T/2 + |B|'}"),
+        _damping("wall", axis, rigid, handle, turns, f"the model rigid{late}{formula}"),
         _damping("coupler", axis, any_model, handle, turns, f"any passive model and hand{late}"),
         _damping("two-port", axis, two_port, handle, turns, f"Llewellyn, below half the rate alone{late}"),
         _quantisation(axis, K, handle, turns),
@@ -213,6 +238,21 @@ def _of_mode(loop: SampledLoop, axes: list[int], name: str, handle: DeviceDynami
     worst = int(np.argmax(needs))
     why = f"its own response, most at {w[worst] / (2.0 * np.pi):.3g} Hz"
     return _damping(condition, name, max(0.0, float(needs[worst])), handle, turns, why)
+
+
+def _of_hand(
+    loop: SampledLoop, axis: int, name: str, handle: DeviceDynamics, turns: bool, hand: Hand
+) -> ConditionResult:
+    """Assess the stability of the loop with a hand that is known."""
+    if handle.mass is None or handle.damping is None:
+        why = "the mass of the device is not known" if handle.mass is None else "its damping is not known"
+        return ConditionResult(HELD, name, UNKNOWN, None, handle.damping, _unit(turns), why)
+    needed = damping_needed_with_hand(loop, axis, handle, hand)
+    growth = growth_with_hand(loop, axis, handle, hand)
+    held = f"{hand.stiffness:g} N/m, {hand.damping:g} N s/m, {hand.mass:g} kg"
+    why = f"mode {loop.mode}, {held}: factor {growth:.4g} a tick"
+    verdict = PASS if growth < 1.0 else FAIL
+    return ConditionResult(HELD, name, verdict, needed, handle.damping, _unit(turns), why)
 
 
 def _unit(turns: bool) -> str:

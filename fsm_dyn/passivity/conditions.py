@@ -96,7 +96,12 @@ def damping_needed(response: ArrayLike, w: ArrayLike, period: float, delay: floa
 
 
 def coupler_damping_required(
-    stiffness: float, damping: float, w: ArrayLike, period: float, delay: float = 0.0
+    stiffness: float,
+    damping: float,
+    w: ArrayLike,
+    period: float,
+    delay: float = 0.0,
+    rate: ArrayLike | None = None,
 ) -> Floats:
     """Return the damping of the device at which a coupler is passive whatever the model, at each frequency (N s/m).
 
@@ -105,27 +110,35 @@ def coupler_damping_required(
     environments", IEEE Transactions on Robotics and Automation 15(3), 1999), solved for the damping, of which nothing
     but ``Re h11`` is made: ``h11 = m s + b`` is the device, ``h12`` hold and delay, ``h22 = 1 / (B + K / s)`` the
     coupler, which is integrated with the model, and ``h21`` how the positions of the device run from sample to sample.
-    Aliased bands are left out, see :func:`coupler_damping_required_aliased`.
+    Aliased bands are left out, see :func:`coupler_damping_required_aliased`.  ``rate``, shape (k,), is the reported
+    velocity over the position, by default the backward difference's.
     """
     w = np.asarray(w, dtype=np.float64)
-    h12, h21, yields = _two_port(stiffness, damping, w, period, delay)
+    h12, h21, yields = _two_port(stiffness, damping, w, period, delay, rate)
     product = h12 * h21
     with np.errstate(divide="ignore"):
         found: Floats = (np.abs(product) + product.real) / (2.0 * yields)
     return found
 
 
-def _two_port(K: float, B: float, w: Floats, period: float, delay: float) -> tuple[Complexes, Complexes, Floats]:
+def _two_port(
+    K: float, B: float, w: Floats, period: float, delay: float, rate: ArrayLike | None
+) -> tuple[Complexes, Complexes, Floats]:
     """Return ``h12``, ``h21`` and ``Re h22``, each of shape (k,)."""
     back = 1.0 - np.exp(-1j * w * period)
     hold = back / (1j * w * period) * np.exp(-1j * w * delay)
     runs = np.sinc(w * period / (2.0 * np.pi)) ** 2
-    leads = runs * (K + B * back / period) / (K + 1j * w * B)
+    leads = runs * (K + B * (back / period if rate is None else np.asarray(rate))) / (K + 1j * w * B)
     return hold, -leads, B * w**2 / (K**2 + (B * w) ** 2)
 
 
 def coupler_damping_required_aliased(
-    stiffness: float, damping: float, w: ArrayLike, period: float, delay: float = 0.0
+    stiffness: float,
+    damping: float,
+    w: ArrayLike,
+    period: float,
+    delay: float = 0.0,
+    rate: ArrayLike | None = None,
 ) -> Floats:
     """Return the same as :func:`coupler_damping_required` with all aliased bands (N s/m), shape (k,).
 
@@ -141,7 +154,8 @@ def coupler_damping_required_aliased(
     shares = np.sinc(bands * period / (2.0 * np.pi)) ** 2
     shares /= shares.sum(axis=1, keepdims=True)
     slope = stiffness / (damping * bands)
-    size = (stiffness + damping * (1.0 - np.exp(-1j * w * period)) / period) / 2.0
+    velocity = (1.0 - np.exp(-1j * w * period)) / period if rate is None else np.asarray(rate)
+    size = (stiffness + damping * velocity) / 2.0
     centre = size * (1.0 + 1j * (shares * slope).sum(axis=1))
     radius = np.abs(size) * (shares * np.sqrt(1.0 + slope**2)).sum(axis=1)
     return _most_on_rim(centre, radius, w, period, delay)

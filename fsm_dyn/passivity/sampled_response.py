@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -24,7 +25,7 @@ from fsm_dyn.spec.controller_memory import refuse_controllers
 
 Floats = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
-_CHAIN = 4  # an input in a tick: value, rate, second rate, third rate
+INPUT_LENGTH = 4  # an input in a tick: value, rate, second rate, third rate
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,8 @@ class SampledLoop:
         Value, rate, second and third rate of each of m inputs stand together.
     filters : tuple
         For each axis the bandwidth of the filter of a coordinate that the device prescribes, rad per tick, or 0.
+    velocity_bandwidth : float or None
+        Of the device, see :class:`~fsm_dyn.live.driver_protocol.DeviceDynamics`.
     """
 
     axes: tuple[PortAxis, ...]
@@ -64,6 +67,7 @@ class SampledLoop:
     out: Floats
     through: Floats
     filters: tuple[float, ...]
+    velocity_bandwidth: float | None = math.inf
 
     def response(self, w: ArrayLike) -> Complexes:
         """Return ``H(exp(j w T))`` from the device's sampled positions to the forces that resist it, in its units.
@@ -86,21 +90,22 @@ class SampledLoop:
 
     def _inputs(self, z: Complexes) -> tuple[Complexes, Complexes]:
         """Inputs at begin and end of a tick for a motion ``z^n`` of each axis, shapes (k, 4 m, n)."""
-        m = self.push.shape[1] // _CHAIN
-        begins = np.zeros((len(z), m * _CHAIN, len(self.axes)), dtype=np.complex128)
+        m = self.push.shape[1] // INPUT_LENGTH
+        begins = np.zeros((len(z), m * INPUT_LENGTH, len(self.axes)), dtype=np.complex128)
         ends = np.zeros_like(begins)
-        at, back = 0, (1.0 - 1.0 / z) / self.period  # the device's rate is a backward difference
+        at, back = 0, velocity_response(z, self.period, self.velocity_bandwidth)
+        difference = (1.0 - 1.0 / z) / self.period
         for a, bandwidth in enumerate(self.filters):
             if bandwidth:
                 ends[:, at : at + 3, a] = _filtered(z, back, bandwidth, self.period)
                 begins[:, at : at + 3, a] = ends[:, at : at + 3, a] / z[:, None]
-                begins[:, at + 3, a] = back * ends[:, at + 2, a]
-                at += _CHAIN
+                begins[:, at + 3, a] = difference * ends[:, at + 2, a]
+                at += INPUT_LENGTH
                 continue
             for value in (np.ones_like(z), back):  # position and rate, each straight from tick to tick
                 ends[:, at, a], begins[:, at, a] = value, value / z
-                begins[:, at + 1, a] = back * value
-                at += _CHAIN
+                begins[:, at + 1, a] = difference * value
+                at += INPUT_LENGTH
         return begins, ends
 
     @property
@@ -113,6 +118,30 @@ class SampledLoop:
         angles = np.abs(np.angle(np.linalg.eigvals(self.step)))
         found: Floats = np.unique(angles[(angles > 1e-6) & (angles < np.pi)]) / self.period
         return found
+
+
+def velocity_response(z: Complexes, period: float, bandwidth: float | None) -> Complexes:
+    """Return the velocity that a device reports for the sampled positions ``z^n``, 1/s.
+
+    Parameters
+    ----------
+    z : ndarray of complex, shape (k,)
+        Of absolute value one.
+    period : float
+        s.
+    bandwidth : float or None
+        Hz, see :class:`~fsm_dyn.live.driver_protocol.DeviceDynamics`; a measured velocity is that of the motion below
+        half the rate.
+    """
+    if bandwidth is None:
+        measured: Complexes = (1j * np.angle(z) / period).astype(np.complex128)
+        return measured
+    difference: Complexes = (1.0 - 1.0 / z) / period
+    if bandwidth == math.inf:
+        return difference
+    part = -math.expm1(-2.0 * math.pi * bandwidth * period)
+    found: Complexes = part * difference / (1.0 - (1.0 - part) / z)
+    return found
 
 
 def _filtered(z: Complexes, back: Complexes, g: float, period: float) -> Complexes:
@@ -139,6 +168,7 @@ def linearise_sampled_loop(
     substeps: int = 1,
     method: str = "rk4",
     at: Mapping[str, float | str] | None = None,
+    velocity_bandwidth: float | None = math.inf,
 ) -> SampledLoop:
     """Linearise a coupled model in a mode over a tick, at rest, with the coupler closed and unstretched.
 
@@ -155,6 +185,8 @@ def linearise_sampled_loop(
         As of a live run.
     at : mapping, optional
         What replaces entries of the model's ``initial``; speeds are zero where they are not given here.
+    velocity_bandwidth : float or None
+        Of the device, see :class:`~fsm_dyn.live.driver_protocol.DeviceDynamics`.
 
     Returns
     -------
@@ -199,7 +231,7 @@ def linearise_sampled_loop(
     return SampledLoop(
         axes, tuple(sources[i] for i in kept), mode, period, np.array(scales)[kept], mapping.force_scale,
         step, push, C, D,
-        tuple(filters.get(axis.device, 0.0) for axis in axes),
+        tuple(filters.get(axis.device, 0.0) for axis in axes), velocity_bandwidth,
     )  # fmt: skip
 
 
@@ -244,7 +276,7 @@ def _first_order(
     followed, led = np.zeros((layout.n_x, len(kept))), np.zeros((layout.n_x, len(names)))
     followed[:n_q, :n_free] = T
     followed[kept[n_free:], range(n_free, len(kept))] = 1.0
-    led[:n_q, ::_CHAIN] = P[:, [layout.w.index(name) for name in inputs]]
+    led[:n_q, ::INPUT_LENGTH] = P[:, [layout.w.index(name) for name in inputs]]
     mode = _Slopes(programs.full, names, x, context)
     rate_x, rate_i = mode.of(mode.nodes["x_dot"])
     speed_x, speed_i = mode.of(mode.nodes["u"])
@@ -300,4 +332,4 @@ def _one_tick(method: Tableau, A: Floats, B: Floats, h: float, steps: int) -> tu
 def _later(m: int, d: float) -> Floats:
     """Return the matrix by which values and rates of inputs become those a time ``d`` later, shape (m, m)."""
     one = np.array([[1.0, d, d * d / 2, d**3 / 6], [0.0, 1.0, d, d * d / 2], [0.0, 0.0, 1.0, d], [0.0, 0.0, 0.0, 1.0]])
-    return np.kron(np.eye(m // _CHAIN), one)
+    return np.kron(np.eye(m // INPUT_LENGTH), one)
