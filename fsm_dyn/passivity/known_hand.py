@@ -74,7 +74,7 @@ def growth_with_hand(loop: SampledLoop, axis: int, device: DeviceDynamics, hand:
 
 
 def damping_needed_with_hand(loop: SampledLoop, axis: int, device: DeviceDynamics, hand: Hand) -> float:
-    """Return the least damping of the device (N s/m) above which the held loop is stable; infinite for none.
+    """Return the least damping of the device (N s/m) above which the loop is stable; infinite for none.
 
     A device may be unstable with much damping too: this is the end of the interval from which stability begins.
     """
