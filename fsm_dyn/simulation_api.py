@@ -23,6 +23,7 @@ from fsm_dyn.results.run_file import SavedRun, parse_run, read_run
 from fsm_dyn.results.trajectory import Trajectory
 from fsm_dyn.resumption import Run
 from fsm_dyn.run_inputs import InputValue, scenario_schedules
+from fsm_dyn.simulation.numerics import numerics_of
 from fsm_dyn.simulation.tolerances import Tolerances
 from fsm_dyn.simulator import Resume, simulator_of
 from fsm_dyn.simulator import Simulator as Simulator
@@ -175,10 +176,12 @@ def _opened(saved: SavedRun, path: str) -> Trajectory:
             raise InputError("the saved run does not fit its model", found=str(error)) from None
         names.append(executable.chart_names[number])
         charts.append(executable.chart_programs[number])
-    model = run_model(automaton, names, charts, saved.parameters, values)
+    stored = saved.continuation
+    given = {} if isinstance(stored, str) else stored.settings.tolerances or {}
+    numerics = numerics_of(automaton, values, Tolerances(**given))
+    model = run_model(automaton, names, charts, saved.parameters, values, numerics)
     saved.check(model)
     record = _labelled(saved.record, dict(zip(names, model.labels, strict=True)))
-    stored = saved.continuation
     if isinstance(stored, str):
         return Trajectory(model, record, final=stored)
     lengths = (automaton.terms.layout.n_x, automaton.terms.layout.n_c)

@@ -360,5 +360,5 @@ def _model_of(preparation: RunPreparation, executable: Executable) -> RunModel:
     setup = preparation.setup
     return preparation.simulator.remember(
         ("model of runs together", names, tuple(map(id, charts)), setup.vector.tobytes()),
-        lambda: run_model(executable.automaton, names, charts, setup.vector, setup.numbers),
+        lambda: run_model(executable.automaton, names, charts, setup.vector, setup.numbers, preparation.numerics),
     )

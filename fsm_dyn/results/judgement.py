@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, Literal
 
 import numpy as np
 
 from fsm_dyn.expressions import Text
+from fsm_dyn.laws import FREE
 from fsm_dyn.results.arrays import BoolArray, FloatArray, IntArray
 from fsm_dyn.results.contact_events import event_times
 from fsm_dyn.results.dense import quartic_bounds, state_within
@@ -18,6 +19,7 @@ from fsm_dyn.results.extremes import Steps, largest_of_runs
 from fsm_dyn.results.record import RunModel, RunRecord
 from fsm_dyn.results.samples import Samples
 from fsm_dyn.results.transitions import Transition
+from fsm_dyn.simulation.numerics import Numerics, numerics_of
 from fsm_dyn.simulation.outcomes import DONE, STOPPED
 from fsm_dyn.spec.requirement import (
     Always,
@@ -39,6 +41,8 @@ VERDICTS: Final[tuple[Verdict, ...]] = "met", "violated", "undecided"
 COMPLETE: Final = (DONE, STOPPED)  # outcomes of runs that are judged to their end
 _BLOCK: Final = 4096  # rows whose intermediate results fit into a processor's cache
 _MET, _VIOLATED, _UNDECIDED = range(3)
+_PROBE: Final = 1e3  # how many times the errors of the state it is moved, to find what that moves
+_ROUNDING: Final = 8.0 * np.finfo(np.float64).eps
 _COMPARED: Final = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
 
 
@@ -180,7 +184,7 @@ class Judge:
     def _always(self, compared: QuantityComparison, during: Sequence[StateCondition]) -> Findings:
         steps = self.steps if not during else self.steps.only(self._applies(during))
         margin, time = self._least_margin(compared, steps)
-        satisfied = self._satisfied(compared, margin)
+        satisfied = self._satisfied(compared, margin, time)
         if len(steps) < len(self.steps):
             empty = np.bincount(steps.run, minlength=self.count) == 0
             margin[empty], time[empty], satisfied[empty] = math.inf, math.nan, True
@@ -207,7 +211,7 @@ class Judge:
         deadline = np.full(self.count, math.inf) if before is None else self.runs.number(before)
         steps = self.steps.only(self.runs.t[self.steps.first] <= deadline[self.steps.run])
         margin, time = self._greatest_margin(compared, steps, deadline)
-        satisfied = self._satisfied(compared, margin)
+        satisfied = self._satisfied(compared, margin, time)
         empty = np.bincount(steps.run, minlength=self.count) == 0
         margin[empty], time[empty], satisfied[empty] = -math.inf, math.nan, False
         failed = np.where(empty | (self.end >= deadline), _VIOLATED, _UNDECIDED)
@@ -225,19 +229,19 @@ class Judge:
         never = np.isnan(time)
         undecided = never & ((self.end < deadline) | (before is None))
         margin = np.where(undecided, math.nan, deadline - np.where(never, self.end, time))
-        verdicts = np.where(~never & (margin >= 0.0), _MET, _VIOLATED)
+        verdicts = np.where(~never & (margin >= -self._late), _MET, _VIOLATED)
         return Findings(np.where(undecided, _UNDECIDED, verdicts), margin, time)
 
     def _extreme(self, function: str, compared: QuantityComparison) -> Findings:
         if function == "final":
             value = self._column(self.runs.rows_at(self.last_rows), compared.quantity)
             margin = self._sign(compared) * (value - self.runs.number(compared.bound))
-            return Findings(self._if_complete(self._satisfied(compared, margin)), margin, self.end)
+            return Findings(self._if_complete(self._satisfied(compared, margin, self.end)), margin, self.end)
         above = compared.op in (">", ">=")
         if above == (function == "trough"):  # of every value
             return self._always(compared, ())
         margin, time = self._greatest_margin(compared, self.steps, np.full(self.count, math.inf))
-        met = self._satisfied(compared, margin)
+        met = self._satisfied(compared, margin, time)
         return Findings(np.where(met, _MET, self._if_complete(np.zeros_like(met))), margin, time)
 
     def _never_twice(self, event: ContactEvent, within: FloatArray) -> Findings:
@@ -247,7 +251,7 @@ class Judge:
                 gaps = np.diff(times)
                 shortest = int(gaps.argmin())
                 margin[k], time[k] = gaps[shortest] - within[k], times[shortest + 1]
-        return Findings(self._unless_failed(margin >= 0.0), margin, time)
+        return Findings(self._unless_failed(margin >= -self._late), margin, time)
 
     def _count(self, event: ContactEvent, op: str, bound: FloatArray) -> Findings:
         at_most = op in ("<", "<=")
@@ -275,10 +279,59 @@ class Judge:
     def _sign(compared: QuantityComparison) -> float:
         return 1.0 if compared.op in (">", ">=") else -1.0
 
-    @staticmethod
-    def _satisfied(compared: QuantityComparison, margin: FloatArray) -> BoolArray:
+    def _satisfied(self, compared: QuantityComparison, margin: FloatArray, time: FloatArray) -> BoolArray:
+        """Return which runs satisfy a comparison with these margins at these times: one within the error does."""
         satisfied: BoolArray = (margin > 0.0) | ((margin == 0.0) & (compared.op in ("<=", ">=")))
+        against = np.flatnonzero((margin < 0.0) & np.isfinite(margin) & ~np.isnan(time))
+        if len(against) and self._numerics is not None:
+            satisfied[against] = -margin[against] <= self._errors(compared.quantity, self._numerics, against, time)
         return satisfied
+
+    @cached_property
+    def _numerics(self) -> Numerics | None:
+        """Tolerances and units of the runs; None where the model is not known."""
+        model = self.model
+        if model.numerics is None and model.automaton is not None:
+            return numerics_of(model.automaton, model.values)
+        return model.numerics
+
+    @property
+    def _late(self) -> float:
+        """Time within which events count as simultaneous, s."""
+        return 0.0 if self._numerics is None else self._numerics.tolerances.coincidence or 0.0
+
+    def _errors(self, quantity: MeasuredQuantity, numerics: Numerics, runs: IntArray, time: FloatArray) -> FloatArray:
+        """Return the error of a quantity in some runs at their deciding times, shape (len(runs),), SI.
+
+        That of each state is its tolerance: of a step, or of the gaps and speeds that count as zero.  What the state
+        determines has their sum, each times what it moves the quantity; a force also the part of the largest one that
+        counts as zero.
+        """
+        model, tolerances = self.model, numerics.tolerances
+        if quantity.name in model.layout.memory:
+            return np.zeros(len(runs))
+        begin, last = self.runs.begin[runs], self.last_rows[runs]
+        rows = np.array([a + np.searchsorted(self.runs.t[a : b + 1], at, side="right") - 1
+                         for a, b, at in zip(begin, last, time[runs], strict=True)])  # fmt: skip
+        n_q, n_x = len(model.layout.q), model.layout.n_x
+        scales = tolerances.scales
+        zero = np.full(n_x, (tolerances.speed or 0.0) / (scales.length / scales.time))
+        zero[:n_q] = (tolerances.gap or 0.0) / scales.length
+        x = self.runs.x[rows]
+        sizes = np.maximum(numerics.rtol * np.abs(x) + numerics.atol, zero * numerics.states)
+        number = self._state_number(quantity)
+        if number is not None:
+            return sizes[:, number]
+        samples = self.runs.rows_at(np.repeat(rows, n_x + 1))
+        moved = samples.x.reshape(len(rows), n_x + 1, n_x).copy()
+        moved[:, 1:] += _PROBE * sizes[:, None, :] * np.eye(n_x)
+        values = self._column(replace(samples, x=moved.reshape(-1, n_x)), quantity).reshape(len(rows), -1)
+        error: FloatArray = np.abs(values[:, 1:] - values[:, :1]).sum(axis=1) / _PROBE
+        error += _ROUNDING * np.abs(values[:, 0])
+        if quantity.part:
+            largest = np.maximum.reduceat(np.abs(self._at_rows(quantity)), self.runs.begin[:-1])
+            error += (tolerances.multiplier or 0.0) * largest[runs]
+        return error
 
     def _applies(self, during: Sequence[StateCondition]) -> BoolArray:
         applies = np.ones(len(self.steps), dtype=np.bool_)
@@ -289,15 +342,20 @@ class Judge:
     def _in_state(self, condition: StateCondition) -> BoolArray:
         """Return in which steps a condition on modes or contact states is true, shape (steps,)."""
         if condition.state:
-            names = [contact.name for contact in self.model.contacts]
-            contact = names.index(condition.name)
-            code = self.model.contacts[contact].states.index(condition.state)
-            true = [chart.states[contact] == code for chart in self.model.charts]
+            numbers = self._contacts(condition.name)
+            code = self.model.contacts[numbers[0]].states.index(condition.state)
+            quantifier = all if code == FREE else any  # of the pairs of one entry
+            true = [quantifier(chart.states[k] == code for k in numbers) for chart in self.model.charts]
         else:
             pattern = next(item for item in self.model.patterns if item.name == condition.name)
             true = [pattern.fits(chart.states) for chart in self.model.charts]
         in_state: BoolArray = np.array(true, dtype=np.bool_)[self.runs.mode[self.steps.first]]
         return ~in_state if condition.negated else in_state
+
+    def _contacts(self, name: str) -> list[int]:
+        """Return the numbers of a contact, or of the feature pairs of an entry."""
+        members = self.model.contact_entries.get(name, (name,))
+        return [number for number, contact in enumerate(self.model.contacts) if contact.name in members]
 
     def _least_margin(self, compared: QuantityComparison, steps: Steps) -> tuple[FloatArray, FloatArray]:
         """Return the least of a comparison's margins over steps of each run, and its time."""
@@ -361,14 +419,19 @@ class Judge:
         return np.abs(self.runs.x[:, number]) if quantity.magnitude else self.runs.x[:, number]
 
     def _column(self, samples: Samples, quantity: MeasuredQuantity) -> FloatArray:
-        """Return a quantity at samples, shape (n,): a friction force in space by its magnitude."""
+        """Return a quantity at samples, shape (n,): a friction force in space by its magnitude.
+
+        The forces of an entry are those of all its feature pairs together.
+        """
         if not quantity.part:
             column = samples.outputs[quantity.name] if quantity.name in self.model.outputs else samples[quantity.name]
         else:
-            contact = next(item for item in self.model.contacts if item.name == quantity.name)
-            rows = (contact.normal_row,) if quantity.part == "normal" else contact.tangent_rows
-            forces = samples.multiplier_table[:, list(rows)]
-            column = forces[:, 0] if len(rows) == 1 else np.linalg.norm(forces, axis=1)
+            column = np.zeros(len(samples))
+            for number in self._contacts(quantity.name):
+                contact = self.model.contacts[number]
+                rows = (contact.normal_row,) if quantity.part == "normal" else contact.tangent_rows
+                forces = samples.multiplier_table[:, list(rows)]
+                column = column + (forces[:, 0] if len(rows) == 1 else np.linalg.norm(forces, axis=1))
         return np.abs(column) if quantity.magnitude else column
 
 

@@ -19,6 +19,7 @@ from fsm_dyn.results.arrays import BoolArray, FloatArray, InputFunction, IntArra
 from fsm_dyn.results.change_points import ChangePoint
 from fsm_dyn.results.scene import Scene
 from fsm_dyn.results.transitions import Transition
+from fsm_dyn.simulation.numerics import Numerics
 from fsm_dyn.simulation.outcomes import DONE, LEFT_RANGE, OUTCOMES, Outcome
 from fsm_dyn.spec.evaluate import ParameterValue
 from fsm_dyn.spec.requirement import Requirement
@@ -97,6 +98,7 @@ class RunModel:
     contact_entries: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # feature pairs by entry
     patterns: tuple[Pattern, ...] = ()
     values: Mapping[str, ParameterValue] = field(default_factory=dict)  # the parameters by name, SI
+    numerics: Numerics | None = None  # tolerances and units of the run; None: those of its model
     places: Mapping[str, Location] = field(default_factory=dict)  # in the model file, of "load weight", "point P", ...
 
     @cached_property

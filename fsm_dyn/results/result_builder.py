@@ -22,6 +22,7 @@ from fsm_dyn.results.transition_causes import States, fired, selection_log, tran
 from fsm_dyn.results.transitions import Transition
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation.candidates import read_candidates
+from fsm_dyn.simulation.numerics import Numerics
 from fsm_dyn.simulation.outcomes import AT_CHANGE_POINTS, LEFT_RANGE, MODE_NOT_LISTED, STRETCHED, UNDECIDED
 from fsm_dyn.simulation.run_arrays import RunArrays, TransitionArrays
 from fsm_dyn.spec.checks.requirements import requirement_units
@@ -38,6 +39,7 @@ def run_model(
     charts: Sequence[RunnableMode],
     parameters: FloatArray,
     values: Mapping[str, ParameterValue],
+    numerics: Numerics | None = None,
 ) -> RunModel:
     """Return what reading a run of ``automaton`` needs.
 
@@ -50,6 +52,8 @@ def run_model(
         Values of the parameters, SI, in the order of the layout.
     values : mapping of str to float or tuple of float
         The same values by name, as ``fsm_dyn.spec.values.parameter_values`` gives them.
+    numerics : Numerics, optional
+        Tolerances and units of the run; by default those of its model.
     """
     mechanism = automaton.mechanism
     model = RunModel(
@@ -75,11 +79,15 @@ def run_model(
         patterns=tuple(automaton.patterns),
         places=_places(mechanism),
     )
-    return with_parameters(model, automaton, parameters, values)
+    return with_parameters(model, automaton, parameters, values, numerics)
 
 
 def with_parameters(
-    model: RunModel, automaton: Automaton, parameters: FloatArray, values: Mapping[str, ParameterValue]
+    model: RunModel,
+    automaton: Automaton,
+    parameters: FloatArray,
+    values: Mapping[str, ParameterValue],
+    numerics: Numerics | None = None,
 ) -> RunModel:
     """Return a model of runs in the same modes with other parameters; arguments as of :func:`run_model`."""
     return replace(
@@ -89,6 +97,7 @@ def with_parameters(
         automaton=automaton,
         make_scene=lambda: scene_of(automaton, parameters, values),
         values=values,
+        numerics=numerics,
     )
 
 

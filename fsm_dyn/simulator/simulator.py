@@ -303,12 +303,14 @@ class Simulator(RunSetups):
         self, automaton: Automaton, names: tuple[str, ...], charts: tuple[RunnableMode, ...], run: Run
     ) -> RunModel:
         key = names, tuple(map(id, charts))
+        given = run.settings.tolerances
 
         def made() -> RunModel:
             first = self.remember(("model", *key), lambda: run_model(automaton, names, charts, run.vector, run.numbers))
-            return with_parameters(first, automaton, run.vector, run.numbers)
+            numerics = self.numerics(run.numbers, run.vector, given)
+            return with_parameters(first, automaton, run.vector, run.numbers, numerics)
 
-        return self.remember(("model", run.vector.tobytes(), *key), made)
+        return self.remember(("model", run.vector.tobytes(), tuple((given or {}).items()), *key), made)
 
 
 @dataclass(frozen=True)

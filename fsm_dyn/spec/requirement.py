@@ -13,9 +13,11 @@ from typing import NoReturn, TypeAlias
 from fsm_dyn.errors import NOWHERE, ExpressionError, Location
 from fsm_dyn.expressions import Text
 from fsm_dyn.expressions.tokens import Token, tokenise
+from fsm_dyn.laws import LAWS
 
 EXTREMES = ("peak", "trough", "final")
 PARTS = ("normal", "friction")
+_EVENTS = frozenset(word for law in LAWS for word in law.words)
 _NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _FORMS = (
     "never CONTACT EVENT [twice within TIME], never CONDITION, always CONDITION [while STATE and ...], "
@@ -26,7 +28,7 @@ _FORMS = (
 
 @dataclass(frozen=True, slots=True)
 class MeasuredQuantity:
-    """A coordinate, speed, input or output, or a force (``part`` of PARTS) of a contact; or its magnitude."""
+    """A coordinate, speed, input, memory or output, or a force (``part`` of PARTS) of a contact; or its magnitude."""
 
     name: str
     part: str = ""
@@ -48,7 +50,7 @@ class QuantityComparison:
 
 @dataclass(frozen=True, slots=True)
 class StateCondition:
-    """The mode pattern ``name`` applies; with ``state``, the contact ``name`` is in that state; or not (negated)."""
+    """The mode pattern ``name`` applies; with ``state``, the contact or entry ``name`` is in that state; or not."""
 
     name: str
     state: str = ""
@@ -210,7 +212,10 @@ class _FormulaReader:
         return [token.kind for token in following] == ["name"] * 2 and following[1].text not in ("before", "is")
 
     def _event(self) -> ContactEvent:
-        return ContactEvent(self._name("a contact"), self._name("an event"))
+        contact, word = self._name("a contact"), self._name("an event")
+        if f"{word} {self.peek()}" in _EVENTS:  # lets go
+            word = f"{word} {self.next()}"
+        return ContactEvent(contact, word)
 
     def _condition(self) -> Condition:
         following = self.peek(1)

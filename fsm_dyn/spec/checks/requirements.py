@@ -12,6 +12,7 @@ from fsm_dyn.spec.checks.dimension_algebra import Scope
 from fsm_dyn.spec.checks.expression_types import LENGTH, POWER, TIME, expression_type
 from fsm_dyn.spec.checks.expressions import parameter_scope, scopes_and_dimensions
 from fsm_dyn.spec.checks.names import Declaration, declarations
+from fsm_dyn.spec.contact import Contact
 from fsm_dyn.spec.model import Mechanism
 from fsm_dyn.spec.requirement import (
     Always,
@@ -91,7 +92,7 @@ def dimension_of(mechanism: Mechanism, quantity: MeasuredQuantity, dimensions: M
     """Return the dimension of a quantity: of a force of a contact that whose power is with its gap's rate or slip."""
     if not quantity.part:
         return dimensions.get(quantity.name, DIMENSIONLESS)
-    contact = mechanism.contacts[quantity.name]
+    contact = mechanism.contacts[contacts_named(mechanism, quantity.name)[0]]
     normal = quantity.part == "normal" and not contact.contact_law.friction_only
     row = contact.gap if normal else contact.slip
     if row is None:
@@ -133,14 +134,14 @@ def _constant(text: Text, scope: Scope, what: str, dimension: Dimension) -> None
 
 def _quantity(mechanism: Mechanism, quantity: MeasuredQuantity, what: str, where: Location) -> None:
     if quantity.part:
-        contact = _known(quantity.name, mechanism.contacts, "a contact", what, where)
+        contact = _contact(mechanism, quantity.name, what, where)
         has = contact.has_friction if quantity.part == "friction" else not contact.contact_law.friction_only
         if not has:
             raise ModelError(f"{what}: contact {quantity.name!r} has no {quantity.part} force", where)
         return
-    names = (mechanism.coordinate_names, mechanism.speeds, mechanism.inputs, mechanism.outputs)
+    names = (mechanism.coordinate_names, mechanism.speeds, mechanism.inputs, mechanism.memory, mechanism.outputs)
     quantities = {str(name): name for section in names for name in section}
-    _known(quantity.name, quantities, "a coordinate, speed, input or output", what, where)
+    _known(quantity.name, quantities, "a coordinate, speed, input, memory or output", what, where)
 
 
 def _state(
@@ -150,14 +151,17 @@ def _state(
         case StateCondition(name=name, state=""):
             _known(name, mechanism.modes, "a mode", what, where)
         case StateCondition(name=name, state=state):
-            contact = _known(name, mechanism.contacts, "a contact", what, where)
+            contact = _contact(mechanism, name, what, where)
             _one_of(state, [word for word in contact.states if word], f"{what}: contact {name!r} has no state", where)
         case ContactEvent(contact=name, word=word):
-            found = [mechanism.contacts[each] for each in contacts_named(mechanism, name)]
-            if not found:
-                _known(name, mechanism.contacts, "a contact", what, where)
-            for contact in found[:1]:
-                _one_of(word, contact.events, f"{what}: contact {name!r} has no event", where)
+            contact = _contact(mechanism, name, what, where)
+            _one_of(word, contact.events, f"{what}: contact {name!r} has no event", where)
+
+
+def _contact(mechanism: Mechanism, name: str, what: str, where: Location) -> Contact:
+    """Return a contact, of an entry with several pairs the first: they have one law."""
+    found = contacts_named(mechanism, name)
+    return _known(found[0] if found else name, mechanism.contacts, "a contact", what, where)
 
 
 def _known(name: str, section: Mapping[str, T], role: str, what: str, where: Location) -> T:

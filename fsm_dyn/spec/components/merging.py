@@ -74,7 +74,8 @@ def _with_component(form: MechanismForm, name: str, use: UseForm, component: Mec
             raise ModelError(f"component {name!r} brings {str(taken)!r}, which already exists", use.where)
         update[section] = {**own, **theirs}
     update["speeds"] = _speeds(form, component, renaming)
-    loads = [load for load in component.loads if load.gravity is None]
+    # the gravity of the whole model acts on the bodies of its components
+    loads = [load for load in component.loads if load.gravity is None or load.on is not None]
     update["loads"] = [*form.loads, *renaming.apply(loads)]
     update["transitions"] = [*form.transitions, *renaming.apply(list(component.transitions))]
     values = {**renaming.apply(component.initial.values), **form.initial.values}

@@ -14,11 +14,13 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
+from fsm_dyn.errors import Location
 from fsm_dyn.expressions import Text
 from fsm_dyn.expressions.tokens import Token, tokenise
 from fsm_dyn.expressions.unit_literals import read_quantity
 from fsm_dyn.spec.forms.controllers import ControllerMemoryForm, ControllerOutputForm
 from fsm_dyn.spec.forms.geometry import FrameForm
+from fsm_dyn.spec.forms.hybrid import TransitionForm
 from fsm_dyn.spec.forms.shapes import (
     ArcForm,
     BoxForm,
@@ -32,7 +34,7 @@ from fsm_dyn.spec.forms.shapes import (
     SphereForm,
 )
 from fsm_dyn.spec.model import Coordinate, Input
-from fsm_dyn.spec.yaml_tree import LocatedStr
+from fsm_dyn.spec.yaml_tree import LocatedStr, where_of
 
 T = TypeVar("T")
 
@@ -64,7 +66,9 @@ class Renaming:
     def apply(self, value: T) -> T:
         """Return `value` (forms, data, mappings, tuples, texts) with every name changed."""
         changed: Any = value
-        if isinstance(value, Text):
+        if isinstance(value, Location):
+            pass  # a place in the component's own file
+        elif isinstance(value, Text):
             changed = self._text(value)
         elif isinstance(value, LocatedStr):
             changed = LocatedStr(self.names.get(value, value), value.where)
@@ -88,7 +92,9 @@ class Renaming:
         update: dict[str, Any] = {}
         for key in type(form).model_fields:
             value = getattr(form, key)
-            if key in kept:
+            if key == "on" and isinstance(form, TransitionForm) and value is not None:
+                update[key] = (self._contact(value[0]), value[1])
+            elif key in kept:
                 # letters of axes are keys there, but the angles are expressions
                 update[key] = {k: self.apply(v) for k, v in value.items()} if isinstance(value, dict) else value
             elif value == FRAME and key in ("frame", "parent", "carrier"):
@@ -100,6 +106,15 @@ class Renaming:
             if update[at] is None:  # what stands still stands where the component's origin is
                 update[at] = LocatedStr(self.names[ORIGIN])
         return form.model_copy(update=update)
+
+    def _contact(self, name: str) -> LocatedStr:
+        """Return the new name of a contact, or of one of the pairs that an entry of `contacts` stands for."""
+        where, parts = where_of(name), name.split("_")
+        for end in range(len(parts), 0, -1):
+            entry = "_".join(parts[:end])
+            if entry in self.names:
+                return LocatedStr("_".join([self.names[entry], *parts[end:]]), where)
+        return LocatedStr(name, where)
 
     def _text(self, text: Text) -> Text:
         return Text(_MOTION.sub(self._relative, self._renamed(text)), text.where)

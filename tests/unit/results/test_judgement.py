@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
+from fsm_dyn.analysis.study import study
 from fsm_dyn.results.extremes import largest_of_runs
 from fsm_dyn.spec import load
 
@@ -195,3 +196,109 @@ def test_a_maximum_just_behind_a_row_of_a_long_step(lead):
         speed = G * (run.t[2] + lead)
     assert run.t[2] < speed / G < run.t[2] + 0.005 * (run.t[3] - run.t[2])
     assert run.judge()["low"].margin == pytest.approx(3.0 - speed**2 / (2.0 * G), abs=1e-12)
+
+
+ROUNDING = """
+fsm_dyn: 1
+name: rounding
+parameters: {w: 0.5 m +- 1 cm, h: 1 m +- 1 cm}
+coordinates: {y: m}
+points: {C: {from: O, at: y*N.y}}
+bodies: {ball: {center: C, mass: 1 kg}}
+contacts: {gr: {gap: y - w, restitution: 0.5}}
+loads: [{gravity: -9.81 m/s^2*N.y}]
+outputs: {height: y - w, push: 9.81 N - 9.81 N*y/h}
+initial: {y: h}
+requirements:
+  above: trough(y) >= w
+  top: peak(y) <= h
+  same: always height >= 0 m
+  pressed: always gr.normal >= 0 N
+  off: trough(y) >= w + 1 um
+  higher: always height > 10 nm
+"""
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_a_margin_within_the_error_of_the_run_is_no_verdict_against(mirrored):
+    """In half of the runs a ball rebounds, and rests, a rounding below the ground; a micrometre is no rounding."""
+    text = ROUNDING
+    if mirrored:  # the ball falls up
+        text = text.replace("at: y*N.y", "at: -y*N.y").replace("gravity: -", "gravity: ")
+    graph = fsm_dyn.compile(load("rounding", text=text))
+    margins = []
+    for w in np.linspace(0.49, 0.51, 12):
+        found = fsm_dyn.simulate(graph, until=3.0, parameters={"w": float(w)}).judge()
+        margins.append(found["above"].margin)
+        verdicts = {name: item.verdict for name, item in found.items()}
+        assert verdicts.pop("off") == verdicts.pop("higher") == "violated"
+        assert set(verdicts.values()) == {"met"}, (w, found)
+    assert min(margins) < 0.0
+
+
+def test_a_study_judges_margins_as_a_run_does():
+    graph = fsm_dyn.compile(load("rounding", text=ROUNDING))
+    found = study(graph, sample="random", n=24, seed=1, jobs=1)
+    assert set(found.verdicts["above"]) == set(found.verdicts["same"]) == {"met"}
+    assert set(found.verdicts["off"]) == {"violated"}
+
+
+def test_the_error_is_that_of_the_tolerances():
+    graph = fsm_dyn.compile(load("rounding", text=ROUNDING))
+    coarse = {"gap": 1e-5, "speed": 1e-5}
+    assert fsm_dyn.simulate(graph, until=1.0).judge()["off"].verdict == "violated"
+    assert fsm_dyn.simulate(graph, until=1.0, tolerances=coarse).judge()["off"].verdict == "met"
+
+
+BRICK = """
+fsm_dyn: 1
+name: brick
+coordinates: {x: m, y: m, q: rad}
+frames: {B: {rotate: {z: q}}}
+points: {C: {from: O, at: x*N.x + y*N.y}}
+bodies: {brick: {frame: B, center: C, mass: 2 kg, inertia: {zz: 0.05 kg*m^2}}}
+memory: {landings: 0}
+shapes:
+  outline: {polygon: {frame: B, points: [[-0.2 m, -0.1 m], [0.2 m, -0.1 m], [0.2 m, 0.1 m], [-0.2 m, 0.1 m]]}}
+  ground: {line: {along: N.x}, side: N.y}
+contacts:
+  rubs: {between: [outline, ground], friction: 0.5}
+  magnet: {lock: {position: x, holds_to: 3 N}}
+inputs: {pull: N}
+schedule: {pull: {linear: [[0 s, 0 N], [1 s, 20 N]]}}
+loads: [{gravity: -9.81 m/s^2*N.y}, {force: pull*N.x, at: C}]
+transitions: [{from: "*", on: rubs_1 closes, set: {landings: landings + 1}}]
+initial: {mode: held, y: 0.1 m}
+modes: {held: {magnet: engaged, rubs_1: stick, rubs_2: stick}}
+requirements:
+  weight: always rubs.normal >= 19.61 N
+  light: always rubs.normal <= 19.63 N
+  rubbed: peak(abs(rubs.friction)) <= 9.9 N
+  stuck: always rubs is stick
+  slid: eventually rubs is slide before 1 s
+  down: never rubs is open
+  torn: eventually magnet lets go before 1 s
+  once: never magnet lets go twice within 1 s
+  one: count(magnet lets go) <= 1
+  never_lets: never magnet lets go
+  counted: always landings <= 0
+  two: peak(landings) < 1
+"""
+
+
+def test_entries_are_judged_as_one_contact_and_events_and_memory_by_name():
+    found = fsm_dyn.simulate(fsm_dyn.compile(load("brick", text=BRICK)), until=1.0).judge()
+    verdicts = {name: item.verdict for name, item in found.items()}
+    assert {name for name, verdict in verdicts.items() if verdict != "met"} == {"stuck", "never_lets"}
+    assert found["weight"].unit == "N"
+    assert found["torn"].margin > 0.0
+
+
+def test_what_an_entry_does_not_have_is_refused():
+    for formula, words in (
+        ("always rubs.normal > 0 m", "bound"), ("always rubs is engaged", "no state 'engaged'"),
+        ("never rubs lets go", "no event 'lets go'"), ("always nothing.normal > 0 N", "no contact 'nothing'"),
+        ("always landing > 0", "did you mean 'landings'"),
+    ):  # fmt: skip
+        with pytest.raises(fsm_dyn.ModelError, match=words):
+            load("brick", text=BRICK.replace("always rubs is stick", formula))

@@ -167,3 +167,66 @@ shapes: {rim: {circle: {center: P, radius: r}}, shelf: {line: {along: N.x}, side
     run = fsm_dyn.simulate(fsm_dyn.compile(folder / "drop.yaml"), until=1.0)
     (landing,) = run.transitions
     assert landing.time == pytest.approx(np.sqrt(2 * 0.99 / 10), abs=1e-9)
+
+
+PAIRS = """
+fsm_dyn: 1
+name: pairs
+coordinates: {y: m, q: rad}
+frames: {B: {rotate: {z: q}}}
+points: {P: {from: O, at: y*N.y}}
+bodies: {brick: {frame: B, center: P, mass: 2 kg, inertia: {zz: 0.02 kg*m^2}}}
+shapes:
+  outline: {polygon: {frame: B, points: [[-0.1 m, -0.1 m], [0.1 m, -0.1 m], [0 m, 0.1 m]]}}
+  ground: {line: {along: N.x}, side: N.y}
+memory: {stops: 0, ones: 0, twos: 0}
+contacts:
+  stop: {joint_stop: {coordinate: q, lower: -0.3 rad, upper: 0.3 rad}, restitution: 0.5}
+  rubs: {between: [outline, ground], restitution: 0.4}
+loads: [{gravity: -9.81 m/s^2*N.y, on: brick}]
+transitions:
+  - {from: "*", on: stop_lower closes, set: {stops: stops + 1}}
+  - {from: "*", on: rubs_1 closes, set: {ones: ones + 1}}
+  - {from: "*", on: rubs_2 closes, set: {twos: twos + 1}}
+initial: {y: 0.5 m, q: 0.2 rad, q_dot: -4 rad/s}
+requirements: {seldom: count(rubs_1 closes) <= 100, lands: eventually rubs closes}
+"""
+WHOLE = """
+fsm_dyn: 1
+name: whole
+coordinates: {z: m}
+points: {Z: {from: O, at: z*N.x}}
+bodies: {other: {center: Z, mass: 1 kg}}
+use: {part: {file: pairs.yaml}}
+requirements: {seldom: count(part_rubs_1 closes) <= 100, stopped: count(part_stop_lower closes) >= 0}
+"""
+
+
+def test_transitions_of_a_component_name_pairs_that_are_written_out(tmp_path):
+    """And gravity on one body stays: alone and as a component it is the same motion."""
+    (tmp_path / "pairs.yaml").write_text(PAIRS)
+    (tmp_path / "whole.yaml").write_text(WHOLE)
+    alone, part = (
+        fsm_dyn.simulate(fsm_dyn.compile(tmp_path / name), until=1.0) for name in ("pairs.yaml", "whole.yaml")
+    )
+    np.testing.assert_allclose(part.q[-1, 1:], alone.q[-1], atol=1e-9)
+    counts = {name: alone[name][-1] for name in ("stops", "ones", "twos")}
+    assert min(counts.values()) > 0
+    assert {name: part[f"part_{name}"][-1] for name in counts} == counts
+    assert {item.verdict for item in part.judge().values()} == {"met"}
+
+
+def test_places_survive_renaming(tmp_path):
+    """Errors that are found after a component was renamed name its own file and line."""
+    for wrong, line in (
+        (("on: rubs_2 closes", "on: rubs_9 closes"), 18),
+        (("restitution: 0.4}", "restitution: 0.4, friction: {static: 0.1}}"), 13),
+        (("restitution: 0.4}", "compliant: {stiffness: 1 N/m}, restitution: 0.4}"), 13),
+        (("on: brick}]", "on: nobody}]"), 14),
+        (("{line: {along: N.x}, side: N.y}", "{line: {along: N.x}}"), 9),
+    ):
+        (tmp_path / "pairs.yaml").write_text(PAIRS.lstrip("\n").replace(*wrong))
+        (tmp_path / "whole.yaml").write_text(WHOLE)
+        with pytest.raises(ModelError) as refused:
+            spec.load(tmp_path / "whole.yaml")
+        assert (refused.value.where.file.rpartition("/")[2], refused.value.where.line) == ("pairs.yaml", line), wrong
