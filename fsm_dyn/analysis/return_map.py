@@ -124,7 +124,7 @@ class ReturnMap:
     def period(self, found: Return, point: SectionPoint) -> float:
         """Return the time of a return to the cycle itself, s.
 
-        A run that begins where a contact just let go may take a moment to let go again.  Then the time is taken between
+        A run that begins where a contact just opened may take a moment to open again.  Then the time is taken between
         two returns of one run.
         """
         if not (isinstance(self.end, EventSection) and np.any(found.raw.transitions.reason == event_resolution.START)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, Literal
 
@@ -16,6 +16,7 @@ from fsm_dyn.results.arrays import BoolArray, FloatArray, IntArray
 from fsm_dyn.results.contact_events import event_times
 from fsm_dyn.results.dense import quartic_bounds, state_within
 from fsm_dyn.results.extremes import Steps, largest_of_runs
+from fsm_dyn.results.margin_errors import derived_errors, state_errors
 from fsm_dyn.results.record import RunModel, RunRecord
 from fsm_dyn.results.samples import Samples
 from fsm_dyn.results.transitions import Transition
@@ -41,8 +42,6 @@ VERDICTS: Final[tuple[Verdict, ...]] = "met", "violated", "undecided"
 COMPLETE: Final = (DONE, STOPPED)  # outcomes of runs that are judged to their end
 _BLOCK: Final = 4096  # rows whose intermediate results fit into a processor's cache
 _MET, _VIOLATED, _UNDECIDED = range(3)
-_PROBE: Final = 1e3  # how many times the errors of the state it is moved, to find what that moves
-_ROUNDING: Final = 8.0 * np.finfo(np.float64).eps
 _COMPARED: Final = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
 
 
@@ -301,36 +300,22 @@ class Judge:
         return 0.0 if self._numerics is None else self._numerics.tolerances.coincidence or 0.0
 
     def _errors(self, quantity: MeasuredQuantity, numerics: Numerics, runs: IntArray, time: FloatArray) -> FloatArray:
-        """Return the error of a quantity in some runs at their deciding times, shape (len(runs),), SI.
-
-        That of each state is its tolerance: of a step, or of the gaps and speeds that count as zero.  What the state
-        determines has their sum, each times what it moves the quantity; a force also the part of the largest one that
-        counts as zero.
-        """
-        model, tolerances = self.model, numerics.tolerances
+        """Return the error of a quantity in some runs at their deciding times, shape (len(runs),), SI."""
+        model = self.model
         if quantity.name in model.layout.memory:
             return np.zeros(len(runs))
-        begin, last = self.runs.begin[runs], self.last_rows[runs]
-        rows = np.array([a + np.searchsorted(self.runs.t[a : b + 1], at, side="right") - 1
-                         for a, b, at in zip(begin, last, time[runs], strict=True)])  # fmt: skip
-        n_q, n_x = len(model.layout.q), model.layout.n_x
-        scales = tolerances.scales
-        zero = np.full(n_x, (tolerances.speed or 0.0) / (scales.length / scales.time))
-        zero[:n_q] = (tolerances.gap or 0.0) / scales.length
-        x = self.runs.x[rows]
-        sizes = np.maximum(numerics.rtol * np.abs(x) + numerics.atol, zero * numerics.states)
+        bounds = zip(self.runs.begin[runs], self.last_rows[runs], time[runs], strict=True)
+        t = self.runs.t
+        rows = np.array([a + np.searchsorted(t[a : b + 1], at, side="right") - 1 for a, b, at in bounds])
+        sizes = state_errors(numerics, self.runs.x[rows], len(model.layout.q))
         number = self._state_number(quantity)
         if number is not None:
-            return sizes[:, number]
-        samples = self.runs.rows_at(np.repeat(rows, n_x + 1))
-        moved = samples.x.reshape(len(rows), n_x + 1, n_x).copy()
-        moved[:, 1:] += _PROBE * sizes[:, None, :] * np.eye(n_x)
-        values = self._column(replace(samples, x=moved.reshape(-1, n_x)), quantity).reshape(len(rows), -1)
-        error: FloatArray = np.abs(values[:, 1:] - values[:, :1]).sum(axis=1) / _PROBE
-        error += _ROUNDING * np.abs(values[:, 0])
+            found: FloatArray = sizes[:, number]
+            return found
+        error = derived_errors(self.runs.rows_at, rows, sizes, lambda samples: self._column(samples, quantity))
         if quantity.part:
             largest = np.maximum.reduceat(np.abs(self._at_rows(quantity)), self.runs.begin[:-1])
-            error += (tolerances.multiplier or 0.0) * largest[runs]
+            error += (numerics.tolerances.multiplier or 0.0) * largest[runs]
         return error
 
     def _applies(self, during: Sequence[StateCondition]) -> BoolArray:

@@ -213,7 +213,7 @@ class _FormulaReader:
 
     def _event(self) -> ContactEvent:
         contact, word = self._name("a contact"), self._name("an event")
-        if f"{word} {self.peek()}" in _EVENTS:  # lets go
+        if f"{word} {self.peek()}" in _EVENTS:
             word = f"{word} {self.next()}"
         return ContactEvent(contact, word)
 

@@ -67,7 +67,7 @@ class Renaming:
         """Return `value` (forms, data, mappings, tuples, texts) with every name changed."""
         changed: Any = value
         if isinstance(value, Location):
-            pass  # a place in the component's own file
+            pass  # of the component's own file
         elif isinstance(value, Text):
             changed = self._text(value)
         elif isinstance(value, LocatedStr):
@@ -109,12 +109,9 @@ class Renaming:
 
     def _contact(self, name: str) -> LocatedStr:
         """Return the new name of a contact, or of one of the pairs that an entry of `contacts` stands for."""
-        where, parts = where_of(name), name.split("_")
-        for end in range(len(parts), 0, -1):
-            entry = "_".join(parts[:end])
-            if entry in self.names:
-                return LocatedStr("_".join([self.names[entry], *parts[end:]]), where)
-        return LocatedStr(name, where)
+        entries = [entry for entry in self.names if name == entry or name.startswith(f"{entry}_")]
+        entry = max(entries, key=len, default="")
+        return LocatedStr(self.names.get(entry, "") + name[len(entry) :], where_of(name))
 
     def _text(self, text: Text) -> Text:
         return Text(_MOTION.sub(self._relative, self._renamed(text)), text.where)
