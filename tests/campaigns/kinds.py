@@ -15,6 +15,7 @@ from tests.campaigns import (
     narrow_guards,
     ramps,
     refutations,
+    short_steps,
     steps,
     throws,
     variants,
@@ -58,6 +59,9 @@ CAMPAIGNS = {
     "laws, aimed throws": Kind(throws.case, 1000, "no touch of two shapes missed, times to 1e-7 s", throws.BATCH),
     "laws, narrow guards": Kind(
         narrow_guards.case, 700, "every event of a closed form, to 1e-7 s", narrow_guards.BATCH
+    ),
+    "laws, published runs": Kind(
+        short_steps.case, len(short_steps.published()), "the transitions of a longest step of 1e-4 of the run"
     ),
     "agreement of methods": Kind(
         agreement.methods_agreement, 500, "the same end by every method", table=agreement.table

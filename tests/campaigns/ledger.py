@@ -18,6 +18,7 @@ SOURCES = (
     "fsm_dyn/**/*.py",
     "fsm_dyn/runtime/*.[ch]",
     "yaml_models/*.yaml",
+    "docs/cookbook/*.yaml",
     "tests/unit/spec/models/*.yaml",
     "tests/campaigns/*.py",
     "tests/physics/*.py",

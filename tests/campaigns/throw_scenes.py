@@ -1,6 +1,6 @@
 """Scenes of aimed throws: a thing thrown at a target that stands, turns or is driven, and their true distance.
 
-A scene is a mapping of a model, compiled once for all throws: sizes are parameters, positions and speeds initial values.
+A scene is a mapping of a model, compiled once for all throws: sizes are parameters, positions and speeds are initial.
 Until they touch, the thing falls freely and spins evenly, and so does the target: their motion is known in closed form,
 and with it their distance (:mod:`tests.campaigns.plane_distances`).
 """
@@ -81,7 +81,7 @@ PARAMETERS = {
 }  # fmt: skip
 
 
-class Scene(NamedTuple):
+class Pair(NamedTuple):
     """What is thrown at what, how that moves, and by which law they touch.
 
     Attributes
@@ -95,8 +95,6 @@ class Scene(NamedTuple):
     moves: str
     law: str
 
-    moving = 3  # coordinates of the thing: x, y, p
-
     @property
     def name(self):
         return f"{self.thrown} at {self.moves} {self.target}, {self.law}"
@@ -105,6 +103,30 @@ class Scene(NamedTuple):
     def turns(self):
         """Whether the target has a coordinate, its angle q."""
         return self.moves in ("turning", "used")
+
+    @property
+    def driven(self):
+        return self.moves == "driven"
+
+    def counts(self, q, numbers):
+        """Whether a touch there is one that the shapes promise: not from behind a thin face."""
+        del q, numbers
+        return True
+
+    def throw(self, seed):
+        """A random throw that passes near the target: sizes, speeds and times over decades."""
+        rng = np.random.default_rng([seed, 37])
+        while True:
+            one = self.drawn(rng)
+            q = np.array([[*list(one.initial.values())[: self.moving], one.initial.get("q", one.numbers["h"])]])
+            if self.distance(q, one.numbers)[0] > 0.1 * one.numbers["R"] and self.counts(q, one.numbers):
+                return one
+
+
+class Scene(Pair):
+    """A scene in the plane; ``moves`` may be any of :class:`Pair`."""
+
+    moving = 3  # coordinates of the thing: x, y, p
 
     def size(self, numbers):
         """The smallest size, m."""
@@ -128,10 +150,6 @@ class Scene(NamedTuple):
             "shapes": {"b": TARGETS[self.target].shape},
         }
         return joined(self, thing, target)
-
-    @property
-    def driven(self):
-        return self.moves == "driven"
 
     def distance(self, q, numbers):
         """The distance, m, where x, y, p and the angle of the target are the columns of ``q``."""
@@ -167,16 +185,8 @@ class Scene(NamedTuple):
             reach = np.abs(motion(np.linspace(motion.begin, end, 33))[:, :2]).max() * np.sqrt(2.0) * 1.1 + n["r"] * 2.0
         return 1.0001 * (fastest + abs(u[2]) * EXTENT[self.thrown] * n["r"] + turn * reach)
 
-    def throw(self, seed):
-        """A random throw that passes near the target: sizes, speeds and times over decades."""
-        rng = np.random.default_rng([seed, 37])
-        while True:
-            one = self._throw(rng)
-            q = np.array([[*list(one.initial.values())[: self.moving], one.initial.get("q", one.numbers["h"])]])
-            if self.distance(q, one.numbers)[0] > 0.1 * one.numbers["R"] and self.counts(q, one.numbers):
-                return one
-
-    def _throw(self, rng):
+    def drawn(self, rng):
+        """A random throw, from anywhere."""
         R = 10 ** rng.uniform(-2.5, -0.3)
         r = R * 10 ** rng.uniform(-1.0, 0.3)
         reach = 1.1 * (TARGETS[self.target].extent * R + EXTENT[self.thrown] * r)
@@ -204,7 +214,7 @@ L_PARTS = [np.array([(-1.0, -1.0), (1.0, -1.0), (1.0, 0.2), (-1.0, 0.2)]),
            np.array([(-1.0, -1.0), (0.1, -1.0), (0.1, 1.0), (-1.0, 1.0)])]  # fmt: skip
 
 
-def scenes():
+def planar_scenes():
     """All pairs, moved and held in all ways that the shapes allow."""
     pairs = [
         (a, b) for a in ("ball", "square") for b in TARGETS if (a, b) not in (("square", "arc"), ("square", "curve"))
@@ -222,11 +232,12 @@ def scenes():
 
 def joined(scene, thing, target):
     """One model of a thing and its target, which may be a component."""
+    thrown = "a" in thing["shapes"]
     shared = {"fsm_dyn": 1, "name": "thrown", "parameters": PARAMETERS, "loads": [{"gravity": "-g*N.y"}]}
     if scene.driven:
         shared |= {"inputs": ["turn"], "schedule": {"turn": {"expression": "h + w*t + sway*sin(v*t)"}}}
     name = "target_b" if scene.moves == "used" else "b"
-    pair = {"between": ["a", name]} if scene.thrown in THROWN else {"point": "P", "on": name}
+    pair = {"between": ["a", name]} if thrown else {"point": "P", "on": name}
     shared |= {"contacts": {"hit": {**pair, **LAWS[scene.law]}}, "initial": {"x": 9.0, "y": 9.0}}
     if scene.moves == "used":
         part = {"model": {"fsm_dyn": 1, "name": "target", **target}, "with": {name: name for name in PARAMETERS}}

@@ -10,7 +10,8 @@ from functools import cache
 import numpy as np
 
 import fsm_dyn
-from tests.campaigns.throw_scenes import Motion, driven, scenes
+from tests.campaigns.space_scenes import space_scenes
+from tests.campaigns.throw_scenes import Motion, driven, planar_scenes
 from tests.campaigns.throw_truth import LEVEL, first_touch
 
 LATE = 1e-7  # s
@@ -19,7 +20,7 @@ ON = 3e-9  # m: within the tolerance of a gap is a touch at any time
 BATCH = 100
 FLIGHTS = 6  # of a run that are judged
 APART = "all_free"  # the mode in which no contact is closed
-SCENES = scenes()
+SCENES = planar_scenes() + space_scenes()
 WAYS = {
     "dopri5": {},
     "loose": {"rtol": 1e-3},
