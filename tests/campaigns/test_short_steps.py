@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.campaigns.short_steps import RECIPES, difference, published
+from tests.campaigns.short_steps import CASES, RECIPES, difference, published
 
 SLOW = ("ball_chain", "escapement", "geneva_drive", "piano", "seat_belt", "stack_of_boxes", "tray")
 
@@ -20,5 +20,6 @@ def test_published_run_has_the_transitions_of_short_steps(one):
 
 
 def test_all_recipes_are_run():
+    assert len(published()) == CASES
     assert {one.model for one in published()} >= {str(path) for path in RECIPES}
     assert all(one.until for one in published()[: len(RECIPES)])
