@@ -11,7 +11,7 @@
 
 #define FSM_MEDIAN_FACTOR   1.05 // by which a sample moves the median time between samples
 #define FSM_MEDIAN_SAMPLES  100  // after which the median is known
-#define FSM_SLOW            1.5  // periods between samples, from which on a device is slow
+#define FSM_SLOW_DEVICE     1.5  // periods between samples, from which on a device is slow
 #define FSM_INTERVALS       6.0  // of a device's samples until it is released: all of its force for the first of them
 #define FSM_RELEASE_STRETCH 5.0  // times what is set, at most
 #define FSM_HALF            0.5
@@ -96,7 +96,7 @@ static void note_interval(struct fsm_tick *tick)
     median = since > median ? fsm_smaller(since, median * FSM_MEDIAN_FACTOR) : fsm_larger(since, median / FSM_MEDIAN_FACTOR);
     numbers->sample_interval = fsm_larger(median, numbers->period);
     counts->samples++;
-    if (counts->samples == FSM_MEDIAN_SAMPLES && numbers->sample_interval > FSM_SLOW * numbers->period) {
+    if (counts->samples == FSM_MEDIAN_SAMPLES && numbers->sample_interval > FSM_SLOW_DEVICE * numbers->period) {
         counts->slow_device = 1;
         counts->attention = 1;
     }
