@@ -108,3 +108,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return ``"did you mean 'x'?"`` for the closest known name, or an empty text."""
     match = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return f"did you mean '{match[0]}'?" if match else ""
+
+
+class EnergyWarning(UserWarning):
+    """The energy balance of a run does not close: its motion is not one of the model."""

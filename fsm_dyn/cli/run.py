@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,7 +16,7 @@ from fsm_dyn.cli.file_watch import watch
 from fsm_dyn.cli.model_commands import ready_graph
 from fsm_dyn.cli.run_files import PLOTS, RunOutputs, draw_plots, prepare_outputs, write_animation, write_files
 from fsm_dyn.cli.run_summary import SHOWN, describe, summary
-from fsm_dyn.errors import InputError, RunError
+from fsm_dyn.errors import EnergyWarning, InputError, RunError
 
 if TYPE_CHECKING:
     from fsm_dyn.automaton.mode_graph import ModeGraph
@@ -190,7 +191,8 @@ def _carry_out(
     import fsm_dyn
 
     failure: RunError | None = None
-    with progress_message(f"running {name}", as_json) as progress:
+    with progress_message(f"running {name}", as_json) as progress, warnings.catch_warnings():
+        warnings.simplefilter("ignore", EnergyWarning)  # the summary has it
         try:
             trajectory = run(progress.reached)
         except RunError as error:

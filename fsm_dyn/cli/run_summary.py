@@ -45,6 +45,7 @@ def describe(trajectory: Trajectory, most: int | None = SHOWN, full: bool = Fals
     if not trajectory.outcome.failed:
         residual = trajectory.energy.relative_residual
         lines += ["", f"energy-balance residual: {residual:.1e} of the energy exchanged"]
+    lines += [f"warning: {text}" for text in trajectory.warnings]
     return "\n".join(lines)
 
 
@@ -139,6 +140,7 @@ def summary(trajectory: Trajectory, files: list[Path]) -> dict[str, Any]:
             }
             for x in trajectory.transitions
         ],
+        "warnings": list(trajectory.warnings),
         "change_points": [asdict(x) for x in trajectory.change_points],
         "requirements": {name: _judgement_data(item) for name, item in trajectory.judge().items()},
         "final": {

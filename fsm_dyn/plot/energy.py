@@ -57,7 +57,7 @@ def energy(trajectory: Trajectory, *, ax: Axes | None = None) -> Figure | Axes:
     passed += [(name, values) for name, values in balance.work.items()]
     passed += [(f"{name} (drive)", values) for name, values in balance.constraints.items()]
     passed += [(f"{name} (heat)", -values) for name, values in balance.friction.items()]
-    passed.append(("transitions", balance.transitions))
+    passed += [("moving points (drive)", balance.drive), ("transitions", balance.transitions)]
     passed = [(name, values) for name, values in passed if np.abs(values).max() > _NOTHING * balance.exchanged]
     with style.settings():
         picture = style.new_figure(8.0, 6.0)

@@ -32,7 +32,9 @@ def write_csv(rows: Samples, path: Path) -> Path:
     return path
 
 
-def to_xarray(rows: Samples, transitions: Sequence[Transition], outcome: Outcome) -> xarray.Dataset:
+def to_xarray(
+    rows: Samples, transitions: Sequence[Transition], outcome: Outcome, warnings: Sequence[str]
+) -> xarray.Dataset:
     """Return the run as a data set; see :meth:`Trajectory.to_xarray`."""
     module = optional_library("xarray")
     units = rows.model.units
@@ -49,7 +51,7 @@ def to_xarray(rows: Samples, transitions: Sequence[Transition], outcome: Outcome
             "time": ("time", increasing(rows.t), {"units": "s", "long_name": "time"}),
             "mode": ("time", np.array(rows.modes, dtype=str), {"long_name": "mode"}),
         },
-        attrs={"model": rows.model.name, "outcome": str(outcome)},
+        attrs={"model": rows.model.name, "outcome": str(outcome), "warnings": "; ".join(warnings)},
     )
     return dataset
 
@@ -96,10 +98,10 @@ def to_pandas(rows: Samples) -> pandas.DataFrame:
     return frame
 
 
-def write_netcdf(rows: Samples, transitions: Sequence[Transition], outcome: Outcome, path: Path) -> Path:
+def write_netcdf(dataset: xarray.Dataset, path: Path) -> Path:
     """Write the run as NetCDF 4; see :meth:`Trajectory.to_netcdf`."""
     for library in ("h5netcdf", "h5py"):
         optional_library(library)
     with whole_file(path) as temporary:
-        to_xarray(rows, transitions, outcome).to_netcdf(temporary, engine="h5netcdf")
+        dataset.to_netcdf(temporary, engine="h5netcdf")
     return path

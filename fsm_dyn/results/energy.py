@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -12,11 +13,9 @@ from fsm_dyn.results.arrays import FloatArray, IntArray
 from fsm_dyn.results.record import RunModel
 from fsm_dyn.results.samples import Samples
 
-# Gauss-Legendre on (0, 1).  Five points are exact to degree nine: a power is a product of two quartics in time, so
-# what the quadrature leaves out is below what the quartics leave out.
-_NODES = 0.5 * (np.polynomial.legendre.leggauss(5)[0] + 1.0)
-_WEIGHTS = 0.5 * np.polynomial.legendre.leggauss(5)[1]
-
+# Of Gauss and Legendre.  Five are exact to degree nine: a power is a product of two quartics in time, so what the
+# quadrature leaves out is below what the quartics leave out.
+POINTS: Final = 5
 _STEPS_AT_ONCE = 4096
 _DISSIPATIVE = frozenset({"tangent", "tangent2", "friction"})
 
@@ -36,6 +35,8 @@ class EnergyBalance:
         Work done by every other constraint or contact: zero unless it is moved by an input or by time.
     transitions : ndarray
         Sum of the energy changes at transitions: impacts (negative) and user-defined resets (either sign).
+    drive : ndarray
+        Work done by what moves points and frames by time or inputs; zero where all rest while all speeds are zero.
     """
 
     kinetic: FloatArray
@@ -44,6 +45,7 @@ class EnergyBalance:
     friction: Mapping[str, FloatArray]
     constraints: Mapping[str, FloatArray]
     transitions: FloatArray
+    drive: FloatArray
     closure = RenamedAttribute("relative_residual")
     throughput = RenamedAttribute("exchanged")
 
@@ -56,7 +58,7 @@ class EnergyBalance:
     def residual(self) -> FloatArray:
         """Residual of the energy balance: the error of the integration."""
         total = self.total
-        explained = total[0] + self.transitions
+        explained = total[0] + self.transitions + self.drive
         for table, sign in ((self.work, 1.0), (self.friction, -1.0), (self.constraints, 1.0)):
             for values in table.values():
                 explained = explained + sign * values
@@ -67,7 +69,7 @@ class EnergyBalance:
     def exchanged(self) -> float:
         """Largest entry of the energy balance, the scale of its residual, J."""
         tables = (self.work, self.friction, self.constraints)
-        entries = [self.kinetic, self.potential - self.potential[0], self.transitions]
+        entries = [self.kinetic, self.potential - self.potential[0], self.transitions, self.drive]
         entries += [values for table in tables for values in table.values()]
         return max(float(np.max(np.abs(values), initial=0.0)) for values in entries)
 
@@ -79,7 +81,10 @@ class EnergyBalance:
 
 
 def energy_balance(
-    rows: Samples, starts: np.ndarray, between: Callable[[FloatArray, IntArray], Samples]
+    rows: Samples,
+    starts: np.ndarray,
+    between: Callable[[FloatArray, IntArray], Samples],
+    points: int = POINTS,
 ) -> EnergyBalance:
     """Draw up the energy balance of a run.
 
@@ -91,6 +96,8 @@ def energy_balance(
         Which rows begin an interval of the run; no step leads to them.
     between : callable
         ``between(times, first)`` samples the steps that start at the rows ``first`` at ``times``, both of shape (m,).
+    points : int
+        At which powers are evaluated in each step.
 
     Returns
     -------
@@ -101,10 +108,11 @@ def energy_balance(
     loads = np.zeros((len(rows), len(rows.model.loads)))
     forces = np.zeros((len(rows), len(rows.model.rows)))
     losses = np.zeros((len(rows), len(rows.model.compliant)))
+    drive = np.zeros(len(rows))
     for begin in range(0, len(steps), _STEPS_AT_ONCE):
         chunk = steps[begin : begin + _STEPS_AT_ONCE]
-        loads[chunk], forces[chunk], losses[chunk] = _work_in_steps(rows, chunk, between)
-    loads, forces, losses = (np.cumsum(table, axis=0) for table in (loads, forces, losses))
+        loads[chunk], forces[chunk], losses[chunk], drive[chunk] = _work_in_steps(rows, chunk, between, points)
+    loads, forces, losses, drive = (np.cumsum(table, axis=0) for table in (loads, forces, losses, drive))
 
     total = rows.kinetic_energy + rows.potential_energy
     jumps = np.zeros(len(rows))
@@ -117,17 +125,22 @@ def energy_balance(
         friction=friction,
         constraints=constraints,
         transitions=np.cumsum(jumps),
+        drive=drive,
     )
 
 
 def _work_in_steps(
-    rows: Samples, ends: IntArray, between: Callable[[FloatArray, IntArray], Samples]
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the work of every load and row, and the heat of compliant contacts, in steps ending at rows ``ends``."""
+    rows: Samples, ends: IntArray, between: Callable[[FloatArray, IntArray], Samples], points: int
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return the work of every load and row, the heat of compliant contacts, and the work of drives.
+
+    In the steps that end at the rows ``ends``.
+    """
     h = rows.t[ends] - rows.t[ends - 1]
-    times = rows.t[ends - 1, None] + h[:, None] * _NODES
-    inner = between(times.ravel(), np.repeat(ends - 1, len(_NODES)))
-    weights = h[:, None] * _WEIGHTS
+    places, parts = np.polynomial.legendre.leggauss(points)  # on (-1, 1)
+    times = rows.t[ends - 1, None] + h[:, None] * (0.5 * (places + 1.0))
+    inner = between(times.ravel(), np.repeat(ends - 1, points))
+    weights = h[:, None] * (0.5 * parts)
 
     def integrate(power: FloatArray) -> FloatArray:
         work: FloatArray = np.einsum("sk,skj->sj", weights, power.reshape(*times.shape, -1))
@@ -142,7 +155,7 @@ def _work_in_steps(
         idle = ~inner.multiplier_table[:, r].reshape(times.shape).any(axis=1)
         stored = rows.report["stored"][:, contact]
         losses[idle, i] = (stored[ends - 1] - stored[ends])[idle]
-    return integrate(powers), integrate(inner.row_powers), losses
+    return integrate(powers), integrate(inner.row_powers), losses, integrate(inner.drive_powers)[:, 0]
 
 
 def _by_owner(

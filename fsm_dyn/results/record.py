@@ -149,6 +149,8 @@ class RunRecord:
         Passages through change points, in order.
     targets : ndarray of int, shape (m,), optional
         Mode index after each transition; None where these are known as text alone.
+    warnings : tuple of str
+        What is wrong with a run that its outcome does not tell: an energy balance that does not close.
     """
 
     t: FloatArray
@@ -163,6 +165,7 @@ class RunRecord:
     tried: tuple[str, ...] = ()
     change_points: tuple[ChangePoint, ...] = ()
     targets: IntArray | None = None
+    warnings: tuple[str, ...] = ()
 
     @property
     def named_outcome(self) -> Outcome:

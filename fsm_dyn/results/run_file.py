@@ -82,6 +82,7 @@ class _StoredRun(msgspec.Struct):
     held: Table
     tried: tuple[str, ...] = ()
     change_points: tuple[ChangePoint, ...] = ()
+    warnings: tuple[str, ...] = ()
     continuation: StoredContinuation | str = "the file was written by an earlier version"
 
 
@@ -156,6 +157,7 @@ def run_bytes(model: RunModel, record: RunRecord, continuation: StoredContinuati
         "modes": [chart.states for chart in model.charts],
         "transitions": record.transitions,
         "change_points": record.change_points,
+        "warnings": record.warnings,
         "continuation": continuation,
         # the middle of a step that does not exist was never filled
         "x_mid": np.where(record.starts[:, None], record.x, record.x_mid),
@@ -191,7 +193,7 @@ def parse_run(text: bytes, where: Location) -> SavedRun:
     inputs = _between_rows(numbers["t"], numbers["held"], data.n_inputs)
     record = RunRecord(
         **numbers, mode=mode, read_transitions=lambda: transitions, inputs=inputs, outcome=outcome, tried=data.tried,
-        change_points=data.change_points, targets=None,
+        change_points=data.change_points, targets=None, warnings=data.warnings,
     )  # fmt: skip
     return SavedRun(data.text, _array(data.parameters), data.modes, record, data.n_inputs, data.continuation)
 

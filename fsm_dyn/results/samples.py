@@ -11,6 +11,7 @@ import numpy as np
 
 from fsm_dyn.errors import UnknownColumnError, did_you_mean
 from fsm_dyn.results.arrays import BoolArray, FloatArray, IntArray
+from fsm_dyn.results.drive_power import drive_program
 from fsm_dyn.results.record import RunModel
 from fsm_dyn.results.shares import reported_forces
 
@@ -193,6 +194,22 @@ class Samples:
             beyond = self.multiplier_table[:, r] - self.report["restoring"][:, contact]
             heat[:, i] = -beyond * (velocity[:, r] + remainder[:, r])
         return heat
+
+    @cached_property
+    def drive_powers(self) -> FloatArray:
+        """Power of what moves points and frames by time or inputs, shape (n,), W."""
+        automaton = self.model.automaton
+        program = None if automaton is None else drive_program(automaton)
+        if program is None:
+            return np.zeros(len(self))
+        drive = program.evaluate(self.t, self.x, self.context)
+        u_dot = np.zeros_like(self.u)
+        for index in np.flatnonzero(np.bincount(self.mode)).tolist():
+            chosen = self.mode == index
+            out = self.model.full[index].evaluate(self.t[chosen], self.x[chosen], self.context[chosen])
+            u_dot[chosen] = out["x_dot"][..., self.model.layout.u_slice]
+        power: FloatArray = drive["rest"] + np.einsum("...r,...r->...", drive["momentum"], u_dot)
+        return power
 
     @cached_property
     def _row_speeds(self) -> tuple[FloatArray, FloatArray]:

@@ -19,6 +19,7 @@ from fsm_dyn.results.continuation import StoredContinuation
 from fsm_dyn.results.dense import locate, state_within
 from fsm_dyn.results.encounters import Encounter, encounters
 from fsm_dyn.results.energy import EnergyBalance, energy_balance
+from fsm_dyn.results.energy_warning import energy_warnings
 from fsm_dyn.results.explanation import Explanation, explain
 from fsm_dyn.results.extremes import Extremes, extremes
 from fsm_dyn.results.judgement import Judgement, judge
@@ -188,6 +189,15 @@ class Trajectory:
         return Transitions(self.record.transitions)
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is wrong with the run that its outcome does not tell: an energy balance that does not close."""
+        return self.record.warnings
+
+    def check_energy(self, fixed_steps: bool) -> None:
+        """Find the warnings of a run that was just made; ``fixed_steps`` if nothing controlled its error."""
+        self.record.warnings = energy_warnings(self.rows, self.record, self._between, fixed_steps)
+
+    @property
     def change_points(self) -> tuple[ChangePoint, ...]:
         """Passages through change points, where constraints lose rank for an instant, in order of time."""
         return self.record.change_points
@@ -333,8 +343,9 @@ class Trajectory:
         return judge(self.rows, self.record, self._between, chains)
 
     def describe_outcome(self) -> tuple[str, ...]:
-        """Return the outcome as lines of text; of a failed run with state, candidates, residuals and remedy."""
-        return describe_outcome(self.rows, self.transitions, self.record)
+        """Return outcome and warnings as text; of a failed run with state, candidates, residuals and remedy."""
+        lines = describe_outcome(self.rows, self.transitions, self.record)
+        return (*lines, *(f"warning: {text}" for text in self.warnings))
 
     describe_end = RenamedAttribute("describe_outcome")
 
@@ -396,7 +407,7 @@ class Trajectory:
         InputError
             If xarray is not installed (the extra ``analysis``).
         """
-        return data_sets.to_xarray(self.rows, self.transitions, self.outcome)
+        return data_sets.to_xarray(self.rows, self.transitions, self.outcome, self.warnings)
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return the rows as a ``pandas.DataFrame``: ``mode`` and every column, by ``time`` (s).
@@ -428,7 +439,7 @@ class Trajectory:
         InputError
             If xarray or h5netcdf is not installed (the extra ``analysis``).
         """
-        return data_sets.write_netcdf(self.rows, self.transitions, self.outcome, Path(path))
+        return data_sets.write_netcdf(self.to_xarray(), Path(path))
 
     def _between(self, times: FloatArray, first: IntArray) -> Samples:
         """Sample the steps that start at the rows ``first``; the very last row stands for itself."""

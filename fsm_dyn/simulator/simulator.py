@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import warnings
 import weakref
@@ -20,7 +21,7 @@ from fsm_dyn.automaton.initial_values import (
 )
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.automaton.storage import COMPILER
-from fsm_dyn.errors import InputError, ModelError, RunError
+from fsm_dyn.errors import EnergyWarning, InputError, ModelError, RunError
 from fsm_dyn.modes.programs import RunnableMode
 from fsm_dyn.renamed import renamed_keywords
 from fsm_dyn.results.continuation import (
@@ -281,10 +282,11 @@ class Simulator(RunSetups):
         if self.graph.geometry is not None:
             self._warn_of_excluded(self.graph.geometry, model, names, set(part.raw.mode.tolist()))
         record = record_of(executable.automaton, names, part.raw, lambda times: drive(times, context), model.labelling)
-        if part.continuation is None:
-            final = run.final or f"it ended for good: {raw.outcome.name}"
-            return Trajectory(model, part.joined(record), final=final)
-        return Trajectory(model, part.joined(record), Resume(run, part.continuation))
+        resume = None if part.continuation is None else Resume(run, part.continuation)
+        final = run.final or f"it ended for good: {raw.outcome.name}"
+        trajectory = Trajectory(model, part.joined(record), resume, final)
+        trajectory.check_energy(run.settings.step is not None)
+        return trajectory
 
     @staticmethod
     def _warn_of_excluded(
@@ -345,8 +347,18 @@ class Resume:
         return self.continuation.stored()
 
 
+def _level_of_caller() -> int:
+    """Return the level of the stack, counted from the function that asks, at which the package was called."""
+    frame, level = sys._getframe(1), 1  # pylint: disable=protected-access
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).split(".")[0] == "fsm_dyn":
+        frame, level = frame.f_back, level + 1
+    return level
+
+
 def _checked(trajectory: Trajectory, on_failure: str) -> Trajectory:
-    """Return a run; raise RunError where it failed and that was asked for."""
+    """Return a run; warn of its warnings, raise RunError where it failed and that was asked for."""
+    for text in trajectory.warnings:
+        warnings.warn(f"{trajectory.model.name}: {text}", EnergyWarning, stacklevel=_level_of_caller())
     if trajectory.outcome.failed and on_failure == "raise":
         first, *rest = trajectory.describe_outcome()
         error = RunError("\n  ".join([f"{trajectory.model.name}: {first}", *rest]))

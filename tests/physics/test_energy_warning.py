@@ -1,0 +1,69 @@
+"""A run whose energy balance does not close says so: in Python, in its files, on the command line."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import fsm_dyn
+from fsm_dyn.cli.app import app
+from fsm_dyn.errors import EnergyWarning
+
+COARSE = {"method": "rk4", "step": 1e-3}  # a felt that is struck in five steps
+
+
+@pytest.fixture(scope="module")
+def coarse():
+    with pytest.warns(EnergyWarning, match="felt_drop: the energy balance does not close") as caught:
+        run = fsm_dyn.simulate(fsm_dyn.compile("felt_drop"), **COARSE)
+    assert [item.filename for item in caught] == [__file__]
+    return run
+
+
+def test_the_run_tells(coarse, tmp_path):
+    (text,) = coarse.warnings
+    assert coarse.energy.relative_residual > 0.01
+    assert f"{coarse.energy.relative_residual:.1%} of the energy exchanged" in text
+    assert f"warning: {text}" in coarse.describe_outcome()
+    assert fsm_dyn.open_run(coarse.save(tmp_path / "felt.run.json")).warnings == (text,)
+    assert coarse.to_xarray().attrs["warnings"] == text
+
+
+def test_it_tells_where(coarse):
+    residual = np.abs(np.diff(coarse.energy.residual))
+    step = int(np.argmax(residual))
+    assert f"between t = {coarse.t[step]:.6g} s and {coarse.t[step + 1]:.6g} s" in coarse.warnings[0]
+
+
+def test_the_command_line_tells(coarse):
+    arguments = ["run", "felt_drop", "--step", "1e-3"]
+    said = CliRunner().invoke(app, arguments)
+    assert said.exit_code == 0
+    assert said.output.count("the energy balance does not close") == 1
+    told = json.loads(CliRunner().invoke(app, [*arguments, "--json"]).stdout)
+    assert told["warnings"] == list(coarse.warnings)
+
+
+@pytest.mark.parametrize("method", ["euler", "heun", "rk4", "moreau_jean"])
+def test_fixed_steps_are_always_looked_at(method):
+    graph = fsm_dyn.compile("double_pendulum_with_stop")
+    for step in (2e-2, 1e-3):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            run = fsm_dyn.simulate(graph, method=method, step=step, on_failure="return")
+        assert bool(run.warnings) == (run.energy.relative_residual > 0.01), step
+        assert [item.category for item in caught] == [EnergyWarning] * len(run.warnings)
+
+
+def test_states_that_their_rates_do_not_explain_are_found():
+    run = fsm_dyn.simulate(fsm_dyn.compile("four_bar"), 1.0)
+    assert run.warnings == ()
+    record = run.record
+    row = len(record.t) // 2
+    record.x[row:, run.model.layout.u_slice] *= 0.9  # as if a step had lost a tenth of all speeds
+    record.x_dot[row:, run.model.layout.q_slice] *= 0.9
+    del run.rows
+    run.check_energy(False)
+    assert f"between t = {record.t[row - 1]:.6g} s and {record.t[row]:.6g} s" in run.warnings[0]
