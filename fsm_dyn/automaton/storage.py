@@ -27,7 +27,7 @@ from fsm_dyn.spec.contact import BearingContact, FeatureContact, SurfaceContact
 from fsm_dyn.spec.layout import layout_of
 from fsm_dyn.whole_files import write_file
 
-COMPILER: Final = "33"  # counts changes of what compiling a mechanism gives: automata kept before them are not used
+COMPILER: Final = "34"  # counts changes of what compiling a mechanism gives: automata kept before them are not used
 FORMAT: Final = "fsm_dyn automaton 4"
 OLDER: Final = (
     "fsm_dyn automaton 1",

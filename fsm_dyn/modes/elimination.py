@@ -20,6 +20,7 @@ Array = npt.NDArray[np.float64]
 Matrix = list[list[Node]]
 
 THRESHOLD = 0.1  # an entry may be a pivot if it is at least this part of the largest of its row
+_TIE = 1e-6  # part by which a row must be larger to be taken before an earlier one
 RANK = 1e-9  # rows whose scaled remainder is below this are combinations of earlier ones
 
 
@@ -77,6 +78,7 @@ def eliminate(
     columns: Sequence[int],
     order: Sequence[tuple[int, int]] | None = None,
     partner: Array | None = None,
+    kept: Sequence[int] | None = None,
 ) -> Factors:
     """Eliminate ``matrix`` (m, n) on nodes, pivoting in ``columns`` only.
 
@@ -91,6 +93,7 @@ def eliminate(
     partner : ndarray, shape (n_samples, m, n), optional
         Samples of another matrix that will be eliminated in the same order: it influences the choice of pivots,
         but not the redundant rows.
+    kept : indices of the rows that may hold pivots (:func:`independent_rows`); all of them if None
     """
     rows = [list(row) for row in matrix]
     own = len(samples)
@@ -103,7 +106,8 @@ def eliminate(
     inverses: list[Node] = []
     while open_rows and (order is None or len(pivots) < len(order)):
         if order is None:
-            choice = _choose(rows, numbers / scale[:, :, None], own, open_rows, open_columns)
+            candidates = [row for row in open_rows if kept is None or row in kept]
+            choice = _choose(rows, numbers / scale[:, :, None], own, candidates, open_columns)
         else:
             choice = order[len(pivots)]
         if choice is None:
@@ -130,6 +134,35 @@ def eliminate(
     return Factors(rows, tuple(steps), tuple(pivots), tuple(inverses), tuple(open_rows))
 
 
+def independent_rows(matrix: Array, sizes: Array, least: float) -> list[int] | None:
+    """Return the rows of a matrix (m, n) that hold all of it and are as independent of each other as can be had.
+
+    None where no row depends on others.  Which rows of a closed loop with too many of them are kept matters: those that
+    are may come to depend on each other while all together keep their rank.
+
+    Parameters
+    ----------
+    matrix : ndarray, shape (m, n)
+        Columns scaled to like magnitude.
+    sizes : ndarray, shape (m,)
+        How large the rows are known to become: one that vanishes here holds little.
+    least : float
+        Part of a row below which what is left of it depends on the others.
+    """
+    sizes = np.maximum(np.linalg.norm(matrix, axis=1), sizes)
+    rest = matrix / np.where(sizes > 0.0, sizes, 1.0)[:, None]
+    kept: list[int] = []
+    while len(kept) < len(matrix):
+        left = np.linalg.norm(rest, axis=1)
+        row = int(np.argmax(left >= left.max() * (1.0 - _TIE)))  # ties go to what is declared first
+        if left[row] <= least:
+            return sorted(kept)
+        kept.append(row)
+        rest = rest - np.outer(rest @ rest[row], rest[row]) / left[row] ** 2
+        rest[row] = 0.0
+    return None
+
+
 def _ratio(entry: Array, pivot: Array) -> Array:
     safe = np.where(pivot == 0.0, 1.0, pivot)
     return np.where(pivot == 0.0, 0.0, entry / safe)
@@ -142,7 +175,7 @@ def _choose(
 
     The first ``own`` samples are those of the matrix itself, the others its partner's.
     """
-    if not open_columns:
+    if not open_rows or not open_columns:
         return None
     block = np.abs(numbers[np.ix_(range(len(numbers)), list(open_rows), list(open_columns))])
     largest = block.max(axis=2)  # (samples, rows)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fsm_dyn.modes.elimination import RANK, Array, Factors, eliminate, solve_symmetric
+from fsm_dyn.modes.elimination import RANK, Array, Factors, eliminate, independent_rows, solve_symmetric
 from fsm_dyn.modes.redundancy import IndeterminateForces, indeterminate_forces, minimum_norm
 from fsm_dyn.modes.unconstrained_system import UnconstrainedSystem
 from fsm_dyn.programs import Node, functions, substitute
@@ -199,8 +199,10 @@ def eliminate_active_rows(
     numbers[np.abs(numbers) < ROUNDING * size[:, :, None]] = 0.0  # the cosine of a right angle
     local = {row: k for k, row in enumerate(active.rows)}
     order = None if chart is None else [(local[row], column) for row, column in chart]
-    factors = eliminate(A, numbers, range(n_u), order, partner)
-    pivots = _scaled_pivots(system, A, M, factors) + _still_redundant(M, factors, size[0])
+    closed = len(samples["A"]) == 1  # a state on its rows; beside them all rows hold something
+    kept = independent_rows(numbers[0], size[0], REDUNDANT) if closed and order is None else None
+    factors = eliminate(A, numbers, range(n_u), order, partner, kept)
+    pivots = _scaled_pivots(system, A, M, factors, size[0] if closed else None) + _still_redundant(M, factors, size[0])
     return EliminatedRows(factors, numbers, pivots)
 
 
@@ -362,14 +364,25 @@ def all_multipliers(
 
 
 def _scaled_pivots(
-    system: UnconstrainedSystem, A: list[list[Node]], M: list[list[Node]], factors: Factors
+    system: UnconstrainedSystem,
+    A: list[list[Node]],
+    M: list[list[Node]],
+    factors: Factors,
+    size: Array | None = None,
 ) -> list[Node]:
-    """|pivot| of each row over the row's norm, columns weighted by ``diag(M)^-1/2``: 1 is best, 0 singular."""
+    """|pivot| of each row over the row's norm, columns weighted by ``diag(M)^-1/2``: 1 is best, 0 singular.
+
+    Where rows are redundant one may vanish while all together keep their rank, which does not show beside its own norm:
+    there norms count as no smaller than ``size`` (m,), that of the rows nearby.
+    """
     pivots = []
     for row, column in factors.pivots:
         squares = [entry * entry / _weight(M[j][j]) for j, entry in enumerate(A[row]) if not entry.is_zero]
         pivot = factors.rows[row][column]
-        norm = _sum(squares, system.graph.constant(0.0)) * _weight(M[column][column])
+        total = _sum(squares, system.graph.constant(0.0))
+        if size is not None and factors.dropped:
+            total = functions.maximum(total, system.graph.constant(float(size[row]) ** 2))
+        norm = total * _weight(M[column][column])
         pivots.append(functions.absolute(pivot) / functions.sqrt(norm))
     return pivots
 

@@ -83,6 +83,7 @@ class Online(NamedTuple):
     guard_sign : float64 array, shape (n_guards,)
         The guard is the quantity times this; of a friction limit the slip direction that a slide would take.
     state_unit : float64 array, shape (n_q + n_u,)
+    row_unit : float64 array, shape (n_rows,)
         As in the tables.
     limits : float64 array, shape (LIMIT_COUNT,)
         Scaled pivots below which another chart is chosen: ``FLOOR`` in any case, ``LEVEL`` for the present chart, which
@@ -114,6 +115,7 @@ class Online(NamedTuple):
     guard_subject: Integers
     guard_sign: Floats
     state_unit: Floats
+    row_unit: Floats
     limits: Floats
     chart: Integers
     held_begin: Integers
@@ -162,6 +164,7 @@ class Context(NamedTuple):
 
     chart: Integers
     state_unit: Floats
+    row_unit: Floats
     limits: Floats
     packed: Packed
     memory: int
@@ -196,7 +199,7 @@ class Contexts:
 
     def use(self, tables: Tables) -> None:
         """Give contexts the tolerances and units of these tables from now on."""
-        self._units, self._limits = tables.state_unit, limits_of(tables)
+        self._units, self._row_units, self._limits = tables.state_unit, tables.row_unit, limits_of(tables)
 
     def new(self, states: Sequence[int], guards: Sequence[Guard]) -> Context:
         """Return a context of the mode with these contact states and guards, nothing chosen in it yet."""
@@ -212,12 +215,12 @@ class Contexts:
             block[plan.places["guard_quantity"]] = [guard.quantity for guard in guards]
             block[plan.places["guard_subject"]] = [guard.subject for guard in guards]
             floats[plan.places["guard_sign"]] = [guard.sign for guard in guards]
-        units, limits = floats[plan.places["state_unit"]], floats[plan.places["limits"]]
-        units[:], limits[:] = self._units, self._limits
+        units, row_units, limits = (floats[plan.places[name]] for name in ("state_unit", "row_unit", "limits"))
+        units[:], row_units[:], limits[:] = self._units, self._row_units, self._limits
         chart = block[plan.places["chart"]]
         chart[:] = plan.chart
         packed = Packed(structure.ctypes.data, structure, (block, self._shared))
-        return Context(chart, units, limits, packed, block.nbytes)
+        return Context(chart, units, row_units, limits, packed, block.nbytes)
 
     def _plan(self, guards: int) -> _Plan:
         if guards not in self._plans:
@@ -263,7 +266,7 @@ def array_lengths(sizes: Integers, masses: int, guards: int) -> dict[str, int]:
     wide = 2 * (R + guards) + 4
     return {
         "states": C, "guard_quantity": guards, "guard_subject": guards, "guard_sign": guards,
-        "state_unit": int(sizes[tb.N_Q]) + U, "limits": LIMIT_COUNT,
+        "state_unit": int(sizes[tb.N_Q]) + U, "row_unit": R, "limits": LIMIT_COUNT,
         "chart": LISTS + 2 * R + U + C,
         "held_begin": D + 1, "held_behind": D, "held_rest": D, "held_columns": D * U,
         "below_begin": D + 1, "below_rows": D * D, "tied_begin": U + 1, "tied_columns": masses,

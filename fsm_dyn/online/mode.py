@@ -152,6 +152,7 @@ class OnlineKernels:
     def use(self, tables: Tables) -> None:
         """Take over the tolerances of tables."""
         self.context.state_unit[:] = tables.state_unit
+        self.context.row_unit[:] = tables.row_unit
         self.context.limits[:] = oc.limits_of(tables)
 
     def forget(self) -> None:

@@ -16,6 +16,7 @@ FSM_LOCAL double fsm_friction_ratio(struct fsm_online_mode *o, int64_t k, int64_
 
 /* online_pivots.c */
 FSM_LOCAL double fsm_row_pivots(struct fsm_online_mode *o, double least);
+FSM_LOCAL double fsm_part_of_row(const struct fsm_online_mode *o, int64_t row);
 
 /* online_embedding.c */
 FSM_LOCAL void fsm_force_rows(struct fsm_online_mode *o, int64_t out);

@@ -126,6 +126,19 @@ static void scaled_rows(struct fsm_online_mode *o, int64_t count, int64_t A, int
     normalise(w, H, count, U);
 }
 
+/* Write all rows listed as scaled_rows does, each by how much there is of it. */
+static void weighted_rows(struct fsm_online_mode *o, int64_t A, int64_t H)
+{
+    int64_t count = o->chart.at[FSM_ONLINE_ACTIVE], U = o->sizes->n_u;
+    scaled_rows(o, count, A, H);
+    for (int64_t k = 0; k < count; k++) {
+        double part = fsm_part_of_row(o, o->chart.at[FSM_ONLINE_LISTS + k]);
+        for (int64_t j = 0; j < U; j++) {
+            o->room.at[A + k * U + j] *= part;
+        }
+    }
+}
+
 /* Choose the chart of a mode at a state; it holds until the mode is left or its pivot falls below the chart threshold.
    */
 FSM_LOCAL void fsm_online_choose_chart(struct fsm_online_mode *o, double t, const double *x, const double *c)
@@ -152,6 +165,11 @@ FSM_LOCAL void fsm_online_choose_chart(struct fsm_online_mode *o, double t, cons
     fsm_online_slip_directions(o, c);
     scaled_rows(o, chart[FSM_ONLINE_ACTIVE], at_Q, at_H);
     fsm_choose_rows(o, at_Q);
+    if (chart[FSM_ONLINE_RANK] < chart[FSM_ONLINE_ACTIVE]) { // of those that may be kept, not one that vanishes
+        fsm_list_rows(o);
+        weighted_rows(o, at_Q, at_H);
+        fsm_choose_rows(o, at_Q);
+    }
     scaled_rows(o, chart[FSM_ONLINE_RANK], at_Q, at_H);
     fsm_choose_columns(o, at_Q, at_H);
     scaled_rows(o, chart[FSM_ONLINE_RANK], at_Q, at_H);

@@ -127,8 +127,9 @@ struct fsm_online_mode {
     // (n_guards,): the guard is the quantity times this; of a friction limit the slip direction that a slide would
     // take.
     fsm_vector guard_sign;
-    // (n_q + n_u,): unit of each coordinate and speed.
+    // (n_q + n_u,) and (n_rows,): unit of each coordinate and speed, and of each row, as in Tables.
     fsm_vector state_unit;
+    fsm_vector row_unit;
     struct fsm_online_limits *limits;
     int64_t limits_count;
     fsm_indices chart;

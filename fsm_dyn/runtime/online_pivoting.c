@@ -5,7 +5,7 @@
 
 #include "online.h"
 
-#define FSM_DEPENDENT 1e-9     // what is left of a unit row that is a combination of others
+#define FSM_DEPENDENT 1e-9     // what is left of a unit column that is a combination of others
 #define FSM_CLEARLY   1.000001 // how much larger a later candidate must be: ties go by order, whatever the rounding
 
 /* Exchange two entries. */
@@ -100,7 +100,7 @@ FSM_LOCAL void fsm_choose_rows(struct fsm_online_mode *o, int64_t Q)
                 size = rows.norms[i];
             }
         }
-        if (!(size > FSM_DEPENDENT * FSM_DEPENDENT)) {
+        if (!(size > o->limits->redundancy * o->limits->redundancy)) {
             chart[FSM_ONLINE_RANK] = k;
             return;
         }

@@ -17,6 +17,22 @@ static double weighted_norm(const struct fsm_online_mode *o, int64_t row)
     return total;
 }
 
+/* Return how much there is of a row, 1 at most: its norm in the mechanism's own units.
+
+   Among rows of which some are redundant one may vanish while all together keep their rank; beside its own norm that does
+   not show. */
+FSM_LOCAL double fsm_part_of_row(const struct fsm_online_mode *o, int64_t row)
+{
+    const double *entries = o->room.at + o->chart.at[FSM_ONLINE_AT_A] + row * o->sizes->n_u;
+    double total = 0.0;
+    for (int64_t e = o->row_begin.at[row]; e < o->row_begin.at[row + 1]; e++) {
+        int64_t j = o->row_columns.at[e];
+        total += fsm_square(entries[j] * o->state_unit.at[o->sizes->n_q + j]);
+    }
+    double whole = o->limits->length_scale / o->limits->time_scale * o->row_unit.at[row];
+    return fsm_smaller(sqrt(total) / whole, 1.0);
+}
+
 /* Return the smallest scaled pivot of the rows, `least` at most; 0 where a row left out holds something now. */
 FSM_LOCAL double fsm_row_pivots(struct fsm_online_mode *o, double least)
 {
@@ -35,7 +51,8 @@ FSM_LOCAL double fsm_row_pivots(struct fsm_online_mode *o, double least)
         inertia = w[at_M + chart[columns + k] * (U + 1)];
         double size = inertia > 0.0 ? sqrt(inertia) : 1.0;
         double norm = sqrt(weighted_norm(o, chart[FSM_ONLINE_LISTS + k])) * size;
-        least = fsm_smaller(least, 1.0 / fsm_larger(fabs(w[at_P + k * width + k]) * norm, FSM_TINIEST));
+        double part = rank < chart[FSM_ONLINE_ACTIVE] ? fsm_part_of_row(o, chart[FSM_ONLINE_LISTS + k]) : 1.0;
+        least = fsm_smaller(least, part / fsm_larger(fabs(w[at_P + k * width + k]) * norm, FSM_TINIEST));
         if (chart[FSM_ONLINE_SLIDES] == 1) {
             double total = 0.0;
             for (int64_t e = o->held_begin.at[k]; e < o->held_begin.at[k + 1]; e++) {

@@ -91,6 +91,7 @@ static void take_mode(struct room *room, struct fsm_machine *m, struct fsm_onlin
         .mass_begin = tables->mass_begin,
         .mass_columns = tables->mass_columns,
         .state_unit = tables->state_unit,
+        .row_unit = tables->row_unit,
         .states = take_codes(room, m->sizes.n_contacts),
         .guard_quantity = take_indices(room, most),
         .guard_subject = take_indices(room, most),
