@@ -26,6 +26,10 @@ class Joint(ABC):
         The key of the language.
     hinged : bool
         Whether the child's origin stays at the parent's point.
+    hidden : tuple of (str, Text)
+        Those of its coordinates that friction or a clearance adds, each with its value in terms of the others.
+    displacement : Text, optional
+        The vector by which they move the child.
     """
 
     kind: ClassVar[str]
@@ -38,6 +42,8 @@ class Joint(ABC):
     origin: str = ""
     coordinates: tuple[str, ...] = ()
     rows: tuple[str, ...] = ()
+    hidden: tuple[tuple[str, Text], ...] = ()
+    displacement: Text | None = None
     where: Location = NOWHERE
 
     @property

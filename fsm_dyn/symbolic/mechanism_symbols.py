@@ -11,6 +11,7 @@ from fsm_dyn.programs import ExpressionGraph, Layout, Node, support
 from fsm_dyn.spec.layout import layout_of, parameters_of_contacts
 from fsm_dyn.spec.model import Mechanism, Point
 from fsm_dyn.symbolic.algebra import NodeAlgebra
+from fsm_dyn.symbolic.carried_points import with_carried_points
 from fsm_dyn.symbolic.frames import Frames
 from fsm_dyn.symbolic.partial_velocities import Motion, Rates
 from fsm_dyn.symbolic.points import Points
@@ -88,6 +89,15 @@ def build_system(mechanism: Mechanism) -> MechanismSymbols:
     ModelError
         A frame or point is missing, depends on itself in a cycle, or depends on what geometry may not depend on.
     """
+    if any(joint.displacement is not None for joint in mechanism.joints.values()):
+        written = _symbols_of(mechanism)
+        algebra = written.algebra(None, {})
+        mechanism = with_carried_points(mechanism, written.points, written.space, written.euler, algebra)
+    return _symbols_of(mechanism)
+
+
+def _symbols_of(mechanism: Mechanism) -> MechanismSymbols:
+    """Return symbols and geometry of a mechanism as it is written."""
     layout = layout_of(mechanism)
     graph = ExpressionGraph()
     euler = tuple(

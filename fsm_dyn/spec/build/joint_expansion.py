@@ -45,6 +45,7 @@ class JointExpansion:
     rows: dict[str, Constraint] = field(default_factory=dict)
     contacts: dict[str, Contact] = field(default_factory=dict)
     relative: dict[str, tuple[str, str]] = field(default_factory=dict)  # value and rate, in absolute coordinates
+    turns_add_up: bool = False  # angles in `relative` count whole turns
 
 
 class JointExpander(ABC, Generic[EndsT]):
@@ -178,6 +179,8 @@ class PlacedExpander(JointExpander[PlacedT]):
         self.coordinates: list[str] = []
         self.speeds: dict[str, Text] = {}
         self.bearing_rows: list[str] = []
+        self.hidden: list[tuple[str, Text]] = []
+        self.displacement: Text | None = None
 
     # -- what a kind states ----------------------------------------------------------------------------------
 
@@ -230,7 +233,10 @@ class PlacedExpander(JointExpander[PlacedT]):
         if getattr(form, "rates", True):
             made.speeds |= self.speeds
         names = (*self.coordinates, *frame.euler_names)
-        self.record((at,), origin=origin, coordinates=names, rows=tuple(self.bearing_rows))
+        self.record(
+            (at,), origin=origin, coordinates=names, rows=tuple(self.bearing_rows), hidden=tuple(self.hidden),
+            displacement=self.displacement,
+        )  # fmt: skip
         made.contacts |= self.contacts_of_play((at, origin))
 
     def own_axis(self, axes: tuple[AxisForm, ...], key: str = "axis") -> AxisForm:
@@ -270,6 +276,19 @@ class PlacedExpander(JointExpander[PlacedT]):
         first, second = (AxisForm(self.form.parent, letter) for letter in axis.across)
         return f"{self.slide(first, '_x')} + {self.slide(second, '_y')}"
 
+    def hide(self, displacement: str, **values: str) -> None:
+        """Tell which coordinates friction or a clearance adds, and by which vector they move the child.
+
+        Parameters
+        ----------
+        displacement : str
+            That vector.
+        **values : str
+            Each of them in terms of the others.
+        """
+        self.hidden = [(name, Text(value, self.where)) for name, value in values.items()]
+        self.displacement = Text(displacement, self.where)
+
     def turned(self, *turns: tuple[AxisForm, str]) -> Frame:
         """Return the child's frame, turned about axes one after the other; without any, parallel to the parent."""
         rotations = tuple(
@@ -280,11 +299,30 @@ class PlacedExpander(JointExpander[PlacedT]):
         return made(name=self.form.child, parent=self.form.parent, rotations=rotations, where=self.where)
 
     def relative_turn(self, axis: AxisForm) -> tuple[str, str]:
-        """Return value and rate of the angle of the child about an axis of the parent."""
+        """Return value and rate of the angle of the child about an axis of the parent.
+
+        In a plane all turns add up, whole ones included; in space the angle is one from -pi to pi.
+        """
         child, parent, (a, b) = self.form.child, self.form.parent, axis.across
         sign = "-" if axis.sign < 0 else ""
+        if self.made.turns_add_up:
+            return (
+                f"{sign}({self._turn_in_plane(child)} - ({self._turn_in_plane(parent)}))",
+                f"{sign}{self.spin_of(axis)}",
+            )
         value = f"{sign}atan2(dot({child}.{a}, {parent}.{b}), dot({child}.{a}, {parent}.{a}))"
-        return value, f"{sign}dot({self.spin()}, {parent}.{axis.letter})"
+        return value, f"{sign}{self.spin_of(axis)}"
+
+    def spin_of(self, axis: AxisForm) -> str:
+        """Return the angular speed of the child about an axis of the parent, an expression."""
+        return f"dot({self.spin()}, {self.form.parent}.{axis.letter})"
+
+    def _turn_in_plane(self, frame: str) -> str:
+        """Return the angle of a frame about N.z, an expression; all frames turn about z."""
+        known = self.made.frames.get(frame)
+        if not isinstance(known, SimpleFrame):
+            return "0"
+        return f"{self._turn_in_plane(known.parent)} + ({known.rotations[0][1].text})"
 
     def relative_slide(self, axis: AxisForm, at: str) -> tuple[str, str]:
         """Return value and rate of the way of the child's origin along an axis from the point `at` of the parent."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from fsm_dyn.spec.build.joint_expansion import (
 )
 from fsm_dyn.spec.build.joint_friction import bearing, pitch, refused_friction, thread, thread_of
 from fsm_dyn.spec.build.joint_play import backlash_contacts, clearance_contacts, gear_travel, play_of
+from fsm_dyn.spec.build.whole_turns import are_turns_uncounted
 from fsm_dyn.spec.constraint import PositionConstraint, VelocityConstraint
 from fsm_dyn.spec.forms.joints import (
     AxisForm,
@@ -56,7 +58,9 @@ def _bearing_offset(expander: RubbingExpander[Any], axis: AxisForm) -> str:
         expander.bearing_rows.append(row)
     contact = bearing(name, form, f"rate({name})", tuple(expander.bearing_rows))
     expander.made.contacts[contact.name] = contact
-    return " + ".join(slides)
+    offset = " + ".join(slides)
+    expander.hide(offset, **{f"{name}_{letter}": "0" for letter in axis.across})
+    return offset
 
 
 class RevoluteExpander(RubbingExpander[RevoluteForm]):
@@ -80,7 +84,11 @@ class RevoluteExpander(RubbingExpander[RevoluteForm]):
         """Turn the child about the axis."""
         axis = self.own_axis(self.form.axis)
         turned = self.turned((axis, self.coordinate("", "rad", self.form.range)))
-        return turned, self.slides_across(axis) if self.form.clearance is not None else _bearing_offset(self, axis)
+        if self.form.clearance is None:
+            return turned, _bearing_offset(self, axis)
+        offset = self.slides_across(axis)
+        self.hide(offset, **{f"{self.name}_x": "0", f"{self.name}_y": "0"})
+        return turned, offset
 
     def rows(self, points: tuple[str, ...]) -> Rows:
         """Keep both points together, with a clearance along the axis only, and the axes aligned."""
@@ -111,7 +119,7 @@ class RevoluteExpander(RubbingExpander[RevoluteForm]):
         """
         if self.form.friction is None:
             return
-        if not self.made.plane:
+        if not self.made.plane and not are_turns_uncounted():
             raise refused_friction(self.name, self.form)
         rate = self.relative(points[0])[self.name][1]
         contact = bearing(self.name, self.form, rate, (f"{self.name}_x", f"{self.name}_y"))
@@ -171,26 +179,62 @@ class HelicalExpander(RubbingExpander[HelicalForm]):
         if form.friction is None:
             return frame, f"{'-' if axis.sign < 0 else ''}{pitch(form)}*{turn}*{axis.frame}.{axis.letter}"
         offset = self.slide(axis, "_slide")
+        slide, advance = self.coordinates[-1], f"{pitch(form)}*{turn}"
+        self.hide(
+            f"({offset}) - {'-' if axis.sign < 0 else ''}({advance})*{axis.frame}.{axis.letter}", **{slide: advance}
+        )
         contact = thread(self.name, form, turn, self.coordinates[-1])
         self.made.contacts[contact.name] = contact
         return frame, offset
 
     def close(self, points: tuple[str, ...]) -> None:
-        """Refuse to close a loop.
+        """Add the rows that hold a child in absolute coordinates; without friction one on speeds is the thread.
 
         Raises
         ------
         ModelError
+            It closes a loop of the file.
         """
-        raise ModelError(
-            f"the helical joint {str(self.name)!r} closes a loop", self.form.key("at"),
-            remedy="a helical joint makes its child: give one point, `at: P`; "
-            "else write a cylindrical joint and a constraint",
-        )  # fmt: skip
+        if len(self.form.at) > 1:
+            raise ModelError(
+                f"the helical joint {str(self.name)!r} closes a loop", self.form.key("at"),
+                remedy="a helical joint makes its child: give one point, `at: P`; "
+                "else write a cylindrical joint and a constraint",
+            )  # fmt: skip
+        super().close(points)
+        if self.form.friction is None:
+            axis, made = self.form.axis, self.made
+            row = LocatedStr(f"{self.name}_thread", self.where)
+            slide, turn = self.relative_slide(axis, points[0])[1], self.relative_turn(axis)[1]
+            text = Text(f"{slide} - {pitch(self.form)}*{turn}", self.where)
+            made.rows[row] = VelocityConstraint(name=row, expression=text, joint=self.name, where=self.where)
+            joint = made.joints[self.name]
+            made.joints[self.name] = replace(joint, rows=(*joint.rows, row))
 
     def rows(self, points: tuple[str, ...]) -> Rows:
-        """Yield none: it closes no loop."""
-        yield from ()
+        """Keep both points on a line along the axis, and the axes aligned."""
+        yield from together(points, *across(self.form.axis))
+        yield from aligned(self.form.axis, AxisForm(self.form.child, self.form.axis.letter))
+
+    def relative(self, at: str) -> dict[str, tuple[str, str]]:
+        """Return the angle, and with friction the way along the axis."""
+        slide = {} if self.form.friction is None else {f"{self.name}_slide": self.relative_slide(self.form.axis, at)}
+        return {self.name: self.relative_turn(self.form.axis), **slide}
+
+    def add_friction(self, points: tuple[str, ...]) -> None:
+        """Add the friction of the thread where single instants are looked at.
+
+        Raises
+        ------
+        ModelError
+            It would be followed in absolute coordinates: the gap of its flanks counts whole turns.
+        """
+        if self.form.friction is None:
+            return
+        if not are_turns_uncounted():
+            raise refused_friction(self.name, self.form)
+        contact = thread(self.name, self.form, self.name, f"{self.name}_slide")
+        self.made.contacts[contact.name] = contact
 
 
 class CylindricalExpander(PlacedExpander[CylindricalForm]):
