@@ -10,6 +10,7 @@ from pathlib import Path
 
 from fsm_dyn.errors import InputError, ModelError, did_you_mean
 from fsm_dyn.spec.build import build
+from fsm_dyn.spec.build.whole_turns import turns_uncounted
 from fsm_dyn.spec.checks import check
 from fsm_dyn.spec.components import merge_components
 from fsm_dyn.spec.components.lookup import Origin
@@ -141,7 +142,8 @@ def in_absolute_coordinates(mechanism: Mechanism) -> Mechanism:
         entries = {word: value for word, value in tree.items() if word not in left_out}
         entries[LocatedStr("joint_coordinates")] = Scalar("absolute", "absolute")
         tree = LocatedMapping(entries, tree.where)
-    return from_tree(tree, mechanism.name, mechanism.text)
+    with turns_uncounted():
+        return from_tree(tree, mechanism.name, mechanism.text)
 
 
 def with_settings(mechanism: Mechanism, **settings: object) -> Mechanism:

@@ -8,12 +8,14 @@ In a plane a child has ``<child>_x``, ``<child>_y`` and ``<child>_turn``; in spa
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, TypeVar
 
-from fsm_dyn.errors import Location
+from fsm_dyn.errors import NOWHERE, Location
 from fsm_dyn.expressions import Text
+from fsm_dyn.expressions.tokens import tokenise
+from fsm_dyn.expressions.unit_literals import read_quantity
 from fsm_dyn.spec.frame import EulerFrame, SimpleFrame
 from fsm_dyn.spec.joint import Joint
 from fsm_dyn.spec.model import Coordinate, Frame, Mechanism, Point
@@ -21,6 +23,8 @@ from fsm_dyn.spec.yaml_tree import LocatedStr, where_of
 
 NEWTONIAN = "N"
 T = TypeVar("T")
+_POSITION = re.compile(r"\bpos\((\w+), (\w+)\)")
+_MOST_LINKS = 20  # joints behind each other whose coordinates stand in the place of a point
 _AXES = re.compile(r"(\w+)\.[xyz]\b")
 
 
@@ -91,6 +95,28 @@ def reattached(mechanism: Mechanism, joints: Mapping[str, Joint]) -> Mechanism:
     return replace(mechanism, points=points, bodies=bodies)
 
 
+def without_positions(known: Mapping[str, tuple[str, str]], points: Mapping[str, Point]) -> dict[str, tuple[str, str]]:
+    """Return the coordinates of joints as expressions that points may have, in which no ``pos(P, Q)`` stands.
+
+    Parameters
+    ----------
+    known : mapping of str to (value, rate)
+        As expressions of frames and points.
+    points : mapping of str to Point
+        Those written by hand and those that joints have made.
+    """
+
+    def place(name: str) -> str:
+        if name not in points:
+            return "0*N.x"
+        return f"{place(points[name].origin)} + ({points[name].at.text})"
+
+    def put(match: re.Match[str]) -> str:
+        return f"(({place(match[1])}) - ({place(match[2])}))"
+
+    return {name: (_POSITION.sub(put, value), rate) for name, (value, rate) in known.items()}
+
+
 def substituted(value: T, known: Mapping[str, tuple[str, str]]) -> T:
     """Return data with the coordinates of joints, and their rates, replaced in every expression."""
     if not known:
@@ -102,7 +128,51 @@ def substituted(value: T, known: Mapping[str, tuple[str, str]]) -> T:
         rate, dot, plain = match.groups()
         return f"({known[rate or dot][1]})" if rate or dot else f"({known[plain][0]})"
 
-    return _mapped(value, lambda text: Text(pattern.sub(put, text.text), text.where))
+    def changed(text: Text) -> Text:
+        found, done = "", 0
+        for begin, end in _quantities(text):
+            found += pattern.sub(put, text.text[done:begin]) + text.text[begin:end]
+            done = end
+        return Text(found + pattern.sub(put, text.text[done:]), text.where)
+
+    return _mapped(value, changed)
+
+
+def _quantities(text: Text) -> Iterator[tuple[int, int]]:
+    """Yield where numbers with their units begin and end: a joint may be called like a unit."""
+    tokens, k = tokenise(text.text, text.where), 0
+    while k < len(tokens):
+        begin = k
+        k = read_quantity(tokens, k, text.where)[2] if tokens[k].kind == "number" else k + 1
+        if tokens[begin].kind == "number":
+            yield tokens[begin].start, tokens[k - 1].end
+
+
+def resolved(known: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
+    """Return the coordinates of joints as expressions in which no other joint's coordinate stands."""
+    found = dict(known)
+    for _ in range(_MOST_LINKS):
+        before = found
+        found = {
+            name: (substituted(Text(value, NOWHERE), before).text, substituted(Text(rate, NOWHERE), before).text)
+            for name, (value, rate) in before.items()
+        }
+        if found == before:
+            break
+    return found
+
+
+def substituted_points(
+    points: Mapping[str, Point], known: Mapping[str, tuple[str, str]], made: Mapping[str, Point]
+) -> dict[str, Point]:
+    """Return points with the coordinates of joints replaced in where they are; arguments as above."""
+    plain = without_positions(known, {**points, **made})
+    found = dict(points)
+    for _ in range(_MOST_LINKS):
+        before, found = found, substituted(found, plain)
+        if found == before:
+            break
+    return found
 
 
 def _mapped(value: T, change: Callable[[Text], Text]) -> T:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from fsm_dyn.spec.build.absolute_coordinates import free, own_point, substituted
+from fsm_dyn.spec.build.absolute_coordinates import free, own_point, resolved, substituted
 from fsm_dyn.spec.build.joint_expansion import JointExpansion, PlacedExpander
 from fsm_dyn.spec.build.joint_kinds import JOINTS
 from fsm_dyn.spec.forms.form import exactly_one
@@ -75,15 +75,22 @@ def _let_go(made: JointExpansion, joints: Iterable[PlacedExpander[Any]], plane: 
     """Put absolute coordinates in the place of those that the joints of a tree have made, and add the joints' rows."""
     made.coordinates, made.speeds, made.rows, made.contacts = {}, {}, {}, {}
     tree = dict(made.joints)
+    made.turns_add_up = plane
+    freed = []
     for joint in joints:
         joint.refuse("range", "joint_coordinates: relative")
-        form, before, child = joint.form, made.joints[joint.name], free(joint.form.child, plane, made.units)
-        made.frames[form.child] = child.frame
+        before, child = made.joints[joint.name], free(joint.form.child, plane, made.units)
+        freed.append((joint, before, child))
+        made.frames[joint.form.child] = child.frame
         made.points[before.origin] = child.origin
         made.coordinates |= child.coordinates
         made.speeds |= child.speeds
-        made.relative |= joint.relative(before.at[0])
-        joint.close((own_point(tree, form.parent, before.at[0]), before.origin))
+    for joint, before, child in freed:
+        at = own_point(tree, joint.form.parent, before.at[0])
+        made.relative |= joint.relative(at)
+        joint.close((at, before.origin))
         names = (*child.coordinates, *child.frame.euler_names)
-        made.joints[joint.name] = replace(before, coordinates=names, rows=made.joints[joint.name].rows)
+        rows = made.joints[joint.name].rows
+        made.joints[joint.name] = replace(before, coordinates=names, rows=rows, hidden=(), displacement=None)
+    made.relative = resolved(made.relative)
     made.contacts = substituted(made.contacts, made.relative)

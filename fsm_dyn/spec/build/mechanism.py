@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from fsm_dyn.errors import ModelError, did_you_mean
 from fsm_dyn.expressions import Text
-from fsm_dyn.spec.build.absolute_coordinates import reattached, substituted
+from fsm_dyn.spec.build.absolute_coordinates import reattached, substituted, substituted_points
 from fsm_dyn.spec.build.acceleration_constraints import with_accelerations
 from fsm_dyn.spec.build.contacts import contacts_of
 from fsm_dyn.spec.build.controllers import controllers_of
@@ -19,6 +19,7 @@ from fsm_dyn.spec.build.port_couplers import coupled
 from fsm_dyn.spec.build.shape_pairs import contact_entries
 from fsm_dyn.spec.build.shapes import shapes_of
 from fsm_dyn.spec.build.transitions import port_of, range_transitions, transitions_of
+from fsm_dyn.spec.build.whole_turns import refuse_whole_turns
 from fsm_dyn.spec.checks.unit_usage import uses_units
 from fsm_dyn.spec.constraint import AccelerationConstraint, Constraint, PositionConstraint, VelocityConstraint
 from fsm_dyn.spec.forms.form import exactly_one, only_with
@@ -106,7 +107,9 @@ def _with_joints(mechanism: Mechanism, form: MechanismForm) -> Mechanism:
     absolute = form.joint_coordinates == "absolute"
     made = joints_of(form.joints, mechanism.frames, uses_units(mechanism), absolute)
     if absolute:
-        mechanism = reattached(substituted(mechanism, made.relative), made.joints)
+        refuse_whole_turns(mechanism, made.relative)
+        points = substituted_points(mechanism.points, made.relative, made.points)
+        mechanism = reattached(substituted(replace(mechanism, points=points), made.relative), made.joints)
     return replace(
         mechanism,
         joints=made.joints,

@@ -134,3 +134,43 @@ def test_what_is_not_there_is_refused(slider_crank):
     ball = fsm_dyn.compile("bouncing_ball")
     with pytest.raises(fsm_dyn.InputError, match="available for joints"):
         wrench(ball, fsm_dyn.simulate(ball, 0.1), "ground")
+
+
+def test_a_spring_between_two_bodies_loads_neither_hinge_of_the_first():
+    """Newton for the two outer bodies of `planar_three_body`: the hinge q2 bears what accelerates both, no more."""
+    graph = fsm_dyn.compile("planar_three_body")
+    run = fsm_dyn.simulate(graph, 0.5, rtol=1e-10, atol=1e-12)
+    (mode,) = graph.modes.values()
+    a = np.array([mode.derivatives(t, q, u)[1] for t, q, u in zip(run.t, run.q, run.u, strict=True)])
+    one, two = run.q[:, 0], run.q[:, 0] + run.q[:, 1]
+    rates = run.u[:, 0], run.u[:, 0] + run.u[:, 1]
+    onward = a[:, 0], a[:, 0] + a[:, 1]
+    h, b, c = 0.6 + 0.1j, 0.2 + 0.04j, 0.1 - 0.03j
+
+    def turned(arm, k, slide=0.0, slide_dot=0.0, slide_onward=0.0):
+        angle, w, al = (one, two)[k], rates[k], onward[k]
+        arm = arm + slide
+        return (slide_onward + 2j * w * slide_dot + (1j * al - w**2) * arm) * np.exp(1j * angle)
+
+    force = 2.0 * (turned(h, 0) + turned(b, 1))
+    force = force + 1.0 * (turned(h, 0) + turned(c, 1, run.q[:, 2], run.u[:, 2], a[:, 2]))
+    found = wrench(graph, run, "q2")
+    close(found.force[:, 0], force.real)
+    close(found.force[:, 1], force.imag)
+
+
+def test_a_roller_hangs_on_its_own_pin():
+    """Newton for roller and stem of `cam_roller_follower`: mesh, guide, weight and spring accelerate both along y."""
+    graph = fsm_dyn.compile("cam_roller_follower")
+    run = fsm_dyn.simulate(graph, 0.2, rtol=1e-10, atol=1e-12)
+    (mode,) = graph.modes.values()
+    a = np.array([mode.derivatives(t, q, u)[1] for t, q, u in zip(run.t, run.q, run.u, strict=True)])
+    lift = a[:, list(run.model.layout.u).index("guide_dot")]
+    pin, guide = wrench(graph, run, "pin"), wrench(graph, run, "guide")
+    spring = -300.0 * (run["guide"] - 0.03)
+    close(guide.force[:, 1], np.zeros(len(run)))  # it slides freely
+    close(-pin.force[:, 1] + spring - 0.4 * 9.81, 0.4 * lift)  # the stem: pin, spring, weight
+    touch = wrench(graph, run, "touching", on="wheel")
+    mesh = wrench(graph, run, "mesh", on="wheel")
+    close(pin.force[:, 1] + touch.force[:, 1] + mesh.force[:, 1] - 0.1 * 9.81, 0.1 * lift)
+    close(pin.force[:, 0] + touch.force[:, 0] + mesh.force[:, 0], np.zeros(len(run)))
