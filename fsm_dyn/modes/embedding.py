@@ -199,7 +199,7 @@ def eliminate_active_rows(
     numbers[np.abs(numbers) < ROUNDING * size[:, :, None]] = 0.0  # the cosine of a right angle
     local = {row: k for k, row in enumerate(active.rows)}
     order = None if chart is None else [(local[row], column) for row, column in chart]
-    closed = len(samples["A"]) == 1  # a state on its rows; beside them all rows hold something
+    closed = len(samples["A"]) == 1  # a state on its rows; off them no row is redundant
     kept = independent_rows(numbers[0], size[0], REDUNDANT) if closed and order is None else None
     factors = eliminate(A, numbers, range(n_u), order, partner, kept)
     pivots = _scaled_pivots(system, A, M, factors, size[0] if closed else None) + _still_redundant(M, factors, size[0])
@@ -372,7 +372,7 @@ def _scaled_pivots(
 ) -> list[Node]:
     """|pivot| of each row over the row's norm, columns weighted by ``diag(M)^-1/2``: 1 is best, 0 singular.
 
-    Where rows are redundant one may vanish while all together keep their rank, which does not show beside its own norm:
+    Where rows are redundant one may vanish while all together keep their rank, which its own norm does not show:
     there norms count as no smaller than ``size`` (m,), that of the rows nearby.
     """
     pivots = []

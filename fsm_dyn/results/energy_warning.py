@@ -69,12 +69,12 @@ def _sentence(balance: EnergyBalance, t: FloatArray) -> str:
 
 
 def _rates_are_contradicted(record: RunRecord, n_q: int) -> bool:
-    """Whether the middles of steps lie beside what ends and rates tell, by a part of some speed's largest value."""
+    """Whether the middles of steps contradict their ends and rates, by a part of the largest value of some speed."""
     ends = np.flatnonzero(~record.starts)
     speeds = slice(n_q, None)
     h = (record.t[ends] - record.t[ends - 1])[:, None]
     before, after = record.x[ends - 1, speeds], record.x[ends, speeds]
     rates = record.x_dot[ends - 1, speeds] - record.x_dot[ends, speeds]
-    beside = np.abs(record.x_mid[ends, speeds] - 0.5 * (before + after) - 0.125 * h * rates).sum(axis=0)
+    off = np.abs(record.x_mid[ends, speeds] - 0.5 * (before + after) - 0.125 * h * rates).sum(axis=0)
     largest = np.abs(record.x[:, speeds]).max(axis=0, initial=0.0)
-    return bool((~(beside <= _UNEXPLAINED * largest)).any())
+    return bool((~(off <= _UNEXPLAINED * largest)).any())

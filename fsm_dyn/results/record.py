@@ -150,7 +150,7 @@ class RunRecord:
     targets : ndarray of int, shape (m,), optional
         Mode index after each transition; None where these are known as text alone.
     warnings : tuple of str
-        What is wrong with a run that its outcome does not tell: an energy balance that does not close.
+        Defects of a run that ended as asked: an energy balance that does not close.
     """
 
     t: FloatArray

@@ -190,7 +190,7 @@ class Trajectory:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is wrong with the run that its outcome does not tell: an energy balance that does not close."""
+        """Defects of a run that ended as asked: an energy balance that does not close."""
         return self.record.warnings
 
     def check_energy(self, fixed_steps: bool) -> None:

@@ -19,8 +19,8 @@ static double weighted_norm(const struct fsm_online_mode *o, int64_t row)
 
 /* Return how much there is of a row, 1 at most: its norm in the mechanism's own units.
 
-   Among rows of which some are redundant one may vanish while all together keep their rank; beside its own norm that does
-   not show. */
+   Among rows of which some are redundant one may vanish while all together keep their rank, which its own norm does not
+   show. */
 FSM_LOCAL double fsm_part_of_row(const struct fsm_online_mode *o, int64_t row)
 {
     const double *entries = o->room.at + o->chart.at[FSM_ONLINE_AT_A] + row * o->sizes->n_u;

@@ -43,7 +43,7 @@ def with_carried_points(
     ----------
     mechanism : Mechanism
     points, space, euler, algebra
-        Its geometry as it is written, in a graph of its own.
+        Its geometry as it is written, in a separate graph.
 
     Raises
     ------

@@ -144,7 +144,7 @@ def test_a_body_that_moves_otherwise_than_the_child_is_refused_by_name(at):
 
 
 def test_what_does_not_move_with_the_joint_stays_where_it_is():
-    """A body beside a guide, oriented by the frame of its block, is none of its load."""
+    """A body next to a guide, oriented by the frame of its block, is none of its load."""
     text = f"""{HEAD}{GUIDE}{GRAVITY}
 coordinates: {{y: m}}
 points: {{P: {{from: block_origin, at: 0*N.x}}, Z: {{from: O, at: y*N.y}}}}

@@ -1,4 +1,4 @@
-"""A run whose energy balance does not close says so: in Python, in its files, on the command line."""
+"""A run whose energy balance does not close warns: in Python, in its files, on the command line."""
 
 import json
 import warnings
@@ -22,7 +22,7 @@ def coarse():
     return run
 
 
-def test_the_run_tells(coarse, tmp_path):
+def test_the_run_has_the_warning(coarse, tmp_path):
     (text,) = coarse.warnings
     assert coarse.energy.relative_residual > 0.01
     assert f"{coarse.energy.relative_residual:.1%} of the energy exchanged" in text
@@ -31,13 +31,13 @@ def test_the_run_tells(coarse, tmp_path):
     assert coarse.to_xarray().attrs["warnings"] == text
 
 
-def test_it_tells_where(coarse):
+def test_it_names_the_step(coarse):
     residual = np.abs(np.diff(coarse.energy.residual))
     step = int(np.argmax(residual))
     assert f"between t = {coarse.t[step]:.6g} s and {coarse.t[step + 1]:.6g} s" in coarse.warnings[0]
 
 
-def test_the_command_line_tells(coarse):
+def test_the_command_line_prints_it(coarse):
     arguments = ["run", "felt_drop", "--step", "1e-3"]
     said = CliRunner().invoke(app, arguments)
     assert said.exit_code == 0

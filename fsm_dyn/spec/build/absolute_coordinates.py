@@ -24,7 +24,7 @@ from fsm_dyn.spec.yaml_tree import LocatedStr, where_of
 NEWTONIAN = "N"
 T = TypeVar("T")
 _POSITION = re.compile(r"\bpos\((\w+), (\w+)\)")
-_MOST_LINKS = 20  # joints behind each other whose coordinates stand in the place of a point
+_MOST_LINKS = 20  # joints behind each other whose coordinates a point depends on
 _AXES = re.compile(r"(\w+)\.[xyz]\b")
 
 

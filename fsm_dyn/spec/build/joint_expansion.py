@@ -277,7 +277,7 @@ class PlacedExpander(JointExpander[PlacedT]):
         return f"{self.slide(first, '_x')} + {self.slide(second, '_y')}"
 
     def hide(self, displacement: str, **values: str) -> None:
-        """Tell which coordinates friction or a clearance adds, and by which vector they move the child.
+        """Record the coordinates that friction or a clearance adds, and the vector by which they move the child.
 
         Parameters
         ----------

@@ -137,7 +137,7 @@ def test_what_is_not_there_is_refused(slider_crank):
 
 
 def test_a_spring_between_two_bodies_loads_neither_hinge_of_the_first():
-    """Newton for the two outer bodies of `planar_three_body`: the hinge q2 bears what accelerates both, no more."""
+    """Newton for the two outer bodies of `planar_three_body`: the hinge q2 carries what accelerates both, no more."""
     graph = fsm_dyn.compile("planar_three_body")
     run = fsm_dyn.simulate(graph, 0.5, rtol=1e-10, atol=1e-12)
     (mode,) = graph.modes.values()
