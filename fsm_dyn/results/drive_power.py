@@ -49,7 +49,7 @@ def _program(programs: _Programs) -> Program | None:
     potential = energies["potential_energy"].item()
     for stored in energies["stored"]:  # the forces of contacts are rows
         potential = potential - stored
-    flow = _flow(graph, symbols, layout.q, known["q_dot"], layout.w)
+    flow = _flow(graph, symbols, layout.q, list(known["q_dot"]), layout.w)
     still = dict.fromkeys(u, graph.zero)
     (changed,) = tangent([potential], flow)
     at_rest = substitute([kinetic, changed, *powers], still)
