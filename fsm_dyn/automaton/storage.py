@@ -27,12 +27,13 @@ from fsm_dyn.spec.contact import BearingContact, FeatureContact, SurfaceContact
 from fsm_dyn.spec.layout import layout_of
 from fsm_dyn.whole_files import write_file
 
-COMPILER: Final = "34"  # counts changes of what compiling a mechanism gives: automata kept before them are not used
-FORMAT: Final = "fsm_dyn automaton 4"
+COMPILER: Final = "35"  # counts changes of what compiling a mechanism gives: automata kept before them are not used
+FORMAT: Final = "fsm_dyn automaton 5"
 OLDER: Final = (
     "fsm_dyn automaton 1",
     "fsm_dyn automaton 2",
     "fsm_dyn automaton 3",
+    "fsm_dyn automaton 4",
 )  # of these the model's text is read, and compiled again
 LARGEST_FILE = 64 * 2**20
 _REMEDY = "compile the model again"
@@ -54,7 +55,7 @@ class _StoredMode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    format: Literal["fsm_dyn automaton 4"]
+    format: Literal["fsm_dyn automaton 5"]
     digest: str
     text: str
     rows: tuple[RowInfo, ...]

@@ -217,7 +217,7 @@ def memory_words(run: ExportedRun) -> int:
     full = st.full_length(run.tables)
     vectors = [
         n, n, before + context, st.CLOCK_COUNT, 5 * most, st.RING * st.RING_WIDTH, st.DRIFT_COUNT,
-        st.RANK_COUNT + 2 * rows,  # state
+        st.RANK_COUNT + 2 * rows, s["n_transitions"] * st.CONDITION_WIDTH,  # state
         s["n_terms"], (stages + 1) * n, n, n, n, full, full, st.ROOT_ROOM, floats, rows,
         event_resolution.ENERGY_COUNT, s["n_u"], event_resolution.LOG_LENGTH, context,  # work
         _ROWS * st.row_width(run.tables), _TRANSITIONS * st.record_width(run.tables),

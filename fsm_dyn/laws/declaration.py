@@ -28,6 +28,14 @@ class Event(IntEnum):
     LEAVES = 6
 
 
+class Condition(IntEnum):
+    """What the guard of a user-defined transition stands for (``enum fsm_when`` of the runtime)."""
+
+    CROSSES = 0  # an expression that crosses zero
+    STRICT = 1  # comparisons that are not met at zero, < and >
+    WIDE = 2  # comparisons that are, <= and >=
+
+
 class GuardQuantity(IntEnum):
     """What a guard measures; the codes are those of modes embedded online (``runtime/online_mode.h``)."""
 

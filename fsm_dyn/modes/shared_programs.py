@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fsm_dyn.laws import Condition
 from fsm_dyn.modes.corners import ends_of_faces, outlines
 from fsm_dyn.modes.elimination import solve_symmetric
 from fsm_dyn.modes.tree_equations import Tree, TreePattern
@@ -43,7 +44,9 @@ def build_shared_programs(terms: Terms) -> SharedPrograms:
             for contact, ends, outline in zip(terms.contacts, ends_of_faces(terms), outlines(terms), strict=True)
         ),
         user_transitions=tuple(
-            UserTransitionInfo(describe(item.spec), index, item.crossing, item.guard is not None)
+            UserTransitionInfo(
+                describe(item.spec, item.condition), index, item.crossing, item.guard is not None, item.condition
+            )
             for index, item in enumerate(terms.transitions)
         ),
         terms=_terms_program(terms, entries),
@@ -84,12 +87,12 @@ def _sparse(terms: TreeTerms) -> Tree:
     return Tree(terms.n, terms.definitions, terms.quadratic, tuple((row.form, row.gamma) for row in terms.rows))
 
 
-def describe(transition: TransitionSpec) -> str:
+def describe(transition: TransitionSpec, condition: Condition) -> str:
     """What a user-defined transition waits for, as text."""
     if transition.on is not None:
         return f"{transition.on[0]} {transition.on[1]}"
     text = transition.when.text if transition.when is not None else transition.name
-    return text if any(sign in text for sign in "<>=") else f"{text} {transition.crossing}"
+    return f"{text} {transition.crossing}" if condition is Condition.CROSSES else text
 
 
 def _contact(contact: ContactTerms, ends: tuple[int, int, int], outline: int) -> ContactInfo:

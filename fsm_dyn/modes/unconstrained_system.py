@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from fsm_dyn.laws import Law, law_of
+from fsm_dyn.laws import Condition, Law, law_of
 from fsm_dyn.modes.tree_equations import Tree, TreePattern
 from fsm_dyn.programs import ExpressionGraph, Layout, Node, Program, functions, gradient
 from fsm_dyn.spec.scales import Units
@@ -119,12 +119,13 @@ def name_in_common(names: Sequence[str]) -> str:
 
 
 class UserTransitionInfo(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A user-defined transition's guard: ``falling`` or not, and its text."""
+    """A user-defined transition's guard: in which direction it crosses zero, what kind of condition it is, its text."""
 
     name: str
     index: int
     crossing: Literal["rising", "falling", "both"]
     has_guard: bool
+    condition: Condition
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,15 @@ enum fsm_transition_column {
     FSM_TRANSITION_RESET = 1, // address of the reset kernel, 0: none
     FSM_TRANSITION_EVENT = 2, // 0: has a guard of its own, else fires with this event of FSM_TRANSITION_CONTACT
     FSM_TRANSITION_CONTACT = 3,
-    FSM_TRANSITION_WIDTH = 4,
+    FSM_TRANSITION_WHEN = 4, // enum fsm_when, of one with a guard of its own
+    FSM_TRANSITION_WIDTH = 5,
+};
+
+/* What the condition of a user-defined transition is. */
+enum fsm_when {
+    FSM_WHEN_CROSSES = 0, // an expression that crosses zero
+    FSM_WHEN_STRICT = 1,  // comparisons, not met where the guard is zero: < and >
+    FSM_WHEN_WIDE = 2,    // comparisons, met where the guard is zero: <= and >=
 };
 
 /* Bits of `fsm_tables.contact_flags`: properties of a contact and of its law (fsm_dyn/laws). */

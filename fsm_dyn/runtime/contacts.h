@@ -132,6 +132,7 @@ struct fsm_instant {
     double resolution;   // of event location (s)
     fsm_indices limits;  // (2 n_contacts,): events and slip directions of friction and release limits met before
     int64_t transitions; // made before at this event time
+    fsm_vector conditions; // which user-defined transitions are due; those that wait for what contacts do are entered
 };
 
 /* What comes out of the resolution of an instant. */
@@ -188,6 +189,9 @@ struct fsm_impact_balance {
     double tolerance;  // fraction of the work by which the energy may rise
 };
 
+/* conditions.c */
+FSM_LOCAL int64_t fsm_first_due(fsm_vector conditions);
+
 /* limited_locks.c */
 FSM_LOCAL void fsm_release_overloaded_locks(const struct fsm_resolution *r);
 FSM_LOCAL void fsm_suspend_limited_locks(const struct fsm_resolution *r);
@@ -207,7 +211,9 @@ FSM_LOCAL bool fsm_edges_cross(const struct fsm_tables *tables, const struct fsm
 
 /* fired_guards.c */
 #define FSM_DEEPEST 4.0 // times the gap tolerance: how deep a gap may be where its guard has fired
-FSM_LOCAL int64_t fsm_read_events(const struct fsm_resolution *r, const struct fsm_instant *instant);
+FSM_LOCAL void fsm_read_events(const struct fsm_resolution *r, const struct fsm_instant *instant);
+FSM_LOCAL void fsm_make_due_by_contacts(const struct fsm_resolution *r, const struct fsm_instant *instant,
+                                        fsm_indices event);
 FSM_LOCAL void fsm_read_slack(const struct fsm_tables *tables, const struct fsm_instant *instant, fsm_matrix slack);
 FSM_LOCAL void fsm_recall_limits(fsm_indices limits, fsm_indices event, fsm_vector direction);
 FSM_LOCAL void fsm_void_limits(const struct fsm_resolution *r);

@@ -20,7 +20,7 @@ FSM_API int64_t fsm_arena_sizes(const struct fsm_sizes *sizes, int64_t contacts,
     int64_t context = sizes->n_p + 4 * sizes->n_w + sizes->n_contacts + sizes->n_memory;
     int64_t floats = system * (system + n + 12) + 24 * n * n + 113 * n + 20;
     floats += held * (4 * sizes->n_u + 3 * held + 8) + 2 * system; // the rank of rows is found by itself
-    floats += 2 * (sizes->n_q + sizes->n_u) + 2 * context + 11 * sizes->n_contacts + 3 * held;
+    floats += 2 * (sizes->n_q + sizes->n_u) + 2 * context + 11 * sizes->n_contacts + 3 * held + sizes->n_terms;
     *integers = 2 * system * (system + 3) + 3 * system + 2 * held + 9 * sizes->n_contacts + 104 * contacts +
                 sizes->max_guards + 450;
     return floats;
@@ -102,7 +102,8 @@ static struct fsm_resolution begin_resolution(struct fsm_work *work, const struc
 /* Read what the guards that fired say; false where nothing happens: gaps fell through zero beyond their faces. */
 static bool read_instant(struct fsm_resolution *r, const struct fsm_instant *instant)
 {
-    r->transition = fsm_read_events(r, instant);
+    fsm_read_events(r, instant);
+    r->transition = fsm_first_due(instant->conditions);
     r->placed = fsm_is_from_outside(instant->reason) || r->transition >= 0;
     bool at_event = instant->reason == FSM_REASON_EVENT;
     if (r->transition < 0) {
@@ -241,6 +242,46 @@ static int64_t resolve_reset(const struct fsm_resolution *r, const struct fsm_in
     return fsm_resolve_impact(r, FSM_IMPACT_PLASTIC);
 }
 
+/* Whether a user-defined transition is all that happens, and asks for no contact state. */
+static bool only_observes(const struct fsm_resolution *r, const struct fsm_instant *instant)
+{
+    bool alone = instant->reason == FSM_REASON_EVENT && r->transition >= 0 && !fsm_any_event(r->event);
+    for (int64_t k = 0; k < r->before.n; k++) {
+        alone = alone && r->outcome->wanted.at[k] == r->before.at[k];
+    }
+    return alone;
+}
+
+/* Whether the reset map of the user-defined transition, which is applied, leaves state and terms as they are.
+
+   Where it does contact states are not selected anew: what a model counts must not change how it moves.  Else nothing is
+   changed here. */
+static bool changes_no_motion(const struct fsm_resolution *r, fsm_vector x, fsm_vector c)
+{
+    int64_t address = AT(r->tables->transitions, r->transition, FSM_TRANSITION_RESET);
+    if (address == 0) {
+        return true;
+    }
+    fsm_mark top = fsm_arena_mark(r->arena);
+    fsm_vector whole = fsm_arena_copy(r->arena, r->terms->whole);
+    apply_reset(r, address);
+    evaluate(r);
+    bool same = true;
+    for (int64_t i = 0; i < x.n; i++) {
+        same = same && r->state.at[i] == x.at[i];
+    }
+    for (int64_t i = 0; i < whole.n; i++) {
+        same = same && r->terms->whole.at[i] == whole.at[i];
+    }
+    if (!same) {
+        fsm_put(r->state, x);
+        fsm_put(r->context, c);
+        evaluate(r);
+    }
+    fsm_arena_release(r->arena, top);
+    return same;
+}
+
 /* Impact without collision: friction jams, and the slip is stopped at once; returns a status. */
 static int64_t impact_without_collision(const struct fsm_resolution *r)
 {
@@ -295,18 +336,53 @@ static bool replace(fsm_vector target, fsm_vector source)
     return changed;
 }
 
+/* Return what contact `k` does by its change of state, 0 where that is no event. */
+static int64_t event_of_change(const struct fsm_resolution *r, int64_t k, bool hands_over)
+{
+    int64_t before = r->before.at[k], after = r->outcome->wanted.at[k];
+    bool opens = after == FSM_CONTACT_FREE;
+    if (before == after) {
+        return 0;
+    }
+    if (opens || before == FSM_CONTACT_FREE) {
+        // a lock that is released or engaged as the model asks does nothing by itself
+        bool asked = (r->tables->contact_flags.at[k] & FSM_FLAG_SWITCHED) != 0 && r->transition >= 0 &&
+                     AT(r->tables->transition_states, r->transition, k) == after;
+        return hands_over || asked ? 0 : opens ? FSM_EVENT_OPENS : FSM_EVENT_CLOSES;
+    }
+    return after == FSM_CONTACT_HELD ? FSM_EVENT_STICKS : before == FSM_CONTACT_HELD ? FSM_EVENT_SLIDES : 0;
+}
+
+/* Make the user-defined transitions due that wait for what contacts do without a guard that fired: where forces, speeds or
+   the geometry jump, and where contacts change with others. */
+static void make_due_by_changes(const struct fsm_resolution *r, const struct fsm_instant *instant)
+{
+    if (r->tables->transitions.n == 0 || instant->reason == FSM_REASON_START) {
+        return;
+    }
+    bool hands_over = false;
+    for (int64_t i = 0; i < instant->fired.n; i++) {
+        hands_over = hands_over || r->tables->guard_event.at[instant->fired.at[i]] == FSM_EVENT_LEAVES;
+    }
+    for (int64_t k = 0; k < r->event.n; k++) {
+        r->event.at[k] = event_of_change(r, k, hands_over);
+    }
+    fsm_make_due_by_contacts(r, instant, r->event);
+}
+
 /* Enter the mode after in the outcome, and write state and context back; returns a status. */
-static int64_t finish(const struct fsm_resolution *r, int64_t mode, fsm_vector x, fsm_vector c)
+static int64_t finish(const struct fsm_resolution *r, const struct fsm_instant *instant, fsm_vector x, fsm_vector c)
 {
     const struct fsm_tables *tables = r->tables;
     struct fsm_outcome *outcome = r->outcome;
-    int64_t after = fsm_find_mode(tables, outcome->wanted);
+    int64_t mode = instant->mode, after = fsm_find_mode(tables, outcome->wanted);
     if (after < 0) {
         return FSM_NEED_MODE;
     }
     if (tables->mode_group.at[after] == tables->mode_group.at[mode]) {
         after = mode; // the same mode, in the chart in use
     }
+    make_due_by_changes(r, instant);
     bool state_changed = replace(x, r->state), context_changed = replace(c, r->context);
     outcome->mode = after;
     outcome->notes->written_transition = r->transition;
@@ -329,12 +405,15 @@ FSM_LOCAL int64_t fsm_resolve_event(struct fsm_work *work, const struct fsm_tabl
                                     struct fsm_outcome *outcome)
 {
     struct fsm_resolution r = begin_resolution(work, tables, instant, x, c, outcome);
-    if (!read_instant(&r, instant)) {
+    bool happens = read_instant(&r, instant);
+    bool observes = happens && only_observes(&r, instant) && changes_no_motion(&r, x, c);
+    if (!happens || observes) {
         outcome->notes->changed = 0;
         outcome->notes->candidates = 0;
         outcome->notes->consistent = 0;
         outcome->notes->chosen_by = FSM_CHOSEN_NO_CANDIDATES;
-        return FSM_CONTINUE;
+        outcome->energy->after = outcome->energy->before;
+        return happens ? finish(&r, instant, x, c) : FSM_CONTINUE;
     }
     double near = fsm_is_from_outside(instant->reason) ? tables->tolerances->gap : tables->tolerances->projection;
     int64_t status = find_closed(&r, instant, near);
@@ -359,7 +438,7 @@ FSM_LOCAL int64_t fsm_resolve_event(struct fsm_work *work, const struct fsm_tabl
         return status;
     }
     fsm_follow_slip(&r);
-    return finish(&r, instant->mode, x, c);
+    return finish(&r, instant, x, c);
 }
 
 /* Return the first mode with these contact states (n_contacts,), -1 if there is none. */

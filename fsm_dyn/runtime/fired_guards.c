@@ -39,18 +39,29 @@ static void mark_closing(const struct fsm_tables *tables, const struct fsm_terms
     }
 }
 
-/* Write the event of each contact; return the user-defined transition to take (the first in the file), or -1. */
-FSM_LOCAL int64_t fsm_read_events(const struct fsm_resolution *r, const struct fsm_instant *instant)
+/* Make the user-defined transitions due that leave the mode before with one of these events, (n_contacts,). */
+FSM_LOCAL void fsm_make_due_by_contacts(const struct fsm_resolution *r, const struct fsm_instant *instant,
+                                        fsm_indices event)
+{
+    const struct fsm_tables *tables = r->tables;
+    for (int64_t w = 0; w < tables->transitions.n; w++) {
+        int64_t wanted = AT(tables->transitions, w, FSM_TRANSITION_EVENT);
+        if (wanted != 0 && AT(tables->transition_leaves, w, instant->mode) != 0 &&
+            event.at[AT(tables->transitions, w, FSM_TRANSITION_CONTACT)] == wanted) {
+            instant->conditions.at[FSM_CONDITION_WIDTH * w + FSM_CONDITION_DUE] = FSM_DUE_BY_CONTACT;
+        }
+    }
+}
+
+/* Write the event of each contact, and make the user-defined transitions due that wait for it. */
+FSM_LOCAL void fsm_read_events(const struct fsm_resolution *r, const struct fsm_instant *instant)
 {
     const struct fsm_tables *tables = r->tables;
     fsm_indices event = r->event;
-    int64_t transition = -1;
     for (int64_t i = 0; i < instant->fired.n; i++) {
         int64_t guard = instant->fired.at[i];
         int64_t k = tables->guard_contact.at[guard], fired = tables->guard_event.at[guard];
-        if (fired == FSM_EVENT_WRITTEN) {
-            transition = transition < 0 ? k : fsm_least(transition, k);
-        } else if (fired == FSM_EVENT_CLOSES) {
+        if (fired == FSM_EVENT_CLOSES) {
             mark_closing(tables, r->terms, k, event);
         } else {
             bool released = event.at[k] == FSM_EVENT_OPENS && (tables->contact_flags.at[k] & FSM_FLAG_TWO_SIDED) == 0;
@@ -60,17 +71,7 @@ FSM_LOCAL int64_t fsm_read_events(const struct fsm_resolution *r, const struct f
             }
         }
     }
-    for (int64_t w = 0; w < tables->transitions.n; w++) {
-        int64_t wanted = AT(tables->transitions, w, FSM_TRANSITION_EVENT);
-        if (wanted == 0 || AT(tables->transition_leaves, w, instant->mode) == 0 ||
-            (transition >= 0 && transition < w)) {
-            continue;
-        }
-        if (event.at[AT(tables->transitions, w, FSM_TRANSITION_CONTACT)] == wanted) {
-            transition = w;
-        }
-    }
-    return transition;
+    fsm_make_due_by_contacts(r, instant, event);
 }
 
 /* Write how far from zero the forces may be whose guards fired, `slack` (n_contacts, 2).

@@ -13,6 +13,7 @@
 #include "bounded_faces.c"
 #include "initial_penetration.c"
 #include "fired_guards.c"
+#include "conditions.c"
 #include "impact_energy.c"
 #include "contact_problem.c"
 #include "feasibility.c"

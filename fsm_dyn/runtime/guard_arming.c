@@ -172,7 +172,7 @@ static double tolerance_of(const struct fsm_tables *tables, int64_t guard, doubl
     return tolerance;
 }
 
-/* Return the status of a guard of a closing contact or of a user-defined condition; `fires`: it fires at once.
+/* Return the status of a guard of a closing contact; `fires`: it fires at once.
 
    One that is never out of sight fires, or where it is now counts as its zero; one that was seen and changes nothing, as
    at the end of a face that is active, does not fire again at once. */
@@ -183,22 +183,19 @@ static enum fsm_guard_status arm_closing(const struct fsm_run *run, const struct
     const struct fsm_tolerances *tolerances = tables->tolerances;
     double *tolerance = &run->state->guards.at[2 * tables->sizes->max_guards + g->j];
     int64_t contact = tables->guard_contact.at[g->number];
-    bool closes = g->event == FSM_EVENT_CLOSES, fired = just_fired(run, g->number);
-    bool on_speeds = closes && (tables->contact_flags.at[contact] & FSM_FLAG_NO_GAP) != 0;
-    int64_t row = closes ? AT(tables->contact_rows, contact, 0) : -1;
-    double zero = g->tolerance, small = 0.0;
-    if (closes) {
-        small = on_speeds ? fsm_speed_tolerance(tables, row) : fsm_gap_tolerance(tables, row);
-    }
+    bool fired = just_fired(run, g->number);
+    bool on_speeds = (tables->contact_flags.at[contact] & FSM_FLAG_NO_GAP) != 0;
+    int64_t row = AT(tables->contact_rows, contact, 0);
+    double zero = g->tolerance;
+    double small = on_speeds ? fsm_speed_tolerance(tables, row) : fsm_gap_tolerance(tables, row);
     if (fired) {
         zero = g->tolerance + 2.0 * fabs(g->slope) * tolerances->coincidence;
     }
-    if (closes &&
-        run->work->implied.at[contact] == 1) { // two others keep this gap: it is zero up to what counts as flush
+    if (run->work->implied.at[contact] == 1) { // two others keep this gap: it is zero up to what counts as flush
         *tolerance = fsm_larger(g->tolerance, 2.0 * small);
         return FSM_GUARD_ARMED;
     }
-    bool outside = closes && always_outside(tables, contact);
+    bool outside = always_outside(tables, contact);
     if (outside && fired && has_outline(tables, g->number)) { // else it passes beside all faces
         outside = is_met(tables, terms, g->number);
     }
@@ -213,7 +210,7 @@ static enum fsm_guard_status arm_closing(const struct fsm_run *run, const struct
         *tolerance = fsm_graze_tolerance(tables, g->number) + fsm_larger(depth, -g->value);
         return FSM_GUARD_ARMED;
     }
-    bool falls = g->value <= zero && g->slope < 0.0 && (fired || g->event == FSM_EVENT_WRITTEN);
+    bool falls = g->value <= zero && g->slope < 0.0 && fired;
     return g->value < -zero || falls ? FSM_GUARD_WAITING : FSM_GUARD_ARMED;
 }
 
@@ -294,8 +291,9 @@ FSM_LOCAL int64_t fsm_arm(const struct fsm_run *run, int64_t before)
             tolerances[j] = fsm_graze_tolerance(tables, g.number) + g.depth;
         }
         bool fires = false;
-        state->armed.at[j] =
-            closes || g.event == FSM_EVENT_WRITTEN ? arm_closing(run, terms, &g, &fires) : arm_other(run, &g, &fires);
+        state->armed.at[j] = g.event == FSM_EVENT_WRITTEN ? fsm_arm_condition(run, j, g.value, g.slope, &fires)
+                             : closes                     ? arm_closing(run, terms, &g, &fires)
+                                                          : arm_other(run, &g, &fires);
         if (fires) {
             below.at[count++] = g.number;
         } else if (g.value < 0.0 &&

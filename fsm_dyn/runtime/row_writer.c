@@ -52,6 +52,21 @@ static int64_t subject(const struct fsm_run *run, int64_t guard)
     return best;
 }
 
+/* Write the guard of the condition that made a user-defined transition due; return how many that are. */
+static int64_t write_condition(const struct fsm_state *state, int64_t transition, double *guard)
+{
+    const double *entry = state->conditions.at + FSM_CONDITION_WIDTH * transition;
+    if (entry[FSM_CONDITION_DUE] != FSM_DUE_BY_CONDITION) {
+        return 0;
+    }
+    guard[0] = FSM_EVENT_WRITTEN;
+    guard[1] = (double)transition;
+    guard[2] = 0.0;
+    guard[3] = entry[FSM_CONDITION_VALUE];
+    guard[4] = entry[FSM_CONDITION_SLOPE];
+    return 1;
+}
+
 /* Record the transition that led to the row written last. */
 FSM_LOCAL void fsm_write_transition(const struct fsm_run *run, int64_t source)
 {
@@ -85,6 +100,10 @@ FSM_LOCAL void fsm_write_transition(const struct fsm_run *run, int64_t source)
         record.at[at + 3] = state->guards.at[3 * most + k];
         record.at[at + 4] = state->guards.at[4 * most + k];
         at += FSM_GUARD_WIDTH;
+    }
+    if (work->notes->written_transition >= 0 && n_fired < FSM_MAX_FIRED) {
+        n_fired += write_condition(state, work->notes->written_transition, record.at + at);
+        record.at[FSM_RECORD_FIRED] = (double)n_fired;
     }
     at = FSM_RECORD_GUARDS + FSM_MAX_FIRED * FSM_GUARD_WIDTH;
     fsm_put(fsm_vector_from(record, at), work->impulse);

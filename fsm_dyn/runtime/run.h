@@ -25,6 +25,19 @@ enum fsm_phase { FSM_PHASE_STEPPING = 0, FSM_PHASE_RESOLVING = 1 };
 /* Status of a guard (`fsm_state.armed`). */
 enum fsm_guard_status { FSM_GUARD_WAITING = 0, FSM_GUARD_ARMED = 1 };
 
+/* Columns of `fsm_state.conditions`, one row for each user-defined transition (conditions.c). */
+enum fsm_condition_column {
+    FSM_CONDITION_DUE = 0,    // enum fsm_due
+    FSM_CONDITION_FIRST = 1,  // what is known of its condition before the instant
+    FSM_CONDITION_SECOND = 2, // the same of an expression that may cross in both directions, for the other one
+    FSM_CONDITION_VALUE = 3,  // value and slope of the guard when it fired
+    FSM_CONDITION_SLOPE = 4,
+    FSM_CONDITION_WIDTH = 5,
+};
+
+/* Whether a user-defined transition is due in this instant, and because of what. */
+enum fsm_due { FSM_NOT_DUE = 0, FSM_DUE_BY_CONDITION = 1, FSM_DUE_BY_CONTACT = 2 };
+
 /* Columns of `fsm_state.history`, a ring of the last transitions, and the number of its entries. */
 enum fsm_ring_column {
     FSM_RING_TIME = 0,
@@ -246,6 +259,7 @@ struct fsm_state {
     fsm_indices armed;
     fsm_indices fired;
     fsm_indices limits;
+    fsm_vector conditions; // (n_transitions * FSM_CONDITION_WIDTH,), row by row
     fsm_indices spent;
     fsm_vector history;
     fsm_vector drift;

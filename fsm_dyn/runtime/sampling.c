@@ -5,6 +5,8 @@
 
 #include "stepping.h"
 
+#define FSM_SEEN_AGAIN 4 // decisions in one instant after which a guard that is zero again is left to the next one
+
 /* Return the instants of the next samples (s), a view of the context. */
 static fsm_vector next_samples(const struct fsm_sizes *sizes, fsm_vector c)
 {
@@ -70,48 +72,59 @@ static void decide_again(struct fsm_counters *counters, enum fsm_reason reason)
     counters->fired = 0;
 }
 
-/* Return the first armed guard of a condition that is met, or FSM_NO_EVENT.
+/* Return when armed guard `j` of the present mode is zero (s from now), infinity where that is not in this instant.
 
-   `values`, `slopes`: of the guards of the mode.  `jumped`: they may have jumped, else they cross zero. */
-static int64_t condition_met(const struct fsm_run *run, const double *values, const double *slopes, bool jumped)
+   `value`, `slope`: of the guard.  A gap that closes is zero within its tolerance: the decision that follows would close
+   it, too. */
+static double reached(const struct fsm_run *run, int64_t j, double value, double slope)
 {
     const struct fsm_tables *tables = run->tables;
-    const struct fsm_state *state = run->state;
-    int64_t first = tables->mode_guard_start.at[state->counters->mode];
-    for (int64_t j = 0; j < fsm_guard_count(tables, state->counters->mode); j++) {
-        double zero = fsm_graze_tolerance(tables, first + j);
-        bool met = jumped ? values[j] < -zero : values[j] <= zero && slopes[j] < 0.0;
-        if (met && state->armed.at[j] == FSM_GUARD_ARMED && tables->guard_event.at[first + j] == FSM_EVENT_WRITTEN) {
-            return j;
-        }
+    int64_t guard = tables->mode_guard_start.at[run->state->counters->mode] + j;
+    if (run->state->armed.at[j] != FSM_GUARD_ARMED || !(slope < 0.0)) {
+        return FSM_INFINITY;
     }
-    return FSM_NO_EVENT;
+    double latest = -slope * tables->tolerances->coincidence;
+    if (tables->guard_event.at[guard] == FSM_EVENT_CLOSES) {
+        int64_t contact = tables->guard_contact.at[guard], row = AT(tables->contact_rows, contact, 0);
+        bool strikes = (tables->contact_flags.at[contact] & (FSM_FLAG_RIGID | FSM_FLAG_NO_GAP)) == FSM_FLAG_RIGID &&
+                       slope < -fsm_speed_tolerance(tables, row);
+        latest = strikes ? fsm_larger(latest, fsm_gap_tolerance(tables, row)) : latest;
+    }
+    return value <= latest ? -value / slope : FSM_INFINITY;
 }
 
-/* Make the transition of a condition that is met here the next thing to do; return whether there is one. */
-static bool begin_condition(const struct fsm_run *run, bool jumped)
+/* Make the event of the guards that are zero here the next thing to do; return whether there is one.
+
+   One that is met again after its own event stays with the decision that follows. */
+static bool begin_event_here(const struct fsm_run *run)
 {
     struct fsm_state *state = run->state;
-    if (run->tables->transitions.n == 0) {
+    int64_t mode = state->counters->mode, n_g = fsm_guard_count(run->tables, mode), lead = FSM_NO_EVENT;
+    bool again = state->clock->event_time == state->clock->time && state->counters->instant >= FSM_SEEN_AGAIN;
+    if (n_g == 0 || again) {
         return false;
     }
-    int64_t mode = state->counters->mode;
-    double *values = run->work->full_end.at + state->x.n + run->tables->sizes->n_u + 1;
+    const double *values = run->work->full_end.at + state->x.n + run->tables->sizes->n_u + 1;
     run->tables->mode_full.at[mode](state->clock->time, state->x.at, state->c.at, run->work->full_end.at);
-    int64_t lead = condition_met(run, values, values + fsm_guard_count(run->tables, mode), jumped);
-    if (lead == FSM_NO_EVENT) {
-        return false;
+    double soonest = FSM_INFINITY;
+    for (int64_t j = 0; j < n_g; j++) {
+        double when = reached(run, j, values[j], values[n_g + j]);
+        if (when < soonest) {
+            soonest = when;
+            lead = j;
+        }
     }
-    decide_again(state->counters, FSM_REASON_EVENT);
-    state->clock->jump = 0.0;
-    fsm_collect_fired(run, lead);
-    return true;
+    if (lead != FSM_NO_EVENT) {
+        fsm_collect_fired(run, lead);
+        fsm_begin_event(run);
+    }
+    return lead != FSM_NO_EVENT;
 }
 
 /* Let inputs and then controllers jump that are due at the current time; returns FSM_CONTINUE or a failure.
 
-   Where contact states are decided again all guards are armed again, so conditions that are met in this instant come
-   first: they would wait.  Conditions that a sample makes true follow it at once. */
+   Where contact states are decided again, contacts that close and conditions that are met in this instant come first, as
+   events of their own: a sample sees the speeds after an impact. */
 FSM_LOCAL enum fsm_status fsm_jump(const struct fsm_run *run)
 {
     const struct fsm_input_tables *inputs = run->inputs;
@@ -122,7 +135,7 @@ FSM_LOCAL enum fsm_status fsm_jump(const struct fsm_run *run)
     int64_t segment = enters ? fsm_enter_segment(inputs, counters->segment, &time) : counters->segment;
     bool decides = enters && inputs->decides.at[segment] != 0;
     bool samples = next_sample(run->tables->sizes, state->c) - time <= FSM_NEIGHBOUR * fabs(time);
-    if ((decides || samples) && begin_condition(run, false)) {
+    if ((decides || samples) && begin_event_here(run)) {
         return FSM_CONTINUE;
     }
     if (enters) {
@@ -132,9 +145,6 @@ FSM_LOCAL enum fsm_status fsm_jump(const struct fsm_run *run)
     }
     if (samples && fsm_sample_here(run) != FSM_CONTINUE) {
         return FSM_CHATTERING;
-    }
-    if (samples && begin_condition(run, true)) {
-        return FSM_CONTINUE;
     }
     if (decides || samples) {
         decide_again(counters, decides ? FSM_REASON_INPUT_JUMP : FSM_REASON_SAMPLE);

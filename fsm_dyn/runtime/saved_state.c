@@ -16,7 +16,7 @@ struct plain_section {
     enum fsm_section number;
     fsm_vector values;
 };
-#define PLAIN_SECTIONS 6
+#define PLAIN_SECTIONS 7
 
 /* List the sections that are arrays of doubles, copied as they are. */
 static void list_plain_sections(const struct fsm_run *run, struct plain_section *sections)
@@ -29,6 +29,7 @@ static void list_plain_sections(const struct fsm_run *run, struct plain_section 
     sections[3] = (struct plain_section){FSM_SECTION_CONTEXT, state->c};
     sections[4] = (struct plain_section){FSM_SECTION_DRIFT, state->drift};
     sections[5] = (struct plain_section){FSM_SECTION_RANK, {(double *)state->rank, rank}};
+    sections[6] = (struct plain_section){FSM_SECTION_CONDITIONS, state->conditions};
 }
 
 /* Write values, slopes and tolerances of the guards of the current mode, and values and slopes of those that fired. */

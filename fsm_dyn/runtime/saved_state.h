@@ -18,7 +18,7 @@
 
 #define FSM_SAVED_MAGIC      0x45544154534d5346ULL // "FSMSTATE" where the lowest byte comes first
 #define FSM_SAVED_BYTE_ORDER 0x0102030405060708ULL
-#define FSM_SAVED_VERSION    1 // to be raised when the meaning of a section or of a field in it changes
+#define FSM_SAVED_VERSION    2 // to be raised when the meaning of a section or of a field in it changes
 #define FSM_SAVED_HEADER     8 // words
 
 /* What came of restoring a state: name, number, what was found. */
@@ -63,6 +63,7 @@ enum fsm_section {
     FSM_SECTION_CODES = 18,    // time stepping: contact states, then the sides that contacts are on
     FSM_SECTION_REPORT = 19,   // doubles, struct fsm_time_stepping_report
     FSM_SECTION_SPENT = 20,    // modes in which evaluations were made, each with their number
+    FSM_SECTION_CONDITIONS = 21, // doubles: enum fsm_condition_column of every user-defined transition
 };
 
 /* Words that name a mode: which of the charts with these contact states, then the states. */

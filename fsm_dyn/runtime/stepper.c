@@ -246,7 +246,7 @@ static enum fsm_status find_step(const struct fsm_run *run, double target, doubl
 }
 
 /* Make the resolution of the event that was located the next thing to do. */
-static void begin_event(const struct fsm_run *run)
+FSM_LOCAL void fsm_begin_event(const struct fsm_run *run)
 {
     struct fsm_state *state = run->state;
     state->counters->phase = FSM_PHASE_RESOLVING;
@@ -281,7 +281,8 @@ static enum fsm_status accept_step(const struct fsm_run *run, double t_end, doub
     }
     state->counters->steps++;
     if (lead >= 0) {
-        begin_event(run);
+        fsm_rearm_conditions(run);
+        fsm_begin_event(run);
         return FSM_CONTINUE;
     }
     int64_t flags = run->tables->mode_flags.at[state->counters->mode];

@@ -159,12 +159,20 @@ FSM_LOCAL double fsm_zeno_duration(const struct fsm_state *state, double gap, in
 FSM_LOCAL void fsm_add_cycle_guards(const struct fsm_run *run, int64_t cycle);
 FSM_LOCAL bool fsm_cycle_is_closed(const struct fsm_run *run, int64_t mode);
 
+/* conditions.c */
+FSM_LOCAL void fsm_note_conditions(const struct fsm_run *run);
+FSM_LOCAL void fsm_is_made(const struct fsm_state *state, int64_t transition);
+FSM_LOCAL void fsm_rearm_conditions(const struct fsm_run *run);
+FSM_LOCAL enum fsm_guard_status fsm_arm_condition(const struct fsm_run *run, int64_t j, double value, double slope,
+                                                  bool *fires);
+
 /* guard_arming.c */
 FSM_LOCAL int64_t fsm_arm(const struct fsm_run *run, int64_t before);
 FSM_LOCAL void fsm_arm_positive(const struct fsm_run *run);
 FSM_LOCAL bool fsm_rearm(const struct fsm_run *run);
 
 /* transition.c */
+FSM_LOCAL bool fsm_is_same_instant(const struct fsm_run *run);
 FSM_LOCAL enum fsm_status fsm_arrive(const struct fsm_run *run, double t_end);
 FSM_LOCAL enum fsm_status fsm_make_transition(const struct fsm_run *run);
 
@@ -174,6 +182,7 @@ FSM_API bool fsm_end_is_near(const struct fsm_run *run);
 /* stepper.c */
 FSM_LOCAL double fsm_grid_point(const struct fsm_run *run);
 FSM_LOCAL enum fsm_status fsm_choose_chart(const struct fsm_run *run);
+FSM_LOCAL void fsm_begin_event(const struct fsm_run *run);
 FSM_LOCAL enum fsm_status fsm_find_and_accept(const struct fsm_run *run, double target, double end);
 FSM_API enum fsm_status fsm_advance(const struct fsm_run *run);
 

@@ -33,6 +33,7 @@ static enum fsm_status resolve(const struct fsm_run *run, int64_t *target)
                                   .guards = state->guards,
                                   .resolution = fsm_clock_resolution(run->tables, state->clock->time),
                                   .limits = state->limits,
+                                  .conditions = state->conditions,
                                   .transitions = counters->instant};
     struct fsm_outcome outcome = {.wanted = work->wanted,
                                   .impulse = work->impulse,
@@ -163,6 +164,13 @@ FSM_LOCAL enum fsm_status fsm_arrive(const struct fsm_run *run, double t_end)
     return FSM_CONTINUE;
 }
 
+/* Whether a transition has been made in the present instant. */
+FSM_LOCAL bool fsm_is_same_instant(const struct fsm_run *run)
+{
+    const struct fsm_clock *clock = run->state->clock;
+    return !(clock->time - clock->event_time > 4.0 * fsm_clock_resolution(run->tables, clock->time));
+}
+
 /* Count the transition that was made; tell whether there are too many in an instant or in a very short time. */
 static bool is_chattering(const struct fsm_run *run)
 {
@@ -170,12 +178,14 @@ static bool is_chattering(const struct fsm_run *run)
     const struct fsm_options *options = run->options;
     struct fsm_state *state = run->state;
     double t = state->clock->time;
-    if (t - state->clock->event_time > 4.0 * fsm_clock_resolution(tables, t)) {
+    if (!fsm_is_same_instant(run)) {
         state->counters->instant = 0;
         fsm_indices_fill(state->limits, 0);
     }
     keep_limits(run);
-    state->counters->instant++;
+    // a transition that follows another in its instant is no further decision on the contacts
+    bool follows = state->counters->fired == 0 && run->work->notes->written_transition >= 0;
+    state->counters->instant += follows ? 0 : 1;
     state->clock->event_time = t;
     if (t - state->clock->window > FSM_TRANSITION_WINDOW * tables->tolerances->time) {
         state->clock->window = t;
@@ -241,6 +251,7 @@ static void record_transition(const struct fsm_run *run, int64_t source, int64_t
     }
     if (changed) {
         fsm_write_transition(run, source);
+        fsm_is_made(run->state, run->work->notes->written_transition);
     }
 }
 
@@ -255,6 +266,7 @@ FSM_LOCAL enum fsm_status fsm_make_transition(const struct fsm_run *run)
     if (counters->started == 0) {
         begin_run(run);
     }
+    fsm_note_conditions(run);
     int64_t source = counters->mode, target;
     double aside = 0.0;
     state->clock->put_off = 0.0;
@@ -290,7 +302,7 @@ FSM_LOCAL enum fsm_status fsm_make_transition(const struct fsm_run *run)
         chatters = is_chattering(run);
     }
     counters->phase = FSM_PHASE_STEPPING;
-    if (fsm_arm(run, source) > 0) {
+    if (fsm_arm(run, source) > 0 || fsm_first_due(state->conditions) >= 0) {
         counters->phase = FSM_PHASE_RESOLVING;
         counters->reason = FSM_REASON_EVENT;
     } else if (run->method->counts->adaptive != 0 && run->method->counts->degree == 0) {

@@ -370,6 +370,7 @@ class Executable:
         for i, item in enumerate(automaton.mechanism.transitions):
             table[i, tb.TRANSITION_STOP] = 2 if item.range_of else item.stop
             table[i, tb.TRANSITION_RESET] = self._resets[i]
+            table[i, tb.TRANSITION_WHEN] = automaton.user_transitions[i].condition
             if item.on is not None:
                 table[i, tb.TRANSITION_CONTACT] = subject = names.index(item.on[0])
                 table[i, tb.TRANSITION_EVENT] = automaton.contacts[subject].contact_law.event_named(item.on[1])

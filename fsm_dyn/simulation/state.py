@@ -88,6 +88,8 @@ RESOLVING: Final = 1
 WAITING: Final = 0
 ARMED: Final = 1
 
+CONDITION_WIDTH: Final = 5  # columns of ``RunState.conditions``
+
 # ``RunState.history``: a ring of the last transitions
 RING: Final = 16
 RING_WIDTH: Final = 5
@@ -168,6 +170,7 @@ class RunState(NamedTuple):
     armed: Integers
     fired: Integers
     limits: Integers  # per contact what it came to its limit by in this instant (0: not), then in which direction
+    conditions: Floats  # per user-defined transition whether it is due, and what is known of its condition
     spent: Integers  # per mode the evaluations made for the steps taken in it
     history: Floats
     drift: Floats
@@ -256,7 +259,8 @@ def new_state(tables: Tables, t: float, x: Floats, c: Floats, mode: int) -> tupl
     n = len(x)
     state, packed = STATE.allocate(
         n, n, len(c), CLOCK_COUNT, COUNTER_COUNT, 5 * most, most, most,
-        2 * int(tables.sizes[tb.N_CONTACTS]), len(tables.mode_rhs), RING * RING_WIDTH, DRIFT_COUNT,
+        2 * int(tables.sizes[tb.N_CONTACTS]), CONDITION_WIDTH * int(tables.sizes[tb.N_TRANSITIONS]),
+        len(tables.mode_rhs), RING * RING_WIDTH, DRIFT_COUNT,
         RANK_COUNT + 2 * int(tables.sizes[tb.N_ROWS]),
     )  # fmt: skip
     restart_state(state, packed, tables, t, x, c, mode)
@@ -283,7 +287,7 @@ def resized_state(old: RunState, before: Tables, tables: Tables) -> tuple[RunSta
     """Return the same state with room for the guards of tables that have grown."""
     state, packed = new_state(tables, 0.0, old.x, old.c, 0)
     n0, n1 = int(before.sizes[tb.MAX_GUARDS]), int(tables.sizes[tb.MAX_GUARDS])
-    for name in ("x_dot", "clock", "counters", "limits", "history", "drift", "rank"):
+    for name in ("x_dot", "clock", "counters", "limits", "conditions", "history", "drift", "rank"):
         getattr(state, name)[:] = getattr(old, name)
     for i in range(5):
         state.guards[i * n1 : i * n1 + n0] = old.guards[i * n0 : (i + 1) * n0]

@@ -22,6 +22,7 @@ from fsm_dyn.spec.checks.expression_types import LENGTH, TIME, expression_type
 from fsm_dyn.spec.checks.expressions import check_expressions, scopes_and_dimensions
 from fsm_dyn.spec.checks.names import declarations
 from fsm_dyn.spec.checks.unit_usage import texts_of
+from fsm_dyn.spec.conditions import is_condition
 from fsm_dyn.spec.constraint import PositionConstraint
 from fsm_dyn.spec.evaluate import ParameterValue, evaluate
 from fsm_dyn.spec.model import Mechanism
@@ -214,7 +215,7 @@ def measures(mechanism: Mechanism) -> Measures:
         name: tangent[name] if contact.gap is None else of(contact.gap, scopes.gap)
         for name, contact in mechanism.contacts.items()
     }
-    when = tuple(_crossing(item.when, scopes.logic) for item in mechanism.transitions)
+    when = tuple(_crossing(item.when, scopes.logic, mechanism) for item in mechanism.transitions)
     return Measures(named.coordinates, named.speeds, constraints, normal, tangent, when)
 
 
@@ -258,11 +259,13 @@ def _of_row(name: str, role: str, found: Measures) -> Dimension:
     return found.normal[name] if role in ("normal", "lock") else found.tangent[name]
 
 
-def _crossing(when: Text | None, scope: Scope) -> Dimension:
-    """Return what crosses zero: a scalar, or the difference of what is compared."""
+def _crossing(when: Text | None, scope: Scope, mechanism: Mechanism) -> Dimension:
+    """Return what crosses zero: a scalar, or the difference of what is compared; joined comparisons have no unit."""
     if when is None:
         return DIMENSIONLESS
     node = parse(when)
+    if is_condition(node, mechanism) and not isinstance(node, Compare):
+        return DIMENSIONLESS
     if not isinstance(node, Compare):
         return expression_type(when, scope, "`when`").dimension or DIMENSIONLESS
     sides = [fold(side, QuantityAlgebra(scope)) for side in (node.left, node.right)]

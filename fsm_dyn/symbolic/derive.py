@@ -93,7 +93,8 @@ def derive(mechanism: Mechanism) -> Terms:
         load_powers=loads.powers,
         outputs={name: algebra.scalar(text) for name, text in mechanism.outputs.items()},
         transitions=tuple(
-            transition_terms(item, algebra, _impulse(item, system, speeds, flow)) for item in mechanism.transitions
+            transition_terms(item, mechanism, algebra, _impulse(item, system, speeds, flow))
+            for item in mechanism.transitions
         ),
         points={name: system.space.resolve(free.position(name), NEWTONIAN) for name in system.points.names},
         frames={name: _matrix(system, name) for name in system.frames.names},

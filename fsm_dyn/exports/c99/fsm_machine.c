@@ -115,6 +115,7 @@ static void take_state(struct room *room, struct fsm_machine *m, const struct fs
     state->armed = take_indices(room, most);
     state->fired = take_indices(room, most);
     state->limits = take_indices(room, 2 * s->n_contacts);
+    state->conditions = take_vector(room, FSM_CONDITION_WIDTH * s->n_transitions);
     state->spent = take_indices(room, s->n_modes + (m->model->spare == NULL ? 0 : m->model->spare->most));
     state->history = take_vector(room, FSM_RING_LENGTH * FSM_RING_WIDTH);
     state->drift = take_vector(room, 2);

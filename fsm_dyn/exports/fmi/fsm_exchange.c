@@ -262,7 +262,7 @@ static enum fsm_status resolve_guards(struct fsm_machine *m, struct fsm_watch *w
         int64_t lead = leading_guard(m, watch);
         if (lead != FSM_NO_EVENT) {
             fsm_collect_fired(&m->run, lead);
-            begin_event(&m->run);
+            fsm_begin_event(&m->run);
             status = fsm_machine_advance(m, m->state.clock->time);
         }
         if (status != FSM_DONE) {

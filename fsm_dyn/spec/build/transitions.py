@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fsm_dyn.errors import ModelError
-from fsm_dyn.expressions import Compare, Text, parse
+from fsm_dyn.expressions import Boolean, Compare, Node, Text, Unary, parse
 from fsm_dyn.spec.build.loads import impulses_of
 from fsm_dyn.spec.forms.form import exactly_one, only_with
 from fsm_dyn.spec.forms.hybrid import PortForm, TransitionForm
@@ -32,7 +32,7 @@ def _transition(form: TransitionForm, taken: set[str]) -> TransitionSpec:
     exactly_one(form, ("when", "on"))
     if form.on is not None and "crossing" in form.given():
         raise ModelError("'crossing' does not go with 'on'", form.key("crossing"), remedy="it belongs to `when`")
-    if form.when is not None and "crossing" in form.given() and isinstance(parse(form.when), Compare):
+    if form.when is not None and "crossing" in form.given() and _is_comparison(parse(form.when)):
         raise ModelError(
             "a comparison already has a direction of crossing",
             form.key("crossing"),
@@ -67,6 +67,10 @@ def _transition(form: TransitionForm, taken: set[str]) -> TransitionSpec:
         because=form.because,
         where=form.where,
     )
+
+
+def _is_comparison(tree: Node) -> bool:
+    return isinstance(tree, (Compare, Boolean)) or (isinstance(tree, Unary) and tree.op == "not")
 
 
 def _free_name(form: TransitionForm, taken: set[str]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fsm_dyn.errors import ModelError
-from fsm_dyn.expressions import DIMENSIONLESS, Boolean, Compare, Dimension, Text, parse
+from fsm_dyn.expressions import DIMENSIONLESS, Compare, Dimension, Text, parse
 from fsm_dyn.expressions.units import divide, multiply, power
 from fsm_dyn.spec.checks.controllers import check_controllers, with_controllers
 from fsm_dyn.spec.checks.dimension_algebra import DimensionedValue, Scope
@@ -15,6 +15,7 @@ from fsm_dyn.spec.checks.loads import check_impulses, check_loads
 from fsm_dyn.spec.checks.names import Declaration
 from fsm_dyn.spec.checks.scopes import Scopes, constant_scope, scopes_of, with_scalar, with_speeds
 from fsm_dyn.spec.checks.unit_usage import texts_of
+from fsm_dyn.spec.conditions import is_condition, is_steady, parts_of, without_negations
 from fsm_dyn.spec.constraint import PositionConstraint
 from fsm_dyn.spec.contact import Compliance, Contact, FeatureContact, SurfaceContact
 from fsm_dyn.spec.input_declarations import ExpressionSchedule, TableSchedule
@@ -284,7 +285,7 @@ def _transition(
 ) -> None:
     what = f"transition {transition.name!r}"
     if transition.when is not None:
-        _trigger(transition.when, transition, scopes)
+        _trigger(transition.when, mechanism, scopes)
     for name, text in transition.reset.items():
         expression_type(text, scopes.logic, f"{what}: {name}", [dimensions[name]])
     for name, text in transition.set.items():
@@ -293,25 +294,22 @@ def _transition(
     check_impulses(transition, mechanism, scopes)
 
 
-def _trigger(when: Text, transition: TransitionSpec, scopes: Scopes) -> None:
-    """Check that `when` is a scalar that crosses zero, or one comparison that comes true."""
+def _trigger(when: Text, mechanism: Mechanism, scopes: Scopes) -> None:
+    """Check that `when` is a scalar that crosses zero, or a condition that becomes true at a definite instant."""
     node = parse(when)
-    if isinstance(node, Compare):
-        expression_type(when, scopes.logic, "`when`", kind="condition")
-        if node.op in ("==", "!="):
-            raise ModelError(
-                f"`when` cannot fire on {node.op}", when.where, found=when.text, remedy="write a > b or a < b"
-            )
+    if not is_condition(node, mechanism):
+        expression_type(when, scopes.logic, "`when`")
         return
-    if isinstance(node, Boolean):
-        raise ModelError(
-            "`when` fires on one crossing",
-            when.where,
-            found=when.text,
-            allowed="a scalar that crosses zero, or one comparison",
-            remedy="write one transition for each, or where(condition, value, 1)",
-        )
-    expression_type(when, scopes.logic, "`when`")
+    expression_type(when, scopes.logic, "`when`", kind="condition")
+    for part in parts_of(without_negations(node)):
+        if isinstance(part, Compare) and part.op in ("==", "!=") and not is_steady(part, mechanism):
+            raise ModelError(
+                f"`when` cannot fire on {part.op} of what moves",
+                when.where,
+                found=when.text,
+                allowed="< <= > >=, and == != of memory",
+                remedy="write a > b or a < b",
+            )
 
 
 def _port(port: Port, scopes: Scopes, constant: Scope, coordinates: Mapping[str, Dimension]) -> None:

@@ -1,0 +1,170 @@
+/* User-defined transitions in an instant: which are due, and which conditions were met before it
+   (docs/theory.md, "Conditions").
+
+   A condition acts on becoming true, once.  Along a step that is a guard falling through zero.  At a jump no slope leads
+   from one side of zero to the other: what was true before is compared with what is true after.  What was true before is
+   the status of the guards in the mode before, which is noted here, as the mode after has guards of its own. */
+
+#include "stepping.h"
+
+#define FSM_FALLS_WITHIN 1e-3 // time scales within which a guard at zero falls out of its tolerance if it counts as falling
+
+/* What was known of a condition before the instant, for one direction of crossing. */
+enum known {
+    UNWATCHED = 0, // the mode before was not one that the transition leaves, or the run begins
+    UNMET = 1,
+    MET = 2,
+    AT_ZERO = 3, // unmet; an expression at zero, from where it may cross but which it cannot reach any more
+};
+
+static double *entry_of(const struct fsm_run *run, int64_t transition)
+{
+    return run->state->conditions.at + FSM_CONDITION_WIDTH * transition;
+}
+
+static bool is_condition(const struct fsm_tables *tables, int64_t guard)
+{
+    return tables->guard_event.at[guard] == FSM_EVENT_WRITTEN;
+}
+
+static bool has_kind(const struct fsm_tables *tables, int64_t guard, enum fsm_when kind)
+{
+    return AT(tables->transitions, tables->guard_contact.at[guard], FSM_TRANSITION_WHEN) == kind;
+}
+
+/* Return where it is noted what is known of the condition of guard `j` of `mode`: an expression that may cross in both
+   directions has two guards, one behind the other. */
+static double *known_of(const struct fsm_run *run, int64_t mode, int64_t j)
+{
+    const struct fsm_tables *tables = run->tables;
+    int64_t guard = tables->mode_guard_start.at[mode] + j, transition = tables->guard_contact.at[guard];
+    bool second = j > 0 && is_condition(tables, guard - 1) && tables->guard_contact.at[guard - 1] == transition;
+    return entry_of(run, transition) + (second ? FSM_CONDITION_SECOND : FSM_CONDITION_FIRST);
+}
+
+/* Note for guard `j` of the current mode what is known of its condition before the instant. */
+static void note(const struct fsm_run *run, int64_t j)
+{
+    const struct fsm_tables *tables = run->tables;
+    const struct fsm_state *state = run->state;
+    int64_t guard = tables->mode_guard_start.at[state->counters->mode] + j;
+    double value = state->guards.at[j], slope = state->guards.at[tables->sizes->max_guards + j];
+    bool reached = value <= fsm_graze_tolerance(tables, guard) && slope >= 0.0;
+    enum known known = state->armed.at[j] != FSM_GUARD_ARMED                   ? MET
+                       : has_kind(tables, guard, FSM_WHEN_CROSSES) && reached ? AT_ZERO
+                                                                              : UNMET;
+    *known_of(run, state->counters->mode, j) = (double)known;
+}
+
+/* Make the transition of the condition that is number `k` of the fired guards due. */
+static void make_due(const struct fsm_run *run, int64_t k)
+{
+    struct fsm_state *state = run->state;
+    int64_t most = run->tables->sizes->max_guards, mode = state->counters->mode;
+    int64_t guard = state->fired.at[k], j = guard - run->tables->mode_guard_start.at[mode];
+    double *entry = entry_of(run, run->tables->guard_contact.at[guard]);
+    entry[FSM_CONDITION_DUE] = FSM_DUE_BY_CONDITION;
+    entry[FSM_CONDITION_VALUE] = state->guards.at[3 * most + k];
+    entry[FSM_CONDITION_SLOPE] = state->guards.at[4 * most + k];
+    state->armed.at[j] = FSM_GUARD_WAITING;
+    *known_of(run, mode, j) = MET;
+}
+
+/* Note what is known of all conditions before the pending resolution, and take those that fired out of the fired guards:
+   their transitions are due.
+
+   A comparison with < or > at zero is not met yet.  Where a contact's guard fires in the same instant, what follows from it
+   decides whether it will be: such conditions are looked at again after the resolution.  What was met in this instant stays
+   so in modes that do not watch it: no condition acts twice because a mode is left and entered again in no time.  May be
+   called again. */
+FSM_LOCAL void fsm_note_conditions(const struct fsm_run *run)
+{
+    const struct fsm_tables *tables = run->tables;
+    struct fsm_state *state = run->state;
+    int64_t mode = state->counters->mode, first = tables->mode_guard_start.at[mode];
+    bool goes_on = fsm_is_same_instant(run);
+    for (int64_t w = 0; w < tables->sizes->n_transitions; w++) {
+        for (int64_t i = FSM_CONDITION_FIRST; i <= FSM_CONDITION_SECOND; i++) {
+            double *known = entry_of(run, w) + i;
+            *known = goes_on && *known == MET ? MET : UNWATCHED;
+        }
+    }
+    for (int64_t j = 0; j < fsm_guard_count(tables, mode) && state->counters->reason != FSM_REASON_START; j++) {
+        if (is_condition(tables, first + j)) {
+            note(run, j);
+        }
+    }
+    int64_t most = tables->sizes->max_guards, kept = 0;
+    bool contacts = false;
+    for (int64_t k = 0; k < state->counters->fired; k++) {
+        contacts = contacts || !is_condition(tables, state->fired.at[k]);
+    }
+    for (int64_t k = 0; k < state->counters->fired; k++) {
+        int64_t guard = state->fired.at[k];
+        if (!is_condition(tables, guard)) {
+            state->fired.at[kept] = guard;
+            state->guards.at[3 * most + kept] = state->guards.at[3 * most + k];
+            state->guards.at[4 * most + kept] = state->guards.at[4 * most + k];
+            kept++;
+        } else if (!contacts || !has_kind(tables, guard, FSM_WHEN_STRICT)) {
+            make_due(run, k);
+        }
+    }
+    state->counters->fired = kept;
+}
+
+/* Return the first transition in the file that is due, -1 if none is. */
+FSM_LOCAL int64_t fsm_first_due(fsm_vector conditions)
+{
+    for (int64_t w = 0; FSM_CONDITION_WIDTH * w < conditions.n; w++) {
+        if (conditions.at[FSM_CONDITION_WIDTH * w + FSM_CONDITION_DUE] != FSM_NOT_DUE) {
+            return w;
+        }
+    }
+    return -1;
+}
+
+/* Let a user-defined transition, -1 for none, be due no more. */
+FSM_LOCAL void fsm_is_made(const struct fsm_state *state, int64_t transition)
+{
+    if (transition >= 0) {
+        state->conditions.at[FSM_CONDITION_WIDTH * transition + FSM_CONDITION_DUE] = FSM_NOT_DUE;
+    }
+}
+
+/* Return the status of a condition's guard of the mode just entered; `fires`: its transition is due at once.
+
+   `value`, `slope`: of the guard, negative where the condition is met.  At zero >= and <= are met, > and < where the guard
+   falls from there; one that is met already stays so where it falls however little.  An expression crosses zero where it
+   comes to it from the other side, or falls from it; where it was not watched before it has not crossed anything. */
+FSM_LOCAL enum fsm_guard_status fsm_arm_condition(const struct fsm_run *run, int64_t j, double value, double slope,
+                                                  bool *fires)
+{
+    const struct fsm_tables *tables = run->tables;
+    int64_t guard = tables->mode_guard_start.at[run->state->counters->mode] + j;
+    enum known known = (enum known)(int)*known_of(run, run->state->counters->mode, j);
+    double zero = fsm_graze_tolerance(tables, guard);
+    double least = known == MET ? 0.0 : zero / (FSM_FALLS_WITHIN * tables->tolerances->time_scale);
+    bool crosses = has_kind(tables, guard, FSM_WHEN_CROSSES);
+    bool falls = slope < -least && value <= zero + 2.0 * fabs(slope) * tables->tolerances->coincidence;
+    bool at_zero_too = crosses ? known == MET || known == UNMET : has_kind(tables, guard, FSM_WHEN_WIDE);
+    if (!(value < -zero || falls || (at_zero_too && value <= zero))) {
+        return FSM_GUARD_ARMED;
+    }
+    *fires = known == UNMET || known == AT_ZERO || (known == UNWATCHED && !crosses);
+    return *fires ? FSM_GUARD_ARMED : FSM_GUARD_WAITING;
+}
+
+/* Arm the waiting guards of conditions that are not met any more where a step ends at an event. */
+FSM_LOCAL void fsm_rearm_conditions(const struct fsm_run *run)
+{
+    const struct fsm_tables *tables = run->tables;
+    struct fsm_state *state = run->state;
+    int64_t mode = state->counters->mode, first = tables->mode_guard_start.at[mode];
+    const double *values = state->guards.at, *tolerances = values + 2 * tables->sizes->max_guards;
+    for (int64_t j = 0; j < fsm_guard_count(tables, mode) && tables->sizes->n_transitions > 0; j++) {
+        if (is_condition(tables, first + j) && values[j] > tolerances[j]) {
+            state->armed.at[j] = FSM_GUARD_ARMED;
+        }
+    }
+}
