@@ -117,3 +117,87 @@ def test_every_kind_by_every_cause(jump, options):
     run = fsm_dyn.simulate(jump, until=0.5, **options)
     assert log(run, {reason for _, reason in expected} | {*CONDITIONS}) == expected
     assert run["k"][-1] == len(expected)
+
+
+BLOCK = {
+    "fsm_dyn": 1,
+    "name": "block",
+    "coordinates": ["x", "y"],
+    "points": {"P": {"from": "O", "at": "x*N.x + y*N.y"}},
+    "bodies": {"block": {"center": "P", "mass": 1}},
+    "contacts": {"c": {"gap": "y", "slip": "x_dot", "friction": {"static": 0.5, "kinetic": 0.4}}},
+    "loads": [{"gravity": "-10*N.y"}],
+}
+STRIKER = {"coordinates": ["x", "y", "b"], "bodies": {**BLOCK["bodies"], "striker": {"center": "B", "mass": 1}}}
+
+
+def pushed(force):
+    """Return how a force on the block may begin to act at T."""
+    step = f"where(t > {T / 2}, 1, 0)"
+    load = {"loads": [*BLOCK["loads"], {"force": f"level*({force})", "at": "P"}]}
+    controller = {"c1": {"period": T, "outputs": {"level": {"value": step}}}}
+    return {
+        "input": load | {"inputs": ["level"], "schedule": {"level": {"steps": [[0, 0], [T, 1]]}}},
+        "sample": load | {"controllers": controller},
+        "set": load | {"memory": {"level": 0}, "jump": {"set": {"level": "1"}}},
+    }
+
+
+def struck(along, start):
+    """Return a striker that comes along a direction and reaches the block at T."""
+    gap = {"N.x": "x - b", "N.y": "y - b"}[along]
+    points = BLOCK["points"] | {"B": {"from": "O", "at": f"b*{along}"}}
+    contacts = BLOCK["contacts"] | {"hit": {"gap": gap, "restitution": 1}}
+    gravity = [{"force": "-10*N.y", "at": "P"}]
+    return STRIKER | {"points": points, "contacts": contacts, "loads": gravity, "initial": start}
+
+
+RESTING = {"x": 0, "y": 0}
+SLIDING = RESTING | {"x_dot": 4}  # 3.2 at T
+WALL = BLOCK["contacts"] | {"wall": {"gap": "0.72 - x"}}
+LOCKED = {"contacts": {"c": {"lock": {"position": "x", "holds_to": 5}}}, "modes": {"held": {"c": "engaged"}}}
+HELD = LOCKED | {"initial": {"mode": "held"}, "memory": {"level": 0}}
+WHEEL = {"contacts": {"c": {"one_way": {"coordinate": "x"}}}, "initial": {"x_dot": 0}}
+FACE = {"contacts": {"c": {"point": "P", "on": "shelf"}}, "initial": RESTING | {"x_dot": 1}}
+SHELF = FACE | {"shapes": {"shelf": {"segment": {"points": [[-1, 0], [1, 0]]}, "side": "N.y"}}}
+
+#: event and cause: what a model has for it
+EVENTS = {
+    **{("slides", cause): keys for cause, keys in pushed("8*N.x").items()},
+    ("slides", "impulse"): {"jump": {"impulse": [{"linear": "2*N.x", "at": "P"}]}},
+    ("slides", "reset"): {"jump": {"reset": {"x_dot": "2"}}},
+    ("slides", "impact"): struck("N.x", RESTING | {"b": -0.4, "b_dot": 2}),
+    **{("opens", cause): keys for cause, keys in pushed("20*N.y").items()},
+    ("opens", "impulse"): {"jump": {"impulse": [{"linear": "2*N.y", "at": "P"}]}},
+    ("opens", "reset"): {"jump": {"reset": {"y_dot": "2"}}},
+    ("opens", "impact"): struck("N.y", RESTING | {"b": -0.4, "b_dot": 2}),
+    ("opens", "set of a gap"): {
+        "contacts": {"c": {"gap": "y + n"}}, "memory": {"n": 0}, "jump": {"set": {"n": "1"}},
+    },
+    ("sticks", "impulse"): {"initial": SLIDING, "jump": {"impulse": [{"linear": "-3.2*N.x", "at": "P"}]}},
+    ("sticks", "reset"): {"initial": SLIDING, "jump": {"reset": {"x_dot": "0"}}},
+    ("sticks", "impact"): {"initial": SLIDING, "contacts": WALL},
+    ("closes", "reset"): {"initial": {"y": 9}, "jump": {"reset": {"y": "0", "y_dot": "0"}}},
+    ("closes", "reset with a blow"): {"initial": {"y": 9}, "jump": {"reset": {"y": "0", "y_dot": "-1"}}},
+    **{("lets go", cause): HELD | keys for cause, keys in pushed("8*N.x").items()},
+    ("lets go", "impulse"): HELD | {"jump": {"impulse": [{"linear": "2*N.x", "at": "P"}]}},
+    **{("frees", cause): WHEEL | keys for cause, keys in pushed("8*N.x").items()},
+    ("frees", "impulse"): WHEEL | {"jump": {"impulse": [{"linear": "2*N.x", "at": "P"}]}},
+    ("leaves_face", "reset"): SHELF | {"jump": {"reset": {"x": "3"}}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [{}, {"strategy": "online"}, {"method": "rk4", "step": 0.03}, {"method": "radau"}])
+@pytest.mark.parametrize(("event", "cause"), EVENTS)
+def test_what_a_contact_does_by_a_jump(event, cause, options):
+    """A transition waits for it, and requirements count it, whatever made the contact do it."""
+    keys = {key: value for key, value in EVENTS[event, cause].items() if key != "jump"}
+    jump = [AT_T | EVENTS[event, cause]["jump"]] if "jump" in EVENTS[event, cause] else []
+    memory = {"seen": 0} | keys.pop("memory", {})
+    twice = [{"from": "*", "on": f"c {event}", "set": {"seen": "seen + 1"}, "because": why} for why in ("one", "two")]
+    model = BLOCK | keys | {"memory": memory, "transitions": [*jump, *twice]}
+    model["requirements"] = {"counted": f"eventually c {event}"}
+    run = fsm_dyn.simulate(fsm_dyn.compile(model), until=T + 0.01, **options)
+    assert log(run, {"one", "two"}) == [(T, "one"), (T, "two")]
+    assert run["seen"][-1] == 2
+    assert run.judge()["counted"].verdict == "met"
