@@ -212,8 +212,7 @@ FSM_LOCAL bool fsm_edges_cross(const struct fsm_tables *tables, const struct fsm
 /* fired_guards.c */
 #define FSM_DEEPEST 4.0 // times the gap tolerance: how deep a gap may be where its guard has fired
 FSM_LOCAL void fsm_read_events(const struct fsm_resolution *r, const struct fsm_instant *instant);
-FSM_LOCAL void fsm_make_due_by_contacts(const struct fsm_resolution *r, const struct fsm_instant *instant,
-                                        fsm_indices event);
+FSM_LOCAL void fsm_make_due_by_changes(const struct fsm_resolution *r, const struct fsm_instant *instant);
 FSM_LOCAL void fsm_read_slack(const struct fsm_tables *tables, const struct fsm_instant *instant, fsm_matrix slack);
 FSM_LOCAL void fsm_recall_limits(fsm_indices limits, fsm_indices event, fsm_vector direction);
 FSM_LOCAL void fsm_void_limits(const struct fsm_resolution *r);

@@ -336,40 +336,6 @@ static bool replace(fsm_vector target, fsm_vector source)
     return changed;
 }
 
-/* Return what contact `k` does by its change of state, 0 where that is no event. */
-static int64_t event_of_change(const struct fsm_resolution *r, int64_t k, bool hands_over)
-{
-    int64_t before = r->before.at[k], after = r->outcome->wanted.at[k];
-    bool opens = after == FSM_CONTACT_FREE;
-    if (before == after) {
-        return 0;
-    }
-    if (opens || before == FSM_CONTACT_FREE) {
-        // a lock that is released or engaged as the model asks does nothing by itself
-        bool asked = (r->tables->contact_flags.at[k] & FSM_FLAG_SWITCHED) != 0 && r->transition >= 0 &&
-                     AT(r->tables->transition_states, r->transition, k) == after;
-        return hands_over || asked ? 0 : opens ? FSM_EVENT_OPENS : FSM_EVENT_CLOSES;
-    }
-    return after == FSM_CONTACT_HELD ? FSM_EVENT_STICKS : before == FSM_CONTACT_HELD ? FSM_EVENT_SLIDES : 0;
-}
-
-/* Make the user-defined transitions due that wait for what contacts do without a guard that fired: where forces, speeds or
-   the geometry jump, and where contacts change with others. */
-static void make_due_by_changes(const struct fsm_resolution *r, const struct fsm_instant *instant)
-{
-    if (r->tables->transitions.n == 0 || instant->reason == FSM_REASON_START) {
-        return;
-    }
-    bool hands_over = false;
-    for (int64_t i = 0; i < instant->fired.n; i++) {
-        hands_over = hands_over || r->tables->guard_event.at[instant->fired.at[i]] == FSM_EVENT_LEAVES;
-    }
-    for (int64_t k = 0; k < r->event.n; k++) {
-        r->event.at[k] = event_of_change(r, k, hands_over);
-    }
-    fsm_make_due_by_contacts(r, instant, r->event);
-}
-
 /* Enter the mode after in the outcome, and write state and context back; returns a status. */
 static int64_t finish(const struct fsm_resolution *r, const struct fsm_instant *instant, fsm_vector x, fsm_vector c)
 {
@@ -382,7 +348,7 @@ static int64_t finish(const struct fsm_resolution *r, const struct fsm_instant *
     if (tables->mode_group.at[after] == tables->mode_group.at[mode]) {
         after = mode; // the same mode, in the chart in use
     }
-    make_due_by_changes(r, instant);
+    fsm_make_due_by_changes(r, instant);
     bool state_changed = replace(x, r->state), context_changed = replace(c, r->context);
     outcome->mode = after;
     outcome->notes->written_transition = r->transition;

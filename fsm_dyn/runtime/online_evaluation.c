@@ -9,6 +9,7 @@
 
 #define FSM_PROBE 6e-6 // time, relative to that of the motion, over which forces are differenced
 #define FSM_BENT  0.5  // part of the larger by which slopes before and after differ where a guard bends in between
+#define FSM_JUMPS 1e4 // times one slope of a guard that another is where it jumps within the time differenced over
 
 static void difference(struct fsm_online_mode *o, double t, const double *c, double *out, int64_t slopes);
 static double probe_time(const struct fsm_online_mode *o, const double *out);
@@ -106,11 +107,15 @@ static void full(struct fsm_online_mode *o, double t, const double *x, const dou
 /* Return the slope at `here` of a guard from its values `time` (s) before and after.
 
    `shared`: its force is a share with the widest margin, which bends where another law becomes the narrowest.  With a
-   bend within `time` the central difference is the slope of neither side; that of the straighter one is taken. */
+   bend within `time` the central difference is the slope of neither side; that of the straighter one is taken, as it is
+   where a guard jumps on one side, as a condition of the time does. */
 static double slope_between(double before, double here, double after, double time, bool shared)
 {
     double back = (here - before) / time, ahead = (after - here) / time;
-    double larger = fsm_larger(fabs(back), fabs(ahead));
+    double larger = fsm_larger(fabs(back), fabs(ahead)), smaller = fsm_smaller(fabs(back), fabs(ahead));
+    if (larger > FSM_JUMPS * smaller && larger * time > fabs(here) / FSM_JUMPS) {
+        return fabs(back) < fabs(ahead) ? back : ahead;
+    }
     if (!shared || fabs(ahead - back) <= FSM_BENT * larger) {
         return (after - before) / (2.0 * time);
     }

@@ -187,6 +187,7 @@ CODES = [
     ("simulation.state", "WORK_OF_TRANSITION", "ROWS_PER_TURN", "", {}),
     ("simulation.state", "STEPPING", "RESOLVING", "PHASE_", {}),
     ("simulation.state", "WAITING", "ARMED", "GUARD_", {}),
+    ("simulation.state", "CONDITION_WIDTH", "CONDITION_WIDTH", "", {}),
     ("simulation.state", "RING", "RING_WIDTH", "", {"RING": "RING_LENGTH"}),
     ("simulation.state", "RECORD_TIME", "PASSAGE_ROWS", "", {}),
     ("simulation.state", "ROOT_ROOM", "FEW", "", {}),

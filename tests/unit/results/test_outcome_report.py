@@ -214,6 +214,6 @@ def test_a_controller_that_ends_every_step_is_named():
     told = [line for line in fast.describe_outcome() if line.startswith("controller servo (")]
     assert len(told) == 1
     assert float(told[0].split("sampled ")[1].split()[0]) == pytest.approx(500, abs=2)
-    slow = fsm_dyn.simulate(graph, until=1.0, parameters={"T": 0.1}, max_steps=50, on_failure="return")
+    slow = fsm_dyn.simulate(graph, until=1.0, parameters={"T": 0.1}, max_steps=20, on_failure="return")
     assert slow.outcome.name == "too many steps"
     assert not any("controller" in line for line in slow.describe_outcome())

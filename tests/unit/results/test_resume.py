@@ -173,7 +173,7 @@ def word(data, number, value):
         ),
         (lambda data: data["parameters"].__setitem__(0, 3.0), "model, parameters or settings"),
         (lambda data: data.update(text=data["text"].replace("9.81", "9.80")), "model, parameters or settings"),
-        (lambda data: word(data, 1, 2), "another version|format differs|version of the runtime"),
+        (lambda data: word(data, 1, 3), "another version|format differs|version of the runtime"),
         (lambda data: word(data, 12, 7), "damaged"),
         (lambda data: data["continuation"].update(state="QUJDRA=="), "damaged"),
         (lambda data: data["continuation"].update(state=""), "not a saved state"),
