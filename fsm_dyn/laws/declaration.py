@@ -28,8 +28,8 @@ class Event(IntEnum):
     LEAVES = 6
 
 
-class Condition(IntEnum):
-    """What the guard of a user-defined transition stands for (``enum fsm_when`` of the runtime)."""
+class ConditionKind(IntEnum):
+    """Kind of the guard of a user-defined transition (``enum fsm_when`` of the runtime)."""
 
     CROSSES = 0  # an expression that crosses zero
     STRICT = 1  # comparisons that are not met at zero, < and >

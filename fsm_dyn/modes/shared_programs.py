@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fsm_dyn.laws import Condition
+from fsm_dyn.laws import ConditionKind
 from fsm_dyn.modes.corners import ends_of_faces, outlines
 from fsm_dyn.modes.elimination import solve_symmetric
 from fsm_dyn.modes.tree_equations import Tree, TreePattern
@@ -87,12 +87,12 @@ def _sparse(terms: TreeTerms) -> Tree:
     return Tree(terms.n, terms.definitions, terms.quadratic, tuple((row.form, row.gamma) for row in terms.rows))
 
 
-def describe(transition: TransitionSpec, condition: Condition) -> str:
+def describe(transition: TransitionSpec, condition: ConditionKind) -> str:
     """What a user-defined transition waits for, as text."""
     if transition.on is not None:
         return f"{transition.on[0]} {transition.on[1]}"
     text = transition.when.text if transition.when is not None else transition.name
-    return f"{text} {transition.crossing}" if condition is Condition.CROSSES else text
+    return f"{text} {transition.crossing}" if condition is ConditionKind.CROSSES else text
 
 
 def _contact(contact: ContactTerms, ends: tuple[int, int, int], outline: int) -> ContactInfo:

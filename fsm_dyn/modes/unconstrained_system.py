@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from fsm_dyn.laws import Condition, Law, law_of
+from fsm_dyn.laws import ConditionKind, Law, law_of
 from fsm_dyn.modes.tree_equations import Tree, TreePattern
 from fsm_dyn.programs import ExpressionGraph, Layout, Node, Program, functions, gradient
 from fsm_dyn.spec.scales import Units
@@ -125,7 +125,7 @@ class UserTransitionInfo(msgspec.Struct, frozen=True, array_like=True, forbid_un
     index: int
     crossing: Literal["rising", "falling", "both"]
     has_guard: bool
-    condition: Condition
+    condition: ConditionKind
 
 
 @dataclass(frozen=True)

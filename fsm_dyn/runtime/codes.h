@@ -118,7 +118,7 @@ enum fsm_transition_column {
     FSM_TRANSITION_RESET = 1, // address of the reset kernel, 0: none
     FSM_TRANSITION_EVENT = 2, // 0: has a guard of its own, else fires with this event of FSM_TRANSITION_CONTACT
     FSM_TRANSITION_CONTACT = 3,
-    FSM_TRANSITION_WHEN = 4, // enum fsm_when, of one with a guard of its own
+    FSM_TRANSITION_WHEN = 4, // enum fsm_when, of one that has a guard
     FSM_TRANSITION_WIDTH = 5,
 };
 

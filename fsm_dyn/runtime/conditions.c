@@ -1,9 +1,9 @@
 /* User-defined transitions in an instant: which are due, and which conditions were met before it
    (docs/theory.md, "Conditions").
 
-   A condition acts on becoming true, once.  Along a step that is a guard falling through zero.  At a jump no slope leads
+   A condition acts on becoming true, once.  Along a step that is a zero crossing of a guard.  At a jump no slope leads
    from one side of zero to the other: what was true before is compared with what is true after.  What was true before is
-   the status of the guards in the mode before, which is noted here, as the mode after has guards of its own. */
+   the status of the guards in the mode before, which is noted here, as the mode after has other guards. */
 
 #include "stepping.h"
 

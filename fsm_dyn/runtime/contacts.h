@@ -362,6 +362,11 @@ FSM_LOCAL bool fsm_readmit_fired_choices(const struct fsm_resolution *r, const s
 /* mode_selection.c */
 FSM_LOCAL int64_t fsm_select_contact_states(const struct fsm_resolution *r);
 
+/* reset_maps.c */
+FSM_LOCAL void fsm_apply_reset(const struct fsm_resolution *r, int64_t address);
+FSM_LOCAL bool fsm_only_observes(const struct fsm_resolution *r, const struct fsm_instant *instant);
+FSM_LOCAL bool fsm_changes_no_motion(const struct fsm_resolution *r, fsm_vector x, fsm_vector c);
+
 /* event_resolution.c */
 FSM_API int64_t fsm_arena_sizes(const struct fsm_sizes *sizes, int64_t contacts, int64_t *integers);
 FSM_LOCAL int64_t fsm_resolve_event(struct fsm_work *work, const struct fsm_tables *tables,

@@ -189,20 +189,6 @@ static int64_t resolve_zeno(const struct fsm_resolution *r, const struct fsm_ins
     return fsm_complete_zeno_sequence(r, instant->remaining);
 }
 
-/* Apply the assignments of a user-defined reset, all at once from the values before. */
-static void apply_reset(const struct fsm_resolution *r, int64_t address)
-{
-    int64_t n_x = r->state.n, n_memory = r->tables->sizes->n_memory, memory = fsm_memory_at(r->tables->sizes);
-    fsm_vector after = fsm_arena_vector(r->arena, n_x + n_memory);
-    ((fsm_kernel)(intptr_t)address)(r->t, r->state.at, r->context.at, after.at);
-    for (int64_t i = 0; i < n_x; i++) {
-        r->state.at[i] = after.at[i];
-    }
-    for (int64_t i = 0; i < n_memory; i++) {
-        r->context.at[memory + i] = after.at[n_x + i];
-    }
-}
-
 /* Mark the contacts that were closed and whose gaps are not what they were; `gaps` (n_contacts,): before the reset map. */
 static void mark_moved_contacts(const struct fsm_resolution *r, fsm_vector gaps)
 {
@@ -231,7 +217,7 @@ static int64_t resolve_reset(const struct fsm_resolution *r, const struct fsm_in
         int64_t row = AT(r->tables->contact_rows, k, 0);
         gaps.at[k] = row >= 0 ? r->terms->residual.at[row] : 0.0;
     }
-    apply_reset(r, address);
+    fsm_apply_reset(r, address);
     evaluate(r);
     mark_moved_contacts(r, gaps);
     int64_t status = find_closed(r, instant, r->tables->tolerances->gap);
@@ -240,46 +226,6 @@ static int64_t resolve_reset(const struct fsm_resolution *r, const struct fsm_in
     }
     fsm_arena_release(r->arena, top);
     return fsm_resolve_impact(r, FSM_IMPACT_PLASTIC);
-}
-
-/* Whether a user-defined transition is all that happens, and asks for no contact state. */
-static bool only_observes(const struct fsm_resolution *r, const struct fsm_instant *instant)
-{
-    bool alone = instant->reason == FSM_REASON_EVENT && r->transition >= 0 && !fsm_any_event(r->event);
-    for (int64_t k = 0; k < r->before.n; k++) {
-        alone = alone && r->outcome->wanted.at[k] == r->before.at[k];
-    }
-    return alone;
-}
-
-/* Whether the reset map of the user-defined transition, which is applied, leaves state and terms as they are.
-
-   Where it does contact states are not selected anew: what a model counts must not change how it moves.  Else nothing is
-   changed here. */
-static bool changes_no_motion(const struct fsm_resolution *r, fsm_vector x, fsm_vector c)
-{
-    int64_t address = AT(r->tables->transitions, r->transition, FSM_TRANSITION_RESET);
-    if (address == 0) {
-        return true;
-    }
-    fsm_mark top = fsm_arena_mark(r->arena);
-    fsm_vector whole = fsm_arena_copy(r->arena, r->terms->whole);
-    apply_reset(r, address);
-    evaluate(r);
-    bool same = true;
-    for (int64_t i = 0; i < x.n; i++) {
-        same = same && r->state.at[i] == x.at[i];
-    }
-    for (int64_t i = 0; i < whole.n; i++) {
-        same = same && r->terms->whole.at[i] == whole.at[i];
-    }
-    if (!same) {
-        fsm_put(r->state, x);
-        fsm_put(r->context, c);
-        evaluate(r);
-    }
-    fsm_arena_release(r->arena, top);
-    return same;
 }
 
 /* Impact without collision: friction jams, and the slip is stopped at once; returns a status. */
@@ -372,7 +318,7 @@ FSM_LOCAL int64_t fsm_resolve_event(struct fsm_work *work, const struct fsm_tabl
 {
     struct fsm_resolution r = begin_resolution(work, tables, instant, x, c, outcome);
     bool happens = read_instant(&r, instant);
-    bool observes = happens && only_observes(&r, instant) && changes_no_motion(&r, x, c);
+    bool observes = happens && fsm_only_observes(&r, instant) && fsm_changes_no_motion(&r, x, c);
     if (!happens || observes) {
         outcome->notes->changed = 0;
         outcome->notes->candidates = 0;

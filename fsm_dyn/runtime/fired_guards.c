@@ -146,7 +146,7 @@ static int64_t event_of_change(const struct fsm_resolution *r, int64_t k, bool h
     return after == FSM_CONTACT_HELD ? FSM_EVENT_STICKS : before == FSM_CONTACT_HELD ? FSM_EVENT_SLIDES : 0;
 }
 
-/* Make the user-defined transitions due that wait for what contacts do without a guard that fired: where forces, speeds or
+/* Make the user-defined transitions due that wait for an event of a contact whose guard did not fire: where forces, speeds or
    the geometry jump, and where contacts change with others. */
 FSM_LOCAL void fsm_make_due_by_changes(const struct fsm_resolution *r, const struct fsm_instant *instant)
 {

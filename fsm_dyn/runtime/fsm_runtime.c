@@ -36,6 +36,7 @@
 #include "zeno_completion.c"
 #include "admissible_choices.c"
 #include "mode_selection.c"
+#include "reset_maps.c"
 #include "event_resolution.c"
 #include "input_tables.c"
 #include "sampling.c"

@@ -124,7 +124,7 @@ static bool begin_event_here(const struct fsm_run *run)
 /* Let inputs and then controllers jump that are due at the current time; returns FSM_CONTINUE or a failure.
 
    Where contact states are decided again, contacts that close and conditions that are met in this instant come first, as
-   events of their own: a sample sees the speeds after an impact. */
+   events: a sample sees the speeds after an impact. */
 FSM_LOCAL enum fsm_status fsm_jump(const struct fsm_run *run)
 {
     const struct fsm_input_tables *inputs = run->inputs;

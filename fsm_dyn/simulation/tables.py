@@ -63,7 +63,7 @@ TRANSITION_STOP: Final = 0  # 1: the run ends here
 TRANSITION_RESET: Final = 1  # address of the reset kernel, 0: none
 TRANSITION_EVENT: Final = 2  # 0: has a guard of its own, else fires with this event of TRANSITION_CONTACT
 TRANSITION_CONTACT: Final = 3
-TRANSITION_WHEN: Final = 4  # of one with a guard of its own: 0 an expression that crosses zero, see ``Condition``
+TRANSITION_WHEN: Final = 4  # of one that has a guard, see ``ConditionKind``
 TRANSITION_WIDTH: Final = 5
 
 # bits of ``Tables.contact_flags``

@@ -22,10 +22,10 @@ from fsm_dyn.spec.checks.expression_types import LENGTH, TIME, expression_type
 from fsm_dyn.spec.checks.expressions import check_expressions, scopes_and_dimensions
 from fsm_dyn.spec.checks.names import declarations
 from fsm_dyn.spec.checks.unit_usage import texts_of
-from fsm_dyn.spec.conditions import is_condition
 from fsm_dyn.spec.constraint import PositionConstraint
 from fsm_dyn.spec.evaluate import ParameterValue, evaluate
 from fsm_dyn.spec.model import Mechanism
+from fsm_dyn.spec.transition_conditions import is_condition
 
 Array = NDArray[np.float64]
 

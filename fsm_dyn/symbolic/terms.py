@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from fsm_dyn.laws import Condition
+from fsm_dyn.laws import ConditionKind
 from fsm_dyn.programs import ExpressionGraph, Layout, Node, Program, QuadraticForm
 from fsm_dyn.spec.model import Contact, Mechanism, TransitionSpec
 from fsm_dyn.symbolic.contact_kinematics import CurveParameter
@@ -174,7 +174,7 @@ class TransitionTerms:
     guard : Node or None
         Fires when it crosses zero as `crossing` says; a comparison ``a > b`` is read as ``a - b`` rising.
     crossing : {"rising", "falling", "both"}
-    condition : Condition
+    condition : ConditionKind
         Whether the guard is an expression or a condition, and if so whether it is met at zero.
     reset : dict of str to Node
         New values of coordinates and speeds, from the values before.
@@ -187,7 +187,7 @@ class TransitionTerms:
     spec: TransitionSpec
     guard: Node | None
     crossing: Literal["rising", "falling", "both"]
-    condition: Condition
+    condition: ConditionKind
     reset: Mapping[str, Node]
     set: Mapping[str, Node]
     impulse: NodeRow = ()

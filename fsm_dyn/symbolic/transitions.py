@@ -8,10 +8,10 @@ from typing import Final, Literal, TypeAlias
 from fsm_dyn import expressions
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text
-from fsm_dyn.laws import Condition
+from fsm_dyn.laws import ConditionKind
 from fsm_dyn.programs import Node, functions, maximum, minimum
-from fsm_dyn.spec.conditions import is_condition, is_steady, parts_of, without_negations
 from fsm_dyn.spec.model import Mechanism, TransitionSpec
+from fsm_dyn.spec.transition_conditions import is_condition, is_steady, parts_of, without_negations
 from fsm_dyn.symbolic.algebra import NodeAlgebra
 from fsm_dyn.symbolic.terms import TransitionTerms
 
@@ -39,11 +39,11 @@ def transition_terms(
     impulse : Sequence[Node]
         Generalized impulses, one for each speed.
     """
-    guard, crossing, condition = None, transition.crossing, Condition.CROSSES
+    guard, crossing, condition = None, transition.crossing, ConditionKind.CROSSES
     if transition.when is not None:
         tree = expressions.parse(transition.when)
         if is_condition(tree, mechanism):
-            guard, condition = _Condition(tree, transition.when, mechanism, algebra).guard()
+            guard, condition = _ConditionMargin(tree, transition.when, mechanism, algebra).guard()
             crossing = "rising"
         else:
             guard = algebra.scalar(transition.when)
@@ -58,7 +58,7 @@ def transition_terms(
     )
 
 
-class _Condition:
+class _ConditionMargin:
     """A condition as a scalar that is positive where it holds: the margin of a comparison, the extreme one of several.
 
     Parameters
@@ -81,9 +81,9 @@ class _Condition:
         self._moving = [part for part in parts if self._alone or not is_steady(part, mechanism)]
         self._wide = bool(self._moving) and all(_is_wide(part) for part in self._moving)
 
-    def guard(self) -> tuple[Node, Condition]:
+    def guard(self) -> tuple[Node, ConditionKind]:
         """Return the scalar, and whether the condition is met where it is zero."""
-        return self._margin(self._tree), Condition.WIDE if self._wide else Condition.STRICT
+        return self._margin(self._tree), ConditionKind.WIDE if self._wide else ConditionKind.STRICT
 
     def _margin(self, tree: expressions.Node) -> Node:
         match tree:

@@ -1,7 +1,7 @@
 """What a jump makes true happens in its instant: every kind of transition, every cause of a jump, every method.
 
-The quantity ``Z`` is -6 until 0.2 s and 3 from there on, whatever makes it jump; the truth of a condition on both sides
-tells when it acts.
+The quantity ``Z`` is -6 until 0.2 s and 3 from there on, for every cause; the truth of a condition on both sides
+decides when it acts.
 """
 
 import pytest
@@ -156,7 +156,7 @@ RESTING = {"x": 0, "y": 0}
 SLIDING = RESTING | {"x_dot": 4}  # 3.2 at T
 WALL = BLOCK["contacts"] | {"wall": {"gap": "0.72 - x"}}
 LOCKED = {"contacts": {"c": {"lock": {"position": "x", "holds_to": 5}}}, "modes": {"held": {"c": "engaged"}}}
-HELD = LOCKED | {"initial": {"mode": "held"}, "memory": {"level": 0}}
+HELD = LOCKED | {"initial": {"mode": "held"}}
 WHEEL = {"contacts": {"c": {"one_way": {"coordinate": "x"}}}, "initial": {"x_dot": 0}}
 FACE = {"contacts": {"c": {"point": "P", "on": "shelf"}}, "initial": RESTING | {"x_dot": 1}}
 SHELF = FACE | {"shapes": {"shelf": {"segment": {"points": [[-1, 0], [1, 0]]}, "side": "N.y"}}}
@@ -190,7 +190,7 @@ EVENTS = {
 @pytest.mark.parametrize("options", [{}, {"strategy": "online"}, {"method": "rk4", "step": 0.03}, {"method": "radau"}])
 @pytest.mark.parametrize(("event", "cause"), EVENTS)
 def test_what_a_contact_does_by_a_jump(event, cause, options):
-    """A transition waits for it, and requirements count it, whatever made the contact do it."""
+    """A transition waits for it, and requirements count it, for every cause."""
     keys = {key: value for key, value in EVENTS[event, cause].items() if key != "jump"}
     jump = [AT_T | EVENTS[event, cause]["jump"]] if "jump" in EVENTS[event, cause] else []
     memory = {"seen": 0} | keys.pop("memory", {})

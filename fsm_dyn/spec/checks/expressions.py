@@ -15,7 +15,6 @@ from fsm_dyn.spec.checks.loads import check_impulses, check_loads
 from fsm_dyn.spec.checks.names import Declaration
 from fsm_dyn.spec.checks.scopes import Scopes, constant_scope, scopes_of, with_scalar, with_speeds
 from fsm_dyn.spec.checks.unit_usage import texts_of
-from fsm_dyn.spec.conditions import is_condition, is_steady, parts_of, without_negations
 from fsm_dyn.spec.constraint import PositionConstraint
 from fsm_dyn.spec.contact import Compliance, Contact, FeatureContact, SurfaceContact
 from fsm_dyn.spec.input_declarations import ExpressionSchedule, TableSchedule
@@ -30,6 +29,7 @@ from fsm_dyn.spec.model import (
 )
 from fsm_dyn.spec.numerics import NUMERICS
 from fsm_dyn.spec.shape import CurveShape, Shape
+from fsm_dyn.spec.transition_conditions import is_condition, is_steady, parts_of, without_negations
 
 
 def check_expressions(mechanism: Mechanism, known: Mapping[str, Declaration], units: bool) -> dict[str, Dimension]:

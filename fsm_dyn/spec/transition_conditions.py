@@ -18,7 +18,7 @@ def is_condition(tree: Node, mechanism: Mechanism) -> bool:
 
 
 def without_negations(tree: Node, *, negated: bool = False) -> Node:
-    """Return a condition in which ``not`` stands before names only, by de Morgan's laws."""
+    """Return a condition with ``not`` before names only, by de Morgan's laws."""
     match tree:
         case Unary(op="not", operand=operand):
             return without_negations(operand, negated=not negated)
