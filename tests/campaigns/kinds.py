@@ -8,6 +8,7 @@ from tests.campaigns import (
     caches,
     continued,
     endurance,
+    exported_throws,
     faults,
     files,
     laws,
@@ -65,6 +66,12 @@ CAMPAIGNS = {
     ),
     "agreement of methods": Kind(
         agreement.methods_agreement, 500, "the same end by every method", table=agreement.table
+    ),
+    "exports, aimed throws in C99": Kind(
+        exported_throws.c99_case, 60, "no first touch missed, times to 1e-7 s", exported_throws.BATCH
+    ),
+    "exports, aimed throws by FMI": Kind(
+        exported_throws.fmu_case, 40, "no first touch missed, times to 1e-7 s", exported_throws.BATCH
     ),
     "damaged files, read": Kind(files.read, 500, f"{NAMED}, or a model", files.READ),
     "damaged files, compiled": Kind(files.compiled, 500, f"{NAMED}, or a run", files.COMPILED),
