@@ -33,6 +33,14 @@ def drive_program(automaton: Automaton) -> Program | None:
     energies change beyond that of loads and constraint rows,
 
         P = d(T + V)/dt - sum of the loads' powers - u . (M u_dot - f).
+
+    Parameters
+    ----------
+    automaton : Automaton
+
+    Returns
+    -------
+    Program or None
     """
     return _program(_Programs(automaton))
 

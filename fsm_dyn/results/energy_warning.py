@@ -30,12 +30,18 @@ def energy_warnings(
 
     Parameters
     ----------
-    rows, record
-        Of the run.
+    rows : Samples
+        The recorded rows.
+    record : RunRecord
+        The run as recorded.
     between : callable
         As of :func:`~fsm_dyn.results.energy.energy_balance`.
     fixed_steps : bool
         Whether the run had no error control.
+
+    Returns
+    -------
+    tuple of str
     """
     if len(rows) < 2 or not np.isfinite(record.x).all():
         return ()

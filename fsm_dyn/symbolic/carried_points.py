@@ -42,8 +42,16 @@ def with_carried_points(
     Parameters
     ----------
     mechanism : Mechanism
-    points, space, euler, algebra
+    points : Points
+    space : Space
+    euler : sequence of sequence of Node
+        Symbols of each set of Euler parameters.
+    algebra : NodeAlgebra
         Its geometry as it is written, in a separate graph.
+
+    Returns
+    -------
+    Mechanism
 
     Raises
     ------
