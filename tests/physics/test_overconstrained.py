@@ -131,7 +131,7 @@ def test_sarrus_rises_straight(psi, route):
     assert run.energy.relative_residual < 1e-6
 
 
-# two joints of Cardan with one bend each, in parallel, turn a shaft at the speed of the other
+# a joint of Cardan between two shafts in bearings: a spherical linkage with three rows too many
 CARDAN = """
 fsm_dyn: 1
 parameters: {{bend: {bend}, J: 0.01}}
@@ -161,4 +161,38 @@ def test_a_joint_of_cardan_turns_by_its_law(bend, route):
     across, along = math.sin(bend) * c, -math.sin(bend) * s
     np.testing.assert_allclose(np.sin(run["hook_1"]) * np.cos(run["hook_2"]), -along, atol=1e-8)
     np.testing.assert_allclose(np.sin(run["hook_2"]), across, atol=1e-8)
+    assert run.energy.relative_residual < (1e-5 if route == "rk4" else 1e-7)
+
+
+# two joints of Cardan between parallel shafts, their forks in one plane
+PARALLEL = """
+fsm_dyn: 1
+parameters: {{bend: {bend}, l: 0.5, J: 0.01}}
+points:
+  P: {{from: mid_origin, at: l*mid.z}}
+  W: {{from: O, at: l*sin(bend)*N.x + l*cos(bend)*N.z}}
+joints:
+  shaft: {{revolute: {{child: fork, at: O, axis: N.z}}}}
+  first: {{universal: {{parent: fork, child: mid, at: O, axis: [fork.x, mid.y]}}}}
+  second: {{universal: {{parent: mid, child: out, at: P, axis: [mid.y, out.x]}}}}
+  bearing: {{revolute: {{child: out, at: [W, out_origin], axis: [N.z, out.z]}}}}
+bodies:
+  one: {{frame: fork, center: O, mass: 1, inertia: {{xx: J, yy: J, zz: J}}}}
+  two: {{frame: mid, center: P, mass: 1, inertia: {{xx: J, yy: J, zz: 2*J}}}}
+  three: {{frame: out, center: out_origin, mass: 1, inertia: {{xx: J, yy: J, zz: 3*J}}}}
+loads: [{{torque: 0.02*N.z, on: one}}]
+outputs: {{lag: "dot(out.x, fork.y)", level: "dot(out.z, fork.z) - 1"}}
+initial: {{shaft: 0.3, shaft_dot: 4, guess: {{first_1: {a}, first_2: {c}, second_1: -{c}, second_2: -{a}}}}}
+"""
+
+
+@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("bend", [0.3, 0.8])
+def test_two_joints_of_cardan_turn_evenly(bend, route):
+    a, c = math.atan2(math.sin(bend) * math.sin(0.3), math.cos(bend)), math.asin(math.sin(bend) * math.cos(0.3))
+    graph, run = run_of(PARALLEL.format(bend=bend, a=a, c=c), 10.0, **ROUTES[route])
+    assert run.outcome.name == "done"
+    assert largest_residual(graph, run) < 1e-10
+    assert np.abs(run["lag"]).max() < 1e-8
+    assert np.abs(run["level"]).max() < 1e-8
     assert run.energy.relative_residual < (1e-5 if route == "rk4" else 1e-7)
