@@ -35,7 +35,7 @@ def energy_warnings(
     record : RunRecord
         The run as recorded.
     between : callable
-        As of :func:`~fsm_dyn.results.energy.energy_balance`.
+        ``between(times, first)`` samples the steps that start at the rows ``first`` at ``times``, both of shape (m,).
     fixed_steps : bool
         Whether the run had no error control.
 

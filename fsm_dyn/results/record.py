@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -212,7 +213,7 @@ def joined(before: RunRecord, after: RunRecord, rows: int, transitions: int, cha
         How many of ``before`` are kept.
     """
 
-    def both(name: str) -> np.ndarray:
+    def both(name: str) -> Any:
         return np.concatenate([getattr(before, name)[: rows - 1], getattr(after, name)])
 
     return RunRecord(
