@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.campaigns.throw_scenes import PARAMETERS, Pair, Throw, ended, joined, laws, lob, plain
+from tests.campaigns.throw_scenes import MASS, PARAMETERS, Pair, Throw, ended, joined, laws, lob, plain
 
 TILTS = {"T": -0.5, "F": 0.7}  # rad, about x: the axes about which the thing and the target turn
 CORNERS = np.array([(x, y, z) for x in (-1.0, 1.0) for y in (-0.6, 0.6) for z in (-0.4, 0.4)])  # of a box, units of r
@@ -49,7 +49,7 @@ class SpaceScene(Pair):
             },
             "points": {"P": {"from": "O", "at": "x*N.x + y*N.y + z*N.z"}},
             "bodies": {"thing": {
-                "frame": "T", "center": "P", "mass": 0.5,
+                "frame": "T", "center": "P", "mass": MASS,
                 "inertia": {"xx": "0.2*r**2 + 1e-6", "yy": "0.2*r**2 + 1e-6", "zz": "0.2*r**2 + 1e-6"},
             }},
             "shapes": {"a": THROWN[self.thrown]} if self.thrown in THROWN else {},
@@ -112,7 +112,16 @@ class SpaceScene(Pair):
         most = 2.5 if self.target != "plane" else np.log10(2.0 * strikes / until)
         turns = rng.choice([-1.0, 1.0]) * 10 ** rng.uniform(-1.5, most) / strikes
         angle = rng.uniform(-3.0, 3.0)
-        numbers = laws(rng) | {"R": R, "r": r, "g": g, "h": angle, "w": 0.0, "sway": 0.0, "v": abs(turns)}
+        fastest = np.linalg.norm(rates) + g * strikes + abs(turns) * (reach if self.target != "plane" else far)
+        numbers = laws(rng, fastest, 0.4 * min(R, r)) | {
+            "R": R,
+            "r": r,
+            "g": g,
+            "h": angle,
+            "w": 0.0,
+            "sway": 0.0,
+            "v": abs(turns),
+        }
         spin = rng.choice([0.0, rng.normal(0.0, 8.0) / strikes])
         initial = dict(zip(("x", "y", "z", "p"), (*start, rng.choice([0.0, rng.uniform(-3.0, 3.0)])), strict=True))
         initial |= dict(zip(("x_dot", "y_dot", "z_dot", "p_dot"), (*rates, spin), strict=True))

@@ -11,6 +11,7 @@ import numpy as np
 
 from tests.campaigns import plane_distances as plane
 
+MASS = 0.5  # kg, of the thing
 L_SHAPE = np.array([(-1.0, -1.0), (1.0, -1.0), (1.0, 0.2), (0.1, 0.2), (0.1, 1.0), (-1.0, 1.0)])
 SQUARE = np.array([(-1.0, -1.0), (1.0, -1.0), (1.0, 1.0), (-1.0, 1.0)])
 ARC = (np.radians(25.0), np.radians(160.0))
@@ -138,7 +139,7 @@ class Scene(Pair):
             "coordinates": ["x", "y", "p"],
             "frames": {"T": {"parent": "N", "rotate": {"z": "p"}}},
             "points": {"P": {"from": "O", "at": "x*N.x + y*N.y"}},
-            "bodies": {"thing": {"frame": "T", "center": "P", "mass": 0.5, "inertia": {"zz": "0.2*r**2 + 1e-6"}}},
+            "bodies": {"thing": {"frame": "T", "center": "P", "mass": MASS, "inertia": {"zz": "0.2*r**2 + 1e-6"}}},
             "shapes": {"a": THROWN[self.thrown]} if self.thrown in THROWN else {},
         }  # fmt: skip
         target = {
@@ -200,7 +201,16 @@ class Scene(Pair):
         turns = rng.choice([-1.0, 1.0]) * 10 ** rng.uniform(-1.5, most) / strikes
         spin = rng.choice([0.0, rng.normal(0.0, 8.0) / strikes])
         facing = np.arctan2(g * strikes - rates[1], -rates[0]) - 0.5 * np.pi + rng.uniform(-1.2, 1.2)
-        numbers = laws(rng) | {"R": R, "r": r, "g": g, "h": facing, "w": 0.0, "sway": 0.0, "v": abs(turns)}
+        fastest = np.linalg.norm(rates) + g * strikes + abs(turns) * (reach if self.target != "line" else far)
+        numbers = laws(rng, fastest, min(R, r)) | {
+            "R": R,
+            "r": r,
+            "g": g,
+            "h": facing,
+            "w": 0.0,
+            "sway": 0.0,
+            "v": abs(turns),
+        }
         angle = rng.choice([0.0, rng.uniform(-3.0, 3.0)])
         initial = {"x": start[0], "y": start[1], "p": angle, "x_dot": rates[0], "y_dot": rates[1], "p_dot": spin}
         if self.driven:
@@ -280,8 +290,9 @@ def ended(rng, strikes):
     return float(strikes * rng.choice([rng.uniform(1.05, 2.0), *10 ** rng.uniform(0.3, 1.3, 3)]))
 
 
-def laws(rng):
-    return {"e": rng.uniform(0.1, 0.9), "mu": rng.uniform(0.0, 0.6), "k": 2e4}
+def laws(rng, fastest, smallest):
+    """Restitution, friction, and a stiffness that stops what is fast (m/s) within 0.1 of the smallest size (m)."""
+    return {"e": rng.uniform(0.1, 0.9), "mu": rng.uniform(0.0, 0.6), "k": MASS * (fastest / (0.1 * smallest)) ** 2}
 
 
 def driven(numbers, t):
