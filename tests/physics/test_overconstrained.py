@@ -86,6 +86,48 @@ def test_bennett_by_several_routes_ends_alike():
     np.testing.assert_allclose(ends, [ends[0]] * len(ends), atol=1e-6)
 
 
+# the same linkage, cut at the second hinge and with the other numbers of its rows and speeds
+CUT = """
+fsm_dyn: 1
+parameters: {{A: {A}, B: {B}, a: 0.3, b: a*sin(B)/sin(A), J: 0.02}}
+frames:
+  G: {{parent: N, rotate: {{x: -B}}}}
+  L3: {{parent: T3, rotate: {{x: -A}}}}
+  L2: {{parent: T2, rotate: {{x: -B}}}}
+  T1: {{parent: L1, rotate: {{x: A}}}}
+points:
+  Q: {{from: O, at: -b*N.x}}
+  P2: {{from: T3_origin, at: -a*L3.x}}
+  P1: {{from: T2_origin, at: -b*L2.x}}
+  K: {{from: L1_origin, at: a*L1.x}}
+joints:
+  j4: {{revolute: {{parent: G, child: T3, at: Q, axis: G.z}}}}
+  j3: {{revolute: {{parent: L3, child: T2, at: P2, axis: L3.z}}}}
+  j1: {{revolute: {{child: L1, at: O, axis: N.z}}}}
+  j2: {{revolute: {{parent: T1, child: L2, at: [K, P1], axis: [T1.z, L2.z]}}}}
+bodies:
+  b2: {{frame: L2, center: T2_origin, mass: 1, inertia: {{xx: J, yy: J, zz: J}}}}
+  b1: {{frame: L1, center: K, mass: 1, inertia: {{xx: J, yy: J, zz: J}}}}
+loads: [{{gravity: -{gravity}*N.z}}]
+initial: {{j1: {j1}, j1_dot: {speed}, guess: {{j3: 1, j4: 2.7}}}}
+"""
+CASE = {"A": math.radians(40), "B": math.radians(75), "j1": 1.0, "speed": 3.0, "j2": 2.0, "j3": 1.0, "gravity": 9.81}
+
+
+@pytest.mark.parametrize("route", [*ROUTES, "default"])
+@pytest.mark.parametrize("form", ["as written", "mirrored", "cut elsewhere", "cut and mirrored"])
+def test_a_kept_row_that_vanishes_does_not_stop_the_linkage(form, route):
+    """The first hinge passes -2.2989 rad, where the third row of the loop vanishes."""
+    values = dict(CASE)
+    if "mirrored" in form:
+        values |= {"A": -values["A"], "B": -values["B"], "gravity": -9.81}
+    _, run = run_of((CUT if "cut" in form else BENNETT).format(**values), 3.0, **ROUTES.get(route, {}))
+    assert run.outcome.name == "done"
+    assert run.warnings == ()
+    assert run["j1"].min() < -2.3
+    assert run["j1"][-1] == pytest.approx(1.2906977, abs=2e-7)
+
+
 # two chains of three hinges each, in planes at an angle, between the ground and a plate that rises straight
 SARRUS = """
 fsm_dyn: 1
