@@ -316,6 +316,27 @@ FSM_API void fsm_machine_listen(struct fsm_machine *m, struct fsm_listener liste
     m->listener = listener;
 }
 
+/* List the user-defined transition of a record behind the guards that fired, where it waited for a contact; return how many
+   are listed then. */
+static int64_t list_transition(double *record)
+{
+    int64_t n = (int64_t)record[FSM_RECORD_FIRED], transition = (int64_t)record[FSM_RECORD_WRITTEN];
+    double *guards = record + FSM_RECORD_GUARDS;
+    for (int64_t i = 0; i < n; i++) {
+        if ((int64_t)guards[i * FSM_GUARD_WIDTH] == FSM_EVENT_WRITTEN) {
+            return n;
+        }
+    }
+    if (transition < 0 || n == FSM_MAX_FIRED) {
+        return n;
+    }
+    double *guard = guards + n * FSM_GUARD_WIDTH;
+    guard[0] = FSM_EVENT_WRITTEN;
+    guard[1] = (double)transition;
+    guard[2] = guard[3] = guard[4] = 0.0;
+    return n + 1;
+}
+
 /* Report what was recorded, and make room for what comes. */
 static void report_records(struct fsm_machine *m)
 {
@@ -326,13 +347,13 @@ static void report_records(struct fsm_machine *m)
         m->listener.row(m->listener.data, row.at[0], row.at + 1, m->buffers.modes.at[i]);
     }
     for (int64_t i = 0; i < counters->transitions && m->listener.transition != NULL; i++) {
-        const double *record = fsm_row(m->buffers.transitions, i).at;
+        double *record = fsm_row(m->buffers.transitions, i).at;
         const double *impulse = record + FSM_RECORD_GUARDS + FSM_MAX_FIRED * FSM_GUARD_WIDTH;
         struct fsm_transition transition = {.time = record[FSM_RECORD_TIME],
                                             .source = (int64_t)record[FSM_RECORD_SOURCE],
                                             .target = (int64_t)record[FSM_RECORD_TARGET],
                                             .reason = (enum fsm_reason)(int)record[FSM_RECORD_REASON],
-                                            .n_fired = (int64_t)record[FSM_RECORD_FIRED],
+                                            .n_fired = list_transition(record),
                                             .fired = record + FSM_RECORD_GUARDS,
                                             .impulse = impulse,
                                             .u_before = impulse + s->n_rows,

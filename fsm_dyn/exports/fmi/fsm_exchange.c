@@ -99,6 +99,14 @@ FSM_LOCAL double fsm_machine_indicator(const struct fsm_machine *m, const struct
     return m->state.guards.at[j] + raised(m, watch, j);
 }
 
+/* Whether an armed guard is a condition's that is met: it may have become so in a jump, and has no slope then. */
+static bool is_met_condition(const struct fsm_machine *m, int64_t j)
+{
+    int64_t guard = m->tables.mode_guard_start.at[m->state.counters->mode] + j;
+    return m->tables.guard_event.at[guard] == FSM_EVENT_WRITTEN && m->state.armed.at[j] == FSM_GUARD_ARMED &&
+           m->state.guards.at[j] < -m->state.guards.at[2 * m->tables.sizes->max_guards + j];
+}
+
 /* Return the armed guard whose indicator fired first, or FSM_NO_EVENT; one at zero within the resolution has fired. */
 static int64_t fallen_guard(const struct fsm_machine *m, const struct fsm_watch *watch)
 {
@@ -111,6 +119,8 @@ static int64_t fallen_guard(const struct fsm_machine *m, const struct fsm_watch 
         if (falls && value <= -slopes[j] * soonest) {
             soonest = -value / slopes[j];
             lead = j;
+        } else if (lead == FSM_NO_EVENT && is_met_condition(m, j)) {
+            lead = j;
         }
     }
     return lead;
@@ -122,7 +132,8 @@ static bool is_overdue(const struct fsm_machine *m)
     int64_t most = m->tables.sizes->max_guards;
     const double *values = m->state.guards.at, *slopes = values + most, *tolerances = slopes + most;
     for (int64_t j = 0; j < fsm_guard_count(&m->tables, m->state.counters->mode); j++) {
-        if (m->state.armed.at[j] == FSM_GUARD_ARMED && slopes[j] < 0.0 && values[j] < -tolerances[j]) {
+        bool sinks = m->state.armed.at[j] == FSM_GUARD_ARMED && slopes[j] < 0.0 && values[j] < -tolerances[j];
+        if (sinks || is_met_condition(m, j)) {
             return true;
         }
     }
