@@ -5,7 +5,7 @@ import pytest
 
 from tests.campaigns import plane_distances as plane
 from tests.campaigns import throws
-from tests.campaigns.throw_scenes import ARC, L_SHAPE, SQUARE, TARGETS
+from tests.campaigns.throw_scenes import ARC, L_SHAPE, SQUARE, TARGETS, Scene
 from tests.campaigns.throw_truth import first_touch
 
 TRIALS = 6  # of each scene, of one flight or several
@@ -62,3 +62,17 @@ def test_first_touch_is_that_of_a_line_and_a_circle(offset):
         assert least == pytest.approx(offset - 0.13, abs=1e-13) or least > 0.01  # what is clear is not refined
     else:
         assert time == pytest.approx(0.7 - np.sqrt(0.13**2 - offset**2) / 40.0, abs=1e-12)
+
+
+@pytest.mark.parametrize(("size", "kind"), [(1e-3, "missed"), (1.1, "false"), (0.9, "late")])
+def test_the_judge_sees_touches_that_are_missed_late_or_false(size, kind):
+    """Of runs of targets and balls that are smaller or larger than those that are judged."""
+    scene = Scene("ball", "circle", "fixed", "rigid")
+    seen = []
+    for seed in range(20):
+        one = scene.throw(seed)
+        other = {name: size * one.numbers[name] for name in ("R", "r")}
+        run = throws.carried_out(scene, one._replace(numbers=one.numbers | other))
+        _, wrong = throws.misdeeds(scene, one, run)
+        seen.append(wrong[0] if wrong else "")
+    assert seen.count(kind) >= 5
