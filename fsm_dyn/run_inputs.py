@@ -18,7 +18,7 @@ from fsm_dyn.modes.elimination import Array
 from fsm_dyn.programs import ExpressionGraph, Layout, Node, Program, compile_programs, tangent
 from fsm_dyn.simulation import input_signals as signals
 from fsm_dyn.simulation.input_signals import InputSignals, KernelSource, PiecewiseCubic
-from fsm_dyn.simulation.time_switches import switches, time_switches
+from fsm_dyn.simulation.time_switches import SwitchWindows, choices
 from fsm_dyn.spec.argument_units import ArgumentUnits
 from fsm_dyn.spec.checks.unit_usage import texts_of
 from fsm_dyn.spec.evaluate import names_in
@@ -61,7 +61,7 @@ def resolve_inputs(
         or ``sampled`` (rows of numbers, as a device gave them), a Python callable of the time, or the schedule of a
         scenario.
     span : (float, float)
-        Times over which a callable may have to be tabulated, s.
+        Times over which a callable may have to be tabulated, and up to which switches over time are looked for, s.
 
     Raises
     ------
@@ -91,9 +91,11 @@ def resolve_inputs(
         else:
             kernels.append(source)
     programs = [automaton.terms, *(kernel.program for kernel in kernels)]
-    vector = parameter_vector(parameters)
-    jumps = [t for program in programs for t in time_switches(program, vector, span)]
-    return signals.assemble_inputs(names, len(context.layout.p), pieces, kernels, jumps)
+    assemble = functools.partial(signals.assemble_inputs, names, len(context.layout.p), pieces, kernels)
+    if not any(map(choices, programs)):
+        return assemble()
+    switches = SwitchWindows(programs, parameter_vector(parameters), span[1])
+    return signals.InputWindows(switches, assemble).signals(0)
 
 
 def input_parameters(automaton: Automaton, given: Mapping[str, InputValue]) -> frozenset[str] | None:
@@ -104,7 +106,7 @@ def input_parameters(automaton: Automaton, given: Mapping[str, InputValue]) -> f
     given : mapping
         As for :func:`resolve_inputs`, numbers, expressions and schedules alone.
     """
-    if switches(automaton.terms) is not None:
+    if choices(automaton.terms):
         return None  # instants at which the model itself jumps are in the inputs
     own = (item.schedule for name, item in automaton.mechanism.inputs.items() if name not in given)
     try:

@@ -16,7 +16,7 @@ from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.errors import InputError, RunError, did_you_mean
 from fsm_dyn.programs import support
 from fsm_dyn.run_inputs import InputValue, schedule_parameters
-from fsm_dyn.simulation.time_switches import switches
+from fsm_dyn.simulation.time_switches import choices
 from fsm_dyn.spec.values import Parameters, parameter_values
 
 
@@ -118,9 +118,9 @@ def _refuse_schedules(graph: ModeGraph, inputs: Mapping[str, InputValue], moved:
         f"the input '{name}'": schedule_parameters(automaton, [inputs.get(name, item.schedule)])
         for name, item in automaton.mechanism.inputs.items()
     }
-    jumps = switches(automaton.terms)
-    if jumps is not None:
-        found = support(jumps.graph()[2]["switches"])
+    jumps = choices(automaton.terms)
+    if jumps:
+        found = frozenset().union(*(support(choice.jump.graph()[2]["jump"].ravel()) for choice in jumps))
         read["an instant at which the model switches"] = frozenset(symbol.name.partition("[")[0] for symbol in found)
     for what, parameters in read.items():
         for name in sorted(names & parameters):

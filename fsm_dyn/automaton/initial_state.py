@@ -14,7 +14,9 @@ from fsm_dyn.modes.assembly import PrescribedValues
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.modes.embedding import ActiveSet
 from fsm_dyn.modes.least_squares import norm, product
+from fsm_dyn.spec.values import ParameterValue, evaluate, named_values
 
+_MOST_SIDES = 8  # of kinks on which a configuration is looked for in turn
 TOUCHING = 1e-9  # a gap or speed below this, in the mechanism's own units, is zero at the start
 
 
@@ -66,10 +68,39 @@ def find_initial_state(
         context,
         places=places or {},
     )
-    x = automaton.assemble(states, given)
+    sides_of_kinks(automaton, values, t, context)
+    for _ in range(_MOST_SIDES):
+        x = automaton.assemble(states, given)
+        if not sides_of_kinks(automaton, dict(zip(layout.q, x, strict=False)), t, context):
+            break
+    else:
+        raise ModelError(
+            "no configuration satisfies the rows on the side of their kinks on which it is",
+            automaton.mechanism.initial.where,
+            found=", ".join(automaton.mechanism.kinks),
+            remedy="begin away from the kinks, or give more coordinates under initial",
+        )
     terms = automaton.terms.evaluate(t, x, context)
     _check_rows(automaton, terms)
     return _deduced(automaton, fixed, states, terms, x, context)
+
+
+def sides_of_kinks(automaton: Automaton, coordinates: Mapping[str, float], t: float, context: Array) -> bool:
+    """Write the memory of kinks of held rows into a context (n_c,); return whether that changes it.
+
+    Coordinates that are not given are at the guess of the model, or zero.
+    """
+    mechanism, layout = automaton.mechanism, automaton.terms.layout
+    if not mechanism.kinks:
+        return False
+    known: dict[str, ParameterValue] = {**named_values(mechanism, list(context[layout.p_slice])), "t": t}
+    known |= dict(zip(layout.w, map(float, context[layout.w_slice]), strict=True))
+    guessed = {name: evaluate(text, known) for name, text in mechanism.initial.guess.items()}
+    known |= {name: float(coordinates.get(name, guessed.get(name, 0.0))) for name in layout.q}
+    before = context.copy()
+    for name, text in mechanism.kinks.items():
+        known[name] = context[layout.memory_slice.start + layout.memory.index(name)] = evaluate(text, known)
+    return bool(np.any(context != before))
 
 
 def _check_rows(automaton: Automaton, terms: Mapping[str, Array]) -> None:
@@ -182,6 +213,7 @@ def is_free(automaton: Automaton, mode: str | None) -> bool:
         or system.quaternions
         or automaton.curve_parameters
         or automaton.mechanism.initial.guess
+        or automaton.mechanism.kinks
     )
 
 

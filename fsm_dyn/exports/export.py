@@ -211,7 +211,7 @@ def prepared(
         setup.start.x,
         setup.start.context,
         mode,
-        setup.drive,
+        setup.drive.whole(setup.end),
         method,
         rtol,
         atol,

@@ -114,7 +114,7 @@ enum fsm_mode_flag {
 
 /* Columns of `fsm_tables.transitions`. */
 enum fsm_transition_column {
-    FSM_TRANSITION_STOP = 0,  // 1: the run ends here, 2: so does it, a coordinate leaves its range
+    FSM_TRANSITION_STOP = 0,  // 1: the run ends here; or FSM_TRANSITION_LEFT_RANGE, FSM_TRANSITION_KINK
     FSM_TRANSITION_RESET = 1, // address of the reset kernel, 0: none
     FSM_TRANSITION_EVENT = 2, // 0: has a guard of its own, else fires with this event of FSM_TRANSITION_CONTACT
     FSM_TRANSITION_CONTACT = 3,
@@ -128,6 +128,9 @@ enum fsm_when {
     FSM_WHEN_STRICT = 1,  // comparisons, not met where the guard is zero: < and >
     FSM_WHEN_WIDE = 2,    // comparisons, met where the guard is zero: <= and >=
 };
+
+/* What stands in FSM_TRANSITION_STOP where a transition is not one of the file. */
+enum { FSM_TRANSITION_LEFT_RANGE = 2, FSM_TRANSITION_KINK = 3 };
 
 /* Bits of `fsm_tables.contact_flags`: properties of a contact and of its law (fsm_dyn/laws). */
 enum fsm_contact_flag {

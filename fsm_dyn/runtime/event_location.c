@@ -63,13 +63,6 @@ FSM_LOCAL bool fsm_is_clear(double start, double start_slope, double middle, dou
     return start > change + FSM_CLEAR * (change + steepest);
 }
 
-/* Whether a guard is a bound of a coordinate's range. */
-static bool is_bound(const struct fsm_tables *tables, int64_t guard)
-{
-    return tables->guard_event.at[guard] == FSM_EVENT_WRITTEN &&
-           AT(tables->transitions, tables->guard_contact.at[guard], FSM_TRANSITION_STOP) == 2;
-}
-
 /* Find which guard fires first in the trial step of length `h` (s); return where, as a fraction of it.
 
    `guard`: its number in the mode, or FSM_NO_EVENT; FSM_INTERPOLANT_UNRELIABLE where a guard comes so near zero between its
@@ -100,7 +93,7 @@ FSM_LOCAL double fsm_first_event(const struct fsm_run *run, double h, int64_t *g
         if (!waiting && fsm_is_clear(here[j], slopes[j], middle[j], middle[n_g + j], end[j], end[n_g + j], h)) {
             continue;
         }
-        if (middle[j] > 0.0 && end[j] > 0.0 && is_bound(tables, first + j)) {
+        if (middle[j] > 0.0 && end[j] > 0.0 && fsm_is_bound(tables, first + j)) {
             continue;
         }
         double sixth;
@@ -128,7 +121,9 @@ FSM_LOCAL double fsm_first_event(const struct fsm_run *run, double h, int64_t *g
     return best;
 }
 
-/* Whether guard `j` may be above zero within the trial step: one that waits has not fired unless it was. */
+/* Whether guard `j` rises within the trial step: one that waits has not fired unless it did.
+
+   It counts as risen above its tolerance: where it fired before, it may be above zero by rounding. */
 static bool rises(const struct fsm_run *run, int64_t j, double h)
 {
     const struct fsm_tables *tables = run->tables;
@@ -145,7 +140,7 @@ static bool rises(const struct fsm_run *run, int64_t j, double h)
     for (int64_t i = 1; i < 6; i++) {
         highest = fsm_larger(highest, work->roots.at[i]);
     }
-    return highest > 0.0;
+    return highest > here[2 * most + j];
 }
 
 /* Retake the step with other lengths until guard `j` is zero at its end.
@@ -288,6 +283,22 @@ FSM_LOCAL double fsm_locate(const struct fsm_run *run, double h, double fraction
     return h;
 }
 
+/* Return a guard other than a bound of a range among those that fired, or the leading one, `lead`, if there are bounds alone.
+
+   A coordinate that a contact turns back at its bound has not left its range; where it leaves is decided after the contacts. */
+static int64_t without_bounds(const struct fsm_run *run, int64_t lead)
+{
+    struct fsm_state *state = run->state;
+    int64_t kept = 0;
+    for (int64_t k = 0; k < state->counters->fired; k++) {
+        if (!fsm_is_bound(run->tables, state->fired.at[k])) {
+            state->fired.at[kept++] = state->fired.at[k];
+        }
+    }
+    state->counters->fired = kept > 0 ? kept : 1;
+    return kept > 0 ? state->fired.at[0] : lead;
+}
+
 /* List the leading guard and all armed ones that reach zero in the same instant in `state.fired`. */
 FSM_LOCAL void fsm_collect_fired(const struct fsm_run *run, int64_t lead)
 {
@@ -311,7 +322,8 @@ FSM_LOCAL void fsm_collect_fired(const struct fsm_run *run, int64_t lead)
         }
     }
     state->counters->fired = count;
-    for (int64_t k = 0; k < count; k++) {
+    state->fired.at[0] = without_bounds(run, first + lead);
+    for (int64_t k = 0; k < state->counters->fired; k++) {
         int64_t j = state->fired.at[k] - first;
         state->guards.at[3 * most + k] = work->full_end.at[at + j];
         state->guards.at[4 * most + k] = work->full_end.at[at + n_g + j];

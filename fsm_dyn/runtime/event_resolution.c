@@ -200,7 +200,8 @@ static void mark_moved_contacts(const struct fsm_resolution *r, fsm_vector gaps)
     }
 }
 
-/* Apply the reset map of the user-defined transition, and a plastic impact if it demands one; returns a status.
+/* Apply the reset map of the user-defined transition, and an impact if it demands one: plastic, of a kink with rebound;
+   returns a status.
 
    A closed contact whose gap the reset map changes, by coordinates or by memory, opens, or penetrates. */
 static int64_t resolve_reset(const struct fsm_resolution *r, const struct fsm_instant *instant, fsm_mark top)
@@ -225,7 +226,8 @@ static int64_t resolve_reset(const struct fsm_resolution *r, const struct fsm_in
         return status;
     }
     fsm_arena_release(r->arena, top);
-    return fsm_resolve_impact(r, FSM_IMPACT_PLASTIC);
+    bool kink = AT(r->tables->transitions, r->transition, FSM_TRANSITION_STOP) == FSM_TRANSITION_KINK;
+    return fsm_resolve_impact(r, kink ? FSM_IMPACT_REBOUND : FSM_IMPACT_PLASTIC);
 }
 
 /* Impact without collision: friction jams, and the slip is stopped at once; returns a status. */
@@ -300,7 +302,8 @@ static int64_t finish(const struct fsm_resolution *r, const struct fsm_instant *
     outcome->notes->written_transition = r->transition;
     outcome->notes->changed = r->transition >= 0 || after != mode || state_changed || context_changed;
     int64_t stops = r->transition >= 0 ? AT(tables->transitions, r->transition, FSM_TRANSITION_STOP) : 0;
-    return stops == 0 ? FSM_CONTINUE : stops == 1 ? FSM_STOPPED : FSM_LEFT_RANGE;
+    bool goes_on = stops == 0 || stops == FSM_TRANSITION_KINK;
+    return goes_on ? FSM_CONTINUE : stops == FSM_TRANSITION_LEFT_RANGE ? FSM_LEFT_RANGE : FSM_STOPPED;
 }
 
 /* Resolve position, velocity and acceleration at one instant and find the next mode.

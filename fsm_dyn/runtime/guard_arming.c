@@ -256,6 +256,17 @@ static enum fsm_guard_status arm_other(const struct fsm_run *run, const struct e
     return FSM_GUARD_ARMED;
 }
 
+/* Return the status of a bound of a coordinate's range, or of a kink; `fires`: it is passed at once.
+
+   What is held at a bound stays within: it is there to within the tolerances of a gap and its rate. */
+static enum fsm_guard_status arm_bound(const struct fsm_run *run, const struct entered_guard *g, bool *fires)
+{
+    const struct fsm_tolerances *tolerances = run->tables->tolerances;
+    double unit = run->tables->guard_unit.at[g->number], near = tolerances->gap * unit;
+    *fires = g->value < -near || (g->value <= near && g->slope < -tolerances->speed * unit);
+    return FSM_GUARD_ARMED;
+}
+
 /* Set status and tolerance of every guard of the mode just entered; `before`: the mode before.
 
    Returns how many are below zero already and fire at once; they are in `state->fired`, their values and slopes behind
@@ -291,9 +302,13 @@ FSM_LOCAL int64_t fsm_arm(const struct fsm_run *run, int64_t before)
             tolerances[j] = fsm_graze_tolerance(tables, g.number) + g.depth;
         }
         bool fires = false;
-        state->armed.at[j] = g.event == FSM_EVENT_WRITTEN ? fsm_arm_condition(run, j, g.value, g.slope, &fires)
-                             : closes                     ? arm_closing(run, terms, &g, &fires)
-                                                          : arm_other(run, &g, &fires);
+        if (fsm_is_bound(tables, g.number) || fsm_is_kink(tables, g.number)) {
+            state->armed.at[j] = arm_bound(run, &g, &fires);
+        } else {
+            state->armed.at[j] = g.event == FSM_EVENT_WRITTEN ? fsm_arm_condition(run, j, g.value, g.slope, &fires)
+                                 : closes                     ? arm_closing(run, terms, &g, &fires)
+                                                              : arm_other(run, &g, &fires);
+        }
         if (fires) {
             below.at[count++] = g.number;
         } else if (g.value < 0.0 &&

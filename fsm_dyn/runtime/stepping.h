@@ -136,6 +136,20 @@ FSM_LOCAL bool fsm_evaluate_here(const struct fsm_run *run);
 FSM_LOCAL bool fsm_commit_step_end(const struct fsm_run *run);
 FSM_LOCAL bool fsm_end_is_finite(const struct fsm_run *run);
 
+/* Whether a guard is a bound of a coordinate's range. */
+static inline bool fsm_is_bound(const struct fsm_tables *tables, int64_t guard)
+{
+    return tables->guard_event.at[guard] == FSM_EVENT_WRITTEN &&
+           AT(tables->transitions, tables->guard_contact.at[guard], FSM_TRANSITION_STOP) == FSM_TRANSITION_LEFT_RANGE;
+}
+
+/* Whether a guard is the surface in which a held row or the gap of a closed contact has a kink. */
+static inline bool fsm_is_kink(const struct fsm_tables *tables, int64_t guard)
+{
+    return tables->guard_event.at[guard] == FSM_EVENT_WRITTEN &&
+           AT(tables->transitions, tables->guard_contact.at[guard], FSM_TRANSITION_STOP) == FSM_TRANSITION_KINK;
+}
+
 /* event_location.c: instead of the number of a guard */
 enum { FSM_NO_EVENT = -1, FSM_INTERPOLANT_UNRELIABLE = -2 };
 FSM_LOCAL double fsm_clock_resolution(const struct fsm_tables *tables, double t);
@@ -155,6 +169,7 @@ FSM_LOCAL void fsm_look_at_far_here(const struct fsm_run *run);
 /* zeno_detection.c */
 #define FSM_LONGEST_CYCLE 4 // strokes
 FSM_LOCAL bool fsm_remember_event(const struct fsm_run *run);
+FSM_LOCAL void fsm_forget_event(const struct fsm_state *state);
 FSM_LOCAL double fsm_zeno_duration(const struct fsm_state *state, double gap, int64_t *strokes);
 FSM_LOCAL void fsm_add_cycle_guards(const struct fsm_run *run, int64_t cycle);
 FSM_LOCAL bool fsm_cycle_is_closed(const struct fsm_run *run, int64_t mode);

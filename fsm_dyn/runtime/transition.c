@@ -171,7 +171,10 @@ FSM_LOCAL bool fsm_is_same_instant(const struct fsm_run *run)
     return !(clock->time - clock->event_time > 4.0 * fsm_clock_resolution(run->tables, clock->time));
 }
 
-/* Count the transition that was made; tell whether there are too many in an instant or in a very short time. */
+/* Count the transition that was made; tell whether there are too many in an instant or in a very short time.
+
+   A guard that fired and changed nothing, as a gap beyond the end of its face, is no transition: it counts in its instant
+   alone, and is no impact of a Zeno sequence. */
 static bool is_chattering(const struct fsm_run *run)
 {
     const struct fsm_tables *tables = run->tables;
@@ -191,9 +194,15 @@ static bool is_chattering(const struct fsm_run *run)
         state->clock->window = t;
         state->counters->window_count = 0;
     }
-    state->counters->window_count++;
+    if (run->work->notes->changed != 0) {
+        state->counters->window_count++;
+    } else if (state->counters->instant == 1) {
+        fsm_forget_event(state);
+    }
     int64_t most = options->counts->max_instant;
-    return state->counters->instant > most || state->counters->window_count > 10 * most;
+    int64_t made = run->work->notes->written_transition;
+    bool at_rest = made >= 0 && AT(tables->transitions, made, FSM_TRANSITION_STOP) == FSM_TRANSITION_KINK; // in a kink
+    return state->counters->instant > most || state->counters->window_count > (at_rest ? most : 10 * most);
 }
 
 /* Keep which friction and which release reached their limits in this instant; an impact makes all that void. */

@@ -48,6 +48,14 @@ FSM_LOCAL bool fsm_remember_event(const struct fsm_run *run)
     return closes;
 }
 
+/* Take the event of this instant out of the history, if it was entered: nothing happened in it. */
+FSM_LOCAL void fsm_forget_event(const struct fsm_state *state)
+{
+    if (state->counters->history > 0 && state->history.at[entry(state, 0) + FSM_RING_TIME] == state->clock->time) {
+        state->counters->history--;
+    }
+}
+
 /* Return the largest closing speed of the last events (m/s). */
 static double largest_speed(const struct fsm_state *state, int64_t count)
 {

@@ -368,7 +368,7 @@ class Executable:
         names = [contact.name for contact in automaton.contacts]
         table = np.zeros((len(automaton.user_transitions), tb.TRANSITION_WIDTH), np.int64)
         for i, item in enumerate(automaton.mechanism.transitions):
-            table[i, tb.TRANSITION_STOP] = 2 if item.range_of else item.stop
+            table[i, tb.TRANSITION_STOP] = 2 if item.range_of else 3 if item.kink is not None else item.stop
             table[i, tb.TRANSITION_RESET] = self._resets[i]
             table[i, tb.TRANSITION_WHEN] = automaton.user_transitions[i].condition
             if item.on is not None:

@@ -31,7 +31,15 @@ from fsm_dyn.simulation.dense_output import (
 )  # fmt: skip
 from fsm_dyn.simulation.input_signals import KERNEL, InputSignals
 from fsm_dyn.simulation.integrators import DEGREE, METHOD
-from fsm_dyn.simulation.loop_state import LoopState, ModeProvider, finish, has_earned_kernels, provide_requested
+from fsm_dyn.simulation.loop_state import (
+    LoopState,
+    ModeProvider,
+    end_window,
+    enter_next_window,
+    finish,
+    has_earned_kernels,
+    provide_requested,
+)
 from fsm_dyn.simulation.run_arrays import RunArrays
 from fsm_dyn.simulation.saved_state import FirstRow, SavedState
 from fsm_dyn.simulation.saving import Saver, restore
@@ -70,6 +78,7 @@ class _Stiff:
         self.loop = loop
         self.options, self.options_packed = options
         self.drive = drive
+        self.until = float(self.options.numbers[st.UNTIL])  # s, of the run, not of its present switches over time
         self.method_packed = method_packed
         self.dense = dense_method(len(loop.state.x))
         self.dense_packed = METHOD.pack(self.dense)
@@ -104,8 +113,7 @@ class _Stiff:
 
         The derivative there is a limit, and has no Jacobian.
         """
-        if self.saver is not None and library.end_is_near(self.advances):
-            self.save(before_end=True)
+        self.save_before_end()
         self.solver = None
         status = int(library.advance(self.advances))
         self.loop.state.clock[st.STEP] = 0.0
@@ -151,9 +159,15 @@ class _Stiff:
         if self.saver is not None and not self.saver.before_end:
             self.saver.save(self.loop, self.advances, self.state(), before_end=before_end)
 
+    def save_before_end(self) -> None:
+        """Save the current state if what follows may depend on where the run ends."""
+        last = self.until == self.options.numbers[st.UNTIL]
+        if last and self.saver is not None and library.end_is_near(self.advances):
+            self.save(before_end=True)
+
     def state(self) -> dict[str, Any]:
         """Return what is known beside the loop's state; ``bound``: where the solver ends, None for the run's end."""
-        until = float(self.options.numbers[st.UNTIL])
+        until = self.until
         return {
             "first_step": self.first_step, "since": self.since, "unlimited": self.unlimited,
             "dense": self.dense.dense.copy(), "degree": int(self.dense.counts[DEGREE]),
@@ -187,7 +201,7 @@ class _Stiff:
     def near_end(self, length: float, target: float) -> bool:
         """Whether a step of this length (s) may be shortened by the end of the run, which ``target`` (s) is then."""
         left = target - float(self.loop.state.clock[st.TIME])
-        return target == float(self.options.numbers[st.UNTIL]) and left <= length * (1.0 + 1e-9)
+        return target == self.until and left <= length * (1.0 + 1e-9)
 
     def first_length(self, kind: Any, until: float) -> float:
         """Return the length of a first step (s) that ends at ``until`` (s) at the latest."""
@@ -238,7 +252,7 @@ class _Stiff:
         given = self.first_step
         if kind is not self.starter and self.starter is not self.solver_class:
             given = None  # the order falls: let the length be found again
-        may_matter = self.saver is not None and target == float(self.options.numbers[st.UNTIL])
+        may_matter = self.saver is not None and target == self.until
         before = (self.loop.state.c.copy(), self.solver, self.first_step)
         self.first_step = given
         self.solver = self.make(kind, target)
@@ -259,7 +273,7 @@ class _Stiff:
             if status != outcomes.CONTINUE:
                 return status
         if target - t <= 16.0 * np.finfo(float).eps * max(abs(t), abs(target)):
-            if target == float(self.options.numbers[st.UNTIL]):
+            if target == self.until:
                 self.save(before_end=True)
             self.dense.dense[:] = 0.0
             self.dense.dense[LENGTH] = 1.0
@@ -402,15 +416,11 @@ def run_stiff(
     options[0].counts[st.BEFORE_END] = 0
     if resumed is not None and saver is not None:
         _restore(stiff, resumed, saver, mode_source)
+    end_window(options[0], stiff.drive, stiff.until)
     while True:
         try:
-            if (
-                saver is not None
-                and loop.state.counters[st.PHASE] == st.RESOLVING
-                and library.end_is_near(stiff.advances)
-            ):
-                stiff.save(before_end=True)
             if loop.state.counters[st.PHASE] == st.RESOLVING:
+                stiff.save_before_end()
                 status = stiff.resolve()
                 stiff.save()
             elif stiff.is_full():
@@ -421,6 +431,10 @@ def run_stiff(
                 progress(float(loop.state.clock[st.TIME]))
         except KeyboardInterrupt:
             status = outcomes.INTERRUPTED
+        if status == outcomes.DONE and options[0].numbers[st.UNTIL] < stiff.until:
+            stiff.drive = enter_next_window(loop, stiff.drive)
+            end_window(options[0], stiff.drive, stiff.until)
+            status = outcomes.CONTINUE
         if status > outcomes.LAST_INTERNAL:
             return finish(loop, status, saver.saved_of(status) if saver is not None else None)
         refused = provide_requested(loop, status, mode_source)

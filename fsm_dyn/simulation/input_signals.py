@@ -15,11 +15,13 @@ from fsm_dyn.errors import InputError, did_you_mean
 from fsm_dyn.programs.program import Program
 from fsm_dyn.simulation.array_structs import Packed
 from fsm_dyn.simulation.input_tables import DRIVE, InputTables
+from fsm_dyn.simulation.time_switches import SwitchWindows
 
 Floats = NDArray[np.float64]
 
 _MOST_PIECES: Final = 100_000
 _DEEPEST: Final = 40
+_MOST_WINDOWS: Final = 16  # of switches over time that an exported table may have
 # coefficients of the cubic through its values at 0, 1/3, 2/3 and 1
 _THROUGH_THIRDS: Final = np.array([[1, 0, 0, 0], [-5.5, 9, -4.5, 1], [9, -22.5, 18, -4.5], [-4.5, 13.5, -13.5, 4.5]])
 KERNEL: Final = ctypes.CFUNCTYPE(None, ctypes.c_double, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
@@ -48,11 +50,16 @@ class PiecewiseCubic:
 
     def shifted(self, piece: int, origin: float) -> Floats:
         """Return the coefficients of a piece about another origin."""
-        c0, c1, c2, c3 = self.coefficients[piece]
-        d = origin - self.start[piece] if np.isfinite(self.start[piece]) else 0.0
-        if d == 0.0:
-            return np.array([c0, c1, c2, c3])
-        return np.array([c0 + d * (c1 + d * (c2 + d * c3)), c1 + d * (2 * c2 + 3 * d * c3), c2 + 3 * d * c3, c3])
+        result: Floats = self.about(np.array([piece]), np.array([origin]))[0]
+        return result
+
+    def about(self, piece: NDArray[np.int64], origin: Floats) -> Floats:
+        """Return the coefficients of pieces about other origins (s), shape (n, 4)."""
+        c0, c1, c2, c3 = self.coefficients[piece].T
+        begin = self.start[piece]
+        d = np.where(np.isfinite(begin), origin - np.where(np.isfinite(begin), begin, 0.0), 0.0)
+        moved = np.stack([c0 + d * (c1 + d * (c2 + d * c3)), c1 + d * (2 * c2 + 3 * d * c3), c2 + 3 * d * c3, c3], 1)
+        return np.where((d == 0.0)[:, None], self.coefficients[piece], moved)
 
 
 def constant(value: float) -> PiecewiseCubic:
@@ -168,11 +175,20 @@ class InputSignals:
         What the compiled loop reads.
     sources : tuple of KernelSource
         The kernels, in the order of the arrays.
+    until : float
+        Time (s) up to which the arrays have all switches; there those of the next window take over.
+    windows : InputWindows, optional
+        Gives the arrays of other windows.
+    number : int
+        Of the window.
     """
 
     names: tuple[str, ...]
     arrays: InputTables
     sources: tuple[KernelSource, ...] = field(default=(), repr=False)
+    until: float = np.inf
+    windows: InputWindows | None = field(default=None, repr=False)
+    number: int = 0
 
     @cached_property
     def packed(self) -> Packed:
@@ -181,11 +197,46 @@ class InputSignals:
 
     def segment_at(self, t: float) -> int:
         """Return the segment that a run starting at ``t`` (s) begins with: the last breakpoint not after it."""
-        arrays = self.arrays
-        segment = 0
-        while arrays.next_hard[segment] < len(arrays.start) and arrays.start[arrays.next_hard[segment]] <= t:
-            segment = int(arrays.next_hard[segment])
-        return segment
+        return self._segment(int(np.searchsorted(self.arrays.start, t, side="right")))
+
+    def segment_before(self, t: float) -> int:
+        """Return the segment of a run that has come to the breakpoint at ``t`` (s) and not entered the next one."""
+        return self._segment(int(np.searchsorted(self.arrays.start, t, side="left")))
+
+    def _segment(self, end: int) -> int:
+        """Return the last segment before number ``end`` at whose begin steps end, 0 where there is none."""
+        numbers = np.arange(1, end)
+        hard = numbers[self.arrays.next_hard[: len(numbers)] == numbers]
+        return int(hard[-1]) if len(hard) else 0
+
+    def at(self, t: float) -> InputSignals:
+        """Return these inputs with the switches about ``t`` (s)."""
+        return self if self.windows is None else self.windows.signals(self.windows.switches.number_at(t))
+
+    def whole(self, end: float) -> InputSignals:
+        """Return these inputs with all switches up to ``end`` (s), for one table of them.
+
+        Raises
+        ------
+        InputError
+            There are too many.
+        """
+        window, pairs = self, []
+        while window.windows is not None:
+            pairs.append(window.windows.switches.window(window.number)[0].ravel())
+            if window.until > end:
+                return replace(window.windows.assemble(np.concatenate(pairs)), until=window.until)
+            if len(pairs) == _MOST_WINDOWS:
+                raise InputError(
+                    f"the model switches at more than {len(pairs) * SwitchWindows.LENGTH} instants up to {end:g} s",
+                    remedy="a schedule that ends earlier",
+                )
+            window = window.following()
+        return self
+
+    def following(self) -> InputSignals:
+        """Return these inputs with the switches that follow ``until``."""
+        return self if self.windows is None else self.windows.signals(self.number + 1)
 
     def __call__(self, t: ArrayLike, c: Floats | None = None) -> Floats:
         """Evaluate values, rates and second rates, shape (m, 3 n_w), at times of shape (m,); right limits at jumps.
@@ -214,12 +265,32 @@ class InputSignals:
         return result
 
 
+@dataclass(frozen=True, eq=False)
+class InputWindows:
+    """Inputs of a run whose switches over time are known window by window.
+
+    Attributes
+    ----------
+    switches : SwitchWindows
+    assemble : callable
+        Gives the inputs with these breakpoints (s).
+    """
+
+    switches: SwitchWindows
+    assemble: Callable[[Floats], InputSignals]
+
+    def signals(self, number: int) -> InputSignals:
+        """Return the inputs with the switches of a window."""
+        pairs, until = self.switches.window(number)
+        return replace(self.assemble(pairs.ravel()), until=until, windows=self, number=number)
+
+
 def assemble_inputs(
     names: Sequence[str],
     n_p: int,
     sources: Mapping[str, PiecewiseCubic] | None = None,
     kernels: Sequence[KernelSource] = (),
-    breakpoints: Sequence[float] = (),
+    breakpoints: Sequence[float] | Floats = (),
 ) -> InputSignals:
     """Put the inputs of a run together.
 
@@ -266,28 +337,21 @@ def assemble_inputs(
 
 
 def _merged(
-    pieces: Sequence[PiecewiseCubic], breakpoints: Sequence[float]
+    pieces: Sequence[PiecewiseCubic], breakpoints: Sequence[float] | Floats
 ) -> tuple[Floats, Floats, Floats, NDArray[np.int64], NDArray[np.int8]]:
     """Bring the pieces of all inputs to common segments: start, origin, coefficients, next hard segment, decides."""
-    times = {float(t) for item in pieces for t in item.start[1:]} | {float(t) for t in breakpoints}
-    hard = {float(t) for item in pieces for t in item.start[item.hard]} | {float(t) for t in breakpoints}
-    start = np.array([-np.inf, *sorted(times)])
+    switched = np.asarray(breakpoints, dtype=np.float64)
+    start = np.unique(np.concatenate([[-np.inf], switched, *(item.start[1:] for item in pieces)]))
+    hard = np.isin(start, np.concatenate([switched, *(item.start[item.hard] for item in pieces)]))
+    deciding = np.concatenate([switched, *(item.start[item.hard] for item in pieces if item.decides)])
     origin = start.copy()
     origin[0] = start[1] if len(start) > 1 else 0.0
     table = np.zeros((len(start), len(pieces), 4))
     for i, item in enumerate(pieces):
-        own = np.clip(np.searchsorted(item.start, start, side="right") - 1, 0, None)
-        for k, piece in enumerate(own):
-            table[k, i] = item.shifted(int(piece), float(origin[k]))
-    next_hard = np.full(len(start), len(start), dtype=np.int64)
-    following = len(start)
-    for k in range(len(start) - 1, -1, -1):
-        next_hard[k] = following
-        if float(start[k]) in hard:
-            following = k
-    deciding = {float(t) for item in pieces if item.decides for t in item.start[item.hard]}
-    deciding |= {float(t) for t in breakpoints}
-    return start, origin, table, next_hard, np.array([float(t) in deciding for t in start], dtype=np.int8)
+        table[:, i] = item.about(np.clip(np.searchsorted(item.start, start, side="right") - 1, 0, None), origin)
+    after = np.append(np.where(hard, np.arange(len(start)), len(start)), len(start))
+    next_hard = np.minimum.accumulate(after[::-1])[::-1][1:].astype(np.int64)
+    return start, origin, table, next_hard, np.isin(start, deciding).astype(np.int8)
 
 
 def from_callable(

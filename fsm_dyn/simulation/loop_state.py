@@ -132,6 +132,22 @@ def begin(
     return loop
 
 
+def end_window(options: st.Options, signals: InputSignals, until: float) -> bool:
+    """Let a run end where the switches over time that its inputs have do; return whether that is its own end (s).
+
+    A step ends there in any case: the run continues as if it had known all switches.
+    """
+    options.numbers[st.UNTIL] = min(until, signals.until)
+    return until <= signals.until
+
+
+def enter_next_window(loop: LoopState, signals: InputSignals) -> InputSignals:
+    """Return the inputs with the switches that follow, of which the run is about to enter the first."""
+    following = signals.following()
+    loop.state.counters[st.SEGMENT] = following.segment_before(signals.until)
+    return following
+
+
 def provide_requested(loop: LoopState, status: int, mode_source: ModeProvider | None) -> int | None:
     """Provide what the compiled loop requests; return how the run ends where that cannot be had."""
     if status == outcomes.BUFFER_FULL and loop.work.top[st.OVERFLOWN] != 0:

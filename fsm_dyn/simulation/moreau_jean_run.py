@@ -109,6 +109,8 @@ def run_moreau_jean(
         raise InputError(
             "method 'moreau_jean' needs the length of its steps", found=f"step = {step}", remedy="step=..."
         )
+    if np.any(tables.transitions[:, tb.TRANSITION_STOP] == 3):
+        raise InputError("method 'moreau_jean' does not support kinks of held rows", remedy="use method='dopri5'")
     if np.any(tables.transitions[:, tb.TRANSITION_STOP] != 2):
         raise InputError("method 'moreau_jean' does not support user-defined transitions", remedy="use method='dopri5'")
     _check_laws(tables)

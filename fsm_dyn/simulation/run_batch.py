@@ -85,7 +85,7 @@ class RecordedRuns:
 
 @dataclass(frozen=True)
 class NeedsItself:
-    """A run that needs further charts, which are its own: it is to be made alone."""
+    """A run that needs further charts or switches over time, which are its own: it is to be made alone."""
 
     number: int
 
@@ -106,6 +106,9 @@ def run_batch(
     workspace : Workspace
         Memory of earlier runs of this thread.
     """
+    if inputs.until < options.until:  # they have further switches, in windows of their own
+        yield from map(NeedsItself, range(len(starts.states)))
+        return
     batch = _Batch(executable, starts, inputs, options, workspace)
     while batch.next < len(starts.states):
         yield from batch.advance()

@@ -19,7 +19,16 @@ from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.array_structs import Packed
 from fsm_dyn.simulation.input_signals import InputSignals, assemble_inputs
 from fsm_dyn.simulation.integrators import METHOD, METHODS, STAGES, MethodArrays
-from fsm_dyn.simulation.loop_state import LoopState, ModeProvider, Workspace, begin, finish, provide_requested
+from fsm_dyn.simulation.loop_state import (
+    LoopState,
+    ModeProvider,
+    Workspace,
+    begin,
+    end_window,
+    enter_next_window,
+    finish,
+    provide_requested,
+)
 from fsm_dyn.simulation.run_arrays import RunArrays
 from fsm_dyn.simulation.saved_state import FirstRow, SavedState
 from fsm_dyn.simulation.saving import NEARLY_SPENT, Saver, restore
@@ -126,6 +135,7 @@ def run_automaton(
     _check(sizes, x, c, mode0, t0, until, method, rtol, step, max_step)
     if drive is None:
         drive = assemble_inputs([f"w{i}" for i in range(sizes[tb.N_W])], sizes[tb.N_P])
+    drive = drive.at(t0 if resumed is None else float(resumed[1].values[0]))
     method_arrays, method_packed = tableau("dopri5" if method in STIFF_METHODS else method)
     stages = int(method_arrays.counts[STAGES])
     loop = begin(tables, t0, x, c, mode0, drive, stages, workspace or Workspace())
@@ -144,13 +154,22 @@ def run_automaton(
             loop, options, method, method_packed, drive, mode_source, jacobians, progress, saver, resumed
         )  # fmt: skip
 
+    signals = drive
+
     def handle() -> RunStructure:
-        return loop.run(drive.packed, method_packed, options[1])
+        return loop.run(signals.packed, method_packed, options[1])
 
     if resumed is not None and saver is not None:
         restore(loop, handle, *resumed, saver, mode_source)
         options[0].counts[st.MAX_STEPS] += steps_tried(loop)
-    status = _drive_loop(loop, options[0], handle, mode_source, progress, saver)
+    status = outcomes.DONE
+    while True:
+        last = end_window(options[0], signals, until)
+        options[0].counts[st.BEFORE_END] = last and saver is not None and not saver.before_end
+        status = _drive_loop(loop, options[0], handle, mode_source, progress, saver)
+        if last or status != outcomes.DONE:
+            break
+        signals = enter_next_window(loop, signals)
     return finish(loop, status, saver.saved_of(status) if saver is not None else None)
 
 

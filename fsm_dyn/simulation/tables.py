@@ -59,7 +59,7 @@ RANKS: Final = 16  # constraints on coordinates hold: their rows may lose rank
 WATCHES_GATES: Final = 2  # a contact with a closes_if is open in the mode
 
 # columns of ``Tables.transitions``
-TRANSITION_STOP: Final = 0  # 1: the run ends here
+TRANSITION_STOP: Final = 0  # 1: the run ends here; 2: a coordinate leaves its range; 3: a held row passes a kink
 TRANSITION_RESET: Final = 1  # address of the reset kernel, 0: none
 TRANSITION_EVENT: Final = 2  # 0: has a guard of its own, else fires with this event of TRANSITION_CONTACT
 TRANSITION_CONTACT: Final = 3

@@ -26,8 +26,8 @@ _UNORDERED = frozenset({"inertia", "states", "reset", "set", "values", "guess", 
 _LEFT_OUT = frozenset({"where", "digest", "text", "variants", "coupled_ports"})
 # Fields that came later: left out where they are empty, so that models without them keep their digest.
 _LATER = frozenset(
-    {"acceleration", "backlash", "clearance", "controllers", "loaded_by", "meaning", "numerics", "range", "range_of",
-     "requirements", "step", "thread", "tolerance"}
+    {"acceleration", "backlash", "clearance", "controllers", "kink", "loaded_by", "meaning", "numerics", "range",
+     "range_of", "requirements", "step", "thread", "tolerance"}
 )  # fmt: skip
 # Format 1 knew some entries as one record each, of these fields; those that a kind lacks count as none, or as these.
 _ABSENT: Mapping[str, Any] = {"rotations": (), "euler": "", "restitution_law": "newton", "limited": False}

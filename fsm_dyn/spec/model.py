@@ -130,7 +130,8 @@ class TransitionSpec:
 
     ``impulses`` change the speeds, together with those of the contacts that are closed and of the constraints.
 
-    ``range_of`` names the coordinate of which a bound is crossed, in the transitions that stated ranges stand for.
+    ``range_of`` names the coordinate of which a bound is crossed, in the transitions that stated ranges stand for;
+    ``kink`` gives the initial value of the memory that is set, in those that kinks of held rows stand for.
     """
 
     name: str
@@ -145,6 +146,7 @@ class TransitionSpec:
     stop: bool = False
     because: str = ""
     range_of: str = ""
+    kink: Text | None = None
     where: Location = NOWHERE
 
 
@@ -235,7 +237,12 @@ class Mechanism:
     @property
     def written_transitions(self) -> tuple[TransitionSpec, ...]:
         """The transitions of the file, without those that stated ranges stand for."""
-        return tuple(item for item in self.transitions if not item.range_of)
+        return tuple(item for item in self.transitions if not item.range_of and item.kink is None)
+
+    @property
+    def kinks(self) -> Mapping[str, Text]:
+        """What the memory of every kink of a held row begins with, by name: an expression of coordinates."""
+        return {str(name): item.kink for item in self.transitions if item.kink is not None for name in item.set}
 
     @property
     def coordinate_names(self) -> tuple[str, ...]:

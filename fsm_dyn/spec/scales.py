@@ -205,9 +205,9 @@ def measures(mechanism: Mechanism) -> Measures:
         return multiply(found, TIME) if rate and text is not None else found
 
     constraints = {
-        name: of(row.expression, scopes.configuration)
+        name: of(row.expression, scopes.gap)  # kinks of rows are memory
         if isinstance(row, PositionConstraint)
-        else of(row.expression, scopes.state, True)
+        else of(row.expression, scopes.logic, True)
         for name, row in mechanism.constraints.items()
     }
     tangent = {name: of(contact.slip, scopes.state, True) for name, contact in mechanism.contacts.items()}

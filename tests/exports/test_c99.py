@@ -73,6 +73,23 @@ def test_nothing_outside_its_memory(name, tmp_path):
     check_same(graph, built(folder, name, *SANITIZE, "-O0"))
 
 
+def test_switches_over_time(tmp_path):
+    """9,000 of them, more than a run in Python has in one table."""
+    pulsed = {
+        "fsm_dyn": 1,
+        "name": "pulsed",
+        "coordinates": {"x": "m"},
+        "points": {"C": {"from": "O", "at": "x*N.x"}},
+        "bodies": {"block": {"center": "C", "mass": "2 kg"}},
+        "inputs": {"push": "N"},
+        "schedule": {"push": {"steps": [["0 s", "0 N"], ["4.5 s", "1 N"]]}},
+        "loads": [{"force": "where(mod(t, 1 ms) < 0.3 ms, 1 N, push)*N.x", "at": "C"}],
+    }
+    graph = fsm_dyn.compile(pulsed)
+    folder = fsm_dyn.export(graph, tmp_path / "out")
+    check_same(graph, built(folder, "pulsed"))
+
+
 def test_an_impulse(tmp_path):
     struck = {
         "fsm_dyn": 1,

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
+from fsm_dyn.analysis.study import study
 
 PULSE = """\
 fsm_dyn: 1
@@ -91,3 +92,45 @@ def test_a_condition_is_met_in_the_instant_of_a_jump(method):
     run = fsm_dyn.simulate(graph, 0.1, method=method, **METHODS[method])
     assert [item.time for item in run.transitions] == [0.05]
     assert run.u[-1, 0] == pytest.approx(0.5 + 0.5 * 0.05, abs=1e-13)
+
+
+# -- many switches ---------------------------------------------------------------------------------------------------
+
+WIDTH_MODULATED = "where(mod(t, w) < 0.3*w, F, 0 N)"  # 1 kHz
+SELDOM = "where(mod(t, 1 s) < w, F, 0 N)"  # 1 ms each second
+SHIFTED = "(F*sign(sin(2*pi*700*t/1 s + 0.3)) + F*floor(mod(t/0.9 ms, 3)))"
+
+
+@pytest.mark.parametrize(("load", "until", "pulses"), [(WIDTH_MODULATED, 10.0, 0.3 * 10_000), (SELDOM, 5000.0, 5000)])
+@pytest.mark.parametrize("method", ["dopri5", "rk4"])
+def test_no_pulse_of_thousands_is_missed(tmp_path, load, until, pulses, method):
+    options = {"step": 0.01 * until} if method == "rk4" else {}
+    run = fsm_dyn.simulate(compiled(tmp_path, load), until, method=method, **options)
+    # F w / m for each, w being 0.3 ms or 1 ms; a bound of a pulse is a double, at 5000 s known to 1e-12 s
+    assert run.u[-1, 0] == pytest.approx(0.05 * pulses, rel=1e-9)
+    assert run.energy.relative_residual < 1e-8
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("load", [WIDTH_MODULATED, SHIFTED])
+def test_a_resumed_run_has_the_bits_of_one_run_whatever_its_switches(tmp_path, load, method):
+    """Ends before, at and behind the instant in which the second window of switches takes over."""
+    graph = compiled(tmp_path, load)
+    until = 2.3 if method not in ("radau", "bdf") else 2.1
+    whole = fsm_dyn.simulate(graph, until, method=method, **METHODS[method])
+    for first in (0.1, 2.048) if method == "dopri5" else (2.0483,):
+        run = fsm_dyn.simulate(graph, first, method=method, **METHODS[method]).resume(until)
+        assert run.t.tobytes() == whole.t.tobytes()
+        assert run.record.x.tobytes() == whole.record.x.tobytes()
+
+
+def test_runs_of_a_study_see_every_switch(tmp_path):
+    graph = compiled(tmp_path, WIDTH_MODULATED)
+    found = study(graph, {"initial.y_dot": [0.0, 1.0]}, outputs=["y_dot"], until=3.0, jobs=1)
+    np.testing.assert_allclose(found.to_dataset()["y_dot_final"], [45.0, 46.0], rtol=1e-10)
+
+
+def test_switches_that_cannot_be_told_apart_are_refused(tmp_path):
+    graph = compiled(tmp_path, "where(mod(t, 2e-11 s) < 1e-11 s, F, 0 N)")
+    with pytest.raises(fsm_dyn.InputError, match="switch too often near t = 0 s"):
+        fsm_dyn.simulate(graph, 1.0)

@@ -14,6 +14,7 @@ from fsm_dyn.spec.build.contacts import contacts_of
 from fsm_dyn.spec.build.controllers import controllers_of
 from fsm_dyn.spec.build.frames import frame_of
 from fsm_dyn.spec.build.joints import joints_of
+from fsm_dyn.spec.build.kinks import with_kinks
 from fsm_dyn.spec.build.loads import loads_of
 from fsm_dyn.spec.build.port_couplers import coupled
 from fsm_dyn.spec.build.shape_pairs import contact_entries
@@ -91,7 +92,7 @@ def build(form: MechanismForm, default_name: str) -> Mechanism:
     if form.port_coupling != "none":
         expanded = _with_joints(mechanism, form) if form.joints else mechanism
         mechanism = coupled(mechanism, expanded, form.port_coupling == "admittance", bool(form.speeds))
-    mechanism = with_accelerations(_with_joints(mechanism, form) if form.joints else mechanism)
+    mechanism = with_kinks(with_accelerations(_with_joints(mechanism, form) if form.joints else mechanism))
     ends = range_transitions(mechanism.coordinates)
     return replace(mechanism, transitions=(*mechanism.transitions, *ends)) if ends else mechanism
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import DIMENSIONLESS, Compare, Dimension, Text, parse
@@ -13,7 +13,7 @@ from fsm_dyn.spec.checks.dimension_algebra import DimensionedValue, Scope
 from fsm_dyn.spec.checks.expression_types import INERTIA, LENGTH, MASS, POWER, TIME, expression_type, unit_dimension
 from fsm_dyn.spec.checks.loads import check_impulses, check_loads
 from fsm_dyn.spec.checks.names import Declaration
-from fsm_dyn.spec.checks.scopes import Scopes, constant_scope, scopes_of, with_scalar, with_speeds
+from fsm_dyn.spec.checks.scopes import Scopes, constant_scope, scopes_of, with_names, with_scalar, with_speeds
 from fsm_dyn.spec.checks.unit_usage import texts_of
 from fsm_dyn.spec.constraint import PositionConstraint
 from fsm_dyn.spec.contact import Compliance, Contact, FeatureContact, SurfaceContact
@@ -49,13 +49,15 @@ def check_expressions(mechanism: Mechanism, known: Mapping[str, Declaration], un
     scopes, named = scopes_and_dimensions(mechanism, known, units)
     constant, coordinates, inputs, speeds = scopes.constant, named.coordinates, named.inputs, named.speeds
     _geometry(mechanism, scopes)
+    sides = dict.fromkeys(mechanism.kinks, DIMENSIONLESS)
+    held, moving = with_names(scopes.configuration, sides), with_names(scopes.state, sides)
     for name, constraint in mechanism.constraints.items():
-        scope = scopes.configuration if isinstance(constraint, PositionConstraint) else scopes.state
+        scope = held if isinstance(constraint, PositionConstraint) else moving
         expression_type(constraint.expression, scope, f"constraint {name!r}")
     for shape in mechanism.shapes.values():
         _shape(shape, scopes)
     for contact in mechanism.contacts.values():
-        _contact(contact, scopes)
+        _contact(contact, replace(scopes, configuration=held))
     check_controllers(mechanism, scopes, named.controllers)
     check_loads(mechanism, scopes)
     for name, coordinate in mechanism.coordinates.items():

@@ -93,7 +93,8 @@ def test_kernel_inputs_take_their_places() -> None:
     assert rows[0, 6:] == pytest.approx([-np.sin(0.5), 0.0, 0.0])
     c = np.zeros(13)
     c[0] = 3.0
-    _write(assemble_inputs(["a", "b", "c"], 1, kernels=[both]).packed.address, 0.5, 0, c, c)
+    drive = assemble_inputs(["a", "b", "c"], 1, kernels=[both])
+    _write(drive.packed.address, 0.5, 0, c, c)
     assert c[10:] == pytest.approx([-np.cos(0.5), 0.0, 0.0])
 
 

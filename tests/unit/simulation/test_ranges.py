@@ -45,6 +45,42 @@ def test_the_lower_bound_and_a_parameter_that_moves_it():
     assert run.record.t[-1] == pytest.approx(1.0 + np.sqrt(2.0), abs=1e-7)
 
 
+FROM = {
+    "a start at the bound": ({"x_dot": "-1 m/s"}, {}, 0.0),
+    "a force at the bound": ({"x_dot": "0 m/s"}, {"loads": [{"force": "-1 N*N.x", "at": "P"}]}, 2e-6),
+    "a reset": ({"x": "0.1 m"}, {"reset": {"x": "2 m"}}, 0.125),
+    "a reset to the bound": ({"x": "0 m"}, {"reset": {"x": "far"}}, 0.125),
+    "an impulse": ({"x_dot": "0 m/s"}, {"impulse": [{"along": "-1 N*s", "coordinate": "x"}]}, 0.125),
+}
+
+
+@pytest.mark.parametrize("strategy", ["compiled", "online"])
+@pytest.mark.parametrize("cause", FROM)
+@pytest.mark.parametrize(("method", "options"), METHODS)
+def test_a_bound_that_is_left_where_it_is_reached_is_noticed(method, options, cause, strategy):
+    initial, change, time = FROM[cause]
+    model = block("0 m", "far")
+    model["initial"] |= initial
+    if "loads" in change:
+        model |= change
+    elif change:
+        model["transitions"] = [{"from": "*", "when": "t - 0.125 s", **change}]
+    run = fsm_dyn.simulate(fsm_dyn.compile(model), 3.0, method=method, strategy=strategy, **options)
+    assert run.outcome.code == outcomes.LEFT_RANGE
+    assert run.record.t[-1] == pytest.approx(time, abs=2e-6 if time == 2e-6 else 1e-9)
+
+
+@pytest.mark.parametrize("restitution", [0.0, 0.5])
+@pytest.mark.parametrize(("method", "options"), METHODS)
+def test_what_a_contact_turns_back_at_a_bound_has_not_left_it(method, options, restitution):
+    """Falls, bounces and then rests on the very bound of its range; the impact is decided first."""
+    model = block("0 m", "inf", pull="-9.81 N")
+    model |= {"contacts": {"stop": {"gap": "x", "restitution": restitution}}, "initial": {"x": "0.1 m"}}
+    run = fsm_dyn.simulate(fsm_dyn.compile(model), 3.0, method=method, **options)
+    assert run.outcome.code == outcomes.DONE
+    assert run.labels[-1] == "stop_closed"
+
+
 def test_time_stepping_ends_with_the_first_step_that_leaves():
     run = fsm_dyn.simulate(fsm_dyn.compile(block("-1 m", "far")), 3.0, method="moreau_jean", step=0.013)
     assert run.outcome.code == outcomes.LEFT_RANGE
