@@ -201,3 +201,114 @@ def test_what_a_contact_does_by_a_jump(event, cause, options):
     assert log(run, {"one", "two"}) == [(T, "one"), (T, "two")]
     assert run["seen"][-1] == 2
     assert run.judge()["counted"].verdict == "met"
+
+
+@pytest.mark.parametrize("options", [{}, {"method": "rk4", "step": 0.03}], ids=["dopri5", "rk4"])
+def test_resumed_and_repeated_runs_are_one_run(jump, options):
+    """Cut before the jump, in its instant, and behind it."""
+    simulator = fsm_dyn.Simulator(jump)
+    one, again = (simulator.run(until=0.5, **options) for _ in range(2))
+    assert repr(again.transitions) == repr(one.transitions)
+    for cut in (0.05, T, 0.33):
+        two = simulator.run(until=cut, **options).resume(0.5)
+        assert repr(two.transitions) == repr(one.transitions)
+        assert two.q.tobytes() == one.q[-len(two.q) :].tobytes()
+        assert two["k"][-1] == one["k"][-1]
+
+
+WALLED = {
+    "fsm_dyn": 1,
+    "name": "walled",
+    "coordinates": ["x"],
+    "points": {"P": {"from": "O", "at": "x*N.x"}},
+    "bodies": {"b": {"center": "P", "mass": 2}},
+    "memory": {"hits": 0},
+    "contacts": {"wall": {"gap": "0.5 - x", "restitution": 0.5}},
+    "transitions": [{"from": "*", "on": "wall closes", "set": {"hits": "hits + 1"}}],
+    "initial": {"x_dot": 1},
+    "requirements": {"spared": "never wall closes", "counted": "count(wall closes) >= 1"},
+}
+AT_THE_WALL = {
+    "sample": {"controllers": {"c": {"period": 0.25, "inputs": {"v": "x_dot"}, "outputs": {"s": {"value": "v"}}}}},
+    "breakpoint": {"inputs": ["s"], "schedule": {"s": {"steps": [[0, 0], [0.5, 1]]}}},
+    "switch": {"outputs": {"s": "where(t < 0.5, 1, 2)"}},
+}
+
+
+@pytest.mark.parametrize("options", RUNS.values(), ids=RUNS)
+@pytest.mark.parametrize("early", [0.0, 5e-12, -5e-12, 2e-10])
+@pytest.mark.parametrize("cause", AT_THE_WALL)
+def test_a_contact_that_closes_in_the_instant_of_another_jump(cause, early, options):
+    """It is one event with its impact, counted once; a sample sees the speed after it, unless it comes before."""
+    model = WALLED | AT_THE_WALL[cause] | {"contacts": {"wall": {"gap": f"0.5 - {early} - x", "restitution": 0.5}}}
+    run = fsm_dyn.simulate(fsm_dyn.compile(model), until=0.7, **options)
+    (struck,) = run.transitions
+    assert struck.time == pytest.approx(0.5 - early, abs=1e-9)
+    assert struck.cause.startswith("wall impacts and rebounds")
+    assert struck.impulse["wall"] == pytest.approx(-3.0) or struck.impulse["wall"] == pytest.approx(3.0)
+    assert run["hits"][-1] == 1
+    verdicts = {name: found.verdict for name, found in run.judge().items()}
+    assert verdicts == {"spared": "violated", "counted": "met"}
+    if cause == "sample":
+        assert run["s"][-1] == pytest.approx(-0.5)
+
+
+def reasons(model, until=1.0, **options):
+    run = fsm_dyn.simulate(fsm_dyn.compile(BALL | {"name": "once"} | model), until=until, **options)
+    return [(pytest.approx(item.time, abs=1e-9), item.cause.split(", ")[-1]) for item in run.transitions]
+
+
+def test_a_condition_that_stays_true_acts_once():
+    """A transition from everywhere leaves its condition watched, whether it changes memory, speeds or the mode."""
+    loads = {"y": 0, "y_dot": 1}
+    for effect in ({"set": {"k": "k + 1"}}, {"reset": {"y": "y + 1"}}, {"reset": {"y_dot": "2"}}):
+        model = {"memory": {"k": 0}, "initial": loads}
+        always = {"from": "*", "when": "y >= 0", "because": "once", **effect}
+        assert reasons(model | {"transitions": [always]}) == [(0.0, "once")]
+
+
+def test_a_condition_acts_again_after_it_was_false():
+    forth = {"from": "*", "when": "y > 1", "reset": {"y": "0"}, "because": "back"}
+    assert reasons({"initial": {"y": 0, "y_dot": 4}, "transitions": [forth]}, until=1.1) == [
+        (0.25 * k, "back") for k in range(1, 5)
+    ]
+
+
+MODES = {
+    "contacts": {"c": {"lock": {"velocity": "y_dot"}}},
+    "modes": {"on": {"c": "engaged"}, "off": {"c": "released"}},
+    "initial": {"mode": "off", "y": 0, "y_dot": 1},
+}
+
+
+def test_what_is_true_where_a_mode_begins_acts_there():
+    """In every instant in which it begins, but not twice in one."""
+    on = {"from": "off", "to": "on", "when": "t > 0.2", "because": "caught"}
+    off = {"from": "on", "to": "off", "when": "t > 0.5", "because": "freed"}
+    early = {"from": "on", "when": "y > 0.1", "because": "seen", "set": {"k": "k + 1"}}
+    model = MODES | {"memory": {"k": 0}, "transitions": [on, off, early]}
+    assert [(time, why.split("; ")[0]) for time, why in reasons(model)] == [
+        (0.2, "caught"), (0.2, "seen"), (0.5, "freed"), (0.5, "caught"),
+    ]  # fmt: skip
+
+
+def test_transitions_that_make_each_other_true_are_chattering():
+    up = {"from": "*", "when": "k <= 0", "set": {"k": "k + 1"}}
+    down = {"from": "*", "when": "k >= 1", "set": {"k": "k - 1"}}
+    with pytest.raises(fsm_dyn.RunError, match="chattering"):
+        fsm_dyn.simulate(
+            fsm_dyn.compile(BALL | {"name": "k", "memory": {"k": 0}, "transitions": [up, down]}), until=1.0
+        )
+
+
+def test_what_is_counted_does_not_change_the_motion():
+    """A block on a rough floor under a growing push, with and without an observer of all it does."""
+    push = {"inputs": ["p"], "schedule": {"p": {"expression": "8*sin(7*t)"}}}
+    model = BLOCK | push | {"loads": [*BLOCK["loads"], {"force": "p*N.x", "at": "P"}]}
+    seen = [{"from": "*", "on": f"c {word}", "set": {"k": "k + 1"}} for word in ("slides", "sticks")]
+    alone, observed = (
+        fsm_dyn.simulate(fsm_dyn.compile(model | more), until=3.0)
+        for more in ({}, {"memory": {"k": 0}, "transitions": seen})
+    )
+    assert observed.q[-1].tobytes() == alone.q[-1].tobytes()
+    assert observed["k"][-1] == len(alone.transitions) > 3
