@@ -47,6 +47,11 @@ class Joint(ABC):
     where: Location = NOWHERE
 
     @property
+    def is_freed(self) -> bool:
+        """Whether its child has absolute coordinates."""
+        return f"{self.child}_x" in self.coordinates and bool(self.origin) and self.name != self.child
+
+    @property
     def positive_numbers(self) -> tuple[tuple[str, Text], ...]:
         """Its play and the radius of its thread, those that it has, each with a word for messages."""
         return ()

@@ -66,6 +66,32 @@ def with_carried_points(
     return changed
 
 
+def check_freed_bodies(
+    mechanism: Mechanism, points: Points, space: Space, euler: Sequence[Sequence[Node]], algebra: NodeAlgebra
+) -> None:
+    """Check that in absolute coordinates the centre of every body moves with a child of a joint, or without it.
+
+    Arguments are as of :func:`with_carried_points`.
+
+    Raises
+    ------
+    ModelError
+        A centre moves with a child but not as a point of it: the forces of joints would not be those of the body.
+    """
+    geometry = _Geometry(points, space, euler, algebra)
+    for joint in mechanism.joints.values():
+        if joint.is_freed:
+            for body in mechanism.bodies.values():
+                if body.center in points.names and not geometry.follows_or_rests(joint, body.center):
+                    raise ModelError(
+                        f"the centre {str(body.center)!r} of {str(body.name)!r} moves with {str(joint.child)!r}, but "
+                        "not as a point of it, so that the forces of joints would not be those of the body",
+                        body.where,
+                        found=f"a point that is not given from {joint.origin}, in absolute coordinates",
+                        remedy=f"give it from {joint.origin} along the axes of {joint.child}",
+                    )
+
+
 @dataclass(frozen=True)
 class _Motions:
     """How the child of a joint and all points move with the joint alone, at some configurations.
@@ -120,6 +146,27 @@ class _Geometry:
             {name: rates[:, i] for i, name in enumerate(names)},
             {name: rigid[:, i] for i, name in enumerate(names)},
         )
+
+    def follows_or_rests(self, joint: Joint, point: str) -> bool:
+        """Whether a point moves as one of the child, whose absolute coordinates the joint has, or not at all.
+
+        In space the turns of a child are compared by whether there are any: Euler parameters are not independent.
+        """
+        graph = self.algebra.graph
+        at, origin = (list(self.space.resolve(self.points.position(name), NEWTONIAN)) for name in (point, joint.origin))
+        moves = [tangent(at, {graph.symbol(q): graph.one}) for q in joint.coordinates]
+        if all(node.is_zero for rates in moves for node in rates):
+            return True
+        plane = f"{joint.child}_turn"
+        wanted: list[list[Node]] = []
+        for q in joint.coordinates:
+            unit = [graph.one if q == f"{joint.child}_{c}" else graph.zero for c in "xyz"]
+            if q == plane:
+                unit = [origin[1] - at[1], at[0] - origin[0], graph.zero]
+            wanted.append(unit)
+        compared = [k for k, q in enumerate(joint.coordinates) if q == plane or q[-1] in "xyz"]
+        found = self._numbers([n for k in compared for n in (*moves[k], *wanted[k])]).reshape(-1, len(compared), 2, 3)
+        return _equal(found[:, :, 0], found[:, :, 1])
 
     def _numbers(self, nodes: Sequence[Node]) -> Array:
         random = np.random.default_rng(_SEED)

@@ -11,7 +11,7 @@ from fsm_dyn.programs import ExpressionGraph, Layout, Node, support
 from fsm_dyn.spec.layout import layout_of, parameters_of_contacts
 from fsm_dyn.spec.model import Mechanism, Point
 from fsm_dyn.symbolic.algebra import NodeAlgebra
-from fsm_dyn.symbolic.carried_points import with_carried_points
+from fsm_dyn.symbolic.carried_points import check_freed_bodies, with_carried_points
 from fsm_dyn.symbolic.frames import Frames
 from fsm_dyn.symbolic.partial_velocities import Motion, Rates
 from fsm_dyn.symbolic.points import Points
@@ -93,6 +93,9 @@ def build_system(mechanism: Mechanism) -> MechanismSymbols:
         written = _symbols_of(mechanism)
         algebra = written.algebra(None, {})
         mechanism = with_carried_points(mechanism, written.points, written.space, written.euler, algebra)
+    if any(joint.is_freed for joint in mechanism.joints.values()):
+        written = _symbols_of(mechanism)
+        check_freed_bodies(mechanism, written.points, written.space, written.euler, written.algebra(None, {}))
     return _symbols_of(mechanism)
 
 

@@ -115,3 +115,26 @@ def test_a_screw_with_friction_is_refused_in_absolute_coordinates():
     text = SCREW.replace("SIGN", "").replace("lead: lead", "lead: lead, radius: 8 mm, friction: 0.1")
     with pytest.raises(ModelError, match="joint 's' cannot have friction"):
         spec.load(text=HEAD + text + "joint_coordinates: absolute\n")
+
+
+GUIDE = """
+parameters: {m: 2 kg, mu: 0.2}
+joints: {rail: {prismatic: {child: block, at: O, axis: N.x, friction: mu}}}
+points: {P: {AT}}
+bodies: {slider: {frame: block, center: P, mass: m}}
+loads: [{gravity: -9.81 m/s^2*N.y}]
+joint_coordinates: absolute
+initial: {block_x_dot: 3 m/s}
+"""
+
+
+@pytest.mark.parametrize("at", ["from: block_origin, at: 0*N.x", "from: block_origin, at: 0.1 m*block.x"])
+def test_a_guide_in_absolute_coordinates_brakes_its_block(at):
+    run = run_of(GUIDE.replace("AT", at), 1.0)
+    assert run["block_x_dot"][-1] == pytest.approx(3.0 - 0.2 * 9.81, rel=1e-9)
+
+
+@pytest.mark.parametrize("at", ["from: O, at: rail*N.x", "from: O, at: rail*block.x", "from: O, at: 2*rail*N.x"])
+def test_a_body_that_would_not_load_its_joint_is_refused_by_name(at):
+    with pytest.raises(ModelError, match="the centre 'P' of 'slider' moves with 'block', but not as a point of it"):
+        run_of(GUIDE.replace("AT", at), 1.0)
