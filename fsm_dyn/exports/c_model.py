@@ -13,6 +13,7 @@ from fsm_dyn.exports.c_data import Data, initialiser, number, text, texts
 from fsm_dyn.exports.c_names import identifiers, mode_identifiers
 from fsm_dyn.exports.exported_run import WORDS_OF, ExportedRun
 from fsm_dyn.exports.spare_modes import spare_parts, spare_words
+from fsm_dyn.exports.tunable import parameter_limits
 from fsm_dyn.modes.unconstrained_system import FOLLOWS
 from fsm_dyn.online.term_programs import online_programs
 from fsm_dyn.programs.angle_sums import share_angles
@@ -95,6 +96,7 @@ def source(run: ExportedRun) -> str:
             f"static const struct fsm_spare_parts {prefix}_spare = {initialiser(spare_fields(run, data, kernel))};\n"
         )
     model["reads_time"] = str(int(reads_time(run)))
+    model |= {name: data.array(name, values) for name, values in parameter_limits(run).items()}
     parts = [f'/* {run.automaton.mechanism.name}: kernels and tables, generated. */\n\n#include "{prefix}.h"\n']
     parts += ['#include "fsm_kernels.h"\n', *functions, *data.definitions]
     for kind, name, fields in (

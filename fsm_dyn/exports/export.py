@@ -35,6 +35,7 @@ _TEMPLATES: Final = {
     "cortex_m": ("main.c", "Makefile", "README.md", "board.h", "start.c", "mps2.ld"),
 }
 #: Steps of the schedule after which modes that it may still come to are not looked for any more.
+_READABLE: Final = 0o100644  # mode of the files in a unit: others read them where it is unpacked
 _MOST_STEPS: Final = 100_000
 _COPIED: Final = ("fsm_machine.h", "fsm_machine.c", "fsm_spare_modes.h", "fsm_spare_modes.c")
 
@@ -311,7 +312,9 @@ def _unit(run: ExportedRun, version: int) -> dict[str, bytes]:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
         for name, content in sorted(unit_files(run, _c99(run), version).items()):
-            file.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), content, zipfile.ZIP_DEFLATED)
+            entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+            entry.external_attr = _READABLE << 16
+            file.writestr(entry, content, zipfile.ZIP_DEFLATED)
     return {f"{run.prefix}.fmu": packed.getvalue()}
 
 

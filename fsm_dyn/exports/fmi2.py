@@ -7,7 +7,7 @@ from typing import Final
 from xml.etree.ElementTree import Element, SubElement
 
 from fsm_dyn.exports.exported_run import ExportedRun
-from fsm_dyn.exports.fmi_variables import Variable
+from fsm_dyn.exports.fmi_variables import Variable, limit_attributes
 from fsm_dyn.exports.fmi_xml import (
     add_categories,
     add_experiment,
@@ -78,6 +78,7 @@ def _add_variable(listed: Element, variable: Variable, prefix: str) -> None:
         own["declaredType"] = f"{prefix}_mode"
     if variable.unit:
         own["unit"] = variable.unit
+    own |= limit_attributes(variable)
     if variable.start is not None:
         own["start"] = repr(variable.start)
     if variable.state is not None:

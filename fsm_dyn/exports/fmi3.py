@@ -7,7 +7,7 @@ from typing import Final
 from xml.etree.ElementTree import Element, SubElement
 
 from fsm_dyn.exports.exported_run import ExportedRun
-from fsm_dyn.exports.fmi_variables import Variable
+from fsm_dyn.exports.fmi_variables import Variable, limit_attributes
 from fsm_dyn.exports.fmi_xml import (
     add_categories,
     add_experiment,
@@ -71,6 +71,7 @@ def _attributes(variable: Variable, prefix: str) -> dict[str, str]:
     found = variable.attributes
     if variable.unit:
         found["unit"] = variable.unit
+    found |= limit_attributes(variable)
     if variable.start is not None:
         found["start"] = repr(variable.start)
     if variable.state is not None:

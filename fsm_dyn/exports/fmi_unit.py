@@ -22,7 +22,6 @@ from fsm_dyn.exports.c_data import text
 from fsm_dyn.exports.exported_run import ExportedRun
 from fsm_dyn.exports.fmi_tangents import tangents_source
 from fsm_dyn.exports.fmi_variables import event_indicators, list_variables
-from fsm_dyn.exports.tunable import tunable_parameters
 
 _SHARED: Final = (
     "fsm_exchange.h", "fsm_exchange.c", "fsm_fmu.h", "fsm_fmu.c", "fsm_fmu_copies.c", "fsm_fmu_run.c",
@@ -40,7 +39,6 @@ const struct fsm_model *const fsm_fmu_model = &{prefix}_model;
 const char *const fsm_fmu_token = {token};
 const int64_t fsm_fmu_indicators = {count};
 const int32_t fsm_fmu_indicator_of[] = {{{numbers}}};
-const int8_t fsm_fmu_tunable[] = {{{tunable}}};
 """
 _FLAGS: Final = (
     "-std=c99",
@@ -98,12 +96,8 @@ def unit_files(run: ExportedRun, sources: Mapping[str, bytes], version: int) -> 
 def _own_source(run: ExportedRun, token: str) -> bytes:
     """Return the generated source of a unit."""
     of_guard, names = event_indicators(run)
-    tunable = set(tunable_parameters(run))
-    flags = [str(int(name in tunable)) for name in run.names["parameter"]]
     numbers = ", ".join(map(str, of_guard or [0]))
-    return _UNIT.format(
-        prefix=run.prefix, token=text(token), count=len(names), numbers=numbers, tunable=", ".join(flags or ["0"])
-    ).encode()
+    return _UNIT.format(prefix=run.prefix, token=text(token), count=len(names), numbers=numbers).encode()
 
 
 def _folder(version: int) -> str:

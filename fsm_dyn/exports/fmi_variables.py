@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from typing import Final
 from fsm_dyn.errors import InputError
 from fsm_dyn.exports.exported_run import ExportedRun
 from fsm_dyn.exports.spare_modes import spare_parts
-from fsm_dyn.exports.tunable import tunable_parameters
+from fsm_dyn.exports.tunable import parameter_limits
 from fsm_dyn.expressions.units import TABLE, dimension_text
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.spec.values import units
@@ -40,6 +41,8 @@ class Variable:
     causality, variability, initial : str
         In the words of the standard; ``initial`` is empty where the standard has one value only.
     start : float, optional
+    limits : tuple of float
+        Least and greatest value, infinite where there is none.
     unit : str
         Empty where there is none.
     state : int, optional
@@ -56,6 +59,7 @@ class Variable:
     start: float | None = None
     unit: str = ""
     state: int | None = None
+    limits: tuple[float, float] = (-math.inf, math.inf)
 
     @property
     def attributes(self) -> dict[str, str]:
@@ -92,7 +96,11 @@ def list_variables(run: ExportedRun) -> list[Variable]:
 
 def _variables(run: ExportedRun) -> Iterator[Variable]:
     """Yield the variables without their references."""
-    names, known, tunable = run.names, units(run.automaton.mechanism), set(tunable_parameters(run))
+    names, known = run.names, units(run.automaton.mechanism)
+    given = parameter_limits(run)
+    pairs = zip(given["lowest"].tolist(), given["highest"].tolist(), strict=True)
+    limits = dict(zip(run.automaton.terms.layout.p, pairs, strict=True))
+    tunable = {name for name, flag in zip(limits, given["tunable"], strict=True) if flag}
     start = dict(zip((*names["parameter"], *names["input"]), map(float, run.c), strict=False))
 
     def made(role: str, name: str, description: str, causality: str, variability: str, initial: str = "") -> Variable:
@@ -104,7 +112,8 @@ def _variables(run: ExportedRun) -> Iterator[Variable]:
     yield Variable("time", "time", "time", 0, "independent", "continuous", unit="s")
     for name in names["parameter"]:
         if name in tunable:
-            yield made("parameter", name, "parameter", "parameter", "tunable", "exact")
+            found = made("parameter", name, "parameter", "parameter", "tunable", "exact")
+            yield replace(found, limits=limits[name])
         else:
             yield made("parameter", name, "parameter, set when the unit is made", "local", "constant", "exact")
     for name in names["input"]:
@@ -129,6 +138,12 @@ def _variables(run: ExportedRun) -> Iterator[Variable]:
     for name in event_indicators(run)[1]:
         text = "event indicator: it crosses zero where this happens"
         yield Variable("indicator", name, text, 0, "local", "continuous", "calculated")
+
+
+def limit_attributes(variable: Variable) -> dict[str, str]:
+    """Return the attributes ``min`` and ``max`` of a variable, as far as it has limits."""
+    named = zip(("min", "max"), variable.limits, strict=True)
+    return {word: repr(value) for word, value in named if math.isfinite(value)}
 
 
 def event_indicators(run: ExportedRun) -> tuple[list[int], list[str]]:

@@ -18,6 +18,7 @@ from fsm_dyn.exports.c_model import (
 )
 from fsm_dyn.exports.exported_run import ExportedRun
 from fsm_dyn.exports.spare_modes import PAGE_SPARE, embeds_online, spare_parts, with_spare_modes
+from fsm_dyn.exports.tunable import parameter_limits
 from fsm_dyn.exports.wasm_data import Image, laid_out, pointer, real
 from fsm_dyn.modes.unconstrained_system import FOLLOWS
 from fsm_dyn.online.term_programs import online_programs
@@ -107,6 +108,7 @@ def wasm_model(run: ExportedRun, further: Sequence[Program] = ()) -> WasmModel:
                 *(6 * [pointer(0)]),
                 pointer(spare),
                 integer(int(reads_time(run))),
+                *(image.array(name, values) for name, values in parameter_limits(run).items()),
             ]
         )
     )

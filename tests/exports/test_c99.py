@@ -15,6 +15,7 @@ from fsm_dyn.errors import InputError
 from fsm_dyn.exports.c_names import identifiers, mode_identifiers, prefix_of
 from fsm_dyn.exports.export import _c99, _write, prepared
 from fsm_dyn.exports.spare_modes import with_spare_modes
+from fsm_dyn.exports.tunable import tunable_parameters
 from fsm_dyn.online.online_executable import OnlineExecutable
 from fsm_dyn.simulation import outcomes
 from fsm_dyn.simulation.run_loop import run_automaton
@@ -381,3 +382,57 @@ def test_a_bearing(tmp_path):
     folder = fsm_dyn.export(graph, tmp_path / "out")
     assert [x.target for x in fsm_dyn.simulate(graph).transitions][-1] == "pivot_friction_stick"
     check_same(graph, built(folder, "rocker"))
+
+
+def test_calls_are_checked(tmp_path):
+    """Times that are past or no numbers, bytes of another machine, parameters that cannot be set, limits."""
+    graph, folder = exported("bouncing_ball", tmp_path)
+    machine = Machine(folder, "bouncing_ball")
+    lib, it = machine.lib, machine.create()
+    names = list(graph.automaton.terms.layout.p)
+    for function in (lib.fsm_machine_restore, lib.fsm_machine_set_parameter):
+        function.restype = ctypes.c_bool
+    lib.fsm_machine_saved_bytes.restype = ctypes.c_int64
+
+    def set_parameter(number, value):
+        return lib.fsm_machine_set_parameter(machine_pointer(it), ctypes.c_int64(number), ctypes.c_double(value))
+
+    assert machine.advance(it, 0.3) == outcomes.DONE
+    before = machine.state(it, 2)
+    for time in (math.nan, 0.1, -1.0, math.inf):
+        assert machine.advance(it, time) == 255
+        assert machine.state(it, 2) == before
+    e, tolerances = names.index("e"), {name: name in tunable_parameters(prepared(graph)) for name in names}
+    assert [set_parameter(e, value) for value in (0.0, 1.0, 0.5)] == [True] * 3
+    assert [set_parameter(e, value) for value in (-1e-6, 1.1, math.nan, math.inf)] == [False] * 4
+    assert [set_parameter(number, 1.0) for number in (-1, len(names), 10**9)] == [False] * 3
+    for name, tunable in tolerances.items():
+        assert set_parameter(names.index(name), graph.values[name]) == tunable, name
+    size = lib.fsm_machine_saved_bytes(machine_pointer(it))
+    saved = ctypes.create_string_buffer(size)
+    lib.fsm_machine_save(machine_pointer(it), saved)
+    assert machine.advance(it, 1.0) == outcomes.DONE
+    after = machine.state(it, 2)
+    for at in range(0, size, max(1, size // 40)):
+        damaged = ctypes.create_string_buffer(saved.raw, size)
+        damaged[at] = bytes([saved.raw[at] ^ 1])
+        assert not lib.fsm_machine_restore(machine_pointer(it), damaged), at
+        assert machine.state(it, 2) == after
+    assert lib.fsm_machine_restore(machine_pointer(it), saved)
+    assert machine.state(it, 2) == before
+    assert machine.advance(it, 1.0) == outcomes.DONE
+
+
+def test_headers_are_for_cpp_and_floats_must_follow_the_standard(tmp_path):
+    _, folder = exported("bouncing_ball", tmp_path)
+    (folder / "used.cpp").write_text(
+        '#include "bouncing_ball.h"\nint main() { return fsm_machine_bytes(&bouncing_ball_model) > 0 ? 0 : 1; }\n'
+    )
+    if shutil.which("g++"):
+        command = ["g++", "-std=c++11", "-Wall", "-Werror", "-I.", "-fsyntax-only", "used.cpp"]
+        subprocess.run(command, cwd=folder, check=True)
+    for flag in ("-ffast-math", "-ffinite-math-only"):
+        command = [COMPILER, flag, "-I.", "-fsyntax-only", "fsm_machine.c"]
+        done = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True)
+        assert done.returncode != 0
+        assert "compile without -ffast-math" in done.stderr

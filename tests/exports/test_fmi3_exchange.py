@@ -1,5 +1,7 @@
 """Model exchange by FMI 3.0, held against our own run by an importer of the tests, and FMPy's with its tolerance."""
 
+import ctypes
+
 import numpy as np
 import pytest
 
@@ -74,6 +76,37 @@ def test_fmpy_integrates_a_unit(made):
     assert rows["mode"][-1] == 2
     assert rows["y"].min() >= -1e-9
     assert rows["y"][-1] == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("solver", "step", "rtol"), [("Euler", 1e-3, 1e-6), ("Euler", 1e-2, 1e-6), ("CVode", 1e-2, 1e-6)]
+)
+def test_contacts_that_are_late_are_set_back(made, solver, step, rtol):
+    """Steps of fixed length, or a coarse search, end behind the ground: the impact is made there, and values change."""
+    _, path = made("bouncing_ball")
+    rows = fmpy.simulate_fmu(
+        str(path), fmi_type="ModelExchange", solver=solver, step_size=step, output_interval=step, stop_time=5.0,
+        relative_tolerance=rtol, output=["y", "v", "mode"],
+    )  # fmt: skip
+    jumps = np.flatnonzero((rows["v"][1:] > 0.0) & (rows["v"][:-1] < 0.0))
+    assert len(jumps) > 5
+    assert np.abs(rows["y"][jumps + 1]).max() <= 1e-9  # set back onto the ground
+    first = rows[jumps[0] : jumps[0] + 2]
+    assert first["v"][1] == pytest.approx(0.8 * np.sqrt(2 * 9.81 * rows["y"][0]), rel=5 * step)
+    if solver == "CVode":
+        assert (rows["mode"][-1], rows["y"][-1]) == (2, 0.0)
+    else:  # the method of the importer feeds g h into each flight
+        assert rows["y"][rows["time"] > 4.9].max() < 40.0 * 9.81 * step**2
+
+
+def test_flags_end_an_importer_that_ignores_errors(made, tmp_path):
+    _, path = made("bouncing_ball")
+    it, _, _ = instance(path, tmp_path)
+    flags = [ctypes.c_bool(value) for value in (True, False, True, True, True)]
+    when = ctypes.c_double(3.0)
+    status = it.dll.fmi3UpdateDiscreteStates(it.component, *map(ctypes.byref, flags), ctypes.byref(when))
+    assert status == 3  # not in event mode
+    assert [flag.value for flag in flags] == [False, True, False, False, False]
 
 
 def test_a_saved_state_is_read_back(made, tmp_path):

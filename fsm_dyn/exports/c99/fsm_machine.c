@@ -414,6 +414,9 @@ static bool is_at_event(const struct fsm_machine *m)
 /* Run to `until` (s), or to where an event is located if `stops`; pending events come first. */
 static enum fsm_status run_machine(struct fsm_machine *m, double until, bool stops)
 {
+    if (!(until >= m->state.clock->time && until < FSM_INFINITY)) {
+        return FSM_REFUSED;
+    }
     m->option_numbers.until = until;
     if (!begin_advance(m, until)) {
         return FSM_NON_FINITE;
@@ -472,7 +475,38 @@ FSM_API void fsm_machine_hold_input(struct fsm_machine *m, int64_t input, double
 struct saved_head {
     struct fsm_option_numbers numbers;
     int64_t holds, changed, jumped, n_modes;
+    uint64_t seal; // of the model and of all that is saved
 };
+
+#define FSM_SEAL_BEGIN  0xcbf29ce484222325u // Fowler, Noll and Vo: FNV-1a, by words
+#define FSM_SEAL_FACTOR 0x100000001b3u
+
+static uint64_t sealed(uint64_t seal, const void *bytes, size_t n)
+{
+    const char *at = bytes;
+    while (n > 0) {
+        uint64_t word = 0;
+        size_t part = n < sizeof word ? n : sizeof word;
+        memcpy(&word, at, part);
+        seal = (seal ^ word) * FSM_SEAL_FACTOR;
+        at += part;
+        n -= part;
+    }
+    return seal;
+}
+
+/* Return the seal of what was saved of a model: `head` with a seal of 0, then `n` bytes. */
+static uint64_t seal_of_saved(const struct fsm_model *model, struct saved_head head, const char *block, size_t n)
+{
+    head.seal = 0;
+    uint64_t seal = FSM_SEAL_BEGIN;
+    for (const char *at = model->name; at != NULL && *at != 0; at++) {
+        seal = sealed(seal, at, 1);
+    }
+    seal = sealed(seal, model->tables->sizes, sizeof *model->tables->sizes);
+    seal = sealed(seal, &head, sizeof head);
+    return sealed(seal, block, n);
+}
 
 /* Bytes of the block that change: from the state to the options, but the addresses of the terms and of the machine. */
 static size_t changing_bytes(const struct fsm_machine *m)
@@ -487,19 +521,30 @@ FSM_API int64_t fsm_machine_saved_bytes(const struct fsm_machine *m)
 
 FSM_API void fsm_machine_save(const struct fsm_machine *m, void *bytes)
 {
-    struct saved_head head = {m->option_numbers, m->holds, m->changed, m->jumped, m->sizes.n_modes};
-    memcpy(bytes, &head, sizeof head);
+    struct saved_head head;
+    memset(&head, 0, sizeof head);
+    head.numbers = m->option_numbers;
+    head.holds = m->holds;
+    head.changed = m->changed;
+    head.jumped = m->jumped;
+    head.n_modes = m->sizes.n_modes;
     char *block = (char *)bytes + sizeof head;
     memcpy(block, m->state.x.at, changing_bytes(m));
     memset(block + ((const char *)m->work.addresses.at - (const char *)m->state.x.at), 0, sizeof(int64_t));
     memset(block + ((const char *)(m->state.c.at - ADDRESS) - (const char *)m->state.x.at), 0, ADDRESS * sizeof(double));
+    head.seal = seal_of_saved(m->model, head, block, changing_bytes(m));
+    memcpy(bytes, &head, sizeof head);
 }
 
-FSM_API void fsm_machine_restore(struct fsm_machine *m, const void *bytes)
+FSM_API bool fsm_machine_restore(struct fsm_machine *m, const void *bytes)
 {
     struct saved_head head;
     memcpy(&head, bytes, sizeof head);
-    memcpy(m->state.x.at, (const char *)bytes + sizeof head, changing_bytes(m));
+    const char *block = (const char *)bytes + sizeof head;
+    if (head.seal != seal_of_saved(m->model, head, block, changing_bytes(m))) {
+        return false;
+    }
+    memcpy(m->state.x.at, block, changing_bytes(m));
     m->work.addresses.at[0] = (int64_t)(intptr_t)&m->terms;
     sign_context(m);
     find_spare(m, head.n_modes);
@@ -508,14 +553,21 @@ FSM_API void fsm_machine_restore(struct fsm_machine *m, const void *bytes)
     m->changed = head.changed != 0;
     m->jumped = head.jumped != 0;
     m->run.inputs = m->holds ? &m->held : &m->schedule;
+    return true;
 }
 
-FSM_API void fsm_machine_set_parameter(struct fsm_machine *m, int64_t parameter, double value)
+FSM_API bool fsm_machine_set_parameter(struct fsm_machine *m, int64_t parameter, double value)
 {
+    const struct fsm_model *model = m->model;
+    bool known = parameter >= 0 && parameter < m->tables.sizes->n_p && model->tunable[parameter] != 0;
+    if (!known || !(value >= model->lowest[parameter] && value <= model->highest[parameter] && value < FSM_INFINITY)) {
+        return false;
+    }
     if (m->state.c.at[parameter] != value) {
         m->state.c.at[parameter] = value;
         m->changed = m->jumped = true;
     }
+    return true;
 }
 
 FSM_API double fsm_machine_time(const struct fsm_machine *m)

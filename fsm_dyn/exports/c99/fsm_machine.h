@@ -6,6 +6,14 @@
 #ifndef FSM_MACHINE_H
 #define FSM_MACHINE_H
 
+#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ > 0)
+#error "compile without -ffast-math and -ffinite-math-only: what is not a number or infinite would pass for a number"
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #include "fsm_spare_modes.h"
 #include "runtime/run.h"
 
@@ -33,6 +41,8 @@ struct fsm_model {
     const char *const *parameter_names, *const *output_names;
     const struct fsm_spare_parts *spare; // modes embedded online where they are met; NULL: such a mode ends the run
     int64_t reads_time; // 1: its equations read the time, or it has controllers, which sample at times
+    const int8_t *tunable;        // of each parameter: 1: it can be set while the machine runs
+    const double *lowest, *highest; // of each parameter, both included
 };
 
 /* A transition as it is reported; valid during the call only.
@@ -46,6 +56,9 @@ struct fsm_transition {
     int64_t n_fired;
     const double *fired, *impulse, *u_before, *u_after;
 };
+
+/* What fsm_machine_advance returns, and has done nothing, where the time asked for is past, infinite or not a number. */
+#define FSM_REFUSED ((enum fsm_status)255)
 
 /* Receivers of what happens; either may be NULL.  `x` are coordinates and speeds at `time` (s), after every step. */
 struct fsm_listener {
@@ -69,7 +82,8 @@ FSM_API void fsm_machine_listen(struct fsm_machine *machine, struct fsm_listener
 
 /* Run to the time `until` (s), which is not before the present one.
 
-   Returns FSM_DONE, or how the run ended; after an end other than FSM_DONE the machine has to be restarted. */
+   Returns FSM_DONE, or how the run ended; after an end other than FSM_DONE and FSM_REFUSED the machine has to be
+   restarted. */
 FSM_API enum fsm_status fsm_machine_advance(struct fsm_machine *machine, double until);
 
 /* Run to the next event, or to `until` (s): FSM_PAUSED where an event was located and is not resolved yet, so that the state
@@ -77,10 +91,11 @@ FSM_API enum fsm_status fsm_machine_advance(struct fsm_machine *machine, double 
 FSM_API enum fsm_status fsm_machine_advance_to_event(struct fsm_machine *machine, double until);
 
 /* Bytes of what a machine knows, and copying that out and in: all that its further motion depends on.  It may be read by
-   another machine of the same model and program. */
+   another machine of the same model and program.  Restoring returns false, and changes nothing, where the bytes are not
+   those that a machine of this model saved. */
 FSM_API int64_t fsm_machine_saved_bytes(const struct fsm_machine *machine);
 FSM_API void fsm_machine_save(const struct fsm_machine *machine, void *bytes);
-FSM_API void fsm_machine_restore(struct fsm_machine *machine, const void *bytes);
+FSM_API bool fsm_machine_restore(struct fsm_machine *machine, const void *bytes);
 
 /* Let an input run linearly from its present value to this one in the next call of fsm_machine_advance, and stay there.
    The first call takes all inputs out of the model's schedule, at their present values. */
@@ -90,8 +105,10 @@ FSM_API void fsm_machine_set_input(struct fsm_machine *machine, int64_t input, d
    coordinates runs to the value linearly instead, as by fsm_machine_set_input. */
 FSM_API void fsm_machine_hold_input(struct fsm_machine *machine, int64_t input, double value);
 
-/* Set a parameter, from the next call of fsm_machine_advance on; contact states are decided again, as forces may jump. */
-FSM_API void fsm_machine_set_parameter(struct fsm_machine *machine, int64_t parameter, double value);
+/* Set a parameter, from the next call of fsm_machine_advance on; contact states are decided again, as forces may jump.
+   False, and nothing is changed, where there is no such parameter, it enters gaps, constraints, inertia or the start, or
+   the value is outside its limits. */
+FSM_API bool fsm_machine_set_parameter(struct fsm_machine *machine, int64_t parameter, double value);
 
 FSM_API double fsm_machine_time(const struct fsm_machine *machine);
 /* Call the present time `time` (s) from now on, which changes nothing else: floats resolve small times better.  False, and
@@ -109,5 +126,9 @@ FSM_API enum fsm_contact_state fsm_machine_mode_contact(const struct fsm_machine
 /* The contact states of a mode that was reached and for which there is no room, after FSM_MODE_NOT_LISTED. */
 FSM_API enum fsm_contact_state fsm_machine_missing(const struct fsm_machine *machine, int64_t contact);
 FSM_API double fsm_machine_output(struct fsm_machine *machine, int64_t output);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

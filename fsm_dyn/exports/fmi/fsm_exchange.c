@@ -6,6 +6,9 @@
 
 #include "fsm_exchange.h"
 
+#define SET_BACK_STEPS 20   // of Newton's method, along the flow to a contact that is late
+#define UNRESOLVED     0.25 // of a flight, by which a contact is late where the importer's steps cannot follow any more
+
 FSM_LOCAL void fsm_machine_follow_input(struct fsm_machine *m, int64_t input, double value)
 {
     fsm_machine_set_input(m, input, value);
@@ -140,6 +143,67 @@ static bool is_overdue(const struct fsm_machine *m)
     return false;
 }
 
+/* Whether a rigid contact should have closed before: its gap falls, below what counts as zero. */
+static bool is_late(const struct fsm_machine *m, int64_t j)
+{
+    const struct fsm_tables *tables = &m->tables;
+    int64_t most = tables->sizes->max_guards, guard = tables->mode_guard_start.at[m->state.counters->mode] + j;
+    const double *values = m->state.guards.at, *slopes = values + most, *tolerances = slopes + most;
+    bool rigid = tables->guard_event.at[guard] == FSM_EVENT_CLOSES &&
+                 (tables->contact_flags.at[tables->guard_contact.at[guard]] & FSM_FLAG_COMPLIANT) == 0;
+    return rigid && m->state.armed.at[j] == FSM_GUARD_ARMED && slopes[j] < 0.0 && values[j] < -tolerances[j];
+}
+
+/* Set the state back along the flow to where the first of the contacts closes that are late; return by how much (s).
+
+   An importer with fixed steps, or a coarse search for events, comes here behind the contact.  `lead`: its guard,
+   FSM_NO_EVENT where none is late. */
+static double set_back(struct fsm_machine *m, int64_t *lead)
+{
+    const double *values = m->state.guards.at, *slopes = values + m->tables.sizes->max_guards;
+    double late = 0.0;
+    *lead = FSM_NO_EVENT;
+    for (int64_t step = 0; step < SET_BACK_STEPS && fsm_machine_evaluate(m); step++) {
+        double longest = 0.0;
+        for (int64_t j = 0; j < fsm_guard_count(&m->tables, m->state.counters->mode); j++) {
+            if (is_late(m, j) && values[j] / slopes[j] > longest) {
+                longest = values[j] / slopes[j];
+                *lead = j;
+            }
+        }
+        if (longest == 0.0) {
+            break;
+        }
+        for (int64_t i = 0; i < m->state.x.n; i++) {
+            m->state.x.at[i] -= longest * m->state.x_dot.at[i];
+        }
+        late += longest;
+    }
+    return late;
+}
+
+/* Project the state onto the active rows: the integration of the importer drifts off them. */
+static enum fsm_status project_here(struct fsm_machine *m)
+{
+    bool moved = false;
+    if ((m->tables.mode_flags.at[m->state.counters->mode] & FSM_MODE_PROJECTS) == 0) {
+        return FSM_DONE;
+    }
+    enum fsm_status status = fsm_project(&m->run, m->state.clock->time, m->state.x, &moved);
+    return status == FSM_CONTINUE ? FSM_DONE : status;
+}
+
+/* Let what was located end a Zeno sequence, without rebound, where flights are too short for the importer's steps. */
+static void end_short_flights(struct fsm_machine *m, double late, double flight)
+{
+    struct fsm_state *state = &m->state;
+    if (late > UNRESOLVED * flight && state->counters->reason == FSM_REASON_EVENT) {
+        state->counters->reason = FSM_REASON_ZENO;
+        state->clock->remaining = state->clock->jump = 0.0;
+        state->counters->cycle = 1;
+    }
+}
+
 /* Evaluate here, arm the guards that have risen, and change the chart where it has become bad. */
 static enum fsm_status settle(struct fsm_machine *m)
 {
@@ -159,12 +223,15 @@ static enum fsm_status settle(struct fsm_machine *m)
 
 FSM_LOCAL enum fsm_status fsm_machine_end_step(struct fsm_machine *m, struct fsm_watch *watch)
 {
+    if (fsm_machine_evaluate(m) && is_overdue(m)) {
+        return FSM_PAUSED; // event mode sets back what has passed its contact
+    }
     enum fsm_status status = settle(m);
     const double *values = m->state.guards.at, *tolerances = values + 2 * m->tables.sizes->max_guards;
     for (int64_t j = 0; j < fsm_guard_count(&m->tables, m->state.counters->mode); j++) {
         watch->low[j] = watch->low[j] != 0 && values[j] <= tolerances[j];
     }
-    return status == FSM_DONE && is_overdue(m) ? FSM_PAUSED : status;
+    return status;
 }
 
 /* Whether the flight that was foreseen ends here. */
@@ -265,15 +332,20 @@ static enum fsm_status resolve_guards(struct fsm_machine *m, struct fsm_watch *w
 {
     bool jumped = m->jumped;
     if (m->state.counters->started != 0 && m->state.counters->phase == FSM_PHASE_STEPPING) {
+        double flight = m->state.clock->time - m->state.clock->event_time;
         m->jumped = false;
-        enum fsm_status status = settle(m);
+        int64_t overdue;
+        double late = set_back(m, &overdue);
+        enum fsm_status status = project_here(m);
+        status = status == FSM_DONE ? settle(m) : status;
         if (status != FSM_DONE) {
             return status;
         }
-        int64_t lead = leading_guard(m, watch);
+        int64_t lead = overdue == FSM_NO_EVENT ? leading_guard(m, watch) : overdue;
         if (lead != FSM_NO_EVENT) {
             fsm_collect_fired(&m->run, lead);
             fsm_begin_event(&m->run);
+            end_short_flights(m, late, flight);
             status = fsm_machine_advance(m, m->state.clock->time);
         }
         if (status != FSM_DONE) {

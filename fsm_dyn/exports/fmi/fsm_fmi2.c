@@ -141,15 +141,16 @@ FSM_API fmi2Status fmi2Reset(fmi2Component instance)
 FSM_API fmi2Status fmi2NewDiscreteStates(fmi2Component instance, fmi2EventInfo *found)
 {
     struct fmu_update update;
-    if (found == NULL || !fmu_update_event(instance, &update, "fmi2NewDiscreteStates")) {
+    if (found == NULL) {
         return fmi2Error;
     }
+    bool good = fmu_update_event(instance, &update, "fmi2NewDiscreteStates");
     *found = (fmi2EventInfo){.newDiscreteStatesNeeded = update.again,
                              .terminateSimulation = update.ended,
                              .valuesOfContinuousStatesChanged = update.jumped,
                              .nextEventTimeDefined = update.has_next,
                              .nextEventTime = update.next};
-    return fmi2OK;
+    return status_of(good);
 }
 
 /* ---- variables ---- */

@@ -148,16 +148,17 @@ FSM_API fmi3Status fmi3UpdateDiscreteStates(fmi3Instance instance, fmi3Boolean *
     struct fmu_update update;
     bool has_room = again != NULL && terminate != NULL && nominals_changed != NULL && states_changed != NULL &&
                     next_defined != NULL && next != NULL;
-    if (!has_room || !fmu_update_event(instance, &update, "fmi3UpdateDiscreteStates")) {
+    if (!has_room) {
         return fmi3Error;
     }
+    bool good = fmu_update_event(instance, &update, "fmi3UpdateDiscreteStates");
     *again = update.again;
     *nominals_changed = false;
     *states_changed = update.jumped;
     *terminate = update.ended;
     *next_defined = update.has_next;
     *next = update.next;
-    return fmi3OK;
+    return status_of(good);
 }
 
 FSM_API fmi3Status fmi3DoStep(fmi3Instance instance, double point, double size, fmi3Boolean keeps, fmi3Boolean *event,

@@ -206,7 +206,7 @@ static bool get_real(struct fmu *fmu, int64_t reference, double *value)
 static bool set_parameter(struct fmu *fmu, int64_t number, double value)
 {
     const char *name = fsm_fmu_model->parameter_names[number];
-    if (fsm_fmu_tunable[number] == 0) {
+    if (fsm_fmu_model->tunable[number] == 0) {
         fmu_error(fmu, "the start depends on the parameter %s, so it is set when the unit is made", name);
         return false;
     }
@@ -214,7 +214,11 @@ static bool set_parameter(struct fmu *fmu, int64_t number, double value)
         fmu_error(fmu, "the parameter %s is set in event mode", name);
         return false;
     }
-    fsm_machine_set_parameter(fmu->machine, number, value);
+    if (!fsm_machine_set_parameter(fmu->machine, number, value)) {
+        fmu_error(fmu, "the parameter %s cannot be %.17g: it is from %.17g to %.17g", name, value,
+                  fsm_fmu_model->lowest[number], fsm_fmu_model->highest[number]);
+        return false;
+    }
     return true;
 }
 

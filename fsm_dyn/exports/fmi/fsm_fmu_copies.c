@@ -76,12 +76,15 @@ FSM_LOCAL bool fmu_copy_in(struct fmu *fmu, const void *bytes, const char *funct
         fmu_error(fmu, "a state of model exchange is none of co-simulation");
         return false;
     }
+    if (!fsm_machine_restore(fmu->machine, copy->machine)) {
+        fmu_error(fmu, "%s: the state is none of this unit, or it was damaged", function);
+        return false;
+    }
     fmu->phase = copy->phase;
     fmu->stopped = copy->stopped;
     fmu->begin = copy->begin;
     fmu->watch.due = copy->due;
     fmu->watch.guard = copy->due_guard;
-    fsm_machine_restore(fmu->machine, copy->machine);
     const char *rates = (const char *)bytes + rates_at(fmu);
     memcpy(fmu->rates, rates, rates_bytes());
     memcpy(fmu->watch.low, rates + rates_bytes(), low_bytes());

@@ -116,14 +116,14 @@ static double next_time(const struct fmu *fmu)
 /* Resolve an instant: `again` where the next event is at the present time too, up to the resolution of time. */
 FSM_LOCAL bool fmu_update_event(struct fmu *fmu, struct fmu_update *update, const char *function)
 {
-    *update = (struct fmu_update){.again = false};
+    *update = (struct fmu_update){.again = false, .ended = true}; // what an importer reads that ignores errors
     if (!fmu_allows(fmu, FMU_EVENT, function)) {
         return false;
     }
     bool good = fmu->stopped || (fmu->exchange ? resolve_exchange(fmu, &update->jumped) : resolve_here(fmu));
     double next = next_time(fmu);
-    update->ended = fmu->stopped;
-    update->has_next = fmu->exchange && next < FSM_INFINITY;
+    update->ended = fmu->stopped || !good;
+    update->has_next = good && fmu->exchange && next < FSM_INFINITY;
     update->next = update->has_next ? next : 0.0;
     update->again = good && fmu->exchange && !fmu->stopped && fsm_machine_is_due(fmu->machine, &fmu->watch);
     return good;

@@ -70,8 +70,9 @@ EXPORT("fsm_schedule_at") void fsm_schedule_at(const struct fsm_machine *machine
 /* Set a parameter of the running machine: forces may jump, so contact states are decided again. */
 EXPORT("fsm_change_parameter") void fsm_change_parameter(struct fsm_machine *machine, int32_t parameter, double value)
 {
-    fsm_machine_set_parameter(machine, parameter, value);
-    machine->jumped = true;
+    if (fsm_machine_set_parameter(machine, parameter, value)) {
+        machine->jumped = true;
+    }
 }
 
 /* Write what the kernel of the present mode gives: x_dot, speeds, pivot, guards, slopes, multipliers. */
