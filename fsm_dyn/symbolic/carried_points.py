@@ -2,7 +2,7 @@
 
 A joint with friction of its reaction, or with a clearance, moves its child across its axis or along its thread too
 (docs/theory.md, "Friction of joints").  Points that are given from the child's origin follow.  Another one, such as
-``{from: O, at: slide*N.x}``, belongs to the child all the same if it moves like a point of it where the joint does what
+``{from: O, at: slide*N.x}``, belongs to the child too if it moves like a point of it where the joint does what
 it would without those coordinates; so does the centre of a body, or the place of a shape, on the joint's own axis.
 """
 
