@@ -28,7 +28,7 @@ from fsm_dyn.simulation.tables import Tables
 
 _SIZES = ("n_q", "n_u", "n_k", "n_p", "n_w", "n_contacts", "n_memory", "n_rows", "n_modes", "max_guards",
           "n_transitions", "n_terms", "sequential", "on_inconsistent", "on_several", "n_controllers",
-          "n_shapes")  # fmt: skip
+          "n_shapes", "max_moving", "max_values", "proof_words")  # fmt: skip
 _TOLERANCES = ("gap", "speed", "acceleration", "multiplier", "energy", "pivot", "hysteresis", "time", "coincidence",
                "graze", "projection", "drift", "impact", "slip", "least_acceleration", "redundancy", "length_scale",
                "mass_scale", "time_scale")  # fmt: skip

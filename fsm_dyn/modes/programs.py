@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,6 +19,7 @@ from fsm_dyn.modes.guards import Guard, contact_guards, transition_guards
 from fsm_dyn.modes.tree_embedding import embed_cheapest
 from fsm_dyn.modes.unconstrained_system import UnconstrainedSystem
 from fsm_dyn.programs import Node, Program, functions, substitute, tangent
+from fsm_dyn.programs.enclosure_code import EnclosureCode, enclosure_code
 
 
 class Evaluates(Protocol):
@@ -47,6 +49,10 @@ class RunnableMode(Protocol):
     def indeterminate(self) -> tuple[int, ...]:
         """Return the rows whose multipliers others can take over."""
 
+    @property
+    def enclosure(self) -> EnclosureCode | None:
+        """Return the code that encloses the guards, None where there is none."""
+
 
 @dataclass(frozen=True)
 class ModePrograms:
@@ -60,6 +66,11 @@ class ModePrograms:
     rhs: Program
     full: Program
     indeterminate: tuple[int, ...] = ()  # rows whose multipliers others can take over: the smallest are reported
+
+    @cached_property
+    def enclosure(self) -> EnclosureCode | None:
+        """The code that encloses the guards, None where there is none."""
+        return enclosure_code(self.full, "guards")
 
 
 def derive_mode(

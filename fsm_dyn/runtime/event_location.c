@@ -63,10 +63,18 @@ FSM_LOCAL bool fsm_is_clear(double start, double start_slope, double middle, dou
     return start > change + FSM_CLEAR * (change + steepest);
 }
 
+/* Return how close to each other (s) events of the present step are one. */
+static double together(const struct fsm_run *run)
+{
+    const struct fsm_tables *tables = run->tables;
+    return fsm_larger(tables->tolerances->coincidence, fsm_clock_resolution(tables, run->state->clock->time));
+}
+
 /* Find which guard fires first in the trial step of length `h` (s); return where, as a fraction of it.
 
    `guard`: its number in the mode, or FSM_NO_EVENT; FSM_INTERPOLANT_UNRELIABLE where a guard comes so near zero between its
-   known values that the estimated error of its interpolant decides.  A bound of a range is left only where it is seen to
+   known values that the estimated error of its interpolant decides, or fires unseen by it: then the fraction is that of the
+   step to take instead.  A bound of a range is left only where it is seen to
    be, in the middle or at the end: a motion within its ranges takes the steps that it takes without them. */
 FSM_LOCAL double fsm_first_event(const struct fsm_run *run, double h, int64_t *guard)
 {
@@ -118,7 +126,18 @@ FSM_LOCAL double fsm_first_event(const struct fsm_run *run, double h, int64_t *g
         }
     }
     *guard = which;
-    return best;
+    if (which == FSM_INTERPOLANT_UNRELIABLE) {
+        return 0.5;
+    }
+    if (which != FSM_NO_EVENT && (1.0 - best) * h > together(run)) {
+        return best; // the step that ends there is looked at again
+    }
+    double part = fsm_prove_step(run, h);
+    if (part >= 1.0) {
+        return best;
+    }
+    *guard = FSM_INTERPOLANT_UNRELIABLE;
+    return part;
 }
 
 /* Whether guard `j` rises within the trial step: one that waits has not fired unless it did.
@@ -229,35 +248,41 @@ static bool fires_just_before(const struct fsm_run *run, double length)
     return fires;
 }
 
+/* Say that an event was not found in a step of length `h` (s), which is returned, and that half of it is to be taken. */
+static double give_up(double h, double *fraction, int64_t *guard)
+{
+    *fraction = 0.5;
+    *guard = FSM_INTERPOLANT_UNRELIABLE;
+    return h;
+}
+
 /* Locate the first event of a trial step of length `h` in which guard `j` was seen to fire.
 
    The shortened step is looked at again for guards that fire earlier, until none does.
 
    `fraction`: where in the step its interpolant does; `guard`: the guard that leads, or FSM_INTERPOLANT_UNRELIABLE.
-   Returns the length from the start of the step to the event (s); the trial step of this length is in the workspace. */
-FSM_LOCAL double fsm_locate(const struct fsm_run *run, double h, double fraction, int64_t j, int64_t *guard)
+   Returns the length from the start of the step to the event (s); the trial step of this length is in the workspace.  Where
+   it is not the event, `fraction` becomes the part of it to take instead. */
+FSM_LOCAL double fsm_locate(const struct fsm_run *run, double h, double *fraction, int64_t j, int64_t *guard)
 {
     const struct fsm_tables *tables = run->tables;
     struct fsm_state *state = run->state;
     struct fsm_work *work = run->work;
     int64_t at = state->x.n + tables->sizes->n_u + 1;
-    double close_to = fsm_larger(tables->tolerances->coincidence, fsm_clock_resolution(tables, state->clock->time));
+    double close_to = together(run);
     int64_t most = state->counters->retakes + FSM_MOST_RETAKES;
     for (int64_t pass = 0; pass < FSM_MOST_REFINEMENTS; pass++) {
         if (state->counters->retakes > most) {
-            *guard = FSM_INTERPOLANT_UNRELIABLE;
-            return h;
+            return give_up(h, fraction, guard);
         }
         bool negative = work->full_end.at[at + j] <= 0.0;
-        double length = refine_event(run, j, fraction * h, h, negative);
+        double length = refine_event(run, j, *fraction * h, h, negative);
         if (length < 0.0) {
-            *guard = FSM_INTERPOLANT_UNRELIABLE;
-            return h;
+            return give_up(h, fraction, guard);
         }
         fsm_evaluate_middle(run, length);
         if (state->armed.at[j] == FSM_GUARD_WAITING && !rises(run, j, length)) {
-            *guard = FSM_INTERPOLANT_UNRELIABLE;
-            return h;
+            return give_up(h, fraction, guard);
         }
         if (length <= close_to) {
             *guard = j;
@@ -267,8 +292,8 @@ FSM_LOCAL double fsm_locate(const struct fsm_run *run, double h, double fraction
         if (tables->guard_event.at[first + j] == FSM_EVENT_LEAVES && fires_just_before(run, length)) {
             length *= 1.0 - FSM_JUST_BEFORE;
         }
-        fraction = fsm_first_event(run, length, &earlier);
-        if (earlier == FSM_NO_EVENT || (earlier >= 0 && (1.0 - fraction) * length <= close_to)) {
+        *fraction = fsm_first_event(run, length, &earlier);
+        if (earlier == FSM_NO_EVENT || (earlier >= 0 && (1.0 - *fraction) * length <= close_to)) {
             *guard = j;
             return length;
         }
@@ -279,8 +304,7 @@ FSM_LOCAL double fsm_locate(const struct fsm_run *run, double h, double fraction
         h = length;
         j = earlier;
     }
-    *guard = FSM_INTERPOLANT_UNRELIABLE;
-    return h;
+    return give_up(h, fraction, guard);
 }
 
 /* Return a guard other than a bound of a range among those that fired, or the leading one, `lead`, if there are bounds alone.

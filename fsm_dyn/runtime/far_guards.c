@@ -114,14 +114,15 @@ static double distance_needed(const struct fsm_run *run, double h)
 }
 
 /* Whether the guards that are left out cannot fire in the step of length `h` (s) whose middle and end are in the workspace,
-   and would not be looked at. */
+   and would not be looked at: three states tell that of the interpolants, enclosures of the motion between. */
 static bool far_are_clear(const struct fsm_run *run, double h)
 {
     if (!is_active(run)) {
         return true;
     }
     double needed = distance_needed(run, h);
-    return run->work->far->distance > 2.0 * FSM_ROUNDING * farthest_moved(run, CHOSEN, START) + needed;
+    return run->work->far->distance > 2.0 * FSM_ROUNDING * farthest_moved(run, CHOSEN, START) + needed &&
+           fsm_proves_unevaluated(run, h, run->work->is_far.at);
 }
 
 /* Choose which guards are left out of the next steps, from the gaps at the start of the step of length `h` (s) in the

@@ -29,6 +29,8 @@
 #include "impact_problem.c"
 #include "impacts.c"
 #include "contact_features.c"
+#include "enclosure.c"
+#include "guard_proof.c"
 #include "far_guards.c"
 #include "feature_selection.c"
 #include "closed_contacts.c"

@@ -300,6 +300,10 @@ struct fsm_work {
     fsm_indices near;   // (1 + max_guards,): how many guards are not left out, and their numbers in the mode
     fsm_codes is_far;   // (max_guards,)
     fsm_vector centres; // (4, n_shapes, 6): where they were chosen; at the start, the middle and the end of a step
+    // Room of guard_proof.c.
+    fsm_vector proof;
+    fsm_indices proof_numbers;
+    fsm_codes proof_needed;
 };
 
 /* Where rows and transitions are recorded.

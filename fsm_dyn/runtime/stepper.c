@@ -163,9 +163,9 @@ static int64_t locate_event(const struct fsm_run *run, struct fsm_trial *trial)
     if (fsm_guard_count(run->tables, run->state->counters->mode) == 0) {
         return guard;
     }
-    double fraction = fsm_first_event_of_all(run, trial->h, trial->t_end, &guard);
+    trial->part = fsm_first_event_of_all(run, trial->h, trial->t_end, &guard);
     if (guard >= 0) {
-        trial->h = fsm_locate(run, trial->h, fraction, guard, &guard);
+        trial->h = fsm_locate(run, trial->h, &trial->part, guard, &guard);
         trial->t_end = fsm_smaller(run->state->clock->time + trial->h, trial->target);
     }
     return guard;
@@ -230,7 +230,7 @@ static enum fsm_status find_step(const struct fsm_run *run, double target, doubl
             if (loses_rank && fsm_is_event_in_change_point(state->rank, trial.h, run->options->numbers->rtol)) {
                 return FSM_EVENT_IN_CHANGE_POINT;
             }
-            reject(run, &trial, 0.5);
+            reject(run, &trial, trial.part);
             continue;
         }
         if (run->method->counts->adaptive != 0) {
@@ -393,6 +393,7 @@ static enum fsm_status advance(const struct fsm_run *run)
    passages are recorded in `run->buffers`, counted by `state->counters`. */
 FSM_API enum fsm_status fsm_advance(const struct fsm_run *run)
 {
+    fsm_doubt_parameters(run);
     enum fsm_status status = advance(run);
     fsm_look_at_far_here(run);
     return status;

@@ -86,6 +86,7 @@ struct fsm_trial {
     double wanted;                   // length before it was changed to keep clear of a change point
     double error;                    // estimated
     double rejected, rejected_error; // length and error of the trial rejected last
+    double part;                     // of the length to try next where the step is too long to tell what fires in it
     bool keeps_clear;                // of change points, with its nodes
     bool passes;                     // a change point lies within
     bool forced;                     // accepted near a change point whatever its error
@@ -156,9 +157,17 @@ FSM_LOCAL double fsm_clock_resolution(const struct fsm_tables *tables, double t)
 FSM_LOCAL bool fsm_is_clear(double start, double start_slope, double middle, double middle_slope, double end,
                             double end_slope, double h);
 FSM_LOCAL double fsm_first_event(const struct fsm_run *run, double h, int64_t *guard);
-FSM_LOCAL double fsm_locate(const struct fsm_run *run, double h, double fraction, int64_t j, int64_t *guard);
+FSM_LOCAL double fsm_locate(const struct fsm_run *run, double h, double *fraction, int64_t j, int64_t *guard);
 FSM_LOCAL void fsm_collect_fired(const struct fsm_run *run, int64_t lead);
 FSM_LOCAL double fsm_longest_flight(const struct fsm_run *run, double h);
+
+/* guard_proof.c: its room, as numbers and as integers */
+#define FSM_PROOF_ROOM(sizes) \
+    (12 * (sizes)->max_moving + 3 * (sizes)->max_guards + 12 * (sizes)->max_values + (sizes)->proof_words + 1)
+#define FSM_PROOF_NUMBERS(sizes) (7 + 3 * (sizes)->max_guards)
+FSM_LOCAL double fsm_prove_step(const struct fsm_run *run, double h);
+FSM_LOCAL bool fsm_proves_unevaluated(const struct fsm_run *run, double h, const int8_t *left_out);
+FSM_LOCAL void fsm_doubt_parameters(const struct fsm_run *run);
 
 /* far_guards.c */
 FSM_LOCAL int64_t fsm_guards_looked_at(const struct fsm_run *run, const int64_t **numbers);

@@ -26,7 +26,10 @@ struct fsm_sizes {
     int64_t on_inconsistent; // 1: where no combination agrees with the accelerations, an impact without collision
     int64_t on_several;      // 1: where several motions agree, the one that changes least continues
     int64_t n_controllers;
-    int64_t n_shapes; // round shapes whose centres `shape_centres` gives
+    int64_t n_shapes;    // round shapes whose centres `shape_centres` gives
+    int64_t max_moving;  // arguments of an enclosure that change in a step, at most
+    int64_t max_values;  // values of an enclosure
+    int64_t proof_words; // numbers kept of all modes by guard_proof.c
 };
 
 /* What counts as zero, by kind of quantity (SI units), and the mechanism's own units; see fsm_dyn.Tolerances. */
@@ -71,6 +74,15 @@ struct fsm_tables {
     fsm_kernels guard_kernels;
     // (1,): writes positions and velocities (n_shapes, 6) of centres of round shapes.
     fsm_kernels shape_centres;
+    // Enclosures of guards (enclosure.h): programs one after the other, and the constants of all.
+    fsm_indices enclosure_code;
+    fsm_vector enclosure_numbers;
+    // (n_modes,): where the program of each mode begins in `enclosure_code`, -1: its guards have none.
+    fsm_indices mode_enclosure;
+    // (n_guards,): the value of its mode's program that encloses a guard, -1: none does.
+    fsm_indices guard_enclosure;
+    // (n_modes,): where what is kept of a mode begins among the words of guard_proof.c.
+    fsm_indices enclosure_room;
     // (n_modes, n_contacts): state of every contact in each mode.
     fsm_code_table mode_states;
     // (n_modes,): bits, enum fsm_mode_flag.

@@ -23,6 +23,7 @@ from fsm_dyn.programs import OPTIMISATION, SELDOM_RUN, Program, compile_programs
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.derived_modes import DerivedModes, program_memory
 from fsm_dyn.simulation.far_guards import far_guards, far_tables
+from fsm_dyn.simulation.guard_enclosures import guard_enclosures
 from fsm_dyn.simulation.numerics import Numerics, numerics_of
 from fsm_dyn.simulation.saved_state import KnownCharts, Place
 from fsm_dyn.simulation.tables import Tables
@@ -269,12 +270,16 @@ class Executable:
         sizes[tb.ON_SEVERAL] = automaton.mechanism.on_nonunique == "prefer_previous"
         sizes[tb.N_SHAPES] = 0 if self._far is None else self._far.shapes
         sizes[tb.N_TRANSITIONS], sizes[tb.N_TERMS] = len(transitions), automaton.terms.size
+        enclosures = guard_enclosures([chart.programs.enclosure for chart in charts], counts)._asdict()
+        for place, size in enclosures.pop("sizes").items():
+            sizes[place] = size
         leaves = np.zeros((len(automaton.user_transitions), len(charts)), np.int8)
         for number, (_, leaving) in enumerate(known):
             leaves[leaving, number] = 1
         return Tables(
             sizes=sizes,
             **far_tables(self._far, [chart.core for chart in charts], [c.guard_kernels for c in charts], counts),
+            **enclosures,
             mode_rhs=np.array([chart.rhs for chart in charts], np.int64),
             mode_full=np.array([chart.full for chart in charts], np.int64),
             mode_states=np.array([chart.programs.states for chart in charts], np.int8).reshape(len(charts), n_contacts),

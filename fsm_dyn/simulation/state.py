@@ -203,6 +203,9 @@ class Work(NamedTuple):
     near: Integers
     is_far: NDArray[np.int8]
     centres: Floats  # of round shapes, at four states
+    proof: Floats  # with the two that follow: room of ``runtime/guard_proof.c``
+    proof_numbers: Integers
+    proof_needed: NDArray[np.int8]
 
 
 class Buffers(NamedTuple):
@@ -332,9 +335,18 @@ def new_work(tables: Tables, stages: int, contacts: int = FEW) -> tuple[Work, Pa
         1 + int(s[tb.MAX_GUARDS]) if len(tables.shape_centres) else 0,
         int(s[tb.MAX_GUARDS]) if len(tables.shape_centres) else 0,
         4 * 6 * int(s[tb.N_SHAPES]) if len(tables.shape_centres) else 0,
+        *proof_room(tables),
     )
     work.addresses[0] = terms.address
     return work, packed._replace(arrays=(terms,))
+
+
+def proof_room(tables: Tables) -> tuple[int, int, int]:
+    """Return the lengths of the arrays of ``runtime/guard_proof.c``: numbers, integers, marks of operations."""
+    moving, values, words, guards = (
+        int(tables.sizes[i]) for i in (tb.MAX_MOVING, tb.MAX_VALUES, tb.PROOF_WORDS, tb.MAX_GUARDS)
+    )
+    return 12 * moving + 3 * guards + 12 * values + words + 1, 7 + 3 * guards, values
 
 
 def clear_work(work: Work, packed: Packed) -> None:

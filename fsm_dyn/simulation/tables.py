@@ -33,7 +33,10 @@ ON_INCONSISTENT: Final = 13  # 1: where no combination agrees with the accelerat
 ON_SEVERAL: Final = 14  # 1: where several motions agree, the one that changes least continues
 N_CONTROLLERS: Final = 15
 N_SHAPES: Final = 16
-SIZE_COUNT: Final = 17
+MAX_MOVING: Final = 17  # arguments of an enclosure that change in a step, at most
+MAX_VALUES: Final = 18  # values of an enclosure
+PROOF_WORDS: Final = 19  # numbers kept of all modes for proofs
+SIZE_COUNT: Final = 20
 
 NEVER: Final = 2**63 - 1  # entry of ``Tables.mode_allowance``
 
@@ -127,6 +130,17 @@ class Tables(NamedTuple):
         Addresses of kernels that write value and slope of one guard, 0 where the core has it.
     shape_centres : int64 array, shape (1,)
         Address of the kernel that writes positions and velocities (n_shapes, 6) of the centres of round shapes.
+    enclosure_code : int64 array
+        Programs that enclose the guards of modes, one after the other: where its constants begin among
+        ``enclosure_numbers``, then :attr:`fsm_dyn.programs.enclosure_code.EnclosureCode.words`.
+    enclosure_numbers : float64 array
+        The constants of all.
+    mode_enclosure : int64 array, shape (n_modes,)
+        Where each mode's program begins, -1 where there is none.
+    guard_enclosure : int64 array, shape (n_guards,)
+        The value of its mode's program that encloses a guard, -1 where none does.
+    enclosure_room : int64 array, shape (n_modes,)
+        Where the bounds kept of a mode begin among the ``PROOF_WORDS`` of all.
     mode_states : int8 array, shape (n_modes, n_contacts)
         State of every contact in each mode.
     mode_flags : int64 array, shape (n_modes,)
@@ -189,6 +203,11 @@ class Tables(NamedTuple):
     mode_core: NDArray[np.int64]
     guard_kernels: NDArray[np.int64]
     shape_centres: NDArray[np.int64]
+    enclosure_code: NDArray[np.int64]
+    enclosure_numbers: NDArray[np.float64]
+    mode_enclosure: NDArray[np.int64]
+    guard_enclosure: NDArray[np.int64]
+    enclosure_room: NDArray[np.int64]
     mode_states: NDArray[np.int8]
     mode_flags: NDArray[np.int64]
     mode_group: NDArray[np.int64]

@@ -188,6 +188,9 @@ static void take_work(struct room *room, struct fsm_machine *m, const struct fsm
     work->near = take_indices(room, 0);
     work->is_far = take_codes(room, 0);
     work->centres = take_vector(room, 0);
+    work->proof = take_vector(room, FSM_PROOF_ROOM(s));
+    work->proof_numbers = take_indices(room, FSM_PROOF_NUMBERS(s));
+    work->proof_needed = take_codes(room, s->max_values);
 }
 
 static void take_buffers(struct room *room, struct fsm_buffers *buffers, const struct fsm_sizes *s)

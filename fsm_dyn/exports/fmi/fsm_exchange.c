@@ -294,7 +294,7 @@ static double first_event_within(struct fsm_machine *m, double h, int64_t *guard
     }
     fsm_evaluate_middle(run, h);
     double fraction = fsm_first_event(run, h, guard);
-    return *guard < 0 ? -1.0 : fsm_locate(run, h, fraction, *guard, guard);
+    return *guard < 0 ? -1.0 : fsm_locate(run, h, &fraction, *guard, guard);
 }
 
 /* Look ahead for the end of a flight that no sign shows; whether all is finite. */

@@ -1,0 +1,74 @@
+/* Enclosures of straight-line programs: intervals of values and of their first two rates over a piece of motion. */
+
+#ifndef FSM_ENCLOSURE_H
+#define FSM_ENCLOSURE_H
+
+#include "types.h"
+
+struct fsm_interval {
+    double low, high;
+};
+
+/* Bounds of a quantity, its rate and its second rate (per s, per s^2) over a piece of motion. */
+struct fsm_jet {
+    struct fsm_interval value, rate, second;
+};
+
+/* A program for enclosures, a view of `fsm_tables.enclosure_code` and `enclosure_constants`.
+
+   Values are numbered: moving arguments, fixed arguments, the parameters first, constants, operations on these two, other
+   operations. */
+struct fsm_enclosure {
+    int64_t moving, fixed, parameters, constants, fixed_operations, operations;
+    const int64_t *arguments; // (moving + fixed,): numbers of arguments: 0 the time, then the state, then the context
+    const int64_t *code;      // (fixed_operations + operations,)
+    const double *numbers;    // (constants,)
+};
+
+/* Operations; the first are those of fsm_dyn.programs.operations in their order. */
+enum fsm_enclosed_operation {
+    FSM_OP_NEG,
+    FSM_OP_ADD,
+    FSM_OP_SUB,
+    FSM_OP_MUL,
+    FSM_OP_DIV,
+    FSM_OP_POW,
+    FSM_OP_SQRT,
+    FSM_OP_EXP,
+    FSM_OP_LOG,
+    FSM_OP_SIN,
+    FSM_OP_COS,
+    FSM_OP_TAN,
+    FSM_OP_ASIN,
+    FSM_OP_ACOS,
+    FSM_OP_ATAN,
+    FSM_OP_ATAN2,
+    FSM_OP_SINH,
+    FSM_OP_COSH,
+    FSM_OP_TANH,
+    FSM_OP_ABS,
+    FSM_OP_SIGN,
+    FSM_OP_FLOOR,
+    FSM_OP_MOD,
+    FSM_OP_MIN,
+    FSM_OP_MAX,
+    FSM_OP_LT,
+    FSM_OP_LE,
+    FSM_OP_EQ,
+    FSM_OP_NE,
+    FSM_OP_AND,
+    FSM_OP_OR,
+    FSM_OP_NOT,
+    FSM_OP_WHERE,
+    FSM_OP_NORM, // root of the sum of the squares of two or three numbers
+};
+
+/* enclosure.c */
+FSM_LOCAL struct fsm_enclosure fsm_enclosure_at(const int64_t *code, const double *constants);
+FSM_LOCAL int64_t fsm_enclosure_size(const struct fsm_enclosure *program);
+FSM_LOCAL void fsm_enclose_fixed(const struct fsm_enclosure *program, const double *c, int64_t n_x, struct fsm_jet *jets);
+FSM_LOCAL void fsm_mark_needed(const struct fsm_enclosure *program, int8_t *needed);
+FSM_LOCAL void fsm_enclose(const struct fsm_enclosure *program, const int8_t *needed, struct fsm_jet *jets,
+                           struct fsm_jet *middle, double reach);
+
+#endif

@@ -1,0 +1,789 @@
+/* Proof that no guard is passed over: every armed guard stays above its tolerance along the motion that is recorded.
+
+   The recorded motion of a step is a quartic in time for every state; its Bernstein coefficients bound it, its speeds and its
+   accelerations, on any piece.  Enclosures of the guards over such bounds prove a guard above `-tol` on a piece, by
+
+       value      the lower bound of the enclosure,
+       cone       values at both ends and bounds of the rate,
+       parabola   values and slopes at both ends and a bound of the second rate,
+
+   or the piece is halved.  Where an end of a piece is found at or below `-tol`, a guard has fired that was not seen.
+
+   So that few steps take an enclosure, bounds of derivatives are kept: over a large region about the motion, how steep each
+   guard is in each argument, and how fast its slope changes; over a region of some steps, which guards may be near zero at
+   all.  They decide nothing: a guard that is proved with them is proved without (docs/theory.md, "No event is missed"). */
+
+#include "enclosure.h"
+#include "stepping.h"
+
+#define FSM_PROOF_NEAREST   4      // steps that the region of some steps reaches ahead at least,
+#define FSM_PROOF_FARTHEST  64     // at most,
+#define FSM_PROOF_FIRST     8      // and in a mode just entered
+#define FSM_PROOF_OFTEN     2      // enclosures of steps in a region after which a smaller one is chosen
+#define FSM_PROOF_WIDE      64.0   // times what it extends, by which the large one does
+#define FSM_PROOF_FAST      4.0    // times the present speeds, for which changes of slopes are bounded
+#define FSM_PROOF_MISSED    16     // enclosures of steps after which the large region is chosen anew
+#define FSM_PROOF_BOXES     256     // pieces looked at for one guard of a step, after which a shorter step is taken
+#define FSM_PROOF_PER_BOX   0.1    // work of a piece, in evaluations of the guards
+#define FSM_PROOF_CLOSE     1e-13  // s: events closer to each other are one
+#define FSM_PROOF_STACKED   64     // pieces that wait
+#define FSM_PROOF_RESTING   10.0   // tolerances within which a guard rests at zero
+#define FSM_PROVED    2.0    // a fraction beyond the step
+
+/* Integers in `work->proof_numbers`; then three lists of guards: armed ones that may be near zero, waiting ones, others. */
+enum { LOADED, REGION, CHECKED, AHEAD, ENCLOSED, NEAR_ARMED, NEAR_WAITING, LISTS };
+
+/* What is kept of the mode's guards, and room for the present step. */
+struct proof {
+    struct fsm_enclosure program;
+    const int64_t *outputs;                   // (n_guards,): values of the program, -1 where a guard has none
+    int64_t guards;
+    double *bernstein;                        // (moving, 5): of the states in the step
+    double *low, *high, *speed, *bend;        // (moving,): bounds of the arguments in the step
+    double *region_low, *region_high, *reach; // (moving,): the region of some steps, and distances from its middle
+    double *local, *local_down, *local_up;    // (guards,): how much a guard changes in it, -1: known from the large region
+    struct fsm_jet *jets, *middle;            // of a piece, and in its middle
+    double *known;                            // 0: nothing is known in the mode; else 1 and the enclosures of steps since
+    double *fixed;                            // (fixed,): values of the fixed arguments for which it is known
+    double *wide_low, *wide_high, *pace;      // (moving,): the large region, and the speeds there
+    double *steep, *down, *up;                // (guards, moving), (guards,): bounds of slopes, of -g'' and of g''
+    int64_t *numbers;
+};
+
+static struct proof proof_of(const struct fsm_run *run)
+{
+    const struct fsm_tables *tables = run->tables;
+    int64_t mode = run->state->counters->mode, first = tables->mode_guard_start.at[mode];
+    int64_t P = tables->sizes->max_moving, G = tables->sizes->max_guards;
+    struct proof p;
+    p.program = fsm_enclosure_at(tables->enclosure_code.at + tables->mode_enclosure.at[mode], tables->enclosure_numbers.at);
+    p.outputs = tables->guard_enclosure.at + first;
+    p.guards = fsm_guard_count(tables, mode);
+    p.numbers = run->work->proof_numbers.at;
+    p.bernstein = run->work->proof.at;
+    p.low = p.bernstein + 5 * P;
+    p.high = p.low + P;
+    p.speed = p.high + P;
+    p.bend = p.speed + P;
+    p.region_low = p.bend + P;
+    p.region_high = p.region_low + P;
+    p.reach = p.region_high + P;
+    p.local = p.reach + P;
+    p.local_down = p.local + G;
+    p.local_up = p.local_down + G;
+    p.jets = (struct fsm_jet *)(p.local_up + G);
+    p.middle = p.jets + tables->sizes->max_values;
+    int64_t n = p.program.moving;
+    p.known = (double *)(p.middle + tables->sizes->max_values) + tables->enclosure_room.at[mode];
+    p.fixed = p.known + 1;
+    p.wide_low = p.fixed + p.program.fixed;
+    p.wide_high = p.wide_low + n;
+    p.pace = p.wide_high + n;
+    p.steep = p.pace + n;
+    p.down = p.steep + p.guards * n;
+    p.up = p.down + p.guards;
+    return p;
+}
+
+/* The range of a polynomial of degree three or less on an interval, from its values and slopes at both ends. */
+static struct fsm_interval range_of_cubic(double a, double a_slope, double b, double b_slope, double width)
+{
+    double second = a + width * a_slope / 3.0, third = b - width * b_slope / 3.0;
+    double low = fsm_smaller(fsm_smaller(a, b), fsm_smaller(second, third));
+    double high = fsm_larger(fsm_larger(a, b), fsm_larger(second, third));
+    double room = 8.0 * FSM_EPS * fsm_larger(fabs(low), fabs(high));
+    return (struct fsm_interval){low - room, high + room};
+}
+
+static struct fsm_interval hull_of(struct fsm_interval a, struct fsm_interval b)
+{
+    return (struct fsm_interval){fsm_smaller(a.low, b.low), fsm_larger(a.high, b.high)};
+}
+
+/* Bounds of input `number` and its three rates on [begin, end] (s) within one smooth piece of its table. */
+static void bounds_of_piece(const double *a, double begin, double end, struct fsm_interval bounds[4])
+{
+    double width = end - begin, at[2][4];
+    for (int64_t side = 0; side < 2; side++) {
+        double d = side == 0 ? begin : end;
+        at[side][0] = a[0] + d * (a[1] + d * (a[2] + d * a[3]));
+        at[side][1] = a[1] + d * (2.0 * a[2] + d * 3.0 * a[3]);
+        at[side][2] = 2.0 * a[2] + 6.0 * a[3] * d;
+        at[side][3] = 6.0 * a[3];
+    }
+    for (int64_t rate = 0; rate < 3; rate++) {
+        bounds[rate] = range_of_cubic(at[0][rate], at[0][rate + 1], at[1][rate], at[1][rate + 1], width);
+    }
+    bounds[3] = (struct fsm_interval){at[0][3], at[0][3]};
+}
+
+/* Bounds of an input and its three rates between two instants (s) of the present step; `smooth`: of how many rates, the
+   value counting as one, none jumps there. */
+static void bounds_of_input(const struct fsm_run *run, int64_t number, double begin, double end,
+                            struct fsm_interval bounds[4], int64_t *smooth)
+{
+    const struct fsm_input_tables *inputs = run->inputs;
+    int64_t segment = run->state->counters->segment, last = inputs->next_hard.at[segment];
+    bool first = true;
+    *smooth = 4;
+    for (int64_t i = segment; i < last; i++) {
+        double from = i == segment ? -FSM_INFINITY : inputs->start.at[i];
+        double to = i + 1 < last ? inputs->start.at[i + 1] : FSM_INFINITY;
+        if (to < begin || from > end) {
+            continue;
+        }
+        struct fsm_interval piece[4];
+        double origin = inputs->origin.at[i];
+        bounds_of_piece(&AT3(inputs->pieces, i, number, 0), fsm_larger(from, begin) - origin,
+                        fsm_smaller(to, end) - origin, piece);
+        for (int64_t rate = 0; rate < 4; rate++) {
+            bounds[rate] = first ? piece[rate] : hull_of(bounds[rate], piece[rate]);
+        }
+        *smooth = first ? 4 : 2;
+        first = false;
+    }
+}
+
+/* Bounds of an input that a kernel gives, by its enclosure. */
+static bool bounds_of_kernel(const struct fsm_run *run, int64_t number, double begin, double end,
+                             struct fsm_interval bounds[4])
+{
+    const struct fsm_input_tables *inputs = run->inputs;
+    (void)begin;
+    (void)end;
+    (void)bounds;
+    for (int64_t i = 0; i < inputs->kernel_inputs.n; i++) {
+        if (inputs->kernel_inputs.at[i] == number) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The jet of argument `place` of the context, an input or one of its rates, on a piece [begin, end] (s) of the step. */
+static struct fsm_jet jet_of_input(const struct fsm_run *run, int64_t place, double begin, double end)
+{
+    const struct fsm_interval line = {-FSM_INFINITY, FSM_INFINITY}, zero = {0.0, 0.0};
+    int64_t n_w = run->inputs->counts->n_inputs, from = place - run->inputs->counts->n_parameters;
+    int64_t number = from < 3 * n_w ? from % n_w : place - (run->state->c.n - n_w), rate = from < 3 * n_w ? from / n_w : 3;
+    double value = run->state->c.at[place];
+    if (run->inputs->counts->constant != 0) {
+        return (struct fsm_jet){{value, value}, zero, zero};
+    }
+    struct fsm_interval bounds[4];
+    int64_t smooth = 4;
+    if (!bounds_of_kernel(run, number, begin, end, bounds)) {
+        bounds_of_input(run, number, begin, end, bounds, &smooth);
+    }
+    struct fsm_jet jet = {bounds[rate], zero, zero};
+    if (rate < 3) {
+        jet.rate = rate + 1 < smooth || smooth == 4 ? bounds[rate + 1] : line;
+    }
+    if (rate < 2) {
+        jet.second = rate + 2 < smooth + 1 || smooth == 4 ? bounds[rate + 2] : line;
+    }
+    if (smooth < 4 && rate == 3) {
+        jet.rate = jet.second = line;
+    }
+    return jet;
+}
+
+/* Write bounds of the arguments in the trial step of length `h` (s), and the Bernstein coefficients of states. */
+static void bound_step(const struct fsm_run *run, const struct proof *p, double h)
+{
+    const struct fsm_state *state = run->state;
+    const struct fsm_work *work = run->work;
+    double t = state->clock->time, first = 4.0 / h, second = 12.0 / (h * h);
+    for (int64_t k = 0; k < p->program.moving; k++) {
+        int64_t i = p->program.arguments[k] - 1;
+        if (i < 0) {
+            p->low[k] = t;
+            p->high[k] = t + h * (1.0 + 4.0 * FSM_EPS);
+            p->speed[k] = 1.0;
+            p->bend[k] = 0.0;
+        } else if (i >= state->x.n) {
+            struct fsm_jet jet = jet_of_input(run, i - state->x.n, t, t + h);
+            p->low[k] = jet.value.low;
+            p->high[k] = jet.value.high;
+            p->speed[k] = fsm_larger(-jet.rate.low, jet.rate.high);
+            p->bend[k] = fsm_larger(-jet.second.low, jet.second.high);
+        } else {
+            double *b = p->bernstein + 5 * k, x0 = state->x.at[i], x1 = work->x_end.at[i];
+            b[0] = x0;
+            b[1] = x0 + 0.25 * h * state->x_dot.at[i];
+            b[3] = x1 - 0.25 * h * work->full_end.at[i];
+            b[4] = x1;
+            b[2] = (16.0 * work->x_mid.at[i] - x0 - 4.0 * (b[1] + b[3]) - x1) / 6.0;
+            double d0 = b[1] - b[0], d1 = b[2] - b[1], d2 = b[3] - b[2], d3 = b[4] - b[3];
+            double low = fsm_smaller(fsm_smaller(b[0], b[1]), fsm_smaller(b[3], b[4]));
+            double high = fsm_larger(fsm_larger(b[0], b[1]), fsm_larger(b[3], b[4]));
+            low = fsm_smaller(low, b[2]);
+            high = fsm_larger(high, b[2]);
+            double room = low == high ? 0.0 : 8.0 * FSM_EPS * fsm_larger(-low, high);
+            p->low[k] = low - room;
+            p->high[k] = high + room;
+            p->speed[k] = first * (room + fsm_larger(fsm_larger(fabs(d0), fabs(d1)), fsm_larger(fabs(d2), fabs(d3))));
+            p->bend[k] = second * (room + fsm_larger(fabs(d1 - d0), fsm_larger(fabs(d2 - d1), fabs(d3 - d2))));
+        }
+    }
+}
+
+/* The jet of a state on the piece [a, b] of the step of length `h` (s), a point where both are equal. */
+static struct fsm_jet jet_of_state(const double *coefficients, double h, double a, double b)
+{
+    double c[5], d[5];
+    for (int64_t m = 0; m < 5; m++) {
+        c[m] = coefficients[m];
+    }
+    for (int64_t level = 1; level < 5 && a > 0.0; level++) {
+        for (int64_t m = 0; m < 5 - level; m++) {
+            c[m] += a * (c[m + 1] - c[m]);
+        }
+    }
+    double rest = 1.0 - a, ratio = rest > 0.0 ? (b - a) / rest : 0.0, w = a == b ? rest * h : (b - a) * h;
+    if (a == b && rest > 0.0) {
+        double rate = 4.0 / w * (c[1] - c[0]);
+        return (struct fsm_jet){{c[0], c[0]}, {rate, rate}, {0.0, 0.0}};
+    }
+    d[0] = c[0];
+    for (int64_t level = 1; level < 5; level++) {
+        for (int64_t m = 0; m < 5 - level; m++) {
+            c[m] += ratio * (c[m + 1] - c[m]);
+        }
+        d[level] = c[0];
+    }
+    double before = d[1] - d[0];
+    struct fsm_interval value = {fsm_smaller(d[0], d[1]), fsm_larger(d[0], d[1])}, rate = {before, before};
+    struct fsm_interval second = {FSM_INFINITY, -FSM_INFINITY};
+    for (int64_t m = 2; m < 5; m++) {
+        double change = d[m] - d[m - 1], turn = change - before;
+        before = change;
+        value = hull_of(value, (struct fsm_interval){d[m], d[m]});
+        rate = hull_of(rate, (struct fsm_interval){change, change});
+        second = hull_of(second, (struct fsm_interval){turn, turn});
+    }
+    double room = value.low == value.high ? 0.0 : 16.0 * FSM_EPS * fsm_larger(-value.low, value.high);
+    double first = 4.0 / w, both = 12.0 / (w * w);
+    return (struct fsm_jet){{value.low - room, value.high + room},
+                            {first * (rate.low - room), first * (rate.high + room)},
+                            {both * (second.low - room), both * (second.high + room)}};
+}
+
+/* Write the jets of the arguments on the piece [a, b] of the step of length `h` (s), or at a point, into `jets`. */
+static void put_piece(const struct fsm_run *run, const struct proof *p, double h, double a, double b, struct fsm_jet *jets)
+{
+    double t = run->state->clock->time;
+    int64_t n = run->state->x.n;
+    for (int64_t k = 0; k < p->program.moving; k++) {
+        int64_t i = p->program.arguments[k] - 1;
+        if (i < 0) {
+            jets[k] = (struct fsm_jet){{t + a * h, t + b * h * (1.0 + 4.0 * FSM_EPS)}, {1.0, 1.0}, {0.0, 0.0}};
+        } else if (i >= n) {
+            jets[k] = jet_of_input(run, i - n, t + a * h, t + b * h);
+        } else {
+            jets[k] = jet_of_state(p->bernstein + 5 * k, h, a, b);
+        }
+    }
+}
+
+/* Enclose the needed operations on the piece [a, b] of the step of length `h` (s), and in its middle. */
+static void enclose_piece(const struct fsm_run *run, const struct proof *p, const int8_t *needed, double h, double a,
+                          double b)
+{
+    double m = 0.5 * (a + b);
+    put_piece(run, p, h, a, b, p->jets);
+    put_piece(run, p, h, m, m, p->middle);
+    fsm_enclose(&p->program, needed, p->jets, p->middle, 0.5 * (b - a) * h * (1.0 + 4.0 * FSM_EPS));
+}
+
+/* The lower bound on a piece of length `w` (s) with values `ga gb` at its ends and rates within `rate`. */
+static double cone(double ga, double gb, struct fsm_interval rate, double w)
+{
+    if (rate.low >= 0.0) {
+        return ga;
+    }
+    if (rate.high <= 0.0) {
+        return gb;
+    }
+    double least = (rate.high * ga - rate.low * gb + rate.low * rate.high * w) / (rate.high - rate.low);
+    return least == least ? fsm_smaller(least, fsm_smaller(ga, gb)) : -FSM_INFINITY;
+}
+
+/* The lower bound on a piece of length `w` (s) with values `ga gb` and slopes `sa sb` at its ends, where slopes fall by no
+   more than `bend` (per s^2): each half lies above a parabola, which is lowest at one of its ends. */
+static double parabola(double ga, double sa, double gb, double sb, double w, double bend)
+{
+    double r = 0.5 * w, fall = bend <= 0.0 ? 0.0 : 0.5 * bend * r * r;
+    return fsm_smaller(fsm_smaller(ga, ga + sa * r - fall), fsm_smaller(gb, gb - sb * r - fall));
+}
+
+/* A guard in the trial step: values and slopes at its start, middle and end; `sign` -1: it waits to rise. */
+struct watched {
+    int64_t j, output;
+    double g[3], s[3], tolerance;
+    bool waiting;
+};
+
+static struct watched watched_guard(const struct fsm_run *run, const struct proof *p, int64_t j)
+{
+    const struct fsm_state *state = run->state;
+    const struct fsm_work *work = run->work;
+    int64_t most = run->tables->sizes->max_guards, n_g = p->guards;
+    int64_t at = state->x.n + run->tables->sizes->n_u + 1;
+    const double *middle = work->full_mid.at + at, *end = work->full_end.at + at;
+    struct watched w = {j,
+                        p->outputs[j],
+                        {state->guards.at[j], middle[j], end[j]},
+                        {state->guards.at[most + j], middle[n_g + j], end[n_g + j]},
+                        state->guards.at[2 * most + j],
+                        state->armed.at[j] == FSM_GUARD_WAITING};
+    if (!w.waiting) {
+        w.tolerance = fsm_larger(w.tolerance, -w.g[0] * 1.000001);
+        w.g[2] = w.g[2] <= -w.tolerance ? 0.0 : w.g[2]; // the event that ends the step
+    }
+    return w;
+}
+
+/* Whether a guard rests at zero in all of the step, kept there by rows or forces of others. */
+static bool rests(const struct fsm_run *run, const struct watched *w, double h)
+{
+    int64_t number = run->tables->mode_guard_start.at[run->state->counters->mode] + w->j;
+    double small = run->tables->tolerances->gap * run->tables->guard_unit.at[number];
+    small = fsm_larger(small, FSM_PROOF_RESTING * w->tolerance);
+    double value = fsm_larger(fabs(w->g[0]), fsm_larger(fabs(w->g[1]), fabs(w->g[2])));
+    double slope = fsm_larger(fabs(w->s[0]), fsm_larger(fabs(w->s[1]), fabs(w->s[2])));
+    return value < small && h * slope < small;
+}
+
+/* A piece of a step: where it begins and ends, values and slopes there. */
+struct piece {
+    double a, b, ga, gb, sa, sb;
+};
+
+/* Whether a guard is proved on a piece, given its jets there and in its middle: above `-tolerance`, or below it while it
+   waits to rise. */
+static bool is_proved(const struct piece *z, const struct fsm_jet *jet, const struct fsm_jet *middle, double h,
+                      double tolerance, bool waiting)
+{
+    double w = 0.5 * (z->b - z->a) * h;
+    if (waiting) {
+        struct fsm_interval rate = {-jet->rate.high, -jet->rate.low};
+        double m = -middle->value.high, bend = jet->second.high;
+        return -jet->value.high > -tolerance || cone(-z->ga, -z->gb, rate, 2.0 * w) > -tolerance ||
+               (parabola(-z->ga, -z->sa, m, -middle->rate.low, w, bend) > -tolerance &&
+                parabola(m, -middle->rate.high, -z->gb, -z->sb, w, bend) > -tolerance);
+    }
+    double m = middle->value.low, bend = -jet->second.low;
+    return jet->value.low > -tolerance || cone(z->ga, z->gb, jet->rate, 2.0 * w) > -tolerance ||
+           (parabola(z->ga, z->sa, m, middle->rate.high, w, bend) > -tolerance &&
+            parabola(m, middle->rate.low, z->gb, z->sb, w, bend) > -tolerance);
+}
+
+/* Look through the step for where a guard fires unseen, left to right, halving what is not proved.
+
+   Returns the fraction of the step to take instead: to where the guard is at or below `-tolerance`, or to where one that
+   waits has risen that falls again; FSM_PROVED where there is nothing. */
+static double search_step(const struct fsm_run *run, const struct proof *p, const int8_t *needed, const struct watched *w,
+                          double h)
+{
+    struct piece stack[FSM_PROOF_STACKED];
+    double tolerance = w->tolerance, risen = FSM_PROVED, least = FSM_PROOF_CLOSE / h, found = FSM_PROVED;
+    bool waiting = w->waiting;
+    int64_t top = 2, boxes = 0;
+    stack[0] = (struct piece){0.5, 1.0, w->g[1], w->g[2], w->s[1], w->s[2]};
+    stack[1] = (struct piece){0.0, 0.5, w->g[0], w->g[1], w->s[0], w->s[1]};
+    const struct fsm_jet *jet = p->jets + w->output, *middle = p->middle + w->output;
+    while (top > 0) {
+        struct piece z = stack[--top];
+        if (!waiting && z.gb <= -tolerance) {
+            found = risen < 1.0 ? risen : z.b;
+            break;
+        }
+        boxes++;
+        enclose_piece(run, p, needed, h, z.a, z.b);
+        double low = middle->value.low, high = middle->value.high;
+        if (high - low < FSM_INFINITY) {
+            tolerance = fsm_larger(tolerance, w->tolerance + 4.0 * (high - low)); // what rounding leaves open
+        }
+        if (is_proved(&z, jet, middle, h, tolerance, waiting)) {
+            continue;
+        }
+        bool ends = z.b - z.a <= least || top + 2 > FSM_PROOF_STACKED || !(high - low < FSM_INFINITY);
+        if ((waiting && jet->rate.low >= 0.0) || ends) {
+            if (waiting && z.gb > tolerance) {
+                waiting = false;
+                risen = z.b;
+            }
+            continue;
+        }
+        if (boxes >= FSM_PROOF_BOXES) {
+            found = 0.5;
+            break;
+        }
+        double m = 0.5 * (z.a + z.b), value = waiting ? high : low;
+        stack[top++] = (struct piece){m, z.b, value, z.gb, middle->rate.low, z.sb};
+        stack[top++] = (struct piece){z.a, m, z.ga, value, z.sa, middle->rate.high};
+    }
+    run->work->proof.at[run->work->proof.n - 1] += FSM_PROOF_PER_BOX * (double)boxes;
+    return found;
+}
+
+/* Mark the operations of the guards listed; `count` of them. */
+static int8_t *needed_for(const struct fsm_run *run, const struct proof *p, const int64_t *guards, int64_t count)
+{
+    int8_t *needed = run->work->proof_needed.at;
+    int64_t first = fsm_enclosure_size(&p->program) - p->program.operations;
+    for (int64_t i = 0; i < p->program.operations; i++) {
+        needed[i] = 0;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        int64_t output = p->outputs[guards[i]];
+        if (output >= first) {
+            needed[output - first] = 1;
+        }
+    }
+    fsm_mark_needed(&p->program, needed);
+    return needed;
+}
+
+/* Have the fixed values in the workspace, and forget all that is known for others. */
+static void load_fixed(const struct fsm_run *run, const struct proof *p)
+{
+    const struct fsm_enclosure *e = &p->program;
+    int64_t mode = run->state->counters->mode, n = run->state->x.n;
+    const double *c = run->state->c.at;
+    bool same = p->known[0] != 0.0;
+    int64_t begin = p->numbers[CHECKED] == mode + 1 ? e->parameters : 0;
+    for (int64_t i = begin; i < e->fixed && same; i++) {
+        same = p->fixed[i] == c[e->arguments[e->moving + i] - 1 - n];
+    }
+    p->numbers[CHECKED] = mode + 1;
+    if (same && p->numbers[LOADED] == mode + 1) {
+        return;
+    }
+    if (!same) {
+        for (int64_t i = 0; i < e->fixed; i++) {
+            p->fixed[i] = c[e->arguments[e->moving + i] - 1 - n];
+        }
+        p->known[0] = 0.0;
+    }
+    fsm_enclose_fixed(e, c, n, p->jets);
+    int64_t kept = fsm_enclosure_size(e) - e->operations;
+    for (int64_t i = e->moving; i < kept; i++) {
+        p->middle[i] = p->jets[i];
+    }
+    p->numbers[LOADED] = mode + 1;
+    p->numbers[REGION] = 0;
+}
+
+static double size_of(struct fsm_interval a)
+{
+    double size = fsm_larger(-a.low, a.high);
+    return size == size ? size : FSM_INFINITY;
+}
+
+/* Bound how fast the slopes of guards change in the large region at its pace; list those of which that is bounded. */
+static int64_t bound_changes(const struct proof *p, int64_t *bounded)
+{
+    int64_t count = 0;
+    for (int64_t k = 0; k < p->program.moving; k++) {
+        p->jets[k].rate = (struct fsm_interval){-p->pace[k], p->pace[k]};
+    }
+    fsm_enclose(&p->program, NULL, p->jets, NULL, 0.0);
+    for (int64_t j = 0; j < p->guards; j++) {
+        struct fsm_interval second = {-FSM_INFINITY, FSM_INFINITY};
+        if (p->outputs[j] >= 0) {
+            second = p->jets[p->outputs[j]].second;
+        }
+        p->down[j] = fsm_larger(-second.low, 0.0);
+        p->up[j] = fsm_larger(second.high, 0.0);
+        if (p->down[j] < FSM_INFINITY) {
+            bounded[count++] = j;
+        }
+    }
+    return count;
+}
+
+/* Bound slopes of guards, and changes of slopes, over a large region about that of some steps. */
+static void bound_derivatives(const struct fsm_run *run, const struct proof *p)
+{
+    int64_t n = p->program.moving, *bounded = p->numbers + LISTS;
+    for (int64_t k = 0; k < n; k++) {
+        double extent = p->region_high[k] - p->region_low[k];
+        double r = fsm_larger(fabs(p->region_low[k]), fabs(p->region_high[k])) + FSM_PROOF_WIDE * extent;
+        bool time = p->program.arguments[k] == 0;
+        p->wide_low[k] = time ? p->region_low[k] : -2.0 * r;
+        p->wide_high[k] = time ? p->region_low[k] + FSM_PROOF_WIDE * extent : 2.0 * r;
+        p->pace[k] = FSM_PROOF_FAST * p->speed[k];
+        p->jets[k] = (struct fsm_jet){{p->wide_low[k], p->wide_high[k]}, {0.0, 0.0}, {0.0, 0.0}};
+    }
+    int64_t count = bound_changes(p, bounded);
+    const int8_t *needed = needed_for(run, p, bounded, count);
+    for (int64_t k = 0; k < n; k++) {
+        p->jets[k].rate = (struct fsm_interval){0.0, 0.0};
+    }
+    for (int64_t k = 0; k < n && count > 0; k++) {
+        p->jets[k].rate = (struct fsm_interval){-1.0, 1.0};
+        fsm_enclose(&p->program, needed, p->jets, NULL, 0.0);
+        p->jets[k].rate = (struct fsm_interval){0.0, 0.0};
+        for (int64_t i = 0; i < count; i++) {
+            p->steep[bounded[i] * n + k] = size_of(p->jets[p->outputs[bounded[i]]].rate);
+        }
+    }
+    p->known[0] = 1.0;
+}
+
+/* Enclose the guards that are too steep in the large region over that of some steps. */
+static void bound_locally(const struct fsm_run *run, const struct proof *p, const int64_t *guards, int64_t count)
+{
+    for (int64_t k = 0; k < p->program.moving; k++) {
+        double low = p->region_low[k], high = p->region_high[k], m = 0.5 * (low + high);
+        struct fsm_interval all = {-p->reach[k], p->reach[k]}; // along any line to the middle, in unit time
+        p->jets[k] = (struct fsm_jet){{low, high}, all, {0.0, 0.0}};
+        p->middle[k] = (struct fsm_jet){{m, m}, all, {0.0, 0.0}};
+    }
+    fsm_enclose(&p->program, needed_for(run, p, guards, count), p->jets, p->middle, 1.0);
+}
+
+/* Choose how many steps ahead the next region reaches: more where none of the present one had to be enclosed. */
+static double steps_ahead(const struct fsm_run *run, const struct proof *p)
+{
+    int64_t *ahead = p->numbers + AHEAD;
+    if (p->numbers[REGION] != run->state->counters->mode + 1) {
+        *ahead = FSM_PROOF_FIRST;
+    } else if (p->numbers[ENCLOSED] == 0) {
+        *ahead = fsm_least(2 * *ahead, FSM_PROOF_FARTHEST);
+    } else {
+        *ahead = fsm_most(*ahead / 2, FSM_PROOF_NEAREST);
+    }
+    p->numbers[ENCLOSED] = 0;
+    return (double)*ahead;
+}
+
+/* Choose the region of the next steps about the trial step, and list the guards that may be near zero in it. */
+static void choose_region(const struct fsm_run *run, const struct proof *p, double h)
+{
+    struct fsm_state *state = run->state;
+    int64_t n = p->program.moving, most = run->tables->sizes->max_guards;
+    bool inside = p->known[0] != 0.0 && p->known[0] < 1.0 + FSM_PROOF_MISSED;
+    double ahead = steps_ahead(run, p);
+    for (int64_t k = 0; k < n; k++) {
+        double reach = fsm_larger(p->high[k] - p->low[k], 0.25 * h * p->speed[k]);
+        bool time = p->program.arguments[k] == 0;
+        p->region_low[k] = p->low[k] - (time ? 0.0 : ahead * reach);
+        p->region_high[k] = p->high[k] + ahead * reach;
+        p->reach[k] = p->region_high[k] - p->region_low[k];
+        inside = inside && p->region_low[k] >= p->wide_low[k] && p->region_high[k] <= p->wide_high[k];
+    }
+    if (!inside) {
+        bound_derivatives(run, p);
+    }
+    int64_t *armed = p->numbers + LISTS, *waiting = armed + most, *local = waiting + most, locals = 0;
+    p->numbers[NEAR_ARMED] = p->numbers[NEAR_WAITING] = 0;
+    for (int64_t j = 0; j < p->guards; j++) {
+        if (p->outputs[j] < 0) {
+            continue;
+        }
+        double change = 0.0;
+        const double *steep = p->steep + j * n;
+        bool bounded = p->down[j] < FSM_INFINITY;
+        for (int64_t k = 0; k < n && bounded; k++) {
+            change += p->reach[k] > 0.0 && steep[k] > 0.0 ? steep[k] * p->reach[k] : 0.0;
+        }
+        p->local[j] = -1.0;
+        if (!bounded || !(change < FSM_INFINITY)) {
+            local[locals++] = j;
+            continue;
+        }
+        if (!(state->guards.at[j] > change)) {
+            armed[p->numbers[NEAR_ARMED]++] = j;
+        }
+        if (!(-state->guards.at[j] > change)) {
+            waiting[p->numbers[NEAR_WAITING]++] = j;
+        }
+    }
+    if (locals > 0) {
+        bound_locally(run, p, local, locals);
+    }
+    for (int64_t i = 0; i < locals; i++) {
+        int64_t j = local[i];
+        const struct fsm_jet *jet = p->jets + p->outputs[j];
+        p->local[j] = size_of(jet->rate);
+        p->local_down[j] = fsm_larger(-jet->second.low, 0.0);
+        p->local_up[j] = fsm_larger(jet->second.high, 0.0);
+        if (!(jet->value.low > 0.0) && !(state->guards.at[j] > p->local[j])) {
+            armed[p->numbers[NEAR_ARMED]++] = j;
+        }
+        if (!(jet->value.high < 0.0) && !(-state->guards.at[j] > p->local[j])) {
+            waiting[p->numbers[NEAR_WAITING]++] = j;
+        }
+    }
+    p->numbers[REGION] = state->counters->mode + 1;
+}
+
+/* Whether the step whose bounds are in the workspace lies in the region in which the near guards are known, and that is not so
+   large that it proves little. */
+static bool is_in_region(const struct fsm_run *run, const struct proof *p)
+{
+    bool serves = p->numbers[ENCLOSED] < FSM_PROOF_OFTEN || p->numbers[AHEAD] == FSM_PROOF_NEAREST;
+    bool inside = p->numbers[REGION] == run->state->counters->mode + 1 && serves;
+    for (int64_t k = 0; k < p->program.moving && inside; k++) {
+        inside = p->low[k] >= p->region_low[k] && p->high[k] <= p->region_high[k];
+    }
+    return inside;
+}
+
+/* The largest ratio of some bounds of the step to those of a region; infinite where one of these is zero. */
+static double largest_ratio(const double *bounds, const double *region, int64_t n)
+{
+    double largest = 0.0;
+    for (int64_t k = 0; k < n; k++) {
+        if (bounds[k] > 0.0) {
+            double ratio = bounds[k] / region[k];
+            largest = ratio > largest || ratio != ratio ? ratio : largest;
+        }
+    }
+    return largest;
+}
+
+/* How much of the step's speeds there is in those for which bounds are known, and in the region of some steps. */
+struct ratios {
+    double pace, reach, bend;
+};
+
+/* Bound how fast a guard's slope falls, or rises where it waits, in the step (per s^2). */
+static double bend_of(const struct proof *p, const struct watched *w, const struct ratios *ratios)
+{
+    int64_t n = p->program.moving;
+    if (p->local[w->j] >= 0.0) {
+        double bend = w->waiting ? p->local_up[w->j] : p->local_down[w->j];
+        return (bend > 0.0 ? ratios->reach * ratios->reach * bend : 0.0) +
+               (p->local[w->j] > 0.0 ? ratios->bend * p->local[w->j] : 0.0);
+    }
+    double bend = w->waiting ? p->up[w->j] : p->down[w->j];
+    bend = bend > 0.0 ? ratios->pace * ratios->pace * bend : 0.0;
+    const double *steep = p->steep + w->j * n;
+    for (int64_t k = 0; k < n; k++) {
+        bend += p->bend[k] > 0.0 && steep[k] > 0.0 ? steep[k] * p->bend[k] : 0.0;
+    }
+    return bend;
+}
+
+/* Whether a guard is proved on both halves of the step by its values and slopes, its slope falling by `bend` at most. */
+static bool is_bowl(const struct watched *w, double bend, double h)
+{
+    double sign = w->waiting ? -1.0 : 1.0;
+    const double *g = w->g, *s = w->s;
+    return parabola(sign * g[0], sign * s[0], sign * g[1], sign * s[1], 0.5 * h, bend) > -w->tolerance &&
+           parabola(sign * g[1], sign * s[1], sign * g[2], sign * s[2], 0.5 * h, bend) > -w->tolerance;
+}
+
+/* List the near guards that what is kept does not prove in the step; return how many. */
+static int64_t list_pending(const struct fsm_run *run, const struct proof *p, double h, int64_t *pending)
+{
+    int64_t most = run->tables->sizes->max_guards, n = p->program.moving, count = 0;
+    struct ratios ratios = {0.0, 0.0, 0.0};
+    for (int64_t list = 0; list < 2; list++) {
+        const int64_t *near = p->numbers + LISTS + list * most;
+        int64_t status = list == 0 ? FSM_GUARD_ARMED : FSM_GUARD_WAITING;
+        for (int64_t i = 0; i < p->numbers[NEAR_ARMED + list]; i++) {
+            if (run->state->armed.at[near[i]] != status) {
+                continue;
+            }
+            if (ratios.pace == 0.0) {
+                ratios.pace = largest_ratio(p->speed, p->pace, n) + FSM_TINIEST;
+                ratios.reach = largest_ratio(p->speed, p->reach, n);
+                ratios.bend = largest_ratio(p->bend, p->reach, n);
+            }
+            struct watched w = watched_guard(run, p, near[i]);
+            if (!is_bowl(&w, bend_of(p, &w, &ratios), h) && !rests(run, &w, h)) {
+                pending[count++] = near[i];
+            }
+        }
+    }
+    return count;
+}
+
+/* Prove the guards listed by enclosures of the step; return the fraction of it to take instead, FSM_PROVED where all are. */
+static double prove_pending(const struct fsm_run *run, const struct proof *p, double h, int64_t *pending, int64_t count)
+{
+    p->known[0] += (double)count;
+    p->numbers[ENCLOSED]++;
+    enclose_piece(run, p, needed_for(run, p, pending, count), h, 0.0, 1.0);
+    int64_t left = 0;
+    for (int64_t i = 0; i < count; i++) {
+        struct watched w = watched_guard(run, p, pending[i]);
+        const struct fsm_jet *jet = p->jets + w.output;
+        struct piece whole = {0.0, 1.0, w.g[0], w.g[2], w.s[0], w.s[2]};
+        bool rises = w.waiting && jet->rate.low >= 0.0;
+        if (!rises && !is_proved(&whole, jet, p->middle + w.output, h, w.tolerance, w.waiting)) {
+            pending[left++] = pending[i];
+        }
+    }
+    double first = FSM_PROVED;
+    for (int64_t i = 0; i < left; i++) {
+        struct watched w = watched_guard(run, p, pending[i]);
+        first = fsm_smaller(first, search_step(run, p, needed_for(run, p, &pending[i], 1), &w, h));
+    }
+    return first;
+}
+
+/* Whether the guards of the present mode can be enclosed. */
+static bool has_enclosures(const struct fsm_run *run)
+{
+    const struct fsm_tables *tables = run->tables;
+    int64_t mode = run->state->counters->mode;
+    return mode < tables->mode_enclosure.n && tables->mode_enclosure.at[mode] >= 0;
+}
+
+/* Prove the trial step of length `h` (s), whose middle and end are in the workspace, in which no guard was seen to fire before
+   its end.
+
+   Returns 1, or the fraction of the step to take instead. */
+FSM_LOCAL double fsm_prove_step(const struct fsm_run *run, double h)
+{
+    if (!has_enclosures(run)) {
+        return 1.0;
+    }
+    struct proof p = proof_of(run);
+    if (p.program.moving == 0) {
+        return 1.0;
+    }
+    load_fixed(run, &p);
+    bound_step(run, &p, h);
+    if (!is_in_region(run, &p)) {
+        choose_region(run, &p, h);
+    }
+    int64_t *pending = p.numbers + LISTS + 2 * run->tables->sizes->max_guards;
+    int64_t count = list_pending(run, &p, h, pending);
+    double first = count > 0 ? prove_pending(run, &p, h, pending, count) : FSM_PROVED;
+    double *boxes = run->work->proof.at + run->work->proof.n - 1;
+    int64_t whole = (int64_t)*boxes;
+    run->state->counters->work_done += whole;
+    *boxes -= (double)whole;
+    return fsm_smaller(first, 1.0);
+}
+
+/* Whether the trial step of length `h` (s) is proved without the values of the guards that are marked in `left_out`. */
+FSM_LOCAL bool fsm_proves_unevaluated(const struct fsm_run *run, double h, const int8_t *left_out)
+{
+    if (!has_enclosures(run)) {
+        return true;
+    }
+    struct proof p = proof_of(run);
+    load_fixed(run, &p);
+    bound_step(run, &p, h);
+    bool proved = is_in_region(run, &p);
+    for (int64_t i = 0; i < p.numbers[NEAR_ARMED] && proved; i++) {
+        proved = left_out[p.numbers[LISTS + i]] == 0;
+    }
+    return proved;
+}
+
+/* Forget that parameters were compared: the caller may have changed them. */
+FSM_LOCAL void fsm_doubt_parameters(const struct fsm_run *run)
+{
+    if (run->work->proof_numbers.n > 0) {
+        run->work->proof_numbers.at[CHECKED] = 0;
+    }
+}
