@@ -228,6 +228,8 @@ def memory_words(run: ExportedRun) -> int:
     ]  # fmt: skip
     words = sum(map(real, vectors))
     words += st.COUNTER_COUNT + 2 * most + 2 * contacts + s["n_modes"]
+    floats, integers_of_proof, marks = st.proof_room(run.tables)
+    words += real(floats) + integers_of_proof + -(-marks // 8)
     words += integers + st.TOP_COUNT + 1 + -(-contacts // 8) + event_resolution.NOTE_COUNT + contacts
     words += _ROWS + 3 + s["n_transitions"] * tb.TRANSITION_WIDTH + -(-n // 8)
     spare = spare_words(run.tables, run.spare, real) if run.spare else 0

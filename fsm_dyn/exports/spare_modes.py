@@ -15,8 +15,11 @@ from fsm_dyn.modes.guard_list import list_guards
 from fsm_dyn.modes.guards import Guard
 from fsm_dyn.modes.unconstrained_system import of_one_corner
 from fsm_dyn.online import context as oc
+from fsm_dyn.online.guard_enclosure import online_enclosure
+from fsm_dyn.programs.enclosure_code import enclosure_code
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
+from fsm_dyn.simulation.guard_enclosures import guard_enclosures
 from fsm_dyn.simulation.numerics import Numerics
 from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.viewer.mode_graph_payload import guard_texts
@@ -39,14 +42,14 @@ class SpareParts(NamedTuple):
 
     Attributes
     ----------
-    guards : list of (event, subject, direction, unit, quantity, sign, first open, number open)
+    guards : list of (event, subject, direction, unit, quantity, sign, first open, number open, enclosure)
     """
 
     state_begin: list[int]
     flags: list[int]
     flags_of_all: int
     guard_begin: list[int]
-    guards: list[tuple[int, int, float, float, int, float, int, int]]
+    guards: list[tuple[int, int, float, float, int, float, int, int, int]]
     corners: list[int]
     lengths: list[int]
     places: list[int]
@@ -58,11 +61,13 @@ def spare_parts(automaton: Automaton, tables: Tables, numerics: Numerics) -> Spa
     listed = [guards for contact in guards_by_state(automaton) for guards in contact]
     corners: list[int] = []
     rows = []
+    enclosure = online_enclosure(automaton.system)
     for guard in (guard for guards in listed for guard in guards):
         open_ones = _open_contacts(automaton, guard)
         unit = float(numerics.guards([guard])[0])
+        value = -1 if enclosure is None else int(enclosure.outputs([guard])[0])
         rows.append((int(guard.event), guard.subject, float(guard.direction), unit, int(guard.quantity),
-                     float(guard.sign), len(corners), len(open_ones)))  # fmt: skip
+                     float(guard.sign), len(corners), len(open_ones), value))  # fmt: skip
         corners += open_ones
     room = oc.room_lengths(tables.sizes, int(tables.sizes[tb.MAX_GUARDS]))
     chart = np.zeros(oc.PLACES, np.int64)
@@ -94,10 +99,10 @@ def spare_words(tables: Tables, count: int, real: Callable[[int], int] = int) ->
     contacts, most, transitions = int(s[tb.N_CONTACTS]), int(s[tb.MAX_GUARDS]), int(s[tb.N_TRANSITIONS])
     modes, guards = int(s[tb.N_MODES]) + count, len(tables.guard_event) + count * most
     structure = 2 * len(oc.Online._fields) + 1  # one of the arrays is a table
-    by_mode = -(-modes * contacts // 8) + 4 * modes + 1 + -(-modes * transitions // 8)
+    by_mode = -(-modes * contacts // 8) + 6 * modes + 1 + -(-modes * transitions // 8)
     own = -(-contacts // 8) + 2 * most + real(most) + real(oc.LIMIT_COUNT) + st.TOP_COUNT
     own += sum(real(n) if name in _NUMBERS else n for name, n in _lengths(tables).items())
-    return 2 * modes + count * structure + by_mode + 3 * guards + 2 * real(guards) + count * own + count
+    return 2 * modes + count * structure + by_mode + 4 * guards + 2 * real(guards) + count * own + count
 
 
 def _lengths(tables: Tables) -> dict[str, int]:
@@ -146,8 +151,14 @@ def with_spare_modes(run: ExportedRun, count: int) -> ExportedRun:
     if count == 0:
         return run
     sizes = run.tables.sizes.copy()
-    sizes[tb.MAX_GUARDS] = most_guards(run.automaton, run.tables)
-    return replace(run, tables=run.tables._replace(sizes=sizes), spare=count)
+    sizes[tb.MAX_GUARDS] = most = most_guards(run.automaton, run.tables)
+    shared = online_enclosure(run.automaton.system)
+    codes = [enclosure_code(full, "guards") for _, full in run.programs]
+    counts = np.diff(run.tables.mode_guard_start).tolist()
+    entries = guard_enclosures(codes, counts, None if shared is None else shared.code, most)._asdict()
+    for place, size in entries.pop("sizes").items():
+        sizes[place] = size
+    return replace(run, tables=run.tables._replace(sizes=sizes, **entries), spare=count)
 
 
 def most_guards(automaton: Automaton, tables: Tables) -> int:

@@ -7,6 +7,7 @@ Within the tick only the mode's guards are listed and its context is filled in, 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
@@ -25,6 +26,7 @@ from fsm_dyn.online.online_executable import OnlineExecutable
 from fsm_dyn.programs import BoundKernels
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.executable import Array, ModeChart
+from fsm_dyn.simulation.guard_enclosures import GuardEnclosures, guard_enclosures
 from fsm_dyn.simulation.tables import Tables
 
 STOCK: Final = 96  # modes in the mode pool
@@ -222,6 +224,13 @@ class PooledExecutable(OnlineExecutable):
         )
         return most + sum(len(guards) for guards in self._leaving.values())
 
+    def _enclosures(self, counts: Sequence[int]) -> GuardEnclosures:
+        shared = self.guard_enclosure if self._shelf is not None else None
+        if shared is None:
+            return super()._enclosures(counts)
+        codes = [self._enclosure(chart.programs) for chart in self.charts]
+        return guard_enclosures(codes, counts, shared.code, self._most_guards())
+
     def _build(self) -> Tables:
         tables = super()._build()
         if self._shelf is None:
@@ -241,6 +250,12 @@ class PooledExecutable(OnlineExecutable):
         changed |= {
             name: roomy(getattr(tables, name), ROOM * most)
             for name in ("guard_event", "guard_contact", "guard_direction", "guard_unit")
+        }
+        none = -1 if self.guard_enclosure is None else 0  # the shared code stands first
+        changed |= {
+            "mode_enclosure": roomy(tables.mode_enclosure, ROOM, none),
+            "enclosure_room": roomy(tables.enclosure_room, ROOM),
+            "guard_enclosure": roomy(tables.guard_enclosure, ROOM * most, -1),
         }
         # a tick ends with all guards known: nothing would be saved
         changed |= dict.fromkeys(("mode_core", "guard_kernels", "shape_centres"), np.zeros(0, np.int64))
@@ -265,6 +280,8 @@ class PooledExecutable(OnlineExecutable):
         tables.guard_contact[first:last] = [guard.subject for guard in guards]
         tables.guard_direction[first:last] = [guard.direction for guard in guards]
         tables.guard_unit[first:last] = self.numerics.guards(guards)
+        if self.guard_enclosure is not None:
+            tables.guard_enclosure[first:last] = self.guard_enclosure.outputs(guards)
         tables.transition_leaves[self.automaton.outgoing_transitions(name), number] = 1
         tables.sizes[tb.N_MODES] = number + 1
         self.chart_names += (name.name,)

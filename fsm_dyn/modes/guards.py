@@ -63,9 +63,16 @@ def contact_guards(
 
 
 def _value(
-    system: UnconstrainedSystem, states: Sequence[int], embedded: EmbeddedMode, index: int, quantity: GuardQuantity
+    system: UnconstrainedSystem,
+    states: Sequence[int],
+    embedded: EmbeddedMode | None,
+    index: int,
+    quantity: GuardQuantity,
 ) -> Node | None:
-    """Return what a guard measures; None where another contact has the guard for all of them."""
+    """Return what a guard measures; None where another contact has the guard for all of them.
+
+    ``embedded`` is needed for the quantities that are forces alone.
+    """
     match quantity:
         case GuardQuantity.GAP:
             return system.gap(index)
@@ -82,7 +89,7 @@ def _value(
             return system.slip(system.contacts[index].normal_row)
         case GuardQuantity.SLIP:
             return system.ahead(index)
-        case GuardQuantity.FRICTION_CIRCLE:
+        case GuardQuantity.FRICTION_CIRCLE if embedded is not None:
             return _circle(system, index, embedded)
     raise ValueError(f"no guard measures {quantity.name} of a contact")
 
@@ -193,6 +200,23 @@ def _circle(system: UnconstrainedSystem, index: int, embedded: EmbeddedMode) -> 
     for row in contact.tangent_rows:
         value = value - embedded.multipliers[row] * embedded.multipliers[row]
     return value
+
+
+def guards_of_state(system: UnconstrainedSystem) -> dict[tuple[GuardQuantity, int, float], Node]:
+    """Return the guards of all modes that the state alone determines, without forces, by quantity, subject and sign."""
+    all_open = (0,) * len(system.contacts)
+    found: dict[tuple[GuardQuantity, int, float], Node] = {}
+    for index, contact in enumerate(system.contacts):
+        for code in contact.codes:
+            for watched in contact.contact_law.guards_of(contact, code):
+                if watched.quantity in _LIMITS or watched.quantity is GuardQuantity.FRICTION_CIRCLE:
+                    continue
+                value = _value(system, all_open, None, index, watched.quantity)
+                if value is not None:
+                    found[watched.quantity, index, watched.sign] = value if watched.sign > 0.0 else -value
+    for guard, node in transition_guards(system, range(len(system.user_transitions))):
+        found[guard.quantity, guard.subject, guard.sign] = node
+    return found
 
 
 def transition_guards(system: UnconstrainedSystem, leaving: Sequence[int]) -> list[tuple[Guard, Node]]:

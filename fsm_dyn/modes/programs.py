@@ -49,10 +49,6 @@ class RunnableMode(Protocol):
     def indeterminate(self) -> tuple[int, ...]:
         """Return the rows whose multipliers others can take over."""
 
-    @property
-    def enclosure(self) -> EnclosureCode | None:
-        """Return the code that encloses the guards, None where there is none."""
-
 
 @dataclass(frozen=True)
 class ModePrograms:

@@ -16,7 +16,6 @@ from fsm_dyn.modes.guards import Guard
 from fsm_dyn.online import context as oc
 from fsm_dyn.online.context import FULL, RHS
 from fsm_dyn.programs import BoundKernels
-from fsm_dyn.programs.enclosure_code import EnclosureCode
 from fsm_dyn.runtime import library
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.tables import Tables
@@ -116,7 +115,6 @@ class OnlineMode:
     guards: tuple[Guard, ...]
     full: OnlineFull
     indeterminate: tuple[int, ...]
-    enclosure: EnclosureCode | None = None
 
     @classmethod
     def of(

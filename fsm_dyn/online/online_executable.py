@@ -9,10 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton, DerivedMode
+from fsm_dyn.modes.programs import RunnableMode
 from fsm_dyn.online.context import Contexts
+from fsm_dyn.online.guard_enclosure import OnlineEnclosure, online_enclosure
 from fsm_dyn.online.mode import OnlineKernels, OnlineMode
 from fsm_dyn.online.term_programs import online_programs
 from fsm_dyn.programs import compile_programs
+from fsm_dyn.programs.enclosure_code import EnclosureCode
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.derived_modes import DerivedModes
 from fsm_dyn.simulation.executable import NO_MODES, Array, Executable, ModeChart
@@ -94,6 +97,16 @@ class OnlineExecutable(Executable):
             return False
         self._append_online(self.charts[number].programs.states, group)
         return True
+
+    @cached_property
+    def guard_enclosure(self) -> OnlineEnclosure | None:
+        """What encloses the guards of modes embedded online."""
+        return online_enclosure(self.automaton.system)
+
+    def _enclosure(self, programs: RunnableMode) -> EnclosureCode | None:
+        if isinstance(programs, OnlineMode) and self.guard_enclosure is not None:
+            return self.guard_enclosure.of(programs.guards)
+        return super()._enclosure(programs)
 
     @cached_property
     def _contexts(self) -> Contexts:

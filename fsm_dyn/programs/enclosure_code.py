@@ -1,4 +1,4 @@
-"""Programs as the runtime encloses them: instructions as words that it interprets with intervals and two of their rates.
+"""Programs as the runtime encloses them: instructions as words, interpreted with intervals and two of their rates.
 
 Guards are bounded over a step far more seldom than they are evaluated, so that an interpreter serves where machine code
 would take longer to make than it ever runs; exports have the same words as data (docs/decisions/0050).  The arithmetic

@@ -43,6 +43,7 @@ struct proof {
     double *region_low, *region_high, *reach; // (moving,): the region of some steps, and distances from its middle
     double *local, *local_down, *local_up;    // (guards,): how much a guard changes in it, -1: known from the large region
     struct fsm_jet *jets, *middle;            // of a piece, and in its middle
+    double *owner;                            // number of the mode, counted from 1, of which the rest is known
     double *known;                            // 0: nothing is known in the mode; else 1 and the enclosures of steps since
     double *fixed;                            // (fixed,): values of the fixed arguments for which it is known
     double *wide_low, *wide_high, *pace;      // (moving,): the large region, and the speeds there
@@ -74,7 +75,8 @@ static struct proof proof_of(const struct fsm_run *run)
     p.jets = (struct fsm_jet *)(p.local_up + G);
     p.middle = p.jets + tables->sizes->max_values;
     int64_t n = p.program.moving;
-    p.known = (double *)(p.middle + tables->sizes->max_values) + tables->enclosure_room.at[mode];
+    p.owner = (double *)(p.middle + tables->sizes->max_values) + tables->enclosure_room.at[mode];
+    p.known = p.owner + 1;
     p.fixed = p.known + 1;
     p.wide_low = p.fixed + p.program.fixed;
     p.wide_high = p.wide_low + n;
@@ -452,7 +454,7 @@ static void load_fixed(const struct fsm_run *run, const struct proof *p)
     const struct fsm_enclosure *e = &p->program;
     int64_t mode = run->state->counters->mode, n = run->state->x.n;
     const double *c = run->state->c.at;
-    bool same = p->known[0] != 0.0;
+    bool same = p->known[0] != 0.0 && p->owner[0] == (double)(mode + 1);
     int64_t begin = p->numbers[CHECKED] == mode + 1 ? e->parameters : 0;
     for (int64_t i = begin; i < e->fixed && same; i++) {
         same = p->fixed[i] == c[e->arguments[e->moving + i] - 1 - n];
@@ -466,6 +468,7 @@ static void load_fixed(const struct fsm_run *run, const struct proof *p)
             p->fixed[i] = c[e->arguments[e->moving + i] - 1 - n];
         }
         p->known[0] = 0.0;
+        p->owner[0] = (double)(mode + 1);
     }
     fsm_enclose_fixed(e, c, n, p->jets);
     int64_t kept = fsm_enclosure_size(e) - e->operations;

@@ -20,10 +20,11 @@ from fsm_dyn.errors import InputError, RunError
 from fsm_dyn.modes.programs import ModePrograms, RunnableMode
 from fsm_dyn.modes.unconstrained_system import ContactInfo
 from fsm_dyn.programs import OPTIMISATION, SELDOM_RUN, Program, compile_programs
+from fsm_dyn.programs.enclosure_code import EnclosureCode
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.derived_modes import DerivedModes, program_memory
 from fsm_dyn.simulation.far_guards import far_guards, far_tables
-from fsm_dyn.simulation.guard_enclosures import guard_enclosures
+from fsm_dyn.simulation.guard_enclosures import GuardEnclosures, guard_enclosures
 from fsm_dyn.simulation.numerics import Numerics, numerics_of
 from fsm_dyn.simulation.saved_state import KnownCharts, Place
 from fsm_dyn.simulation.tables import Tables
@@ -248,6 +249,14 @@ class Executable:
             return chart
         return replace(chart, core=parts.core, guard_kernels=parts.guards, code=(chart.code, parts.code))
 
+    def _enclosures(self, counts: Sequence[int]) -> GuardEnclosures:
+        """Return the tables of what encloses the guards, of which each mode has so many."""
+        return guard_enclosures([self._enclosure(chart.programs) for chart in self.charts], counts)
+
+    def _enclosure(self, programs: RunnableMode) -> EnclosureCode | None:
+        """Return what encloses the guards of a mode, None where nothing does."""
+        return programs.enclosure if isinstance(programs, ModePrograms) else None
+
     def _build(self) -> Tables:
         automaton, charts = self.automaton, self.charts
         known = [self._name_and_leaving(chart.programs.states) for chart in charts]
@@ -270,7 +279,7 @@ class Executable:
         sizes[tb.ON_SEVERAL] = automaton.mechanism.on_nonunique == "prefer_previous"
         sizes[tb.N_SHAPES] = 0 if self._far is None else self._far.shapes
         sizes[tb.N_TRANSITIONS], sizes[tb.N_TERMS] = len(transitions), automaton.terms.size
-        enclosures = guard_enclosures([chart.programs.enclosure for chart in charts], counts)._asdict()
+        enclosures = self._enclosures(counts)._asdict()
         for place, size in enclosures.pop("sizes").items():
             sizes[place] = size
         leaves = np.zeros((len(automaton.user_transitions), len(charts)), np.int8)

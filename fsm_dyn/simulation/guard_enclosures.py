@@ -25,47 +25,51 @@ class GuardEnclosures(NamedTuple):
     sizes: dict[int, int]
 
 
-def guard_enclosures(codes: Sequence[EnclosureCode | None], counts: Sequence[int]) -> GuardEnclosures:
+def guard_enclosures(
+    codes: Sequence[EnclosureCode | None], counts: Sequence[int], shared: EnclosureCode | None = None, most: int = 0
+) -> GuardEnclosures:
     """Return the tables of modes.
 
     Parameters
     ----------
     codes : sequence of EnclosureCode or None
-        Of the guards of each mode, None where they have none.
+        Of the guards of each mode, None where they have none.  Modes of the same words share what is kept of them.
     counts : sequence of int
         Number of each mode's guards.
+    shared : EnclosureCode, optional
+        Of modes that may be added: it stands at the beginning of the code, with room at that of the room.
+    most : int, optional
+        Number of guards that these modes have at most.
     """
-    words: list[NDArray[np.int64]] = []
-    numbers: list[NDArray[np.float64]] = []
-    begin, outputs, room = [], [], [0]
-    at = constants = 0
-    known: dict[int, int] = {}  # modes may share a code
-    for code, count in zip(codes, counts, strict=True):
-        if code is None:
-            begin.append(_ABSENT)
-            outputs.append(np.full(count, _ABSENT, np.int64))
-            room.append(room[-1])
-            continue
-        if id(code) not in known:
-            known[id(code)] = at
-            words += [np.array([constants], np.int64), code.words]
-            numbers.append(code.numbers)
-            at += 1 + len(code.words)
-            constants += len(code.numbers)
-        begin.append(known[id(code)])
-        outputs.append(code.outputs)
-        room.append(room[-1] + 1 + code.fixed + 3 * code.moving + count * (code.moving + 2))
-    present = [code for code in codes if code is not None]
-    sizes = {
-        tb.MAX_MOVING: max((code.moving for code in present), default=0),
-        tb.MAX_VALUES: max((code.values for code in present), default=0),
-        tb.PROOF_WORDS: room[-1],
-    }
+    present = [code for code in (shared, *codes) if code is not None]
+    distinct = {id(code.words): code for code in present}
+    begin, room = {}, {}
+    words: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
+    numbers: list[NDArray[np.float64]] = [np.zeros(0)]
+    at = constants = kept = 0
+    for key, code in distinct.items():
+        guards = max([most, *(count for item, count in zip(codes, counts, strict=True) if _is(item, code))])
+        begin[key], room[key] = at, kept
+        words += [np.array([constants], np.int64), code.words]
+        numbers.append(code.numbers)
+        at += 1 + len(code.words)
+        constants += len(code.numbers)
+        kept += 2 + code.fixed + 3 * code.moving + guards * (code.moving + 2)
+    absent = [np.full(count, _ABSENT, np.int64) for count in counts]
+    outputs = [none if code is None else code.outputs for code, none in zip(codes, absent, strict=True)]
     return GuardEnclosures(
-        np.concatenate([np.zeros(0, np.int64), *words]),
-        np.concatenate([np.zeros(0), *numbers]),
-        np.array(begin, np.int64),
+        np.concatenate(words),
+        np.concatenate(numbers),
+        np.array([_ABSENT if code is None else begin[id(code.words)] for code in codes], np.int64),
         np.concatenate([np.zeros(0, np.int64), *outputs]),
-        np.array(room[:-1], np.int64),
-        sizes,
+        np.array([0 if code is None else room[id(code.words)] for code in codes], np.int64),
+        {
+            tb.MAX_MOVING: max((code.moving for code in present), default=0),
+            tb.MAX_VALUES: max((code.values for code in present), default=0),
+            tb.PROOF_WORDS: kept,
+        },
     )
+
+
+def _is(code: EnclosureCode | None, other: EnclosureCode) -> bool:
+    return code is not None and code.words is other.words

@@ -132,6 +132,9 @@ static void take_spare_state(struct room *room, struct fsm_machine *m)
     tables->guard_contact = take_indices(room, guards);
     tables->guard_direction = take_vector(room, guards);
     tables->guard_unit = take_vector(room, guards);
+    tables->mode_enclosure = take_indices(room, modes);
+    tables->enclosure_room = take_indices(room, modes);
+    tables->guard_enclosure = take_indices(room, guards);
     tables->transition_leaves = (fsm_code_table){take(room, (leaves.n * modes + 7) / 8), leaves.n, modes};
     m->spare.guards = take(room, guards);
     struct fsm_online_mode counted;
@@ -165,6 +168,9 @@ static void forget_spare(struct fsm_machine *m)
     fsm_put_indices(tables->guard_contact, listed->guard_contact);
     fsm_put(tables->guard_direction, listed->guard_direction);
     fsm_put(tables->guard_unit, listed->guard_unit);
+    fsm_put_indices(tables->mode_enclosure, listed->mode_enclosure);
+    fsm_put_indices(tables->enclosure_room, listed->enclosure_room);
+    fsm_put_indices(tables->guard_enclosure, listed->guard_enclosure);
     for (int64_t i = 0; i < listed->transition_leaves.n; i++) {
         for (int64_t k = 0; k < tables->transition_leaves.m; k++) {
             AT(tables->transition_leaves, i, k) = k < modes ? AT(listed->transition_leaves, i, k) : 1;
@@ -200,6 +206,7 @@ static void add_guards(struct fsm_machine *m, struct fsm_online_mode *o, int64_t
         tables->guard_contact.at[number] = guard->subject;
         tables->guard_direction.at[number] = guard->direction;
         tables->guard_unit.at[number] = guard->unit;
+        tables->guard_enclosure.at[number] = guard->enclosure;
         m->spare.guards[number] = i;
     }
     o->guard_subject.n = o->guard_sign.n = o->guard_quantity.n;
@@ -254,6 +261,8 @@ static bool add_mode(struct fsm_machine *m)
     m->tables.mode_flags.at[number] = flags | (is_redundant(m, o) ? FSM_MODE_REPEATS : 0);
     m->tables.mode_group.at[number] = number;
     m->tables.mode_allowance.at[number] = FSM_NEVER;
+    m->tables.mode_enclosure.at[number] = m->tables.enclosure_code.n > 0 ? 0 : -1; // the program of all such modes
+    m->tables.enclosure_room.at[number] = 0;
     m->tables.mode_guard_start.at[number + 1] = first + o->guard_quantity.n;
     set_mode_count(m, number + 1);
     return true;

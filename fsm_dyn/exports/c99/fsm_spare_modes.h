@@ -40,6 +40,7 @@ struct fsm_spare_guard {
     int64_t quantity; // enum fsm_online_quantity
     double sign;
     int64_t first_open, n_open; // of `corners`: contacts that are open in modes with this guard
+    int64_t enclosure;          // the value that encloses it, of the first program in the tables; -1: none does
 };
 
 /* What such modes are made of; constant.  States of contacts are counted through: state s of contact k is

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fsm_dyn.simulation import tables as tb
+from fsm_dyn.simulation.guard_enclosures import guard_enclosures
 from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.simulation.tolerances import Tolerances
 
@@ -54,6 +55,7 @@ def make_tables(
     sizes[[tb.N_ROWS, tb.N_MODES, tb.N_TRANSITIONS]] = n_rows, len(modes), len(transitions)
     sizes[tb.MAX_GUARDS] = max(1, *(len(mode[3]) for mode in modes)) if modes else 1
     sizes[tb.N_TERMS] = n_q + n_q * n + n * n + n + n_rows * n + 3 * n_rows + 9 * contacts + 2
+    unenclosed = guard_enclosures([None] * len(modes), [len(mode[3]) for mode in modes])
     values: dict[str, Any] = {
         "sizes": sizes,
         "terms": np.array([terms.address if terms is not None else _no_terms(sizes).address], dtype=np.int64),
@@ -61,6 +63,7 @@ def make_tables(
         "mode_rhs": np.array([mode[0].address for mode in modes], dtype=np.int64),
         "mode_full": np.array([mode[1].address for mode in modes], dtype=np.int64),
         **dict.fromkeys(("mode_core", "guard_kernels", "shape_centres"), np.zeros(0, dtype=np.int64)),
+        **{name: value for name, value in unenclosed._asdict().items() if name != "sizes"},
         "mode_states": np.array([mode[2] for mode in modes], dtype=np.int8).reshape(len(modes), contacts),
         "mode_allowance": np.full(len(modes), tb.NEVER),
         "mode_flags": np.array(flags or [0] * len(modes), dtype=np.int64),
