@@ -91,6 +91,25 @@ def test_switches_over_time(tmp_path):
     check_same(graph, built(folder, "pulsed"))
 
 
+def test_kinks_of_held_rows(tmp_path):
+    yoyo = {
+        "fsm_dyn": 1,
+        "name": "yoyo",
+        "coordinates": {"y": "m", "q": "rad"},
+        "frames": {"B": {"parent": "N", "rotate": {"z": "q"}}},
+        "points": {"P": {"from": "O", "at": "-y*N.y"}},
+        "bodies": {"yoyo": {"frame": "B", "center": "P", "mass": "50 g", "inertia": {"zz": "2e-5 kg*m^2"}}},
+        "constraints": {"string": {"position": "y - 0.8 m + (5 mm)*abs(q)"}},
+        "loads": [{"gravity": "-9.81 m/s^2*N.y"}],
+        "initial": {"q": "-160 rad"},
+    }
+    graph = fsm_dyn.compile(yoyo)
+    folder = fsm_dyn.export(graph, tmp_path / "out")
+    program = built(folder, "yoyo")
+    check_same(graph, program)
+    assert printed(program)[0][0][0] == pytest.approx(1.66513691, abs=1e-7)
+
+
 def test_an_impulse(tmp_path):
     struck = {
         "fsm_dyn": 1,
