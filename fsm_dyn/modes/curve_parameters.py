@@ -62,6 +62,22 @@ def curve_parameter_solver(geometry: Program, indices: Sequence[int], t: float, 
             if np.abs(step).max() <= 1e-15:
                 break
         found[places] = xi
+        return beyond(found)
+
+    def beyond(found: Array) -> Array:
+        """Where a place is farther from all that were looked at than short steps reach: beyond the ends of a piece."""
+        values = look(found[None])
+        for _ in range(STEPS):
+            slope = values["slope"][0]
+            step = slope / np.where(values["bend"][0] == 0.0, np.inf, values["bend"][0])
+            trial = found.copy()
+            trial[places] -= step
+            after = look(trial[None])
+            better = np.abs(after["slope"][0]) < np.abs(slope)
+            if not better.any():
+                break
+            found[np.array(places)[better]] = trial[np.array(places)[better]]
+            values = look(found[None])
         return found
 
     return solved

@@ -2,6 +2,8 @@
 
 #include "contacts.h"
 
+#define FSM_SUCCESSION 1e-5 // part by which the normals of two pieces of an outline may differ where one follows the other
+
 /* Whether contact `k` is on its face: within its ends, or at one and not leaving the face.
 
    A corner is on no face that one of its neighbours lies behind. */
@@ -25,6 +27,32 @@ FSM_LOCAL double fsm_still(const struct fsm_tables *tables, const struct fsm_ter
 {
     double slip = AT(tables->contact_ends, k, 1) >= 0 ? fabs(terms->reach_rate.at[k]) : 0.0;
     return fsm_speed_tolerance(tables, AT(tables->contact_rows, k, 0)) + FSM_SAME_ROW * slip;
+}
+
+/* Return the rate of a gap (m/s) that is rounding where contact `k` takes over from one that leaves its smooth face; 0 for
+   others.
+
+   Both have one normal there, but each follows its own place along the outline, to the tolerance of the integration. */
+FSM_LOCAL double fsm_speed_of_succession(const struct fsm_resolution *r, int64_t k)
+{
+    const struct fsm_tables *tables = r->tables;
+    if (r->before.at[k] != FSM_CONTACT_FREE || (tables->contact_flags.at[k] & FSM_FLAG_LIMITED) == 0 ||
+        AT(tables->contact_ends, k, 0) >= 0) {
+        return 0.0;
+    }
+    for (int64_t j = 0; j < r->before.n; j++) {
+        bool same_shapes = tables->contact_flags.at[j] / FSM_FLAG_GROUP == tables->contact_flags.at[k] / FSM_FLAG_GROUP;
+        if (!same_shapes || r->before.at[j] == FSM_CONTACT_FREE || r->event.at[j] != FSM_EVENT_LEAVES ||
+            !fsm_same_normal(tables, r->terms, j, k, FSM_SUCCESSION)) {
+            continue;
+        }
+        double size = 0.0;
+        for (int64_t i = 0; i < r->u.n; i++) {
+            size += fabs(AT(r->terms->A, AT(tables->contact_rows, k, 0), i) * r->u.at[i]);
+        }
+        return FSM_SUCCESSION * size;
+    }
+    return 0.0;
 }
 
 /* Whether contact `j` leaves its round face, of the same two shapes, at the end where the face of `k` begins. */

@@ -8,6 +8,7 @@
 #define FSM_SAME_MOTION 1e-6  // motions that differ by less than this part of the scale are one
 #define FSM_EXACT       1e-3  // part of the tolerance up to which redundant rows are inconsistent by rounding alone
 #define FSM_INEXACT     100.0 // cost of rows that agree no better than that: more than all contacts can cost
+#define FSM_BRACING     1e4   // cost of contacts that can brace each other: more than all else can cost
 
 /* Contacts of a problem as one number: as bits where a double has enough of them, else, of up to FSM_LISTED contacts, the
    negative of their numbers from 1 as digits to the base FSM_LISTED_BASE.  Otherwise a number that a double does not represent
@@ -99,11 +100,13 @@ static void decide_by_continuity(struct fsm_enumeration_result *result, const st
 
 /* Return the cost of a consistent candidate.
 
-   Redundant rows that nearly agree make contacts stick that slide slowly: what agrees exactly is preferred. */
-static double total_cost(const struct fsm_contact_problem *problem, fsm_indices choices, double remainder,
-                         double tolerance)
+   Redundant rows that nearly agree make contacts stick that slide slowly: what agrees exactly is preferred, and what needs
+   no contacts that brace each other. */
+static double total_cost(const struct fsm_contact_problem *problem, fsm_indices choices,
+                         const struct fsm_candidate_result *found, double tolerance)
 {
-    double total = remainder > FSM_EXACT * tolerance ? FSM_INEXACT : 0.0;
+    double total = found->remainder > FSM_EXACT * tolerance ? FSM_INEXACT : 0.0;
+    total += found->braced ? FSM_BRACING : 0.0;
     for (int64_t k = 0; k < choices.n; k++) {
         total += AT(problem->cost, k, choices.at[k]);
     }
@@ -168,7 +171,7 @@ FSM_LOCAL struct fsm_enumeration_result fsm_enumerate_candidates(struct fsm_aren
             fsm_evaluate_candidate(arena, problem, trial.choices, trial.forces, trial.motions, tolerance);
         fsm_arena_release(arena, top);
         if (found.violation <= tolerance && is_excluded(problem, trial.choices)) {
-            found = (struct fsm_candidate_result){1.0, FSM_LAW_EXCLUDED, 0, 0.0, 0.0};
+            found = (struct fsm_candidate_result){1.0, FSM_LAW_EXCLUDED, 0, 0.0, 0.0, false};
         }
         enter_candidate(log, problem, trial.choices, &found);
         result.tried++;
@@ -179,14 +182,15 @@ FSM_LOCAL struct fsm_enumeration_result fsm_enumerate_candidates(struct fsm_aren
             continue;
         }
         result.consistent++;
+        result.braced += found.braced;
         if (found.excess <= tolerance) {
             double close = FSM_SAME_MOTION * fsm_reference_scale(problem, trial.forces);
             count_motion(&all, trial.motions, close);
-            if (goes_on(problem, trial.choices)) {
+            if (goes_on(problem, trial.choices) && !found.braced) {
                 count_motion(&going_on, trial.motions, close);
             }
         }
-        double cost = total_cost(problem, trial.choices, found.remainder, tolerance);
+        double cost = total_cost(problem, trial.choices, &found, tolerance);
         if (cost < least) {
             least = cost;
             best_goes_on = goes_on(problem, trial.choices);
@@ -198,6 +202,9 @@ FSM_LOCAL struct fsm_enumeration_result fsm_enumerate_candidates(struct fsm_aren
             }
         }
     } while (next_candidate(trial.choices, problem->allowed));
+    if (least >= FSM_BRACING) {
+        result.braced = 0;
+    }
     decide_by_continuity(&result, &all, &going_on, best_goes_on);
     for (int64_t k = 0; k < count; k++) {
         fsm_put(fsm_row(problem->slip_direction, k), fsm_row(directions, k));

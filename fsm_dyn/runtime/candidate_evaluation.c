@@ -8,6 +8,9 @@
 #define FSM_STIRS                                                                                                      \
     1e-8 // an indeterminate force that moves its contacts by more than this leaves the motion indeterminate
 
+#define FSM_BRACED   1e-6 // part of normal forces that add up to one, by which the laws of a bracing may be missed
+#define FSM_ROOT_TWO 1.4142135623730951
+
 /* Return the magnitude against which the laws are judged, for the forces `y` (n,). */
 FSM_LOCAL double fsm_reference_scale(const struct fsm_contact_problem *problem, fsm_vector y)
 {
@@ -87,6 +90,89 @@ static void choose_forces(struct fsm_arena *arena, const struct fsm_contact_prob
             y.at[j] += AT(basis, j, a) * shares.at[a];
         }
     }
+}
+
+/* Write the laws on a bracing of the contacts as `g y >= 0`, and in the last row the sum of its normal forces.
+
+   Cones of friction in space are squares within the circle. */
+static fsm_matrix bracing_laws(struct fsm_arena *arena, const struct fsm_contact_problem *problem, fsm_indices choices)
+{
+    int64_t count = choices.n, at = 0;
+    fsm_matrix g = fsm_arena_matrix(arena, 5 * count + 1, problem->K.n);
+    fsm_vector sum = fsm_row(g, g.n - 1);
+    for (int64_t k = 0; k < count; k++) {
+        int64_t choice = choices.at[k], a = problem->normal.at[k], b = problem->tangent.at[k];
+        if (a < 0 || fsm_is_open(choice) || problem->bilateral.at[k]) {
+            continue;
+        }
+        AT(g, at++, a) = 1.0;
+        sum.at[a] = 1.0;
+        if (b < 0 || !sticks(choice) || problem->infinite.at[k]) {
+            continue;
+        }
+        bool spatial = problem->spatial.at[k] != 0;
+        double friction = problem->static_friction.at[k] / (spatial ? FSM_ROOT_TWO : 1.0);
+        for (int64_t i = 0; i < (spatial ? 4 : 2); i++) {
+            AT(g, at, a) = friction;
+            AT(g, at++, b + i / 2) = i % 2 == 0 ? 1.0 : -1.0;
+        }
+    }
+    fsm_put(fsm_row(g, at), sum);
+    return fsm_matrix_first(g, at + 1);
+}
+
+/* Whether two contacts are closed that can press on each other. */
+static bool may_brace(const struct fsm_contact_problem *problem, fsm_indices choices)
+{
+    int64_t closed = 0;
+    for (int64_t k = 0; k < choices.n; k++) {
+        closed += problem->normal.at[k] >= 0 && !fsm_is_open(choices.at[k]) && !problem->bilateral.at[k];
+    }
+    return closed > 1;
+}
+
+/* Return the candidate in which contacts that slide without a slip stick, by `motions` (n,) and what counts as `still`. */
+static fsm_indices as_sticking(struct fsm_arena *arena, const struct fsm_contact_problem *problem, fsm_indices choices,
+                               fsm_vector motions, double still)
+{
+    fsm_indices sticking = fsm_arena_indices(arena, choices.n);
+    fsm_put_indices(sticking, choices);
+    for (int64_t k = 0; k < choices.n; k++) {
+        int64_t b = problem->tangent.at[k];
+        if (b >= 0 && fsm_direction_of(choices.at[k]) != 0.0 && !fsm_is_open(choices.at[k]) &&
+            !problem->slipping.at[k] && fabs(motions.at[b]) <= still &&
+            (!problem->spatial.at[k] || fabs(motions.at[b + 1]) <= still)) {
+            sticking.at[k] = FSM_CHOICE_HOLD;
+        }
+    }
+    return sticking;
+}
+
+/* Whether contacts can brace each other: forces without a load satisfy the contact laws at any size.
+
+   `motions` (n,): of the candidate; `still`: magnitude of a motion that counts as none. */
+static bool is_braced(struct fsm_arena *arena, const struct fsm_contact_problem *problem, fsm_indices choices,
+                      fsm_vector motions, double still)
+{
+    fsm_indices sticking = as_sticking(arena, problem, choices, motions, still);
+    fsm_vector forces = fsm_arena_vector(arena, motions.n), again = fsm_arena_vector(arena, motions.n);
+    fsm_matrix basis;
+    fsm_solve_candidate(arena, problem, sticking, forces, again, &basis);
+    if (basis.m == 0) {
+        return false;
+    }
+    fsm_matrix g = bracing_laws(arena, problem, sticking);
+    fsm_matrix along = fsm_arena_matrix(arena, g.n, basis.m);
+    for (int64_t i = 0; i < g.n; i++) {
+        for (int64_t j = 0; j < basis.n; j++) {
+            for (int64_t a = 0; AT(g, i, j) != 0.0 && a < basis.m; a++) {
+                AT(along, i, a) += AT(g, i, j) * AT(basis, j, a);
+            }
+        }
+    }
+    fsm_vector slack = fsm_arena_vector(arena, g.n), shares;
+    slack.at[g.n - 1] = -1.0; // the normal forces add up to one: their scale is arbitrary
+    return fsm_maximise_margin(arena, along, slack, 1.0, &shares) > -FSM_BRACED;
 }
 
 /* Return how far the friction of a contact that begins to slide may be from its limit; in space its square is known. */
@@ -186,17 +272,19 @@ FSM_LOCAL struct fsm_candidate_result fsm_evaluate_candidate(struct fsm_arena *a
     double remainder = fsm_solve_candidate(arena, problem, choices, y, v, &basis);
     double scale = fsm_reference_scale(problem, y);
     if (remainder > tolerance * scale) {
-        return (struct fsm_candidate_result){remainder / scale, FSM_LAW_NO_SOLUTION, 0, 0.0, remainder / scale};
+        return (struct fsm_candidate_result){remainder / scale, FSM_LAW_NO_SOLUTION, 0, 0.0, remainder / scale, false};
     }
     if (basis.m > 0) {
+        fsm_mark top = fsm_arena_mark(arena);
         choose_forces(arena, problem, choices, basis, scale, y);
+        fsm_arena_release(arena, top);
     }
     for (int64_t i = 0; i < y.n; i++) { // what is not a number would violate no law
         if (!fsm_is_finite(y.at[i]) || !fsm_is_finite(v.at[i])) {
-            return (struct fsm_candidate_result){FSM_INFINITY, FSM_LAW_NO_SOLUTION, 0, 0.0, 0.0};
+            return (struct fsm_candidate_result){FSM_INFINITY, FSM_LAW_NO_SOLUTION, 0, 0.0, 0.0, false};
         }
     }
-    struct fsm_candidate_result worst = {-1.0, FSM_LAW_KEPT, 0, -1.0, remainder / scale};
+    struct fsm_candidate_result worst = {-1.0, FSM_LAW_KEPT, 0, -1.0, remainder / scale, false};
     for (int64_t k = 0; k < choices.n; k++) {
         if (problem->normal.at[k] >= 0) {
             judge_normal(problem, choices.at[k], k, y, v, &worst);
@@ -206,9 +294,14 @@ FSM_LOCAL struct fsm_candidate_result fsm_evaluate_candidate(struct fsm_arena *a
         }
     }
     if (basis.m > 0 && worst.violation <= tolerance * scale && affects_motion(problem, basis)) {
-        return (struct fsm_candidate_result){1.0, FSM_LAW_MOTION_INDETERMINATE, 0, 0.0, 0.0};
+        return (struct fsm_candidate_result){1.0, FSM_LAW_MOTION_INDETERMINATE, 0, 0.0, 0.0, false};
     }
     worst.violation /= scale;
     worst.excess /= scale;
+    if (worst.violation <= tolerance && may_brace(problem, choices)) {
+        fsm_mark top = fsm_arena_mark(arena);
+        worst.braced = is_braced(arena, problem, choices, v, tolerance * scale);
+        fsm_arena_release(arena, top);
+    }
     return worst;
 }

@@ -7,6 +7,9 @@ static bool closes(const struct fsm_resolution *r, int64_t k, double gap, double
 {
     int64_t row = AT(r->tables->contact_rows, k, 0);
     bool corner = AT(r->tables->contact_ends, k, 0) >= 0 && gap <= r->tables->tolerances->gap;
+    if (gap <= r->tables->tolerances->gap && fsm_speed_of_succession(r, k) > 0.0) {
+        return true;
+    }
     bool flush = corner && fabs(fsm_row_speed(r->terms, row, r->u)) <= fsm_still(r->tables, r->terms, k);
     return flush || r->event.at[k] == FSM_EVENT_CLOSES || gap <= near;
 }

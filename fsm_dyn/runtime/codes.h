@@ -32,7 +32,8 @@
       "impact without collision resolve it: on_inconsistent: impact")                                                  \
     X(NON_UNIQUE_STATE, 13, "non-unique contact state",                                                                \
       "Several candidates with different motions satisfy the contact laws.",                                           \
-      "choose a policy in the model, lower the friction, or model the contact as compliant")                           \
+      "select the motion of the fewest state changes: on_nonunique: prefer_previous; lower the friction, "            \
+      "or model the contact as compliant")                                                                             \
     X(NON_UNIQUE, 14, "non-unique motion",                                                                             \
       "Redundant contacts with indeterminate friction forces leave the motion undetermined.",                          \
       "give redundant contacts the same friction, remove one, or model them as compliant")                             \

@@ -62,6 +62,7 @@ FSM_LOCAL struct fsm_contact_problem fsm_allocate_problem(struct fsm_arena *aren
         .cost = fsm_arena_matrix(arena, count, FSM_CHOICE_COUNT),
         .excluded = fsm_arena_indices(arena, count),
         .lasting = fsm_arena_indices(arena, count),
+        .jammed = fsm_arena_indices(arena, count),
     };
     fsm_indices_fill(problem.normal, -1);
     fsm_indices_fill(problem.tangent, -1);

@@ -130,8 +130,11 @@ FSM_LOCAL int64_t fsm_solve_contact_problem(struct fsm_arena *arena, const struc
     for (int64_t k = 0; k < count; k++) {
         single = single && island.at[k] == 0;
     }
+    fsm_indices_fill(problem->jammed, 0);
     if (single) {
-        return solve_island(arena, problem, tolerance, solution, log, result);
+        int64_t status = solve_island(arena, problem, tolerance, solution, log, result);
+        fsm_indices_fill(problem->jammed, status == FSM_INCONSISTENT);
+        return status;
     }
     *result = (struct fsm_enumeration_result){.nearest = FSM_NO_CANDIDATE};
     int64_t status = FSM_CONTINUE;
@@ -145,10 +148,14 @@ FSM_LOCAL int64_t fsm_solve_contact_problem(struct fsm_arena *arena, const struc
             result->tried += part.tried;
             result->motions = fsm_most(result->motions, part.motions);
             result->continuity = fsm_most(result->continuity, part.continuity);
+            result->braced = fsm_most(result->braced, part.braced);
             result->undetermined = fsm_most(result->undetermined, part.undetermined);
             if (part.consistent == 0) {
                 result->nearest = fsm_smaller(result->nearest, part.nearest);
                 result->consistent = 0;
+                for (int64_t i = 0; i < members.n; i++) {
+                    problem->jammed.at[members.at[i]] = part_status == FSM_INCONSISTENT;
+                }
                 return part_status;
             }
             result->consistent =

@@ -52,7 +52,8 @@ enum fsm_law {
 
    Candidates: `allowed` (·, FSM_CHOICE_COUNT); `cost` (·, FSM_CHOICE_COUNT) decides between consistent candidates, the
    smallest sum is taken; `excluded`: choice that a contact may not keep if all others with one keep theirs, -1: none;
-   `lasting`: 1 where a contact stuck just before and is not at a limit.
+   `lasting`: 1 where a contact stuck just before and is not at a limit; `jammed`: 1 for the contacts of an island for which
+   no candidate was consistent.
 
    Scaling: `unit` (n,): unscaled forces and motions are `unit * y` and `v / unit`; `scale`: least magnitude against
    which zero is judged, square root of (J) or (J/s²). */
@@ -77,6 +78,7 @@ struct fsm_contact_problem {
     fsm_matrix cost;
     fsm_indices excluded;
     fsm_indices lasting;
+    fsm_indices jammed;
     fsm_vector unit;
     double scale;
 };
@@ -95,6 +97,7 @@ struct fsm_candidate_result {
     int64_t contact;  // that violates it, its place in the problem
     double excess; // of the kinetic friction limit where contacts stick: above zero, sticking rests on static friction
     double remainder; // by how much redundant rows are inconsistent
+    bool braced;      // contacts can press each other with forces that no load asks for, as large as one likes
 };
 
 /* Outcome of trying all candidates. */
@@ -103,6 +106,7 @@ struct fsm_enumeration_result {
     int64_t tried;        // candidates
     int64_t motions;      // different motions of consistent candidates that need no static friction, counted up to 2
     int64_t continuity;   // 1: of several motions the only one in which all contacts that last stick
+    int64_t braced;       // candidates whose contacts can brace each other, where there is one in which none can
     int64_t undetermined; // candidates that leave the motion indeterminate
     int64_t non_finite;   // candidates whose forces or motions are not numbers
     double nearest;       // least violation, if none is consistent
@@ -161,6 +165,7 @@ struct fsm_resolution {
     fsm_vector direction;          // slip direction that a slide beginning with the event takes
     fsm_matrix slack;              // (n_contacts, 2), see fsm_read_slack
     fsm_indices closed;            // 1: active
+    fsm_indices jammed;            // 1: of an island for which no contact states are consistent
     fsm_indices moved;             // 1: a closed contact whose gap its reset map has changed
     int64_t transition;            // user-defined transition taken, -1: none
     bool placed;                   // the state comes from outside, or a reset map may have changed it
@@ -202,6 +207,7 @@ FSM_LOCAL void fsm_resume_limited_locks(const struct fsm_resolution *r);
 #define FSM_LEVEL 4.0 // times the gap tolerance: how deep a guard may find a corner's neighbour that is flush with it
 FSM_LOCAL bool fsm_within_face(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t k);
 FSM_LOCAL double fsm_still(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t k);
+FSM_LOCAL double fsm_speed_of_succession(const struct fsm_resolution *r, int64_t k);
 FSM_LOCAL void fsm_exclude_face_ends(const struct fsm_resolution *r);
 
 /* initial_penetration.c */

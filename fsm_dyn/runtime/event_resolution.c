@@ -18,10 +18,10 @@ FSM_API int64_t fsm_arena_sizes(const struct fsm_sizes *sizes, int64_t contacts,
     int64_t held = sizes->n_rows, n = 3 * contacts;
     int64_t system = sizes->n_u + held;
     int64_t context = sizes->n_p + 4 * sizes->n_w + sizes->n_contacts + sizes->n_memory;
-    int64_t floats = system * (system + n + 12) + 24 * n * n + 113 * n + 20;
+    int64_t floats = system * (system + n + 12) + 28 * n * n + 113 * n + 20;
     floats += held * (4 * sizes->n_u + 3 * held + 8) + 2 * system; // the rank of rows is found by itself
     floats += 2 * (sizes->n_q + sizes->n_u) + 2 * context + 11 * sizes->n_contacts + 3 * held + sizes->n_terms;
-    *integers = 2 * system * (system + 3) + 3 * system + 2 * held + 9 * sizes->n_contacts + 104 * contacts +
+    *integers = 2 * system * (system + 3) + 3 * system + 2 * held + 10 * sizes->n_contacts + 114 * contacts +
                 sizes->max_guards + 450;
     return floats;
 }
@@ -84,6 +84,7 @@ static struct fsm_resolution begin_resolution(struct fsm_work *work, const struc
                                .direction = fsm_arena_vector(arena, n_contacts),
                                .slack = fsm_arena_matrix(arena, n_contacts, 2),
                                .closed = fsm_arena_indices(arena, n_contacts),
+                               .jammed = fsm_arena_indices(arena, n_contacts),
                                .moved = fsm_arena_indices(arena, n_contacts),
                                .transition = -1,
                                .outcome = outcome};
@@ -230,13 +231,13 @@ static int64_t resolve_reset(const struct fsm_resolution *r, const struct fsm_in
     return fsm_resolve_impact(r, kink ? FSM_IMPACT_REBOUND : FSM_IMPACT_PLASTIC);
 }
 
-/* Impact without collision: friction jams, and the slip is stopped at once; returns a status. */
+/* Impact without collision: friction jams, and the slip of the contacts that jam is stopped at once; returns a status. */
 static int64_t impact_without_collision(const struct fsm_resolution *r)
 {
     fsm_suspend_limited_locks(r);
     fsm_indices held = fsm_bilateral_rows(r->arena, r->tables, r->outcome->wanted);
     struct fsm_bilateral_system bilateral = fsm_factor_bilateral(r->arena, r->terms, held, r->u.n);
-    int64_t status = fsm_simultaneous_impact(r, &bilateral, r->closed, FSM_IMPACT_ARREST);
+    int64_t status = fsm_simultaneous_impact(r, &bilateral, r->jammed, FSM_IMPACT_ARREST);
     fsm_resume_limited_locks(r);
     return status;
 }
@@ -257,7 +258,8 @@ static int64_t resolve_accelerations(const struct fsm_resolution *r)
     fsm_put_indices(closed, r->closed);
     top = fsm_arena_mark(r->arena);
     int64_t status = fsm_select_contact_states(r);
-    if (status == FSM_INCONSISTENT && r->tables->sizes->on_inconsistent == 1) {
+    for (int64_t pass = 0; pass < closed.n && status == FSM_INCONSISTENT && r->tables->sizes->on_inconsistent == 1;
+         pass++) { // one island after the other
         fsm_arena_release(r->arena, top);
         status = impact_without_collision(r);
         if (status == FSM_CONTINUE) {

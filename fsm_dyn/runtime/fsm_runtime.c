@@ -66,6 +66,7 @@
 #include "implicit_steps.c"
 #include "moreau_contacts.c"
 #include "moreau_step_limit.c"
+#include "moreau_passage.c"
 #include "gauss_seidel.c"
 #include "moreau_jean.c"
 #include "online_slip.c"

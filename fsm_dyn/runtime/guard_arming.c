@@ -52,6 +52,13 @@ static bool always_outside(const struct fsm_tables *tables, int64_t contact)
            ((flags & FSM_FLAG_LIMITED) == 0 || tables->contact_outline.at[contact] >= 0);
 }
 
+/* Whether a guard is the gap of a piece of a smooth outline that ends. */
+static bool is_on_smooth_face(const struct fsm_tables *tables, int64_t guard)
+{
+    int64_t contact = tables->guard_contact.at[guard], flags = tables->contact_flags.at[contact];
+    return (flags & FSM_FLAG_LIMITED) != 0 && (flags & FSM_FLAG_GATED) == 0 && AT(tables->contact_ends, contact, 0) < 0;
+}
+
 /* Whether a corner is at a face of its outline; the terms are those of the current state. */
 static bool is_met(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t guard)
 {
@@ -122,6 +129,7 @@ struct entered_guard {
     double tolerance;     // how far below zero it has not fired
     double depth;         // how far below zero it may begin
     bool sunk;            // it is deeper than a gap's tolerance, and was armed in the mode before
+    bool inside_face;     // it is the gap of a smooth face, within its ends
 };
 
 /* Mark the guards of closing contacts that are deeper than a gap's tolerance, and were armed in the mode before.
@@ -195,7 +203,7 @@ static enum fsm_guard_status arm_closing(const struct fsm_run *run, const struct
         *tolerance = fsm_larger(g->tolerance, 2.0 * small);
         return FSM_GUARD_ARMED;
     }
-    bool outside = always_outside(tables, contact);
+    bool outside = always_outside(tables, contact) || g->inside_face;
     if (outside && fired && has_outline(tables, g->number)) { // else it passes beside all faces
         outside = is_met(tables, terms, g->number);
     }
@@ -289,14 +297,17 @@ FSM_LOCAL int64_t fsm_arm(const struct fsm_run *run, int64_t before)
     for (int64_t j = 0; j < n_g; j++) {
         struct entered_guard g = {j,         first + j,      (enum fsm_event)tables->guard_event.at[first + j],
                                   values[j], slopes[j],      tolerance_of(tables, first + j, largest),
-                                  0.0,       sunk.at[j] == 1};
+                                  0.0,       sunk.at[j] == 1, false};
         tolerances[j] = g.tolerance;
         bool closes = g.event == FSM_EVENT_CLOSES;
-        if (closes && fabs(g.value) <= 20.0 * tables->tolerances->gap && has_outline(tables, g.number)) {
-            if (!evaluated) {
-                tables->terms.at[0](state->clock->time, state->x.at, state->c.at, terms->whole.at);
-                evaluated = true;
-            }
+        bool near = closes && fabs(g.value) <= 20.0 * tables->tolerances->gap;
+        bool outline = near && has_outline(tables, g.number), smooth = near && is_on_smooth_face(tables, g.number);
+        if ((outline || smooth) && !evaluated) {
+            tables->terms.at[0](state->clock->time, state->x.at, state->c.at, terms->whole.at);
+            evaluated = true;
+        }
+        g.inside_face = smooth && terms->reach.at[tables->guard_contact.at[g.number]] > tables->tolerances->gap;
+        if (outline) {
             g.slope = at_corners(run, terms, j, g.number, &g.depth);
             slopes[j] = g.slope;
             tolerances[j] = fsm_graze_tolerance(tables, g.number) + g.depth;

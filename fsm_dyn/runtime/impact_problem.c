@@ -53,7 +53,8 @@ static void allow_caught(const struct fsm_resolution *r, const struct fsm_contac
     allow(problem, at, FSM_CHOICE_PARTED_HOLD, 3.0);
 }
 
-/* Allow a contact with friction to slide; in an impact without collision it neither opens nor keeps sliding. */
+/* Allow a contact with friction to slide; in an impact without collision it does not keep sliding, and of the contacts that
+   do not at least one stays closed. */
 static void allow_sliding(const struct fsm_resolution *r, const struct fsm_contact_problem *problem, int64_t at,
                           enum fsm_purpose purpose)
 {
@@ -71,7 +72,7 @@ static void allow_sliding(const struct fsm_resolution *r, const struct fsm_conta
     if (arrest) {
         double slip = fsm_row_speed(r->terms, AT(r->tables->contact_rows, k, 1), r->u);
         bool forward = problem->spatial.at[at] || slip > 0.0;
-        AT(problem->allowed, at, FSM_CHOICE_OPEN) = 0;
+        problem->excluded.at[at] = FSM_CHOICE_OPEN;
         AT(problem->allowed, at, forward ? FSM_CHOICE_FORWARD : FSM_CHOICE_BACKWARD) = 0;
     }
 }

@@ -32,7 +32,8 @@ struct impact {
 static bool strikes(const struct fsm_resolution *r, int64_t k)
 {
     int64_t row = AT(r->tables->contact_rows, k, 0);
-    double slow = fsm_speed_tolerance(r->tables, row), speed = fsm_row_speed(r->terms, row, r->u);
+    double slow = fsm_larger(fsm_speed_tolerance(r->tables, row), fsm_speed_of_succession(r, k));
+    double speed = fsm_row_speed(r->terms, row, r->u);
     int64_t flags = r->tables->contact_flags.at[k];
     if (speed < -slow || ((flags & FSM_FLAG_TWO_SIDED) && speed > slow)) {
         return true;

@@ -4,10 +4,12 @@
 
 #define FSM_PAST_LIMIT 1e-5 // part of a coefficient of friction by which a contact at its limit is taken past it
 
-/* Whether the speed along a normal row is positive. */
-static bool parts(const struct fsm_resolution *r, int64_t row)
+/* Whether the gap of contact `k` grows. */
+static bool parts(const struct fsm_resolution *r, int64_t k)
 {
-    return fsm_row_speed(r->terms, row, r->u) > fsm_speed_tolerance(r->tables, row);
+    int64_t row = AT(r->tables->contact_rows, k, 0);
+    double slow = fsm_larger(fsm_speed_tolerance(r->tables, row), fsm_speed_of_succession(r, k));
+    return fsm_row_speed(r->terms, row, r->u) > slow;
 }
 
 /* Open the closed contacts that part: whatever the accelerations, they do not remain closed. */
@@ -15,7 +17,7 @@ static void open_parting(const struct fsm_resolution *r)
 {
     for (int64_t k = 0; k < r->closed.n; k++) {
         if (r->closed.at[k] == 1 && (r->tables->contact_flags.at[k] & FSM_FLAG_TWO_SIDED) == 0 &&
-            parts(r, AT(r->tables->contact_rows, k, 0))) {
+            parts(r, k)) {
             r->closed.at[k] = 0;
         }
     }
@@ -110,6 +112,16 @@ static int64_t solve_once(const struct fsm_resolution *r, const struct fsm_conta
                                  : fsm_solve_contact_problem(r->arena, problem, tolerance, solution, log, result);
 }
 
+/* Whether a contact has come to its limit of friction, and contacts that brace each other would still hold. */
+static bool braced_at_limit(const struct fsm_resolution *r, const struct fsm_enumeration_result *result)
+{
+    bool slides = false;
+    for (int64_t k = 0; k < r->event.n; k++) {
+        slides = slides || r->event.at[k] == FSM_EVENT_SLIDES;
+    }
+    return slides && result->braced > 0;
+}
+
 /* Solve the contact problem, with the choices that fired only if nothing else is consistent; returns a status. */
 static int64_t solve_selection(const struct fsm_resolution *r, const struct fsm_contact_problem *problem,
                                const struct fsm_bearing_problem *bearings, fsm_index_table admissible,
@@ -127,8 +139,12 @@ static int64_t solve_selection(const struct fsm_resolution *r, const struct fsm_
     if (status == FSM_CONTINUE && result.continuity) {
         notes->chosen_by = FSM_CHOSEN_CONTINUITY;
     }
+    bool braced = braced_at_limit(r, &result);
+    if (status == FSM_CONTINUE && braced) { // at the limit itself both motions are the same
+        status = FSM_NON_UNIQUE_STATE;
+    }
     bool several = status == FSM_NON_UNIQUE_STATE || (status == FSM_CONTINUE && result.continuity);
-    if (several && bearings->still.n == 0 && decide_past_limits(r, problem, solution)) {
+    if (several && !braced && bearings->still.n == 0 && decide_past_limits(r, problem, solution)) {
         status = FSM_CONTINUE;
         notes->chosen_by = FSM_CHOSEN_PAST_LIMIT;
     }
@@ -214,6 +230,11 @@ FSM_LOCAL int64_t fsm_select_contact_states(const struct fsm_resolution *r)
     int64_t status = solve_selection(r, &problem, &bearings, admissible, &solution);
     if (status == FSM_CONTINUE) {
         adopt_states(r, &problem, solution.choices);
+    }
+    fsm_indices_fill(r->jammed, 0);
+    for (int64_t at = 0; status == FSM_INCONSISTENT && at < problem.contact.n; at++) {
+        int64_t k = problem.contact.at[at];
+        r->jammed.at[k] = problem.jammed.at[at] == 1 && r->closed.at[k] == 1;
     }
     return status;
 }

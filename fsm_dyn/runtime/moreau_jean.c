@@ -176,21 +176,27 @@ static void apply_step_impulses(const struct fsm_active_rows *active, const stru
     }
 }
 
-/* Begin a step: the configuration at the middle, with the inputs there; the terms are those at the middle. */
-static void go_to_middle(const struct fsm_time_step *step, const struct fsm_input_tables *inputs, int64_t segment,
-                         fsm_vector x)
+/* Begin a step: the configuration at the middle, with the inputs there; the terms are those at the middle.
+
+   Returns a contact that is passed through on the way, -1 if none is; `longest`: a step in which it is not (s). */
+static int64_t go_to_middle(const struct fsm_time_step *step, const struct fsm_input_tables *inputs, int64_t segment,
+                            fsm_vector x, double *longest)
 {
     int64_t n_q = step->tables->sizes->n_q;
     evaluate_terms(step, step->t, x);
     fsm_begin_sides(step);
+    fsm_note_gaps(step, step->u);
+    fsm_vector rate = fsm_arena_copy(step->arena, fsm_vector_first(step->terms->q_dot, n_q));
     for (int64_t i = 0; i < n_q; i++) {
-        step->middle.at[i] = x.at[i] + 0.5 * step->h * step->terms->q_dot.at[i];
+        step->middle.at[i] = x.at[i] + 0.5 * step->h * rate.at[i];
     }
     fsm_put(fsm_vector_from(step->middle, n_q), step->u);
     fsm_normalise_quaternions(step->tables, step->middle);
     fsm_write_inputs(inputs, step->middle_time, segment, step->middle, step->context);
     evaluate_terms(step, step->middle_time, step->middle);
+    int64_t passed = fsm_passed_through(step, x, rate, 0.5 * step->h, step->middle, longest);
     fsm_update_sides(step);
+    return passed;
 }
 
 /* Solve the contact problem of a step; `x` gets the configuration at the middle and the speeds after, `impulses`
@@ -227,26 +233,41 @@ static bool solve_contacts(const struct fsm_time_step *step, const struct fsm_bi
     return solved;
 }
 
-/* End a step: the configuration after, and the energies with and without the impulses of contacts. */
-static void go_to_end(const struct fsm_time_step *step, const struct fsm_input_tables *inputs, int64_t segment,
-                      fsm_vector x, fsm_vector free_speeds, fsm_vector energies)
+/* End a step: the configuration after, and the energies with and without the impulses of contacts.
+
+   Returns a contact that is passed through on the way, -1 if none is; `longest`: a step in which it is not (s). */
+static int64_t go_to_end(const struct fsm_time_step *step, const struct fsm_input_tables *inputs, int64_t segment,
+                         fsm_vector x, fsm_vector free_speeds, fsm_vector energies, double *longest)
 {
     const struct fsm_terms *terms = step->terms;
     int64_t n_q = step->tables->sizes->n_q;
     double end = step->t + step->h;
     evaluate_terms(step, step->middle_time, x);
+    fsm_note_gaps(step, fsm_vector_from(x, n_q));
+    fsm_vector before = fsm_arena_copy(step->arena, x);
+    fsm_vector rate = fsm_arena_copy(step->arena, fsm_vector_first(terms->q_dot, n_q));
     for (int64_t i = 0; i < n_q; i++) {
-        x.at[i] += 0.5 * step->h * terms->q_dot.at[i];
+        x.at[i] += 0.5 * step->h * rate.at[i];
     }
     fsm_normalise_quaternions(step->tables, x);
     fsm_write_inputs(inputs, end, segment, x, step->context);
     evaluate_terms(step, end, x);
+    int64_t passed = fsm_passed_through(step, before, rate, 0.5 * step->h, x, longest);
     energies.at[FSM_ENERGY_AFTER] = terms->energies.at[0] + terms->energies.at[1];
     fsm_vector u = fsm_vector_from(x, n_q), after = fsm_arena_copy(step->arena, u);
     fsm_put(u, free_speeds);
     evaluate_terms(step, end, x);
     energies.at[FSM_ENERGY_FREE] = terms->energies.at[0] + terms->energies.at[1];
     fsm_put(u, after);
+    return passed;
+}
+
+/* Note that a step is too long for a contact: what it touches is passed through; returns that status. */
+static int64_t report_passage(const struct fsm_time_stepping *run, double longest, int64_t contact)
+{
+    run->report->longest = longest;
+    run->report->passed = 1.0 + (double)contact;
+    return FSM_STEP_TOO_LONG;
 }
 
 /* Take the step from `times[i]` to `times[i + 1]`; row i + 1 of the run has the values of row i.
@@ -270,12 +291,19 @@ static int64_t step_through(const struct fsm_tables *tables, const struct fsm_in
                                  .middle = fsm_row(run->middle, i + 1),
                                  .context = fsm_row(run->c, i + 1),
                                  .codes = fsm_code_row(run->codes, i + 1),
+                                 .gaps = fsm_arena_vector(arena, tables->sizes->n_contacts),
+                                 .rates = fsm_arena_vector(arena, tables->sizes->n_contacts),
                                  .free_side = run->free_side};
-    go_to_middle(&step, inputs, run->segment, x);
+    double longest = h;
+    int64_t passed = go_to_middle(&step, inputs, run->segment, x, &longest);
+    if (passed >= 0) {
+        return report_passage(run, longest, passed);
+    }
     fsm_indices held = fsm_unlimited_rows(arena, tables, step.codes);
     struct fsm_bilateral_system bilateral = fsm_factor_bilateral(arena, step.terms, held, step.u.n);
     run->report->longest = fsm_longest_step(&step, &bilateral);
     if (h > run->report->longest) {
+        run->report->passed = 0.0;
         return FSM_STEP_TOO_LONG;
     }
     fsm_vector reaction = fsm_arena_vector(arena, held.n);
@@ -286,7 +314,10 @@ static int64_t step_through(const struct fsm_tables *tables, const struct fsm_in
                         &energies.at[FSM_ENERGY_REBOUND])) {
         return FSM_UNSOLVED;
     }
-    go_to_end(&step, inputs, run->segment, x, free_speeds, energies);
+    passed = go_to_end(&step, inputs, run->segment, x, free_speeds, energies, &longest);
+    if (passed >= 0) {
+        return report_passage(run, longest, passed);
+    }
     for (int64_t j = 0; j < x.n; j++) {
         if (!fsm_is_finite(x.at[j])) {
             return FSM_NON_FINITE;

@@ -16,6 +16,8 @@ struct fsm_time_step {
     fsm_vector middle;             // (n_q + n_u,): state at the middle
     fsm_vector context;            // (n_c,)
     fsm_codes codes;               // (n_contacts,): contact states of the step before
+    fsm_vector gaps;               // (n_contacts,): where a part of the step began, of contacts that may be passed (m)
+    fsm_vector rates;              // (n_contacts,): of these gaps, along the way of that part (m/s)
     fsm_codes free_side;           // (n_contacts,): 1: on the free side of its face before, or in contact since
 };
 
@@ -35,7 +37,8 @@ struct fsm_time_stepping_report {
     double unsolved;       // steps whose sweeps did not converge
     double first_unsolved; // when the first of them began (s)
     double worst_unsolved; // largest change of a speed in a last sweep, as a fraction of the fastest
-    double longest;        // longest step that the compliant contacts allow where a step was too long (s)
+    double longest;        // longest step that may do where one was too long (s)
+    double passed;         // 1 + the contact that was passed through in that step; 0: it was too long for compliant ones
 };
 
 /* Entries of the energies of a step. */
@@ -69,6 +72,11 @@ FSM_LOCAL bool fsm_presses(const struct fsm_time_step *step, int64_t k);
 FSM_LOCAL struct fsm_active_rows fsm_list_active(const struct fsm_time_step *step);
 FSM_LOCAL bool fsm_may_begin(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_indices states,
                              fsm_codes free_side);
+
+/* moreau_passage.c */
+FSM_LOCAL void fsm_note_gaps(const struct fsm_time_step *step, fsm_vector u);
+FSM_LOCAL int64_t fsm_passed_through(const struct fsm_time_step *step, fsm_vector x, fsm_vector rate, double length,
+                                     fsm_vector end, double *longest);
 
 /* moreau_step_limit.c */
 FSM_LOCAL double fsm_longest_step(const struct fsm_time_step *step, const struct fsm_bilateral_system *bilateral);

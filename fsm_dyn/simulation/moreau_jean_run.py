@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,8 +34,9 @@ SWEEPS = 2000  # of the projected Gauss-Seidel method, at most (``runtime/moreau
 UNSOLVED = 0  # steps whose sweeps ended before a speed changed by no more than rounding
 FIRST_UNSOLVED = 1  # when the first of them began (s)
 WORST_UNSOLVED = 2  # largest change of a speed in a last sweep, as a fraction of the fastest
-LONGEST = 3  # longest step that the compliant contacts allow where a step was too long (s)
-REPORT_COUNT = 4
+LONGEST = 3  # longest step that may do where one was too long (s)
+PASSED = 4  # 1 + the contact that was passed through in that step; 0: it was too long for compliant contacts
+REPORT_COUNT = 5
 
 REBOUND = 2  # entry of ``energies``: part of the rebound that was kept
 
@@ -53,6 +54,7 @@ def run_moreau_jean(
     saver: Saver | None = None,
     resumed: tuple[SavedState, FirstRow] | None = None,
     bounds: Floats | None = None,
+    contact_names: Sequence[str] = (),
 ) -> RunArrays:
     """Run from time zero with steps of length ``step`` (s).
 
@@ -89,6 +91,8 @@ def run_moreau_jean(
         The state from which the run continues, and its first row.
     bounds : Floats, optional
         Least and greatest coordinates, SI, shape (2, n_q).
+    contact_names : sequence of str
+        Of the contacts, for messages.
 
     Returns
     -------
@@ -102,7 +106,8 @@ def run_moreau_jean(
     Raises
     ------
     InputError
-        There is no step; it is too long for the compliant contacts of the run; or the model has user-defined
+        There is no step; it is too long for the compliant contacts of the run, or bodies pass through each other in
+        one; or the model has user-defined
         transitions, sequential impacts or Poisson's restitution, which this method does not support.
     """
     if not (np.isfinite(step) and step > 0.0):
@@ -122,9 +127,14 @@ def run_moreau_jean(
     if status == outcomes.STEP_TOO_LONG:
         longest = _rounded_down(float(report[LONGEST]))
         if resumed is None:
-            longest = _longest_step(tables, x0, c0, mode0, until, step, drive)
+            longest = _longest_step(tables, x0, c0, mode0, until, step, drive, report[PASSED] > 0)
+        contact = int(report[PASSED]) - 1
+        what = (
+            "is too long for a compliant contact" if contact < 0 else
+            f"is so long that contact {contact_names[contact]!r} is passed through"
+        )  # fmt: skip
         raise InputError(
-            f"the step of method 'moreau_jean' is too long for a compliant contact at t = {parts[0][-1]:.6g} s",
+            f"the step of method 'moreau_jean' {what} at t = {parts[0][-1]:.6g} s",
             found=f"step = {step:.6g} s",
             allowed=f"at most {longest:.3g} s",
             remedy="a shorter step, or method='dopri5' or 'radau'",
@@ -238,11 +248,13 @@ def _first_beyond(x: Floats, bounds: Floats) -> int:
 
 
 def _longest_step(
-    tables: Tables, x0: Floats, c0: Floats, mode0: int, until: float, step: float, drive: InputSignals
-) -> float:
+    tables: Tables, x0: Floats, c0: Floats, mode0: int, until: float, step: float, drive: InputSignals,
+    passes: bool = False,
+) -> float:  # fmt: skip
     """Return a step with which the run is not refused, and at most a tenth shorter than one with which it is.
 
-    Too long a step goes too deep, so the limit it meets is not that of the motion: lengths are tried out.
+    Too long a step goes too deep, so the limit it meets is not that of the motion: lengths are tried out.  Where bodies
+    pass through each other (``passes``) a longer step may meet them by chance: there the limit met is taken.
     """
 
     def refused(length: float) -> float:
@@ -254,6 +266,8 @@ def _longest_step(
     while np.isfinite(limit):
         low, high = _rounded_down(min(limit, 0.9 * low)), low
         limit = refused(low)
+    if passes:
+        return low
     while high > 1.1 * low:
         between = _rounded_down(np.sqrt(low * high))
         if not low < between < high:

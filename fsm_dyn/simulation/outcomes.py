@@ -116,7 +116,8 @@ _ALL: Final = (
         NON_UNIQUE_STATE,
         "non-unique contact state",
         "Several candidates with different motions satisfy the contact laws.",
-        "choose a policy in the model, lower the friction, or model the contact as compliant",
+        "select the motion of the fewest state changes: on_nonunique: prefer_previous; lower the friction, "
+        "or model the contact as compliant",
     ),
     Outcome(
         NON_UNIQUE,

@@ -246,7 +246,7 @@ class Simulator(RunSetups):
             check_steps(executable.automaton.mechanism, run.numbers, settings.step)
             return run_moreau_jean(
                 executable.tables, x, context, number, until, settings.step, drive, executable, progress, saver,
-                resumed, bound_arrays(executable.automaton, run.numbers),
+                resumed, bound_arrays(executable.automaton, run.numbers), [*executable.automaton.mechanism.contacts],
             )  # fmt: skip
         numerics = executable.numerics
         return integrate(

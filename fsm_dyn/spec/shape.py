@@ -245,12 +245,39 @@ class PolygonShape(Shape):
         return faces + [Feature(self.name, "corner", i, 0, f"{i + 1}") for i in range(count) if i not in self.concave]
 
 
+@dataclass(frozen=True, slots=True)
+class CurvePiece:
+    """A part of a curve that bends one way and turns by less than two right angles.
+
+    Attributes
+    ----------
+    start, end : float
+        The parameter at its ends (rad).
+    facing : float
+        The direction of the outward normal in its middle, from the x axis of the frame (rad).
+    speed : float
+        Its length by the parameter (m/rad).
+    bulges : bool
+        Whether it bends outwards.
+    beside : tuple of two bool
+        Whether a hollow precedes it, and follows it.
+    """
+
+    start: float
+    end: float
+    facing: float
+    speed: float
+    bulges: bool
+    beside: tuple[bool, bool]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurveShape(Shape):
     """A smooth closed outline.
 
     ``formula``: the distance from the origin as a function of ``phi``, or x and y as functions of ``s``, both over a
-    whole turn; or a periodic cubic spline through ``points``.  ``turn`` is +1 if it runs anticlockwise, else -1.
+    whole turn; or a periodic cubic spline through ``points``.  ``turn`` is +1 if it runs anticlockwise, else -1;
+    ``pieces`` are those of a curve that does not bulge everywhere.
     """
 
     kind: ClassVar[str] = "curve"
@@ -258,6 +285,7 @@ class CurveShape(Shape):
     points: Corners = ()
     formula: tuple[Text, ...] = ()
     turn: int = 1
+    pieces: tuple[CurvePiece, ...] = ()
 
     @property
     def lengths(self) -> tuple[Text, ...]:
@@ -265,8 +293,10 @@ class CurveShape(Shape):
         return tuple(text for point in self.points for text in point)
 
     def features_of_one(self) -> list[Feature]:
-        """Return the whole."""
-        return [Feature(self.name, "curve")]
+        """Return the whole, or its pieces."""
+        if not self.pieces:
+            return [Feature(self.name, "curve")]
+        return [Feature(self.name, "curve", i, 0, f"{i + 1}") for i in range(len(self.pieces))]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,7 +320,7 @@ class PlaneShape(Shape):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskShape(Shape):
-    """A thin disk about ``axis``, touched at its rim."""
+    """A thin disk about ``axis``, touched at its rim, and at three points close to it if it is flat on a plane."""
 
     kind: ClassVar[str] = "disk"
     spatial: ClassVar[bool] = True
@@ -309,9 +339,11 @@ class DiskShape(Shape):
         return (("axis", self.axis),)
 
     def features_of_one(self) -> list[Feature]:
-        """Return its rim."""
-        return [Feature(self.name, "rim")]
+        """Return its rim, and the points on which it lies."""
+        return [Feature(self.name, "rim")] + [Feature(self.name, "vertex", i, 0, f"{i + 1}") for i in range(FEET)]
 
+
+FEET: Final = 3  # points on which a disk lies: as many as a plane needs
 
 #: Signs of the corners of a box: those below anticlockwise about z, then those above.
 VERTICES: Final = tuple((x, y, z) for z in (-1, 1) for x, y in ((-1, -1), (1, -1), (1, 1), (-1, 1)))

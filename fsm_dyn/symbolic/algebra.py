@@ -111,7 +111,7 @@ class NodeAlgebra(ScalarAlgebra):
             case "cross", [Vector() as a, Vector() as b]:
                 return self._need_space().cross(a, b)
             case "norm", [Vector() as a]:
-                return self._need_space().norm(a)
+                return self._need_space().distance(a)
             case (("rate" | "pos" | "vel" | "omega"), _):
                 return self._reference(function, [_identifier(function, argument) for argument in arguments])
         kinds = ", ".join(_kind(argument) for argument in arguments)

@@ -16,6 +16,7 @@ from fsm_dyn.spec.contact import BearingContact, Contact, FeatureContact, Surfac
 from fsm_dyn.spec.values import flat_values
 from fsm_dyn.symbolic.algebra import NodeAlgebra
 from fsm_dyn.symbolic.contact_kinematics import ContactKinematics
+from fsm_dyn.symbolic.curve_rate import follow
 from fsm_dyn.symbolic.identity_test import sample
 from fsm_dyn.symbolic.mechanism_symbols import TIME, MechanismSymbols, require_independent
 from fsm_dyn.symbolic.partial_velocities import Motion
@@ -178,7 +179,7 @@ class ConstraintRowBuilder:
     def _met(self, contact: FeatureContact, index: int, meeting: ContactKinematics) -> list[ConstraintRow]:
         """Return the rows of a contact between shapes: normal, and tangent where there is friction."""
         text = Text(" and ".join(feature.shape for feature in contact.features), contact.where)
-        rows = [self._position(contact.name, "contact", "normal", meeting.gap, text, index)]
+        rows = [self._position(contact.name, "contact", "normal", meeting.gap, text, index, meeting)]
         if contact.has_friction:
             rows.append(self._velocity(contact.name, "contact", "tangent", meeting.slip, text, index))
             if meeting.across is not None:
@@ -241,10 +242,16 @@ class ConstraintRowBuilder:
         return self._position(name, owner, role, self._algebra.scalar(text), text, contact)
 
     def _position(
-        self, name: str, owner: Literal["constraint", "contact"], role: Role, node: Node, text: Text, contact: int
-    ) -> ConstraintRow:
+        self, name: str, owner: Literal["constraint", "contact"], role: Role, node: Node, text: Text, contact: int,
+        meeting: ContactKinematics | None = None,
+    ) -> ConstraintRow:  # fmt: skip
         require_independent(node, frozenset(self._symbols), f"the {_noun(role)} of '{name}'", text)
-        columns = [self.system.reducer.reduce(column[0]) for column in self._motion.columns([node])]
+        columns = [column[0] for column in self._motion.columns([node])]
+        if meeting is not None and meeting.following is not None and meeting.gap_slope is not None:
+            follower = follow(self._motion, meeting.following, self._speeds)
+            shares = (*follower.columns, follower.rest)
+            columns = [column + meeting.gap_slope * share for column, share in zip(columns, shares, strict=True)]
+        columns = [self.system.reducer.reduce(column) for column in columns]
         return self._finish(name, owner, role, text, contact, columns, tangent([node], self._flow)[0], node)
 
     def velocity(

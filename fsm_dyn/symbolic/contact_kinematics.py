@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeGuard
 
 from fsm_dyn.errors import ModelError
-from fsm_dyn.programs import Node, functions
+from fsm_dyn.programs import Node, functions, substitute
 from fsm_dyn.spec.contact import FeatureContact
 from fsm_dyn.spec.scales import own_scales
 from fsm_dyn.spec.shape import Feature, PolygonShape
@@ -34,6 +34,12 @@ from fsm_dyn.symbolic.partial_velocities import Motion
 from fsm_dyn.symbolic.shapes import Flat, Primitive, Rim, Round, Shapes, Z
 from fsm_dyn.symbolic.vectors import Vector
 
+LEAST_AHEAD: Final = (
+    0.3  # cosine, below which a face is lateral to a piece of a curve: more than half of what one may turn
+)
+ROUNDED: Final = 1e-8  # tilt of a disk (rad) below which it has no lowest point
+LIFT: Final = 1e-6  # part of the radius of a disk, by which the rim is above the feet of a disk that lies flat
+FLAT: Final = 1e-4  # tilt of a disk (rad) below which it lies flat
 OVERLAP: Final = 1e-8  # own units; extension of a face at a concave end: ten times the tolerance of a gap
 
 
@@ -62,6 +68,8 @@ class ContactKinematics:
         or how deep its centre is in a convex polygon; None at a corner of the other shape.
     whole_circle : bool
         Whether it is a circle touched from outside, and the contact has a reach.
+    gap_slope : Node or None
+        m/rad; derivative of the gap by the parameter that follows, where it is not zero; zero where the gap is.
     """
 
     gap: Node
@@ -73,6 +81,7 @@ class ContactKinematics:
     starts_ahead: bool = True
     aspect: Node | None = None
     whole_circle: bool = False
+    gap_slope: Node | None = None
 
 
 @dataclass(frozen=True)
@@ -238,7 +247,7 @@ class ContactGeometry:
     def _on_round(self, contact: FeatureContact, ball: Round, base: Round, sign: int) -> ContactKinematics:
         space, graph = self._space, self.system.graph
         arm = self._between(ball, base)
-        distance = space.norm(arm)
+        distance = space.distance(arm)
         if base.hollow:
             gap, out = base.radius - ball.radius - distance, -1.0
         else:
@@ -300,17 +309,21 @@ class ContactGeometry:
         return (functions.maximum if arc.wide else functions.minimum)(first, last)
 
     def _on_rim(self, rim: Rim, face: Flat, sign: int) -> ContactKinematics:
-        """Return the kinematics of the rim of a disk on a plane, at its lowest point; a disk lying flat has none."""
+        """Return the kinematics of the rim of a disk on a plane, at its lowest point.
+
+        A flat disk has no lowest point, and rests on its three feet: the rim is lifted where the tilt is below
+        :data:`FLAT` (docs/theory.md, "Contact geometry").
+        """
         space, graph = self._space, self.system.graph
         along = space.dot(face.normal, rim.axis)
-        square = self.system.reducer.reduce(1.0 - along * along)
-        upright = functions.sqrt(functions.where(functions.compare(">", square, 0.0), square, graph.zero))
-        center = space.sum((self.system.points.position(rim.origin, face.origin), space.negate(face.offset)))
-        gap = space.dot(center, face.normal) - rim.radius * upright
-        # lying flat it has no lowest place: dividing by 1 there leaves its centre instead of NaN
-        divisor = functions.where(functions.compare(">", upright, 0.0), upright, graph.one)
         down = space.subtract(space.scale(along, rim.axis), face.normal)
-        place = space.sum((rim.offset, space.scale(rim.radius / divisor, down)))
+        square = self.system.reducer.reduce(1.0 - along * along)  # of the sine of the tilt
+        upright = functions.sqrt(functions.maximum(square, self._constant(ROUNDED**2)))
+        lifted = graph.one / (graph.one + square / FLAT**2)
+        center = space.sum((self.system.points.position(rim.origin, face.origin), space.negate(face.offset)))
+        gap = space.dot(center, face.normal) - rim.radius * (upright - LIFT * lifted)
+        arm = rim.radius * (graph.one / upright + (2.0 * LIFT / FLAT**2) * lifted * lifted)
+        place = space.sum((rim.offset, space.scale(arm, down)))
         edge = Round(rim.frame, rim.origin, rim.offset, graph.zero)
         slip = self._slip(edge, face, place, face.tangent, sign)
         across = None if face.across is None else self._slip(edge, face, place, face.across, sign)
@@ -336,6 +349,8 @@ class ContactGeometry:
             reach = self._along(away, other) if other.length is not None else None
             ball = Round(curve.frame, curve.origin, place, graph.zero)
             slip = self._slip(ball, other, place, other.tangent, -sign)
+            if curve.piece is not None:
+                return self._on_bulge(ContactKinematics(gap, slip, reach), other, curve, xi)
             return ContactKinematics(gap, slip, reach, CurveParameter(xi, gap, slope, curvature))
         z = space.axis(curve.frame, Z)
         speed = space.norm(direction)
@@ -349,7 +364,95 @@ class ContactGeometry:
         base = Round(curve.frame, curve.origin, place, graph.zero)
         slip = self._slip(other, base, ball_place, tangent, sign)
         reach = self._reach_round(other, space.negate(normal))
+        if curve.piece is not None:
+            return self._on_piece(ContactKinematics(gap, slip, reach), other, curve, xi)
         return ContactKinematics(gap, slip, reach, CurveParameter(xi, measure, slope, curvature))
+
+    def _on_piece(self, meeting: ContactKinematics, other: Round, curve: Curve, xi: Node) -> ContactKinematics:
+        """Return the kinematics of a circle on a piece of a curve (docs/theory.md, "Contact geometry").
+
+        The piece, moved outwards by the radius, is seen from the centre along one direction: whichever way it bends,
+        one point of it is there, and beyond its ends it continues straight.
+        """
+        seen = curve.piece
+        part = None if seen is None else seen.part(other.radius)
+        if seen is None or part is None:
+            return self._never(meeting, xi)
+        space, graph = self._space, self.system.graph
+        normal, direction = self._outward(curve, xi), curve.direction(xi)
+        away = self._away_from(curve, other, xi)
+        grown = graph.one + other.radius * self._turn_rate(curve, xi) / space.norm(direction)
+        speed = grown * space.dot(direction, seen.along)
+        aside, height = (
+            space.dot(away, way) - other.radius * space.dot(normal, way) for way in (seen.along, seen.outward)
+        )
+        # along the way on which the place is sought the gap itself changes with it, unless it is zero
+        gap_slope = height * self._turn_rate(curve, xi) * space.dot(direction, seen.outward) / space.norm(direction)
+        at, beyond = self._clamped(xi, part)
+        inside = functions.where(functions.compare("==", beyond, 0.0), gap_slope, graph.zero)
+        gap, slip, speed, aside, gap_slope = substitute([meeting.gap, meeting.slip, speed, aside, inside], {xi: at})
+        slope = beyond * speed - aside
+        following = CurveParameter(xi, 0.5 * slope * slope, slope, speed)
+        reach = self._within_part(xi, part, seen.piece.speed, meeting.reach)
+        return ContactKinematics(gap, slip, reach, following, gap_slope=gap_slope)
+
+    def _on_bulge(self, meeting: ContactKinematics, other: Flat, curve: Curve, xi: Node) -> ContactKinematics:
+        """Return the kinematics of a face on a piece of a curve that bends outwards, where both have one normal."""
+        seen = curve.piece
+        part = None if seen is None else seen.part(None)
+        if seen is None or part is None:
+            return self._never(meeting, xi)
+        space = self._space
+        at, beyond = self._clamped(xi, part)
+        # the direction to the face, seen from the middle of the piece; what it is behind there does not matter
+        ahead = functions.maximum(-space.dot(other.normal, seen.outward), self._constant(LEAST_AHEAD))
+        aside = -space.dot(other.normal, seen.along)
+        normal = self._outward(curve, xi)
+        out, across = space.dot(normal, seen.outward), space.dot(normal, seen.along)
+        turned = ahead * across - aside * out
+        turning = self._turn_rate(curve, xi) * (ahead * out + aside * across)
+        gap, slip, turned, turning = substitute([meeting.gap, meeting.slip, turned, turning], {xi: at})
+        slope = turned + beyond
+        rate = functions.where(functions.compare("==", beyond, 0.0), turning, self.system.graph.one)
+        following = CurveParameter(xi, 0.5 * slope * slope, slope, rate)
+        reach = self._within_part(xi, part, seen.piece.speed, meeting.reach)
+        return ContactKinematics(gap, slip, reach, following)
+
+    def _never(self, meeting: ContactKinematics, xi: Node) -> ContactKinematics:
+        """Return the kinematics of a piece that is never touched: a circle is too large for the hollow."""
+        one = self.system.graph.one
+        return replace(meeting, reach=-one, following=CurveParameter(xi, 0.5 * xi * xi, xi, one))
+
+    def _clamped(self, xi: Node, part: tuple[float, float]) -> tuple[Node, Node]:
+        """Return the nearest parameter of a part of a curve, and by how much the other one is beyond it."""
+        start, end = (self._constant(bound) for bound in part)
+        at = functions.maximum(functions.minimum(xi, end), start)
+        return at, xi - at
+
+    def _within_part(self, xi: Node, part: tuple[float, float], speed: float, reach: Node | None) -> Node:
+        inside = [speed * (xi - part[0]), speed * (part[1] - xi)]
+        least = _least(inside if reach is None else [*inside, reach])
+        assert least is not None
+        return least
+
+    def _outward(self, curve: Curve, xi: Node) -> Vector:
+        """Return the outward unit normal of a curve."""
+        space, direction = self._space, curve.direction(xi)
+        across = space.scale(float(curve.turn), space.cross(direction, space.axis(curve.frame, Z)))
+        return space.divide(across, space.norm(direction))
+
+    def _turn_rate(self, curve: Curve, xi: Node) -> Node:
+        """Return by how much the normal of a curve turns with its parameter, towards its tangent where it bulges."""
+        space, direction = self._space, curve.direction(xi)
+        z = space.axis(curve.frame, Z)
+        turned = space.dot(space.cross(direction, curve.bend(xi)), z)
+        return float(curve.turn) * turned / space.square(direction)
+
+    def _away_from(self, curve: Curve, other: Round, xi: Node) -> Vector:
+        """Return the vector from a place on a curve to the centre of a circle."""
+        space = self._space
+        between = space.sum((self.system.points.position(curve.origin, other.origin), curve.place(xi)))
+        return space.subtract(other.offset, between)
 
     # -- velocities ----------------------------------------------------------------------------------------
 

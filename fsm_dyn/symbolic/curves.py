@@ -11,10 +11,29 @@ from fsm_dyn.programs import Node, functions, tangent
 from fsm_dyn.spec.curve_shapes import TURN, periodic_spline
 from fsm_dyn.spec.evaluate import evaluate
 from fsm_dyn.spec.model import PARAMETER, POLAR
-from fsm_dyn.spec.shape import CurveShape
+from fsm_dyn.spec.shape import CurvePiece, CurveShape
 from fsm_dyn.symbolic.vectors import Vector
 
 Pair = tuple[Node, Node]
+
+
+@dataclass(frozen=True)
+class PieceSeen:
+    """A piece of a curve with the directions along which it is seen.
+
+    Attributes
+    ----------
+    piece : CurvePiece
+    outward, along : Vector
+        The unit vector of its normal in its middle, and that at right angles which the parameter follows.
+    part : callable
+        The part that a circle of a given radius touches, or a face (None): bounds of the parameter (rad), or None.
+    """
+
+    piece: CurvePiece
+    outward: Vector
+    along: Vector
+    part: Callable[[Node | None], tuple[float, float] | None]
 
 
 @dataclass(frozen=True)
@@ -30,6 +49,8 @@ class Curve:
         runs over a whole turn (m, m/rad, m/rad²).
     turn : int
         +1 where the parameter runs round against the clock, else -1.
+    piece : PieceSeen or None
+        Which piece of it, of a curve with hollows.
     """
 
     frame: str
@@ -38,6 +59,7 @@ class Curve:
     direction: Callable[[Node], Vector]
     bend: Callable[[Node], Vector]
     turn: int
+    piece: PieceSeen | None = None
 
 
 def components(shape: CurveShape, xi: Node, scalar: Callable[[Text, dict[str, Node]], Node]) -> Pair:

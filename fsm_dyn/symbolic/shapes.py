@@ -15,7 +15,9 @@ from typing import TypeAlias
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text
 from fsm_dyn.programs import Node, evaluate, functions, support
+from fsm_dyn.spec.curve_pieces import touched_part
 from fsm_dyn.spec.shape import (
+    FEET,
     VERTICES,
     ArcShape,
     BoxShape,
@@ -31,12 +33,13 @@ from fsm_dyn.spec.shape import (
 )
 from fsm_dyn.spec.values import parameter_values
 from fsm_dyn.symbolic.algebra import NodeAlgebra
-from fsm_dyn.symbolic.curves import Curve, components, derivative
+from fsm_dyn.symbolic.curves import Curve, PieceSeen, components, derivative
 from fsm_dyn.symbolic.frames import NEWTONIAN, Triple
 from fsm_dyn.symbolic.mechanism_symbols import MechanismSymbols
 from fsm_dyn.symbolic.vectors import Vector
 
 X, Y, Z = 0, 1, 2
+FOOT = 0.99  # part of the radius of a disk, at which it lies on its three points
 
 
 @dataclass(frozen=True)
@@ -156,13 +159,15 @@ class Shapes:
                 normal = self._facing(shape, "free side", shape.side)
                 tangent, across = self._tangents(shape, normal)
                 return Flat(shape.frame, shape.origin, Vector(), tangent, normal, across=across)
+            case DiskShape(), "vertex":
+                return Round(shape.frame, shape.origin, self._foot(shape, feature.index), zero)
             case DiskShape(), _:
                 radius = self._algebra.scalar(shape.radius)
                 return Rim(shape.frame, shape.origin, Vector(), self._facing(shape, "axis", shape.axis), radius)
             case BoxShape(), _:
                 return Round(shape.frame, shape.origin, self._vertex(shape, feature.index), zero)
             case CurveShape(), _:
-                return self._curve(shape, feature.copy)
+                return self._curve(shape, feature)
             case LineShape(), _:
                 return self._line(shape, feature.copy)
             case SegmentShape(), "face":
@@ -249,6 +254,14 @@ class Shapes:
         x, y, z = (sign * half for sign, half in zip(VERTICES[index], halves, strict=True))
         return self._space.vector(shape.frame, (x, y, z))
 
+    def _foot(self, shape: DiskShape, index: int) -> Vector:
+        """Return one of the points on which a disk lies, from its centre."""
+        first, second = self._tangents(shape, self._facing(shape, "axis", shape.axis))
+        radius, angle = FOOT * self._algebra.scalar(shape.radius), 2.0 * math.pi * index / FEET
+        return self._space.sum(
+            (self._space.scale(math.cos(angle) * radius, first), self._space.scale(math.sin(angle) * radius, second))
+        )
+
     def _facing(self, shape: Shape, word: str, text: Text) -> Vector:
         """Return a unit vector in space, fixed in the shape's frame."""
         x, y, z = self._fixed(shape, self._algebra.vector(text), word, text, flat=False)
@@ -270,8 +283,8 @@ class Shapes:
         tangent = tangent if square.is_one else space.divide(tangent, functions.sqrt(square))
         return tangent, space.cross(normal, tangent)
 
-    def _curve(self, shape: CurveShape, copy: int) -> Curve:
-        zero = self.system.graph.zero
+    def _curve(self, shape: CurveShape, feature: Feature) -> Curve:
+        zero, copy = self.system.graph.zero, feature.copy
 
         def scalar(text: Text, names: dict[str, Node]) -> Node:
             return self.system.algebra(None, names).scalar(text)
@@ -288,7 +301,25 @@ class Shapes:
         def bend(xi: Node) -> Vector:
             return self._turned(shape, copy, vector(derivative(derivative(components(shape, xi, scalar), xi), xi)))
 
-        return Curve(shape.frame, shape.origin, place, direction, bend, shape.turn)
+        piece = self._piece_seen(shape, feature) if shape.pieces else None
+        return Curve(shape.frame, shape.origin, place, direction, bend, shape.turn, piece)
+
+    def _piece_seen(self, shape: CurveShape, feature: Feature) -> PieceSeen:
+        """Return a piece of a curve with the directions along which it is seen."""
+        piece, graph = shape.pieces[feature.index], self.system.graph
+        c, s = math.cos(piece.facing), math.sin(piece.facing)
+        outward, along = (
+            self._turned(
+                shape, feature.copy, self._space.vector(shape.frame, (graph.constant(x), graph.constant(y), graph.zero))
+            )
+            for x, y in ((c, s), (-shape.turn * s, shape.turn * c))
+        )
+
+        def part(radius: Node | None) -> tuple[float, float] | None:
+            values = parameter_values(self.system.mechanism)
+            return touched_part(shape, piece, None if radius is None else self._value(radius), values)
+
+        return PieceSeen(piece, outward, along, part)
 
     # -- directions and copies -----------------------------------------------------------------------------
 

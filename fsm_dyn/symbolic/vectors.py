@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from fsm_dyn.programs import ExpressionGraph, Node
 from fsm_dyn.programs.functions import sqrt
 from fsm_dyn.symbolic.frames import Frames, Triple, inner
 from fsm_dyn.symbolic.trig_reduction import Reducer, cost
+
+NO_DISTANCE: Final = 1e-100  # m²
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +124,14 @@ class Space:
         if vector.is_zero:
             return self.graph.zero
         return sqrt(self.square(vector))
+
+    def distance(self, vector: Vector) -> Node:
+        """Return the length of a vector that may vanish: its derivatives along a motion are then zero, not 0/0.
+
+        What is added is lost in rounding wherever the vector is longer than 1e-42.
+        """
+        square = self.square(vector)
+        return sqrt(square) if square.constant_value is not None else sqrt(square + NO_DISTANCE)
 
     def cross(self, a: Vector, b: Vector) -> Vector:
         """Return the vector product, the parts of `a` turned into the frames of `b` unless the reverse is simpler."""

@@ -9,9 +9,9 @@ segment            its face, its two ends                          ``face start 
 circle             itself; with a radius written as 0 a corner
 arc                its round face, its two ends                    ``face start end``
 polygon            its faces, its corners that stick out           ``face1 face2 ...``, ``1 2 ...``
-curve              itself
+curve              itself, or its pieces if it has hollows         ``1 2 ...``: as its parameter grows
 sphere, plane      itself
-disk               its rim
+disk               its rim, the three points on which it lies      ``1 2 3``
 box                its eight corners                               ``1 2 ...``: below, then above, against the clock
 =================  ==============================================  =========================================
 
@@ -25,7 +25,7 @@ from collections.abc import Mapping
 
 from fsm_dyn.errors import ModelError, did_you_mean
 from fsm_dyn.spec.contact import FeatureContact
-from fsm_dyn.spec.shape import Feature, RoundShape, Shape
+from fsm_dyn.spec.shape import BoxShape, CurveShape, Feature, RoundShape, Shape
 from fsm_dyn.spec.yaml_tree import LocatedStr, where_of
 
 MOST_PAIRS = 400
@@ -79,10 +79,12 @@ def can_touch(a: Feature, b: Feature, shapes: Mapping[str, Shape]) -> bool:
     if "rim" in parts:
         return parts == {"rim", "face"}
     if "vertex" in parts:
-        inner = any(_is_hollow(f, shapes) for f in (a, b))
+        of_box = any(f.part == "vertex" and isinstance(shapes[f.shape], BoxShape) for f in (a, b))
+        inner = of_box and any(_is_hollow(f, shapes) for f in (a, b))
         return parts == {"vertex", "face"} or (parts == {"vertex", "round"} and inner)
     if "curve" in parts:
-        return a.part != b.part and not any(_is_hollow(f, shapes) for f in (a, b))
+        flat_in_hollow = "face" in parts and any(_in_hollow(f, shapes) for f in (a, b))
+        return a.part != b.part and not flat_in_hollow and not any(_is_hollow(f, shapes) for f in (a, b))
     if parts in ({"face"}, {"point"}, {"corner"}, {"point", "corner"}):
         return False
     hollow = [f for f in (a, b) if _is_hollow(f, shapes)]
@@ -95,12 +97,21 @@ def _is_hollow(feature: Feature, shapes: Mapping[str, Shape]) -> bool:
     return feature.part == "round" and isinstance(shape, RoundShape) and shape.inside
 
 
+def _in_hollow(feature: Feature, shapes: Mapping[str, Shape]) -> bool:
+    """Whether a feature is a piece of a curve that bends inwards."""
+    shape = None if feature.part == "point" else shapes[feature.shape]
+    return isinstance(shape, CurveShape) and bool(shape.pieces) and not shape.pieces[feature.index].bulges
+
+
 def _limited(pair: tuple[Feature, Feature], shapes: Mapping[str, Shape]) -> bool:
     """Whether the contact is possible only within a bounded face, or only beyond one."""
     for feature, other in (pair, pair[::-1]):
         if feature.part in ("face", "round") and shapes[feature.shape].bounded:
             return True
         if feature.part == "corner" and other.part in ("round", "curve"):
+            return True
+        shape = None if feature.part == "point" else shapes[feature.shape]
+        if isinstance(shape, CurveShape) and shape.pieces:
             return True
     return False
 

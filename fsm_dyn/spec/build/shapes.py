@@ -8,6 +8,7 @@ from dataclasses import replace
 from fsm_dyn.errors import ExpressionError, InputError, ModelError
 from fsm_dyn.expressions import Text
 from fsm_dyn.spec.checks.outlines import curve_sense, polygon_sense
+from fsm_dyn.spec.curve_pieces import curve_pieces
 from fsm_dyn.spec.evaluate import ParameterValue, evaluate_parameters
 from fsm_dyn.spec.forms.form import exactly_one
 from fsm_dyn.spec.forms.geometry import BodyForm
@@ -160,17 +161,18 @@ def _curve(
         name=name, frame=curve.frame, origin=origin, points=curve.points or (), formula=formula, repeat=repeat,
         where=where_of(name),
     )  # fmt: skip
-    return replace(shape, turn=_sense(shape, values))
+    return _run_round(shape, values)
 
 
-def _sense(shape: CurveShape, values: Mapping[str, ParameterValue] | None) -> int:
-    """Return +1 for a curve that goes round against the clock, else -1; it must close."""
+def _run_round(shape: CurveShape, values: Mapping[str, ParameterValue] | None) -> CurveShape:
+    """Return a curve that knows in which sense it goes round, and its pieces; it must close."""
     if values is None:
-        return 1
+        return shape
     try:
-        return curve_sense(shape, values)
+        turned = replace(shape, turn=curve_sense(shape, values))
+        return replace(turned, pieces=curve_pieces(turned, values))
     except ExpressionError:
-        return 1  # reported when expressions are checked
+        return shape  # reported when expressions are checked
 
 
 def _side(name: str, form: GeometryForm) -> Text:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 from fsm_dyn.errors import InputError, ModelError
 from fsm_dyn.expressions import FloatAlgebra, Text, fold, free_names, parse
 from fsm_dyn.expressions.nodes import AxisLetter
+from fsm_dyn.spec.curve_pieces import curve_pieces
 from fsm_dyn.spec.curve_shapes import formula_at
 from fsm_dyn.spec.evaluate import ParameterValue, evaluate, evaluate_parameters
 from fsm_dyn.spec.model import Mechanism
@@ -21,6 +23,7 @@ Place = tuple[float, float]
 
 LOOKS = 360  # points at which a curve is sampled
 CLOSED = 1e-9  # of a curve's size
+LIKE = 0.2  # rad; pieces of a curve that begin as near as that are the same
 
 
 def polygon_sense(shape: PolygonShape, values: Values) -> tuple[int, tuple[int, ...]]:
@@ -97,7 +100,8 @@ def check_outlines(mechanism: Mechanism, values: Values) -> None:
             shape, mechanism, own
         ):
             raise ModelError(
-                f"shape {str(shape.name)!r} is turned over, and its equations hold for how it lies in the file",
+                f"shape {str(shape.name)!r} is turned over or bends another way, and its equations hold for the "
+                "values in the file",
                 shape.where,
                 remedy="change these values in the file, and compile it again",
             )
@@ -152,7 +156,9 @@ def _decisions(shape: Shape, mechanism: Mechanism, values: Values) -> tuple[obje
             edges = zip(shape.points, points, shape.points[1:] + shape.points[:1], points[1:] + points[:1], strict=True)
             return (*polygon_sense(shape, values), *[_along_axis(*edge) for edge in edges])
         case CurveShape():
-            return (curve_sense(shape, values),)
+            sense = curve_sense(shape, values)
+            pieces = curve_pieces(replace(shape, turn=sense), values)
+            return (sense, len(pieces), *(round(piece.start / LIKE) for piece in pieces))
         case SegmentShape():
             return (_looks(shape, _chord(shape, mechanism, values), values),)
         case LineShape():
