@@ -86,8 +86,8 @@ def touched_part(
         return None
     border = min(BORDER, 0.25 * float(samples.turns[inside].sum()))
     turned = np.cumsum(samples.turns[inside])
-    start = float(samples.xi[inside[np.searchsorted(turned, border)]]) if piece.beside[0] else piece.start
-    end = float(samples.xi[inside[np.searchsorted(turned, turned[-1] - border)]]) if piece.beside[1] else piece.end
+    start = float(samples.xi[inside[np.searchsorted(turned, border)]]) if piece.hollows[0] else piece.start
+    end = float(samples.xi[inside[np.searchsorted(turned, turned[-1] - border)]]) if piece.hollows[1] else piece.end
     return start - SHARED, end + SHARED
 
 
@@ -132,6 +132,6 @@ def _of_equal_turns(samples: _Samples, turn: int, first: int, last: int) -> list
         half = 0.5 * float(samples.turns[start + 1 : end].sum())
         facing = math.atan2(y, x) + turn * (half - math.pi / 2)
         speed = float(samples.chords[start:end].sum()) / ((end - start) * step)
-        beside = (start == first and bool(hollow[0]), end == last and bool(hollow[1]))
-        pieces.append(CurvePiece(start * step, end * step, facing, speed, bool(turned[-1] >= 0.0), beside))
+        hollows = (start == first and bool(hollow[0]), end == last and bool(hollow[1]))
+        pieces.append(CurvePiece(start * step, end * step, facing, speed, bool(turned[-1] >= 0.0), hollows))
     return pieces

@@ -259,7 +259,7 @@ class CurvePiece:
         Its length by the parameter (m/rad).
     bulges : bool
         Whether it bends outwards.
-    beside : tuple of two bool
+    hollows : tuple of two bool
         Whether a hollow precedes it, and follows it.
     """
 
@@ -268,7 +268,7 @@ class CurvePiece:
     facing: float
     speed: float
     bulges: bool
-    beside: tuple[bool, bool]
+    hollows: tuple[bool, bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -449,7 +449,7 @@ class ContactGeometry:
         return float(curve.turn) * turned / space.square(direction)
 
     def _away_from(self, curve: Curve, other: Round, xi: Node) -> Vector:
-        """Return the vector from a place on a curve to the centre of a circle."""
+        """Return the vector from a curve at ``xi`` to the centre of a circle."""
         space = self._space
         between = space.sum((self.system.points.position(curve.origin, other.origin), curve.place(xi)))
         return space.subtract(other.offset, between)

@@ -1,4 +1,4 @@
-"""Thin disks that fall flat, lie, slide and spin on a plane; cords and rings that begin where their gap is not smooth."""
+"""Thin disks that fall flat, lie, slide and spin on a plane; cords and rings with a gap that is not smooth at first."""
 
 import numpy as np
 import pytest
