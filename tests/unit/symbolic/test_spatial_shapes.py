@@ -58,13 +58,17 @@ def gaps(q):
 def test_gaps_and_their_rates(model):
     shapes = model(spec.load(MODEL))
     random = np.random.default_rng(3)
-    normal = [contact.normal_row for contact in shapes.terms.contacts]
+    feet = [contact.normal_row for contact in shapes.terms.contacts if contact.name.startswith("coin_slope_")]
+    normal = [contact.normal_row for contact in shapes.terms.contacts if contact.normal_row not in feet]
+    rim = next(contact.normal_row for contact in shapes.terms.contacts if contact.name == "coin_slope")
     for _ in range(10):
         q, u = random.uniform(-1.5, 1.5, 6), random.uniform(-1, 1, 6)
         c = np.zeros(shapes.layout.n_c)
         c[shapes.layout.p_slice] = 0.3
         out = shapes.terms.program(["A", "b", "gamma", "residual"]).evaluate(0.0, np.concatenate([q, u]), c)
         np.testing.assert_allclose(out["residual"][normal], gaps(q), atol=1e-10)
+        assert len(feet) == 3
+        assert (out["residual"][feet] >= out["residual"][rim]).all()
         h = 1e-3
         near = {k: np.array(gaps(q + k * h * u)) for k in (-2, -1, 1, 2)}
         rate = (8 * (near[1] - near[-1]) - (near[2] - near[-2])) / (12 * h)
