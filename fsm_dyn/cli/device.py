@@ -23,7 +23,8 @@ from fsm_dyn.interrupts import asked_to_end
 from fsm_dyn.whole_files import write_file
 
 CHECK_FORCE = 1.0  # N, the most with which a device is checked
-EMULATED_TIMEOUT = 0.5  # s, of the watchdog process: no person is at the device, and the computer may be busy
+# s, of the watchdog process and without samples: no person is at the device, and the computer may be busy
+EMULATED_TIMEOUT = 0.5
 
 _AXES = typer.Option(
     "--axes",
@@ -86,7 +87,7 @@ def device_command(
         ),
     ] = None,
     release_after: timing.ReleaseAfter = timing.RELEASE_AFTER,
-    stall_timeout: timing.StallTimeout = timing.STALL_TIMEOUT,
+    stall_timeout: timing.EmulatedStallTimeout = None,
     owner_timeout: timing.OwnerTimeout = timing.OWNER_TIMEOUT,
     lag_limit: timing.LagLimit = timing.LAG_LIMIT,
     seconds: Annotated[
@@ -121,6 +122,8 @@ def device_command(
         raise InputError(f"cannot record to '{record}'", found="it exists", remedy="name a new file")
     ticks = timing.ticks("--duration", seconds, period)
     limits = {"force": force, "slew": slew, "ramp": ramp}
+    if stall_timeout is None:
+        stall_timeout = EMULATED_TIMEOUT if emulate else timing.STALL_TIMEOUT
     waiting = {
         "release_after": release_after, "stall_timeout": stall_timeout, "owner_timeout": owner_timeout,
         "lag_limit": lag_limit,
@@ -143,7 +146,7 @@ def device_command(
             _on_page(graph, model, by, coupling, parameters, page_port, no_browser, as_json)
         else:
             settings = coupling.settings(by, by.mapping, ticks)
-            hold_and_report(asked, held, device.driver, options, settings, changed, record, as_json)
+            hold_and_report(asked, held, device.driver, options, settings, changed, record, as_json, emulate)
 
 
 @dataclass(frozen=True)
@@ -242,7 +245,7 @@ def _hold_several(
                 "combined", options, maps[0], Limits(**coupling.limits), timeout, None, **coupling.waiting
             )
         settings = coupling.settings(by, maps, ticks)
-        hold_and_report(asked, held, "combined", options, settings, changed, coupling.record, as_json)
+        hold_and_report(asked, held, "combined", options, settings, changed, coupling.record, as_json, emulate)
 
 
 def _on_page(

@@ -129,8 +129,9 @@ def hold_and_report(
     parameters: dict[str, Any],
     record: Path | None,
     as_json: bool,
+    emulated: bool = False,
 ) -> None:
-    """Run a coupled graph until it ends or is asked to, and print a report.
+    """Run a coupled graph until it ends or is asked to, and print a report; ``emulated``: the device is a process.
 
     Raises
     ------
@@ -138,6 +139,7 @@ def hold_and_report(
         It ended by a fault.
     """
     # the runtime comes with these
+    from fsm_dyn.live.run_controller import fault_text
     from fsm_dyn.live.session import LiveSession
     from fsm_dyn.live.session_launch import prepare
 
@@ -160,7 +162,7 @@ def hold_and_report(
     else:
         typer.echo(_told(graph.name, report, transitions))
     if report["fault"] or report["watchdog_action"] or report["phase"] == "failed" or "log" in report:
-        fault = ": ".join([report["fault"], *details[-1:]]) if report["fault"] else ""
+        fault = fault_text(report["fault"], details[-1] if details else "", emulated) if report["fault"] else ""
         raise RunError(
             fault or report["watchdog_action"] or report.get("log") or _failure(report["failure"], ready.settings)
         )

@@ -22,6 +22,12 @@ ReleaseAfter = Annotated[
 StallTimeout = Annotated[
     float, typer.Option("--stall-timeout", help="Time without samples until that is a fault, s.", min=0.0)
 ]
+EmulatedStallTimeout = Annotated[
+    float | None,
+    typer.Option(
+        "--stall-timeout", help="Time without samples until that is a fault, s (0.1; 0.5 with --emulate).", min=0.0
+    ),
+]
 WatchdogTimeout = Annotated[
     float,
     typer.Option("--watchdog-timeout", help="Heartbeat timeout of the watchdog process, s.", min=0.0),

@@ -46,6 +46,23 @@ FAULTS: Final = {
     ct.HAND_FORCE_JUMPED: "the measured force of the hand changed faster than its limit",
     ct.OUTRUN: "the port moved faster than the device may follow",
 }
+EMULATED: Final = "it is emulated by a process of this computer, which had no time for it: the computer is busy"
+
+
+def fault_text(reason: str, detail: str, emulated: bool) -> str:
+    """Return a fault for people, with whose fault it is where samples of an emulated device are missing.
+
+    Parameters
+    ----------
+    reason, detail : str
+        Of the event.
+    emulated : bool
+        Whether the device is a process of this computer.
+    """
+    hosted = [EMULATED] if emulated and reason == FAULTS[ct.STALLED] else []
+    return ": ".join(filter(None, (reason, detail, *hosted)))
+
+
 RELEASES: Final = {
     ct.NO_SAMPLE: "the device gave no new sample for a while",
     ct.TICK_DELAYED: "the loop was held up",

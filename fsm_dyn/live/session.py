@@ -151,11 +151,19 @@ class LiveSession:
     def rows(self, since: int = 0) -> tuple[NDArray[np.float64], int]:
         """Return rows (one per tick, in ``columns``) from number ``since`` on, and the number to ask from next.
 
-        The modes in them are known when this returns, see :meth:`modes_at`.
+        The modes in them are known when this returns, see :meth:`modes_at`.  The ring keeps the latest 4095 rows; the
+        number of those asked for that it no longer has is an event ``overwritten``.
         """
-        rows, following, _ = shared_memory.take_rows(self._block.rows, self._block.header, shared_memory.ROWS, since)
+        rows, following, lost = shared_memory.take_rows(self._block.rows, self._block.header, shared_memory.ROWS, since)
         self._listen()  # the event of a mode precedes its first row
+        self._report_lost("rows", lost)
         return rows, following
+
+    def _report_lost(self, what: str, count: int) -> None:
+        """Report what was asked for and is no longer in its ring as an event."""
+        if count > 0:
+            reason = f"the ring no longer has the first {count} of the {what} asked for: ask more often, or record"
+            self._told.append({"event": "overwritten", "what": what, "count": count, "reason": reason})
 
     @property
     def modes(self) -> tuple[str, ...]:
@@ -195,10 +203,11 @@ class LiveSession:
 
         The modes they name are known when this returns: ``modes`` are the names, ``states`` the contact states.
         """
-        records, following, _ = shared_memory.take_rows(
+        records, following, lost = shared_memory.take_rows(
             self._block.records, self._block.header, shared_memory.TRANSITIONS, since
         )
         self._listen()
+        self._report_lost("transitions", lost)
         return records, following
 
     @property

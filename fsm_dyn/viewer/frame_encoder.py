@@ -125,6 +125,19 @@ class FrameEncoder:
             list, guards.  Then the picture, the handles, the forces, (value, slope) of each guard, the placements of
             outlines and solids of a spatial mechanism, and the samples.
         """
+        with np.errstate(all="ignore"):  # of a state that is far off, what cannot be drawn is NaN on the page
+            return self._numbers(head, states, x, c, row, samples)
+
+    def _numbers(
+        self,
+        head: Sequence[float],
+        states: Sequence[int],
+        x: Floats,
+        c: Floats,
+        row: Floats | None,
+        samples: Sequence[Floats],
+    ) -> Floats:
+        """Return the numbers of :meth:`frame`."""
         evaluator, handles = self.evaluator, self.port_handles
         reader, full = evaluator.full(states, x, c)
         points, frames = evaluator.points(x, c)
@@ -160,5 +173,6 @@ class FrameEncoder:
 
     def values(self, states: Sequence[int], x: Floats, c: Floats) -> Floats:
         """Return the values of all quantities at one state."""
-        _, full = self.evaluator.full(states, x, c)
-        return self.quantities.values(x, c, full["multipliers"])
+        with np.errstate(all="ignore"):
+            _, full = self.evaluator.full(states, x, c)
+            return self.quantities.values(x, c, full["multipliers"])

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.errors import NOWHERE, FsmDynError, InputError, RunError
+from fsm_dyn.live.run_controller import fault_text
 from fsm_dyn.live.run_report import RunReport
 from fsm_dyn.viewer.device_panel import PLAY, CouplingDevice, without_run
 from fsm_dyn.viewer.live_view import LiveOptions, LiveView
@@ -244,7 +245,7 @@ class LiveBroadcast:
                     view.session.send("run", until="transition")
                 self._next = False
             case "fault":
-                view.fault = ": ".join(filter(None, (event["reason"], event["detail"])))
+                view.fault = fault_text(event["reason"], event["detail"], view.is_emulated)
             case "device":
                 self._counts = event["counts"]
             case "command_done" if event["command"]["do"] == "speed":

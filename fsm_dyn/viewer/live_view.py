@@ -141,6 +141,7 @@ class LiveView:
         self.port = by.mapping.port or self.port_handles.handles[0].port.name
         self.device = self.options.device
         self.fault = ""  # text of the last fault
+        self.is_emulated = self.device is not None and self.device.emulation is not None
         self.twist = False
         self._asked = 0
         self._epoch = math.inf  # s since 1970 at which the loop began: the minimum over rows
