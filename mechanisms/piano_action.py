@@ -29,6 +29,7 @@ STAGES = {
 FORCES = tuple(np.geomspace(0.9, 25.0, 14))  # N, from a key that hardly sinks to more than a finger has
 DURATIONS = tuple(np.geomspace(0.25, 0.018, 12))  # s, of key strokes by motion
 KEY_MEZZO, KEY_FASTEST = (0.3, 0.5), 1.0  # m/s: measured largest key speeds, Askenfelt and Jansson (1991)
+LED, BOTTOM = 8e-3, 9.9e-3  # m/s and m: of a key that is led slowly, to before its bottom
 BOTTOM_PIANO, BOTTOM_FORTE = 0.160, 0.025  # s from the key's beginning to its bottom, Askenfelt and Jansson (1990)
 
 
@@ -155,6 +156,42 @@ def figure() -> Figure:
     return picture
 
 
+def key_curve(led: fsm_dyn.ModeGraph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return time (s), travel of the key's front (m) and the force on it (N), led down and up again at ``LED``.
+
+    Parameters
+    ----------
+    led : ModeGraph
+        Of the variant ``motion``.
+    """
+    down = BOTTOM / LED
+    turn = 0.02  # s, in which the speed changes
+    speed = {
+        "linear": [(0.0, 0.0), (turn, LED), (down, LED), (down + turn, 0.0), (down + 0.1, 0.0),
+                   (down + 0.1 + turn, -LED), (2.0 * down + 0.1, -LED), (2.0 * down + 0.1 + turn, 0.0)],
+    }  # fmt: skip
+    run = fsm_dyn.simulate(led, until=2.0 * down + 0.1, inputs={"speed": speed})
+    times = np.linspace(0.0, run.t[-1], 6000)
+    rows = run.sample(times)
+    return times, rows["key_travel"], -rows.multipliers["led"][:, 0]
+
+
+@style.settings()
+def key_curve_figure() -> Figure:
+    """The force on a key that is led down and up again slowly, over its travel."""
+    picture = style.new_figure(7.2, 4.2)
+    axes = picture.subplots()
+    times, travel, force = key_curve(fsm_dyn.compile("piano_action:motion"))
+    turned = times > BOTTOM / LED + 0.05
+    for colour, part, label in zip(palette.LINES, (~turned, turned), ("down", "up"), strict=False):
+        axes.plot(1e3 * travel[part], force[part], color=colour, label=label, lw=1.2)
+    axes.axvspan(8.0, 9.3, color=palette.GROUND, zorder=0, label="let-off")
+    axes.set(xlabel="travel of the key's front, mm", ylabel="force on the finger, N", xlim=(0, 10), ylim=(0, 1.6))
+    axes.grid(color="#EEEEEE", lw=0.8)
+    axes.legend(loc="upper left")
+    return picture
+
+
 def _hammer(axes: Axes, run: fsm_dyn.Trajectory, label: str, colour: str) -> None:
     times = np.linspace(0.0, run.t[-1], 4000)
     axes.plot(times * 1e3, run.sample(times)["hammer_below"] * 1e3, color=colour, label=label)
@@ -168,6 +205,7 @@ def main() -> None:
     """Write the pictures into the folder named, or here."""
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
     plot.save(figure(), folder / "piano_action_strokes.png")
+    plot.save(key_curve_figure(), folder / "piano_action_key.png")
     plot.save(touch_figure(), folder / "piano_action_touch.png")
 
 

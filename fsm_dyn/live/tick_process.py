@@ -275,6 +275,7 @@ class TickProcess:
         counts, settings = self._counts, self.settings
         counts[ct.WATCHDOG_TIMEOUT] = int(settings["watchdog_timeout"] * 1e9) * settings["guarded"]
         counts[ct.OWNER_TIMEOUT] = int(settings["owner_timeout"] * 1e9) * settings["guarded"]
+        self.stepper.tick_data.numbers[ct.PROGRESS] = 0.0  # that of the warm-up does not count
         counts[ct.PACED] = settings["paced"]
         felt = settings["paced"] and self.device.spec.felt
         counts[ct.LAG_LIMIT] = int(settings["lag_limit"] * 1e9) * felt

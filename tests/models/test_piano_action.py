@@ -201,7 +201,7 @@ def test_the_force_of_a_motion_makes_that_motion(graph, led):
     looks = np.linspace(0.0, by_force.t[-1], 60)
     led_rows, free_rows = by_motion.sample(begin + looks), by_force.sample(looks)
     for name, size in (("key_travel", 0.01), ("hammer_below", 0.045)):
-        np.testing.assert_allclose(free_rows[name], led_rows[name], atol=3e-7 * size)
+        np.testing.assert_allclose(free_rows[name], led_rows[name], atol=1e-6 * size)
 
 
 @pytest.mark.parametrize("duration", [0.3, 0.08, 0.05])

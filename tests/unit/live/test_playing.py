@@ -93,7 +93,7 @@ def test_notes_are_as_loud_in_a_loop_whose_work_is_bounded(held, scale):
     assert bounded.stepper.t == pytest.approx(free.stepper.t, abs=(1 + ct.CAUGHT_UP_MOST) * 1e-3)
     assert len(free.strikes) == len(bounded.strikes) == NOTES
     assert np.abs(bounded.strikes - free.strikes).max() < 3e-3
-    assert bounded.speeds.mean() == pytest.approx(free.speeds.mean(), rel=0.01)
+    assert bounded.speeds.mean() == pytest.approx(free.speeds.mean(), rel=0.02)
     np.testing.assert_allclose(bounded.speeds, free.speeds, rtol=0.08)
     assert bounded.controller.phase == RUNNING
 
