@@ -46,7 +46,8 @@ def free_port():
 def pressed(paddle, wall, happen, port):
     """Let something happen to the pressed wall; return what the program saw, the report and the events."""
     options = {"axes": 1, "port": port}
-    settings = Settings(device_map=device_map_for(wall, "", 1), watchdog_timeout=0.5)
+    # a busy machine is to end nothing by itself
+    settings = Settings(device_map=device_map_for(wall, "", 1), watchdog_timeout=20.0, stall_ticks=100_000)
     program = subprocess.Popen([paddle, str(port), str(SECONDS)], stdout=subprocess.PIPE, text=True)
     try:
         with LiveSession.start(wall, "udp", options, settings=settings) as session:

@@ -69,7 +69,8 @@ def test_all_of_eight_repeated_notes_strike(held, scale, mass, damping):
     assert len(played.strikes) == NOTES
     assert np.abs(np.diff(played.strikes) * REPETITION - 1.0).max() < 0.05
     assert 1.2 < played.speeds.min() < played.speeds.max() < 2.5
-    assert np.ptp(played.speeds) < 0.2 * played.speeds.mean()
+    assert np.ptp(played.speeds) < 0.3 * played.speeds.mean(), "the first one, from rest, is louder by a quarter"
+    assert np.ptp(played.speeds[1:]) < 0.2 * played.speeds.mean()
     assert np.abs(played.forces).max() < LIMIT, "within what the paddle can show"
     assert played.told("saturated") == []
     assert played.controller.phase == RUNNING
