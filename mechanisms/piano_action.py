@@ -29,7 +29,7 @@ STAGES = {
 FORCES = tuple(np.geomspace(0.9, 25.0, 14))  # N, from a key that hardly sinks to more than a finger has
 DURATIONS = tuple(np.geomspace(0.25, 0.018, 12))  # s, of key strokes by motion
 KEY_MEZZO, KEY_FASTEST = (0.3, 0.5), 1.0  # m/s: measured largest key speeds, Askenfelt and Jansson (1991)
-LED, BOTTOM = 8e-3, 9.9e-3  # m/s and m: of a key that is led slowly, to before its bottom
+LED, BOTTOM = 8e-3, 9.9e-3  # m/s and m: of a key in slow motion, to before its bottom
 BOTTOM_PIANO, BOTTOM_FORTE = 0.160, 0.025  # s from the key's beginning to its bottom, Askenfelt and Jansson (1990)
 
 
@@ -157,7 +157,7 @@ def figure() -> Figure:
 
 
 def key_curve(led: fsm_dyn.ModeGraph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return time (s), travel of the key's front (m) and the force on it (N), led down and up again at ``LED``.
+    """Return time (s), travel of the key's front (m) and the force on it (N), down and up again at ``LED``.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ def key_curve(led: fsm_dyn.ModeGraph) -> tuple[np.ndarray, np.ndarray, np.ndarra
 
 @style.settings()
 def key_curve_figure() -> Figure:
-    """The force on a key that is led down and up again slowly, over its travel."""
+    """The force on a key in slow motion down and up again, over its travel."""
     picture = style.new_figure(7.2, 4.2)
     axes = picture.subplots()
     times, travel, force = key_curve(fsm_dyn.compile("piano_action:motion"))

@@ -1,6 +1,6 @@
 """Models that stall x every emulated device: time to zero, and energy of a device whose hand is gone.
 
-The table in docs/how_to/device.md is written anew.  Letting go is a fault, named; the time to it is 0.1 s of lag.
+The table in docs/how_to/device.md is written.  What ends the force is a named fault, after 0.1 s of lag.
 """
 
 import os

@@ -3,7 +3,7 @@
  *     paddle PORT SECONDS
  *
  * Seconds count from the first force that comes; the hand presses after one of them.
- * The handle, 50 g on an arm of 80 mm, turns by an angle of which an encoder of 16384 counts a turn tells; a hand of 60 N/m
+ * The handle, 50 g on an arm of 80 mm, turns by an angle of which an encoder measures, of 16384 counts a turn; a hand of 60 N/m
  * and 2 N s/m wants to be 50 mm below.  Signals: SIGUSR1, no more samples; SIGUSR2, bytes at random in their place; SIGHUP,
  * the hand is gone.  At the end: largest force (N), time from the signal to the last force other than zero (ms), the
  * largest force 60 ms after the signal (N) and the largest kinetic energy after it (mJ). */
