@@ -156,12 +156,12 @@ def figure() -> Figure:
     return picture
 
 
-def key_curve(led: fsm_dyn.ModeGraph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def key_curve(graph: fsm_dyn.ModeGraph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return time (s), travel of the key's front (m) and the force on it (N), down and up again at ``LED``.
 
     Parameters
     ----------
-    led : ModeGraph
+    graph : ModeGraph
         Of the variant ``motion``.
     """
     down = BOTTOM / LED
@@ -170,7 +170,7 @@ def key_curve(led: fsm_dyn.ModeGraph) -> tuple[np.ndarray, np.ndarray, np.ndarra
         "linear": [(0.0, 0.0), (turn, LED), (down, LED), (down + turn, 0.0), (down + 0.1, 0.0),
                    (down + 0.1 + turn, -LED), (2.0 * down + 0.1, -LED), (2.0 * down + 0.1 + turn, 0.0)],
     }  # fmt: skip
-    run = fsm_dyn.simulate(led, until=2.0 * down + 0.1, inputs={"speed": speed})
+    run = fsm_dyn.simulate(graph, until=2.0 * down + 0.1, inputs={"speed": speed})
     times = np.linspace(0.0, run.t[-1], 6000)
     rows = run.sample(times)
     return times, rows["key_travel"], -rows.multipliers["led"][:, 0]
