@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
@@ -11,6 +12,7 @@ from fsm_dyn.graphics.diagram import abridged
 from fsm_dyn.plot import style
 
 _LONGEST = (60, 44, 32)  # characters of a name: as many as leave room for all modes, else the last
+_BEFORE = 6  # characters that are kept before the first difference of names
 _SIZE = 8.5  # points
 _HANDLE, _GAP = 1.8, 1.2  # the coloured patch with its distance, and the distance of entries, in letters' heights
 _POINTS_PER_INCH = 72.0
@@ -36,7 +38,8 @@ def mode_legend(
         shown = _fitting(weights, longest, right - left)
         if len(shown) == len(weights):
             break
-    handles = [Patch(facecolor=colours[name], label=abridged(name, longest)) for name in weights if name in shown]
+    labels = distinct_labels([name for name in weights if name in shown], longest)
+    handles = [Patch(facecolor=colours[name], label=label) for name, label in labels.items()]
     if len(shown) < len(weights):
         handles.append(Patch(facecolor="none", label=_more(len(weights) - len(shown))))
     picture.legend(
@@ -52,6 +55,30 @@ def mode_legend(
         borderaxespad=0.0,
         borderpad=0.0,
     )
+
+
+def distinct_labels(names: Sequence[str], longest: int) -> dict[str, str]:
+    """Return names cut to a length; those that would read the same begin where they differ.
+
+    Parameters
+    ----------
+    names : sequence of str
+    longest : int
+        Characters of a label.
+
+    Returns
+    -------
+    dict of str to str
+        Labels by name.
+    """
+    labels = {name: abridged(name, longest) for name in names}
+    for label in {label for label in labels.values() if list(labels.values()).count(label) > 1}:
+        same = [name for name, own in labels.items() if own == label]
+        differs = next(k for k, letters in enumerate(zip_longest(*same)) if len({*letters}) > 1)
+        begin = max(differs - _BEFORE, 0)
+        cut = {name: abridged(f"…{name[begin:]}", longest) for name in same}
+        labels |= cut if len({*cut.values()}) == len(same) else {name: name for name in same}
+    return labels
 
 
 def _fitting(weights: Mapping[str, float], longest: int, room: float) -> set[str]:

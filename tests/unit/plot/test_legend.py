@@ -51,3 +51,27 @@ def test_most_instants_of_a_strip_lie_where_most_moves():
     assert (times[0], times[-1]) == (0.0, 3.0)
     assert (np.diff(times) > 0.0).all()
     assert np.count_nonzero(times > 2.2) >= 6
+
+
+def test_names_that_are_cut_keep_what_differs():
+    from fsm_dyn.plot.legend import distinct_labels
+
+    stem = "a very long name of a mode in which many contacts stick or slide and others roll, "
+    end = "closed, and the end of it is long too"
+    names = [f"{stem}left_stop {end}", f"{stem}right_stop {end}", "short"]
+    labels = distinct_labels(names, 32)
+    assert len({*labels.values()}) == 3
+    assert all(len(label) <= 32 for label in labels.values())
+    assert "left" in labels[names[0]]
+    assert "right" in labels[names[1]]
+    assert labels["short"] == "short"
+
+
+def test_no_two_modes_share_a_colour():
+    from fsm_dyn.graphics.palette import AREAS, mode_colours
+
+    names = [f"mode {i}" for i in range(400)]
+    colours = mode_colours(names)
+    assert len({*colours.values()}) == 400
+    assert [colours[name] for name in names[: len(AREAS)]] == list(AREAS)
+    assert mode_colours(names[:100]) == {name: colours[name] for name in names[:100]}
