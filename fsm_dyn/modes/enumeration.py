@@ -104,7 +104,8 @@ def infeasibility_reason(system: UnconstrainedSystem, states: Sequence[int], sam
         if np.ptp(sums) <= ALWAYS_TRUE * (1.0 + np.abs(sums).max()) and abs(sums[0]) > ALWAYS_TRUE:
             involved = [name for name, weight in zip(names, combination, strict=True) if abs(weight) > ALWAYS_TRUE]
             scale = combination[np.argmax(np.abs(combination))]  # the null vector's own sign means nothing
-            return f"{' and '.join(involved)} exclude each other: their gaps always add up to {sums[0] / scale:.6g}"
+            total = f"{sums[0] / scale:.6g} (SI units)"
+            return f"{' and '.join(involved)} exclude each other: their gaps always add up to {total}"
     return ""
 
 

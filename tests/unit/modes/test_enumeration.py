@@ -102,7 +102,7 @@ def test_two_ends_of_one_travel_exclude_each_other(mode_graph):
         "walls_lower_closed+ground_closed",
         "walls_upper_closed+ground_closed",
     }
-    reason = "walls_lower and walls_upper exclude each other: their gaps always add up to 1"
+    reason = "walls_lower and walls_upper exclude each other: their gaps always add up to 1 (SI units)"
     both = "walls_lower_closed+walls_upper_closed"
     assert dict(graph.infeasible) == {both: reason, f"{both}+ground_closed": reason}
 
