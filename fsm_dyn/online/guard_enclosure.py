@@ -37,7 +37,13 @@ class OnlineEnclosure:
 
 
 def online_enclosure(system: UnconstrainedSystem) -> OnlineEnclosure | None:
-    """Return what encloses the guards of modes embedded online; None where there are none, or too many."""
+    """Return the enclosure of the guards of modes embedded online; None where there are none, or too many operations.
+
+    Parameters
+    ----------
+    system : UnconstrainedSystem
+        The unconstrained terms.
+    """
     with system.graph.scratch():
         found = guards_of_state(system)
         code = enclosure_code(Program.from_nodes(system.layout, {"guards": list(found.values())}), "guards")

@@ -63,6 +63,12 @@ class EnclosureCode(NamedTuple):
 def enclosure_code(program: Program, output: str) -> EnclosureCode | None:
     """Return the code that encloses an output; None where it has no entries or is too long.
 
+    Parameters
+    ----------
+    program : Program
+    output : str
+        Name of the output.
+
     Roots of sums of squares become one operation: the rate of a distance is bounded where the root's is not.
     """
     indices = next(item.indices for item in program.results if item.name == output)
