@@ -188,6 +188,22 @@ static int64_t locate_event(const struct fsm_run *run, struct fsm_trial *trial)
     return guard >= 0 && !is_exact_enough(run, trial) ? FSM_INTERPOLANT_UNRELIABLE : guard;
 }
 
+/* Return whether the step to an event has an error above the tolerance, and note it: the longer step before it was within,
+   but its stages may have lain beyond all that acts on the way, as of a stiff contact that is passed through. */
+static bool event_step_errs(const struct fsm_run *run, struct fsm_trial *trial)
+{
+    const struct fsm_method_counts *counts = run->method->counts;
+    if (counts->adaptive == 0 || counts->degree > 0 || trial->keeps_clear || trial->h <= trial->least) {
+        return false;
+    }
+    double error = fsm_error_norm(run, trial->h);
+    if (error <= 1.0) {
+        return false;
+    }
+    trial->error = error;
+    return true;
+}
+
 /* Choose the length of the next step after one of length `h` (s) whose error was accepted. */
 static void choose_next_length(const struct fsm_run *run, const struct fsm_trial *trial, double h)
 {
@@ -248,6 +264,10 @@ static enum fsm_status find_step(const struct fsm_run *run, double target, doubl
                 return FSM_EVENT_IN_CHANGE_POINT;
             }
             reject(run, &trial, trial.part);
+            continue;
+        }
+        if (guard >= 0 && event_step_errs(run, &trial)) {
+            reject(run, &trial, fsm_shorter(run, &trial));
             continue;
         }
         if (run->method->counts->adaptive != 0) {
