@@ -186,7 +186,11 @@ def schedule_fields(inputs: InputSignals, data: Any, kernel: Any) -> dict[str, A
         "decides": data.view("input_decides", arrays.decides), "kernels": data.kernels("input_kernels", names),
         "kernel_start": data.view("input_kernel_start", arrays.kernel_start),
         "kernel_inputs": data.view("input_kernel_inputs", arrays.kernel_inputs),
-        "out": data.absent(len(arrays.out)),
+        "enclosure_code": data.view("input_enclosure_code", arrays.enclosure_code),
+        "enclosure_numbers": data.view("input_enclosure_numbers", arrays.enclosure_numbers),
+        "kernel_enclosure": data.view("input_kernel_enclosure", arrays.kernel_enclosure),
+        "kernel_values": data.view("input_kernel_values", arrays.kernel_values),
+        "jets": data.absent(len(arrays.jets)), "out": data.absent(len(arrays.out)),
     }  # fmt: skip
 
 
@@ -224,7 +228,7 @@ def memory_words(run: ExportedRun) -> int:
         event_resolution.ENERGY_COUNT, s["n_u"], event_resolution.LOG_LENGTH, context,  # work
         _ROWS * st.row_width(run.tables), _TRANSITIONS * st.record_width(run.tables),
         _PASSAGES * (st.PASSAGE_ROWS + rows),
-        1, 1, 4 * s["n_w"], 4 * s["n_w"], s["n_w"], run.automaton.report.size, n,
+        1, 1, 4 * s["n_w"], 4 * s["n_w"], s["n_w"], len(run.inputs.arrays.jets), run.automaton.report.size, n,
     ]  # fmt: skip
     words = sum(map(real, vectors))
     words += st.COUNTER_COUNT + 2 * most + 2 * contacts + s["n_modes"]

@@ -19,6 +19,9 @@ from fsm_dyn.programs.program_format import Instruction
 _CODES: Final = {op: code for code, op in enumerate((*OPERATIONS, "norm"))}  # enum fsm_enclosed_operation
 _OPERAND: Final = 18  # bits of an operand
 _LONGEST_NORM: Final = 3
+_COUNTS: Final = 6
+
+JET: Final = 6  # numbers of a jet: bounds of a value, of its rate and of its second rate
 
 
 class EnclosureCode(NamedTuple):
@@ -50,6 +53,11 @@ class EnclosureCode(NamedTuple):
         return int(self.words[1])
 
     @property
+    def arguments(self) -> NDArray[np.int64]:
+        """Numbers of the arguments, moving ones first."""
+        return self.words[_COUNTS : _COUNTS + self.moving + self.fixed]
+
+    @property
     def operations(self) -> int:
         """Number of operations that depend on moving arguments."""
         return int(self.words[5])
@@ -60,18 +68,18 @@ class EnclosureCode(NamedTuple):
         return int(self.words[[0, 1, 3, 4, 5]].sum())
 
 
-def enclosure_code(program: Program, output: str) -> EnclosureCode | None:
-    """Return the code that encloses an output; None where it has no entries or is too long.
+def enclosure_code(program: Program, output: str | None = None) -> EnclosureCode | None:
+    """Return the code that encloses an output, or all; None where there are no entries, or it is too long.
 
     Parameters
     ----------
     program : Program
-    output : str
+    output : str, optional
         Name of the output.
 
     Roots of sums of squares become one operation: the rate of a distance is bounded where the root's is not.
     """
-    indices = next(item.indices for item in program.results if item.name == output)
+    indices = tuple(i for item in program.results if output in (None, item.name) for i in item.indices)
     first, n = program.first_instruction, len(program.layout.arguments)
     instructions = _with_norms(program, indices)
     order = _waves_together(instructions)

@@ -146,20 +146,38 @@ static void bounds_of_input(const struct fsm_run *run, int64_t number, double be
     }
 }
 
-/* Bounds of an input that a kernel gives, by its enclosure. */
-static bool bounds_of_kernel(const struct fsm_run *run, int64_t number, double begin, double end,
-                             struct fsm_interval bounds[4])
+/* Return the kernel that gives an input and its number there; -1 where none does. */
+static int64_t kernel_of(const struct fsm_input_tables *inputs, int64_t number, int64_t *own)
 {
-    const struct fsm_input_tables *inputs = run->inputs;
-    (void)begin;
-    (void)end;
-    (void)bounds;
-    for (int64_t i = 0; i < inputs->kernel_inputs.n; i++) {
-        if (inputs->kernel_inputs.at[i] == number) {
-            return true;
+    for (int64_t k = 0; k < inputs->kernels.n; k++) {
+        for (int64_t i = inputs->kernel_start.at[k]; i < inputs->kernel_start.at[k + 1]; i++) {
+            if (inputs->kernel_inputs.at[i] == number) {
+                *own = i - inputs->kernel_start.at[k];
+                return k;
+            }
         }
     }
-    return false;
+    return -1;
+}
+
+/* The jet of rate `rate` of an input that kernel `k` gives, between two instants (s); unbounded where nothing encloses it. */
+static struct fsm_jet jet_of_kernel(const struct fsm_run *run, int64_t k, int64_t own, int64_t rate, double begin, double end)
+{
+    const struct fsm_input_tables *inputs = run->inputs;
+    const struct fsm_interval line = {-FSM_INFINITY, FSM_INFINITY};
+    int64_t first = inputs->kernel_start.at[k], count = inputs->kernel_start.at[k + 1] - first;
+    if (inputs->kernel_enclosure.at[k] < 0) {
+        return (struct fsm_jet){line, line, line};
+    }
+    struct fsm_enclosure program = fsm_enclosure_at(inputs->enclosure_code.at + inputs->kernel_enclosure.at[k],
+                                                    inputs->enclosure_numbers.at);
+    struct fsm_jet *jets = (struct fsm_jet *)inputs->jets.at;
+    if (program.moving > 0) {
+        jets[0] = (struct fsm_jet){{begin, end}, {1.0, 1.0}, {0.0, 0.0}};
+    }
+    fsm_enclose_fixed(&program, run->state->c.at, run->state->x.n, jets);
+    fsm_enclose(&program, NULL, jets, NULL, 0.0);
+    return jets[inputs->kernel_values.at[4 * first + rate * count + own]];
 }
 
 /* The jet of argument `place` of the context, an input or one of its rates, on a piece [begin, end] (s) of the step. */
@@ -172,11 +190,12 @@ static struct fsm_jet jet_of_input(const struct fsm_run *run, int64_t place, dou
     if (run->inputs->counts->constant != 0) {
         return (struct fsm_jet){{value, value}, zero, zero};
     }
-    struct fsm_interval bounds[4];
-    int64_t smooth = 4;
-    if (!bounds_of_kernel(run, number, begin, end, bounds)) {
-        bounds_of_input(run, number, begin, end, bounds, &smooth);
+    int64_t smooth, own, kernel = kernel_of(run->inputs, number, &own);
+    if (kernel >= 0) {
+        return jet_of_kernel(run, kernel, own, rate, begin, end);
     }
+    struct fsm_interval bounds[4] = {zero, zero, zero, zero};
+    bounds_of_input(run, number, begin, end, bounds, &smooth);
     struct fsm_jet jet = {bounds[rate], zero, zero};
     if (rate < 3) {
         jet.rate = rate + 1 < smooth || smooth == 4 ? bounds[rate + 1] : line;

@@ -215,6 +215,12 @@ struct fsm_input_tables {
     fsm_indices kernel_start;
     // Input numbers.
     fsm_indices kernel_inputs;
+    // Programs that enclose the kernels (enclosure.h), as in fsm_tables; (n_kernels,): where each begins, -1: there is none;
+    // (4 n,): of each kernel the values that enclose its outputs.
+    fsm_indices enclosure_code;
+    fsm_vector enclosure_numbers;
+    fsm_indices kernel_enclosure, kernel_values;
+    fsm_vector jets; // workspace
     // (4 n_w,): workspace.
     fsm_vector out;
 };

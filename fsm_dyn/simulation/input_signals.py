@@ -12,8 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fsm_dyn.errors import InputError, did_you_mean
+from fsm_dyn.programs.enclosure_code import JET, enclosure_code
 from fsm_dyn.programs.program import Program
+from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.array_structs import Packed
+from fsm_dyn.simulation.guard_enclosures import guard_enclosures
 from fsm_dyn.simulation.input_tables import DRIVE, InputTables
 from fsm_dyn.simulation.time_switches import SwitchWindows
 
@@ -331,9 +334,26 @@ def assemble_inputs(
         kernels=np.array([kernel.address for kernel in kernels], dtype=np.int64),
         kernel_start=np.cumsum([0, *(len(kernel.inputs) for kernel in kernels)], dtype=np.int64),
         kernel_inputs=np.array([number[name] for kernel in kernels for name in kernel.inputs], dtype=np.int64),
+        **_enclosures(kernels),
         out=np.zeros(4 * len(names)),
     )
     return InputSignals(tuple(names), arrays, tuple(kernels))
+
+
+def _enclosures(kernels: Sequence[KernelSource]) -> dict[str, NDArray[Any]]:
+    """Return the entries of the tables that enclose kernels; of one that depends on more than the time there are none."""
+    codes = [enclosure_code(kernel.program) for kernel in kernels]
+    known = [
+        code if code is not None and code.arguments[: code.moving].tolist() in ([], [0]) else None for code in codes
+    ]
+    tables = guard_enclosures(known, [4 * len(kernel.inputs) for kernel in kernels])
+    return {
+        "enclosure_code": tables.enclosure_code,
+        "enclosure_numbers": tables.enclosure_numbers,
+        "kernel_enclosure": tables.mode_enclosure,
+        "kernel_values": tables.guard_enclosure,
+        "jets": np.zeros(JET * tables.sizes[tb.MAX_VALUES]),
+    }
 
 
 def _merged(

@@ -40,6 +40,14 @@ class InputTables(NamedTuple):
         Where the inputs of each kernel begin in ``kernel_inputs``.
     kernel_inputs : int64 array
         Input numbers.
+    enclosure_code, enclosure_numbers : int64 and float64 arrays
+        Programs that enclose the kernels, as in :class:`fsm_dyn.simulation.tables.Tables`.
+    kernel_enclosure : int64 array, shape (n_kernels,)
+        Where each program begins, -1 where there is none.
+    kernel_values : int64 array
+        The values that enclose the outputs of each kernel: its inputs, their rates, their second and third rates.
+    jets : float64 array
+        Workspace of the enclosures.
     out : float64 array, shape (4 n_w,)
         Workspace.
     """
@@ -53,6 +61,11 @@ class InputTables(NamedTuple):
     kernels: Integers
     kernel_start: Integers
     kernel_inputs: Integers
+    enclosure_code: Integers
+    enclosure_numbers: Floats
+    kernel_enclosure: Integers
+    kernel_values: Integers
+    jets: Floats
     out: Floats
 
 

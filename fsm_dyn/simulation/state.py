@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fsm_dyn.programs.enclosure_code import JET
 from fsm_dyn.simulation import event_resolution
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation import tolerances as tol
@@ -346,7 +347,7 @@ def proof_room(tables: Tables) -> tuple[int, int, int]:
     moving, values, words, guards = (
         int(tables.sizes[i]) for i in (tb.MAX_MOVING, tb.MAX_VALUES, tb.PROOF_WORDS, tb.MAX_GUARDS)
     )
-    return 12 * moving + 3 * guards + 12 * values + words + 1, 7 + 3 * guards, values
+    return 12 * moving + 3 * guards + 2 * JET * values + words + 1, 7 + 3 * guards, values
 
 
 def clear_work(work: Work, packed: Packed) -> None:

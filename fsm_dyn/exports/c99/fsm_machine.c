@@ -218,9 +218,12 @@ static void take_inputs(struct room *room, struct fsm_machine *m, const struct f
     held->kernels = (fsm_kernels){NULL, 0};
     held->kernel_start = take_indices(room, 1);
     held->kernel_inputs = (fsm_indices){NULL, 0};
+    held->enclosure_code = held->kernel_enclosure = held->kernel_values = held->kernel_inputs;
+    held->enclosure_numbers = held->jets = (fsm_vector){NULL, 0};
     held->out = take_vector(room, 4 * s->n_w);
     m->schedule = *m->model->schedule;
     m->schedule.out = held->out;
+    m->schedule.jets = take_vector(room, m->model->schedule->jets.n);
     m->goals = take_numbers(room, s->n_w);
 }
 
