@@ -20,7 +20,6 @@ contacts: {{hit: {{between: [rim, target], restitution: 0.5}}}}
 initial: {{x: -1 m, y: b, x_dot: v}}
 """
 TARGETS = {
-    "circle": "{circle: {center: O, radius: 5 mm}}",
     "segment": "{segment: {points: [[0 m, -1 m], [0 m, 1 m]]}, side: -N.x}",
     "plate": "{polygon: {from: O, points: [[0 m, -1 m], [1 mm, -1 m], [1 mm, 1 m], [0 m, 1 m]]}}",
 }
@@ -50,6 +49,6 @@ def test_a_step_too_long_is_named_with_one_that_is_not(target, offset, tmp_path)
 
 def test_a_body_that_misses_is_left_alone(tmp_path):
     path = tmp_path / "model.yaml"
-    path.write_text(MODEL.format(shape=TARGETS["circle"]))
+    path.write_text(MODEL.format(shape="{circle: {center: O, radius: 5 mm}}"))
     run = fsm_dyn.simulate(fsm_dyn.compile(path), until=0.1, method="moreau_jean", step=1e-2, initial={"y": 0.0100001})
     assert run.u[-1] == pytest.approx([20.0, 0.0])
