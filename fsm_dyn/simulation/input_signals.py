@@ -341,7 +341,7 @@ def assemble_inputs(
 
 
 def _enclosures(kernels: Sequence[KernelSource]) -> dict[str, NDArray[Any]]:
-    """Return the entries of the tables that enclose kernels; of one that depends on more than the time there are none."""
+    """Return the entries of the tables that enclose kernels; none of one that depends on more than the time."""
     codes = [enclosure_code(kernel.program) for kernel in kernels]
     known = [
         code if code is not None and code.arguments[: code.moving].tolist() in ([], [0]) else None for code in codes
