@@ -153,23 +153,6 @@ static enum fsm_status try_length(const struct fsm_run *run, struct fsm_trial *t
     return FSM_CONTINUE;
 }
 
-/* Whether the step that was retaken up to an event keeps the tolerance; else the part of it to take instead is chosen.
-
-   The longer step that was accepted may have jumped over what the shorter one meets: where a force acts near its start
-   alone, none of the longer one's stages sees it. */
-static bool is_exact_enough(const struct fsm_run *run, struct fsm_trial *trial)
-{
-    const struct fsm_method_counts *method = run->method->counts;
-    if (method->adaptive == 0 || method->degree > 0 || trial->forced || trial->passes) {
-        return true;
-    }
-    double error = fsm_error_norm(run, trial->h);
-    if (error > 1.0) {
-        trial->part = fsm_rejection_factor(error, method->order);
-    }
-    return !(error > 1.0);
-}
-
 /* Shorten an accepted trial step to the first event in it; return the guard that fires there, or FSM_NO_EVENT.
 
    FSM_INTERPOLANT_UNRELIABLE where the step is too long to tell. */
@@ -185,7 +168,7 @@ static int64_t locate_event(const struct fsm_run *run, struct fsm_trial *trial)
         trial->h = fsm_locate(run, trial->h, &trial->part, guard, &guard);
         trial->t_end = fsm_smaller(run->state->clock->time + trial->h, trial->target);
     }
-    return guard >= 0 && !is_exact_enough(run, trial) ? FSM_INTERPOLANT_UNRELIABLE : guard;
+    return guard;
 }
 
 /* Return whether the step to an event has an error above the tolerance, and note it: the longer step before it was within,
