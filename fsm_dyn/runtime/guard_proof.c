@@ -446,6 +446,9 @@ static double search_step(const struct fsm_run *run, const struct proof *p, cons
         stack[top++] = (struct piece){z.a, m, z.ga, value, z.sa, middle->rate.high};
     }
     run->work->proof.at[run->work->proof.n - 1] += FSM_PROOF_PER_BOX * (double)boxes;
+    if (found == FSM_PROVED && risen < 1.0 && w->g[2] <= w->tolerance) {
+        found = risen; // it is back at zero where the step ends, and would wait on
+    }
     return found;
 }
 
