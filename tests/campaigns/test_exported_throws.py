@@ -7,13 +7,11 @@ from tests.campaigns import exported_throws
 THROWS = 4
 
 
-@pytest.mark.xfail(reason="a dip of a gap between start, middle and end of a step is passed over", strict=False)
 def test_no_touch_is_missed_in_c99():
     found = exported_throws.c99_case(0, THROWS)
     assert found["ok"], found["reason"]
 
 
-@pytest.mark.xfail(reason="a dip of a gap between start, middle and end of a step is passed over", strict=False)
 @pytest.mark.parametrize("seed", [0, 3, 5, 6])  # every shape, both versions
 def test_no_touch_is_missed_by_units(seed, monkeypatch):
     pytest.importorskip("fmpy")
