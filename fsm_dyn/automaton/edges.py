@@ -18,7 +18,7 @@ from fsm_dyn.modes.unconstrained_system import of_one_corner, shared_name
 
 @dataclass(frozen=True)
 class Edge:
-    """One edge: ``priority`` 0 is a user-defined transition, 1 a contact's event; ``reset`` says what jumps."""
+    """One edge: ``priority`` 0 is a user-defined transition, 1 a contact's event; ``reset`` specifies what jumps."""
 
     source: str
     target: str

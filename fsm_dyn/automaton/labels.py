@@ -72,7 +72,7 @@ class Labels:
     patterns : sequence of Pattern
         Named patterns of the model.
     values : mapping, optional
-        Parameters by name, SI units, that say which faces continue each other; by default those of the model.
+        Parameters by name, SI units, that determine which faces continue each other; by default those of the model.
     """
 
     def __init__(

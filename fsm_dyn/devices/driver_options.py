@@ -108,7 +108,7 @@ def _is_number(found: Any) -> bool:
 
 
 def is_pair(found: Any) -> bool:
-    """Tell whether something is two numbers, the second the larger one.
+    """Return whether something is two numbers, the second the larger one.
 
     Parameters
     ----------

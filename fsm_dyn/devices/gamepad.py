@@ -113,7 +113,7 @@ def gamepads(listing: str = "/proc/bus/input/devices") -> dict[str, str]:
 
 
 def deflection(value: int, least: int, greatest: int, dead_zone: float) -> float:
-    """Return a value as -1 to 1 from the middle of its range, without what lies in the dead zone."""
+    """Return a value as -1 to 1 from the middle of its range, without the dead zone."""
     middle, half = 0.5 * (least + greatest), 0.5 * (greatest - least)
     part = max(-1.0, min(1.0, (value - middle) / half))
     beyond = max(0.0, abs(part) - dead_zone) / (1.0 - dead_zone)

@@ -29,7 +29,7 @@ class VelocityFilter:
         self.forget()
 
     def forget(self) -> None:
-        """Begin anew, at rest."""
+        """Begin again, at rest."""
         self._before: tuple[float, Sequence[float]] | None = None
         self._velocity = [0.0] * self._axes
 

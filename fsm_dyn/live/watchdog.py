@@ -133,7 +133,7 @@ def wait_for_end(child: subprocess.Popen[bytes]) -> None:
 
 
 def is_ending(pid: int) -> bool | None:
-    """Tell whether a process runs nothing of its own any more; None where the system does not say, or has none such."""
+    """Return whether a process runs no code any more; None where the system does not say, or has no such process."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
             flags = int(file.read().rsplit(")", 1)[1].split()[6])

@@ -26,7 +26,7 @@ ENVIRONMENT = "FSM_DYN_CACHE"
 SUFFIX = ".kernel"
 TEMPORARY = ".part"
 LARGEST_SIZE = 256 * 2**20
-_PLACES = {  # of caches: the variable that names it, and where it lies at home
+_PLACES = {  # of caches: the environment variable, and the folder in the home directory
     "win32": ("LOCALAPPDATA", "AppData/Local"), "darwin": ("", "Library/Caches"),
 }  # fmt: skip
 ABANDONED_AFTER = 3600.0  # seconds; a temporary file this old was left by a process that died

@@ -37,7 +37,7 @@ def guard_enclosures(
     counts : sequence of int
         Number of each mode's guards.
     shared : EnclosureCode, optional
-        Of modes that may be added: it stands at the beginning of the code, with room at that of the room.
+        Of modes that may be added: it is the first part of the code, and its room the first part of the room.
     most : int, optional
         Number of guards that these modes have at most.
     """

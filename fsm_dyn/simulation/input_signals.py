@@ -302,7 +302,7 @@ def assemble_inputs(
     names : sequence of str
         All inputs in the order of the context.
     n_p : int
-        Number of parameters, after which the inputs stand in the context.
+        Number of parameters, which precede the inputs in the context.
     sources : mapping
         Tables of some of the inputs; an input without table or kernel is zero.
     kernels : sequence of KernelSource

@@ -106,7 +106,7 @@ def run_batch(
     workspace : Workspace
         Memory of earlier runs of this thread.
     """
-    if inputs.until < options.until:  # they have further switches, in windows of their own
+    if inputs.until < options.until:  # they have further switches, in separate windows
         yield from map(NeedsItself, range(len(starts.states)))
         return
     batch = _Batch(executable, starts, inputs, options, workspace)

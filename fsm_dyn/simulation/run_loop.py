@@ -94,7 +94,7 @@ def run_automaton(
     rtol, atol : float
         Tolerances of adaptive methods; ``atol`` may be one per state.
     step : float
-        Step of the methods with fixed step (s); rows stand at ``t0 + k step`` besides the events.
+        Step of the methods with fixed step (s); rows are at ``t0 + k step`` and at the events.
     max_step : float
         Longest step (s).
     drive : Drive, optional

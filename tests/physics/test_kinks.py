@@ -54,7 +54,7 @@ def test_a_yoyo_turns_at_the_end_of_its_string_with_an_impulse(method, inertia, 
     assert after[spin] == pytest.approx(speed * (k - 1.0) / (k + 1.0), rel=1e-7)  # 169.6 and -649.5
     assert run.transitions[0].cause == "string passes the kink of abs(q)"
     assert run.energy.relative_residual < 1e-7
-    # with little inertia the string jerks it back and forth in the instant: no motion of the model leads on from there
+    # with little inertia the string's impulses reverse it again and again: no motion of the model continues it
     assert run.outcome.code == (outcomes.DONE if k > 1.0 else outcomes.CHATTERING)
 
 
@@ -109,7 +109,7 @@ def test_a_ridge_is_left_and_a_tooth_drops_the_pawl():
     assert back.outcome.name == "penetration during the run"  # a wall that the gap does not describe
 
 
-def test_a_shelf_ends_where_its_condition_does():
+def test_a_ledge_ends_where_its_condition_does():
     graph = fsm_dyn.compile(rolling("y - where(x < 0.2 m, 0.1 m, 0 m)"))
     run = fsm_dyn.simulate(graph, 1.0, initial={"y": 0.1, "x_dot": 1.0})
     assert [item.time for item in run.transitions] == pytest.approx([0.2, 0.2 + np.sqrt(0.2 / 9.81)], abs=1e-9)

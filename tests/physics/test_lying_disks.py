@@ -106,7 +106,7 @@ initial: {x_dot: v}
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_cord_that_begins_at_its_anchor(method, tmp_path):
-    """A fall of 10 m, then a swing on the cord about the place where its force is the weight."""
+    """A fall of 10 m, then a swing on the cord about the equilibrium."""
     settings = METHODS[method] if method != "moreau_jean" else {"method": method, "step": 1e-4}
     run = fsm_dyn.simulate(compiled(CORD, tmp_path), until=2.0, **settings)
     fall, omega, sag = np.sqrt(20.0 / 9.81), np.sqrt(100.0 / 70.0), 70.0 * 9.81 / 100.0

@@ -113,7 +113,7 @@ def test_no_pulse_of_thousands_is_missed(tmp_path, load, until, pulses, method):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("load", [WIDTH_MODULATED, SHIFTED])
-def test_a_resumed_run_has_the_bits_of_one_run_whatever_its_switches(tmp_path, load, method):
+def test_a_resumed_run_has_the_bits_of_one_run_with_any_switches(tmp_path, load, method):
     """Ends before, at and behind the instant in which the second window of switches takes over."""
     graph = compiled(tmp_path, load)
     until = 2.3 if method not in ("radau", "bdf") else 2.1

@@ -55,7 +55,7 @@ class ForceDatagram(NamedTuple):
 
 
 def is_newer(sequence: int, than: int) -> bool:
-    """Tell whether a sequence number, of 32 bits that begin again, comes after another one."""
+    """Return whether a sequence number, of 32 bits that begin again, comes after another one."""
     return 0 < (sequence - than) % _WRAP < _WRAP // 2
 
 

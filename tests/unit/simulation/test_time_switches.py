@@ -1,4 +1,4 @@
-"""Switches over time: all are found, in order, each between neighbouring numbers, whatever is asked for besides."""
+"""Switches over time: all are found, in order, each between neighbouring numbers, in any window and duration."""
 
 import numpy as np
 import pytest
