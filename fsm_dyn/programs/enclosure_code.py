@@ -20,6 +20,7 @@ _CODES: Final = {op: code for code, op in enumerate((*OPERATIONS, "norm"))}  # e
 _OPERAND: Final = 18  # bits of an operand
 _LONGEST_NORM: Final = 3
 _COUNTS: Final = 6
+_NO_SQUARE: Final = 1e-99  # m²: what keeps the derivatives of a distance finite where it vanishes
 
 JET: Final = 6  # numbers of a jet: bounds of a value, of its rate and of its second rate
 
@@ -160,16 +161,22 @@ def _roots_of_squares(program: Program, instruction: Instruction) -> tuple[int, 
     while ahead:
         index = ahead.pop()
         op, operands = program.instructions[index - first] if index >= first else ("", ())
+        if first > index >= len(program.layout.arguments) and 0.0 <= _constant(program, index) <= _NO_SQUARE:
+            continue
         if op == "add":
             ahead += operands
         elif op == "mul" and operands[0] == operands[1]:
             found.append(operands[0])
         else:
             return ()
-        if len(found) + len(ahead) > _LONGEST_NORM:
+        if len(found) > _LONGEST_NORM:
             return ()
     distinct = tuple(sorted(set(found)))
     return distinct if 1 < len(distinct) == len(found) else ()
+
+
+def _constant(program: Program, index: int) -> float:
+    return program.constants[index - len(program.layout.arguments)]
 
 
 def _word(instruction: Instruction, number: dict[int, int]) -> int:
