@@ -229,7 +229,7 @@ static struct fsm_jet jet_of_root(const struct fsm_jet *x)
     v = outward(v.low, v.high);
     v.low = most_of(v.low, 0.0);
     struct fsm_interval k = i_scale(0.5, i_reciprocal(v));
-    return chain(x, v, k, i_scale(-1.0, i_mul(k, i_reciprocal(x->value))));
+    return chain(x, v, k, i_scale(-0.5, i_mul(k, i_reciprocal(x->value))));
 }
 
 /* The distance |v|: |v|' lies within |v'|, and -|v''| <= |v|'' <= |v'|^2 / |v| + |v''|; it is convex where v'' is zero. */

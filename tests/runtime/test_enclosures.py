@@ -1,0 +1,128 @@
+"""Enclosures hold what they enclose: random programs of every operation along random motions, against their values."""
+
+import ctypes
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fsm_dyn.programs import Output, Program
+from fsm_dyn.programs.enclosure_code import JET, enclosure_code
+from fsm_dyn.programs.layout import Layout
+from fsm_dyn.programs.operations import OPERATIONS
+from fsm_dyn.runtime import library
+
+pytestmark = pytest.mark.runtime
+
+LAYOUT = Layout(q=("a", "b"), u=("c",), p=("p",))
+SEEDS = 400
+POINTS = np.linspace(0.0, 1.0, 33)
+_WRAPPER = """
+#include "enclosure.h"
+void enclose(const int64_t *code, const double *numbers, const double *c, struct fsm_jet *jets, struct fsm_jet *middle,
+             double reach)
+{
+    struct fsm_enclosure p = fsm_enclosure_at(code, numbers);
+    fsm_enclose_fixed(&p, c, 3, jets);
+    for (int64_t i = p.moving; middle != NULL && i < fsm_enclosure_size(&p) - p.operations; i++) {
+        middle[i] = jets[i];
+    }
+    fsm_enclose(&p, NULL, jets, middle, reach);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def enclose(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("enclosures")
+    source, built = folder / "enclose.c", folder / "enclose.so"
+    source.write_text(_WRAPPER, encoding="utf-8")
+    runtime = Path(library.__file__).parent
+    files = [runtime / name for name in ("enclosure.c", "double_double.c", "trigonometric.c", "exponential.c")]
+    options = ["-std=c99", "-O2", "-ffp-contract=off", "-fPIC", "-shared", "-DFSM_ALL_VISIBLE", f"-I{runtime}"]
+    subprocess.run(["cc", *options, source, *files, "-o", built, "-lm"], check=True)
+    function = ctypes.CDLL(str(built)).enclose
+    function.restype = None
+    return function
+
+
+def random_program(rng):
+    """Return a program of a few operations, each of which reads arguments, constants or operations before it."""
+    constants = (2.0, -1.5, 0.3, 3.0)
+    first = len(LAYOUT.arguments) + len(constants)
+    instructions = []
+    for k in range(rng.integers(1, 9)):
+        op = rng.choice(list(OPERATIONS))
+        instructions.append((str(op), tuple(int(rng.integers(first + k)) for _ in range(OPERATIONS[op].arity))))
+    if rng.random() < 0.3:
+        k = first + len(instructions)
+        one, other = rng.choice(first + len(instructions), 2, replace=False)
+        instructions += [("mul", (int(one),) * 2), ("mul", (int(other),) * 2), ("add", (k, k + 1)), ("sqrt", (k + 2,))]
+    return Program(LAYOUT, constants, tuple(instructions), (Output("guards", (1,), (first + len(instructions) - 1,)),))
+
+
+def jets_of(polynomials, length):
+    """Return bounds of the value and two rates of quadratics in [0, length], and in its middle: (n, 6) each."""
+    s = np.array([0.0, length])
+    rows = []
+    for c0, c1, c2 in polynomials:
+        turn = [-c1 / (2.0 * c2)] if c2 != 0.0 and 0.0 < -c1 / (2.0 * c2) < length else []
+        values = [c0 + x * (c1 + x * c2) for x in (*s, *turn)]
+        rates = c1 + 2.0 * c2 * s
+        room = 1e-14 * max(map(abs, values))
+        rows.append([min(values) - room, max(values) + room, *np.sort(rates), 2.0 * c2, 2.0 * c2])
+    m = 0.5 * length
+    middle = [
+        [v, v, r, r, 2.0 * c2, 2.0 * c2]
+        for c0, c1, c2 in polynomials
+        for v, r in [(c0 + m * (c1 + m * c2), c1 + 2.0 * c2 * m)]
+    ]
+    return np.array(rows), np.array(middle)
+
+
+def _holds(bounds, values, room, about):
+    """Assert that values lie within bounds, up to their rounding."""
+    assert bounds[0] <= values.min() + room, about
+    assert values.max() - room <= bounds[1], about
+
+
+@pytest.mark.parametrize("narrowed", [False, True])
+def test_values_and_rates_lie_within(enclose, narrowed):
+    bounded = 0
+    for seed in range(SEEDS):
+        rng = np.random.default_rng(seed)
+        program = random_program(rng)
+        code = enclosure_code(program)
+        length = float(rng.choice([1e-6, 1e-3, 0.1, 2.0]))
+        motion = np.vstack([[0.7, 1.0, 0.0], rng.normal(size=(3, 3)) * rng.choice([0.0, 1.0, 10.0])])
+        p = rng.normal()
+        jets, middle = np.zeros((code.values, JET)), np.zeros((code.values, JET))
+        arguments = code.arguments[: code.moving]
+        jets[: code.moving], middle[: code.moving] = (
+            part.reshape(-1, JET) for part in jets_of(motion[arguments], length)
+        )
+        words = np.concatenate([[0], code.words]).astype(np.int64)
+        context, numbers = np.array([p]), np.array(code.numbers)
+        enclose(
+            *(ctypes.c_void_p(array.ctypes.data) for array in (words, numbers, context, jets)),
+            ctypes.c_void_p(middle.ctypes.data if narrowed else None), ctypes.c_double(0.5 * length),
+        )  # fmt: skip
+        low, high, least, most, lower, upper = jets[code.outputs[0]]
+        s = POINTS * length
+        t, *x = (c0 + s * (c1 + s * c2) for c0, c1, c2 in motion)
+        y = program.evaluate(t, np.stack(x, axis=-1), np.full((len(s), 1), p))["guards"][..., 0]
+        there = np.isfinite(y)
+        if not there.all():
+            continue
+        room = 1e-12 * max(1.0, abs(y).max())
+        about = f"seed {seed}: {program.instructions}"
+        _holds((low, high), y, room, about)
+        slopes = np.diff(y) / np.diff(s)
+        loose = 1e-9 * max(1.0, abs(slopes).max()) + 2.0 * room / np.diff(s)[0]
+        _holds((least, most), slopes, loose, about)
+        bends = np.diff(slopes) / np.diff(s)[0]
+        loose = 1e-6 * max(1.0, abs(bends).max()) + 8.0 * room / np.diff(s)[0] ** 2
+        _holds((lower, upper), bends, loose, about)
+        bounded += bool(np.isfinite([low, high, least, most]).all())
+    assert bounded > SEEDS // 3
