@@ -146,10 +146,19 @@ static inline struct fsm_interval symmetric(double size)
     return (struct fsm_interval){-size, size};
 }
 
+/* Whether there are no bounds: beyond a pole a quantity may have jumped from one infinity to the other. */
+static inline bool is_line(struct fsm_interval a)
+{
+    return a.low == -FSM_INFINITY && a.high == FSM_INFINITY;
+}
+
 /* The jet of f(x) from the intervals of f(x), f'(x) and f''(x). */
 static inline struct fsm_jet chain(const struct fsm_jet *x, struct fsm_interval f, struct fsm_interval slope,
                                    struct fsm_interval bend)
 {
+    if (is_line(f)) {
+        return (struct fsm_jet){LINE, LINE, LINE};
+    }
     return (struct fsm_jet){
         f, i_mul(slope, x->rate),
         is_zero(x->rate) ? i_mul(slope, x->second)
@@ -216,7 +225,10 @@ static struct fsm_jet jet_of_square(const struct fsm_jet *x)
 static struct fsm_jet jet_of_quotient(const struct fsm_jet *x, const struct fsm_jet *y)
 {
     struct fsm_interval k = i_reciprocal(y->value);
-    struct fsm_jet r;
+    struct fsm_jet r = {LINE, LINE, LINE};
+    if (is_line(k)) {
+        return r;
+    }
     r.value = i_mul(x->value, k);
     r.rate = i_mul(i_sub(x->rate, i_mul(r.value, y->rate)), k);
     r.second = i_mul(i_sub(i_sub(x->second, i_scale(2.0, i_mul(r.rate, y->rate))), i_mul(r.value, y->second)), k);
@@ -328,7 +340,7 @@ static struct fsm_jet jet_of_logarithm(const struct fsm_jet *x)
 
 static struct fsm_jet jet_of_power(const struct fsm_jet *x, const struct fsm_jet *y)
 {
-    if (y->value.low == y->value.high) {
+    if (y->value.low == y->value.high && is_zero(y->rate) && is_zero(y->second)) {
         double n = y->value.low;
         struct fsm_interval slope = i_scale(n, i_power(x->value, n - 1.0));
         struct fsm_interval bend = i_scale(n * (n - 1.0), i_power(x->value, n - 2.0));
