@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from fsm_dyn.programs import Node
 from fsm_dyn.spec.model import Mechanism, TransitionSpec
 from fsm_dyn.symbolic.constraint_rows import ConstraintRowBuilder
-from fsm_dyn.symbolic.contact_kinematics import ContactGeometry
+from fsm_dyn.symbolic.contact_geometry import ContactGeometry
 from fsm_dyn.symbolic.controllers import sample_terms
 from fsm_dyn.symbolic.curve_rate import CurveParameterRate, follow
 from fsm_dyn.symbolic.frames import NEWTONIAN, Matrix

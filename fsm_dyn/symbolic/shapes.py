@@ -2,7 +2,7 @@
 
 A planar shape is rigid: it moves with its point and turns with its frame.  Features are one of three primitives:
 *round* (a circle or arc; a point or corner has no radius), *flat* (a straight face) and *curve*
-(:mod:`fsm_dyn.symbolic.curves`), so that there are few kinds of contact (:mod:`fsm_dyn.symbolic.contact_kinematics`).
+(:mod:`fsm_dyn.symbolic.curves`), so that there are few kinds of contact (:mod:`fsm_dyn.symbolic.contact_geometry`).
 Shapes lie in planes of the x and y axes of their frames.
 """
 
