@@ -67,3 +67,15 @@ def test_states_that_their_rates_do_not_explain_are_found():
     del run.rows
     run.check_energy(False)
     assert f"between t = {record.t[row - 1]:.6g} s and {record.t[row]:.6g} s" in run.warnings[0]
+
+
+@pytest.mark.parametrize("fixed_steps", [False, True])
+@pytest.mark.parametrize("table", ["x", "x_dot", "x_mid"])
+def test_a_run_that_ends_where_values_are_not_finite_has_no_balance(table, fixed_steps):
+    run = fsm_dyn.simulate(fsm_dyn.compile("four_bar"), 0.1)
+    getattr(run.record, table)[-2:] = np.inf
+    del run.rows
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run.check_energy(fixed_steps)
+    assert run.warnings == ()
