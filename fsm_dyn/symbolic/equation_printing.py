@@ -12,6 +12,7 @@ import sympy
 
 from fsm_dyn.programs import Counts, Node, Program, reachable
 from fsm_dyn.symbolic.latex_printing import latex, latex_name
+from fsm_dyn.symbolic.vectors import NO_DISTANCE
 
 RATES = "x_dot"  # the output that holds the rates of all states
 LONGEST_FRACTION = 64  # 0.5 is shown as 1/2, 0.1 as 0.1
@@ -187,7 +188,12 @@ def _truth(node: Node, values: Mapping[Node, Any]) -> Any:
 
 
 def number(value: float) -> sympy.Expr:
-    """Return a constant as an integer or a short fraction where it is one, else as a float."""
+    """Return a constant as an integer or a short fraction where it is one, else as a float.
+
+    What is added to the squares of distances for the sake of their derivatives is no part of the formula: it is zero.
+    """
+    if abs(value) <= NO_DISTANCE:
+        return sympy.S.Zero
     if Fraction(value).denominator <= LONGEST_FRACTION:
         return sympy.Rational(*value.as_integer_ratio())
     return sympy.Float(value)

@@ -1,8 +1,12 @@
 """Programs as sympy and LaTeX."""
 
 import numpy as np
+import pytest
+import sympy
 
-from fsm_dyn.symbolic.equation_printing import read_equations
+from fsm_dyn.programs import reachable
+from fsm_dyn.symbolic.equation_printing import read_equations, to_sympy
+from fsm_dyn.symbolic.vectors import NO_DISTANCE
 
 LOGIC = {
     "fsm_dyn": 1,
@@ -73,3 +77,14 @@ def test_names_in_latex(model):
     latex = read_equations(program).latex()
     for name in (r"\dot{w}", r"\ddot{w}", r"\sigma_{\mathrm{wall}}"):
         assert name in latex
+
+
+@pytest.mark.parametrize(
+    "output", ["norm(pos(P))", "norm(pos(P))**2*k", "1/norm(x*N.x + v*N.y)", "norm(vel(P))/(x + y)"]
+)
+def test_roots_show_no_constant_that_keeps_them_differentiable(model, output):
+    program = model({**LOGIC, "outputs": {"length": output}}).terms.outputs["length"]
+    assert any(node.constant_value == NO_DISTANCE for node in reachable([program]))
+    (shown,) = to_sympy([program])
+    assert not [number for number in shown.atoms(sympy.Float) if abs(number) < 1e-50]
+    assert "e-" not in str(shown)
