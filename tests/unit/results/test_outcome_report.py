@@ -188,17 +188,16 @@ def test_a_combination_that_is_not_listed_ends_the_run_by_its_name(strategy):
         fsm_dyn.simulate(graph, 2.0, inputs={"push": 1.0}, strategy=strategy)
 
 
-def test_a_combination_that_was_pruned_is_derived_where_other_parameters_lead_into_it():
+def test_walls_without_play_do_not_brace_each_other():
     graph = fsm_dyn.compile(yaml.safe_load(SLIDER))
     assert "exclude each other" in graph.infeasible["left_closed+right_closed"]
     simulator = fsm_dyn.Simulator(graph)
-    settings = {"parameters": {"width": 0.2}, "initial": {"x": 0.1}, "inputs": {"push": 1.0}, "strategy": "compiled"}
-    run = simulator.run(1.0, **settings)
-    assert run.modes[-1] == "left_closed+right_closed"
-    assert run.outcome.name == "done"
-    reached = simulator.extended_graph()
-    assert reached.infeasible == {}
-    assert set(reached.modes) - set(graph.modes) == {"left_closed+right_closed"}
+    settings = {"parameters": {"width": 0.2}, "initial": {"x": 0.1}, "strategy": "compiled"}
+    for push, bears in ((1.0, "right_closed"), (-1.0, "left_closed")):
+        run = simulator.run(1.0, inputs={"push": push}, **settings)
+        assert run.modes[-1] == bears
+        assert run.outcome.name == "done"
+        assert run.q[-1] == pytest.approx([0.1], abs=1e-12)
 
 
 @pytest.mark.filterwarnings("error")
