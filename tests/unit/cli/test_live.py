@@ -44,10 +44,22 @@ def test_live_with_a_fault_fails():
     assert json.loads(result.stdout)["fault"] == "a position, velocity or force was not a number"
 
 
-def test_live_says_why_a_model_could_not_go_on():
-    """Such a spring takes speeds out of the range of numbers in a single step."""
-    stiff = ("--set", "handle_2_stiffness=1e99 N/m")
-    result = call("live", "virtual_wall", "--duration", "0.6", "--no-pacing", "--json", *stiff)
+def test_live_refuses_what_the_steps_of_a_tick_cannot_carry():
+    result = call("live", "virtual_wall", "--duration", "0.6", "--no-pacing", "--set", "handle_2_stiffness=1e99 N/m")
+    assert result.exit_code == 2
+    assert "'handle_2_stiffness' is more than the steps of a tick can carry" in result.stderr
+    assert re.search(r"allowed: about \d", result.stderr)
+
+
+def test_live_says_why_a_model_could_not_go_on(tmp_path):
+    """A force that grows without bound takes speeds out of the range of numbers."""
+    model = tmp_path / "grows.yaml"
+    model.write_text(
+        "fsm_dyn: 1\nname: grows\ncoordinates: {x: m}\npoints: {P: {from: O, at: x*N.x}}\n"
+        "bodies: {b: {center: P, mass: 1 kg}}\nloads: [{force: exp(4000*t/(1 s))*(1 N)*N.x, at: P}]\n",
+        encoding="utf-8",
+    )
+    result = call("live", model, "--duration", "0.6", "--no-pacing", "--json")
     assert result.exit_code == 1
     report = json.loads(result.stdout)
     assert report["phase"] == "failed"
