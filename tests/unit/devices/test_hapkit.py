@@ -68,7 +68,7 @@ def pushed(driver, paddle, force):
 def test_what_is_known_before_it_is_opened():
     spec = Driver.describe({"path": "x", "mass": 0.05, "force": 3.0})
     assert (spec.axes, spec.stop_mechanism, spec.force, spec.watchdog) == (1, SAFE_FRAME, 3.0, 0.02)
-    assert spec.handle == DeviceDynamics(mass=0.05), "what is not told is unknown, not zero"
+    assert spec.handle == DeviceDynamics(mass=0.05, velocity_bandwidth=200.0), "what is not told is unknown, not zero"
     with pytest.raises(InputError, match="no option 'masse'"):
         Driver.describe({"masse": 1.0})
     with pytest.raises(InputError, match="mass of the hapkit"):

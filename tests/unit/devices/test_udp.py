@@ -230,7 +230,7 @@ def test_options_that_cannot_be_are_refused(options, words):
 def test_what_is_known_of_the_device():
     spec = udp.Driver.describe({"axes": 2, "turns": [1], "force": 3, "torque": 0.2, "mass": 0.3, "delay": 0.001})
     assert (spec.force, spec.torque, spec.rotational_axes) == (3.0, 0.2, (1,))
-    assert spec.handle == DeviceDynamics(mass=0.3, delay=0.001)
+    assert spec.handle == DeviceDynamics(mass=0.3, delay=0.001, velocity_bandwidth=None)
 
 
 def test_what_waited_while_the_model_was_made_ready_is_gone_through_at_once(pair):
