@@ -33,10 +33,10 @@ def test_the_comparison_sees_a_method_that_misses_a_contact():
 def test_an_impact_with_two_outcomes_is_found_by_enumeration():
     """A disk with much friction jams in a groove, or rolls back out; nothing is non-unique where there is little."""
     judge = ag.Judge("groove", 10)
-    jams = [x for x in judge.reference.transitions if len(x.impulse) == 2]
-    assert [len(judge.outcomes(x)) for x in jams] == [2]
+    jams = [x for x in judge.reference.transitions if len(judge.outcomes(x)) == 2]
+    assert jams
     assert judge.has_several_outcomes()
-    assert any((x.u_after - x.u_before == pytest.approx(one)) for x in jams for one in judge.outcomes(x))
+    assert all(any(x.u_after - x.u_before == pytest.approx(one) for one in judge.outcomes(x)) for x in jams)
     assert not ag.Judge("groove", 0).has_several_outcomes()
 
 
