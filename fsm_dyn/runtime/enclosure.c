@@ -172,11 +172,17 @@ static inline struct fsm_jet step_jet(double low, double high)
     return (struct fsm_jet){{low, high}, constant ? ZERO : LINE, constant ? ZERO : LINE};
 }
 
-/* Whether -1 + 2k for a whole number k (`odd`), or 2k, lies in [low, high]. */
+static inline double sign_of(double a)
+{
+    return a > 0.0 ? 1.0 : a < 0.0 ? -1.0 : 0.0;
+}
+
+/* Whether `shift` plus a whole number lies in [low, high]. */
 static bool holds_whole(double low, double high, double shift)
 {
-    double room = 4.0 * FSM_EPS * (1.0 + most_of(fabs(low), fabs(high)));
-    return floor(high - shift + room) >= ceil(low - shift - room);
+    double room = 4.0 * FSM_EPS * (1.0 + most_of(fabs(low), fabs(high))), above = high - shift, below = low - shift;
+    double most = floor(above + room), least = -floor(room - below);
+    return most >= least;
 }
 
 /* Bounds of cosine (`turn` 0) or sine (`turn` a quarter) of an interval, in turns where extrema are looked for. */
@@ -528,7 +534,7 @@ static struct fsm_jet jet_of(enum fsm_enclosed_operation op, const struct fsm_je
     case FSM_OP_ABS:
         return jet_of_absolute(x);
     case FSM_OP_SIGN:
-        return step_jet((x->value.low > 0.0) - (x->value.low < 0.0), (x->value.high > 0.0) - (x->value.high < 0.0));
+        return step_jet(sign_of(x->value.low), sign_of(x->value.high));
     case FSM_OP_FLOOR:
         return step_jet(floor(x->value.low), floor(x->value.high));
     case FSM_OP_MOD:
