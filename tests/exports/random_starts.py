@@ -88,7 +88,7 @@ def library(graph, executable, folder):
 def in_c(lib, model, given, until, n_u):
     """Return status, end (time, then state), and transitions (time, source, target, speeds after) of the machine."""
     x, c, mode, drive, numerics = given
-    size = lib.fsm_machine_bytes(model)
+    size = lib.fsm_machine_bytes(model) + 8 * len(drive.arrays.jets)  # the exported schedule may need none
     memory = np.full(size // 8, 0xAAAAAAAAAAAAAAAA, np.uint64)
     atol, tolerances = np.array(np.broadcast_to(numerics.atol, x.shape)), numerics.tolerances.as_array()
     end, rows, n = np.zeros(1 + len(x)), np.zeros(MOST_TRANSITIONS * (3 + n_u)), ctypes.c_int64(MOST_TRANSITIONS)
