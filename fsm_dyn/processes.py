@@ -83,12 +83,13 @@ def in_processes(
 def _submit(pool: ProcessPoolExecutor, work: Callable[[Shared, Case], Result], case: Case) -> Future[Result]:
     """Hand a case over, for which the pool may start a process.
 
-    Where one of them ends meanwhile, the pool closes the pipes that the next is being given: an OSError.
+    If one of them ends meanwhile, the pool closes the pipes of the next: an OSError, or a ValueError of the start if
+    another file has taken a pipe's number.
     """
     try:
         return pool.submit(_work, work, case)
-    except OSError:
-        pool.submit(int)  # raises BrokenProcessPool where that was the cause
+    except (OSError, ValueError):
+        pool.submit(int)  # raises BrokenProcessPool if that was the cause
         raise
 
 

@@ -14,6 +14,7 @@
 #define WIDEN_MORE  (8.0 * FSM_EPS) // for that of functions
 #define OPERAND     18              // bits of an operand in an instruction, after eight of the operation
 #define LARGEST_ARG 1e8             // of sines; beyond that their bounds are -1 and 1
+#define LARGEST_INTEGER 1e15         // of floor; beyond that their numbers are not told apart
 
 static const struct fsm_interval LINE = {-INFINITY, INFINITY};
 static const struct fsm_interval ZERO = {0.0, 0.0};
@@ -129,11 +130,6 @@ static inline struct fsm_interval i_reciprocal(struct fsm_interval a)
         return (struct fsm_interval){-FSM_INFINITY, (1.0 - WIDEN) / a.low};
     }
     return LINE;
-}
-
-static inline struct fsm_interval i_hull(struct fsm_interval a, struct fsm_interval b)
-{
-    return (struct fsm_interval){least_of(a.low, b.low), most_of(a.high, b.high)};
 }
 
 static inline struct fsm_interval i_meet(struct fsm_interval a, struct fsm_interval b)
@@ -290,7 +286,7 @@ static struct fsm_jet jet_of_extreme(const struct fsm_jet *x, const struct fsm_j
     if (larger ? y->value.low >= x->value.high : y->value.high <= x->value.low) {
         return *y;
     }
-    struct fsm_jet r = {ZERO, i_hull(x->rate, y->rate), i_hull(x->second, y->second)};
+    struct fsm_jet r = {ZERO, fsm_hull(x->rate, y->rate), fsm_hull(x->second, y->second)};
     if (larger) {
         r.value = (struct fsm_interval){most_of(x->value.low, y->value.low), most_of(x->value.high, y->value.high)};
         r.second.high = FSM_INFINITY;
@@ -385,7 +381,7 @@ static struct fsm_jet jet_of_remainder(const struct fsm_jet *x, const struct fsm
     struct fsm_jet quotient = jet_of_quotient(x, y);
     double first = floor(quotient.value.low), last = floor(quotient.value.high);
     struct fsm_interval range = {least_of(y->value.low, 0.0), most_of(y->value.high, 0.0)};
-    if (!(first == last) || !(fabs(first) < 1e15)) {
+    if (!(first == last) || !(fabs(first) < LARGEST_INTEGER)) {
         return (struct fsm_jet){range, LINE, LINE};
     }
     struct fsm_interval whole = {first, first};
@@ -433,7 +429,7 @@ static struct fsm_jet jet_of_choice(const struct fsm_jet *condition, const struc
         return *y;
     }
     bool same = x->value.low == x->value.high && y->value.low == y->value.high && x->value.low == y->value.low;
-    return (struct fsm_jet){i_hull(x->value, y->value), same ? i_hull(x->rate, y->rate) : LINE, LINE};
+    return (struct fsm_jet){fsm_hull(x->value, y->value), same ? fsm_hull(x->rate, y->rate) : LINE, LINE};
 }
 
 static struct fsm_jet jet_of_tangent(const struct fsm_jet *x)

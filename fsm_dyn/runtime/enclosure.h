@@ -63,6 +63,11 @@ enum fsm_enclosed_operation {
     FSM_OP_NORM, // root of the sum of the squares of two or three numbers
 };
 
+static inline struct fsm_interval fsm_hull(struct fsm_interval a, struct fsm_interval b)
+{
+    return (struct fsm_interval){a.low < b.low ? a.low : b.low, a.high > b.high ? a.high : b.high};
+}
+
 /* enclosure.c */
 FSM_LOCAL struct fsm_enclosure fsm_enclosure_at(const int64_t *code, const double *constants);
 FSM_LOCAL int64_t fsm_enclosure_size(const struct fsm_enclosure *program);

@@ -30,6 +30,7 @@
 #include "impacts.c"
 #include "contact_features.c"
 #include "enclosure.c"
+#include "input_enclosure.c"
 #include "guard_proof.c"
 #include "far_guards.c"
 #include "feature_selection.c"

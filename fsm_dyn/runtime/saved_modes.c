@@ -54,16 +54,17 @@ FSM_LOCAL enum fsm_restored fsm_find_saved_mode(const struct fsm_tables *tables,
     return found == 0 && chart == 0 ? FSM_RESTORE_LACKS_MODE : FSM_RESTORE_OUT_OF_RANGE;
 }
 
-/* Write the ring of the last transitions, in its own order. */
+/* Write the ring of the last transitions, in its own order; entries that are forgotten are zero. */
 FSM_LOCAL void fsm_put_history(struct fsm_saved_writer *writer, const struct fsm_run *run)
 {
     const struct fsm_state *state = run->state;
     fsm_begin_section(writer, FSM_SECTION_HISTORY, FSM_RING_LENGTH * (FSM_MODE_WORDS(run->tables) + FSM_RING_WIDTH));
     for (int64_t i = 0; i < FSM_RING_LENGTH; i++) {
         const double *entry = state->history.at + i * FSM_RING_WIDTH;
-        fsm_put_mode(writer, run->tables, (int64_t)entry[FSM_RING_MODE]);
+        bool kept = i < state->counters->history;
+        fsm_put_mode(writer, run->tables, kept ? (int64_t)entry[FSM_RING_MODE] : 0);
         for (int64_t j = 0; j < FSM_RING_WIDTH; j++) {
-            fsm_put_number(writer, j == FSM_RING_MODE ? 0.0 : entry[j]);
+            fsm_put_number(writer, !kept || j == FSM_RING_MODE ? 0.0 : entry[j]);
         }
     }
 }

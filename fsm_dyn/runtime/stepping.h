@@ -4,6 +4,7 @@
 #define FSM_STEPPING_H
 
 #include "contacts.h"
+#include "enclosure.h"
 
 #ifndef FSM_CLEAR
 #define FSM_CLEAR 5.0 // times what a guard may change in a step by which one is above zero that cannot fire; tests set more
@@ -160,6 +161,9 @@ FSM_LOCAL double fsm_first_event(const struct fsm_run *run, double h, int64_t *g
 FSM_LOCAL double fsm_locate(const struct fsm_run *run, double h, double *fraction, int64_t j, int64_t *guard);
 FSM_LOCAL void fsm_collect_fired(const struct fsm_run *run, int64_t lead);
 FSM_LOCAL double fsm_longest_flight(const struct fsm_run *run, double h);
+
+/* input_enclosure.c */
+FSM_LOCAL struct fsm_jet fsm_enclose_input(const struct fsm_run *run, int64_t place, double begin, double end);
 
 /* guard_proof.c: its room, as numbers and as integers */
 #define FSM_PROOF_ROOM(sizes) \

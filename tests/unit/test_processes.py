@@ -61,17 +61,20 @@ def test_a_process_that_is_killed_at_its_work_is_named(given):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a program of POSIX")
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("late", ["no", "closed", "reused"])
 def test_a_process_that_ends_before_it_has_read_anything_is_named(given, monkeypatch, tmp_path, late):
-    """It was waited for, for ever, where what it is given is more than a pipe holds.
+    """It was waited for, for ever, if its data were more than a pipe holds.
 
-    ``late``: the pool has closed its pipes when it starts the second process.
+    ``late``: the pool has closed its pipes when it starts the second process, and another file has taken a number.
     """
     start = ProcessPoolExecutor._spawn_process
 
     def starts(pool):
-        while late and pool._processes and pool._call_queue._writer.closed is pool._call_queue._reader.closed is False:
+        second = late != "no" and pool._processes
+        while second and pool._call_queue._writer.closed is pool._call_queue._reader.closed is False:
             time.sleep(0.01)
+        if second and late == "reused":
+            raise ValueError("bad value(s) in fds_to_keep")  # as the system's call says
         start(pool)
 
     monkeypatch.setattr(ProcessPoolExecutor, "_spawn_process", starts)
