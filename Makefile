@@ -11,8 +11,9 @@ BIN := $(VENV)/bin
 PYTEST_ARGS ?= -n auto --dist worksteal
 SECONDS ?= 3
 ROUNDS ?= 7
+ORACLE_ARGS ?= --quick
 
-.PHONY: help demo live test ci-long test-firmware test-runtime test-browser lint format docs wasm pictures gallery bench bench-against campaign reliability wheel clean
+.PHONY: help demo live test ci-long test-firmware test-runtime test-browser lint format docs wasm pictures gallery bench bench-against oracle campaign reliability wheel clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):[^#]*## /  make \1\t/' | expand -t 22
@@ -100,6 +101,10 @@ bench: $(VENV)/.installed-bench  ## run the benchmarks
 bench-against: $(VENV)/.installed-bench  ## compare step, transition and start with revision REV; MODELS, ROUNDS
 	@test -n "$(REV)" || { echo "error: say with what to compare: make bench-against REV=main" >&2; exit 2; }
 	PYTHONPATH=. $(BIN)/python tests/benchmarks/against/compare.py $(REV) --rounds $(ROUNDS) --models $(MODELS)
+
+oracle: $(VENV)/.installed-test  ## say what users see differently since revision BASE; ORACLE_ARGS= of all models
+	@test -n "$(BASE)" || { echo "error: say with what to compare: make oracle BASE=main" >&2; exit 2; }
+	$(BIN)/python -m tests.oracle.against $(BASE) $(ORACLE_ARGS)
 
 campaign: $(VENV)/.installed-test  ## try to make runs fail, for hours; goes on where it was left; SECONDS, CASES, ONLY, SEEDS
 	PYTHONPATH=. $(BIN)/python -m tests.campaigns.run --only "$(ONLY)" $(if $(CASES),--cases $(CASES)) \
