@@ -18,13 +18,13 @@ from fsm_dyn.results.continuation import Continuation, RunSettings, run_digest
 from fsm_dyn.results.record import RunRecord, joined
 from fsm_dyn.results.trajectory import Trajectory
 from fsm_dyn.run_inputs import InputValue
-from fsm_dyn.simulation import state as st
+from fsm_dyn.runtime.abi import RecordColumn
 from fsm_dyn.simulation.executable import Executable
 from fsm_dyn.simulation.run_arrays import RunArrays, order_of, renumbered
 from fsm_dyn.simulation.saved_state import FirstRow, SavedState
 from fsm_dyn.spec.values import ParameterValue
 
-_CHANGES = slice(st.RECORD_SOURCE, st.RECORD_TARGET + 1)
+_CHANGES = slice(RecordColumn.SOURCE, RecordColumn.TARGET + 1)
 
 
 @dataclass  # not frozen: to fill one that is takes six times as long

@@ -27,8 +27,7 @@ from fsm_dyn.results.result_builder import run_model
 from fsm_dyn.results.samples import Samples
 from fsm_dyn.results.trajectory import Trajectory
 from fsm_dyn.results.transition_causes import guard_name
-from fsm_dyn.simulation import state as st
-from fsm_dyn.simulation import tables as tb
+from fsm_dyn.runtime.abi import RecordColumn, Sizes
 from fsm_dyn.simulation.executable import Executable
 from fsm_dyn.simulation.outcomes import OUTCOMES
 from fsm_dyn.simulation.run_arrays import TransitionArrays, read_transitions
@@ -240,7 +239,7 @@ class RecordedTogether:
         curves = self._curves(outputs, times)
         first = runs.modes[runs.first_row[:-1]].tolist()
         ends = self.t[runs.first_row[1:] - 1].tolist()
-        targets = runs.records[:, st.RECORD_TARGET].astype(np.int64).tolist()
+        targets = runs.records[:, RecordColumn.TARGET].astype(np.int64).tolist()
         begin = runs.first_transition.tolist()
         return [
             JudgedRun(
@@ -330,7 +329,7 @@ class RecordedTogether:
     @property
     def _transitions(self) -> TransitionArrays:
         sizes = self.executable.tables.sizes
-        return read_transitions(self.runs.records, int(sizes[tb.N_ROWS]), int(sizes[tb.N_U]))
+        return read_transitions(self.runs.records, int(sizes[Sizes.N_ROWS]), int(sizes[Sizes.N_U]))
 
     def _handovers(self, found: TransitionArrays, states: npt.NDArray[np.int8]) -> npt.NDArray[np.bool_]:
         """Return which transitions are handovers; only contacts between features of shapes have them."""

@@ -18,9 +18,8 @@ from fsm_dyn.analysis.jacobians import Array, jacobian, time_derivative
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.errors import RunError
 from fsm_dyn.programs import Layout, Program
-from fsm_dyn.simulation import event_resolution
+from fsm_dyn.runtime.abi import ContactState, Reason
 from fsm_dyn.simulation.run_arrays import RunArrays
-from fsm_dyn.simulation.tables import HELD
 
 Role: TypeAlias = Literal["hold", "rebound", "slip"]
 Rows: TypeAlias = tuple[tuple[int, Role, int], ...]  # row, role, sign of the slip
@@ -177,12 +176,12 @@ def _struck_rows(
     before, after = A @ x[n_q:] + b, A @ x_after[n_q:] + b
     impulse = raw.transitions.impulse[number]
     small = SLOW * (1.0 + np.abs(x_after[n_q:]).max())
-    plastic = int(raw.transitions.reason[number]) == event_resolution.ZENO
+    plastic = int(raw.transitions.reason[number]) == Reason.ZENO
     states = raw.tables.mode_states[raw.transitions.target[number]]
     rows: list[tuple[int, Role, int]] = []
     for r, row in enumerate(automaton.rows):
         contact = automaton.contacts[row.contact] if row.contact >= 0 else None
-        engaged = contact is not None and contact.contact_law.switched and states[row.contact] == HELD
+        engaged = contact is not None and contact.contact_law.switched and states[row.contact] == ContactState.HELD
         if row.role in ("velocity", "position") or engaged:
             rows.append((r, "hold", 0))
     for k, contact in enumerate(automaton.contacts):

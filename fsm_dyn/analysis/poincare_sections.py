@@ -17,7 +17,7 @@ from fsm_dyn.laws import LAWS, WORDS
 from fsm_dyn.programs import Program
 from fsm_dyn.renamed import warn_renamed
 from fsm_dyn.results.dense import quartic
-from fsm_dyn.simulation import event_resolution
+from fsm_dyn.runtime.abi import Reason
 from fsm_dyn.simulation.run_arrays import RunArrays
 from fsm_dyn.spec.older_spellings import EVENTS
 
@@ -39,7 +39,7 @@ class EventSection:
         found = raw.transitions
         for number in range(len(found)):
             soon = found.time[number] <= max(after, float(raw.t[0])) + SOONEST
-            if soon or found.reason[number] not in (event_resolution.EVENT, event_resolution.ZENO):
+            if soon or found.reason[number] not in (Reason.EVENT, Reason.ZENO):
                 continue
             fired = range(int(found.fired[number]))
             contact = any(

@@ -15,7 +15,7 @@ from fsm_dyn.analysis.saltation import admissible_variations, crossing, jump_row
 from fsm_dyn.analysis.symmetry import Relabelling
 from fsm_dyn.errors import RunError
 from fsm_dyn.modes.embedding import ActiveSet
-from fsm_dyn.simulation import event_resolution
+from fsm_dyn.runtime.abi import Reason
 from fsm_dyn.simulation.run_arrays import RunArrays
 
 FIRST_HORIZON = 1.0  # s
@@ -127,7 +127,7 @@ class ReturnMap:
         A run that begins where a contact just opened may take a moment to open again.  Then the time is taken between
         two returns of one run.
         """
-        if not (isinstance(self.end, EventSection) and np.any(found.raw.transitions.reason == event_resolution.START)):
+        if not (isinstance(self.end, EventSection) and np.any(found.raw.transitions.reason == Reason.START)):
             return found.time
         raw = self.setting.run(point.x, point.context, point.states, 2.2 * found.time)
         again = self.relabelling.section(self.end)

@@ -20,7 +20,7 @@ from fsm_dyn.errors import RunError
 from fsm_dyn.laws import Event
 from fsm_dyn.modes.embedding import ActiveSet
 from fsm_dyn.modes.unconstrained_system import of_one_corner
-from fsm_dyn.simulation import event_resolution
+from fsm_dyn.runtime.abi import Reason
 from fsm_dyn.simulation.run_arrays import RunArrays
 
 GRAZING = 1e-9  # a guard that falls more slowly than this part of its gradient times the flow meets no surface
@@ -61,7 +61,7 @@ def jump_rows(raw: RunArrays) -> dict[int, int]:
     found = {}
     for number in range(len(raw.transitions)):
         row = int(raw.transitions.row[number])
-        if raw.transitions.reason[number] == event_resolution.ZENO:
+        if raw.transitions.reason[number] == Reason.ZENO:
             source = raw.transitions.source[number]
             earlier = row
             while earlier > 1 and not (
@@ -89,9 +89,9 @@ def crossing(setting: AnalysisSetup, raw: RunArrays, number: int, row: int) -> C
     old = setting.derivatives(source).ends.evaluate(t, raw.x[before], setting.context(raw.held[before]))
     new = setting.derivatives(target).ends.evaluate(t, raw.x[row], setting.context(raw.held[row]))
     delay = np.zeros(setting.variations)
-    if found.reason[number] in (event_resolution.EVENT, event_resolution.ZENO):
+    if found.reason[number] in (Reason.EVENT, Reason.ZENO):
         guards = _guards(setting, raw, number)
-        if found.reason[number] == event_resolution.ZENO:
+        if found.reason[number] == Reason.ZENO:
             guards = guards[:1]  # the impacts of all contacts come to one end
         delays = [_delay(setting, source, guard, old, t) for guard in guards]
         delay = delays[0]

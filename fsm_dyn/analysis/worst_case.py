@@ -18,13 +18,14 @@ from fsm_dyn.errors import InputError, RunError, did_you_mean
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.results.judgement import Judgement, Verdict
 from fsm_dyn.results.trajectory import Trajectory
-from fsm_dyn.simulation.outcomes import DONE, OUTCOMES, STOPPED
+from fsm_dyn.runtime.abi import Status
+from fsm_dyn.simulation.outcomes import OUTCOMES
 from fsm_dyn.simulator import Simulator
 from fsm_dyn.spec.values import parameter_values
 
 SIGMAS: Final = 3.0  # half the width of the box along a parameter with a normal distribution, standard deviations
 _GLOBAL: Final = 0.75  # share of the runs for the search of the whole box
-_ENDED: Final = tuple(OUTCOMES[code].name for code in (DONE, STOPPED))
+_ENDED: Final = tuple(OUTCOMES[code].name for code in (Status.DONE, Status.STOPPED))
 _NO_MARGIN: Final = 1e30  # objective of a run that was not decided: above every margin, and finite
 
 

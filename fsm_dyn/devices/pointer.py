@@ -30,6 +30,7 @@ from fsm_dyn.devices.velocity_estimation import critically_damped_step
 from fsm_dyn.live import shared_memory
 from fsm_dyn.live.driver_protocol import WATCHDOG, DeviceSpec, Sample
 from fsm_dyn.live.strokes import Stroke
+from fsm_dyn.runtime.abi import LiveHeader
 
 DRAGGING: Final = 1  # button 0
 BANDWIDTH, PATIENCE, PERIOD = 12.0, 0.3, 1e-3  # Hz, s, s
@@ -111,10 +112,10 @@ class Driver:
         self._position, self._velocity = [at, *place[1:]], [rate, *(len(place) - 1) * [0.0]]
 
     def _latest(self) -> list[float] | None:
-        if self._block is None or self._block.header[shared_memory.POINTER] == 0:
+        if self._block is None or self._block.header[LiveHeader.POINTER] == 0:
             return None
-        count = int(self._block.header[shared_memory.POINTER])
-        rows, _, _ = shared_memory.take_rows(self._block.pointer, self._block.header, shared_memory.POINTER, count - 1)
+        count = int(self._block.header[LiveHeader.POINTER])
+        rows, _, _ = shared_memory.take_rows(self._block.pointer, self._block.header, LiveHeader.POINTER, count - 1)
         return [float(value) for value in rows[-1]] if len(rows) else None
 
     def write(self, force: Sequence[float]) -> Sequence[float]:

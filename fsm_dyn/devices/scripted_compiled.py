@@ -12,15 +12,6 @@ from fsm_dyn.live.paced_loop import CompiledIO
 from fsm_dyn.runtime import library
 from fsm_dyn.simulation.array_structs import Bundle
 
-# ``Hand.numbers``
-MASS: Final = 0
-STIFFNESS: Final = 1
-DAMPING: Final = 2
-PERIOD: Final = 3
-GENTLE: Final = 4
-READINGS: Final = 5
-NUMBER_COUNT: Final = 6
-
 
 class ScriptedHand(NamedTuple):
     """The hand: ``numbers`` see the constants; ``motion`` holds axis, amplitude, rad/s and phase of each swing.

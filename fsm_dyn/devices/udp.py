@@ -56,8 +56,8 @@ from fsm_dyn.devices.wire import datagrams, shared
 from fsm_dyn.devices.wire.datagrams import BadDatagramError, ForceDatagram, SampleDatagram
 from fsm_dyn.errors import InputError
 from fsm_dyn.live import shared_memory
-from fsm_dyn.live import tick_data as ct
 from fsm_dyn.live.driver_protocol import ADMITTANCE, IMPEDANCE, NOTHING, SAFE_FRAME, DeviceSpec, Sample
+from fsm_dyn.runtime.abi import Fault, LiveHeader, LivePhase
 
 PORT: Final = 10317
 WATCHDOG_TIME: Final = 0.02  # s
@@ -205,7 +205,7 @@ class Driver:
                 raise TimeoutError(
                     f"no sample of {self.spec.axes} axes came to {place} in {self._patience:g} s; dropped: {dropped}"
                 )
-            if self._header is not None and self._header[shared_memory.STOP_REQUESTED]:
+            if self._header is not None and self._header[LiveHeader.STOP_REQUESTED]:
                 return
             select.select([self._socket], [], [], 0.05)
             self.read()
@@ -322,8 +322,8 @@ class Driver:
         """
         flags = datagrams.RUNNING
         if self._header is not None:
-            running = self._header[shared_memory.PHASE] == ct.RUNNING
-            flags = datagrams.RUNNING * running | datagrams.FAULT * (self._header[shared_memory.FAULT] != ct.NONE)
+            running = self._header[LiveHeader.PHASE] == LivePhase.RUNNING
+            flags = datagrams.RUNNING * running | datagrams.FAULT * (self._header[LiveHeader.FAULT] != Fault.NONE)
         self._send(force, int(flags))
         return force
 

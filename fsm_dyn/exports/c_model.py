@@ -19,11 +19,27 @@ from fsm_dyn.online.term_programs import online_programs
 from fsm_dyn.programs.angle_sums import share_angles
 from fsm_dyn.programs.c_code import c_function
 from fsm_dyn.programs.program import Program
-from fsm_dyn.simulation import event_resolution
+from fsm_dyn.runtime import library
+from fsm_dyn.runtime.abi import (
+    LOG_LENGTH,
+    RING_LENGTH,
+    ROOT_ROOM,
+    ArenaTop,
+    Clock,
+    ConditionColumn,
+    Counters,
+    ImpactEnergy,
+    MethodCounts,
+    Notes,
+    PassageColumn,
+    Rank,
+    RingColumn,
+    TransitionColumn,
+)
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.input_signals import InputSignals
-from fsm_dyn.simulation.integrators import METHODS, STAGES
+from fsm_dyn.simulation.integrators import METHODS
 from fsm_dyn.simulation.tables import Tables
 
 _SIZES = ("n_q", "n_u", "n_k", "n_p", "n_w", "n_contacts", "n_memory", "n_rows", "n_modes", "max_guards",
@@ -217,24 +233,24 @@ def memory_words(run: ExportedRun) -> int:
     sizes, real = run.tables.sizes, WORDS_OF[run.real]
     s = dict(zip(_SIZES, sizes.tolist(), strict=True))
     n, contacts, rows, most = s["n_q"] + s["n_u"], s["n_contacts"], s["n_rows"], s["max_guards"]
-    context, stages = tb.context_length(sizes), int(METHODS[run.method].arrays().counts[STAGES])
+    context, stages = tb.context_length(sizes), int(METHODS[run.method].arrays().counts[MethodCounts.STAGES])
     before = 1 if run.real == "double" else 2  # the context has an address before it
-    floats, integers = event_resolution.workspace(sizes, contacts)
+    floats, integers = library.arena_sizes(sizes, contacts)
     full = st.full_length(run.tables)
     vectors = [
-        n, n, before + context, st.CLOCK_COUNT, 5 * most, st.RING * st.RING_WIDTH, st.DRIFT_COUNT,
-        st.RANK_COUNT + 2 * rows, s["n_transitions"] * st.CONDITION_WIDTH,  # state
-        s["n_terms"], (stages + 1) * n, n, n, n, full, full, st.ROOT_ROOM, floats, rows,
-        event_resolution.ENERGY_COUNT, s["n_u"], event_resolution.LOG_LENGTH, context,  # work
+        n, n, before + context, Clock.COUNT, 5 * most, RING_LENGTH * RingColumn.WIDTH, st.DRIFT_COUNT,
+        Rank.COUNT + 2 * rows, s["n_transitions"] * ConditionColumn.WIDTH,  # state
+        s["n_terms"], (stages + 1) * n, n, n, n, full, full, ROOT_ROOM, floats, rows,
+        ImpactEnergy.COUNT, s["n_u"], LOG_LENGTH, context,  # work
         _ROWS * st.row_width(run.tables), _TRANSITIONS * st.record_width(run.tables),
-        _PASSAGES * (st.PASSAGE_ROWS + rows),
+        _PASSAGES * (PassageColumn.ROWS + rows),
         1, 1, 4 * s["n_w"], 4 * s["n_w"], s["n_w"], len(run.inputs.arrays.jets), run.automaton.report.size, n,
     ]  # fmt: skip
     words = sum(map(real, vectors))
-    words += st.COUNTER_COUNT + 2 * most + 2 * contacts + s["n_modes"]
+    words += Counters.COUNT + 2 * most + 2 * contacts + s["n_modes"]
     floats, integers_of_proof, marks = st.proof_room(run.tables)
     words += real(floats) + integers_of_proof + -(-marks // 8)
-    words += integers + st.TOP_COUNT + 1 + -(-contacts // 8) + event_resolution.NOTE_COUNT + contacts
-    words += _ROWS + 3 + s["n_transitions"] * tb.TRANSITION_WIDTH + -(-n // 8)
+    words += integers + ArenaTop.COUNT + 1 + -(-contacts // 8) + Notes.COUNT + contacts
+    words += _ROWS + 3 + s["n_transitions"] * TransitionColumn.WIDTH + -(-n // 8)
     spare = spare_words(run.tables, run.spare, real) if run.spare else 0
     return int(_HEAD // 8 + words + spare)

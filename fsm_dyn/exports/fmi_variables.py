@@ -15,12 +15,12 @@ from fsm_dyn.exports.exported_run import ExportedRun
 from fsm_dyn.exports.spare_modes import spare_parts
 from fsm_dyn.exports.tunable import parameter_limits
 from fsm_dyn.expressions.units import TABLE, dimension_text
-from fsm_dyn.simulation import tables as tb
+from fsm_dyn.runtime.abi import Event
 from fsm_dyn.spec.values import units
 
 BASE_UNITS: Final = ("m", "kg", "s", "A", "K", "mol", "cd")
 _EVENTS: Final = {
-    tb.CLOSES: "closes", tb.OPENS: "opens", tb.SLIDES: "slides", tb.STICKS: "sticks", tb.LEAVES: "leaves"
+    Event.CLOSES: "closes", Event.OPENS: "opens", Event.SLIDES: "slides", Event.STICKS: "sticks", Event.LEAVES: "leaves"
 }  # fmt: skip
 
 
@@ -168,7 +168,7 @@ def event_indicators(run: ExportedRun) -> tuple[list[int], list[str]]:
     for group in groups:
         met: Counter[str] = Counter()
         for event, contact, sign in group:
-            if event == tb.WRITTEN:
+            if event == Event.TRANSITION:
                 name = f"guard.transition[{contact}]"
             else:
                 name = f"guard.{_EVENTS[event]}.{_quoted(contacts[contact])}"

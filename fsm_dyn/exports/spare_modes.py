@@ -17,8 +17,7 @@ from fsm_dyn.modes.unconstrained_system import of_one_corner
 from fsm_dyn.online import context as oc
 from fsm_dyn.online.guard_enclosure import online_enclosure
 from fsm_dyn.programs.enclosure_code import enclosure_code
-from fsm_dyn.simulation import state as st
-from fsm_dyn.simulation import tables as tb
+from fsm_dyn.runtime.abi import ArenaTop, ContactState, ModeFlag, OnlineLimits, OnlinePlace, Sizes
 from fsm_dyn.simulation.guard_enclosures import guard_enclosures
 from fsm_dyn.simulation.numerics import Numerics
 from fsm_dyn.simulation.tables import Tables
@@ -69,8 +68,8 @@ def spare_parts(automaton: Automaton, tables: Tables, numerics: Numerics) -> Spa
         rows.append((int(guard.event), guard.subject, float(guard.direction), unit, int(guard.quantity),
                      float(guard.sign), len(corners), len(open_ones), value))  # fmt: skip
         corners += open_ones
-    room = oc.room_lengths(tables.sizes, int(tables.sizes[tb.MAX_GUARDS]))
-    chart = np.zeros(oc.PLACES, np.int64)
+    room = oc.room_lengths(tables.sizes, int(tables.sizes[Sizes.MAX_GUARDS]))
+    chart = np.zeros(OnlinePlace.PLACES, np.int64)
     chart[1:] = np.cumsum(room)[:-1]
     return SpareParts(
         np.cumsum([0, *states]).tolist(),
@@ -96,18 +95,22 @@ def spare_words(tables: Tables, count: int, real: Callable[[int], int] = int) ->
         The words that so many numbers take.
     """
     s = tables.sizes
-    contacts, most, transitions = int(s[tb.N_CONTACTS]), int(s[tb.MAX_GUARDS]), int(s[tb.N_TRANSITIONS])
-    modes, guards = int(s[tb.N_MODES]) + count, len(tables.guard_event) + count * most
+    contacts, most, transitions = (
+        int(s[Sizes.N_CONTACTS]),
+        int(s[Sizes.MAX_GUARDS]),
+        int(s[Sizes.N_TRANSITIONS]),
+    )
+    modes, guards = int(s[Sizes.N_MODES]) + count, len(tables.guard_event) + count * most
     structure = 2 * len(oc.Online._fields) + 1  # one of the arrays is a table
     by_mode = -(-modes * contacts // 8) + 6 * modes + 1 + -(-modes * transitions // 8)
-    own = -(-contacts // 8) + 2 * most + real(most) + real(oc.LIMIT_COUNT) + st.TOP_COUNT
+    own = -(-contacts // 8) + 2 * most + real(most) + real(OnlineLimits.COUNT) + ArenaTop.COUNT
     own += sum(real(n) if name in _NUMBERS else n for name, n in _lengths(tables).items())
     return 2 * modes + count * structure + by_mode + 4 * guards + 2 * real(guards) + count * own + count
 
 
 def _lengths(tables: Tables) -> dict[str, int]:
     """Return the lengths of the own arrays of every mode."""
-    most = int(tables.sizes[tb.MAX_GUARDS])
+    most = int(tables.sizes[Sizes.MAX_GUARDS])
     lengths = oc.array_lengths(tables.sizes, len(tables.mass_columns), most)
     lengths["room"] = sum(oc.room_lengths(tables.sizes, most))
     return {name: lengths[name] for name in _ARRAYS}
@@ -120,7 +123,7 @@ def _open_contacts(automaton: Automaton, guard: Guard) -> list[int]:
 
 def _flags_of_all(automaton: Automaton) -> int:
     """Return the bits of every mode."""
-    return tb.PROJECTS | tb.RANKS if any(row.role == "position" for row in automaton.rows) else 0
+    return ModeFlag.PROJECTS | ModeFlag.RANKS if any(row.role == "position" for row in automaton.rows) else 0
 
 
 def embeds_online(automaton: Automaton) -> bool:
@@ -151,7 +154,7 @@ def with_spare_modes(run: ExportedRun, count: int) -> ExportedRun:
     if count == 0:
         return run
     sizes = run.tables.sizes.copy()
-    sizes[tb.MAX_GUARDS] = most = most_guards(run.automaton, run.tables)
+    sizes[Sizes.MAX_GUARDS] = most = most_guards(run.automaton, run.tables)
     shared = online_enclosure(run.automaton.system)
     codes = [enclosure_code(full, "guards") for _, full in run.programs]
     counts = np.diff(run.tables.mode_guard_start).tolist()
@@ -164,7 +167,7 @@ def with_spare_modes(run: ExportedRun, count: int) -> ExportedRun:
 def most_guards(automaton: Automaton, tables: Tables) -> int:
     """Return how many guards a mode can have."""
     listed = sum(max(map(len, states)) for states in guards_by_state(automaton))
-    return max(listed, int(tables.sizes[tb.MAX_GUARDS]))
+    return max(listed, int(tables.sizes[Sizes.MAX_GUARDS]))
 
 
 def page_modes(automaton: Automaton) -> dict[str, Any]:
@@ -183,6 +186,8 @@ def _flag(automaton: Automaton, index: int, code: int) -> int:
     """Return the bits that a contact's state adds to those of its mode."""
     contact = automaton.contacts[index]
     held = code and not contact.contact_law.compliant
-    flags = tb.PROJECTS if held and contact.normal_row >= 0 and automaton.rows[contact.normal_row].positional else 0
-    flags |= tb.TURNS if contact.in_space and code == tb.SLIDING else 0
-    return flags | (tb.WATCHES_GATES if contact.gated and not code else 0)
+    flags = (
+        ModeFlag.PROJECTS if held and contact.normal_row >= 0 and automaton.rows[contact.normal_row].positional else 0
+    )
+    flags |= ModeFlag.TURNS if contact.in_space and code == ContactState.SLIDING else 0
+    return flags | (ModeFlag.WATCHES_GATES if contact.gated and not code else 0)

@@ -8,50 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import Final, Literal, Protocol, TypeAlias
 
-FREE: Final = 0
-HELD: Final = 1
-SLIDING: Final = 2
-SLIDING_UNDER: Final = 3
+from fsm_dyn.runtime.abi import ConditionKind, ContactState, Event, GuardQuantity
 
+FREE: Final = int(ContactState.FREE)
+HELD: Final = int(ContactState.HELD)
+SLIDING: Final = int(ContactState.SLIDING)
+SLIDING_UNDER: Final = int(ContactState.SLIDING_UNDER)
 
-class Event(IntEnum):
-    """Event of a guard; the codes are those of the compiled tables."""
-
-    CLOSES = 1
-    OPENS = 2
-    SLIDES = 3
-    STICKS = 4
-    TRANSITION = 5
-    LEAVES = 6
-
-
-class ConditionKind(IntEnum):
-    """Kind of the guard of a user-defined transition (``enum fsm_when`` of the runtime)."""
-
-    CROSSES = 0  # an expression that crosses zero
-    STRICT = 1  # comparisons that are not met at zero, < and >
-    WIDE = 2  # comparisons that are, <= and >=
-
-
-class GuardQuantity(IntEnum):
-    """What a guard measures; the codes are those of modes embedded online (``runtime/online_mode.h``)."""
-
-    GAP = 0
-    MEETING = 1  # gap of a surface with loss: what left faster than it follows may meet it again before
-    FIRMNESS = 2  # factor of a compliant force that a loss may bring to zero
-    NORMAL_FORCE = 3
-    FRICTION_LIMIT = 4  # static bound less the friction force, in the direction of the guard
-    SLIP = 5  # slip speed along the direction kept in the discrete state
-    REACH = 6  # distance to the end of the face
-    CONDITION = 7  # of a user-defined transition
-    FRICTION_CIRCLE = 8  # in space: squares of the bound and of the friction force
-    LARGEST_GAP = 9  # of a corner from the faces of a convex polygon
-    SPEED = 10  # of the normal row, of a law on the level of speeds
-    HOLDING_LIMIT = 11  # bound less the force of the normal row, in the direction of the guard
-
+__all__ = [
+    "FREE", "HELD", "SLIDING", "SLIDING_UNDER", "WORDS", "ConditionKind", "Entry", "Event", "GuardQuantity", "Law",
+    "Option", "Traits", "Watched",
+]  # fmt: skip
 
 Normal: TypeAlias = Literal["constraint", "force law", "switched", "none"]
 

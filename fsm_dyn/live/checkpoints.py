@@ -7,17 +7,11 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fsm_dyn.runtime.abi import CHECKPOINTS_MOST, CheckpointCounts
 from fsm_dyn.simulation.array_structs import Bundle
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-
-EVERY: Final = 10  # ticks
-MOST: Final = 2000  # checkpoints, the oldest is overwritten: 20 s at 1 kHz
-
-# ``Marks.counts``
-SAVED: Final = 0
-COUNT_COUNT: Final = 2
 
 
 class Checkpoints(NamedTuple):
@@ -47,9 +41,12 @@ CHECKPOINTS: Final = Bundle(Checkpoints, {"states": 2, "inputs": 2})
 def new_marks(block: Integers, inputs: int, old: Checkpoints | None) -> Checkpoints:
     """Return empty checkpoints for a run with its state in ``block``; memory of the run before is reused."""
     if old is not None and old.states.shape[1] == len(block):
-        return old._replace(counts=np.zeros(COUNT_COUNT, np.int64), block=block)
+        return old._replace(counts=np.zeros(CheckpointCounts.COUNT, np.int64), block=block)
     marks = Checkpoints(
-        np.zeros(COUNT_COUNT, np.int64), block, np.empty((MOST, len(block)), np.int64), np.empty((MOST, 1 + inputs))
+        np.zeros(CheckpointCounts.COUNT, np.int64),
+        block,
+        np.empty((CHECKPOINTS_MOST, len(block)), np.int64),
+        np.empty((CHECKPOINTS_MOST, 1 + inputs)),
     )
     marks.states.fill(0)  # page faults here, not in a tick
     marks.inputs.fill(0.0)
@@ -58,8 +55,8 @@ def new_marks(block: Integers, inputs: int, old: Checkpoints | None) -> Checkpoi
 
 def last_before(marks: Checkpoints, t: float) -> int:
     """Return the row of the last checkpoint not after ``t`` (s), or of the first; later ones are dropped."""
-    made, room = int(marks.counts[SAVED]), len(marks.states)
+    made, room = int(marks.counts[CheckpointCounts.SAVED]), len(marks.states)
     oldest = max(0, made - room)
     number = next((k for k in range(made - 1, oldest, -1) if marks.inputs[k % room, 0] <= t), oldest)
-    marks.counts[SAVED] = number + 1
+    marks.counts[CheckpointCounts.SAVED] = number + 1
     return number % room

@@ -28,6 +28,7 @@ from fsm_dyn.live.tick_columns import FIXED
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.online.earned_modes import own_programs
 from fsm_dyn.programs.kernels import machine_code
+from fsm_dyn.runtime.abi import LiveHeader, TickState
 from fsm_dyn.simulation.executable import compiled_together
 
 INTERVAL: Final = 0.02  # s between polls of the events
@@ -94,7 +95,7 @@ class Deriver:
         """Read from the events which modes were reached, and their numbers."""
         block = self._block
         found, self._events_at = shared_memory.take_texts(
-            block.events, block.header, shared_memory.EVENTS, self._events_at
+            block.events, block.header, LiveHeader.EVENTS, self._events_at
         )
         for event in found:
             if event.get("event") == "mode_added":
@@ -115,8 +116,8 @@ class Deriver:
 
     def _ahead(self) -> Iterator[States]:
         """Yield modes one guard away from the present one that are not derived yet."""
-        at = max(0, int(self._block.header[shared_memory.ROWS]) - 1)
-        rows, _, _ = shared_memory.take_rows(self._block.rows, self._block.header, shared_memory.ROWS, at)
+        at = max(0, int(self._block.header[LiveHeader.ROWS]) - 1)
+        rows, _, _ = shared_memory.take_rows(self._block.rows, self._block.header, LiveHeader.ROWS, at)
         number = int(rows[-1, _MODE]) if len(rows) else -1
         if not 0 <= number < len(self._numbered) or len(self._made) >= MOST_AHEAD + len(self._met):
             return
@@ -148,7 +149,7 @@ def main() -> None:
     block = shared_memory.SharedBlock.open(
         shared_memory.BlockLayout(settings["row"], settings["record"]), settings["memory"]
     )
-    while block.header[shared_memory.TICK_STATE] == shared_memory.STARTING:  # the tick process needs the processor
+    while block.header[LiveHeader.TICK_STATE] == TickState.STARTING:  # the tick process needs the processor
         time.sleep(INTERVAL)
     automaton = storage.from_data(given["graph"])
     with contextlib.suppress(BrokenPipeError):  # the tick process has ended

@@ -31,13 +31,14 @@ from fsm_dyn.live.stability_bounds import StabilityBounds
 from fsm_dyn.live.tick_setup import WORK_PER_SUBSTEP, bandwidths, couple_ports, new_tick, set_limits, usual_work
 from fsm_dyn.programs import Kernels, Program, compile_programs, support
 from fsm_dyn.run_inputs import resolve_inputs
+from fsm_dyn.runtime import abi
+from fsm_dyn.runtime.abi import Clock, Counters, OptionNumbers, Phase, Status, TickCounts, TickNumbers, TickPlaces
 from fsm_dyn.runtime.library import move
-from fsm_dyn.simulation import event_resolution, outcomes
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation.array_structs import Packed
 from fsm_dyn.simulation.input_signals import InputSignals, PiecewiseCubic
 from fsm_dyn.simulation.input_signals import assemble_inputs as join_inputs
-from fsm_dyn.simulation.integrators import METHOD, METHODS, STAGES
+from fsm_dyn.simulation.integrators import METHOD, METHODS
 from fsm_dyn.simulation.loop_state import LoopState, Workspace, asks_for_kernels, begin, provide_requested
 from fsm_dyn.spec.controller_memory import check_tick, parameters_of_periods
 from fsm_dyn.spec.values import check_values, parameter_values
@@ -146,10 +147,10 @@ class LiveStepper:
         tick.bandwidth[:] = bandwidths(self.smooth, self.axes, self.values, self.period)
         tick.turns[:] = [i in self.turns for i in range(self.n_device)]
         tick.part[:] = np.repeat(range(len(self.parts) or 1), self.parts or self.n_device)
-        tick.counts[ct.SUBSTEPS], tick.counts[ct.SCHEDULED] = self.substeps, self.schedule
-        tick.counts[ct.KERNEL] = self._kernels[0].address
-        tick.counts[ct.WATCHDOG_BEATS] = -1
-        tick.numbers[ct.SPEED] = 1.0
+        tick.counts[TickCounts.SUBSTEPS], tick.counts[TickCounts.SCHEDULED] = self.substeps, self.schedule
+        tick.counts[TickCounts.KERNEL] = self._kernels[0].address
+        tick.counts[TickCounts.WATCHDOG_BEATS] = -1
+        tick.numbers[TickNumbers.SPEED] = 1.0
 
     def set_device_map(self, mapping: DeviceMaps) -> None:
         """Couple the device, or each of several, to a port; only while it is disengaged.
@@ -173,12 +174,14 @@ class LiveStepper:
         if self.schedule:
             scheduled = self._scheduled(0.0, self._parameters())[0]
             tick.targets[:], rates[:] = scheduled[:n_w], scheduled[n_w : 2 * n_w]
-            tick.counts[ct.SEGMENT] = 0
+            tick.counts[TickCounts.SEGMENT] = 0
         held = [layout.w.index(name) for port in self.ports for name in port.inputs]
         tick.targets[held], rates[held] = 0.0, 0.0
         tick.now[:] = tick.targets
         tick.motion[:n_s], tick.motion[n_s:] = rates[tick.smooth], 0.0
-        tick.numbers[ct.ENGAGEMENT] = tick.numbers[ct.ENGAGEMENT_TARGET] = tick.counts[ct.ENGAGED] = 0
+        tick.numbers[TickNumbers.ENGAGEMENT] = tick.numbers[TickNumbers.ENGAGEMENT_TARGET] = tick.counts[
+            TickCounts.ENGAGED
+        ] = 0
         start = self._begin_at(np.concatenate([tick.now, rates, np.zeros(n_w)]))
         self.ports_at(start.x, start.context)
         coupled = np.flatnonzero(tick.row == -1)
@@ -209,21 +212,21 @@ class LiveStepper:
         self._start = start
         zero = PiecewiseCubic(np.zeros(1), np.zeros((1, 4)), np.zeros(1, dtype=np.bool_))
         self._drive: InputSignals = join_inputs(layout.w, len(layout.p), dict.fromkeys(layout.w, zero))
-        self._drive.arrays.counts[2] = 0  # never constant
+        self._drive.arrays.counts[abi.InputCounts.CONSTANT] = 0
         number = self.executable.mode_index(start.states)
         context = start.context.copy()
         context[layout.w_slice] = self.tick_data.now
         context[layout.w_slice.start + len(layout.w) + self.tick_data.smooth] = self.tick_data.motion[
             : len(self.smooth)
         ]
+        stages = int(self._method.counts[abi.MethodCounts.STAGES])
         self.loop: LoopState = begin(
-            self.executable.tables, 0.0, start.x, context, number, self._drive, int(self._method.counts[STAGES]),
-            self._workspace,
-        )  # fmt: skip
-        if self.executable.stocked and len(self.graph.automaton.contacts) > st.FEW:
+            self.executable.tables, 0.0, start.x, context, number, self._drive, stages, self._workspace
+        )
+        if self.executable.stocked and len(self.graph.automaton.contacts) > abi.FEW:
             most = len(self.graph.automaton.contacts)
             self.loop.work, self.loop.work_packed = st.new_work(self.executable.tables, self.loop.stages, most)
-        self.loop.state.counters[st.SEGMENT] = 0
+        self.loop.state.counters[Counters.SEGMENT] = 0
         self.loop.buffers.transitions[:] = 0.0  # unused entries of a record are then reproducible
         given = self.work_per_tick
         work = usual_work(len(self.graph.automaton.contacts)) if given is None else given
@@ -235,9 +238,9 @@ class LiveStepper:
             np.ones((1, len(start.x)), dtype=np.int8),
         )
         self._options_packed = st.OPTIONS.pack(self.options)
-        self.tick_data.counts[ct.INCOMPLETE] = 0
+        self.tick_data.counts[TickCounts.INCOMPLETE] = 0
         self._look_up()
-        self.set_speed(float(self.tick_data.numbers[ct.SPEED]))
+        self.set_speed(float(self.tick_data.numbers[TickNumbers.SPEED]))
 
     def _look_up(self) -> None:
         """Update the addresses of all bundles; they change with the loop or its tables."""
@@ -247,17 +250,17 @@ class LiveStepper:
             loop.work_packed, loop.buffers_packed,
         )  # fmt: skip
         tick.places[: len(bundles)] = [packed.address for packed in bundles]
-        tick.places[ct.SCHEDULE] = self._scheduled.packed.address
+        tick.places[TickPlaces.SCHEDULE] = self._scheduled.packed.address
         if self._marks is None or self._marks.block is not loop.state_packed.table:
             self._marks = cm.new_marks(loop.state_packed.table, len(tick.now) + len(tick.motion), self._marks)
             self._marks_packed = cm.CHECKPOINTS.pack(self._marks)
-        tick.places[ct.CHECKPOINTS] = self._marks_packed.address
+        tick.places[TickPlaces.CHECKPOINTS] = self._marks_packed.address
         self.counters = plain(loop.state.counters)
 
     def publish_to(self, ring: Packed) -> None:
         """Let every live tick write its row to this ring buffer."""
         self._ring = ring
-        self.tick_data.places[ct.RING] = ring.address
+        self.tick_data.places[TickPlaces.RING] = ring.address
 
     # -- running -------------------------------------------------------------------------------------------
 
@@ -273,25 +276,25 @@ class LiveStepper:
         ``again``: continue within the tick, after what it requested was supplied.
         """
         if not again:
-            self.counters[st.WORK_DONE] = 0
+            self.counters[Counters.WORK_DONE] = 0
         status: int = move(self._tick_packed.address, shown)
         return status
 
     def supply(self, status: int) -> int | None:
         """Supply a missing mode or chart, of any duration; see :func:`.loop_state.provide_requested`."""
         tables = self.loop.tables
-        self.counters[st.WORK_DONE] += st.WORK_OF_MODE
+        self.counters[Counters.WORK_DONE] += abi.WORK_OF_MODE
         try:
             refused = provide_requested(self.loop, status, self.executable)
         except RunError:  # not among the modes that the model lists
-            return outcomes.MODE_NOT_LISTED
-        if self.loop.tables is not tables or status == outcomes.BUFFER_FULL:
+            return Status.MODE_NOT_LISTED
+        if self.loop.tables is not tables or status == Status.BUFFER_FULL:
             self._look_up()
         return refused
 
     def is_available(self, status: int) -> bool:
         """Whether a requested mode or chart can be supplied within the tick."""
-        wanted = status in (outcomes.NEED_MODE, outcomes.NEED_CHART)
+        wanted = status in (Status.NEED_MODE, Status.NEED_CHART)
         return wanted and (self.executable.stocked or asks_for_kernels(self.loop, status))
 
     def take_over(self, states: tuple[int, ...], kernels: OwnKernels) -> int | None:
@@ -312,7 +315,7 @@ class LiveStepper:
             There is none: the run has just begun.
         """
         marks, tick, state = self._marks, self.tick_data, self.loop.state
-        if marks is None or marks.counts[cm.SAVED] == 0:
+        if marks is None or marks.counts[abi.CheckpointCounts.SAVED] == 0:
             raise InputError("there is nowhere to go back to", found=f"{t:g} s", remedy="reset begins anew")
         slot = cm.last_before(marks, t)
         parameters = state.c[: len(self.parameters)].copy()
@@ -320,27 +323,27 @@ class LiveStepper:
         n_w = len(tick.now)
         tick.now[:], tick.motion[:] = marks.inputs[slot, 1 : 1 + n_w], marks.inputs[slot, 1 + n_w :]
         tick.next[:], tick.motion_next[:] = tick.now, tick.motion
-        tick.counts[ct.INCOMPLETE] = 0
+        tick.counts[TickCounts.INCOMPLETE] = 0
         for index, value in enumerate(parameters):  # parameters set meanwhile are kept
             self._apply(index, float(value))
         self.ports_at(state.x, state.c)
-        self.set_speed(float(tick.numbers[ct.SPEED]))
+        self.set_speed(float(tick.numbers[TickNumbers.SPEED]))
         return self.t
 
     def set_speed(self, speed: float) -> None:
         """Let model time pass ``speed`` times as fast as the wall clock; begins a new grid of steps here."""
         state, tick = self.loop.state, self.tick_data
-        tick.numbers[ct.SPEED] = speed
-        self.restart_grid(float(state.clock[st.TIME]), self.period * speed / self.substeps)
+        tick.numbers[TickNumbers.SPEED] = speed
+        self.restart_grid(float(state.clock[Clock.TIME]), self.period * speed / self.substeps)
 
     def restart_grid(self, t: float, step: float) -> None:
         """Begin a grid of steps of this length (s) at time ``t``."""
-        self.loop.state.clock[st.PUT_OFF] = 0.0
-        self.loop.state.clock[st.BEGIN] = t
-        self.loop.state.counters[st.GRID] = 0
+        self.loop.state.clock[Clock.PUT_OFF] = 0.0
+        self.loop.state.clock[Clock.BEGIN] = t
+        self.loop.state.counters[Counters.GRID] = 0
         counts = self.tick_data.counts
-        counts[ct.STEPS], counts[ct.BEHIND], counts[ct.PERIODS] = 0, 0, 1
-        self.options.numbers[st.FIXED_STEP] = step
+        counts[TickCounts.STEPS], counts[TickCounts.BEHIND], counts[TickCounts.PERIODS] = 0, 0, 1
+        self.options.numbers[OptionNumbers.FIXED_STEP] = step
 
     def set_parameters(self, values: Mapping[str, float]) -> tuple[str, ...]:
         """Set parameters (SI); return the names of those that wait for a reset.
@@ -408,7 +411,7 @@ class LiveStepper:
         for a in np.flatnonzero(tick.row == -1):
             closed[inputs + tick.slot[a]] = tick.ports[n_a + a]
             closed[inputs + tick.slot[2 * n_a + a]] = 1.0
-        step = float(self.options.numbers[st.FIXED_STEP])
+        step = float(self.options.numbers[OptionNumbers.FIXED_STEP])
         StabilityBounds(derived, self.loop.state.x, step, METHODS[self.method]).check(closed, changes)
 
     def _note(self, name: str, value: float) -> None:
@@ -426,9 +429,12 @@ class LiveStepper:
         state = self.loop.state
         if state.c[index] != value:
             state.c[index] = value
-            if state.counters[st.STARTED] and state.counters[st.PHASE] == st.STEPPING:
-                state.counters[st.PHASE], state.counters[st.REASON] = st.RESOLVING, event_resolution.INPUT_JUMP
-                state.counters[st.FIRED] = 0
+            if state.counters[Counters.STARTED] and state.counters[Counters.PHASE] == Phase.STEPPING:
+                state.counters[Counters.PHASE], state.counters[Counters.REASON] = (
+                    Phase.RESOLVING,
+                    abi.Reason.INPUT_JUMP,
+                )
+                state.counters[Counters.FIRED] = 0
 
     @property
     def structural(self) -> frozenset[str]:
@@ -440,16 +446,16 @@ class LiveStepper:
     @property
     def t(self) -> float:
         """Model time, s."""
-        return float(self.loop.state.clock[st.TIME])
+        return float(self.loop.state.clock[Clock.TIME])
 
     @property
     def mode(self) -> str:
         """Name of the present mode."""
-        return str(self.executable.chart_names[self.loop.state.counters[st.MODE]])
+        return str(self.executable.chart_names[self.loop.state.counters[Counters.MODE]])
 
     def records(self) -> Floats:
         """Return the records of the transitions of the last tick, shape (k, width)."""
-        return self.loop.buffers.transitions[: self.loop.state.counters[st.TRANSITIONS]]
+        return self.loop.buffers.transitions[: self.loop.state.counters[Counters.TRANSITIONS]]
 
 
 _STRUCTURE: Final[Sequence[str]] = ("W", "M", "A", "b", "gamma", "residual", "closes_if", "reach", "when")

@@ -20,11 +20,10 @@ from fsm_dyn.modes.guard_list import list_guards
 from fsm_dyn.modes.guards import Guard
 from fsm_dyn.modes.unconstrained_system import of_one_corner
 from fsm_dyn.online import context as oc
-from fsm_dyn.online.context import FULL, RHS
 from fsm_dyn.online.mode import OnlineFull, OnlineKernels, OnlineMode, routine_address
 from fsm_dyn.online.online_executable import OnlineExecutable
 from fsm_dyn.programs import BoundKernels
-from fsm_dyn.simulation import tables as tb
+from fsm_dyn.runtime.abi import NEVER, OnlineKernel, Sizes
 from fsm_dyn.simulation.executable import Array, ModeChart
 from fsm_dyn.simulation.guard_enclosures import GuardEnclosures, guard_enclosures
 from fsm_dyn.simulation.tables import Tables
@@ -60,7 +59,7 @@ class _KernelPool:
     def __init__(self, count: int) -> None:
         self._tables = np.zeros((count, oc.ONLINE.words), np.int64)
         base, stride = self._tables.ctypes.data, self._tables.strides[0]
-        bound = [(base + stride * i, part) for i in range(count) for part in (RHS, FULL)]
+        bound = [(base + stride * i, part) for i in range(count) for part in (OnlineKernel.RHS, OnlineKernel.FULL)]
         self._closures = BoundKernels(routine_address(), bound)
         self.free = list(range(count))
 
@@ -236,8 +235,8 @@ class PooledExecutable(OnlineExecutable):
         if self._shelf is None:
             return tables
         self._left = ROOM - len(self._pending)
-        most = max(self._most_guards(), int(tables.sizes[tb.MAX_GUARDS]))
-        tables.sizes[tb.MAX_GUARDS] = most
+        most = max(self._most_guards(), int(tables.sizes[Sizes.MAX_GUARDS]))
+        tables.sizes[Sizes.MAX_GUARDS] = most
 
         def roomy(array: npt.NDArray[np.generic], count: int, fill: int = 0) -> npt.NDArray[np.generic]:
             more = np.full((count, *array.shape[1:]), fill, array.dtype)
@@ -259,7 +258,7 @@ class PooledExecutable(OnlineExecutable):
         }
         # a tick ends with all guards known: nothing would be saved
         changed |= dict.fromkeys(("mode_core", "guard_kernels", "shape_centres"), np.zeros(0, np.int64))
-        changed["mode_allowance"] = roomy(tables.mode_allowance, ROOM, tb.NEVER)
+        changed["mode_allowance"] = roomy(tables.mode_allowance, ROOM, NEVER)
         changed["mode_states"] = roomy(tables.mode_states, ROOM, -1)  # no contact state
         leaves = tables.transition_leaves
         changed["transition_leaves"] = np.hstack([leaves, np.zeros((len(leaves), ROOM), np.int8)])
@@ -283,7 +282,7 @@ class PooledExecutable(OnlineExecutable):
         if self.guard_enclosure is not None:
             tables.guard_enclosure[first:last] = self.guard_enclosure.outputs(guards)
         tables.transition_leaves[self.automaton.outgoing_transitions(name), number] = 1
-        tables.sizes[tb.N_MODES] = number + 1
+        tables.sizes[Sizes.N_MODES] = number + 1
         self.chart_names += (name.name,)
         self.chart_programs += (chart.programs,)
         self._numbers.setdefault(states, number)

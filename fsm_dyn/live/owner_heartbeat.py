@@ -12,13 +12,13 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm_dyn.live import shared_memory
 from fsm_dyn.runtime import library
+from fsm_dyn.runtime.abi import LiveHeader
 
 Integers = NDArray[np.int64]
 
 INTERVAL: Final = 0.02  # s
-_BEATS: Final = shared_memory.OWNER_BEATS
+_BEATS: Final = LiveHeader.OWNER_BEATS
 
 
 class SignOfLife:

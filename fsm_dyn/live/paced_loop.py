@@ -14,34 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.live import tick_data as ct
+from fsm_dyn.runtime.abi import PaceNumbers
 from fsm_dyn.simulation.array_structs import Bundle
 
 Integers = NDArray[np.int64]
-
-# ``Pace.numbers``
-READ: Final = 0  # addresses of the driver's functions and of their data
-WRITE: Final = 1
-DATA: Final = 2
-PERIOD: Final = 3  # ns; 0: not paced
-START: Final = 4  # ns of the monotonic clock
-DEADLINE: Final = 5
-EXECUTION_TIME: Final = 8  # ns of the tick before
-CPU_TIME: Final = 9
-OVERRUN: Final = 10  # ns that the tick ended after the next deadline, 0 if not
-COMMANDS_READ: Final = 11  # messages taken
-END_CHECK_FROM: Final = 12  # the tick from which on the end of the run is checked
-MUST_RUN: Final = 13  # 1: the next tick runs in any case
-NUMBER_COUNT: Final = 14
-
-# why the loop returns to Python
-CHECK_END: Final = 1  # Python has to decide whether the run is over
-COMMANDS_ARRIVED: Final = 2
-COMMAND_PENDING: Final = 3  # a command waits and the device is disengaged
-SUPPLY_NEEDED: Final = 4  # the tick needs a mode, a chart or room in a buffer
-ATTENTION_NEEDED: Final = 5  # an event in the tick, or an overrun
-READ_FAILED: Final = 6
-WRITE_FAILED: Final = 7
-RECORDER_CHECK: Final = 8  # not paced: the recorder may be behind
 
 
 @dataclass(frozen=True)
@@ -95,7 +71,14 @@ def new_pace(io: CompiledIO, tick: ct.Tick, period: int, watched: int) -> tuple[
     watched : int
         Number of the tick from which the end of the run is looked for.
     """
-    pace, packed = PACE.allocate(NUMBER_COUNT, len(tick.device) + 3)
-    pace.numbers[[READ, WRITE, DATA]] = io.read, io.write, io.data
-    pace.numbers[[PERIOD, EXECUTION_TIME, CPU_TIME, END_CHECK_FROM]] = period, -1, -1, min(watched, 2**62)
+    pace, packed = PACE.allocate(PaceNumbers.COUNT, len(tick.device) + 3)
+    pace.numbers[[PaceNumbers.READ, PaceNumbers.WRITE, PaceNumbers.DATA]] = io.read, io.write, io.data
+    pace.numbers[
+        [
+            PaceNumbers.PERIOD,
+            PaceNumbers.EXECUTION_TIME,
+            PaceNumbers.CPU_TIME,
+            PaceNumbers.END_CHECK_FROM,
+        ]
+    ] = period, -1, -1, min(watched, 2**62)
     return pace, packed

@@ -27,6 +27,7 @@ from fsm_dyn.live import shared_memory
 from fsm_dyn.live.recording_reader import mcap_names
 from fsm_dyn.live.recording_reader import read_recording as read_recording
 from fsm_dyn.live.tick_columns import TickColumns
+from fsm_dyn.runtime.abi import LiveHeader
 
 INTERVAL: Final = 0.02  # s between looks at the rings
 _BINARY: Final = "fsm_dyn_float64"
@@ -107,31 +108,31 @@ class Recorder:
             except OSError as error:
                 self._fail(error)
         if self.failure:
-            self.lost = int(self._block.header[shared_memory.ROWS]) - self._written
-            self._block.header[shared_memory.RECORDED] = self._block.header[shared_memory.ROWS]
+            self.lost = int(self._block.header[LiveHeader.ROWS]) - self._written
+            self._block.header[LiveHeader.RECORDED] = self._block.header[LiveHeader.ROWS]
 
     def _fail(self, error: OSError) -> None:
         """Note that writing has failed; a run that is not paced ends."""
         self.failure = f"cannot write '{self._path}': {error.strerror or error}"
         if not self._paced:
-            self._block.header[shared_memory.STOP_REQUESTED] = 1
+            self._block.header[LiveHeader.STOP_REQUESTED] = 1
 
     def _drain(self) -> None:
         block, header = self._block, self._block.header
         now = time.time_ns()
         for name, ring, counter in (
-            ("rows", block.rows, shared_memory.ROWS), ("transitions", block.records, shared_memory.TRANSITIONS),
+            ("rows", block.rows, LiveHeader.ROWS), ("transitions", block.records, LiveHeader.TRANSITIONS),
         ):  # fmt: skip
             rows, self._at[name], lost = shared_memory.take_rows(ring, header, counter, self._at[name])
             self.lost += lost
             if name == "rows":
-                header[shared_memory.RECORDED] = self._at[name]
+                header[LiveHeader.RECORDED] = self._at[name]
             if len(rows):
                 self._add(name, now, np.ascontiguousarray(rows, "<f8").tobytes())
             if name == "rows" and len(rows):
                 self._add("state", now, _as_json(self._columns, rows[-1]))
         events, self._at["events"] = shared_memory.take_texts(
-            block.events, header, shared_memory.EVENTS, self._at["events"]
+            block.events, header, LiveHeader.EVENTS, self._at["events"]
         )
         for event in events:
             self._add("events", now, json.dumps(event).encode())

@@ -29,19 +29,17 @@ from fsm_dyn.live.device_map import DeviceMap, Limits
 from fsm_dyn.live.older_recordings import current_event, current_settings
 from fsm_dyn.live.port_coupling import coupled_ports
 from fsm_dyn.live.tick_columns import FIXED, TickColumns
+from fsm_dyn.runtime.abi import GUARD_WIDTH, LOG_LENGTH, LOG_WIDTH, MAX_FIRED, RecordColumn
 from fsm_dyn.saved_automata import stored_automaton
 from fsm_dyn.schemata import convert, decode, opened
-from fsm_dyn.simulation import state as st
-from fsm_dyn.simulation.candidate_codes import LOG_WIDTH
 from fsm_dyn.simulation.candidates import CHOSEN, candidates_fit
-from fsm_dyn.simulation.event_resolution import LOG_LENGTH
 
 _MAGIC: Final = b"\x89MCAP0\r\n"
 _CHANNEL, _MESSAGE, _CHUNK, _ATTACHMENT, _METADATA, _DATA_END = 0x04, 0x05, 0x06, 0x09, 0x0C, 0x0F
 _MESSAGE_HEAD: Final = 22  # bytes: channel, sequence, two times
 _WHAT: Final = "a recording of a live run"
 
-_MEASURED: Final = (st.RECORD_ENERGY_BEFORE, st.RECORD_ENERGY_AFTER, st.RECORD_BETA)
+_MEASURED: Final = (RecordColumn.ENERGY_BEFORE, RecordColumn.ENERGY_AFTER, RecordColumn.BETA)
 
 _Axes = Annotated[int, Meta(ge=0, le=100)]
 
@@ -236,24 +234,24 @@ def _faults(recorded: Recording, graph: ModeGraph) -> Iterator[str]:
 
 def _transitions_fit(records: NDArray[np.float64], automaton: Automaton) -> bool:
     """Whether all guards, contacts and candidates in the records of transitions exist."""
-    guards, n_contacts = st.RECORD_GUARDS + st.MAX_FIRED * st.GUARD_WIDTH, len(automaton.contacts)
+    guards, n_contacts = RecordColumn.GUARDS + MAX_FIRED * GUARD_WIDTH, len(automaton.contacts)
     width = guards + len(automaton.rows) + 2 * len(automaton.terms.layout.u)
     if records.shape[1] != 1 + width + LOG_LENGTH:
         return False
-    numbers = np.delete(records[:, : 1 + st.RECORD_GUARDS], np.array(_MEASURED) + 1, axis=1)
+    numbers = np.delete(records[:, : 1 + RecordColumn.GUARDS], np.array(_MEASURED) + 1, axis=1)
     if not (np.abs(numbers) < 1e15).all():  # also for NaN
         return False
     records = records[:, 1:]
-    fired = records[:, st.RECORD_GUARDS : guards].reshape(len(records), st.MAX_FIRED, st.GUARD_WIDTH)
-    there = np.arange(st.MAX_FIRED) < records[:, st.RECORD_FIRED, None]
+    fired = records[:, RecordColumn.GUARDS : guards].reshape(len(records), MAX_FIRED, GUARD_WIDTH)
+    there = np.arange(MAX_FIRED) < records[:, RecordColumn.FIRED, None]
     event, subject = fired[:, :, 0][there], fired[:, :, 1][there]
     end = np.where(event == Event.TRANSITION, len(automaton.resets), n_contacts)
     good = np.isin(event, [*Event]).all() and ((subject >= 0) & (subject < end)).all()
-    good &= (records[:, st.RECORD_WRITTEN] < len(automaton.resets)).all()
-    good &= (records[:, st.RECORD_FIRED] <= st.MAX_FIRED).all()
+    good &= (records[:, RecordColumn.WRITTEN] < len(automaton.resets)).all()
+    good &= (records[:, RecordColumn.FIRED] <= MAX_FIRED).all()
     log = records[:, width:].reshape(len(records), LOG_LENGTH // LOG_WIDTH, LOG_WIDTH)
-    log = log[np.arange(log.shape[1]) < records[:, st.RECORD_CANDIDATES, None]]
-    good &= np.isin(records[:, st.RECORD_CHOSEN_BY].astype(np.int64), [*CHOSEN]).all()
+    log = log[np.arange(log.shape[1]) < records[:, RecordColumn.CANDIDATES, None]]
+    good &= np.isin(records[:, RecordColumn.CHOSEN_BY].astype(np.int64), [*CHOSEN]).all()
     return bool(good) and candidates_fit(log, n_contacts)
 
 

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from fsm_dyn.automaton.initial_values import model_start
 from fsm_dyn.automaton.mode_graph import ModeGraph
-from fsm_dyn.live import tick_data as ct
 from fsm_dyn.live.live_stepper import LiveStepper
 from fsm_dyn.live.mode_pool import OwnKernels
 from fsm_dyn.live.recording_reader import Recording, recorded_graph
@@ -19,11 +18,11 @@ from fsm_dyn.live.tick_process import new_stepper
 from fsm_dyn.online.earned_modes import own_programs
 from fsm_dyn.programs import compile_programs
 from fsm_dyn.results.trajectory import Trajectory
-from fsm_dyn.simulation import outcomes
+from fsm_dyn.runtime.abi import Status, TickCounts
 from fsm_dyn.simulation.executable import compiled_together
 from fsm_dyn.simulation_api import simulate
 
-_ASKING: Final = (outcomes.NEED_MODE, outcomes.NEED_CHART, outcomes.BUFFER_FULL)
+_ASKING: Final = (Status.NEED_MODE, Status.NEED_CHART, Status.BUFFER_FULL)
 _REPEATED: Final = ("reset", "scrub", "speed", "set")  # commands whose effect is not in the recorded inputs
 
 
@@ -54,12 +53,12 @@ def replay(recorded: Recording) -> tuple[NDArray[np.float64], LiveStepper]:
     motion = recorded.columns.places["motion"]
     found = []
     tick = stepper.tick_data
-    tick.counts[ct.INPUTS_SET] = 1
+    tick.counts[TickCounts.INPUTS_SET] = 1
     for row, values in zip(recorded.rows, inputs, strict=True):
         for command in commands.get(int(row[0]), ()):
             _carry_out(stepper, command)
-        tick.counts[ct.ADVANCING] = int(row[ADVANCED])
-        if not tick.counts[ct.ADVANCING]:
+        tick.counts[TickCounts.ADVANCING] = int(row[ADVANCED])
+        if not tick.counts[TickCounts.ADVANCING]:
             continue
         tick.next[:] = values
         tick.motion_next[:] = row[motion]

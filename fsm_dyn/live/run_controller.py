@@ -14,37 +14,36 @@ from dataclasses import asdict, fields
 from typing import Any, Final
 
 from fsm_dyn.errors import InputError
-from fsm_dyn.live import tick_data as ct
 from fsm_dyn.live.device_map import DeviceMap
 from fsm_dyn.live.driver_protocol import Sample
 from fsm_dyn.live.live_stepper import LiveStepper
 from fsm_dyn.live.mode_pool import OwnKernels
 from fsm_dyn.live.shared_memory import plain
+from fsm_dyn.runtime.abi import Fault, LivePhase, ReleaseReason, Status, TickCounts, TickNumbers, TickResult
 from fsm_dyn.runtime.library import finish_tick, live_tick, release_device
-from fsm_dyn.simulation import outcomes
 from fsm_dyn.simulation.outcomes import OUTCOMES
 
-RUNNING: Final = ct.RUNNING
-PAUSED: Final = ct.PAUSED
-FAULT: Final = ct.FAULTY
-FAILED: Final = ct.FAILED
-STOPPED: Final = ct.STOPPED
+RUNNING: Final = LivePhase.RUNNING
+PAUSED: Final = LivePhase.PAUSED
+FAULT: Final = LivePhase.FAULTY
+FAILED: Final = LivePhase.FAILED
+STOPPED: Final = LivePhase.STOPPED
 PHASES: Final = ("running", "paused", "fault", "failed", "stopped")
 
-FAULTS: Final = {
-    ct.NONE: "",
-    ct.NON_FINITE: "a position, velocity or force was not a number",
-    ct.VELOCITY_EXCEEDED: "the device moved faster than its limit",
-    ct.OUT_OF_WORKSPACE: "the device left its workspace",
-    ct.DRIVER_EXCEPTION: "the driver raised an exception",
-    ct.STALLED: "the device gave no new sample",
-    ct.WATCHDOG_LOST: "the watchdog process is gone",
-    ct.OVERRUN: "a tick took too long",
-    ct.JUMPED: "the device's position jumped farther than its velocity limit allows",
-    ct.LAGGED: "the model fell behind the clock",
-    ct.HAND_FORCE_EXCEEDED: "the measured force of the hand exceeded its limit",
-    ct.HAND_FORCE_JUMPED: "the measured force of the hand changed faster than its limit",
-    ct.OUTRUN: "the port moved faster than the device may follow",
+FAULTS: Final[dict[int, str]] = {
+    Fault.NONE: "",
+    Fault.NON_FINITE: "a position, velocity or force was not a number",
+    Fault.VELOCITY_EXCEEDED: "the device moved faster than its limit",
+    Fault.OUT_OF_WORKSPACE: "the device left its workspace",
+    Fault.DRIVER_EXCEPTION: "the driver raised an exception",
+    Fault.STALLED: "the device gave no new sample",
+    Fault.WATCHDOG_LOST: "the watchdog process is gone",
+    Fault.OVERRUN: "a tick took too long",
+    Fault.JUMPED: "the device's position jumped farther than its velocity limit allows",
+    Fault.LAGGED: "the model fell behind the clock",
+    Fault.HAND_FORCE_EXCEEDED: "the measured force of the hand exceeded its limit",
+    Fault.HAND_FORCE_JUMPED: "the measured force of the hand changed faster than its limit",
+    Fault.OUTRUN: "the port moved faster than the device may follow",
 }
 EMULATED: Final = "it is emulated by a process of this computer, which had no time for it: the computer is busy"
 
@@ -59,15 +58,15 @@ def fault_text(reason: str, detail: str, emulated: bool) -> str:
     emulated : bool
         Whether the device is a process of this computer.
     """
-    hosted = [EMULATED] if emulated and reason == FAULTS[ct.STALLED] else []
+    hosted = [EMULATED] if emulated and reason == FAULTS[Fault.STALLED] else []
     return ": ".join(filter(None, (reason, detail, *hosted)))
 
 
 RELEASES: Final = {
-    ct.NO_SAMPLE: "the device gave no new sample for a while",
-    ct.TICK_DELAYED: "the loop was held up",
-    ct.WATCHDOG_SILENT: "the watchdog process gave no heartbeat for a while",
-    ct.LOOP_ABSENT: "the loop was away",
+    ReleaseReason.NO_SAMPLE: "the device gave no new sample for a while",
+    ReleaseReason.TICK_DELAYED: "the loop was held up",
+    ReleaseReason.WATCHDOG_SILENT: "the watchdog process gave no heartbeat for a while",
+    ReleaseReason.LOOP_ABSENT: "the loop was away",
 }
 _TELLING: Final = 250  # ticks between events on rejected samples or releases
 SLOWEST: Final = 1e-3
@@ -102,11 +101,11 @@ class RunController:
         self._busy = busy
         self.pending: list[Mapping[str, Any]] = []
         limits, counts = stepper.limits, stepper.tick_data.counts
-        counts[ct.PHASE] = self._told_phase = PAUSED if paused else RUNNING
-        counts[ct.LAST_SEQUENCE] = -1
-        counts[ct.STALL_TICKS] = stall_ticks
-        counts[ct.DEAD_MAN] = 1 << limits.dead_man_button if limits.dead_man_button >= 0 else 0
-        counts[ct.CLUTCH] = 1 << limits.clutch_button if limits.clutch_button >= 0 else 0
+        counts[TickCounts.PHASE] = self._told_phase = int(PAUSED if paused else RUNNING)
+        counts[TickCounts.LAST_SEQUENCE] = -1
+        counts[TickCounts.STALL_TICKS] = stall_ticks
+        counts[TickCounts.DEAD_MAN] = 1 << limits.dead_man_button if limits.dead_man_button >= 0 else 0
+        counts[TickCounts.CLUTCH] = 1 << limits.clutch_button if limits.clutch_button >= 0 else 0
         self._counts, self._numbers = plain(counts), plain(stepper.tick_data.numbers)
         self._device = plain(stepper.tick_data.device).cast("B")
         self._pack = struct.Struct(f"{2 * stepper.n_device}d").pack_into
@@ -125,12 +124,12 @@ class RunController:
     @property
     def phase(self) -> int:
         """``RUNNING``, ``PAUSED``, ``FAULT``, ``FAILED`` or ``STOPPED``."""
-        return int(self._counts[ct.PHASE])
+        return int(self._counts[TickCounts.PHASE])
 
     @property
     def ticks(self) -> int:
         """Number of ticks carried out, or the one under way."""
-        return int(self._counts[ct.TICKS])
+        return int(self._counts[TickCounts.TICKS])
 
     # -- commands ------------------------------------------------------------------------------------------
 
@@ -149,7 +148,7 @@ class RunController:
 
     def _wait(self, message: Mapping[str, Any]) -> None:
         self.pending.append(message)
-        self._counts[ct.PENDING_COMMANDS] = 1
+        self._counts[TickCounts.PENDING_COMMANDS] = 1
 
     def _carry_out(self, table: Mapping[str, Callable[[Mapping[str, Any]], None]], message: Mapping[str, Any]) -> None:
         try:
@@ -174,19 +173,21 @@ class RunController:
 
     def _clear(self, message: Mapping[str, Any]) -> None:
         if self.phase == FAULT:
-            self._counts[ct.FAULT] = ct.NONE
-            release_device(self._address, ct.LOOP_ABSENT)
-            self._counts[ct.STALE_TICKS] = self._counts[ct.REJECTED] = self._counts[ct.BEHIND] = 0
+            self._counts[TickCounts.FAULT] = Fault.NONE
+            release_device(self._address, ReleaseReason.LOOP_ABSENT)
+            self._counts[TickCounts.STALE_TICKS] = self._counts[TickCounts.REJECTED] = self._counts[
+                TickCounts.BEHIND
+            ] = 0
             self._enter(PAUSED)
 
     def _run(self, message: Mapping[str, Any]) -> None:
         if self.phase == PAUSED:
-            self._counts[ct.UNTIL_TRANSITION] = message.get("until") == "transition"
+            self._counts[TickCounts.UNTIL_TRANSITION] = message.get("until") == "transition"
             self._enter(RUNNING)
 
     def _step(self, message: Mapping[str, Any]) -> None:
         if self.phase == PAUSED:
-            self._counts[ct.STEPS_LEFT] = int(message.get("ticks", 1))
+            self._counts[TickCounts.STEPS_LEFT] = int(message.get("ticks", 1))
 
     def _pause(self, message: Mapping[str, Any]) -> None:
         if self.phase == RUNNING:
@@ -221,7 +222,7 @@ class RunController:
         self.stepper.set_device_map(DeviceMap.from_data({**asdict(self.stepper.mapping), **changes}))
 
     def _enter(self, phase: int) -> None:
-        self._counts[ct.PHASE] = phase
+        self._counts[TickCounts.PHASE] = phase
         if phase != self._told_phase:
             self._told_phase = phase
             self._tell({"event": "phase", "tick": self.ticks, "t": self.stepper.t, "phase": PHASES[phase]})
@@ -230,7 +231,7 @@ class RunController:
 
     def fault(self, number: int, detail: str = "") -> None:
         """Enter the fault state: disengaged until cleared."""
-        self._counts[ct.FAULT] = number
+        self._counts[TickCounts.FAULT] = number
         if self._told_phase != FAULT:
             self._tell({"event": "fault", "tick": self.ticks, "reason": FAULTS[number], "detail": detail[:1000]})
             self._enter(FAULT)
@@ -239,24 +240,24 @@ class RunController:
         """Carry out one tick with a sample of the device; return the stepper's status."""
         self.take(sample)
         self.run_tick(sample.sequence, sample.buttons)
-        return int(self._counts[ct.STATUS])
+        return int(self._counts[TickCounts.STATUS])
 
     def take(self, sample: Sample) -> None:
         """Take position, velocity and time from a sample; raises struct.error if its axes do not fit."""
         self._pack(self._device, 0, *sample.position, *sample.velocity)
-        self._numbers[ct.SAMPLE_TIME] = sample.time
+        self._numbers[TickNumbers.SAMPLE_TIME] = sample.time
 
     def run_tick(
         self, sequence: int, buttons: int, wall: int = 0, lateness: int = 0, duration: int = -1, spent: int = -1
     ) -> bool:
         """Carry out one tick, see ``runtime/tick_step.c``; return whether to look at the status."""
-        if self.pending and (self._numbers[ct.ENGAGEMENT] == 0.0 or self._counts[ct.PHASE] != RUNNING):
+        if self.pending and (self._numbers[TickNumbers.ENGAGEMENT] == 0.0 or self._counts[TickCounts.PHASE] != RUNNING):
             self.carry_out_pending()
         return self.conclude(live_tick(self._address, sequence, buttons, wall, lateness, duration, spent))
 
     def conclude(self, found: int) -> bool:
         """Handle the result of a tick (:mod:`fsm_dyn.live.tick_data`); return whether it was not ``OK``."""
-        while found == ct.SUPPLY_NEEDED:
+        while found == TickResult.SUPPLY_NEEDED:
             found = finish_tick(self._address, self._served())
         if not found:
             return False
@@ -265,7 +266,9 @@ class RunController:
 
     def _served(self) -> bool:
         """Supply the requested mode or chart if the mode pool has it; return whether it did."""
-        return self.stepper.is_available(self._counts[ct.STATUS]) and self.supply(self._counts[ct.STATUS])
+        return self.stepper.is_available(self._counts[TickCounts.STATUS]) and self.supply(
+            self._counts[TickCounts.STATUS]
+        )
 
     def carry_out_pending(self) -> None:
         """Carry out the pending commands; the device is disengaged."""
@@ -273,7 +276,7 @@ class RunController:
         for message in self.pending:
             self._carry_out(self._quiet, message)
         self.pending.clear()
-        self._counts[ct.PENDING_COMMANDS] = 0
+        self._counts[TickCounts.PENDING_COMMANDS] = 0
         self._busy(False)
 
     def take_over(self, states: tuple[int, ...], kernels: OwnKernels) -> None:
@@ -285,39 +288,43 @@ class RunController:
 
     def disengage(self) -> None:
         """Release the device after slow work, so that it engages again from its present position."""
-        release_device(self._address, ct.LOOP_ABSENT)
+        release_device(self._address, ReleaseReason.LOOP_ABSENT)
 
     def _look(self) -> None:
         """Handle what the tick reported: a fault, the end of the model, an awaited transition."""
         counts = self._counts
         self._tell_of_device()
-        if counts[ct.FAULT] != ct.NONE:
-            self.fault(counts[ct.FAULT])
-        if counts[ct.ADVANCING] and counts[ct.UNTIL_TRANSITION] and counts[ct.NEW_TRANSITIONS]:
-            counts[ct.UNTIL_TRANSITION] = 0
+        if counts[TickCounts.FAULT] != Fault.NONE:
+            self.fault(counts[TickCounts.FAULT])
+        if counts[TickCounts.ADVANCING] and counts[TickCounts.UNTIL_TRANSITION] and counts[TickCounts.NEW_TRANSITIONS]:
+            counts[TickCounts.UNTIL_TRANSITION] = 0
             self._wait({"do": "pause"})
-        if counts[ct.ADVANCING] and counts[ct.STATUS] > outcomes.DONE:
-            self.on_model_end(counts[ct.STATUS])
+        if counts[TickCounts.ADVANCING] and counts[TickCounts.STATUS] > Status.DONE:
+            self.on_model_end(counts[TickCounts.STATUS])
 
     def _tell_of_device(self) -> None:
         """Emit events on owner heartbeat, saturation and, at a limited rate, releases and rejected samples."""
         counts = self._counts
-        if counts[ct.OWNER_SILENT] != self._told_silent:
-            self._told_silent = counts[ct.OWNER_SILENT]
+        if counts[TickCounts.OWNER_SILENT] != self._told_silent:
+            self._told_silent = counts[TickCounts.OWNER_SILENT]
             self._tell({"event": "owner", "tick": self.ticks, "t": self.stepper.t, "silent": bool(self._told_silent)})
-        if counts[ct.SATURATIONS] != self._told_saturations:
-            self._told_saturations = counts[ct.SATURATIONS]
+        if counts[TickCounts.SATURATIONS] != self._told_saturations:
+            self._told_saturations = counts[TickCounts.SATURATIONS]
             self._tell_of_saturation()
-        if counts[ct.SLOW_DEVICE] and not self._told_slow:
+        if counts[TickCounts.SLOW_DEVICE] and not self._told_slow:
             self._told_slow = True
             self._tell_of_interval()
         if self.ticks < self._next_word:
             return
         where = {"tick": self.ticks, "t": self.stepper.t}
         for name, count, why in (
-            ("released", counts[ct.RELEASES], RELEASES.get(counts[ct.RELEASE_REASON], "")),
-            ("rejected", counts[ct.REJECTED_TOTAL], "samples that cannot be"),
-            ("lagging", counts[ct.LAGGING_TICKS], "more work than a tick may take: the model goes on in the next one"),
+            ("released", counts[TickCounts.RELEASES], RELEASES.get(counts[TickCounts.RELEASE_REASON], "")),
+            ("rejected", counts[TickCounts.REJECTED_TOTAL], "samples that cannot be"),
+            (
+                "lagging",
+                counts[TickCounts.LAGGING_TICKS],
+                "more work than a tick may take: the model goes on in the next one",
+            ),
         ):
             if count != self._told_of.get(name, 0):
                 self._told_of[name] = count
@@ -326,7 +333,7 @@ class RunController:
 
     def _tell_of_interval(self) -> None:
         """Emit the event that the device samples more slowly than the loop ticks."""
-        period, interval = self._numbers[ct.PERIOD], self._numbers[ct.SAMPLE_INTERVAL]
+        period, interval = self._numbers[TickNumbers.PERIOD], self._numbers[TickNumbers.SAMPLE_INTERVAL]
         reason = (
             f"the device gives a sample every {1e3 * interval:.3g} ms, the loop ticks every {1e3 * period:.3g} ms: "
             "couplers are to suit the slower of both, see fsm-dyn passivity --period"
@@ -339,7 +346,8 @@ class RunController:
         more = [
             f"{numbers[wanted]:.3g} {unit} wanted, {numbers[limit]:.3g} {unit} shown"
             for wanted, limit, unit in (
-                (ct.FORCE_REQUESTED, ct.FORCE_LIMIT, "N"), (ct.TORQUE_REQUESTED, ct.TORQUE_LIMIT, "N m"),
+                (TickNumbers.FORCE_REQUESTED, TickNumbers.FORCE_LIMIT, "N"),
+                (TickNumbers.TORQUE_REQUESTED, TickNumbers.TORQUE_LIMIT, "N m"),
             )
             if numbers[wanted] > 0.0
         ]  # fmt: skip
@@ -360,7 +368,7 @@ class RunController:
 
     def wants(self, status: int) -> bool:
         """Whether the stepper requests a mode, a chart or room in a buffer."""
-        return outcomes.PAUSED < status <= outcomes.LAST_INTERNAL
+        return Status.PAUSED < status <= Status.LAST_INTERNAL
 
     def supply(self, status: int) -> bool:
         """Supply what the stepper requests; return whether it can continue.
@@ -378,5 +386,5 @@ class RunController:
             }
         )  # fmt: skip
         if refused is not None:
-            self._counts[ct.STATUS] = refused
+            self._counts[TickCounts.STATUS] = refused
         return refused is None

@@ -34,7 +34,7 @@ from fsm_dyn.live.run_report import RunReport
 from fsm_dyn.live.session_launch import Prepared, derives, prepare, saved, start_processes
 from fsm_dyn.live.settings import Settings as Settings
 from fsm_dyn.live.tick_process import columns_of
-from fsm_dyn.simulation import state as st
+from fsm_dyn.runtime.abi import LiveHeader, RecordColumn, TickState, WatchdogAction
 from fsm_dyn.spec.values import Parameters
 
 STARTING: Final = "starting the tick process and its guard, preparing for modes that are met while it runs"
@@ -137,8 +137,8 @@ class LiveSession:
         rows, _, _ = shared_memory.take_rows(
             self._block.rows,
             self._block.header,
-            shared_memory.ROWS,
-            max(0, int(self._block.header[shared_memory.ROWS]) - 1),
+            LiveHeader.ROWS,
+            max(0, int(self._block.header[LiveHeader.ROWS]) - 1),
         )
         if not len(rows):
             return None
@@ -154,7 +154,7 @@ class LiveSession:
         The modes in them are known when this returns, see :meth:`modes_at`.  The ring keeps the latest 4095 rows; the
         number of those asked for that it no longer has is an event ``overwritten``.
         """
-        rows, following, lost = shared_memory.take_rows(self._block.rows, self._block.header, shared_memory.ROWS, since)
+        rows, following, lost = shared_memory.take_rows(self._block.rows, self._block.header, LiveHeader.ROWS, since)
         self._listen()  # the event of a mode precedes its first row
         self._report_lost("rows", lost)
         return rows, following
@@ -191,9 +191,9 @@ class LiveSession:
         return [
             {
                 "tick": int(record[0]),
-                "time": float(record[1 + st.RECORD_TIME]),
-                "source": self._mode_name(record[0], record[1 + st.RECORD_SOURCE]),
-                "target": self._mode_name(record[0], record[1 + st.RECORD_TARGET]),
+                "time": float(record[1 + RecordColumn.TIME]),
+                "source": self._mode_name(record[0], record[1 + RecordColumn.SOURCE]),
+                "target": self._mode_name(record[0], record[1 + RecordColumn.TARGET]),
             }
             for record in records
         ], following
@@ -204,7 +204,7 @@ class LiveSession:
         The modes they name are known when this returns: ``modes`` are the names, ``states`` the contact states.
         """
         records, following, lost = shared_memory.take_rows(
-            self._block.records, self._block.header, shared_memory.TRANSITIONS, since
+            self._block.records, self._block.header, LiveHeader.TRANSITIONS, since
         )
         self._listen()
         self._report_lost("transitions", lost)
@@ -213,7 +213,7 @@ class LiveSession:
     @property
     def transition_count(self) -> int:
         """Transitions since the run began."""
-        return int(self._block.header[shared_memory.TRANSITIONS])
+        return int(self._block.header[LiveHeader.TRANSITIONS])
 
     def _mode_name(self, tick: float, number: float) -> str:
         names, _ = self.modes_at(tick)
@@ -230,10 +230,10 @@ class LiveSession:
         if self.recorder is not None and self.recorder.failure and not self._recording_ended:
             self._recording_ended = True
             self._told.append({"event": "recording", "reason": self.recorder.failure, "wall": time.time()})
-        if self._block.header[shared_memory.EVENTS] == self._events_at:
+        if self._block.header[LiveHeader.EVENTS] == self._events_at:
             return
         found, self._events_at = shared_memory.take_texts(
-            self._block.events, self._block.header, shared_memory.EVENTS, self._events_at
+            self._block.events, self._block.header, LiveHeader.EVENTS, self._events_at
         )
         for event in found:
             begins, names, states = self._known[-1]
@@ -258,7 +258,7 @@ class LiveSession:
     @property
     def tick_pid(self) -> int:
         """Process number of the tick process, 0 before it has started."""
-        return int(self._block.header[shared_memory.TICK_PID])
+        return int(self._block.header[LiveHeader.TICK_PID])
 
     @property
     def watchdog_pid(self) -> int:
@@ -282,8 +282,8 @@ class LiveSession:
             The run ended before, or it takes longer than ``timeout`` (s).
         """
         until = time.monotonic() + timeout
-        while self._block.header[shared_memory.ROWS] < count:
-            if not self.alive and self._block.header[shared_memory.ROWS] < count:
+        while self._block.header[LiveHeader.ROWS] < count:
+            if not self.alive and self._block.header[LiveHeader.ROWS] < count:
                 raise RunError(f"the live run ended early\n{self.log()}")
             if time.monotonic() > until:
                 raise RunError(f"no {count} ticks in {timeout:g} s")
@@ -301,34 +301,34 @@ class LiveSession:
         ready: dict[str, Any] = next((event for event in self._told if event.get("event") == "ready"), {})
         failed = [event for event in self._told if event.get("event") == "model_failed"]
         return {
-            "ticks": int(header[shared_memory.ROWS]),
-            "transition_count": int(header[shared_memory.TRANSITIONS]),
-            "phase": PHASES[header[shared_memory.PHASE]],
-            "fault": FAULTS[header[shared_memory.FAULT]],
+            "ticks": int(header[LiveHeader.ROWS]),
+            "transition_count": int(header[LiveHeader.TRANSITIONS]),
+            "phase": PHASES[header[LiveHeader.PHASE]],
+            "fault": FAULTS[header[LiveHeader.FAULT]],
             "failure": f"at {failed[-1]['t']:g} s: {failed[-1]['reason']}"
-            if failed and header[shared_memory.PHASE] == FAILED
+            if failed and header[LiveHeader.PHASE] == FAILED
             else "",
             "execution_time": percentiles(self._block.durations),
             "cpu_time": percentiles(self._block.processor),
             "wakeup_latency": percentiles(self._block.latenesses),
-            "overruns": int(header[shared_memory.OVERRUNS]),
-            "saturated_ticks": int(header[shared_memory.SATURATED_TICKS]),
-            "saturations": int(header[shared_memory.SATURATIONS]),
-            "releases": int(header[shared_memory.RELEASES]),
-            "faded_ticks": int(header[shared_memory.FADED_TICKS]),
-            "lagging_ticks": int(header[shared_memory.LAGGING_TICKS]),
-            "running_time": float(header[shared_memory.RUNNING_TIME]) * 1e-9,
+            "overruns": int(header[LiveHeader.OVERRUNS]),
+            "saturated_ticks": int(header[LiveHeader.SATURATED_TICKS]),
+            "saturations": int(header[LiveHeader.SATURATIONS]),
+            "releases": int(header[LiveHeader.RELEASES]),
+            "faded_ticks": int(header[LiveHeader.FADED_TICKS]),
+            "lagging_ticks": int(header[LiveHeader.LAGGING_TICKS]),
+            "running_time": float(header[LiveHeader.RUNNING_TIME]) * 1e-9,
             "real_time_ratio": self._real_time_ratio(),
-            "sample_interval": float(header[shared_memory.SAMPLE_INTERVAL]) * 1e-9,
-            "rejected": int(header[shared_memory.REJECTED]),
-            "excess_energy": float(header[shared_memory.EXCESS_ENERGY]) * 1e-9
-            if header[shared_memory.PASSIVITY_ON]
+            "sample_interval": float(header[LiveHeader.SAMPLE_INTERVAL]) * 1e-9,
+            "rejected": int(header[LiveHeader.REJECTED]),
+            "excess_energy": float(header[LiveHeader.EXCESS_ENERGY]) * 1e-9
+            if header[LiveHeader.PASSIVITY_ON]
             else None,
-            "release_excess_energy": float(header[shared_memory.RELEASE_EXCESS_ENERGY]) * 1e-9
-            if header[shared_memory.PASSIVITY_ON]
+            "release_excess_energy": float(header[LiveHeader.RELEASE_EXCESS_ENERGY]) * 1e-9
+            if header[LiveHeader.PASSIVITY_ON]
             else None,
-            "dissipated_energy": float(header[shared_memory.DISSIPATED]) * 1e-9
-            if header[shared_memory.PASSIVITY_ON]
+            "dissipated_energy": float(header[LiveHeader.DISSIPATED]) * 1e-9
+            if header[LiveHeader.PASSIVITY_ON]
             else None,
             "kernels_adopted": sum(event.get("event") == "kernel_adopted" for event in self._told),
             "realtime_privileges": ready.get("realtime_privileges", []),
@@ -339,8 +339,8 @@ class LiveSession:
 
     def _real_time_ratio(self) -> float | None:
         """Return the model's advance over the time in which it was to advance, None before the first tick."""
-        running = int(self._block.header[shared_memory.RUNNING_TIME])
-        return int(self._block.header[shared_memory.PROGRESS]) / running if running > 0 else None
+        running = int(self._block.header[LiveHeader.RUNNING_TIME])
+        return int(self._block.header[LiveHeader.PROGRESS]) / running if running > 0 else None
 
     def _word_of_guard(self) -> str:
         """Return the action of the watchdog process, empty for none.
@@ -350,16 +350,16 @@ class LiveSession:
         header = self._block.header
         if (
             self.tick_pid
-            and header[shared_memory.TICK_STATE] != shared_memory.ENDED
+            and header[LiveHeader.TICK_STATE] != TickState.ENDED
             and self.alive
             and watchdog.is_ending(self.tick_pid)
         ):
             self.wait(_PATIENCE)
-        if header[shared_memory.WATCHDOG_ACTION]:
+        if header[LiveHeader.WATCHDOG_ACTION]:
             return {
-                watchdog.KILLED: "ended the tick process",
-                watchdog.FOUND_TERMINATED: "found the tick process dead",
-            }[int(header[shared_memory.WATCHDOG_ACTION])]
+                WatchdogAction.KILLED: "ended the tick process",
+                WatchdogAction.FOUND_TERMINATED: "found the tick process dead",
+            }[WatchdogAction(header[LiveHeader.WATCHDOG_ACTION])]
         if not self.alive and self._process.returncode < 0:
             return f"was ended itself, by signal {-self._process.returncode}"
         return ""
@@ -380,9 +380,9 @@ class LiveSession:
         """
         header = self._block.header
         with self._lock:
-            if header[shared_memory.COMMANDS] - header[shared_memory.COMMANDS_READ] >= shared_memory.COMMAND_SLOTS - 1:
+            if header[LiveHeader.COMMANDS] - header[LiveHeader.COMMANDS_READ] >= shared_memory.COMMAND_SLOTS - 1:
                 raise RunError("the live run takes no commands: its mailbox is full")
-            shared_memory.put_text(self._block.mail, header, shared_memory.COMMANDS, {"do": command, **arguments})
+            shared_memory.put_text(self._block.mail, header, LiveHeader.COMMANDS, {"do": command, **arguments})
 
     def send_pointer(self, position: tuple[float, ...], velocity: tuple[float, ...], buttons: int = 0) -> None:
         """Give the driver ``pointer`` a sample: up to six axes, m and m/s."""
@@ -392,7 +392,7 @@ class LiveSession:
         row[7 : 7 + len(velocity)] = velocity
         row[13] = buttons
         with self._lock:
-            shared_memory.put_row(self._block.pointer, self._block.header, shared_memory.POINTER, row)
+            shared_memory.put_row(self._block.pointer, self._block.header, LiveHeader.POINTER, row)
 
     def close(self) -> RunReport:
         """End the run, wait for its processes, close the recording; return the report.  May be called again.
@@ -405,7 +405,7 @@ class LiveSession:
         return self._report
 
     def _end(self) -> None:
-        self._block.header[shared_memory.STOP_REQUESTED] = 1
+        self._block.header[LiveHeader.STOP_REQUESTED] = 1
         _let_go(self._process)
         if not self.wait(_PATIENCE):
             self._kill()
@@ -413,14 +413,14 @@ class LiveSession:
             self.recorder.close()
         self._report = self.report()
         self._life.stop()
-        if self._block.header[shared_memory.TICK_STATE] != shared_memory.ENDED:
+        if self._block.header[LiveHeader.TICK_STATE] != TickState.ENDED:
             self._report["log"] = self.log()
         self._log.close()
         self._block.close(remove=True)
 
     def _kill(self) -> None:
         """Kill processes that did not end by themselves, the tick process first."""
-        if self.tick_pid and self._block.header[shared_memory.TICK_STATE] != shared_memory.ENDED:
+        if self.tick_pid and self._block.header[LiveHeader.TICK_STATE] != TickState.ENDED:
             with contextlib.suppress(OSError):
                 os.kill(self.tick_pid, 9)
         if not self.wait(1.0):  # the watchdog process still writes the safe packet

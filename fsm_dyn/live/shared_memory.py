@@ -17,48 +17,13 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from fsm_dyn.runtime.abi import BINS
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-# the header, int64: positions are repeated in watchdog.py, which imports nothing of this package
-BEATS: Final = 0  # ticks begun
-WATCHDOG_BEATS: Final = 1
-STOP_REQUESTED: Final = 2  # 1: the run is to end
-TICK_STATE: Final = 3
-WATCHDOG_ACTION: Final = 4
-ROWS: Final = 5  # rows written
-TRANSITIONS: Final = 6
-EVENTS: Final = 7
-COMMANDS: Final = 8  # commands sent
-COMMANDS_READ: Final = 9
-PHASE: Final = 10
-FAULT: Final = 11
-TICK_PID: Final = 12  # 0: the tick process still loads, and has not touched the device
-OVERRUNS: Final = 13
-SATURATED_TICKS: Final = 14
-POINTER: Final = 15  # samples of the pointer sent
-RECORDED: Final = 16  # rows that a recorder has taken
-EXCESS_ENERGY: Final = 17  # nJ, the most that the device was given too much
-DISSIPATED: Final = 18  # nJ, by damping
-PASSIVITY_ON: Final = 19  # whether the energy at the port is
-RELEASE_EXCESS_ENERGY: Final = 32  # nJ, beyond that while the grip opened
-OWNER_BEATS: Final = 33  # heartbeats of the owner
-ZERO_FORCE_PACKETS: Final = 34  # how often the guard has shown a force of zero because no tick came
-REJECTED: Final = 35  # samples
-RELEASES: Final = 36  # how often the device was released
-FADED_TICKS: Final = 37  # ticks in which the force had faded
-SATURATIONS: Final = 38  # occasions on which the force was saturated
-LAGGING_TICKS: Final = 39  # ticks that ended before their model time was reached
-RUNNING_TIME: Final = 40  # ns of the wall clock in which the model was to advance
-PROGRESS: Final = 41  # ns of the wall clock that its advance is worth
-SAMPLE_INTERVAL: Final = 42  # ns, median time between the samples of the device
-HEADER: Final = 64
+HEADER: Final = 64  # words of the header, more than ``LiveHeader.COUNT``
 
-# ``TICK_STATE``
-STARTING: Final = 0
-RUNNING: Final = 1
-BUSY: Final = 2  # the force is zero and something takes long
-ENDED: Final = 3  # in order, with the force at zero
 
 ROW_SLOTS: Final = 4096
 RECORD_SLOTS: Final = 512
@@ -70,7 +35,6 @@ MAX_EVENT_SLOTS: Final = 128  # slots: room for the states and names of thousand
 _HEAD: Final = 128  # begins a slot with the first part of a text, together with how many parts there are to come
 POINTER_SLOTS: Final = 8
 POINTER_WIDTH: Final = 16  # time, position (6), velocity (6), buttons
-BINS: Final = 64 * 16
 
 
 def anonymous() -> int | None:

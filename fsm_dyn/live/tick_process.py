@@ -23,7 +23,6 @@ from fsm_dyn.automaton.mode_graph import ModeGraph, graph_with_parameters
 from fsm_dyn.errors import FsmDynError
 from fsm_dyn.live import paced_loop as pacing
 from fsm_dyn.live import run_controller, shared_memory
-from fsm_dyn.live import tick_data as ct
 from fsm_dyn.live import tick_publishing as cp
 from fsm_dyn.live.device_map import device_maps_from
 from fsm_dyn.live.driver_protocol import BlockingReader, Device, driver_class
@@ -33,7 +32,8 @@ from fsm_dyn.live.realtime import ask_for_privileges, clock, wait_until
 from fsm_dyn.live.run_controller import RunController
 from fsm_dyn.live.tick_columns import TickColumns
 from fsm_dyn.live.tick_setup import watch_port
-from fsm_dyn.runtime import library
+from fsm_dyn.runtime import abi, library
+from fsm_dyn.runtime.abi import Back, Fault, LiveHeader, PaceNumbers, TickCounts, TickNumbers, TickState
 from fsm_dyn.runtime.library import finish_tick
 from fsm_dyn.simulation.array_structs import Packed
 
@@ -63,7 +63,7 @@ def new_stepper(settings: dict[str, Any], graph: Any) -> LiveStepper:
     )
     watch_port(stepper.tick_data, settings.get("passivity", "off"), settings.get("device_damping"),
                float(settings.get("device_delay", 0.0)))  # fmt: skip
-    stepper.tick_data.counts[ct.MAY_JUMP] = not settings.get("felt", True)
+    stepper.tick_data.counts[TickCounts.MAY_JUMP] = not settings.get("felt", True)
     return stepper
 
 
@@ -94,11 +94,9 @@ class TickProcess:
             shared_memory.BlockLayout(self.columns.width, settings["record"]), settings["memory"]
         )
         self.header = self.block.header
-        self.header[shared_memory.TICK_PID] = os.getpid()
-        if self.header[
-            shared_memory.STOP_REQUESTED
-        ]:  # in this order: a stop requested before the write ends this process
-            self.header[shared_memory.TICK_STATE] = shared_memory.ENDED
+        self.header[LiveHeader.TICK_PID] = os.getpid()
+        if self.header[LiveHeader.STOP_REQUESTED]:  # in this order: a stop requested before the write ends this process
+            self.header[LiveHeader.TICK_STATE] = TickState.ENDED
             raise SystemExit
         self.controller = RunController(
             self.stepper, self.emit_event, settings["stall_ticks"], self._busy, paused=settings["paused"]
@@ -131,11 +129,11 @@ class TickProcess:
         event.setdefault("wall", time.time())
         try:
             shared_memory.put_text(
-                self.block.events, self.header, shared_memory.EVENTS, event, shared_memory.MAX_EVENT_SLOTS
+                self.block.events, self.header, LiveHeader.EVENTS, event, shared_memory.MAX_EVENT_SLOTS
             )
         except ValueError as error:
             told = {"event": "too long", "of": event.get("event"), "reason": str(error)}
-            shared_memory.put_text(self.block.events, self.header, shared_memory.EVENTS, told)
+            shared_memory.put_text(self.block.events, self.header, LiveHeader.EVENTS, told)
 
     def run(self) -> None:
         """Go through the life of a live run."""
@@ -170,19 +168,19 @@ class TickProcess:
     def _narrow_limits(self) -> None:
         """Ask for no more than the device has said it can show, now that it is open: what is sent is then shown."""
         numbers, spec = self.stepper.tick_data.numbers, self.device.spec
-        numbers[ct.FORCE_LIMIT] = min(numbers[ct.FORCE_LIMIT], spec.force)
-        numbers[ct.TORQUE_LIMIT] = min(numbers[ct.TORQUE_LIMIT], spec.torque)
+        numbers[TickNumbers.FORCE_LIMIT] = min(numbers[TickNumbers.FORCE_LIMIT], spec.force)
+        numbers[TickNumbers.TORQUE_LIMIT] = min(numbers[TickNumbers.TORQUE_LIMIT], spec.torque)
 
     def _warm_up(self) -> None:
         """Run the model for some ticks and put it back: every page is touched, every function loaded."""
         self.stepper.prepare()
         counts = self.stepper.tick_data.counts
-        counts[ct.ADVANCING] = 1
+        counts[TickCounts.ADVANCING] = 1
         for _ in range(WARM_UP):
             self.stepper.tick(shown=False)
-            if counts[ct.INCOMPLETE] or counts[ct.FAULT]:
+            if counts[TickCounts.INCOMPLETE] or counts[TickCounts.FAULT]:
                 break
-        counts[ct.FAULT] = ct.NONE
+        counts[TickCounts.FAULT] = Fault.NONE
         self.stepper.reset()
         self._rehearse()
         self.stepper.publish_to(self._ring)
@@ -191,11 +189,11 @@ class TickProcess:
         """Go through ticks that nobody sees: the model rests, and the row goes elsewhere."""
         data, shape = self.stepper.tick_data, self.block.shape
         kept = data.counts.copy(), data.numbers.copy()
-        bins = [np.zeros(shared_memory.BINS, np.int64) for _ in range(3)]
+        bins = [np.zeros(abi.BINS, np.int64) for _ in range(3)]
         header = np.zeros(shared_memory.HEADER, np.int64)
         elsewhere = cp.RING.pack(cp.Ring(header, np.zeros((1, shape.row)), np.zeros((1, shape.record)), *bins))
         self.stepper.publish_to(elsewhere)
-        data.counts[ct.PHASE] = ct.PAUSED
+        data.counts[TickCounts.PHASE] = abi.LivePhase.PAUSED
         for k in range(WARM_UP):
             self.controller.run_tick(k, 0, k, 0, 0, 0)
             shared_memory.plain(self._force).tolist()
@@ -226,16 +224,16 @@ class TickProcess:
         watched = self._watched_from()
         began = deadline = clock()
         duration = spent = -1
-        beats[shared_memory.TICK_STATE] = shared_memory.RUNNING
+        beats[LiveHeader.TICK_STATE] = TickState.RUNNING
         while True:
-            if (controller.ticks >= watched or beats[shared_memory.STOP_REQUESTED]) and self._is_over():
+            if (controller.ticks >= watched or beats[LiveHeader.STOP_REQUESTED]) and self._is_over():
                 return
             woke = wait_until(deadline) if period else clock()
             if not period:
                 self._wait_for_recorder()
                 deadline = woke
             before = processor_clock()
-            if beats[shared_memory.COMMANDS] != self._mail:
+            if beats[LiveHeader.COMMANDS] != self._mail:
                 self._take_mail()
             if arrived:
                 self._take_over()
@@ -250,7 +248,7 @@ class TickProcess:
                 # what the guard has seen meanwhile goes before what was worked out
                 sent = write(
                     force.tolist()
-                    if beats[shared_memory.ZERO_FORCE_PACKETS] == counts[ct.ZERO_FORCE_PACKETS]
+                    if beats[LiveHeader.ZERO_FORCE_PACKETS] == counts[TickCounts.ZERO_FORCE_PACKETS]
                     else nothing
                 )
                 if felt and sent is not None:
@@ -273,14 +271,14 @@ class TickProcess:
     def _set_patience(self) -> None:
         """Set how long ticks, samples, the guard and the owner may be missing, and by how much the model may lag."""
         counts, settings = self._counts, self.settings
-        counts[ct.WATCHDOG_TIMEOUT] = int(settings["watchdog_timeout"] * 1e9) * settings["guarded"]
-        counts[ct.OWNER_TIMEOUT] = int(settings["owner_timeout"] * 1e9) * settings["guarded"]
-        self.stepper.tick_data.numbers[ct.PROGRESS] = 0.0  # that of the warm-up does not count
-        counts[ct.PACED] = settings["paced"]
+        counts[TickCounts.WATCHDOG_TIMEOUT] = int(settings["watchdog_timeout"] * 1e9) * settings["guarded"]
+        counts[TickCounts.OWNER_TIMEOUT] = int(settings["owner_timeout"] * 1e9) * settings["guarded"]
+        self.stepper.tick_data.numbers[TickNumbers.PROGRESS] = 0.0  # that of the warm-up does not count
+        counts[TickCounts.PACED] = settings["paced"]
         felt = settings["paced"] and self.device.spec.felt
-        counts[ct.LAG_LIMIT] = int(settings["lag_limit"] * 1e9) * felt
-        counts[ct.RELEASE_TIME] = int(settings["release"] * 1e9)
-        counts[ct.RELEASE_TICKS] = int(settings["release"] / settings["period"])
+        counts[TickCounts.LAG_LIMIT] = int(settings["lag_limit"] * 1e9) * felt
+        counts[TickCounts.RELEASE_TIME] = int(settings["release"] * 1e9)
+        counts[TickCounts.RELEASE_TICKS] = int(settings["release"] / settings["period"])
 
     def _compiled_io(self) -> pacing.CompiledIO | None:
         """Return how the device is read and written by compiled code, where ticks are too fast for Python."""
@@ -296,56 +294,56 @@ class TickProcess:
         numbers, controller, counts = shared_memory.plain(pace.numbers), self.controller, self._counts
         self._set_patience()
         if self._receiver is not None:  # to the loop, what has arrived is as if mail had come
-            self._receiver.wake = lambda: numbers.__setitem__(pacing.COMMANDS_READ, -1)
+            self._receiver.wake = lambda: numbers.__setitem__(PaceNumbers.COMMANDS_READ, -1)
             if self._arrived:
                 self._receiver.wake()
-        numbers[pacing.START] = numbers[pacing.DEADLINE] = time.monotonic_ns()
-        self._beats[shared_memory.TICK_STATE] = shared_memory.RUNNING
+        numbers[PaceNumbers.START] = numbers[PaceNumbers.DEADLINE] = time.monotonic_ns()
+        self._beats[LiveHeader.TICK_STATE] = TickState.RUNNING
         while True:
             reason = library.function("fsm_run_ticks")(self.stepper.address, packed.address)
-            if reason == pacing.CHECK_END:
+            if reason == Back.CHECK_END:
                 if self._is_over():
                     return
-                numbers[pacing.MUST_RUN] = 1
-            elif reason == pacing.COMMANDS_ARRIVED:
+                numbers[PaceNumbers.MUST_RUN] = 1
+            elif reason == Back.COMMANDS_ARRIVED:
                 self._take_mail()
-                numbers[pacing.COMMANDS_READ] = self._mail  # first: what arrives from now on wakes the loop again
+                numbers[PaceNumbers.COMMANDS_READ] = self._mail  # first: what arrives from now on wakes the loop again
                 if self._arrived:
                     self._take_over()
                 if self._arrived:
-                    numbers[pacing.COMMANDS_READ] = -1
-            elif reason == pacing.COMMAND_PENDING:
+                    numbers[PaceNumbers.COMMANDS_READ] = -1
+            elif reason == Back.COMMAND_PENDING:
                 controller.carry_out_pending()
-            elif reason == pacing.RECORDER_CHECK:
+            elif reason == Back.RECORDER_CHECK:
                 self._wait_for_recorder()
-            elif reason in (pacing.READ_FAILED, pacing.WRITE_FAILED):
-                what = "reading" if reason == pacing.READ_FAILED else "writing"
+            elif reason in (Back.READ_FAILED, Back.WRITE_FAILED):
+                what = "reading" if reason == Back.READ_FAILED else "writing"
                 self._driver_failed(RuntimeError(f"{what} failed in compiled code"))
                 return
             else:
-                wants = reason == pacing.SUPPLY_NEEDED
-                looked = controller.conclude(ct.SUPPLY_NEEDED if wants else counts[ct.ATTENTION])
+                wants = reason == Back.SUPPLY_NEEDED
+                looked = controller.conclude(abi.TickResult.SUPPLY_NEEDED if wants else counts[TickCounts.ATTENTION])
                 if wants:
                     self.device.write(shared_memory.plain(self._force).tolist())
                     library.function("fsm_end_tick")(packed.address)
                 if looked and not self._look():
                     return
-                if numbers[pacing.OVERRUN]:
-                    self._late(numbers[pacing.OVERRUN], period)
+                if numbers[PaceNumbers.OVERRUN]:
+                    self._late(numbers[PaceNumbers.OVERRUN], period)
 
     def _is_over(self) -> bool:
         """Whether the run ends here: asked to, or after the ticks it was to have, with the device disengaged before."""
         controller, most = self.controller, self.settings["ticks"]
         if self._last_tick < 0:
             running = controller.phase == run_controller.RUNNING
-            opening = self._ticks_to_open(self.stepper.tick_data.numbers[ct.ENGAGEMENT]) if running else 0
-            if not self._beats[shared_memory.STOP_REQUESTED] and controller.ticks + opening < most:
+            opening = self._ticks_to_open(self.stepper.tick_data.numbers[TickNumbers.ENGAGEMENT]) if running else 0
+            if not self._beats[LiveHeader.STOP_REQUESTED] and controller.ticks + opening < most:
                 return False
             controller.command({"do": "pause"})
             self._last_tick = controller.ticks + opening
             if 0 <= most < self._last_tick:
                 self._last_tick = max(most, controller.ticks)
-        resting = controller.phase != run_controller.RUNNING and self._beats[shared_memory.STOP_REQUESTED]
+        resting = controller.phase != run_controller.RUNNING and self._beats[LiveHeader.STOP_REQUESTED]
         return bool(resting or controller.ticks >= self._last_tick)
 
     def _watched_from(self) -> int:
@@ -356,14 +354,20 @@ class TickProcess:
     def _ticks_to_open(self, grip: float) -> int:
         """Return how many ticks it takes from a grip until grip and force are zero."""
         numbers, limits = self.stepper.tick_data.numbers, self.stepper.limits
-        opening = int(grip / numbers[ct.ENGAGEMENT_STEP])
-        most = max(limits.force / numbers[ct.SLEW_LIMIT], limits.torque / numbers[ct.TORQUE_SLEW_LIMIT])
+        opening = int(grip / numbers[TickNumbers.ENGAGEMENT_STEP])
+        most = max(
+            limits.force / numbers[TickNumbers.SLEW_LIMIT],
+            limits.torque / numbers[TickNumbers.TORQUE_SLEW_LIMIT],
+        )
         return opening + (int(min(most, _LONGEST)) if opening else 0) + _LAST
 
     def _driver_failed(self, error: Exception) -> None:
         """Tell that the driver raised; the run ends in order: zero is written, the device closed."""
-        self.controller.fault(ct.DRIVER_EXCEPTION, error_text(error))
-        self._beats[shared_memory.PHASE], self._beats[shared_memory.FAULT] = run_controller.FAULT, ct.DRIVER_EXCEPTION
+        self.controller.fault(Fault.DRIVER_EXCEPTION, error_text(error))
+        self._beats[LiveHeader.PHASE], self._beats[LiveHeader.FAULT] = (
+            run_controller.FAULT,
+            Fault.DRIVER_EXCEPTION,
+        )
 
     def _report_driver(self) -> None:
         """Emit the diagnostics of the driver if they have changed."""
@@ -374,10 +378,8 @@ class TickProcess:
             self.emit_event({"event": "device", "counts": counts})
 
     def _take_mail(self) -> None:
-        messages, self._mail = shared_memory.take_texts(
-            self.block.mail, self.header, shared_memory.COMMANDS, self._mail
-        )
-        self._beats[shared_memory.COMMANDS_READ] = self._mail
+        messages, self._mail = shared_memory.take_texts(self.block.mail, self.header, LiveHeader.COMMANDS, self._mail)
+        self._beats[LiveHeader.COMMANDS_READ] = self._mail
         for message in messages:
             self.controller.command(message)
 
@@ -393,9 +395,9 @@ class TickProcess:
 
     def _look(self) -> bool:
         """Handle the request of a tick; return whether the loop continues."""
-        if self._counts[ct.FAULT] == ct.WATCHDOG_LOST:
+        if self._counts[TickCounts.FAULT] == Fault.WATCHDOG_LOST:
             return False
-        status = self._counts[ct.STATUS]
+        status = self._counts[TickCounts.STATUS]
         if self.controller.wants(status):
             self._supply(status)
         return True
@@ -406,32 +408,32 @@ class TickProcess:
             try:
                 self.device.write([0.0] * self.stepper.n_device)
             except Exception as error:  # a driver may raise anything
-                self.controller.fault(ct.DRIVER_EXCEPTION, error_text(error))
+                self.controller.fault(Fault.DRIVER_EXCEPTION, error_text(error))
                 return  # and the guard goes on watching closely
-        self.header[shared_memory.TICK_STATE] = shared_memory.BUSY if begins else shared_memory.RUNNING
+        self.header[LiveHeader.TICK_STATE] = TickState.BUSY if begins else TickState.RUNNING
 
     def _late(self, delay: int, period: int) -> None:
         """Do what a tick that ended after the next one's deadline asks for."""
-        self.header[shared_memory.OVERRUNS] += 1
+        self.header[LiveHeader.OVERRUNS] += 1
         if self.settings["overrun"] == "stop" and self.controller.phase == run_controller.RUNNING:
-            self.controller.fault(ct.OVERRUN)
+            self.controller.fault(Fault.OVERRUN)
 
     def _wait_for_recorder(self) -> None:
         """Where ticks are not paced, let a recorder keep up: they would outrun it."""
         header = self.header
         while (
             self.settings["recorded"]
-            and header[shared_memory.ROWS] - header[shared_memory.RECORDED] > shared_memory.ROW_SLOTS // 2
-            and header[shared_memory.STOP_REQUESTED] == 0
+            and header[LiveHeader.ROWS] - header[LiveHeader.RECORDED] > shared_memory.ROW_SLOTS // 2
+            and header[LiveHeader.STOP_REQUESTED] == 0
         ):
-            header[shared_memory.BEATS] += 1
+            header[LiveHeader.BEATS] += 1
             time.sleep(0.001)
 
     def _supply(self, status: int) -> None:
         """Supply a mode or chart while the device is disengaged."""
         self._busy(True)
         if not self.controller.supply(status):
-            self.controller.on_model_end(self._counts[ct.STATUS])
+            self.controller.on_model_end(self._counts[TickCounts.STATUS])
         self.controller.disengage()
         self._busy(False)
 
@@ -467,7 +469,7 @@ def main() -> None:
     settings = given["settings"]
     process = TickProcess(settings, graph_with_parameters(storage.from_data(given["graph"]), settings["parameters"]))
     process.run()
-    process.header[shared_memory.TICK_STATE] = shared_memory.ENDED
+    process.header[LiveHeader.TICK_STATE] = TickState.ENDED
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from fsm_dyn.errors import InputError, did_you_mean
 from fsm_dyn.live import tick_data as ct
 from fsm_dyn.live.device_map import DeviceMap, Limits
 from fsm_dyn.live.port_coupling import CoupledPort, PortAxis
-from fsm_dyn.simulation import tables as tb
+from fsm_dyn.runtime.abi import LATEST, MovedBy, Sizes, TickCounts, TickNumbers, TickPlaces
 from fsm_dyn.simulation.array_structs import Packed
 from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.spec.model import Mechanism
@@ -54,7 +54,15 @@ def new_tick(
     """Return the data of a tick, with the indices of the ports' inputs and rows, and their bundle."""
     layout = automaton.terms.layout
     n_a, n_w, n_s = len(axes), len(layout.w), len(smooth)
-    lengths = [ct.NUMBER_COUNT, ct.COUNT_COUNT, ct.PLACE_COUNT, *3 * [n_w], n_s, *2 * [2 * n_s], *2 * [n_s]]
+    lengths = [
+        TickNumbers.COUNT,
+        TickCounts.COUNT,
+        TickPlaces.COUNT,
+        *3 * [n_w],
+        n_s,
+        *2 * [2 * n_s],
+        *2 * [n_s],
+    ]
     lengths += [
         *2 * [2 * n_device],
         n_a,
@@ -62,7 +70,7 @@ def new_tick(
         *3 * [n_a],
         3 * n_a,
         *11 * [n_device],
-        (ct.LATEST + 2) * n_device,
+        (LATEST + 2) * n_device,
         n_device,
     ]
     lengths += [4 * n_a, n_a, *2 * [n_device], *2 * [2 * n_a], _full_length(tables), layout.n_c]
@@ -78,7 +86,7 @@ def new_tick(
 def _row(axis: PortAxis, rows: Sequence[str]) -> int:
     """Return the constraint by which a device prescribes an axis, or how else it moves it."""
     if axis.is_applied_force:
-        return ct.APPLIED
+        return MovedBy.APPLIED
     return rows.index(axis.constraint) if axis.prescribed_coordinate else -1
 
 
@@ -99,27 +107,42 @@ def _law(axis: PortAxis, name: str, parameters: Sequence[str]) -> int:
 def _full_length(tables: Tables) -> int:
     """Return the longest output of a mode's kernel, also of modes that are embedded online later."""
     s = tables.sizes
-    guards = max(int(s[tb.MAX_GUARDS]), _GUARDS_EACH * int(s[tb.N_CONTACTS] + s[tb.N_TRANSITIONS]))
-    return int(s[tb.N_Q] + 2 * s[tb.N_U] + 1 + 2 * guards + s[tb.N_ROWS])
+    guards = max(int(s[Sizes.MAX_GUARDS]), _GUARDS_EACH * int(s[Sizes.N_CONTACTS] + s[Sizes.N_TRANSITIONS]))
+    return int(s[Sizes.N_Q] + 2 * s[Sizes.N_U] + 1 + 2 * guards + s[Sizes.N_ROWS])
 
 
 def set_limits(tick: ct.Tick, limits: Limits, period: float, admittance: bool = False) -> None:
     """Write the limits of a device into a tick of this length (s); with ``admittance`` of one that follows."""
     numbers = tick.numbers
-    numbers[ct.PERIOD] = period
-    numbers[ct.ENGAGEMENT_STEP] = min(period / limits.ramp, 1.0) if limits.ramp > 0.0 else 1.0
-    numbers[ct.FORCE_LIMIT], numbers[ct.SLEW_LIMIT] = limits.force, limits.slew * period
-    numbers[ct.TORQUE_LIMIT], numbers[ct.TORQUE_SLEW_LIMIT] = limits.torque, limits.torque_slew * period
-    numbers[ct.VELOCITY_LIMIT], numbers[ct.ANGULAR_VELOCITY_LIMIT] = limits.velocity, limits.angular_velocity
+    numbers[TickNumbers.PERIOD] = period
+    numbers[TickNumbers.ENGAGEMENT_STEP] = min(period / limits.ramp, 1.0) if limits.ramp > 0.0 else 1.0
+    numbers[TickNumbers.FORCE_LIMIT], numbers[TickNumbers.SLEW_LIMIT] = limits.force, limits.slew * period
+    numbers[TickNumbers.TORQUE_LIMIT], numbers[TickNumbers.TORQUE_SLEW_LIMIT] = (
+        limits.torque,
+        limits.torque_slew * period,
+    )
+    numbers[TickNumbers.VELOCITY_LIMIT], numbers[TickNumbers.ANGULAR_VELOCITY_LIMIT] = (
+        limits.velocity,
+        limits.angular_velocity,
+    )
     if admittance:  # what is sent to the device are velocities
-        numbers[ct.FORCE_LIMIT], numbers[ct.SLEW_LIMIT] = limits.speed, limits.acceleration * period
-        numbers[ct.TORQUE_LIMIT] = limits.angular_speed
-        numbers[ct.TORQUE_SLEW_LIMIT] = limits.angular_acceleration * period
-    numbers[ct.HAND_FORCE_LIMIT], numbers[ct.HAND_FORCE_RATE] = limits.hand_force, limits.hand_force_rate
-    numbers[ct.HAND_TORQUE_LIMIT], numbers[ct.HAND_TORQUE_RATE] = limits.hand_torque, limits.hand_torque_rate
-    tick.counts[ct.ADMITTANCE] = admittance
+        numbers[TickNumbers.FORCE_LIMIT], numbers[TickNumbers.SLEW_LIMIT] = (
+            limits.speed,
+            limits.acceleration * period,
+        )
+        numbers[TickNumbers.TORQUE_LIMIT] = limits.angular_speed
+        numbers[TickNumbers.TORQUE_SLEW_LIMIT] = limits.angular_acceleration * period
+    numbers[TickNumbers.HAND_FORCE_LIMIT], numbers[TickNumbers.HAND_FORCE_RATE] = (
+        limits.hand_force,
+        limits.hand_force_rate,
+    )
+    numbers[TickNumbers.HAND_TORQUE_LIMIT], numbers[TickNumbers.HAND_TORQUE_RATE] = (
+        limits.hand_torque,
+        limits.hand_torque_rate,
+    )
+    tick.counts[TickCounts.ADMITTANCE] = admittance
     tick.low[:], tick.high[:] = limits.low or -FARTHEST, limits.high or FARTHEST
-    tick.counts[ct.OUTLIERS] = limits.outliers
+    tick.counts[TickCounts.OUTLIERS] = limits.outliers
     tick.fastest[:] = limits.velocities or np.inf
 
 
@@ -158,7 +181,7 @@ def couple_ports(
         raise InputError(
             "device maps of several devices", remedy="give all of them offsets or none, and the same force_scale"
         )
-    if tick.counts[ct.ADMITTANCE] and maps[0].force_scale == 0.0:
+    if tick.counts[TickCounts.ADMITTANCE] and maps[0].force_scale == 0.0:
         raise InputError("force_scale of a device that measures forces", found="0", allowed="above 0")
     coupled = [_port_at(ports, one.port, k) for k, one in enumerate(maps)]
     tick.source[:], tick.scale[:], tick.offset[:] = -1, 1.0, 0.0
@@ -173,8 +196,8 @@ def couple_ports(
             tick.offset[own] -= [
                 float(np.sum(values[axis.initial])) if axis.prescribed_coordinate else 0.0 for axis in port.axes
             ]
-    tick.counts[ct.ABSOLUTE_OFFSET] = bool(maps[0].offset)
-    tick.numbers[ct.FORCE_SCALE] = maps[0].force_scale
+    tick.counts[TickCounts.ABSOLUTE_OFFSET] = bool(maps[0].offset)
+    tick.numbers[TickNumbers.FORCE_SCALE] = maps[0].force_scale
 
 
 def _port_at(ports: Sequence[CoupledPort], name: str, place: int) -> CoupledPort:
@@ -215,8 +238,8 @@ def watch_port(tick: ct.Tick, passivity: str, damping: float | None, delay: floa
     ``damping`` is that of the device along its straight axes, N s/m, None where it is not known; ``delay`` is from a
     motion to the force that answers it, beyond the loop's own, s.
     """
-    tick.numbers[ct.DELAY] = min(delay / tick.numbers[ct.PERIOD], ct.LATEST)
+    tick.numbers[TickNumbers.DELAY] = min(delay / tick.numbers[TickNumbers.PERIOD], LATEST)
     tick.shown[:] = 0.0
-    tick.counts[ct.PASSIVITY] = PASSIVITY.index(passivity)
+    tick.counts[TickCounts.PASSIVITY] = PASSIVITY.index(passivity)
     tick.balance[:] = tick.back[:] = tick.distrust[:] = 0.0
     tick.device_damping[:] = np.where(tick.turns != 0, 0.0, damping or 0.0)

@@ -18,6 +18,7 @@ import contextlib
 import json
 import mmap
 import os
+import runpy
 import selectors
 import signal
 import struct
@@ -26,16 +27,21 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-# positions in the header, as in shared_memory.py
-BEATS, WATCHDOG_BEATS, STOP_REQUESTED, TICK_STATE, WATCHDOG_ACTION, TICK_PID, ZERO_FORCE_PACKETS = 0, 1, 2, 3, 4, 12, 34
-STARTING, RUNNING, BUSY, ENDED = 0, 1, 2, 3
-KILLED, FOUND_TERMINATED = 1, 2
+if TYPE_CHECKING:
+    from fsm_dyn.runtime.abi import LiveHeader, TickState, WatchdogAction
+else:  # by path: this file runs without the package, and the constants need none of it
+    _PATH = Path(__file__).parents[1] / "runtime" / "abi.py"
+    _ABI = runpy.run_path(str(_PATH), run_name="abi")
+    LiveHeader, TickState, WatchdogAction = _ABI["LiveHeader"], _ABI["TickState"], _ABI["WatchdogAction"]
+
 SAFE_WRITE_TIMEOUT = 2.0  # s that a device may take nothing, before its own watchdog is what is left
 ZERO_WRITE_TIMEOUT = 0.005  # s likewise, where the tick process may go on
 NICE = 5  # of the deriver
-STARTUP_TIMEOUT = {STARTING: 600.0, BUSY: 30.0, ENDED: 5.0}  # s without a beat outside the loop proper
+#: s without a beat outside the loop proper
+STARTUP_TIMEOUT: dict[int, float] = {TickState.STARTING: 600.0, TickState.BUSY: 30.0, TickState.ENDED: 5.0}
 
 
 class Header:
@@ -72,40 +78,43 @@ def watch(
     except (OSError, ValueError):  # a pipe cannot be waited for on this system
         waiting = selectors.DefaultSelector()
         threading.Thread(target=wait_for_owner, args=(header,), daemon=True).start()
-    seen, since = (-1, STARTING), time.monotonic()
+    seen, since = (-1, int(TickState.STARTING)), time.monotonic()
     still = since  # since when no tick has come, whatever held up the guard
     zeroed = True
     while child.poll() is None:
         asleep = time.monotonic()
         if waiting.get_map() and waiting.select(period):
             if not os.read(sys.stdin.fileno(), 4096):
-                header[STOP_REQUESTED] = 1
+                header[LiveHeader.STOP_REQUESTED] = 1
                 waiting.unregister(sys.stdin)
         elif not waiting.get_map():
             time.sleep(period)
-        header[WATCHDOG_BEATS] += 1
-        if header[STOP_REQUESTED] and not header[TICK_PID]:  # it still loads, and will not touch the device any more
+        header[LiveHeader.WATCHDOG_BEATS] += 1
+        if header[LiveHeader.STOP_REQUESTED] and not header[LiveHeader.TICK_PID]:
+            # it still loads, and will not touch the device any more
             child.kill()
             wait_for_end(child)
-            header[TICK_STATE] = ENDED
+            header[LiveHeader.TICK_STATE] = TickState.ENDED
             return 0
         if is_ending(child.pid):  # killed, or at its end: sooner known than by waiting for it
             break
         now = time.monotonic()
         if now - asleep > period + 0.5 * timeout:
             since = now  # the guard itself was held up: what it saw before says nothing
-        state = header[TICK_STATE]
-        if (header[BEATS], state) != seen:  # a state just entered has its own patience
-            seen, since, still, zeroed = (header[BEATS], state), now, now, state != RUNNING or release == 0.0
-        elif now - since > (timeout if state == RUNNING else STARTUP_TIMEOUT[state]):
+        state = header[LiveHeader.TICK_STATE]
+        if (header[LiveHeader.BEATS], state) != seen:  # a state just entered has its own patience
+            seen, since, still = (header[LiveHeader.BEATS], state), now, now
+            zeroed = state != TickState.RUNNING or release == 0.0
+        elif now - since > (timeout if state == TickState.RUNNING else STARTUP_TIMEOUT[state]):
             child.send_signal(signal.SIGKILL if hasattr(signal, "SIGKILL") else signal.SIGTERM)
             wait_for_end(child)
-            return KILLED
+            return WatchdogAction.KILLED
         elif not zeroed and now - still > release:
-            header[ZERO_FORCE_PACKETS] += 1  # first: a tick process that goes on now writes no force that is old
+            # counted first: a tick process that goes on now writes no force that is old
+            header[LiveHeader.ZERO_FORCE_PACKETS] += 1
             show_zero()
             zeroed = True
-    return 0 if header[TICK_STATE] == ENDED else FOUND_TERMINATED
+    return 0 if header[LiveHeader.TICK_STATE] == TickState.ENDED else WatchdogAction.FOUND_TERMINATED
 
 
 def wait_for_owner(header: Header) -> None:
@@ -113,7 +122,7 @@ def wait_for_owner(header: Header) -> None:
     with contextlib.suppress(OSError, ValueError):
         while os.read(sys.stdin.fileno(), 4096):
             pass
-        header[STOP_REQUESTED] = 1
+        header[LiveHeader.STOP_REQUESTED] = 1
 
 
 def wait_for_end(child: subprocess.Popen[bytes]) -> None:
@@ -228,7 +237,7 @@ def main() -> None:
     action = watch(header, child, settings["timeout"], settings["period"], release, show_zero)
     if action:
         make_safe(safe)
-    header[WATCHDOG_ACTION] = action
+    header[LiveHeader.WATCHDOG_ACTION] = action
     child.wait()
     if beside is not None:
         beside.kill()

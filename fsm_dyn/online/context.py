@@ -19,51 +19,13 @@ from numpy.typing import NDArray
 from fsm_dyn.modes.guards import Guard
 from fsm_dyn.modes.unconstrained_system import FOLLOWS as SLIP_FOLLOWED
 from fsm_dyn.programs import Kernels
-from fsm_dyn.simulation import state as st
+from fsm_dyn.runtime.abi import ONLINE_LISTS, ArenaTop, OnlineLimits, OnlinePlace, Sizes, ToleranceTable
 from fsm_dyn.simulation import tables as tb
-from fsm_dyn.simulation import tolerances as tol
 from fsm_dyn.simulation.array_structs import Bundle, Packed
 from fsm_dyn.simulation.tables import Tables
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-
-# which kernel of a mode is asked for
-RHS: Final = 0
-FULL: Final = 1
-
-# positions in ``Online.programs``
-ROWS: Final = 0
-MOTION: Final = 1
-WATCHED: Final = 2  # ``motion`` and what guards look at
-
-# places in the workspace that are read here; ``online_mode.h`` lists all
-AT_Q_DOT: Final = 2  # what the program ``motion`` gives begins here
-AT_X: Final = 18  # state with dependent speeds recomputed
-AT_U_DOT: Final = 27
-AT_WAY: Final = 33  # components of slip directions (n_contacts, 2)
-PLACES: Final = 35
-
-# the chart proper
-CHOSEN: Final = 35  # 1: there is a chart
-RANK: Final = 36  # rows that are independent
-ACTIVE: Final = 37  # rows held; those beyond the rank are redundant
-SLIDES: Final = 38  # whether a contact slides under a normal force, so that forces act off the rows
-CHOICES: Final = 39  # charts chosen so far
-BUSY: Final = 40  # contacts that are not open
-# then rows (n_rows), the contact sliding at each or -1 (n_rows), speeds, dependent ones first (n_u), the busy contacts
-LISTS: Final = 43
-
-
-# entries of ``Online.limits``
-FLOOR: Final = 0
-LEVEL: Final = 1
-KEPT: Final = 2
-FOLLOWS: Final = 3
-REDUNDANCY: Final = 4
-LENGTH_SCALE: Final = 5
-TIME_SCALE: Final = 6
-LIMIT_COUNT: Final = 7
 
 
 class Online(NamedTuple):
@@ -151,11 +113,17 @@ _SHARED: Final = (
 def limits_of(tables: Tables) -> Floats:
     """Return what :attr:`Online.limits` are with the tolerances of these tables."""
     given = tables.tolerances
-    limits = np.zeros(LIMIT_COUNT)
-    limits[FLOOR], limits[KEPT] = given[tol.PIVOT], 1.0 / given[tol.HYSTERESIS]
-    limits[FOLLOWS] = SLIP_FOLLOWED * given[tol.LENGTH_SCALE] / given[tol.TIME_SCALE]
-    limits[REDUNDANCY] = given[tol.REDUNDANCY]
-    limits[LENGTH_SCALE], limits[TIME_SCALE] = given[tol.LENGTH_SCALE], given[tol.TIME_SCALE]
+    limits = np.zeros(OnlineLimits.COUNT)
+    limits[OnlineLimits.FLOOR], limits[OnlineLimits.KEPT] = (
+        given[ToleranceTable.PIVOT],
+        1.0 / given[ToleranceTable.HYSTERESIS],
+    )
+    limits[OnlineLimits.FOLLOWS] = SLIP_FOLLOWED * given[ToleranceTable.LENGTH_SCALE] / given[ToleranceTable.TIME_SCALE]
+    limits[OnlineLimits.REDUNDANCY] = given[ToleranceTable.REDUNDANCY]
+    limits[OnlineLimits.LENGTH_SCALE], limits[OnlineLimits.TIME_SCALE] = (
+        given[ToleranceTable.LENGTH_SCALE],
+        given[ToleranceTable.TIME_SCALE],
+    )
     return limits
 
 
@@ -233,7 +201,7 @@ class Contexts:
         room = room_lengths(sizes, guards)
         lengths |= {"room": sum(room)}
         chart = np.zeros(lengths["chart"], np.int64)
-        chart[1:PLACES] = np.cumsum(room)[:-1]
+        chart[1 : OnlinePlace.PLACES] = np.cumsum(room)[:-1]
         structure: list[int] = []
         own: list[int] = []
         places: dict[str, slice] = {}
@@ -251,7 +219,17 @@ class Contexts:
 
 def room_lengths(sizes: Integers, guards: int) -> list[int]:
     """Lengths of what the workspace holds, in the order of the constants above."""
-    n_q, U, K, R, C, W = (int(sizes[i]) for i in (tb.N_Q, tb.N_U, tb.N_K, tb.N_ROWS, tb.N_CONTACTS, tb.N_TRANSITIONS))
+    n_q, U, K, R, C, W = (
+        int(sizes[i])
+        for i in (
+            Sizes.N_Q,
+            Sizes.N_U,
+            Sizes.N_K,
+            Sizes.N_ROWS,
+            Sizes.N_CONTACTS,
+            Sizes.N_TRANSITIONS,
+        )
+    )
     rows = [R * U, R]
     motion = [n_q, U * U, U, R, C, C]
     watch = [C, R, W, C, C, C, C, K * U, K, R * K]
@@ -261,17 +239,17 @@ def room_lengths(sizes: Integers, guards: int) -> list[int]:
 
 def array_lengths(sizes: Integers, masses: int, guards: int) -> dict[str, int]:
     """Lengths of the arrays of a mode; ``masses``: entries of the mass matrix that can differ from zero."""
-    R, U, C = (int(sizes[i]) for i in (tb.N_ROWS, tb.N_U, tb.N_CONTACTS))
+    R, U, C = (int(sizes[i]) for i in (Sizes.N_ROWS, Sizes.N_U, Sizes.N_CONTACTS))
     D = min(R, U)  # rows held that are independent
     wide = 2 * (R + guards) + 4
     return {
         "states": C, "guard_quantity": guards, "guard_subject": guards, "guard_sign": guards,
-        "state_unit": int(sizes[tb.N_Q]) + U, "row_unit": R, "limits": LIMIT_COUNT,
-        "chart": LISTS + 2 * R + U + C,
+        "state_unit": int(sizes[Sizes.N_Q]) + U, "row_unit": R, "limits": OnlineLimits.COUNT,
+        "chart": ONLINE_LISTS + 2 * R + U + C,
         "held_begin": D + 1, "held_behind": D, "held_rest": D, "held_columns": D * U,
         "below_begin": D + 1, "below_rows": D * D, "tied_begin": U + 1, "tied_columns": masses,
         "moved_begin": U + 1, "moved_columns": U * U,
         "reduced_begin": U + 1, "reduced_behind": U, "reduced_columns": U * U, "place": U, "extent": 2 * R + 4 * U,
         # the laws on forces and the simplex table of the widest margin, see runtime/feasibility.c
-        "floats": guards * (R + 1) + (guards + 2) * wide + R, "integers": guards + 1, "top": st.TOP_COUNT,
+        "floats": guards * (R + 1) + (guards + 2) * wide + R, "integers": guards + 1, "top": ArenaTop.COUNT,
     }  # fmt: skip

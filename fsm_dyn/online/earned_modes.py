@@ -20,7 +20,7 @@ from fsm_dyn.modes.programs import ModePrograms
 from fsm_dyn.online.mode import OnlineMode, indeterminate_rows
 from fsm_dyn.online.online_executable import OnlineExecutable
 from fsm_dyn.programs import Program
-from fsm_dyn.simulation import tables as tb
+from fsm_dyn.runtime.abi import NEVER
 from fsm_dyn.simulation.derived_modes import DerivedModes
 from fsm_dyn.simulation.executable import Array, Executable
 from fsm_dyn.simulation.tables import Tables
@@ -52,7 +52,7 @@ class EarnedExecutable(OnlineExecutable):
     ) -> None:
         self._by_name = derive_after if isinstance(derive_after, Mapping) else None
         if isinstance(derive_after, Mapping):
-            self._derive_after = tb.NEVER
+            self._derive_after = NEVER
         else:
             self._derive_after = usual_allowance(automaton) if derive_after is None else int(derive_after)
         self._refused: set[tuple[int, ...]] = set()  # modes that have no kernels of their own
@@ -65,8 +65,8 @@ class EarnedExecutable(OnlineExecutable):
         while online the widest margin of all is one guard.
         """
         if self._by_name is not None:
-            return int(self._by_name.get(self.automaton.name_of(mode.states).name, tb.NEVER))
-        return tb.NEVER if mode.indeterminate else self._derive_after
+            return int(self._by_name.get(self.automaton.name_of(mode.states).name, NEVER))
+        return NEVER if mode.indeterminate else self._derive_after
 
     def provide_chart(self, number: int, t: float, x: Array, c: Array) -> Tables:
         """Append a chart that is good at the state given, unless the mode has one embedded online, which always is."""
@@ -87,7 +87,7 @@ class EarnedExecutable(OnlineExecutable):
     def _add_chart(self, number: int, t: float, x: Array, c: Array) -> bool:
         """Append a chart of a mode of the graph, or kernels of one that was met; tell whether there are any."""
         if not self._is_on_line(number):
-            derives = self._derive_after != tb.NEVER
+            derives = self._derive_after != NEVER
             return Executable._add_chart(self, number, t, x, c) if derives else super()._add_chart(number, t, x, c)
         group, states = self.charts[number].mode, self.charts[number].programs.states
         if states in self._refused:

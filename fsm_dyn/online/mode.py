@@ -14,10 +14,9 @@ from fsm_dyn.modes.embedding import ActiveSet
 from fsm_dyn.modes.guard_list import list_guards
 from fsm_dyn.modes.guards import Guard
 from fsm_dyn.online import context as oc
-from fsm_dyn.online.context import FULL, RHS
 from fsm_dyn.programs import BoundKernels
 from fsm_dyn.runtime import library
-from fsm_dyn.simulation import tables as tb
+from fsm_dyn.runtime.abi import OnlineChoice, OnlineKernel, Sizes
 from fsm_dyn.simulation.tables import Tables
 
 Array = npt.NDArray[np.float64]
@@ -64,15 +63,15 @@ class OnlineFull:
         states = np.ascontiguousarray(np.broadcast_to(x, (*shape, x.shape[-1]))).reshape(len(times), -1)
         contexts = np.ascontiguousarray(np.broadcast_to(c, (*shape, c.shape[-1]))).reshape(len(times), -1)
         s, n_g = self.contexts.tables.sizes, len(self.guards)
-        n_u, n_x = int(s[tb.N_U]), int(s[tb.N_Q] + s[tb.N_U])
-        out = np.zeros((len(times), n_x + n_u + 1 + 2 * n_g + int(s[tb.N_ROWS])))
+        n_u, n_x = int(s[Sizes.N_U]), int(s[Sizes.N_Q] + s[Sizes.N_U])
+        out = np.zeros((len(times), n_x + n_u + 1 + 2 * n_g + int(s[Sizes.N_ROWS])))
         context = self.context()
         call = _ROUTINE(routine_address())
         at = (states.ctypes.data, contexts.ctypes.data, out.ctypes.data)
         for i, time in enumerate(times):
-            context.chart[oc.CHOSEN] = 0
+            context.chart[OnlineChoice.CHOSEN] = 0
             rows = (base + i * array.strides[0] for base, array in zip(at, (states, contexts, out), strict=True))
-            call(context.packed.address, FULL, time, *rows)
+            call(context.packed.address, OnlineKernel.FULL, time, *rows)
         parts = np.split(out, np.cumsum([n_x, n_u, 1, n_g, n_g]), axis=1)
         return {name: part.reshape(*shape, -1) for name, part in zip(_OUTPUTS, parts, strict=True)}
 
@@ -88,23 +87,25 @@ class ModeEvaluator:
 
     def __init__(self, full: OnlineFull) -> None:
         s, n_g = full.contexts.tables.sizes, len(full.guards)
-        n_u, n_x = int(s[tb.N_U]), int(s[tb.N_Q] + s[tb.N_U])
+        n_u, n_x = int(s[Sizes.N_U]), int(s[Sizes.N_Q] + s[Sizes.N_U])
         self._context = full.context()
         self._call = _ROUTINE(routine_address())
-        self._out = np.zeros(n_x + n_u + 1 + 2 * n_g + int(s[tb.N_ROWS]))
+        self._out = np.zeros(n_x + n_u + 1 + 2 * n_g + int(s[Sizes.N_ROWS]))
         self._ends = np.cumsum([n_x, n_u, 1, n_g, n_g])
         self._kept = full.contexts
 
     def __call__(self, t: float, x: Array, c: Array) -> dict[str, Array]:
         """Return the outputs of a full program by name at a time (s), state and context."""
         x, c = np.ascontiguousarray(x, np.float64), np.ascontiguousarray(c, np.float64)
-        self._call(self._context.packed.address, FULL, t, x.ctypes.data, c.ctypes.data, self._out.ctypes.data)
+        self._call(
+            self._context.packed.address, OnlineKernel.FULL, t, x.ctypes.data, c.ctypes.data, self._out.ctypes.data
+        )
         return dict(zip(_OUTPUTS, np.split(self._out.copy(), self._ends), strict=True))
 
     @property
     def redundant(self) -> bool:
         """Whether constraint rows were redundant at the state evaluated last."""
-        return bool(self._context.chart[oc.ACTIVE] > self._context.chart[oc.RANK])
+        return bool(self._context.chart[OnlineChoice.ACTIVE] > self._context.chart[OnlineChoice.RANK])
 
 
 @dataclass(frozen=True)
@@ -136,13 +137,13 @@ class OnlineKernels:
     def __init__(self, mode: OnlineMode) -> None:
         self.context = mode.full.context()
         self.address = at = self.context.packed.address
-        self._closures = BoundKernels(routine_address(), [(at, RHS), (at, FULL)])
+        self._closures = BoundKernels(routine_address(), [(at, OnlineKernel.RHS), (at, OnlineKernel.FULL)])
         self.rhs, self.full = self._closures.addresses
 
     @property
     def choices(self) -> int:
         """How often a chart was chosen so far."""
-        return int(self.context.chart[oc.CHOICES])
+        return int(self.context.chart[OnlineChoice.CHOICES])
 
     @property
     def memory(self) -> int:
@@ -157,7 +158,7 @@ class OnlineKernels:
 
     def forget(self) -> None:
         """Let a chart be chosen where the mode is evaluated next."""
-        self.context.chart[oc.CHOSEN] = 0
+        self.context.chart[OnlineChoice.CHOSEN] = 0
 
 
 def indeterminate_rows(automaton: Automaton, states: tuple[int, ...], place: Place) -> tuple[int, ...]:

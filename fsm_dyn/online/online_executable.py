@@ -16,7 +16,7 @@ from fsm_dyn.online.mode import OnlineKernels, OnlineMode
 from fsm_dyn.online.term_programs import online_programs
 from fsm_dyn.programs import compile_programs
 from fsm_dyn.programs.enclosure_code import EnclosureCode
-from fsm_dyn.simulation import tables as tb
+from fsm_dyn.runtime.abi import NEVER
 from fsm_dyn.simulation.derived_modes import DerivedModes
 from fsm_dyn.simulation.executable import NO_MODES, Array, Executable, ModeChart
 from fsm_dyn.simulation.numerics import Numerics
@@ -125,4 +125,4 @@ class OnlineExecutable(Executable):
 
     def allowance(self, mode: OnlineMode) -> int:
         """Return after how many evaluations in a run a mode embedded online has earned kernels of its own."""
-        return tb.NEVER
+        return NEVER

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fsm_dyn.results.arrays import FloatArray
-from fsm_dyn.simulation import state as st
+from fsm_dyn.runtime.abi import PassageColumn
 
 TAKES_PART: Final = 0.3  # weight of a row, relative to the largest, from which on it is named
 
@@ -60,12 +60,12 @@ def change_points_of(passages: FloatArray, rows: Sequence[str], modes: Sequence[
     """
     return tuple(
         ChangePoint(
-            time=float(record[st.PASSAGE_TIME]),
-            mode=modes[int(record[st.PASSAGE_MODE])],
-            rows=rows_that_take_part(record[st.PASSAGE_ROWS :], rows),
-            rank=int(record[st.PASSAGE_RANK]),
-            lost=int(record[st.PASSAGE_LOST]),
-            error=float(record[st.PASSAGE_ERROR]),
+            time=float(record[PassageColumn.TIME]),
+            mode=modes[int(record[PassageColumn.MODE])],
+            rows=rows_that_take_part(record[PassageColumn.ROWS :], rows),
+            rank=int(record[PassageColumn.RANK]),
+            lost=int(record[PassageColumn.LOST]),
+            error=float(record[PassageColumn.ERROR]),
         )
         for record in passages
     )

@@ -20,8 +20,8 @@ from fsm_dyn.results.margin_errors import derived_errors, state_errors
 from fsm_dyn.results.record import RunModel, RunRecord
 from fsm_dyn.results.samples import Samples
 from fsm_dyn.results.transitions import Transition
+from fsm_dyn.runtime.abi import Status
 from fsm_dyn.simulation.numerics import Numerics, numerics_of
-from fsm_dyn.simulation.outcomes import DONE, STOPPED
 from fsm_dyn.spec.requirement import (
     Always,
     ContactEvent,
@@ -39,7 +39,7 @@ from fsm_dyn.spec.values import evaluate
 Verdict = Literal["met", "violated", "undecided"]
 SampleBetween = Callable[[FloatArray, IntArray], Samples]
 VERDICTS: Final[tuple[Verdict, ...]] = "met", "violated", "undecided"
-COMPLETE: Final = (DONE, STOPPED)  # outcomes of runs that are judged to their end
+COMPLETE: Final = (Status.DONE, Status.STOPPED)  # outcomes of runs that are judged to their end
 _BLOCK: Final = 4096  # rows whose intermediate results fit into a processor's cache
 _MET, _VIOLATED, _UNDECIDED = range(3)
 _COMPARED: Final = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}

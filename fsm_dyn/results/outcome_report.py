@@ -12,6 +12,7 @@ from fsm_dyn.results.arrays import FloatArray
 from fsm_dyn.results.record import RunModel, RunRecord
 from fsm_dyn.results.samples import Samples
 from fsm_dyn.results.transitions import Transition
+from fsm_dyn.runtime.abi import Status
 from fsm_dyn.simulation import outcomes
 from fsm_dyn.simulation.tolerances import Tolerances
 from fsm_dyn.spec.controller_memory import sample_counts
@@ -43,7 +44,7 @@ def describe_outcome(rows: Samples, transitions: Sequence[Transition], record: R
     word = "by" if outcome.code in outcomes.AT_CHANGE_POINTS else "tried"
     lines += [f"{word}: {text}" for text in record.tried]
     remedy = outcome.remedy
-    if outcome.code == outcomes.NON_FINITE:
+    if outcome.code == Status.NON_FINITE:
         remedy = (
             "give the bodies that move with it a mass, or an inertia about their axis"
             if _massless_speeds(rows)
@@ -56,11 +57,11 @@ def describe_outcome(rows: Samples, transitions: Sequence[Transition], record: R
 
 def _numbers(rows: Samples, transitions: Sequence[Transition], code: int) -> Iterator[str]:
     """Yield the residuals that belong to an outcome."""
-    if code == outcomes.CHATTERING:
+    if code == Status.CHATTERING:
         for item in transitions[-MOST:]:
             yield f"t = {item.time:.12g} s: {item.change}: {item.cause}"
         return
-    if code == outcomes.NON_FINITE:
+    if code == Status.NON_FINITE:
         yield from _non_finite(rows)
         massless = _massless_speeds(rows)
         yield from (f"no body that moves with {name} has mass or inertia" for name in massless)
@@ -68,21 +69,21 @@ def _numbers(rows: Samples, transitions: Sequence[Transition], code: int) -> Ite
             for what, where in massless_bodies(rows.model.automaton, rows.context[-1]).items():
                 yield f"{what}{f' ({where})' if where.file else ''}"
         return
-    if code == outcomes.TOO_MANY_STEPS:
+    if code == Status.TOO_MANY_STEPS:
         yield from _frequent_samples(rows)
-    deep = (outcomes.PENETRATION, outcomes.PENETRATION_LATER)
-    if code not in (*deep, outcomes.SINGULAR, outcomes.IMPACTS_DIVERGE, outcomes.PROJECTION_FAILED):
+    deep = (Status.PENETRATION, Status.PENETRATION_LATER)
+    if code not in (*deep, Status.SINGULAR, Status.IMPACTS_DIVERGE, Status.PROJECTION_FAILED):
         return
     model = rows.model
     terms = model.terms.evaluate(rows.t[-1], rows.x[-1], rows.context[-1])
     if code in deep:
         yield from _gaps(model, terms["residual"], deepest=-_GAP)
-    elif code == outcomes.PROJECTION_FAILED:
+    elif code == Status.PROJECTION_FAILED:
         residuals = zip(model.row_labels(), model.rows, terms["residual"], strict=True)
         for label, row, value in residuals:
             if row.role == "position" and abs(value) > _GAP:
                 yield f"constraint {label}: residual {value:.6g}"
-    elif code == outcomes.SINGULAR:
+    elif code == Status.SINGULAR:
         yield from _massless_directions(model, terms["M"])
     else:
         speeds = terms["A"][:, : len(model.layout.u)] @ rows.u[-1] + terms["b"]

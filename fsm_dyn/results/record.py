@@ -20,8 +20,9 @@ from fsm_dyn.results.arrays import BoolArray, FloatArray, InputFunction, IntArra
 from fsm_dyn.results.change_points import ChangePoint
 from fsm_dyn.results.scene import Scene
 from fsm_dyn.results.transitions import Transition
+from fsm_dyn.runtime.abi import Status
 from fsm_dyn.simulation.numerics import Numerics
-from fsm_dyn.simulation.outcomes import DONE, LEFT_RANGE, OUTCOMES, Outcome
+from fsm_dyn.simulation.outcomes import OUTCOMES, Outcome
 from fsm_dyn.spec.evaluate import ParameterValue
 from fsm_dyn.spec.requirement import Requirement
 
@@ -162,7 +163,7 @@ class RunRecord:
     held: FloatArray
     read_transitions: Callable[[], tuple[Transition, ...]]
     inputs: InputFunction
-    outcome: Outcome = OUTCOMES[DONE]
+    outcome: Outcome = OUTCOMES[Status.DONE]
     tried: tuple[str, ...] = ()
     change_points: tuple[ChangePoint, ...] = ()
     targets: IntArray | None = None
@@ -171,7 +172,7 @@ class RunRecord:
     @property
     def named_outcome(self) -> Outcome:
         """The outcome; where a coordinate left its range, with its name and the bound in the sentence."""
-        if self.outcome.code != LEFT_RANGE or not self.tried:
+        if self.outcome.code != Status.LEFT_RANGE or not self.tried:
             return self.outcome
         return replace(self.outcome, sentence=f"{self.tried[0]}.")
 

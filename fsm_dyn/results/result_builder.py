@@ -20,10 +20,10 @@ from fsm_dyn.results.record import ConstraintRowInfo, RunModel, RunRecord
 from fsm_dyn.results.scene import NEWTONIAN, ORIGIN, Scene, SceneShape
 from fsm_dyn.results.transition_causes import States, fired, selection_log, transition_cause
 from fsm_dyn.results.transitions import Transition
-from fsm_dyn.simulation import state as st
+from fsm_dyn.runtime.abi import Rank, RecordColumn, Status
 from fsm_dyn.simulation.candidates import read_candidates
 from fsm_dyn.simulation.numerics import Numerics
-from fsm_dyn.simulation.outcomes import AT_CHANGE_POINTS, LEFT_RANGE, MODE_NOT_LISTED, STRETCHED, UNDECIDED
+from fsm_dyn.simulation.outcomes import AT_CHANGE_POINTS, UNDECIDED
 from fsm_dyn.simulation.run_arrays import RunArrays, TransitionArrays
 from fsm_dyn.spec.checks.requirements import requirement_units
 from fsm_dyn.spec.drawn_outline import CircleOutline, DrawnOutline
@@ -171,7 +171,7 @@ def record_of(
         outcome=raw.outcome,
         tried=_tried(automaton, raw),
         change_points=_change_points(automaton, raw, names),
-        targets=raw.records[:, st.RECORD_TARGET].astype(np.int64),
+        targets=raw.records[:, RecordColumn.TARGET].astype(np.int64),
     )
 
 
@@ -180,11 +180,11 @@ def _change_points(automaton: Automaton, raw: RunArrays, names: Sequence[str]) -
 
 
 def _tried(automaton: Automaton, raw: RunArrays) -> tuple[str, ...]:
-    if raw.outcome.code == MODE_NOT_LISTED:
+    if raw.outcome.code == Status.MODE_NOT_LISTED:
         return (automaton.name_of(raw.requested_states.tolist()).name,)
     if raw.outcome.code in AT_CHANGE_POINTS:
         return _limit(automaton, raw)
-    if raw.outcome.code == LEFT_RANGE:
+    if raw.outcome.code == Status.LEFT_RANGE:
         return (_bound_left(automaton, raw),)
     if raw.outcome.code not in UNDECIDED:
         return ()
@@ -211,10 +211,10 @@ def _bound_left(automaton: Automaton, raw: RunArrays) -> str:
 def _limit(automaton: Automaton, raw: RunArrays) -> tuple[str, ...]:
     """Return which rows a run ended by, and for one stretched to its limit when that is."""
     n_rows = len(automaton.rows)
-    weights = raw.rank[st.RANK_COUNT + n_rows :]
+    weights = raw.rank[Rank.COUNT + n_rows :]
     rows = f"rows {', '.join(rows_that_take_part(weights, [row.name for row in automaton.rows]))}"
-    if raw.outcome.code == STRETCHED:
-        return (f"{rows}; the limit is at t = {raw.t[-1] + raw.rank[st.AHEAD]:.12g} s",)
+    if raw.outcome.code == Status.STRETCHED:
+        return (f"{rows}; the limit is at t = {raw.t[-1] + raw.rank[Rank.AHEAD]:.12g} s",)
     return (rows,)
 
 

@@ -28,7 +28,7 @@ from fsm_dyn.results.record import RunModel, RunRecord
 from fsm_dyn.results.run_file import run_bytes
 from fsm_dyn.results.samples import Samples, State, kernel_context
 from fsm_dyn.results.transitions import Transitions, counted
-from fsm_dyn.simulation.outcomes import INTERRUPTED
+from fsm_dyn.runtime.abi import Status
 from fsm_dyn.whole_files import write_file
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class Trajectory:
     @property
     def interrupted(self) -> bool:
         """Whether the run was interrupted from outside."""
-        return self.outcome.code == INTERRUPTED
+        return self.outcome.code == Status.INTERRUPTED
 
     def __repr__(self) -> str:
         return (

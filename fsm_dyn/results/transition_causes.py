@@ -13,7 +13,7 @@ from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.labels import Labels
 from fsm_dyn.laws import FREE, SLIDING, Event, Law
 from fsm_dyn.modes.unconstrained_system import ContactInfo
-from fsm_dyn.simulation import event_resolution
+from fsm_dyn.runtime.abi import Reason
 from fsm_dyn.simulation.candidates import CHOSEN, read_candidates
 from fsm_dyn.simulation.run_arrays import TransitionArrays
 
@@ -21,11 +21,11 @@ States: TypeAlias = Sequence[Sequence[int]] | NDArray[np.int8]  # contact states
 
 #: What begins the cause of a transition that no guard caused, by its reason.
 REASONS: Final[Mapping[int, str]] = {
-    event_resolution.START: "start",
-    event_resolution.INPUT_JUMP: "input jump",
-    event_resolution.SAMPLE: "sample of a controller",
-    event_resolution.CONTRADICTION: "redundant constraints became inconsistent",
-    event_resolution.ZENO: "Zeno time reached",
+    Reason.START: "start",
+    Reason.INPUT_JUMP: "input jump",
+    Reason.SAMPLE: "sample of a controller",
+    Reason.INCONSISTENT_ROWS: "redundant constraints became inconsistent",
+    Reason.ZENO: "Zeno time reached",
 }
 
 

@@ -9,11 +9,14 @@
 
 #include "types.h"
 
+/* Extent of an arena. */
 struct fsm_arena_top {
-    int64_t floats, integers;           /* handed out */
-    int64_t most_floats, most_integers; /* the most there ever were */
-    int64_t overflown;                  /* 1: more was asked for than there is */
-    int64_t solved;                     /* combinations of contact states solved so far */
+    int64_t floats;   // handed out
+    int64_t integers; // handed out
+    int64_t most_floats;
+    int64_t most_integers;
+    int64_t overflown; // 1: more was asked for than there is
+    int64_t solved;    // combinations of contact states solved so far
 };
 
 struct fsm_arena {

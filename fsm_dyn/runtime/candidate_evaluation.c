@@ -207,7 +207,7 @@ static bool affects_motion(const struct fsm_contact_problem *problem, fsm_matrix
 }
 
 /* Enter a violation of a law by contact `k` if it is the worst so far. */
-static void enter_violation(struct fsm_candidate_result *worst, double violation, enum fsm_law law, int64_t k)
+static void enter_violation(struct fsm_candidate_result *worst, double violation, enum fsm_violation law, int64_t k)
 {
     if (violation > worst->violation) {
         worst->violation = violation;

@@ -77,6 +77,7 @@
       "use method='dopri5'; or avoid very different masses of bodies in contact, or model a contact as compliant")
 
 #define FSM_STATUS_ENTRY(name, number, text, sentence, remedy) FSM_##name = number,
+/* Statuses of a run, in the order of FSM_STATUSES. */
 enum fsm_status { FSM_STATUSES(FSM_STATUS_ENTRY) FSM_LAST_INTERNAL = FSM_NEED_CHART };
 #undef FSM_STATUS_ENTRY
 
@@ -92,7 +93,7 @@ enum fsm_event {
     FSM_EVENT_OPENS = 2,
     FSM_EVENT_SLIDES = 3,
     FSM_EVENT_STICKS = 4,
-    FSM_EVENT_WRITTEN = 5, // the condition of a user-defined transition is met
+    FSM_EVENT_TRANSITION = 5, // the condition of a user-defined transition is met
     FSM_EVENT_LEAVES = 6,  // leaves a bounded face
 };
 
@@ -119,19 +120,22 @@ enum fsm_transition_column {
     FSM_TRANSITION_RESET = 1, // address of the reset kernel, 0: none
     FSM_TRANSITION_EVENT = 2, // 0: has a guard of its own, else fires with this event of FSM_TRANSITION_CONTACT
     FSM_TRANSITION_CONTACT = 3,
-    FSM_TRANSITION_WHEN = 4, // enum fsm_when, of one that has a guard
+    FSM_TRANSITION_WHEN = 4, // enum fsm_condition_kind, of one that has a guard
     FSM_TRANSITION_WIDTH = 5,
 };
 
-/* What the condition of a user-defined transition is. */
-enum fsm_when {
+/* Kind of the condition of a user-defined transition. */
+enum fsm_condition_kind {
     FSM_WHEN_CROSSES = 0, // an expression that crosses zero
     FSM_WHEN_STRICT = 1,  // comparisons, not met where the guard is zero: < and >
     FSM_WHEN_WIDE = 2,    // comparisons, met where the guard is zero: <= and >=
 };
 
-/* What stands in FSM_TRANSITION_STOP where a transition is not one of the file. */
-enum { FSM_TRANSITION_LEFT_RANGE = 2, FSM_TRANSITION_KINK = 3 };
+/* Values of FSM_TRANSITION_STOP beside 0 and 1, of transitions that are not of the file. */
+enum fsm_transition_stop {
+    FSM_TRANSITION_LEFT_RANGE = 2, // a coordinate leaves its range
+    FSM_TRANSITION_KINK = 3,       // a held row passes a kink
+};
 
 /* Bits of `fsm_tables.contact_flags`: properties of a contact and of its law (fsm_dyn/laws). */
 enum fsm_contact_flag {

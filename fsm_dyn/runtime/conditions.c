@@ -24,10 +24,10 @@ static double *entry_of(const struct fsm_run *run, int64_t transition)
 
 static bool is_condition(const struct fsm_tables *tables, int64_t guard)
 {
-    return tables->guard_event.at[guard] == FSM_EVENT_WRITTEN;
+    return tables->guard_event.at[guard] == FSM_EVENT_TRANSITION;
 }
 
-static bool has_kind(const struct fsm_tables *tables, int64_t guard, enum fsm_when kind)
+static bool has_kind(const struct fsm_tables *tables, int64_t guard, enum fsm_condition_kind kind)
 {
     return AT(tables->transitions, tables->guard_contact.at[guard], FSM_TRANSITION_WHEN) == kind;
 }

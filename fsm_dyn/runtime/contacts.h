@@ -23,7 +23,7 @@ enum fsm_choice {
 };
 
 /* The contact law that a candidate violates most. */
-enum fsm_law {
+enum fsm_violation {
     FSM_LAW_KEPT,
     FSM_LAW_TENSION,
     FSM_LAW_PENETRATION_RATE,
@@ -93,7 +93,7 @@ struct fsm_contact_solution {
 /* Judgement of one candidate. */
 struct fsm_candidate_result {
     double violation; // the worst, as a fraction of the scale
-    enum fsm_law law; // that is violated worst
+    enum fsm_violation law; // that is violated worst
     int64_t contact;  // that violates it, its place in the problem
     double excess; // of the kinetic friction limit where contacts stick: above zero, sticking rests on static friction
     double remainder; // by how much redundant rows are inconsistent

@@ -5,7 +5,6 @@
 #include "elementary.h"
 #include "time_stepping.h"
 
-#define FSM_MOST_SWEEPS 2000
 #define FSM_CONVERGED   1e-12 // change of a speed in a sweep, as a fraction of the fastest: the sweeps end
 #define FSM_SOLVED      1e-7  // such a change in the last sweep, above which the problem was not solved
 

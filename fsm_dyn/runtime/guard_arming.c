@@ -316,7 +316,7 @@ FSM_LOCAL int64_t fsm_arm(const struct fsm_run *run, int64_t before)
         if (fsm_is_bound(tables, g.number) || fsm_is_kink(tables, g.number)) {
             state->armed.at[j] = arm_bound(run, &g, &fires);
         } else {
-            state->armed.at[j] = g.event == FSM_EVENT_WRITTEN ? fsm_arm_condition(run, j, g.value, g.slope, &fires)
+            state->armed.at[j] = g.event == FSM_EVENT_TRANSITION ? fsm_arm_condition(run, j, g.value, g.slope, &fires)
                                  : closes                     ? arm_closing(run, terms, &g, &fires)
                                                               : arm_other(run, &g, &fires);
         }

@@ -198,9 +198,6 @@ def arena_sizes(sizes: NDArray[np.int64], contacts: int) -> tuple[int, int]:
 
 _NO_MODES: Final = VectorStructure(None, 0)
 
-RESTORED: Final = 0
-LACKS_MODE: Final = 1
-
 
 def restored_sentence(result: int) -> str:
     """Return what was found when a state was restored, as text."""
@@ -215,7 +212,7 @@ def save(run: RunStructure, online: NDArray[np.int64], digest: int) -> NDArray[n
 
 
 def restore(run: RunStructure, online: NDArray[np.int64], digest: int, words: NDArray[np.uint64]) -> int:
-    """Give a run the state of :func:`save`; return RESTORED, LACKS_MODE or why it is refused."""
+    """Give a run the state of :func:`save`; return a ``Restored``."""
     return int(_restore(run, vector(online), digest, words.ctypes.data, len(words)))
 
 
@@ -227,7 +224,7 @@ def save_steps(tables: int, run: TimeStepping, step: int, digest: int) -> NDArra
 def restore_steps(
     tables: int, run: TimeStepping, segments: int, digest: int, words: NDArray[np.uint64]
 ) -> tuple[int, int]:
-    """Give a run by time stepping the state of :func:`save_steps`; return RESTORED or why not, and the step."""
+    """Give a run by time stepping the state of :func:`save_steps`; return a ``Restored``, and the step."""
     step = c_int64()
     result = _restore_steps(tables, run, step, segments, digest, words.ctypes.data, len(words))
     return int(result), step.value

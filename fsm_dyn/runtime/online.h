@@ -62,8 +62,7 @@ FSM_LOCAL bool fsm_has_exact_slope(struct fsm_online_mode *o, int64_t guard);
 FSM_LOCAL bool fsm_is_law(struct fsm_online_mode *o, int64_t guard);
 FSM_LOCAL double fsm_exact_slope(struct fsm_online_mode *o, const double *c, int64_t guard);
 
-/* online_evaluation.c: which kernel of a mode is asked for */
-enum fsm_online_kernel { FSM_ONLINE_RHS = 0, FSM_ONLINE_FULL = 1 };
+/* online_evaluation.c */
 FSM_API int64_t fsm_online_evaluate(struct fsm_online_mode *o, int64_t what, double t, const double *x, const double *c,
                                     double *out);
 

@@ -11,6 +11,12 @@
 
 #include "run.h"
 
+/* Kernels of a mode embedded online. */
+enum fsm_online_kernel {
+    FSM_ONLINE_RHS = 0,
+    FSM_ONLINE_FULL = 1,
+};
+
 /* Positions in `fsm_online_mode.programs`. */
 enum fsm_online_program {
     FSM_ONLINE_ROWS = 0,
@@ -19,10 +25,10 @@ enum fsm_online_program {
 };
 
 /* What a guard looks at (`fsm_online_mode.guard_quantity`). */
-enum fsm_online_quantity {
+enum fsm_guard_quantity {
     FSM_ONLINE_GAP = 0,
-    FSM_ONLINE_MEETING =
-        1, // the gap of a pad with loss: what left faster than the surface follows may meet it again before
+    // The gap of a pad with loss: what left faster than the surface follows may meet it again before.
+    FSM_ONLINE_MEETING = 1,
     FSM_ONLINE_FIRMNESS = 2, // factor of a pad's force that a loss may bring to zero
     FSM_ONLINE_NORMAL_FORCE = 3,
     FSM_ONLINE_FRICTION_LIMIT = 4,
@@ -37,8 +43,7 @@ enum fsm_online_quantity {
 
 /* Positions in a chart of where arrays begin in the workspace. */
 enum fsm_online_place {
-    FSM_ONLINE_AT_A =
-        0, // rows of all contacts and constraints (n_rows, n_u); what the program ``rows`` gives begins here
+    FSM_ONLINE_AT_A = 0, // rows of all contacts and constraints (n_rows, n_u); output of the program `rows` begins here
     FSM_ONLINE_AT_B = 1,
     FSM_ONLINE_AT_Q_DOT = 2, // what the program ``motion`` gives begins here
     FSM_ONLINE_AT_M = 3,
@@ -53,8 +58,8 @@ enum fsm_online_place {
     FSM_ONLINE_AT_REACH_RATE = 12,
     FSM_ONLINE_AT_FIRM = 13,
     FSM_ONLINE_AT_ASPECT = 14,
-    FSM_ONLINE_AT_HIDDEN_M =
-        15, // rows of M and f and columns of A of the speeds eliminated by the choice of speeds (n_k, ...)
+    // Rows of M and f and columns of A of the speeds eliminated by the choice of speeds (n_k, ...).
+    FSM_ONLINE_AT_HIDDEN_M = 15,
     FSM_ONLINE_AT_HIDDEN_F = 16,
     FSM_ONLINE_AT_HIDDEN_A = 17,
     FSM_ONLINE_AT_X = 18,     // state with dependent speeds recomputed
@@ -77,7 +82,7 @@ enum fsm_online_place {
     FSM_ONLINE_PLACES = 35,
 };
 
-/* Positions in a chart of what is chosen; from FSM_ONLINE_LISTS on the lists: rows (n_rows), the contact sliding at each or
+/* Positions in a chart of what is chosen.  From FSM_ONLINE_LISTS on the lists: rows (n_rows), the contact sliding at each or
    -1 (n_rows), speeds, dependent ones first (n_u), contacts that are not open. */
 enum fsm_online_choice {
     FSM_ONLINE_CHOSEN = 35,  // 1: there is a chart
@@ -94,6 +99,7 @@ enum fsm_online_choice {
 
 #define FSM_SET_BACK 1e-7 // part of what a neighbour of a corner lies behind a face by which its gap counts as less
 
+/* Limits of a mode embedded online. */
 struct fsm_online_limits {
     double floor; // scaled pivot below which another chart is chosen in any case
     double level; // and for the present chart, which is the share `kept` of the best that it has shown

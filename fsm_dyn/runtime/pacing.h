@@ -24,6 +24,7 @@ enum fsm_back {
 typedef int64_t (*fsm_read)(void *data, double *sample);
 typedef int64_t (*fsm_write)(void *data, const double *force);
 
+/* Numbers of the paced loop. */
 struct fsm_pace_numbers {
     fsm_read read;
     fsm_write write;
@@ -46,6 +47,54 @@ struct fsm_pace {
     struct fsm_pace_numbers *numbers;
     int64_t numbers_count;
     fsm_vector sample;
+};
+
+/* Numbers of a connection by UDP. */
+struct fsm_udp_numbers {
+    int64_t descriptor; // of the socket
+    int64_t longest;    // bytes of a datagram that are taken
+    int64_t sample;     // magic, version and number of axes of a sample, as the first 48 bits
+    int64_t force;      // the same of a force
+    int64_t sequence;   // of the latest sample
+    int64_t buttons;
+    int64_t sent;   // forces
+    int64_t heard;  // ns of the monotonic clock, when the latest sample came
+    int64_t before; // 1: a position is known from which a velocity can be estimated
+};
+
+/* State of a connection by UDP (udp.c): `words` and `floats` are one memory, the datagram; `position`, `velocity` per axis;
+   `times`: the device's time of the latest sample (s), and the rate of the velocity's filter (rad/s). */
+struct fsm_udp_link {
+    struct fsm_udp_numbers *numbers;
+    int64_t numbers_count;
+    fsm_indices dropped;
+    fsm_indices words;
+    fsm_vector floats;
+    fsm_vector position;
+    fsm_vector velocity;
+    fsm_vector times;
+    struct fsm_live_header *header;
+    int64_t header_count;
+};
+
+/* Numbers of a scripted hand. */
+struct fsm_hand_numbers {
+    double mass;      // kg
+    double stiffness; // N/m
+    double damping;   // N s/m
+    double period;    // s between readings
+    double gentle;    // s in which the motion grows to its size
+    double readings;  // so far
+};
+
+/* A scripted hand (scripted_hand.c): `motion` holds axis, amplitude, rad/s and phase of each swing; the others are per axis. */
+struct fsm_hand {
+    struct fsm_hand_numbers *numbers;
+    int64_t numbers_count;
+    fsm_matrix motion;
+    fsm_vector position;
+    fsm_vector velocity;
+    fsm_vector force;
 };
 
 /* pacing.c */

@@ -59,7 +59,7 @@ static int64_t write_condition(const struct fsm_state *state, int64_t transition
     if (entry[FSM_CONDITION_DUE] != FSM_DUE_BY_CONDITION) {
         return 0;
     }
-    guard[0] = FSM_EVENT_WRITTEN;
+    guard[0] = FSM_EVENT_TRANSITION;
     guard[1] = (double)transition;
     guard[2] = 0.0;
     guard[3] = entry[FSM_CONDITION_VALUE];

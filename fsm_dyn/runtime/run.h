@@ -20,10 +20,16 @@
 #define FSM_ROWS_PER_TURN      5   // a turn of the loop records at most this many rows
 
 /* What the loop does next (`fsm_counters.phase`). */
-enum fsm_phase { FSM_PHASE_STEPPING = 0, FSM_PHASE_RESOLVING = 1 };
+enum fsm_phase {
+    FSM_PHASE_STEPPING = 0,
+    FSM_PHASE_RESOLVING = 1,
+};
 
 /* Status of a guard (`fsm_state.armed`). */
-enum fsm_guard_status { FSM_GUARD_WAITING = 0, FSM_GUARD_ARMED = 1 };
+enum fsm_guard_status {
+    FSM_GUARD_WAITING = 0,
+    FSM_GUARD_ARMED = 1,
+};
 
 /* Columns of `fsm_state.conditions`, one row for each user-defined transition (conditions.c). */
 enum fsm_condition_column {
@@ -36,7 +42,11 @@ enum fsm_condition_column {
 };
 
 /* Whether a user-defined transition is due in this instant, and because of what. */
-enum fsm_due { FSM_NOT_DUE = 0, FSM_DUE_BY_CONDITION = 1, FSM_DUE_BY_CONTACT = 2 };
+enum fsm_due {
+    FSM_NOT_DUE = 0,
+    FSM_DUE_BY_CONDITION = 1,
+    FSM_DUE_BY_CONTACT = 2,
+};
 
 /* Columns of `fsm_state.history`, a ring of the last transitions, and the number of its entries. */
 enum fsm_ring_column {
@@ -49,8 +59,8 @@ enum fsm_ring_column {
 };
 #define FSM_RING_LENGTH 16
 
-/* Columns of the record of a transition; then up to FSM_MAX_FIRED guards, the impulses, the speeds before and after, the
-   candidates. */
+/* Columns of the record of a transition.  Then up to FSM_MAX_FIRED guards, the impulses, the speeds before and after,
+   the candidates. */
 enum fsm_record_column {
     FSM_RECORD_TIME = 0,
     FSM_RECORD_SOURCE = 1,
@@ -80,6 +90,7 @@ enum fsm_passage_column {
     FSM_PASSAGE_ROWS = 5,
 };
 
+#define FSM_ROOT_ROOM 471 // floats in which roots are isolated (quintic_roots.c)
 #define FSM_FEW 6 // contacts that meet in a transition: room for so many is there from the start
 
 /* Positions in `fsm_method.dense`, the dense output of an implicit method. */
@@ -90,6 +101,15 @@ enum fsm_dense_position {
 };
 #define FSM_HIGHEST_DEGREE 5
 
+/* What fsm_implicit_step does for a solver outside (implicit_steps.c). */
+enum fsm_implicit_service {
+    FSM_SERVE_DERIVATIVE = 0, // writes x_dot at t and `fsm_work.y` into `fsm_work.k`
+    FSM_SERVE_FOLLOW = 1, // accepts the dense output up to t, to the next event, or as far as guards are known
+    FSM_SERVE_CHART = 2,  // changes to a better chart if there is one
+    FSM_SERVE_LOOK = 3,   // looks for change points ahead; `fsm_work.y`[0] is then the length that keeps clear of them
+};
+
+/* Times of a run (s), and numbers beside them. */
 struct fsm_clock {
     double time;
     double begin;       // where the grid of fixed steps begins
@@ -105,6 +125,7 @@ struct fsm_clock {
     double put_off; // length to continue with of a step whose next trial was put off, 0: none was
 };
 
+/* Mode, phase and counts of a run. */
 struct fsm_counters {
     int64_t mode;
     int64_t phase;
@@ -127,6 +148,7 @@ struct fsm_counters {
     int64_t work_done;    // since the caller set it to zero, see ``WORK_OF_TRANSITION``
 };
 
+/* What is known of the rank of the rows held.  Then the size of every row, and its weight in what is lost. */
 struct fsm_rank {
     double sized;      // 1 once the sizes are known
     double left_at;    // time up to which no rank can be lost (s)
@@ -148,6 +170,7 @@ struct fsm_rank {
     double motion;      // how fast the coordinates changed when the rows were looked at (1/s)
 };
 
+/* Options of a run that are numbers. */
 struct fsm_option_numbers {
     double until;
     double fixed_step;
@@ -155,6 +178,7 @@ struct fsm_option_numbers {
     double rtol;
 };
 
+/* Options of a run that are counts. */
 struct fsm_option_counts {
     int64_t chunk; // steps after which the loop returns to report progress
     int64_t max_steps;
@@ -163,6 +187,7 @@ struct fsm_option_counts {
     int64_t before_end;  // 1: it returns before the first turn in which it may matter where the run ends (end_of_run.c)
 };
 
+/* Properties of a method. */
 struct fsm_method_counts {
     int64_t stages;
     int64_t order;
@@ -170,18 +195,21 @@ struct fsm_method_counts {
     int64_t degree; // of the dense output that is followed instead of taking steps; 0: a tableau
 };
 
+/* Lengths of inputs. */
 struct fsm_input_counts {
     int64_t n_inputs;
-    int64_t n_parameters;
-    int64_t constant;
+    int64_t n_parameters; // where the inputs begin in the context
+    int64_t constant;     // 1: nothing varies
 };
 
+/* Energy of an impact. */
 struct fsm_impact_energy {
-    double before;
-    double after;
+    double before; // J
+    double after;  // J
     double beta; // fraction of the restitution impulse kept by the energy-consistent restitution, 1: all of it
 };
 
+/* Notes on the resolution of an instant. */
 struct fsm_notes {
     int64_t changed;    // 1: something changed (mode, speeds, slip direction, memory), so the transition is recorded
     int64_t candidates; // combinations of contact states that were tried
@@ -194,7 +222,6 @@ struct fsm_notes {
 
 /* Inputs as the compiled loop reads them. */
 struct fsm_input_tables {
-    // Number of inputs, number of parameters (where the inputs begin in the context), 1 if nothing varies.
     struct fsm_input_counts *counts;
     int64_t counts_count;
     // (n_segments,): time (s) at which each segment begins; the first is -inf in effect.
@@ -339,7 +366,12 @@ struct fsm_run {
 };
 
 /* Columns of `fsm_run_batch.ends`. */
-enum fsm_end_column { FSM_END_STATUS = 0, FSM_END_ROWS = 1, FSM_END_TRANSITIONS = 2 };
+enum fsm_end_column {
+    FSM_END_STATUS = 0,
+    FSM_END_ROWS = 1,
+    FSM_END_TRANSITIONS = 2,
+    FSM_END_WIDTH = 3,
+};
 
 /* Runs that begin in different states, one after the other in the memory of `run` (run_batch.c). */
 struct fsm_run_batch {

@@ -13,7 +13,7 @@
 
 /* Number and values of a section of doubles. */
 struct plain_section {
-    enum fsm_section number;
+    enum fsm_saved_section number;
     fsm_vector values;
 };
 #define PLAIN_SECTIONS 7

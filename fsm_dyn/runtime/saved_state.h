@@ -3,7 +3,7 @@
    A saved state is an array of words of 64 bits in the byte order of the machine, without an address in it:
 
        0  FSM_SAVED_MAGIC          4  digest of the model, the caller's      then sections: number, count, so many words
-       1  FSM_SAVED_VERSION        5  digest of the tables' layout           (enum fsm_section); a section of a number
+       1  FSM_SAVED_VERSION        5  digest of the tables' layout           (enum fsm_saved_section); a section of a number
        2  FSM_SAVED_BYTE_ORDER     6  enum fsm_saved_kind                    that is not known is skipped
        3  number of words          7  check sum of all other words
 
@@ -36,13 +36,18 @@
     X(OUT_OF_RANGE, 10, "a number of the saved state is out of range")
 
 #define FSM_RESTORE_ENTRY(name, number, sentence) FSM_RESTORE_##name = number,
+/* Results of restoring a state. */
 enum fsm_restored { FSM_RESTORE_RESULTS(FSM_RESTORE_ENTRY) };
 #undef FSM_RESTORE_ENTRY
 
-enum fsm_saved_kind { FSM_SAVED_RUN = 0, FSM_SAVED_STEPS = 1 };
+/* Kinds of integration. */
+enum fsm_saved_kind {
+    FSM_SAVED_RUN = 0,
+    FSM_SAVED_STEPS = 1, // time stepping
+};
 
 /* Sections; of integers unless they say otherwise. */
-enum fsm_section {
+enum fsm_saved_section {
     FSM_SECTION_METHOD = 1,    // struct fsm_method_counts
     FSM_SECTION_CLOCK = 2,     // doubles, struct fsm_clock
     FSM_SECTION_COUNTERS = 3,  // struct fsm_counters, the mode zero
@@ -104,16 +109,16 @@ FSM_API const char *fsm_restored_sentence(int64_t result);
 FSM_LOCAL void fsm_put_word(struct fsm_saved_writer *writer, uint64_t word);
 FSM_LOCAL void fsm_put_integer(struct fsm_saved_writer *writer, int64_t value);
 FSM_LOCAL void fsm_put_number(struct fsm_saved_writer *writer, double value);
-FSM_LOCAL void fsm_begin_section(struct fsm_saved_writer *writer, enum fsm_section number, int64_t n);
-FSM_LOCAL void fsm_put_numbers(struct fsm_saved_writer *writer, enum fsm_section number, fsm_vector values);
-FSM_LOCAL void fsm_put_integers(struct fsm_saved_writer *writer, enum fsm_section number, fsm_indices values);
+FSM_LOCAL void fsm_begin_section(struct fsm_saved_writer *writer, enum fsm_saved_section number, int64_t n);
+FSM_LOCAL void fsm_put_numbers(struct fsm_saved_writer *writer, enum fsm_saved_section number, fsm_vector values);
+FSM_LOCAL void fsm_put_integers(struct fsm_saved_writer *writer, enum fsm_saved_section number, fsm_indices values);
 FSM_LOCAL struct fsm_saved_writer fsm_begin_saving(const struct fsm_tables *tables, uint64_t model,
                                                    enum fsm_saved_kind kind, uint64_t *words, int64_t room);
 FSM_LOCAL int64_t fsm_finish_saving(const struct fsm_saved_writer *writer);
 FSM_LOCAL enum fsm_restored fsm_check_saved(const struct fsm_tables *tables, uint64_t model, enum fsm_saved_kind kind,
                                             const uint64_t *words, int64_t count);
-FSM_LOCAL bool fsm_find_section(const uint64_t *words, enum fsm_section number, int64_t n, struct fsm_saved_part *part);
-FSM_LOCAL bool fsm_take_numbers(const uint64_t *words, enum fsm_section number, fsm_vector values, bool write);
+FSM_LOCAL bool fsm_find_section(const uint64_t *words, enum fsm_saved_section number, int64_t n, struct fsm_saved_part *part);
+FSM_LOCAL bool fsm_take_numbers(const uint64_t *words, enum fsm_saved_section number, fsm_vector values, bool write);
 FSM_LOCAL bool fsm_in_range(int64_t value, int64_t least, int64_t most);
 
 /* saved_modes.c */

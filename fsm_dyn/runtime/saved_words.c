@@ -95,13 +95,13 @@ FSM_LOCAL void fsm_put_number(struct fsm_saved_writer *writer, double value)
 }
 
 /* Begin a section of `n` words. */
-FSM_LOCAL void fsm_begin_section(struct fsm_saved_writer *writer, enum fsm_section number, int64_t n)
+FSM_LOCAL void fsm_begin_section(struct fsm_saved_writer *writer, enum fsm_saved_section number, int64_t n)
 {
     fsm_put_integer(writer, (int64_t)number);
     fsm_put_integer(writer, n);
 }
 
-FSM_LOCAL void fsm_put_numbers(struct fsm_saved_writer *writer, enum fsm_section number, fsm_vector values)
+FSM_LOCAL void fsm_put_numbers(struct fsm_saved_writer *writer, enum fsm_saved_section number, fsm_vector values)
 {
     fsm_begin_section(writer, number, values.n);
     for (int64_t i = 0; i < values.n; i++) {
@@ -109,7 +109,7 @@ FSM_LOCAL void fsm_put_numbers(struct fsm_saved_writer *writer, enum fsm_section
     }
 }
 
-FSM_LOCAL void fsm_put_integers(struct fsm_saved_writer *writer, enum fsm_section number, fsm_indices values)
+FSM_LOCAL void fsm_put_integers(struct fsm_saved_writer *writer, enum fsm_saved_section number, fsm_indices values)
 {
     fsm_begin_section(writer, number, values.n);
     for (int64_t i = 0; i < values.n; i++) {
@@ -190,7 +190,7 @@ FSM_LOCAL enum fsm_restored fsm_check_saved(const struct fsm_tables *tables, uin
 }
 
 /* Find the first section of a number in a state that was checked; false where it has not `n` words (n < 0: any). */
-FSM_LOCAL bool fsm_find_section(const uint64_t *words, enum fsm_section number, int64_t n, struct fsm_saved_part *part)
+FSM_LOCAL bool fsm_find_section(const uint64_t *words, enum fsm_saved_section number, int64_t n, struct fsm_saved_part *part)
 {
     int64_t count = (int64_t)words[3];
     for (int64_t at = FSM_SAVED_HEADER; at < count; at += 2 + (int64_t)words[at + 1]) {
@@ -203,7 +203,7 @@ FSM_LOCAL bool fsm_find_section(const uint64_t *words, enum fsm_section number, 
 }
 
 /* Read a section of numbers as long as `values`, finite or infinite, never not a number; copy them if `write`. */
-FSM_LOCAL bool fsm_take_numbers(const uint64_t *words, enum fsm_section number, fsm_vector values, bool write)
+FSM_LOCAL bool fsm_take_numbers(const uint64_t *words, enum fsm_saved_section number, fsm_vector values, bool write)
 {
     struct fsm_saved_part part;
     if (!fsm_find_section(words, number, values.n, &part)) {

@@ -5,23 +5,6 @@
 
 #ifdef FSM_HAS_PACING
 
-struct fsm_hand_numbers {
-    double mass, stiffness, damping; // kg, N/m, N s/m
-    double period;                   // s between readings
-    double gentle;                   // s in which the motion grows to its size
-    double readings;                 // so far
-};
-
-/* `motion` holds axis, amplitude, rad/s and phase of each swing; the others are per axis. */
-struct fsm_hand {
-    struct fsm_hand_numbers *numbers;
-    int64_t numbers_count;
-    fsm_matrix motion;
-    fsm_vector position;
-    fsm_vector velocity;
-    fsm_vector force;
-};
-
 FSM_API int64_t fsm_hand_read(void *data, double *sample);
 FSM_API int64_t fsm_hand_write(void *data, const double *force);
 

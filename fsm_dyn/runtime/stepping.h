@@ -40,7 +40,6 @@ FSM_LOCAL void fsm_dense_state(const struct fsm_method *method, double t, fsm_ve
 
 /* quintic_roots.c */
 #define FSM_NONE      2.0 // returned instead of a root; every root is at most 1
-#define FSM_ROOT_ROOM 471 // floats of workspace
 FSM_LOCAL double fsm_quintic(double g0, double s0, double gm, double sm, double g1, double s1, double h,
                              fsm_vector work, double *sixth);
 FSM_LOCAL double fsm_first_crossing(fsm_vector work, double tolerance, bool waiting);
@@ -141,14 +140,14 @@ FSM_LOCAL bool fsm_end_is_finite(const struct fsm_run *run);
 /* Whether a guard is a bound of a coordinate's range. */
 static inline bool fsm_is_bound(const struct fsm_tables *tables, int64_t guard)
 {
-    return tables->guard_event.at[guard] == FSM_EVENT_WRITTEN &&
+    return tables->guard_event.at[guard] == FSM_EVENT_TRANSITION &&
            AT(tables->transitions, tables->guard_contact.at[guard], FSM_TRANSITION_STOP) == FSM_TRANSITION_LEFT_RANGE;
 }
 
 /* Whether a guard is the surface in which a held row or the gap of a closed contact has a kink. */
 static inline bool fsm_is_kink(const struct fsm_tables *tables, int64_t guard)
 {
-    return tables->guard_event.at[guard] == FSM_EVENT_WRITTEN &&
+    return tables->guard_event.at[guard] == FSM_EVENT_TRANSITION &&
            AT(tables->transitions, tables->guard_contact.at[guard], FSM_TRANSITION_STOP) == FSM_TRANSITION_KINK;
 }
 
@@ -218,7 +217,6 @@ FSM_API enum fsm_status fsm_advance(const struct fsm_run *run);
 FSM_API enum fsm_status fsm_advance_batch(struct fsm_run_batch *batch, int64_t end);
 
 /* implicit_steps.c: what is asked of fsm_implicit_step */
-enum fsm_service { FSM_SERVE_DERIVATIVE, FSM_SERVE_FOLLOW, FSM_SERVE_CHART, FSM_SERVE_LOOK };
 FSM_API enum fsm_status fsm_implicit_step(const struct fsm_run *run, int64_t what, double t, double target);
 
 #endif

@@ -97,7 +97,7 @@ struct fsm_tables {
     fsm_indices mode_guard_start;
     // (n_guards,): enum fsm_event; every guard fires when it falls through zero.
     fsm_indices guard_event;
-    // (n_guards,): the contact concerned; for FSM_EVENT_WRITTEN the transition.
+    // (n_guards,): the contact concerned; for FSM_EVENT_TRANSITION the transition.
     fsm_indices guard_contact;
     // (n_guards,): slip direction that a slide beginning here would take.
     fsm_vector guard_direction;

@@ -48,7 +48,7 @@ enum fsm_release_reason {
 };
 
 /* Run states of a live session (`fsm_tick_counts.phase`). */
-enum fsm_run_state {
+enum fsm_live_phase {
     FSM_LIVE_RUNNING = 0,
     FSM_LIVE_PAUSED = 1,
     FSM_LIVE_FAULTY = 2,  // until the fault is cleared
@@ -56,11 +56,26 @@ enum fsm_run_state {
     FSM_LIVE_STOPPED = 4, // a transition marked stop: reset
 };
 
-#define FSM_BINS 1024
+/* States of the tick process (`fsm_live_header.tick_state`). */
+enum fsm_tick_state {
+    FSM_TICK_STARTING = 0,
+    FSM_TICK_RUNNING = 1,
+    FSM_TICK_BUSY = 2,  // the force is zero during a long operation
+    FSM_TICK_ENDED = 3, // in order, with the force at zero
+};
+
+/* Actions of the watchdog process (`fsm_live_header.watchdog_action`). */
+enum fsm_watchdog_action {
+    FSM_WATCHDOG_KILLED = 1,           // it killed the tick process
+    FSM_WATCHDOG_FOUND_TERMINATED = 2, // the tick process had ended with an error
+};
+
+#define FSM_BINS 1024 // of the histograms of durations and latenesses
 
 #define FSM_CHECKPOINT_EVERY 10   // ticks
 #define FSM_CHECKPOINTS_MOST 2000 // of which the oldest goes: 20 s at 1 kHz
 
+/* Numbers of a tick. */
 struct fsm_tick_numbers {
     double engagement; // engagement: gain of the virtual coupler, 0 to 1
     double engagement_target;
@@ -93,6 +108,7 @@ struct fsm_tick_numbers {
     double progress;              // s of the wall clock that its advance is worth
 };
 
+/* Counts of a tick. */
 struct fsm_tick_counts {
     int64_t steps; // steps of the grid since it began
     int64_t substeps;
@@ -168,6 +184,7 @@ enum fsm_moved_by {
     FSM_COUPLED = -1, // a coupler
 };
 
+/* Header of the shared block. */
 struct fsm_live_header {
     int64_t beats; // ticks begun
     int64_t watchdog_beats;
@@ -203,6 +220,7 @@ struct fsm_live_header {
     int64_t sample_interval;       // ns, median time between the samples of the device
 };
 
+/* Counts of checkpoints. */
 struct fsm_checkpoint_counts {
     int64_t saved;
     int64_t since; // ticks since the last one
@@ -231,6 +249,7 @@ struct fsm_checkpoints {
     fsm_matrix inputs;
 };
 
+/* Addresses that a tick works on. */
 struct fsm_tick_places {
     struct fsm_run run;
     const struct fsm_input_tables *schedule;

@@ -32,6 +32,8 @@ struct fsm_active_rows {
     const struct fsm_response *response;
 };
 
+#define FSM_MOST_SWEEPS 2000 // of the projected Gauss-Seidel method
+
 /* Contact problems of a run that the sweeps did not solve, and the step limit. */
 struct fsm_time_stepping_report {
     double unsolved;       // steps whose sweeps did not converge
@@ -41,12 +43,12 @@ struct fsm_time_stepping_report {
     double passed;         // 1 + the contact that was passed through in that step; 0: it was too long for compliant ones
 };
 
-/* Entries of the energies of a step. */
-enum fsm_step_energy {
+/* Columns of `fsm_time_stepping.energies`. */
+enum fsm_energy_column {
     FSM_ENERGY_FREE,    // kinetic plus potential energy after the step without the impulses of contacts (J)
     FSM_ENERGY_AFTER,   // with them (J)
     FSM_ENERGY_REBOUND, // part of the restitution that was kept
-    FSM_STEP_ENERGIES
+    FSM_ENERGY_WIDTH
 };
 
 /* The results of a run: in every array but the last two row i + 1 is written from row i. */
@@ -58,7 +60,7 @@ struct fsm_time_stepping {
     fsm_matrix free_speeds; // (n, n_u): speeds without the impulses of contacts
     fsm_matrix middle;      // (n, n_q + n_u): states at the middle
     fsm_matrix impulses;    // (n, n_rows): of all constraint rows (N s)
-    fsm_matrix energies;    // (n, FSM_STEP_ENERGIES)
+    fsm_matrix energies;    // (n, FSM_ENERGY_WIDTH)
     fsm_codes free_side;    // (n_contacts,), see fsm_time_step
     struct fsm_time_stepping_report *report;
     int64_t segment; // of the input tables, at the last row written

@@ -26,33 +26,6 @@
 /* Why a datagram was dropped, or not sent. */
 enum { WRONG_SIZE, WRONG_MAGIC, WRONG_VERSION, WRONG_AXES, NOT_A_NUMBER, OLD, NOT_SENT };
 
-struct fsm_udp_numbers {
-    int64_t descriptor; // of the socket
-    int64_t longest;    // bytes of a datagram that are taken
-    int64_t sample;     // magic, version and number of axes of a sample, as the first 48 bits
-    int64_t force;      // the same of a force
-    int64_t sequence;   // of the latest sample
-    int64_t buttons;
-    int64_t sent;   // forces
-    int64_t heard;  // ns of the monotonic clock, when the latest sample came
-    int64_t before; // 1: a position is known from which a velocity can be estimated
-};
-
-/* State of the connection: `words` and `floats` are one memory, the datagram; `position`, `velocity` per axis;
-   `times`: the device's time of the latest sample (s), and the rate of the velocity's filter (rad/s). */
-struct fsm_udp_link {
-    struct fsm_udp_numbers *numbers;
-    int64_t numbers_count;
-    fsm_indices dropped;
-    fsm_indices words;
-    fsm_vector floats;
-    fsm_vector position;
-    fsm_vector velocity;
-    fsm_vector times;
-    struct fsm_live_header *header;
-    int64_t header_count;
-};
-
 FSM_API int64_t fsm_udp_read(void *data, double *sample);
 FSM_API int64_t fsm_udp_write(void *data, const double *force);
 

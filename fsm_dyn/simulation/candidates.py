@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm_dyn.simulation import candidate_codes as codes
+from fsm_dyn.runtime.abi import LOG_WIDTH, ChosenBy, Violation
 
 LAWS_KEPT: Final = 1e-9
 
@@ -17,26 +17,28 @@ _CHOICES: Final = (
     "open", "stick", "slide +", "slide -", "parting", "parting, slide +", "parting, slide -", "slide + (other face)",
     "slide - (other face)",
 )  # fmt: skip
-_BROKEN: Final = {
-    codes.TENSION: "{0}: tensile normal force",
-    codes.PENETRATION_RATE: "{0}: penetrating acceleration",
-    codes.FRICTION_EXCEEDED: "{0}: friction limit exceeded",
-    codes.SLIP_AGAINST_FRICTION: "{0}: slip against friction",
-    codes.NO_SOLUTION: "inconsistent constraint rows",
-    codes.MOTION_INDETERMINATE: "motion undetermined",
-    codes.EXCLUDED: "excluded: its guard fired",
+_BROKEN: Final[dict[int, str]] = {
+    Violation.TENSION: "{0}: tensile normal force",
+    Violation.PENETRATION_RATE: "{0}: penetrating acceleration",
+    Violation.FRICTION_EXCEEDED: "{0}: friction limit exceeded",
+    Violation.SLIP_AGAINST_FRICTION: "{0}: slip against friction",
+    Violation.NO_SOLUTION: "inconsistent constraint rows",
+    Violation.MOTION_INDETERMINATE: "motion undetermined",
+    Violation.EXCLUDED: "excluded: its guard fired",
 }
 _WHOLE: Final = 2.0**53  # up to here every whole number is a double
 _MANY: Final = 1024  # base of the numbers of contacts, where they are not bits
-CHOSEN: Final = {
-    codes.NO_CANDIDATES: "no contact to decide on",
-    codes.UNIQUE: "only consistent candidate",
-    codes.LEAST_CHANGE: "fewest state changes among consistent candidates",
-    codes.FIRED_STATE_KEPT: "no other consistent candidate; fired state kept",
-    codes.POLICY: "several consistent motions; fewest state changes, by on_nonunique",
-    codes.CONTINUITY: "several consistent motions; by continuity, sticking contacts within their limits keep sticking",
-    codes.PAST_LIMIT: "several consistent motions at the limit of friction; the only one just past it",
-    codes.IMPACT_WITHOUT_COLLISION: "no consistent candidate; impact without collision, by on_inconsistent",
+CHOSEN: Final[dict[int, str]] = {
+    ChosenBy.NO_CANDIDATES: "no contact to decide on",
+    ChosenBy.UNIQUE: "only consistent candidate",
+    ChosenBy.LEAST_CHANGE: "fewest state changes among consistent candidates",
+    ChosenBy.FIRED_STATE_KEPT: "no other consistent candidate; fired state kept",
+    ChosenBy.POLICY: "several consistent motions; fewest state changes, by on_nonunique",
+    ChosenBy.CONTINUITY: (
+        "several consistent motions; by continuity, sticking contacts within their limits keep sticking"
+    ),
+    ChosenBy.PAST_LIMIT: "several consistent motions at the limit of friction; the only one just past it",
+    ChosenBy.IMPACT_WITHOUT_COLLISION: "no consistent candidate; impact without collision, by on_inconsistent",
 }
 
 
@@ -47,11 +49,11 @@ class Candidate:
     Attributes
     ----------
     choices : tuple of (contact, code)
-        Indices of contacts, and choices of :mod:`fsm_dyn.simulation.candidate_codes`.
+        Indices of contacts, and choices (:class:`fsm_dyn.runtime.abi.Choice`).
     violation : float
         Worst violation of a law, relative to the largest current force or acceleration; consistent up to 1e-9.
     law, contact : int
-        Which law (:mod:`fsm_dyn.simulation.candidate_codes`) is violated, by which contact.
+        Which law (:class:`fsm_dyn.runtime.abi.Violation`) is violated, by which contact.
     """
 
     choices: tuple[tuple[int, int], ...]
@@ -78,7 +80,7 @@ def read_candidates(log: NDArray[np.float64], tried: int) -> tuple[Candidate, ..
     Candidates whose contacts or choices a double cannot represent are omitted.
     """
     found = []
-    entries = log.reshape(-1, codes.LOG_WIDTH)[:tried]
+    entries = log.reshape(-1, LOG_WIDTH)[:tried]
     for row in entries[_exact(entries)]:
         contacts, code = _contacts(int(row[0])), int(row[1])
         digits = f"{code:0{len(contacts)}d}"[-len(contacts) :] if contacts else ""

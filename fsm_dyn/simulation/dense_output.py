@@ -8,35 +8,33 @@ and end.  A trial step is read off the polynomial instead of being taken.
 from __future__ import annotations
 
 from math import comb
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm_dyn.simulation.integrators import DEGREE, MethodArrays
+from fsm_dyn.runtime.abi import HIGHEST_DEGREE, DensePosition, MethodCounts
+from fsm_dyn.simulation.integrators import MethodArrays
 
 Floats = NDArray[np.float64]
-
-# positions in ``MethodArrays.dense``
-END: Final = 0  # t_1 (s)
-LENGTH: Final = 1  # h (s)
-COEFFICIENTS: Final = 2  # of the powers 0, 1, ... of s = (t - t_1) / h, n of each
-
-HIGHEST_DEGREE: Final = 5
 
 
 def dense_method(n: int) -> MethodArrays:
     """Return the arrays of a method that is followed along its dense output, for states of length ``n``."""
     counts = np.array([1, 1, 0, 1], dtype=np.int64)
     return MethodArrays(
-        np.zeros(1), np.zeros(1), np.zeros(6), counts, np.zeros(COEFFICIENTS + (HIGHEST_DEGREE + 1) * n)
+        np.zeros(1),
+        np.zeros(1),
+        np.zeros(6),
+        counts,
+        np.zeros(DensePosition.COEFFICIENTS + (HIGHEST_DEGREE + 1) * n),
     )
 
 
 def state_at(method: MethodArrays, n: int, t: float) -> Floats:
     """Return the state at ``t`` on the dense output, shape (n,)."""
-    s = (t - method.dense[END]) / method.dense[LENGTH]
-    powers = method.dense[COEFFICIENTS:].reshape(-1, n)[: int(method.counts[DEGREE]) + 1]
+    s = (t - method.dense[DensePosition.END]) / method.dense[DensePosition.LENGTH]
+    powers = method.dense[DensePosition.COEFFICIENTS :].reshape(-1, n)[: int(method.counts[MethodCounts.DEGREE]) + 1]
     total = powers[-1].copy()
     for coefficient in powers[-2::-1]:
         total = total * s + coefficient
@@ -52,9 +50,9 @@ def follow(method: MethodArrays, solver: Any) -> None:
     """
     dense = solver.dense_output()
     n = len(solver.y)
-    powers = method.dense[COEFFICIENTS:].reshape(-1, n)
+    powers = method.dense[DensePosition.COEFFICIENTS :].reshape(-1, n)
     powers[:] = 0.0
-    method.dense[END] = solver.t
+    method.dense[DensePosition.END] = solver.t
     if hasattr(dense, "Q"):
         degree, length = dense.Q.shape[1], dense.h
         for i in range(1, degree + 1):
@@ -67,10 +65,10 @@ def follow(method: MethodArrays, solver: Any) -> None:
             newton = np.convolve(newton, [(i - 1) / i, 1.0 / i])
             powers[: i + 1] += newton[:, None] * dense.D[i]
     powers[0] = solver.y
-    method.dense[LENGTH] = length
-    method.counts[DEGREE] = degree
+    method.dense[DensePosition.LENGTH] = length
+    method.counts[MethodCounts.DEGREE] = degree
 
 
 def shift(method: MethodArrays, by: Floats) -> None:
     """Move the dense output by a constant, shape (n,)."""
-    method.dense[COEFFICIENTS : COEFFICIENTS + len(by)] += by
+    method.dense[DensePosition.COEFFICIENTS : DensePosition.COEFFICIENTS + len(by)] += by

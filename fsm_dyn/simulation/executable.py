@@ -21,6 +21,7 @@ from fsm_dyn.modes.programs import ModePrograms, RunnableMode
 from fsm_dyn.modes.unconstrained_system import ContactInfo
 from fsm_dyn.programs import OPTIMISATION, SELDOM_RUN, Program, compile_programs
 from fsm_dyn.programs.enclosure_code import EnclosureCode
+from fsm_dyn.runtime.abi import NEVER, ContactFlag, ContactState, ModeFlag, RowRole, Sizes, TransitionColumn
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.derived_modes import DerivedModes, program_memory
 from fsm_dyn.simulation.far_guards import far_guards, far_tables
@@ -41,7 +42,7 @@ _LOWER = 0.1  # where the pivot has fallen so far since a better chart was looke
 
 _NO_CHARTS = KnownCharts()
 NO_MODES = np.zeros(0, np.int64)
-_ROLES = {"kinematic": tb.KINEMATIC, "velocity": tb.ALWAYS, "position": tb.ALWAYS_POSITION}
+_ROLES = {"kinematic": RowRole.KINEMATIC, "velocity": RowRole.ALWAYS, "position": RowRole.ALWAYS_POSITION}
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class ModeChart:
     programs: RunnableMode
     rhs: int
     full: int
-    allowance: int = tb.NEVER
+    allowance: int = NEVER
     code: object = None
     core: int = 0
     guard_kernels: tuple[int, ...] = ()  # of the guards, 0 where the core has one; empty where there is no core
@@ -268,17 +269,25 @@ class Executable:
         guards = [guard for chart in charts for guard in chart.programs.guards]
         counts = [len(chart.programs.guards) for chart in charts]
         n_contacts = len(automaton.contacts)
-        sizes = np.zeros(tb.SIZE_COUNT, np.int64)
-        sizes[tb.N_Q], sizes[tb.N_U], sizes[tb.N_K] = len(layout.q), len(layout.u), automaton.n_kinematic
-        sizes[tb.N_P], sizes[tb.N_W], sizes[tb.N_CONTACTS] = len(layout.p), len(layout.w), n_contacts
-        sizes[tb.N_MEMORY], sizes[tb.N_ROWS] = len(layout.memory), len(automaton.rows)
-        sizes[tb.N_CONTROLLERS] = len(automaton.mechanism.controllers)
-        sizes[tb.N_MODES], sizes[tb.MAX_GUARDS] = len(charts), max(counts, default=0)
-        sizes[tb.SEQUENTIAL] = automaton.mechanism.impacts == "sequential"
-        sizes[tb.ON_INCONSISTENT] = automaton.mechanism.on_inconsistent == "impact"
-        sizes[tb.ON_SEVERAL] = automaton.mechanism.on_nonunique == "prefer_previous"
-        sizes[tb.N_SHAPES] = 0 if self._far is None else self._far.shapes
-        sizes[tb.N_TRANSITIONS], sizes[tb.N_TERMS] = len(transitions), automaton.terms.size
+        sizes = np.zeros(Sizes.COUNT, np.int64)
+        sizes[Sizes.N_Q], sizes[Sizes.N_U], sizes[Sizes.N_K] = (
+            len(layout.q),
+            len(layout.u),
+            automaton.n_kinematic,
+        )
+        sizes[Sizes.N_P], sizes[Sizes.N_W], sizes[Sizes.N_CONTACTS] = (
+            len(layout.p),
+            len(layout.w),
+            n_contacts,
+        )
+        sizes[Sizes.N_MEMORY], sizes[Sizes.N_ROWS] = len(layout.memory), len(automaton.rows)
+        sizes[Sizes.N_CONTROLLERS] = len(automaton.mechanism.controllers)
+        sizes[Sizes.N_MODES], sizes[Sizes.MAX_GUARDS] = len(charts), max(counts, default=0)
+        sizes[Sizes.SEQUENTIAL] = automaton.mechanism.impacts == "sequential"
+        sizes[Sizes.ON_INCONSISTENT] = automaton.mechanism.on_inconsistent == "impact"
+        sizes[Sizes.ON_SEVERAL] = automaton.mechanism.on_nonunique == "prefer_previous"
+        sizes[Sizes.N_SHAPES] = 0 if self._far is None else self._far.shapes
+        sizes[Sizes.N_TRANSITIONS], sizes[Sizes.N_TERMS] = len(transitions), automaton.terms.size
         enclosures = self._enclosures(counts)._asdict()
         for place, size in enclosures.pop("sizes").items():
             sizes[place] = size
@@ -315,7 +324,7 @@ class Executable:
         return {
             "terms": np.array([self._terms], np.int64),
             "sample": np.array([self._sample], np.int64),
-            "row_role": np.array([_ROLES.get(row.role, tb.CONTACT_ROW) for row in automaton.rows], np.int64),
+            "row_role": np.array([_ROLES.get(row.role, RowRole.CONTACT) for row in automaton.rows], np.int64),
             "row_positional": np.array([row.positional for row in automaton.rows], np.int8),
             "contact_flags": np.array([self._contact_flags(i) for i in range(n_contacts)], np.int64),
             "contact_rows": np.array(
@@ -350,27 +359,29 @@ class Executable:
 
     def _find_flags(self, chart: ModeChart) -> int:
         automaton = self.automaton
-        flags = tb.PROJECTS | tb.RANKS if any(row.role == "position" for row in automaton.rows) else 0
+        flags = ModeFlag.PROJECTS | ModeFlag.RANKS if any(row.role == "position" for row in automaton.rows) else 0
         if chart.programs.indeterminate:
-            flags |= tb.REPEATS
+            flags |= ModeFlag.REPEATS
         for contact, code in zip(automaton.contacts, chart.programs.states, strict=True):
             held = code and not contact.contact_law.compliant
             if held and contact.normal_row >= 0 and automaton.rows[contact.normal_row].positional:
-                flags |= tb.PROJECTS
-            if contact.in_space and code == tb.SLIDING:
-                flags |= tb.TURNS
+                flags |= ModeFlag.PROJECTS
+            if contact.in_space and code == ContactState.SLIDING:
+                flags |= ModeFlag.TURNS
             if contact.gated and not code:
-                flags |= tb.WATCHES_GATES
+                flags |= ModeFlag.WATCHES_GATES
         return flags
 
     def _contact_flags(self, index: int) -> int:
         contact = self.automaton.contacts[index]
-        friction = tb.FRICTION if contact.contact_law.rigid and contact.frictional else 0
-        flags = (tb.GATED if contact.gated else 0) | (tb.LIMITED if contact.bounded_face else 0)
-        flags |= (tb.POISSON if contact.poisson else 0) | (tb.TWO_SIDED if contact.bilateral else 0)
-        flags |= (tb.IN_SPACE if contact.in_space else 0) | tb.law_flags(contact.contact_law)
-        flags |= tb.GROUP * self._first_of_entry(index) + (tb.WHOLE_CIRCLE if contact.whole_circle else 0)
-        return friction | flags | (tb.STICKS_ALWAYS if contact.sticks_always else 0)
+        friction = ContactFlag.FRICTION if contact.contact_law.rigid and contact.frictional else 0
+        flags = (ContactFlag.GATED if contact.gated else 0) | (ContactFlag.LIMITED if contact.bounded_face else 0)
+        flags |= (ContactFlag.POISSON if contact.poisson else 0) | (ContactFlag.TWO_SIDED if contact.bilateral else 0)
+        flags |= (ContactFlag.IN_SPACE if contact.in_space else 0) | tb.law_flags(contact.contact_law)
+        flags |= ContactFlag.GROUP * self._first_of_entry(index) + (
+            ContactFlag.WHOLE_CIRCLE if contact.whole_circle else 0
+        )
+        return friction | flags | (ContactFlag.STICKS_ALWAYS if contact.sticks_always else 0)
 
     def _first_of_entry(self, index: int) -> int:
         """Number of the first contact that the same entry of the model stands for."""
@@ -380,14 +391,14 @@ class Executable:
     def _transitions(self) -> npt.NDArray[np.int64]:
         automaton = self.automaton
         names = [contact.name for contact in automaton.contacts]
-        table = np.zeros((len(automaton.user_transitions), tb.TRANSITION_WIDTH), np.int64)
+        table = np.zeros((len(automaton.user_transitions), TransitionColumn.WIDTH), np.int64)
         for i, item in enumerate(automaton.mechanism.transitions):
-            table[i, tb.TRANSITION_STOP] = 2 if item.range_of else 3 if item.kink is not None else item.stop
-            table[i, tb.TRANSITION_RESET] = self._resets[i]
-            table[i, tb.TRANSITION_WHEN] = automaton.user_transitions[i].condition
+            table[i, TransitionColumn.STOP] = 2 if item.range_of else 3 if item.kink is not None else item.stop
+            table[i, TransitionColumn.RESET] = self._resets[i]
+            table[i, TransitionColumn.WHEN] = automaton.user_transitions[i].condition
             if item.on is not None:
-                table[i, tb.TRANSITION_CONTACT] = subject = names.index(item.on[0])
-                table[i, tb.TRANSITION_EVENT] = automaton.contacts[subject].contact_law.event_named(item.on[1])
+                table[i, TransitionColumn.CONTACT] = subject = names.index(item.on[0])
+                table[i, TransitionColumn.EVENT] = automaton.contacts[subject].contact_law.event_named(item.on[1])
         return table
 
     def _transition_states(self) -> npt.NDArray[np.int8]:

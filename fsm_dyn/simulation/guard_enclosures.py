@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.programs.enclosure_code import EnclosureCode
-from fsm_dyn.simulation import tables as tb
+from fsm_dyn.runtime.abi import Sizes
 
 _ABSENT = -1
 
@@ -64,9 +64,9 @@ def guard_enclosures(
         np.concatenate([np.zeros(0, np.int64), *outputs]),
         np.array([0 if code is None else room[id(code.words)] for code in codes], np.int64),
         {
-            tb.MAX_MOVING: max((code.moving for code in present), default=0),
-            tb.MAX_VALUES: max((code.values for code in present), default=0),
-            tb.PROOF_WORDS: kept,
+            Sizes.MAX_MOVING: max((code.moving for code in present), default=0),
+            Sizes.MAX_VALUES: max((code.values for code in present), default=0),
+            Sizes.PROOF_WORDS: kept,
         },
     )
 

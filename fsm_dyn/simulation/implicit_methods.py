@@ -15,22 +15,28 @@ from numpy.typing import NDArray
 
 from fsm_dyn.errors import InputError
 from fsm_dyn.runtime import library
-from fsm_dyn.simulation import outcomes, solver_state
-from fsm_dyn.simulation import state as st
-from fsm_dyn.simulation import tables as tb
-from fsm_dyn.simulation import tolerances as tol
-from fsm_dyn.simulation.array_structs import Packed
-from fsm_dyn.simulation.dense_output import (
-    COEFFICIENTS,
+from fsm_dyn.runtime.abi import (
     HIGHEST_DEGREE,
-    LENGTH,
-    dense_method,
-    follow,
-    shift,
-    state_at,
-)  # fmt: skip
+    ROWS_PER_TURN,
+    Clock,
+    Counters,
+    DensePosition,
+    ImplicitService,
+    MethodCounts,
+    OptionCounts,
+    OptionNumbers,
+    Phase,
+    Rank,
+    Sizes,
+    Status,
+    ToleranceTable,
+)
+from fsm_dyn.simulation import solver_state
+from fsm_dyn.simulation import state as st
+from fsm_dyn.simulation.array_structs import Packed
+from fsm_dyn.simulation.dense_output import dense_method, follow, shift, state_at  # fmt: skip
 from fsm_dyn.simulation.input_signals import KERNEL, InputSignals
-from fsm_dyn.simulation.integrators import DEGREE, METHOD
+from fsm_dyn.simulation.integrators import METHOD
 from fsm_dyn.simulation.loop_state import (
     LoopState,
     ModeProvider,
@@ -48,10 +54,6 @@ from fsm_dyn.simulation.step_limits import ease_step, first_step, limit_step, ne
 Floats = NDArray[np.float64]
 
 # what ``implicit_step`` is asked to do
-_DERIVATIVE: Final = 0  # work.k[:n] = x_dot(t, work.y)
-_FOLLOW: Final = 1  # accept the dense output up to t, to the next event, or as far as it can be trusted
-_CHART: Final = 2  # choose a better chart if there is one
-_LOOK: Final = 3  # look for change points up to a length ahead; work.y[0] is then the length that keeps clear of them
 
 _SHARE: Final = 6e-6  # of a state, by which it is differenced
 _FARTHEST: Final = 1e-3  # in the unit of the state: differences go no farther
@@ -78,7 +80,9 @@ class _Stiff:
         self.loop = loop
         self.options, self.options_packed = options
         self.drive = drive
-        self.until = float(self.options.numbers[st.UNTIL])  # s, of the run, not of its present switches over time
+        self.until = float(
+            self.options.numbers[OptionNumbers.UNTIL]
+        )  # s, of the run, not of its present switches over time
         self.method_packed = method_packed
         self.dense = dense_method(len(loop.state.x))
         self.dense_packed = METHOD.pack(self.dense)
@@ -87,7 +91,7 @@ class _Stiff:
         self.starter: Any = Radau
         self.since = 0  # steps taken since the last event
         self.unlimited = 0.0  # s, step length of the solver without the limit of a change point, 0: not limited
-        self.max_step = float(self.options.numbers[st.MAX_STEP])
+        self.max_step = float(self.options.numbers[OptionNumbers.MAX_STEP])
         self.jacobians = tuple(jacobians)
         self.saver = saver
         self.solver: Any = None
@@ -116,19 +120,21 @@ class _Stiff:
         self.save_before_end()
         self.solver = None
         status = int(library.advance(self.advances))
-        self.loop.state.clock[st.STEP] = 0.0
+        self.loop.state.clock[Clock.STEP] = 0.0
         return status
 
     def is_full(self) -> bool:
         """Whether a step needs more room to record."""
         made, room = self.loop.state.counters, self.loop.buffers
-        return bool(made[st.ROWS] + st.ROWS_PER_TURN > len(room.modes) or made[st.PASSED] >= len(room.passages))
+        return bool(
+            made[Counters.ROWS] + ROWS_PER_TURN > len(room.modes) or made[Counters.PASSED] >= len(room.passages)
+        )
 
     def derivative(self, t: float, x: Floats) -> Floats:
         """Return x_dot, shape (n,)."""
         work = self.loop.work
         work.y[:] = x
-        self.serve(_DERIVATIVE, t)
+        self.serve(ImplicitService.DERIVATIVE, t)
         return work.k[: len(x)].copy()
 
     def jacobian(self, t: float, x: Floats) -> Floats:
@@ -139,7 +145,7 @@ class _Stiff:
         """
         n = len(x)
         result = np.empty((n, n))
-        mode = int(self.loop.state.counters[st.MODE])
+        mode = int(self.loop.state.counters[Counters.MODE])
         if mode < len(self.jacobians) and self.jacobians[mode]:
             self.derivative(t, x)  # for the inputs in the context
             kernel = KERNEL(self.jacobians[mode])
@@ -161,7 +167,7 @@ class _Stiff:
 
     def save_before_end(self) -> None:
         """Save the current state if what follows may depend on where the run ends."""
-        last = self.until == self.options.numbers[st.UNTIL]
+        last = self.until == self.options.numbers[OptionNumbers.UNTIL]
         if last and self.saver is not None and library.end_is_near(self.advances):
             self.save(before_end=True)
 
@@ -170,7 +176,7 @@ class _Stiff:
         until = self.until
         return {
             "first_step": self.first_step, "since": self.since, "unlimited": self.unlimited,
-            "dense": self.dense.dense.copy(), "degree": int(self.dense.counts[DEGREE]),
+            "dense": self.dense.dense.copy(), "degree": int(self.dense.counts[MethodCounts.DEGREE]),
             "solver": None if self.solver is None else solver_state.capture(self.solver),
             "bound": None if self.solver is None or self.solver.t_bound == until else float(self.solver.t_bound),
         }  # fmt: skip
@@ -196,24 +202,24 @@ class _Stiff:
             solver_state.restore(self.solver, solver)
         self.first_step, self.since, self.unlimited = first, since, unlimited or 0.0
         self.dense.dense[:] = dense
-        self.dense.counts[DEGREE] = degree
+        self.dense.counts[MethodCounts.DEGREE] = degree
 
     def near_end(self, length: float, target: float) -> bool:
         """Whether a step of this length (s) may be shortened by the end of the run, which ``target`` (s) is then."""
-        left = target - float(self.loop.state.clock[st.TIME])
+        left = target - float(self.loop.state.clock[Clock.TIME])
         return target == self.until and left <= length * (1.0 + 1e-9)
 
     def first_length(self, kind: Any, until: float) -> float:
         """Return the length of a first step (s) that ends at ``until`` (s) at the latest."""
         state, loop = self.loop.state, self.loop
-        unit = float(loop.tables.tolerances[tol.TIME_SCALE])
+        unit = float(loop.tables.tolerances[ToleranceTable.TIME_SCALE])
         order = 1 if kind.__name__ == "BDF" else 3
-        span = float(state.clock[st.TIME]), until
+        span = float(state.clock[Clock.TIME]), until
         return first_step(self.derivative, span, state.x.copy(), self.accuracy(), order, unit)
 
     def accuracy(self) -> tuple[float, Floats]:
         """Return the relative and the absolute tolerance of a step."""
-        return max(float(self.options.numbers[st.RTOL]), 100 * np.finfo(float).eps), self.options.atol
+        return max(float(self.options.numbers[OptionNumbers.RTOL]), 100 * np.finfo(float).eps), self.options.atol
 
     def first_length_is_free(self, kind: Any, target: float) -> bool:
         """Whether the first step of the solver just made would be the same, did the run end later."""
@@ -223,13 +229,13 @@ class _Stiff:
 
     def target(self) -> float:
         """Return the next instant at which a step must end exactly (s)."""
-        until = float(self.options.numbers[st.UNTIL])
+        until = float(self.options.numbers[OptionNumbers.UNTIL])
         return min(until, float(library.next_jump(self.advances)))
 
     def make(self, kind: Any, target: float) -> Any:
         """Return a solver of this class that begins at the current state."""
         state = self.loop.state
-        t = float(state.clock[st.TIME])
+        t = float(state.clock[Clock.TIME])
         first = self.first_step
         if first is None and target > t:
             first = self.first_length(kind, target)
@@ -266,27 +272,27 @@ class _Stiff:
         """Go on along the last implicit step, or take the next one, up to the next event at most; return a status."""
         state = self.loop.state
         target = self.target()
-        t = float(state.clock[st.TIME])
-        if not state.clock[st.PIVOT] >= state.clock[st.PIVOT_ALARM] or has_earned_kernels(self.loop):
+        t = float(state.clock[Clock.TIME])
+        if not state.clock[Clock.PIVOT] >= state.clock[Clock.PIVOT_ALARM] or has_earned_kernels(self.loop):
             self.solver = None
-            status = self.serve(_CHART)
-            if status != outcomes.CONTINUE:
+            status = self.serve(ImplicitService.CHART)
+            if status != Status.CONTINUE:
                 return status
         if target - t <= 16.0 * np.finfo(float).eps * max(abs(t), abs(target)):
             if target == self.until:
                 self.save(before_end=True)
             self.dense.dense[:] = 0.0
-            self.dense.dense[LENGTH] = 1.0
-            self.dense.dense[COEFFICIENTS : COEFFICIENTS + len(state.x)] = state.x
-            return self.serve(_FOLLOW, target, target)
+            self.dense.dense[DensePosition.LENGTH] = 1.0
+            self.dense.dense[DensePosition.COEFFICIENTS : DensePosition.COEFFICIENTS + len(state.x)] = state.x
+            return self.serve(ImplicitService.FOLLOW, target, target)
         if self.solver is not None and self.solver.t > t:
             return self.go_along(target)
-        if int(state.counters[st.STEPS]) > int(self.options.counts[st.MAX_STEPS]):
+        if int(state.counters[Counters.STEPS]) > int(self.options.counts[OptionCounts.MAX_STEPS]):
             self.save()
-            return outcomes.TOO_MANY_STEPS
-        if int(state.counters[st.STEPS]) % _SAVED_EVERY == 0:
+            return Status.TOO_MANY_STEPS
+        if int(state.counters[Counters.STEPS]) % _SAVED_EVERY == 0:
             self.save()
-        if state.rank[st.ACTIVE] > 0.0 and state.rank[st.BEHIND] == 0.0:
+        if state.rank[Rank.ACTIVE] > 0.0 and state.rank[Rank.BEHIND] == 0.0:
             return self.leave_change_point()
         if self.since == _STARTED and self.starter is not self.solver_class:
             self.solver = None
@@ -295,10 +301,10 @@ class _Stiff:
         length = max(float(self.solver.h_abs), self.unlimited)
         if self.near_end(length, target):
             self.save(before_end=True)
-        status = self.serve(_LOOK, t, length)
-        if status != outcomes.CONTINUE:
+        status = self.serve(ImplicitService.LOOK, t, length)
+        if status != Status.CONTINUE:
             return status
-        if state.rank[st.LANDS] != 0.0:
+        if state.rank[Rank.LANDS] != 0.0:
             if not isinstance(self.solver, self.starter):  # left to radau, as the steps after an event
                 self.since, self.solver = 0, None
                 return self.step()
@@ -310,9 +316,9 @@ class _Stiff:
             try:
                 self.solver.step()
             except ValueError:  # scipy refuses a Jacobian that is not finite
-                return outcomes.NON_FINITE
+                return Status.NON_FINITE
         if self.solver.status == "failed":
-            return outcomes.STEP_TOO_SMALL if np.all(np.isfinite(self.solver.y)) else outcomes.NON_FINITE
+            return Status.STEP_TOO_SMALL if np.all(np.isfinite(self.solver.y)) else Status.NON_FINITE
         self.first_step = float(getattr(self.solver, "h_abs", self.solver.step_size))
         follow(self.dense, self.solver)
         return self.go_along(target)
@@ -329,7 +335,7 @@ class _Stiff:
         if rounding > 0.0:
             unit = self.loop.tables.state_unit
             scale = solver.atol + solver.rtol * np.maximum(np.abs(solver.y), unit)
-            rank[st.WORST] = max(rank[st.WORST], float(np.max(rounding * unit / scale)))
+            rank[Rank.WORST] = max(rank[Rank.WORST], float(np.max(rounding * unit / scale)))
             ease_step(solver, rounding * unit)
 
     def go_along(self, target: float) -> int:
@@ -338,11 +344,11 @@ class _Stiff:
         The compiled loop looks for events as it does with every method.  Where the step is too long to tell whether a
         guard falls through zero in it, only a part is accepted, and the next call continues from there.
         """
-        state, n_q = self.loop.state, int(self.loop.tables.sizes[tb.N_Q])
-        status = self.serve(_FOLLOW, float(self.solver.t), target)
-        if status != outcomes.CONTINUE or state.counters[st.PHASE] == st.RESOLVING:
+        state, n_q = self.loop.state, int(self.loop.tables.sizes[Sizes.N_Q])
+        status = self.serve(ImplicitService.FOLLOW, float(self.solver.t), target)
+        if status != Status.CONTINUE or state.counters[Counters.PHASE] == Phase.RESOLVING:
             return status
-        t = float(state.clock[st.TIME])
+        t = float(state.clock[Clock.TIME])
         moved = state.x - state_at(self.dense, len(state.x), t)
         if np.any(moved[:n_q]):
             self.shift(t, moved)
@@ -355,7 +361,7 @@ class _Stiff:
         first order; its backward differences stay what they are when all values behind it move alike.
         """
         solver = self.solver
-        scale = self.options.atol + float(self.options.numbers[st.RTOL]) * np.abs(self.loop.state.x)
+        scale = self.options.atol + float(self.options.numbers[OptionNumbers.RTOL]) * np.abs(self.loop.state.x)
         if not np.all(np.abs(moved) <= _SMALL_SHIFT * scale):
             self.solver = None
             return
@@ -412,30 +418,30 @@ def run_stiff(
     RunArrays
     """
     stiff = _Stiff(loop, options, drive, method_packed, method, jacobians, saver)
-    options[0].counts[st.CHUNK] = 1
-    options[0].counts[st.BEFORE_END] = 0
+    options[0].counts[OptionCounts.CHUNK] = 1
+    options[0].counts[OptionCounts.BEFORE_END] = 0
     if resumed is not None and saver is not None:
         _restore(stiff, resumed, saver, mode_source)
     end_window(options[0], stiff.drive, stiff.until)
     while True:
         try:
-            if loop.state.counters[st.PHASE] == st.RESOLVING:
+            if loop.state.counters[Counters.PHASE] == Phase.RESOLVING:
                 stiff.save_before_end()
                 status = stiff.resolve()
                 stiff.save()
             elif stiff.is_full():
-                status = outcomes.BUFFER_FULL
+                status = Status.BUFFER_FULL
             else:
                 status = stiff.step()
             if progress is not None:
-                progress(float(loop.state.clock[st.TIME]))
+                progress(float(loop.state.clock[Clock.TIME]))
         except KeyboardInterrupt:
-            status = outcomes.INTERRUPTED
-        if status == outcomes.DONE and options[0].numbers[st.UNTIL] < stiff.until:
+            status = Status.INTERRUPTED
+        if status == Status.DONE and options[0].numbers[OptionNumbers.UNTIL] < stiff.until:
             stiff.drive = enter_next_window(loop, stiff.drive)
             end_window(options[0], stiff.drive, stiff.until)
-            status = outcomes.CONTINUE
-        if status > outcomes.LAST_INTERNAL:
+            status = Status.CONTINUE
+        if status > Status.LAST_INTERNAL:
             return finish(loop, status, saver.saved_of(status) if saver is not None else None)
         refused = provide_requested(loop, status, mode_source)
         if refused is not None:
@@ -454,7 +460,7 @@ def _restore(
         return stiff.advances
 
     restore(loop, handle, *resumed, saver, mode_source)
-    stiff.options.counts[st.MAX_STEPS] += loop.state.counters[st.STEPS]
+    stiff.options.counts[OptionCounts.MAX_STEPS] += loop.state.counters[Counters.STEPS]
     context = loop.state.c.copy()
     solver = resumed[0].solver
     if solver is None:

@@ -12,8 +12,6 @@ from fsm_dyn.simulation.array_structs import Bundle
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-CONSTANT: Final = 2
-
 
 class InputTables(NamedTuple):
     """Inputs as the compiled loop reads them.

@@ -21,11 +21,6 @@ from fsm_dyn.simulation.array_structs import Bundle
 
 Floats = NDArray[np.float64]
 
-# positions in ``MethodArrays.counts``
-STAGES: Final = 0
-ORDER: Final = 1
-ADAPTIVE: Final = 2
-DEGREE: Final = 3  # of the dense output that is followed instead of taking steps; 0: a tableau
 
 _SMALLEST: Final = 0.2
 _LARGEST: Final = 10.0

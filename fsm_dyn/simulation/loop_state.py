@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.errors import RunError
+from fsm_dyn.runtime.abi import ROWS_PER_TURN, ArenaTop, Clock, Counters, Notes, OptionNumbers, Phase, Sizes, Status
 from fsm_dyn.runtime.library import RunStructure
-from fsm_dyn.simulation import event_resolution, outcomes
 from fsm_dyn.simulation import state as st
-from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.array_structs import Packed
 from fsm_dyn.simulation.input_signals import InputSignals
 from fsm_dyn.simulation.outcomes import OUTCOMES
@@ -128,7 +127,7 @@ def begin(
         loop.charted = -1
         st.clear_work(loop.work, loop.work_packed)
         st.restart_state(loop.state, loop.state_packed, tables, t0, x, c, mode0)
-    loop.state.counters[st.SEGMENT] = drive.segment_at(t0)
+    loop.state.counters[Counters.SEGMENT] = drive.segment_at(t0)
     return loop
 
 
@@ -137,78 +136,78 @@ def end_window(options: st.Options, signals: InputSignals, until: float) -> bool
 
     A step ends there in any case: the run continues as if it had known all switches.
     """
-    options.numbers[st.UNTIL] = min(until, signals.until)
+    options.numbers[OptionNumbers.UNTIL] = min(until, signals.until)
     return until <= signals.until
 
 
 def enter_next_window(loop: LoopState, signals: InputSignals) -> InputSignals:
     """Return the inputs with the switches that follow, of which the run is about to enter the first."""
     following = signals.following()
-    loop.state.counters[st.SEGMENT] = following.segment_before(signals.until)
+    loop.state.counters[Counters.SEGMENT] = following.segment_before(signals.until)
     return following
 
 
 def provide_requested(loop: LoopState, status: int, mode_source: ModeProvider | None) -> int | None:
     """Provide what the compiled loop requests; return how the run ends where that cannot be had."""
-    if status == outcomes.BUFFER_FULL and loop.work.top[st.OVERFLOWN] != 0:
-        loop.work, loop.work_packed = st.new_work(loop.tables, loop.stages, int(loop.tables.sizes[tb.N_CONTACTS]))
-    elif status == outcomes.BUFFER_FULL:
+    if status == Status.BUFFER_FULL and loop.work.top[ArenaTop.OVERFLOWN] != 0:
+        loop.work, loop.work_packed = st.new_work(loop.tables, loop.stages, int(loop.tables.sizes[Sizes.N_CONTACTS]))
+    elif status == Status.BUFFER_FULL:
         _grow_buffers(loop)
-    elif status == outcomes.NEED_MODE:
+    elif status == Status.NEED_MODE:
         if mode_source is None:
-            return outcomes.MODE_NOT_LISTED
-        t, x, c = float(loop.state.clock[st.TIME]), loop.state.x.copy(), loop.state.c.copy()
-        before = int(loop.tables.sizes[tb.N_MODES])
+            return Status.MODE_NOT_LISTED
+        t, x, c = float(loop.state.clock[Clock.TIME]), loop.state.x.copy(), loop.state.c.copy()
+        before = int(loop.tables.sizes[Sizes.N_MODES])
         try:
             _take_tables(loop, mode_source.provide_mode(loop.work.wanted.copy(), t, x, c))
         except RunError:  # the model lists its modes
-            return outcomes.MODE_NOT_LISTED
-        if int(loop.tables.sizes[tb.N_MODES]) == before:
-            return outcomes.MODE_NOT_LISTED
-    elif status == outcomes.NEED_CHART and loop.state.counters[st.PHASE] == st.RESOLVING:
+            return Status.MODE_NOT_LISTED
+        if int(loop.tables.sizes[Sizes.N_MODES]) == before:
+            return Status.MODE_NOT_LISTED
+    elif status == Status.NEED_CHART and loop.state.counters[Counters.PHASE] == Phase.RESOLVING:
         _entry_chart(loop, mode_source)
     elif asks_for_kernels(loop, status):
         _own_kernels(loop, mode_source)
-    elif status == outcomes.NEED_CHART and not _other_chart(loop, mode_source):
-        return outcomes.SINGULAR
+    elif status == Status.NEED_CHART and not _other_chart(loop, mode_source):
+        return Status.SINGULAR
     return None
 
 
 def _other_chart(loop: LoopState, mode_source: ModeProvider | None) -> bool:
     """Ask for another chart; where there is none, continue in the present one as long as its pivot allows."""
     state = loop.state
-    steps = int(state.counters[st.STEPS])
+    steps = int(state.counters[Counters.STEPS])
     if mode_source is not None and loop.charted != steps:
         loop.charted = steps
-        t, x, c = float(state.clock[st.TIME]), state.x.copy(), state.c.copy()
-        before = int(loop.tables.sizes[tb.N_MODES])
-        _take_tables(loop, mode_source.provide_chart(int(state.counters[st.MODE]), t, x, c))
-        if int(loop.tables.sizes[tb.N_MODES]) > before:
+        t, x, c = float(state.clock[Clock.TIME]), state.x.copy(), state.c.copy()
+        before = int(loop.tables.sizes[Sizes.N_MODES])
+        _take_tables(loop, mode_source.provide_chart(int(state.counters[Counters.MODE]), t, x, c))
+        if int(loop.tables.sizes[Sizes.N_MODES]) > before:
             return True
-    pivot = float(state.clock[st.PIVOT])
-    state.clock[st.PIVOT_ALARM] = 0.1 * pivot
+    pivot = float(state.clock[Clock.PIVOT])
+    state.clock[Clock.PIVOT_ALARM] = 0.1 * pivot
     return pivot > _WORST_PIVOT
 
 
 def has_earned_kernels(loop: LoopState) -> bool:
     """Whether the current mode, embedded online, has taken as many evaluations as kernels would be worth."""
-    mode = int(loop.state.counters[st.MODE])
+    mode = int(loop.state.counters[Counters.MODE])
     return bool(loop.state.spent[mode] > loop.tables.mode_allowance[mode])
 
 
 def asks_for_kernels(loop: LoopState, status: int) -> bool:
     """Whether kernels of its own are asked for, for the current mode."""
-    resolving = loop.state.counters[st.PHASE] == st.RESOLVING
-    return status == outcomes.NEED_CHART and not resolving and has_earned_kernels(loop)
+    resolving = loop.state.counters[Counters.PHASE] == Phase.RESOLVING
+    return status == Status.NEED_CHART and not resolving and has_earned_kernels(loop)
 
 
 def _own_kernels(loop: LoopState, mode_source: ModeProvider | None) -> None:
     """Ask for kernels of the current mode; where there are none that are good here, its evaluations count from zero."""
-    mode, before = int(loop.state.counters[st.MODE]), int(loop.tables.sizes[tb.N_MODES])
+    mode, before = int(loop.state.counters[Counters.MODE]), int(loop.tables.sizes[Sizes.N_MODES])
     if mode_source is not None:
-        t, x, c = float(loop.state.clock[st.TIME]), loop.state.x.copy(), loop.state.c.copy()
+        t, x, c = float(loop.state.clock[Clock.TIME]), loop.state.x.copy(), loop.state.c.copy()
         _take_tables(loop, mode_source.kernels_needed(mode, t, x, c))
-    if int(loop.tables.sizes[tb.N_MODES]) == before:
+    if int(loop.tables.sizes[Sizes.N_MODES]) == before:
         loop.state.spent[mode] = 0
 
 
@@ -216,8 +215,8 @@ def _entry_chart(loop: LoopState, mode_source: ModeProvider | None) -> None:
     """Ask for a chart that is good where the pending transition leads."""
     if mode_source is None:
         return
-    t, x, c = float(loop.state.clock[st.TIME]), loop.work.x_mid.copy(), loop.work.c_after.copy()
-    _take_tables(loop, mode_source.provide_chart(int(loop.work.notes[event_resolution.TARGET]), t, x, c))
+    t, x, c = float(loop.state.clock[Clock.TIME]), loop.work.x_mid.copy(), loop.work.c_after.copy()
+    _take_tables(loop, mode_source.provide_chart(int(loop.work.notes[Notes.TARGET]), t, x, c))
 
 
 def _take_tables(loop: LoopState, tables: Tables) -> None:
@@ -235,10 +234,10 @@ def _take_tables(loop: LoopState, tables: Tables) -> None:
 def _grow_buffers(loop: LoopState) -> None:
     """Double the room for what is nearly full."""
     old = loop.buffers
-    rows, records = int(loop.state.counters[st.ROWS]), int(loop.state.counters[st.TRANSITIONS])
-    more_rows = len(old.modes) * (2 if rows + st.ROWS_PER_TURN > len(old.modes) else 1)
+    rows, records = int(loop.state.counters[Counters.ROWS]), int(loop.state.counters[Counters.TRANSITIONS])
+    more_rows = len(old.modes) * (2 if rows + ROWS_PER_TURN > len(old.modes) else 1)
     more_records = len(old.transitions) * (2 if records >= len(old.transitions) else 1)
-    passed = int(loop.state.counters[st.PASSED])
+    passed = int(loop.state.counters[Counters.PASSED])
     more_passages = len(old.passages) * (2 if passed >= len(old.passages) else 1)
     new = st.new_buffers(loop.tables, more_rows, more_records, more_passages)
     new.rows[:rows] = old.rows[:rows]
@@ -253,7 +252,7 @@ def finish(loop: LoopState, status: int, saved: SavedState | None = None) -> Run
     state = loop.state
     counters = state.counters.tolist()
     drift_energy, drift_residual = state.drift.tolist()
-    n = counters[st.ROWS]
+    n = counters[Counters.ROWS]
     n_x = len(state.x)
     rows = loop.buffers.rows[:n].copy()
     raw = RunArrays(
@@ -263,21 +262,21 @@ def finish(loop: LoopState, status: int, saved: SavedState | None = None) -> Run
         x_mid=rows[:, 1 + 2 * n_x : 1 + 3 * n_x],
         mode=loop.buffers.modes[:n].copy(),
         held=rows[:, 1 + 3 * n_x :],
-        records=loop.buffers.transitions[: counters[st.TRANSITIONS]].copy(),
+        records=loop.buffers.transitions[: counters[Counters.TRANSITIONS]].copy(),
         outcome=OUTCOMES[status],
         tables=loop.tables,
         requested_states=loop.work.wanted.copy(),
-        steps=counters[st.STEPS],
-        rejected=counters[st.REJECTED],
-        retakes=counters[st.RETAKES],
+        steps=counters[Counters.STEPS],
+        rejected=counters[Counters.REJECTED],
+        retakes=counters[Counters.RETAKES],
         drift_energy=drift_energy,
         drift_residual=drift_residual,
-        mode_end=counters[st.MODE],
+        mode_end=counters[Counters.MODE],
         c_end=state.c.copy(),
-        tried=int(loop.work.notes[event_resolution.CANDIDATES]),
+        tried=int(loop.work.notes[Notes.CANDIDATES]),
         log=loop.work.log.copy(),
         rank=state.rank.copy(),
-        passages=loop.buffers.passages[: counters[st.PASSED]].copy(),
+        passages=loop.buffers.passages[: counters[Counters.PASSED]].copy(),
         saved=saved,
     )
     loop.workspace.give_back(loop)

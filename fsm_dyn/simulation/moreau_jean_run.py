@@ -12,7 +12,22 @@ from numpy.typing import NDArray
 
 from fsm_dyn.errors import InputError
 from fsm_dyn.runtime import library
-from fsm_dyn.simulation import event_resolution, outcomes
+from fsm_dyn.runtime.abi import (
+    GUARD_WIDTH,
+    MAX_FIRED,
+    MOST_SWEEPS,
+    ContactFlag,
+    ContactState,
+    EnergyColumn,
+    Event,
+    Reason,
+    RecordColumn,
+    Sizes,
+    Status,
+    TimeSteppingReport,
+    TransitionColumn,
+)
+from fsm_dyn.simulation import outcomes
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.input_signals import InputSignals
@@ -28,17 +43,8 @@ Parts = tuple[Floats, Floats, Floats, Codes, Floats, Floats, Floats, Floats]
 
 CHUNK = 2000  # steps between heartbeat
 
-SWEEPS = 2000  # of the projected Gauss-Seidel method, at most (``runtime/moreau_jean.c``)
 
 # what the runtime reports of a run
-UNSOLVED = 0  # steps whose sweeps ended before a speed changed by no more than rounding
-FIRST_UNSOLVED = 1  # when the first of them began (s)
-WORST_UNSOLVED = 2  # largest change of a speed in a last sweep, as a fraction of the fastest
-LONGEST = 3  # longest step that may do where one was too long (s)
-PASSED = 4  # 1 + the contact that was passed through in that step; 0: it was too long for compliant contacts
-REPORT_COUNT = 5
-
-REBOUND = 2  # entry of ``energies``: part of the rebound that was kept
 
 
 def run_moreau_jean(
@@ -114,9 +120,9 @@ def run_moreau_jean(
         raise InputError(
             "method 'moreau_jean' needs the length of its steps", found=f"step = {step}", remedy="step=..."
         )
-    if np.any(tables.transitions[:, tb.TRANSITION_STOP] == 3):
+    if np.any(tables.transitions[:, TransitionColumn.STOP] == 3):
         raise InputError("method 'moreau_jean' does not support kinks of held rows", remedy="use method='dopri5'")
-    if np.any(tables.transitions[:, tb.TRANSITION_STOP] != 2):
+    if np.any(tables.transitions[:, TransitionColumn.STOP] != 2):
         raise InputError("method 'moreau_jean' does not support user-defined transitions", remedy="use method='dopri5'")
     _check_laws(tables)
     start = (
@@ -124,11 +130,11 @@ def run_moreau_jean(
     )
     status, parts, last = _march(tables, start, until, step, drive, progress, saver, bounds)
     report = start.report
-    if status == outcomes.STEP_TOO_LONG:
-        longest = _rounded_down(float(report[LONGEST]))
+    if status == Status.STEP_TOO_LONG:
+        longest = _rounded_down(float(report[TimeSteppingReport.LONGEST]))
         if resumed is None:
-            longest = _longest_step(tables, x0, c0, mode0, until, step, drive, report[PASSED] > 0)
-        contact = int(report[PASSED]) - 1
+            longest = _longest_step(tables, x0, c0, mode0, until, step, drive, report[TimeSteppingReport.PASSED] > 0)
+        contact = int(report[TimeSteppingReport.PASSED]) - 1
         what = (
             "is too long for a compliant contact" if contact < 0 else
             f"is so long that contact {contact_names[contact]!r} is passed through"
@@ -139,11 +145,11 @@ def run_moreau_jean(
             allowed=f"at most {longest:.3g} s",
             remedy="a shorter step, or method='dopri5' or 'radau'",
         )
-    if report[UNSOLVED] > 0 and status != outcomes.UNSOLVED:
+    if report[TimeSteppingReport.UNSOLVED] > 0 and status != Status.UNSOLVED:
         warnings.warn(
-            f"{int(report[UNSOLVED])} of {start.step + len(parts[0]) - 1} contact problems were not solved, the first "
-            f"at t = {report[FIRST_UNSOLVED]:.6g} s: after {SWEEPS} sweeps a speed still changed by "
-            f"{report[WORST_UNSOLVED]:.1e} of the largest",
+            f"{int(report[TimeSteppingReport.UNSOLVED])} of {start.step + len(parts[0]) - 1} contact problems were not "
+            f"solved, the first at t = {report[TimeSteppingReport.FIRST_UNSOLVED]:.6g} s: after {MOST_SWEEPS} sweeps a "
+            f"speed still changed by {report[TimeSteppingReport.WORST_UNSOLVED]:.1e} of the largest",
             stacklevel=4,
         )
     first = resumed[1] if resumed is not None and start.step > 0 else None
@@ -167,8 +173,8 @@ class _Beginning:
 def _start(tables: Tables, x0: Floats, c0: Floats, mode0: int, drive: InputSignals) -> _Beginning:
     """Return the start of a run."""
     c, s = c0.copy(), tables.sizes
-    c[int(s[tb.N_P]) : int(s[tb.N_P] + 3 * s[tb.N_W])] = drive(np.zeros(1), c0)[0]
-    sides, report = np.zeros(int(s[tb.N_CONTACTS]), np.int8), np.zeros(REPORT_COUNT)
+    c[int(s[Sizes.N_P]) : int(s[Sizes.N_P] + 3 * s[Sizes.N_W])] = drive(np.zeros(1), c0)[0]
+    sides, report = np.zeros(int(s[Sizes.N_CONTACTS]), np.int8), np.zeros(TimeSteppingReport.COUNT)
     return _Beginning(x0, c, tables.mode_states[mode0], sides, report, drive.segment_at(0.0))
 
 
@@ -178,7 +184,7 @@ def _restored(
     """Return where a run continues; raise InputError where its saved state is refused."""
     s, digest = tables.sizes, saver.digest if saver is not None else 0
     arrays = _arrays(tables, n_x, 1)
-    sides, report = np.zeros(int(s[tb.N_CONTACTS]), np.int8), np.zeros(REPORT_COUNT)
+    sides, report = np.zeros(int(s[Sizes.N_CONTACTS]), np.int8), np.zeros(TimeSteppingReport.COUNT)
     run = library.time_stepping(0, report, times=np.zeros(1), free_side=sides, **arrays)
     segments = len(drive.arrays.start)
     result, step = library.restore_steps(st.TABLES.pack(tables).address, run, segments, digest, resumed[0].words)
@@ -189,9 +195,15 @@ def _restored(
 def _arrays(tables: Tables, n_x: int, n: int) -> dict[str, NDArray[Any]]:
     """Return room for so many rows."""
     s = tables.sizes
-    widths = {"x": n_x, "c": tb.context_length(s), "free_speeds": s[tb.N_U], "middle": n_x, "impulses": s[tb.N_ROWS]}
+    widths = {
+        "x": n_x,
+        "c": tb.context_length(s),
+        "free_speeds": s[Sizes.N_U],
+        "middle": n_x,
+        "impulses": s[Sizes.N_ROWS],
+    }
     arrays: dict[str, NDArray[Any]] = {name: np.zeros((n, int(width))) for name, width in widths.items()}
-    return arrays | {"codes": np.zeros((n, int(s[tb.N_CONTACTS])), np.int8), "energies": np.zeros((n, 3))}
+    return arrays | {"codes": np.zeros((n, int(s[Sizes.N_CONTACTS])), np.int8), "energies": np.zeros((n, 3))}
 
 
 def _march(
@@ -209,14 +221,14 @@ def _march(
     last = count if times[count] == grid[count] else count - 1
     arrays = _arrays(tables, len(start.x), count + 1)
     arrays["x"][0], arrays["c"][0], arrays["codes"][0] = start.x, start.c, start.codes
-    arrays["middle"][0], arrays["free_speeds"][0] = start.x, start.x[int(tables.sizes[tb.N_Q]) :]
+    arrays["middle"][0], arrays["free_speeds"][0] = start.x, start.x[int(tables.sizes[Sizes.N_Q]) :]
     packed = st.TABLES.pack(tables)
-    _, work_packed = st.new_work(tables, 1, int(tables.sizes[tb.N_CONTACTS]))
-    row, segment, status = 0, start.segment, outcomes.DONE
+    _, work_packed = st.new_work(tables, 1, int(tables.sizes[Sizes.N_CONTACTS]))
+    row, segment, status = 0, start.segment, int(Status.DONE)
     first = (0.0, arrays["x"][0], arrays["c"][0], arrays["codes"][0], start.free_side)
     if start.step == 0 and not library.moreau_jean_may_start(packed.address, work_packed.address, *first):
-        status = outcomes.PENETRATION
-    while status == outcomes.DONE:
+        status = Status.PENETRATION
+    while status == Status.DONE:
         if row == last and saver is not None:
             run = library.time_stepping(segment, start.report, times=times, free_side=start.free_side, **arrays)
             run.row = row
@@ -231,9 +243,9 @@ def _march(
             free_side=start.free_side, **{name: array[part] for name, array in arrays.items()},
         )  # fmt: skip
         if bounds is not None and (beyond := _first_beyond(arrays["x"][row + 1 : row + reached + 1], bounds)) >= 0:
-            status, reached = outcomes.LEFT_RANGE, beyond + 1
+            status, reached = Status.LEFT_RANGE, beyond + 1
         row += reached
-        if progress is not None and status == outcomes.DONE:
+        if progress is not None and status == Status.DONE:
             progress(float(times[row]))
     names = ("x", "c", "codes", "free_speeds", "middle", "impulses", "energies")
     x, c, codes, free, middle, impulses, energies = (arrays[name][: row + 1] for name in names)
@@ -260,7 +272,7 @@ def _longest_step(
     def refused(length: float) -> float:
         start = _start(tables, x0, c0, mode0, drive)
         status, _, _ = _march(tables, start, until, length, drive, None)
-        return float(start.report[LONGEST]) if status == outcomes.STEP_TOO_LONG else np.inf
+        return float(start.report[TimeSteppingReport.LONGEST]) if status == Status.STEP_TOO_LONG else np.inf
 
     low, high, limit = step, step, refused(step)
     while np.isfinite(limit):
@@ -284,12 +296,12 @@ def _rounded_down(value: float) -> float:
 
 def _check_laws(tables: Tables) -> None:
     """Raise InputError where the model's impacts follow another law, and so lead to other motions."""
-    if tables.sizes[tb.SEQUENTIAL]:
+    if tables.sizes[Sizes.SEQUENTIAL]:
         raise InputError(
             "method 'moreau_jean' takes all impacts of a step at once, and this model's are sequential",
             remedy="use method='dopri5', or impacts: simultaneous",
         )
-    if np.any(tables.contact_flags & tb.POISSON):
+    if np.any(tables.contact_flags & ContactFlag.POISSON):
         raise InputError(
             "method 'moreau_jean' follows Newton's law of restitution, and this model has contacts with Poisson's",
             remedy="use method='dopri5', or law: newton",
@@ -313,8 +325,8 @@ def _as_run(
     """
     times, x, c, codes, free, middle, impulses, _ = parts
     tables, modes = _numbers(tables, mode0, codes, times, x, c, mode_source)
-    n, n_q, n_p = len(times), int(tables.sizes[tb.N_Q]), int(tables.sizes[tb.N_P])
-    sigma = slice(n_p + 3 * int(tables.sizes[tb.N_W]), n_p + 3 * int(tables.sizes[tb.N_W]) + codes.shape[1])
+    n, n_q, n_p = len(times), int(tables.sizes[Sizes.N_Q]), int(tables.sizes[Sizes.N_P])
+    sigma = slice(n_p + 3 * int(tables.sizes[Sizes.N_W]), n_p + 3 * int(tables.sizes[Sizes.N_W]) + codes.shape[1])
     turned = np.any(c[1:, sigma] * c[:-1, sigma] < 0.0, axis=1)
     struck = _struck(tables, codes, impulses)
     changes = 1 + np.flatnonzero((np.diff(modes) != 0) | turned | struck[1:].any(axis=1))
@@ -375,19 +387,19 @@ def _records(
 ) -> Floats:
     """Records of the changes of contact states, as the event-driven loop writes them."""
     times, x, _, _, free, _, impulses, energies = parts
-    n_q, n_u, n_rows = (int(tables.sizes[i]) for i in (tb.N_Q, tb.N_U, tb.N_ROWS))
+    n_q, n_u, n_rows = (int(tables.sizes[i]) for i in (Sizes.N_Q, Sizes.N_U, Sizes.N_ROWS))
     records = np.zeros((len(changes), st.record_width(tables)))
-    records[:, st.RECORD_TIME], records[:, st.RECORD_ROW] = times[changes], rows
-    records[:, st.RECORD_SOURCE], records[:, st.RECORD_TARGET] = modes[changes - 1], modes[changes]
-    records[:, st.RECORD_REASON], records[:, st.RECORD_WRITTEN] = event_resolution.EVENT, -1
-    records[:, st.RECORD_BETA] = energies[changes, REBOUND]
-    records[:, st.RECORD_ENERGY_BEFORE], records[:, st.RECORD_ENERGY_AFTER] = energies[changes, :2].T
+    records[:, RecordColumn.TIME], records[:, RecordColumn.ROW] = times[changes], rows
+    records[:, RecordColumn.SOURCE], records[:, RecordColumn.TARGET] = modes[changes - 1], modes[changes]
+    records[:, RecordColumn.REASON], records[:, RecordColumn.WRITTEN] = Reason.EVENT, -1
+    records[:, RecordColumn.BETA] = energies[changes, EnergyColumn.REBOUND]
+    records[:, RecordColumn.ENERGY_BEFORE], records[:, RecordColumn.ENERGY_AFTER] = energies[changes, :2].T
     for i, happened in enumerate(events):
-        records[i, st.RECORD_FIRED] = min(len(happened), st.MAX_FIRED)
-        for k, (event, contact, direction) in enumerate(happened[: st.MAX_FIRED]):
-            at = st.RECORD_GUARDS + k * st.GUARD_WIDTH
-            records[i, at : at + st.GUARD_WIDTH] = event, contact, direction, np.nan, np.nan
-    at = st.RECORD_GUARDS + st.MAX_FIRED * st.GUARD_WIDTH
+        records[i, RecordColumn.FIRED] = min(len(happened), MAX_FIRED)
+        for k, (event, contact, direction) in enumerate(happened[:MAX_FIRED]):
+            at = RecordColumn.GUARDS + k * GUARD_WIDTH
+            records[i, at : at + GUARD_WIDTH] = event, contact, direction, np.nan, np.nan
+    at = RecordColumn.GUARDS + MAX_FIRED * GUARD_WIDTH
     records[:, at : at + n_rows] = impulses[changes]
     records[:, at + n_rows : at + n_rows + n_u] = free[changes]
     records[:, at + n_rows + n_u : at + n_rows + 2 * n_u] = x[changes, n_q:]
@@ -398,8 +410,12 @@ def _struck(tables: Tables, codes: Codes, impulses: Floats) -> NDArray[np.bool_]
     """Contacts that were open before and after a step and pushed in it."""
     normal = tables.contact_rows[:, 0]
     found = np.zeros(codes.shape, bool)
-    gaps = (tables.contact_flags & tb.RIGID) != 0
-    found[1:, gaps] = (impulses[1:, normal[gaps]] > 0.0) & (codes[1:, gaps] == tb.FREE) & (codes[:-1, gaps] == tb.FREE)
+    gaps = (tables.contact_flags & ContactFlag.RIGID) != 0
+    found[1:, gaps] = (
+        (impulses[1:, normal[gaps]] > 0.0)
+        & (codes[1:, gaps] == ContactState.FREE)
+        & (codes[:-1, gaps] == ContactState.FREE)
+    )
     return found
 
 
@@ -407,14 +423,14 @@ def _events(
     before: Codes, after: Codes, sigma_before: Floats, sigma_after: Floats, struck: NDArray[np.bool_]
 ) -> list[tuple[int, int, float]]:
     """Changes of the contacts between two steps, as events of guards."""
-    found = []
+    found: list[tuple[int, int, float]] = []
     for k, (old, new) in enumerate(zip(before, after, strict=True)):
-        if struck[k] or (old == tb.FREE and new != tb.FREE):
-            found.append((tb.CLOSES, k, 0.0))
-        elif old != tb.FREE and new == tb.FREE:
-            found.append((tb.OPENS, k, 0.0))
-        elif old == tb.HELD and new == tb.SLIDING:
-            found.append((tb.SLIDES, k, float(sigma_after[k])))
-        elif old == tb.SLIDING and (new == tb.HELD or sigma_before[k] * sigma_after[k] < 0.0):
-            found.append((tb.STICKS, k, 0.0))
+        if struck[k] or (old == ContactState.FREE and new != ContactState.FREE):
+            found.append((Event.CLOSES, k, 0.0))
+        elif old != ContactState.FREE and new == ContactState.FREE:
+            found.append((Event.OPENS, k, 0.0))
+        elif old == ContactState.HELD and new == ContactState.SLIDING:
+            found.append((Event.SLIDES, k, float(sigma_after[k])))
+        elif old == ContactState.SLIDING and (new == ContactState.HELD or sigma_before[k] * sigma_after[k] < 0.0):
+            found.append((Event.STICKS, k, 0.0))
     return found

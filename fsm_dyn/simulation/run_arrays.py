@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm_dyn.simulation import state as st
-from fsm_dyn.simulation import tables as tb
+from fsm_dyn.runtime.abi import GUARD_WIDTH, MAX_FIRED, RecordColumn, Sizes
 from fsm_dyn.simulation.outcomes import Outcome
 from fsm_dyn.simulation.tables import Tables
 
@@ -26,10 +25,10 @@ class TransitionArrays:
     """The transitions of a run, one entry (or row) each.
 
     ``row`` is the row of the state after; the row before it holds the state before.  ``reason`` is one of
-    ``START EVENT INPUT_JUMP ZENO`` of :mod:`fsm_dyn.simulation.event_resolution`.  Of the guards that fired together,
-    ``fired`` in number, ``event contact direction value slope`` have shape (n, MAX_FIRED); for a user transition
-    ``contact`` is its index.  ``impulse`` has shape (n, n_rows), ``u_before u_after`` (n, n_u), energies are in J.
-    ``candidates consistent chosen_by log`` tell of the decision: see :mod:`fsm_dyn.simulation.candidates`.
+    :class:`fsm_dyn.runtime.abi.Reason`.  Of the guards that fired together, ``fired`` in number, ``event contact
+    direction value slope`` have shape (n, MAX_FIRED); for a user transition ``contact`` is its index.  ``impulse``
+    has shape (n, n_rows), ``u_before u_after`` (n, n_u), energies are in J.  ``candidates consistent chosen_by log``
+    tell of the decision: see :mod:`fsm_dyn.simulation.candidates`.
     """
 
     time: Floats
@@ -125,15 +124,15 @@ class RunArrays:
     @cached_property
     def transitions(self) -> TransitionArrays:
         """The transitions, taken out of their records when first asked for."""
-        return read_transitions(self.records, int(self.tables.sizes[tb.N_ROWS]), int(self.tables.sizes[tb.N_U]))
+        return read_transitions(self.records, int(self.tables.sizes[Sizes.N_ROWS]), int(self.tables.sizes[Sizes.N_U]))
 
 
 def read_transitions(records: Floats, n_rows: int, n_u: int) -> TransitionArrays:
     """Take records of transitions apart."""
-    whole = records[:, : st.RECORD_GUARDS]
-    at = st.RECORD_GUARDS + st.MAX_FIRED * st.GUARD_WIDTH
-    guards = records[:, st.RECORD_GUARDS : at].reshape(len(records), st.MAX_FIRED, st.GUARD_WIDTH)
-    present = np.arange(st.MAX_FIRED) < whole[:, st.RECORD_FIRED, None]
+    whole = records[:, : RecordColumn.GUARDS]
+    at = RecordColumn.GUARDS + MAX_FIRED * GUARD_WIDTH
+    guards = records[:, RecordColumn.GUARDS : at].reshape(len(records), MAX_FIRED, GUARD_WIDTH)
+    present = np.arange(MAX_FIRED) < whole[:, RecordColumn.FIRED, None]
 
     def integers(column: int) -> Integers:
         return whole[:, column].astype(np.int64)
@@ -142,17 +141,17 @@ def read_transitions(records: Floats, n_rows: int, n_u: int) -> TransitionArrays
         return np.where(present, guards[:, :, column], -1.0 if column < 2 else np.nan)
 
     return TransitionArrays(
-        time=whole[:, st.RECORD_TIME].copy(),
-        source=integers(st.RECORD_SOURCE),
-        target=integers(st.RECORD_TARGET),
-        row=integers(st.RECORD_ROW),
-        reason=integers(st.RECORD_REASON),
-        fired=integers(st.RECORD_FIRED),
-        candidates=integers(st.RECORD_CANDIDATES),
-        written=integers(st.RECORD_WRITTEN),
-        energy_before=whole[:, st.RECORD_ENERGY_BEFORE].copy(),
-        energy_after=whole[:, st.RECORD_ENERGY_AFTER].copy(),
-        beta=whole[:, st.RECORD_BETA].copy(),
+        time=whole[:, RecordColumn.TIME].copy(),
+        source=integers(RecordColumn.SOURCE),
+        target=integers(RecordColumn.TARGET),
+        row=integers(RecordColumn.ROW),
+        reason=integers(RecordColumn.REASON),
+        fired=integers(RecordColumn.FIRED),
+        candidates=integers(RecordColumn.CANDIDATES),
+        written=integers(RecordColumn.WRITTEN),
+        energy_before=whole[:, RecordColumn.ENERGY_BEFORE].copy(),
+        energy_after=whole[:, RecordColumn.ENERGY_AFTER].copy(),
+        beta=whole[:, RecordColumn.BETA].copy(),
         event=guard(0).astype(np.int64),
         contact=guard(1).astype(np.int64),
         direction=guard(2),
@@ -161,8 +160,8 @@ def read_transitions(records: Floats, n_rows: int, n_u: int) -> TransitionArrays
         impulse=records[:, at : at + n_rows].copy(),
         u_before=records[:, at + n_rows : at + n_rows + n_u].copy(),
         u_after=records[:, at + n_rows + n_u : at + n_rows + 2 * n_u].copy(),
-        consistent=integers(st.RECORD_CONSISTENT),
-        chosen_by=integers(st.RECORD_CHOSEN_BY),
+        consistent=integers(RecordColumn.CONSISTENT),
+        chosen_by=integers(RecordColumn.CHOSEN_BY),
         log=records[:, at + n_rows + 2 * n_u :].copy(),
     )
 
@@ -203,10 +202,10 @@ def renumbered(raw: RunArrays, fixed: int, order: tuple[int, ...] | None = None)
     tuple of int
         By new number the number in the executable.
     """
-    count = int(raw.tables.sizes[tb.N_MODES])
+    count = int(raw.tables.sizes[Sizes.N_MODES])
     if order is None and count <= fixed:
         return raw, tuple(range(count))
-    columns = [st.RECORD_SOURCE, st.RECORD_TARGET]
+    columns = [RecordColumn.SOURCE, RecordColumn.TARGET]
     changes = raw.records[:, columns].astype(np.int64)
     if order is None:
         order = order_of(raw.mode, changes, raw.mode_end, fixed)

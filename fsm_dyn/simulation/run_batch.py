@@ -15,13 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.errors import RunError
+from fsm_dyn.runtime.abi import FEW, ArenaTop, Clock, EndColumn, MethodCounts, Sizes, Status
 from fsm_dyn.runtime.library import RunBatch, advance_batch, matrix, vector
-from fsm_dyn.simulation import outcomes
 from fsm_dyn.simulation import state as st
-from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.executable import Executable
 from fsm_dyn.simulation.input_signals import InputSignals
-from fsm_dyn.simulation.integrators import STAGES
 from fsm_dyn.simulation.loop_state import LoopState, Workspace, begin
 from fsm_dyn.simulation.run_loop import set_options, tableau
 
@@ -32,7 +30,6 @@ ROWS: Final = 65536  # of the runs that are returned together
 _TRANSITIONS: Final = 4096
 _PASSAGES: Final = 512
 _CHUNK: Final = 100_000  # steps after which a run returns, so that it can be interrupted
-_STATUS, _ROW_COUNT, _TRANSITION_COUNT = range(3)  # columns of ``fsm_run_batch.ends``
 
 
 @dataclass(frozen=True)
@@ -124,45 +121,45 @@ class _Batch:
         self.workspace = workspace
         self.next = 0
         self.rows = ROWS
-        self.contacts = st.FEW
-        self.ends = np.zeros((len(starts.states), 3), np.int64)
+        self.contacts = FEW
+        self.ends = np.zeros((len(starts.states), EndColumn.WIDTH), np.int64)
         self.numbers = np.array([executable.mode_index(states) for states in starts.states], np.int64)
 
     def advance(self) -> Iterator[RecordedRuns | NeedsItself]:
         """Make runs until something is wanted, yield those that have ended, and provide it."""
         loop, batch = self._packed()
-        first, status = self.next, outcomes.PAUSED
-        while status == outcomes.PAUSED or (status == outcomes.DONE and self.next < len(self.starts.states)):
+        first, status = self.next, int(Status.PAUSED)
+        while status == Status.PAUSED or (status == Status.DONE and self.next < len(self.starts.states)):
             alone = len(self.executable.online_modes()) > 0  # choices of charts are those of one run
             if alone:
                 self.executable.reset_charts()
             end = self.next + 1 if alone else len(self.starts.states)
             status = int(advance_batch(batch, end))
             self.next = int(batch.next)
-            if status == outcomes.BUFFER_FULL and self.next > first:
+            if status == Status.BUFFER_FULL and self.next > first:
                 yield self._recorded(loop, range(first, self.next))
                 batch.rows = batch.transitions = batch.passages = batch.under_way = 0
-                first, status = self.next, outcomes.PAUSED
+                first, status = self.next, int(Status.PAUSED)
         if self.next > first:
             yield self._recorded(loop, range(first, self.next))
         self.workspace.give_back(loop)
-        if status == outcomes.BUFFER_FULL and loop.work.top[st.OVERFLOWN] != 0:
-            self.contacts = int(loop.tables.sizes[tb.N_CONTACTS])
-        elif status == outcomes.BUFFER_FULL:
+        if status == Status.BUFFER_FULL and loop.work.top[ArenaTop.OVERFLOWN] != 0:
+            self.contacts = int(loop.tables.sizes[Sizes.N_CONTACTS])
+        elif status == Status.BUFFER_FULL:
             self.rows *= 2
-        elif status != outcomes.DONE and not (status == outcomes.NEED_MODE and self._provides_mode(loop)):
+        elif status != Status.DONE and not (status == Status.NEED_MODE and self._provides_mode(loop)):
             yield NeedsItself(self.next)
             self.next += 1
 
     def _provides_mode(self, loop: LoopState) -> bool:
         """Have a mode that a run has reached, for all runs; return whether there is one."""
-        before = int(loop.tables.sizes[tb.N_MODES])
+        before = int(loop.tables.sizes[Sizes.N_MODES])
         try:
-            time = float(loop.state.clock[st.TIME])
+            time = float(loop.state.clock[Clock.TIME])
             self.executable.provide_mode(loop.work.wanted.copy(), time, loop.state.x.copy(), loop.state.c.copy())
         except RunError:  # the model lists its modes
             return False
-        return int(self.executable.tables.sizes[tb.N_MODES]) > before
+        return int(self.executable.tables.sizes[Sizes.N_MODES]) > before
 
     def _packed(self) -> tuple[LoopState, RunBatch]:
         """Return memory for runs with the modes that there are now, and the batch from the next run on."""
@@ -170,8 +167,8 @@ class _Batch:
         method, packed = tableau(given.method)
         x, c = self.starts.x[number], self.starts.c[number]
         mode = int(self.numbers[number])
-        loop = begin(tables, 0.0, x, c, mode, self.inputs, int(method.counts[STAGES]), self.workspace)
-        if self.contacts != st.FEW:
+        loop = begin(tables, 0.0, x, c, mode, self.inputs, int(method.counts[MethodCounts.STAGES]), self.workspace)
+        if self.contacts != FEW:
             loop.work, loop.work_packed = st.new_work(tables, loop.stages, self.contacts)
         if len(loop.buffers.modes) < self.rows:
             share = self.rows // ROWS
@@ -192,10 +189,10 @@ class _Batch:
     def _recorded(self, loop: LoopState, numbers: range) -> RecordedRuns:
         ends = self.ends[numbers.start : numbers.stop]
         zero = np.zeros(1, np.int64)
-        rows = np.concatenate([zero, np.cumsum(ends[:, _ROW_COUNT])])
-        transitions = np.concatenate([zero, np.cumsum(ends[:, _TRANSITION_COUNT])])
+        rows = np.concatenate([zero, np.cumsum(ends[:, EndColumn.ROWS])])
+        transitions = np.concatenate([zero, np.cumsum(ends[:, EndColumn.TRANSITIONS])])
         buffers = loop.buffers
         return RecordedRuns(
             numbers, rows, transitions, buffers.rows[: rows[-1]], buffers.modes[: rows[-1]],
-            buffers.transitions[: transitions[-1]], ends[:, _STATUS].copy(),
+            buffers.transitions[: transitions[-1]], ends[:, EndColumn.STATUS].copy(),
         )  # fmt: skip

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fsm_dyn.errors import InputError, did_you_mean
+from fsm_dyn.runtime.abi import Clock, Counters, MethodCounts, OptionCounts, OptionNumbers, Sizes, Status
 from fsm_dyn.runtime.library import RunStructure, advance, end_is_near
-from fsm_dyn.simulation import outcomes
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.array_structs import Packed
 from fsm_dyn.simulation.input_signals import InputSignals, assemble_inputs
-from fsm_dyn.simulation.integrators import METHOD, METHODS, STAGES, MethodArrays
+from fsm_dyn.simulation.integrators import METHOD, METHODS, MethodArrays
 from fsm_dyn.simulation.loop_state import (
     LoopState,
     ModeProvider,
@@ -134,10 +134,10 @@ def run_automaton(
     sizes = tables.sizes.tolist()
     _check(sizes, x, c, mode0, t0, until, method, rtol, step, max_step)
     if drive is None:
-        drive = assemble_inputs([f"w{i}" for i in range(sizes[tb.N_W])], sizes[tb.N_P])
+        drive = assemble_inputs([f"w{i}" for i in range(sizes[Sizes.N_W])], sizes[Sizes.N_P])
     drive = drive.at(t0 if resumed is None else float(resumed[1].values[0]))
     method_arrays, method_packed = tableau("dopri5" if method in STIFF_METHODS else method)
-    stages = int(method_arrays.counts[STAGES])
+    stages = int(method_arrays.counts[MethodCounts.STAGES])
     loop = begin(tables, t0, x, c, mode0, drive, stages, workspace or Workspace())
     options = set_options(
         loop,
@@ -161,13 +161,13 @@ def run_automaton(
 
     if resumed is not None and saver is not None:
         restore(loop, handle, *resumed, saver, mode_source)
-        options[0].counts[st.MAX_STEPS] += steps_tried(loop)
-    status = outcomes.DONE
+        options[0].counts[OptionCounts.MAX_STEPS] += steps_tried(loop)
+    status: int = Status.DONE
     while True:
         last = end_window(options[0], signals, until)
-        options[0].counts[st.BEFORE_END] = last and saver is not None and not saver.before_end
+        options[0].counts[OptionCounts.BEFORE_END] = last and saver is not None and not saver.before_end
         status = _drive_loop(loop, options[0], handle, mode_source, progress, saver)
-        if last or status != outcomes.DONE:
+        if last or status != Status.DONE:
             break
         signals = enter_next_window(loop, signals)
     return finish(loop, status, saver.saved_of(status) if saver is not None else None)
@@ -184,7 +184,9 @@ def set_options(
     n = len(loop.state.x)
     if loop.options is None or mask is not None:
         shown = np.ones((1, n), dtype=np.int8) if mask is None else mask
-        made = st.Options(np.empty(st.NUMBER_COUNT), np.empty(st.COUNT_COUNT, dtype=np.int64), np.empty(n), shown)
+        made = st.Options(
+            np.empty(OptionNumbers.COUNT), np.empty(OptionCounts.COUNT, dtype=np.int64), np.empty(n), shown
+        )
         options = made, st.OPTIONS.pack(made)
         loop.options = options if mask is None else None
     else:
@@ -211,13 +213,13 @@ def _check(
         known = (*METHODS, *STIFF_METHODS)
         raise InputError(f"there is no method '{method}'", allowed=", ".join(known), remedy=did_you_mean(method, known))
     for name, found, wanted in (
-        ("x0", len(x), sizes[tb.N_Q] + sizes[tb.N_U]),
+        ("x0", len(x), sizes[Sizes.N_Q] + sizes[Sizes.N_U]),
         ("c0", len(c), tb.context_length(sizes)),
     ):
         if found != wanted:
             raise InputError(f"{name} has the wrong length", found=str(found), allowed=str(wanted))
-    if not 0 <= mode0 < sizes[tb.N_MODES]:
-        raise InputError("there is no such mode number", found=str(mode0), allowed=f"0 to {sizes[tb.N_MODES] - 1}")
+    if not 0 <= mode0 < sizes[Sizes.N_MODES]:
+        raise InputError("there is no such mode number", found=str(mode0), allowed=f"0 to {sizes[Sizes.N_MODES] - 1}")
     if not (math.isfinite(t0) and math.isfinite(until) and until >= t0):
         raise InputError("a run goes forward between two finite times", found=f"from {t0} to {until}")
     if not (rtol > 0.0 and max_step > 0.0):
@@ -242,21 +244,21 @@ def _drive_loop(
     try:
         while True:
             if saver is not None:
-                counts[st.CHUNK] = min(chunk, _turns(loop, int(counts[st.MAX_STEPS])))
+                counts[OptionCounts.CHUNK] = min(chunk, _turns(loop, int(counts[OptionCounts.MAX_STEPS])))
             began = time.perf_counter()
             status = int(advance(run))
-            if status == outcomes.PAUSED:
+            if status == Status.PAUSED:
                 took = max(time.perf_counter() - began, 1e-6)
-                if counts[st.CHUNK] == chunk:
-                    chunk = counts[st.CHUNK] = max(100, int(chunk * min(_CHUNK_SECONDS / took, 10.0)))
-                if saver is not None and counts[st.BEFORE_END] and end_is_near(run):
-                    counts[st.BEFORE_END] = 0
+                if counts[OptionCounts.CHUNK] == chunk:
+                    chunk = counts[OptionCounts.CHUNK] = max(100, int(chunk * min(_CHUNK_SECONDS / took, 10.0)))
+                if saver is not None and counts[OptionCounts.BEFORE_END] and end_is_near(run):
+                    counts[OptionCounts.BEFORE_END] = 0
                     saver.save(loop, run, before_end=True)
-                elif saver is not None and counts[st.CHUNK] < chunk:
+                elif saver is not None and counts[OptionCounts.CHUNK] < chunk:
                     saver.save(loop, run)  # the steps allowed are nearly spent
                 if progress is not None:
-                    progress(float(loop.state.clock[st.TIME]))
-            elif status > outcomes.LAST_INTERNAL:
+                    progress(float(loop.state.clock[Clock.TIME]))
+            elif status > Status.LAST_INTERNAL:
                 return status
             else:
                 refused = provide_requested(loop, status, mode_source)
@@ -266,12 +268,12 @@ def _drive_loop(
     except KeyboardInterrupt:
         if saver is not None:
             saver.save(loop, handle())  # memory may have moved
-        return outcomes.INTERRUPTED
+        return Status.INTERRUPTED
 
 
 def steps_tried(loop: LoopState) -> int:
     """Return how many steps a run has tried, accepted and rejected ones."""
-    return int(loop.state.counters[st.STEPS] + loop.state.counters[st.REJECTED])
+    return int(loop.state.counters[Counters.STEPS] + loop.state.counters[Counters.REJECTED])
 
 
 def _turns(loop: LoopState, most: int) -> int:

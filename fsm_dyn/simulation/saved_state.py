@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fsm_dyn.errors import InputError
 from fsm_dyn.runtime import library
+from fsm_dyn.runtime.abi import Restored
 
 Floats = NDArray[np.float64]
 Words = NDArray[np.uint64]
@@ -78,5 +79,5 @@ def check(result: int) -> None:
     InputError
         It is not that of success.
     """
-    if result != library.RESTORED:
+    if result != Restored.RESTORED:
         raise InputError("the run cannot be continued", found=library.restored_sentence(result), remedy="run it again")

@@ -14,9 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.runtime import library
-from fsm_dyn.simulation import event_resolution, outcomes
-from fsm_dyn.simulation import state as st
-from fsm_dyn.simulation import tables as tb
+from fsm_dyn.runtime.abi import Counters, Phase, Reason, Restored, Sizes, Status
 from fsm_dyn.simulation.loop_state import LoopState, ModeProvider, provide_requested
 from fsm_dyn.simulation.saved_state import FirstRow, KnownCharts, SavedState, check
 
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
     from fsm_dyn.runtime.library import RunStructure
 
 NEARLY_SPENT: Final = 64  # steps left of those allowed, from which on the state is saved before every turn
-CONTINUABLE: Final = (outcomes.DONE, outcomes.INTERRUPTED, outcomes.TOO_MANY_STEPS)
+CONTINUABLE: Final = (Status.DONE, Status.INTERRUPTED, Status.TOO_MANY_STEPS)
 
 
 class Savable(Protocol):
@@ -58,14 +56,14 @@ class Saver:
     ) -> None:
         """Save the current state; not once it has mattered where the run ends, nor before anything was recorded."""
         counters = loop.state.counters.tolist()
-        fits = len(loop.state.armed) == loop.tables.sizes[tb.MAX_GUARDS]
-        starting = counters[st.PHASE] == st.RESOLVING and counters[st.REASON] == event_resolution.START
-        if self.before_end or not fits or starting or counters[st.ROWS] == 0:
+        fits = len(loop.state.armed) == loop.tables.sizes[Sizes.MAX_GUARDS]
+        starting = counters[Counters.PHASE] == Phase.RESOLVING and counters[Counters.REASON] == Reason.START
+        if self.before_end or not fits or starting or counters[Counters.ROWS] == 0:
             return
         self.before_end = before_end
         self._saved = SavedState(
             library.save(run, self.source.online_modes(), self.digest),
-            counters[st.ROWS], counters[st.TRANSITIONS], counters[st.PASSED],
+            counters[Counters.ROWS], counters[Counters.TRANSITIONS], counters[Counters.PASSED],
             self.source.charts_known(), loop.charted, solver,
         )  # fmt: skip
 
@@ -105,10 +103,10 @@ def restore(
     """
     while True:
         result = library.restore(handle(), saver.source.online_modes(), saver.digest, saved.words)
-        if result != library.LACKS_MODE or provide_requested(loop, outcomes.NEED_MODE, modes) is not None:
+        if result != Restored.LACKS_MODE or provide_requested(loop, Status.NEED_MODE, modes) is not None:
             break
     check(result)
     loop.charted = saved.charted
     loop.buffers.rows[0] = first.values
     loop.buffers.modes[0] = first.mode
-    loop.state.counters[st.ROWS] = 1
+    loop.state.counters[Counters.ROWS] = 1

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm_dyn.simulation import state as st
+from fsm_dyn.runtime.abi import Rank
 
 Floats = NDArray[np.float64]
 
@@ -66,12 +66,12 @@ def rounding_of_step(rank: Floats, h: float) -> float:
     h : float
         Length of the step (s).
     """
-    if rank[st.LANDS] == 0.0:
+    if rank[Rank.LANDS] == 0.0:
         return 0.0
-    distance = min(abs(time - node * h) for time in (rank[st.AHEAD], rank[st.BEHIND]) for node in _NODES)
-    left = max(distance * rank[st.RATE], _CLOSEST)
+    distance = min(abs(time - node * h) for time in (rank[Rank.AHEAD], rank[Rank.BEHIND]) for node in _NODES)
+    left = max(distance * rank[Rank.RATE], _CLOSEST)
     return (
-        float(_ROUNDING * h * rank[st.RATE] / left / left / left) if np.isfinite(left) else 0.0
+        float(_ROUNDING * h * rank[Rank.RATE] / left / left / left) if np.isfinite(left) else 0.0
     )  # its cube may overflow
 
 

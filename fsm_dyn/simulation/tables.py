@@ -7,106 +7,31 @@ run are appended to the mode and guard arrays.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm_dyn import laws
-from fsm_dyn.laws import Event, Law
-
-# positions in ``Tables.sizes``
-N_Q: Final = 0
-N_U: Final = 1
-N_K: Final = 2
-N_P: Final = 3
-N_W: Final = 4
-N_CONTACTS: Final = 5
-N_MEMORY: Final = 6
-N_ROWS: Final = 7
-N_MODES: Final = 8
-MAX_GUARDS: Final = 9
-N_TRANSITIONS: Final = 10
-N_TERMS: Final = 11  # length of the output of the terms kernel
-SEQUENTIAL: Final = 12  # 1: impacts of several contacts one after the other
-ON_INCONSISTENT: Final = 13  # 1: where no combination agrees with the accelerations, an impact without collision
-ON_SEVERAL: Final = 14  # 1: where several motions agree, the one that changes least continues
-N_CONTROLLERS: Final = 15
-N_SHAPES: Final = 16
-MAX_MOVING: Final = 17  # arguments of an enclosure that change in a step, at most
-MAX_VALUES: Final = 18  # values of an enclosure
-PROOF_WORDS: Final = 19  # numbers kept of all modes for proofs
-SIZE_COUNT: Final = 20
-
-NEVER: Final = 2**63 - 1  # entry of ``Tables.mode_allowance``
-
-# event of a guard (``Tables.guard_event``)
-CLOSES: Final = int(Event.CLOSES)
-OPENS: Final = int(Event.OPENS)
-SLIDES: Final = int(Event.SLIDES)
-STICKS: Final = int(Event.STICKS)
-WRITTEN: Final = int(Event.TRANSITION)
-LEAVES: Final = int(Event.LEAVES)
-
-# states of a contact (``Tables.mode_states``)
-FREE: Final = laws.FREE
-HELD: Final = laws.HELD
-SLIDING: Final = laws.SLIDING
-SLIDING_UNDER: Final = laws.SLIDING_UNDER  # a slot pressed on its other face
-
-# bits of ``Tables.mode_flags``
-PROJECTS: Final = 1  # the mode has configuration rows or closed gaps: project after each accepted step
-REPEATS: Final = 8  # rows of the mode are redundant: whether they still agree is asked after each step
-TURNS: Final = 4  # a contact slides in space: its slip direction is kept up with after each accepted step
-RANKS: Final = 16  # constraints on coordinates hold: their rows may lose rank
-WATCHES_GATES: Final = 2  # a contact with a closes_if is open in the mode
-
-# columns of ``Tables.transitions``
-TRANSITION_STOP: Final = 0  # 1: the run ends here; 2: a coordinate leaves its range; 3: a held row passes a kink
-TRANSITION_RESET: Final = 1  # address of the reset kernel, 0: none
-TRANSITION_EVENT: Final = 2  # 0: has a guard of its own, else fires with this event of TRANSITION_CONTACT
-TRANSITION_CONTACT: Final = 3
-TRANSITION_WHEN: Final = 4  # of one that has a guard, see ``ConditionKind``
-TRANSITION_WIDTH: Final = 5
-
-# bits of ``Tables.contact_flags``
-FRICTION: Final = 1  # has a tangent row
-STICKS_ALWAYS: Final = 2  # infinite friction: never slides
-GATED: Final = 4  # has a closes_if
-LIMITED: Final = 8  # is on a face that ends
-TWO_SIDED: Final = 16  # a slot: always closed, its normal force may have either sign
-POISSON: Final = 32  # restitution of impulses, not of speeds
-IN_SPACE: Final = 64  # slips in two directions: the row after its tangent row is the second
-RIGID: Final = 128  # its normal force is a constraint force, which the contact problem determines
-COMPLIANT: Final = 256  # its normal force is a function of the state, no constraint force
-SWITCHED: Final = 512  # its constraint acts while it is held: transitions switch it
-FRICTION_ONLY: Final = 1024  # a friction force with given bounds, and no normal force
-NO_GAP: Final = 2048  # its law is on the level of speeds: there is no distance that closes
-FORCE_LIMIT: Final = 4096  # its constraint lets go at the force that the term ``static`` gives
-LOADED: Final = 8192  # its bounds are coefficients of the resultant of the forces of its load rows
-WHOLE_CIRCLE: Final = 16384  # of a circle touched from outside: its aspect is that of its far side
-GROUP: Final = 65536  # bits from here on: number of the first contact of the same entry of the model
+from fsm_dyn.laws import Law
+from fsm_dyn.runtime.abi import ContactFlag, Sizes
 
 
 def law_flags(law: Law) -> int:
     """Return the bits of the properties that a law declares."""
-    flags = (RIGID if law.rigid else 0) | (COMPLIANT if law.compliant else 0) | (SWITCHED if law.switched else 0)
-    flags |= (NO_GAP if law.rigid and not law.has_gap else 0) | (FORCE_LIMIT if law.force_limit else 0)
-    return flags | (FRICTION_ONLY if law.friction_only else 0) | (LOADED if law.loaded else 0)
-
-
-TURNING: Final = 100.0  # times the speed that counts as zero: slip in space that came to rest may be so much off it
-
-# roles of rows (``Tables.row_role``)
-KINEMATIC: Final = 0  # eliminated by the choice of speeds
-ALWAYS: Final = 1  # a constraint on speeds
-ALWAYS_POSITION: Final = 2  # a constraint on coordinates
-CONTACT_ROW: Final = 3  # belongs to a contact
+    flags = (
+        (ContactFlag.RIGID if law.rigid else 0)
+        | (ContactFlag.COMPLIANT if law.compliant else 0)
+        | (ContactFlag.SWITCHED if law.switched else 0)
+    )
+    flags |= (ContactFlag.NO_GAP if law.rigid and not law.has_gap else 0) | (
+        ContactFlag.FORCE_LIMIT if law.force_limit else 0
+    )
+    return flags | (ContactFlag.FRICTION_ONLY if law.friction_only else 0) | (ContactFlag.LOADED if law.loaded else 0)
 
 
 def context_length(sizes: NDArray[np.int64] | Sequence[int]) -> int:
     """Return the length of a kernel's context ``c``, from ``Tables.sizes``."""
-    return int(sizes[N_P] + 4 * sizes[N_W] + sizes[N_CONTACTS] + sizes[N_MEMORY])
+    return int(sizes[Sizes.N_P] + 4 * sizes[Sizes.N_W] + sizes[Sizes.N_CONTACTS] + sizes[Sizes.N_MEMORY])
 
 
 class Tables(NamedTuple):

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fsm_dyn.runtime.abi import Sizes
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.array_structs import Bundle, Packed
 
@@ -60,10 +61,10 @@ TERMS: Final = Bundle(TermArrays, {"W": 2, "M": 2, "A": 2})
 def pack_terms(tables: tb.Tables) -> Packed:
     """Return room for the terms; the kernel writes the entries of :data:`TERM_NAMES` in this order, row by row."""
     sizes = tables.sizes
-    n_q, n, rows, contacts = (int(sizes[i]) for i in (tb.N_Q, tb.N_U, tb.N_ROWS, tb.N_CONTACTS))
-    n += int(sizes[tb.N_K])
+    n_q, n, rows, contacts = (int(sizes[i]) for i in (Sizes.N_Q, Sizes.N_U, Sizes.N_ROWS, Sizes.N_CONTACTS))
+    n += int(sizes[Sizes.N_K])
     shapes = [(n_q,), (n_q, n), (n, n), (n,), (rows, n), *3 * [(rows,)], *5 * [(contacts,)], (2,), *4 * [(contacts,)]]
-    whole, at = np.zeros(int(sizes[tb.N_TERMS])), 0
+    whole, at = np.zeros(int(sizes[Sizes.N_TERMS])), 0
     views: list[NDArray[Any]] = []
     for shape in shapes:
         length = math.prod(shape)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields, replace
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,22 +22,6 @@ from fsm_dyn.spec.checks.dimension_algebra import Scope
 from fsm_dyn.spec.evaluate import evaluate
 from fsm_dyn.spec.numerics import NUMERICS
 from fsm_dyn.spec.scales import SI, Scales
-
-GAP: Final = 0
-SPEED: Final = 1
-ACCELERATION: Final = 2
-ENERGY: Final = 4
-PIVOT: Final = 5
-HYSTERESIS: Final = 6
-TIME: Final = 7
-GRAZE: Final = 9
-PROJECTION: Final = 10
-IMPACT: Final = 12
-SLIP: Final = 13
-REDUNDANCY: Final = 15
-LENGTH_SCALE: Final = 16
-TIME_SCALE: Final = 18
-TOLERANCE_COUNT: Final = 19
 
 _INTEGRATION = ("rtol", "atol")  # read by the method, not by the table of the runtime
 

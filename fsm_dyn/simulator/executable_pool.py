@@ -13,7 +13,7 @@ from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.online.earned_modes import EarnedExecutable
 from fsm_dyn.online.online_executable import OnlineExecutable
 from fsm_dyn.results.record import RunModel
-from fsm_dyn.simulation import tables as tb
+from fsm_dyn.runtime.abi import NEVER
 from fsm_dyn.simulation.derived_modes import DerivedModes
 from fsm_dyn.simulation.executable import Executable
 from fsm_dyn.simulator.run_options import Allowance
@@ -124,7 +124,7 @@ class ExecutablePool:
             return Executable(self.graph.with_modes(self._modes).automaton, home, known=self._modes)
         if strategy == "online":
             return OnlineExecutable(automaton, home)
-        after = tb.NEVER if derive_after == np.inf else derive_after
+        after = NEVER if derive_after == np.inf else derive_after
         return EarnedExecutable(automaton, home, derived=automaton.modes, known=self._modes, derive_after=after)
 
     def initial_state_of(self, begin: InitialConditions) -> InitialState:

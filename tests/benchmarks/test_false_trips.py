@@ -19,7 +19,7 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.errors import RunError
-from fsm_dyn.live import shared_memory
+from fsm_dyn.runtime.abi import LiveHeader
 from tests.benchmarks.hand import BEHIND, DRIVERS, HAND, Hand, put_table
 
 SECONDS = float(os.environ.get("SECONDS", "30"))
@@ -137,10 +137,10 @@ def held_for(wall, driver, seconds, privileges):
 def released_meanwhile(session, duration):
     """The instants within a duration (s) at which the count of releases was seen to have grown."""
     header, until = session._block.header, time.monotonic() + duration
-    count, moments = header[shared_memory.RELEASES], []
+    count, moments = header[LiveHeader.RELEASES], []
     while time.monotonic() < until:
         time.sleep(LOOK)
-        now = header[shared_memory.RELEASES]
+        now = header[LiveHeader.RELEASES]
         moments += [time.monotonic()] * int(now - count)
         count = now
     return moments

@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 
 import fsm_dyn
-from fsm_dyn.live import shared_memory
+from fsm_dyn.runtime.abi import LiveHeader
 from tests.benchmarks.hand import COMMANDS, DRIVERS, LIBRARIES, UNWATCHED, WATCHDOG, Hand, put_table
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(3600)]
@@ -99,7 +99,7 @@ def let_go(wall, driver, stiffness, gone, names):
 
 def command(hand, name):
     if name == "end":
-        hand.session._block.header[shared_memory.STOP_REQUESTED] = 1  # as by close, which would wait for the end
+        hand.session._block.header[LiveHeader.STOP_REQUESTED] = 1  # as by close, which would wait for the end
     elif name:
         hand.session.send(name, **COMMANDS[name])
 

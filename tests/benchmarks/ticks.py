@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 import fsm_dyn
 from fsm_dyn.devices.scripted import Driver
 from fsm_dyn.live import shared_memory
-from fsm_dyn.live import tick_data as ct
 from fsm_dyn.live.device_map import Limits
 from fsm_dyn.live.driver_protocol import Sample
 from fsm_dyn.live.live_stepper import LiveStepper
@@ -20,7 +19,7 @@ from fsm_dyn.live.run_controller import RUNNING, RunController
 from fsm_dyn.live.session_launch import coupled_graph
 from fsm_dyn.live.tick_process import columns_of, ring_of
 from fsm_dyn.live.tick_setup import usual_substeps
-from fsm_dyn.simulation import state as st
+from fsm_dyn.runtime.abi import Counters, TickCounts
 
 PERIOD = 1e-3  # s
 REACH = {  # m or rad: how far a hand goes to either side of where the port begins
@@ -108,17 +107,17 @@ def run_ticks(graph, hand, count, *, schedule=False, limits=None, prepare=True) 
             sample = hand.read()
             controller.take(sample)
             if controller.run_tick(sample.sequence, sample.buttons, 1_000_000 * k, 0, 1000, 1000):
-                status = counts[ct.STATUS]
+                status = counts[TickCounts.STATUS]
                 if controller.wants(status):
                     controller.supply(status)
             hand.write(force.tolist())
             spent[k] = (clock() - begin) * 1e-9
             made[k], new[k], behind[k] = (
-                counts[ct.NEW_TRANSITIONS],
+                counts[TickCounts.NEW_TRANSITIONS],
                 len(executable.charts) - modes,
-                counts[ct.INCOMPLETE],
+                counts[TickCounts.INCOMPLETE],
             )
-            work[k] = done[st.WORK_DONE]
+            work[k] = done[Counters.WORK_DONE]
             if controller.phase != RUNNING:
                 spent, made, new, behind, work = (part[: k + 1] for part in (spent, made, new, behind, work))
                 break

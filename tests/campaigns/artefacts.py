@@ -26,6 +26,7 @@ from fsm_dyn.live.run_controller import RunController
 from fsm_dyn.live.settings import Settings
 from fsm_dyn.live.tick_process import columns_of, new_stepper, ring_of
 from fsm_dyn.programs.cache import ObjectCache
+from fsm_dyn.runtime.abi import LiveHeader
 from fsm_dyn.viewer.playback_frames import PlaybackFrames
 from fsm_dyn.viewer.playback_session import open_recorded_run
 from tests.campaigns.files import LEAVES, places
@@ -251,9 +252,9 @@ def live(name):
         if tick == TICKS // 2:
             controller.command({"do": "reset"})
         controller.tick(hand.read())
-    assert block.header[shared_memory.TRANSITIONS] > 0
-    rows = shared_memory.take_rows(block.rows, block.header, shared_memory.ROWS, 0)[0].copy()
-    records = shared_memory.take_rows(block.records, block.header, shared_memory.TRANSITIONS, 0)[0].copy()
+    assert block.header[LiveHeader.TRANSITIONS] > 0
+    rows = shared_memory.take_rows(block.rows, block.header, LiveHeader.ROWS, 0)[0].copy()
+    records = shared_memory.take_rows(block.records, block.header, LiveHeader.TRANSITIONS, 0)[0].copy()
     described = {
         "inputs": columns.inputs, "state": columns.state, "device": columns.device, "ports": columns.ports,
         "discrete": columns.discrete, "names": columns.names, "smooth": columns.smooth,

@@ -11,13 +11,13 @@ from functools import cache
 import numpy as np
 
 import fsm_dyn
-from fsm_dyn.simulation import outcomes
+from fsm_dyn.runtime.abi import Status
 
 MOVED = 1e-9  # of the largest value of a ramp
 NEIGHBOURS = (1.0, -1.0, 3.0)
 MOST_STEPS = 200_000
 # ends that say what happened, and with what
-NAMED = {outcomes.INCONSISTENT, outcomes.NON_UNIQUE_STATE, outcomes.NON_UNIQUE, outcomes.MODE_NOT_LISTED}
+NAMED = {Status.INCONSISTENT, Status.NON_UNIQUE_STATE, Status.NON_UNIQUE, Status.MODE_NOT_LISTED}
 # model: input, largest value of either sign (N), longest time between two corners of a ramp (s), length of the run (s)
 RAMPS = {
     "toggle_switch": ("finger", (-12.0, 12.0), 0.5, 2.0),

@@ -25,7 +25,7 @@ import numpy as np
 import fsm_dyn
 from fsm_dyn.errors import FsmDynError
 from fsm_dyn.exports.export import _c99, _write, prepared
-from fsm_dyn.simulation import outcomes
+from fsm_dyn.runtime.abi import Status
 from fsm_dyn.simulation.run_loop import run_automaton
 from fsm_dyn.simulator import Simulator
 from tests.campaigns.ledger import ROOT, Ledger
@@ -134,7 +134,7 @@ def case(seed):
         except FsmDynError:
             left += 1
             continue
-        if run.outcome.code == outcomes.TOO_MANY_STEPS or len(run.transitions) > MOST_TRANSITIONS:
+        if run.outcome.code == Status.TOO_MANY_STEPS or len(run.transitions) > MOST_TRANSITIONS:
             left += 1
         else:
             starts.append(one)

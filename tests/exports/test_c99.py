@@ -17,7 +17,7 @@ from fsm_dyn.exports.export import _c99, _write, prepared
 from fsm_dyn.exports.spare_modes import with_spare_modes
 from fsm_dyn.exports.tunable import tunable_parameters
 from fsm_dyn.online.online_executable import OnlineExecutable
-from fsm_dyn.simulation import outcomes
+from fsm_dyn.runtime.abi import Status
 from fsm_dyn.simulation.run_loop import run_automaton
 from tests.exports.building import FLAGS, LONG, SANITIZE, Machine, built, exported, machine_object, printed
 from tests.runtime.building import COMPILER, sanitizers_work
@@ -197,11 +197,11 @@ def test_machines_side_by_side_and_started_again_give_the_same(cart):
     n = len(graph.automaton.terms.layout.q) + len(graph.automaton.terms.layout.u)
     alone, other = machine.create(), machine.create()
     for k in range(1, 61):
-        assert machine.advance(alone, 0.1 * k) == outcomes.DONE
+        assert machine.advance(alone, 0.1 * k) == Status.DONE
     wanted = machine.state(alone, n)
     machine.lib.fsm_machine_restart(machine_pointer(alone))
     for k in range(1, 61):  # in turn
-        assert machine.advance(other, 0.1 * k) == machine.advance(alone, 0.1 * k) == outcomes.DONE
+        assert machine.advance(other, 0.1 * k) == machine.advance(alone, 0.1 * k) == Status.DONE
     assert machine.state(alone, n) == machine.state(other, n) == wanted
 
 
@@ -219,9 +219,9 @@ def test_inputs_run_linearly_to_what_is_set(cart):
     it, push = machine.create(), layout.w.index("push")
     for number in range(len(layout.w)):
         machine.lib.fsm_machine_set_input(machine_pointer(it), ctypes.c_int64(number), ctypes.c_double(0.0))
-    assert machine.advance(it, 0.5) == machine.advance(it, 1.0) == outcomes.DONE
+    assert machine.advance(it, 0.5) == machine.advance(it, 1.0) == Status.DONE
     machine.lib.fsm_machine_set_input(machine_pointer(it), ctypes.c_int64(push), ctypes.c_double(4.0))
-    assert machine.advance(it, 2.0) == machine.advance(it, 3.0) == outcomes.DONE
+    assert machine.advance(it, 2.0) == machine.advance(it, 3.0) == Status.DONE
     assert machine.lib.fsm_machine_time(machine_pointer(it)) == 3.0
     corners["push"] += [[1.0, 0.0], [2.0, 4.0], [3.0, 4.0]]
     run = fsm_dyn.simulate(graph, 3.0, inputs={name: {"linear": rows} for name, rows in corners.items()})
@@ -278,18 +278,18 @@ def test_a_saved_machine_has_its_spare_modes(tmp_path):
     it, n, ends = Machine(folder, "latch_door"), graph.automaton.terms.layout.n_x, 0.09
     one, other = it.create(), it.create()
     it.lib.fsm_machine_saved_bytes.restype = it.lib.fsm_machine_mode_count.restype = ctypes.c_int64
-    assert it.advance(one, ends) == outcomes.DONE
+    assert it.advance(one, ends) == Status.DONE
     assert it.lib.fsm_machine_mode(machine_pointer(one)) >= len(graph.modes), "a mode that was not exported"
     assert it.lib.fsm_machine_mode_count(machine_pointer(other)) == len(graph.modes)
     saved = (ctypes.c_char * it.lib.fsm_machine_saved_bytes(machine_pointer(one)))()
     it.lib.fsm_machine_save(machine_pointer(one), saved)
     it.lib.fsm_machine_restore(machine_pointer(other), saved)
     ends += 0.5
-    assert it.advance(one, ends) == it.advance(other, ends) == outcomes.DONE
+    assert it.advance(one, ends) == it.advance(other, ends) == Status.DONE
     wanted = it.state(one, n)
     assert it.state(other, n) == wanted
     it.lib.fsm_machine_restore(machine_pointer(one), saved)
-    assert it.advance(one, ends) == outcomes.DONE
+    assert it.advance(one, ends) == Status.DONE
     assert it.state(one, n) == wanted
 
 
@@ -416,7 +416,7 @@ def test_calls_are_checked(tmp_path):
     def set_parameter(number, value):
         return lib.fsm_machine_set_parameter(machine_pointer(it), ctypes.c_int64(number), ctypes.c_double(value))
 
-    assert machine.advance(it, 0.3) == outcomes.DONE
+    assert machine.advance(it, 0.3) == Status.DONE
     before = machine.state(it, 2)
     for time in (math.nan, 0.1, -1.0, math.inf):
         assert machine.advance(it, time) == 255
@@ -430,7 +430,7 @@ def test_calls_are_checked(tmp_path):
     size = lib.fsm_machine_saved_bytes(machine_pointer(it))
     saved = ctypes.create_string_buffer(size)
     lib.fsm_machine_save(machine_pointer(it), saved)
-    assert machine.advance(it, 1.0) == outcomes.DONE
+    assert machine.advance(it, 1.0) == Status.DONE
     after = machine.state(it, 2)
     for at in range(0, size, max(1, size // 40)):
         damaged = ctypes.create_string_buffer(saved.raw, size)
@@ -439,7 +439,7 @@ def test_calls_are_checked(tmp_path):
         assert machine.state(it, 2) == after
     assert lib.fsm_machine_restore(machine_pointer(it), saved)
     assert machine.state(it, 2) == before
-    assert machine.advance(it, 1.0) == outcomes.DONE
+    assert machine.advance(it, 1.0) == Status.DONE
 
 
 def test_headers_are_for_cpp_and_floats_must_follow_the_standard(tmp_path):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.simulation import outcomes
+from fsm_dyn.runtime.abi import Status
 from tests.exports.building import Machine, built
 from tests.exports.test_c99 import check_same
 from tests.physics.test_jumps import BALL, CAUSES, all_of_them, model_of
@@ -51,23 +51,23 @@ def test_inputs_of_c99_are_triggers(graph, tmp_path):
     def counts():
         return [unit.lib.fsm_machine_output(ctypes.c_void_p(machine), ctypes.c_int64(i)) for i in range(2)]
 
-    assert unit.advance(machine, 0.1) == outcomes.DONE
+    assert unit.advance(machine, 0.1) == Status.DONE
     put("hold", 1.0)
-    assert unit.advance(machine, 0.1) == outcomes.DONE
+    assert unit.advance(machine, 0.1) == Status.DONE
     assert counts() == [1, 1]
-    assert unit.advance(machine, 0.3) == outcomes.DONE
+    assert unit.advance(machine, 0.3) == Status.DONE
     put("hold", 1.0)
-    assert unit.advance(machine, 0.4) == outcomes.DONE
+    assert unit.advance(machine, 0.4) == Status.DONE
     assert counts() == [1, 1]
     put("hold", 0.0)
     put("hold", 1.0)
-    assert unit.advance(machine, 0.5) == outcomes.DONE
+    assert unit.advance(machine, 0.5) == Status.DONE
     assert counts() == [1, 1]  # nothing looked at it in between
     put("hold", 0.0)
-    assert unit.advance(machine, 0.5) == outcomes.DONE
+    assert unit.advance(machine, 0.5) == Status.DONE
     assert counts() == [1, 2]
     put("set", 4.0)
-    assert unit.advance(machine, 0.7) == outcomes.DONE
+    assert unit.advance(machine, 0.7) == Status.DONE
     assert counts() == [2, 3]
     assert unit.state(machine, 2) == pytest.approx([0.7, 7.0])  # 7 m/s from 0.6 s on, where F is 2
 

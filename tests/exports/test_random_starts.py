@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fsm_dyn.simulation import outcomes
+from fsm_dyn.runtime.abi import Status
 from fsm_dyn.simulator import Simulator
 from tests.exports import random_starts
 
@@ -39,7 +39,7 @@ def test_the_state_of_a_run_that_failed_is_that_of_its_last_row(tmp_path):
     graph, one = random_starts.graph_of("rocking_block"), random_starts.start("rocking_block", 3_000_348)
     executable = (simulator := Simulator(graph)).take("compiled")
     given, run = random_starts.in_python(simulator, executable, one)
-    assert run.outcome.code == outcomes.INCONSISTENT
+    assert run.outcome.code == Status.INCONSISTENT
     lib, model = random_starts.library(graph, executable, tmp_path)
     found = random_starts.in_c(lib, model, given, one.until, run.transitions.u_after.shape[1])
     assert random_starts.difference(run, found) == ""

@@ -3,9 +3,8 @@
 import pytest
 
 import fsm_dyn
-from fsm_dyn.simulation import outcomes, run_loop, state
-from fsm_dyn.simulation import tables as tb
-from fsm_dyn.simulation import tolerances as tol
+from fsm_dyn.runtime.abi import Counters, Event, GuardStatus, Status, ToleranceTable
+from fsm_dyn.simulation import run_loop
 from tests.physics.flush import brick, polygon, rectangle, scene
 
 ABOVE = 0.1  # m
@@ -21,11 +20,11 @@ def hovering():
 def sunk(depth, loop):
     """Put the brick so many tolerances of a gap into the table, as if something had decided that this is in order."""
     kept, tables = loop.state, loop.tables
-    kept.x[1] -= ABOVE + depth * tables.tolerances[tol.GAP]
-    first = tables.mode_guard_start[kept.counters[state.MODE]]
-    for j in range(tables.mode_guard_start[kept.counters[state.MODE] + 1] - first):
-        if tables.guard_event[first + j] == tb.CLOSES:
-            kept.armed[j], kept.guards[j] = state.WAITING, -depth * tables.tolerances[tol.GAP]
+    kept.x[1] -= ABOVE + depth * tables.tolerances[ToleranceTable.GAP]
+    first = tables.mode_guard_start[kept.counters[Counters.MODE]]
+    for j in range(tables.mode_guard_start[kept.counters[Counters.MODE] + 1] - first):
+        if tables.guard_event[first + j] == Event.CLOSES:
+            kept.armed[j], kept.guards[j] = GuardStatus.WAITING, -depth * tables.tolerances[ToleranceTable.GAP]
 
 
 @pytest.mark.parametrize(("depth", "end"), [(50.0, "done"), (200.0, "penetration during the run")])
@@ -38,7 +37,7 @@ def test_a_corner_far_inside_a_polygon_ends_the_run(hovering, monkeypatch, depth
 
     def advance(*addresses):
         status = real_advance(*addresses)
-        if status == outcomes.PAUSED and begun[-1].state.x[1] > 0.05 + 0.5 * ABOVE:
+        if status == Status.PAUSED and begun[-1].state.x[1] > 0.05 + 0.5 * ABOVE:
             sunk(depth, begun[-1])
         return status
 

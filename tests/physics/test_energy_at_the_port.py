@@ -12,11 +12,11 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.devices.emulators.handle import EmulatedHandle
-from fsm_dyn.live import tick_data as ct
 from fsm_dyn.live.driver_protocol import Sample
 from fsm_dyn.live.live_stepper import DeviceMap, Limits, LiveStepper
 from fsm_dyn.live.port_coupling import add_couplers
 from fsm_dyn.live.run_controller import RunController
+from fsm_dyn.runtime.abi import TickCounts
 
 T, SUBSTEPS, TICKS = 1e-3, 4, 2500
 FIRST = 3  # ticks in which hold is taken: the couplers close
@@ -66,7 +66,7 @@ def driven(name):
         times.append(stepper.t)
         inputs.append(tick.now.copy())
         forces.append(tick.force.copy())
-        made.append(int(tick.counts[ct.NEW_TRANSITIONS]))
+        made.append(int(tick.counts[TickCounts.NEW_TRANSITIONS]))
         for handle, force, (_, size, rate, phase) in zip(handles, forces[-1], motion, strict=True):
             handle.force = float(force)
             handle.target = size * (np.sin(2.0 * np.pi * rate * (i + 1) * T + phase) - np.sin(phase))

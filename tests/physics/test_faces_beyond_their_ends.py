@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.simulation import outcomes
+from fsm_dyn.runtime.abi import Status
 
 BAR = [["0 m", "-1 cm"], ["0.5 m", "-1 cm"], ["0.5 m", "1 cm"], ["0 m", "1 cm"]]
 SQUARE = [["-25 cm", "-25 cm"], ["25 cm", "-25 cm"], ["25 cm", "25 cm"], ["-25 cm", "25 cm"]]
@@ -46,7 +46,7 @@ STARTS = [  # they fired again where they were zero by rounding, as a Zeno seque
 def test_a_ball_that_passes_the_line_of_a_face_flies_on(points, start):
     initial = dict(zip(("q", "q_dot", "x", "y"), start, strict=True))
     run = fsm_dyn.Simulator(fsm_dyn.compile(blade(points))).run(1.0, initial=initial)
-    assert run.outcome.code == outcomes.DONE
+    assert run.outcome.code == Status.DONE
     assert all("Zeno" not in item.cause for item in run.transitions)
     assert run.energy.relative_residual < 1e-10
     times = [item.time for item in run.transitions]
@@ -67,4 +67,4 @@ def test_no_run_of_many_ends_for_it():
                 "y": rng.uniform(0.7, 2),
             }
             run = simulator.run(1.0, initial=initial, on_failure="return")
-            assert run.outcome.code == outcomes.DONE, (points, initial)
+            assert run.outcome.code == Status.DONE, (points, initial)

@@ -9,7 +9,7 @@ from scipy.integrate import solve_ivp
 import fsm_dyn
 from fsm_dyn import spec
 from fsm_dyn.errors import ModelError
-from fsm_dyn.simulation import outcomes
+from fsm_dyn.runtime.abi import Status
 from fsm_dyn.spec.checks.self_locking import self_locking_screws
 
 G = 9.81
@@ -159,7 +159,7 @@ def test_a_pendulum_swings_as_by_the_quadratic_equation_of_its_reaction(options)
 def test_a_bearing_that_jams_ends_the_run_by_name():
     """Its friction raises the load by more than itself: no load agrees with its reaction."""
     run = fsm_dyn.simulate(wheel(J=0.002, r=0.5, l=0.1, kinetic=0.3, speed=4.0), 0.1, on_failure="return")
-    assert run.outcome.code == outcomes.INCONSISTENT
+    assert run.outcome.code == Status.INCONSISTENT
 
 
 # -- guides -----------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.errors import InputError, ModelError
-from fsm_dyn.simulation import outcomes
+from fsm_dyn.runtime.abi import Status
 
 METHODS = {"dopri5": {}, "rk4": {"step": 0.01}, "radau": {}, "bdf": {}}
 
@@ -55,7 +55,7 @@ def test_a_yoyo_turns_at_the_end_of_its_string_with_an_impulse(method, inertia, 
     assert run.transitions[0].cause == "string passes the kink of abs(q)"
     assert run.energy.relative_residual < 1e-7
     # with little inertia the string's impulses reverse it again and again: no motion of the model continues it
-    assert run.outcome.code == (outcomes.DONE if k > 1.0 else outcomes.CHATTERING)
+    assert run.outcome.code == (Status.DONE if k > 1.0 else Status.CHATTERING)
 
 
 def test_a_resumed_run_has_the_bits_of_one_run():
@@ -118,7 +118,7 @@ def test_a_ledge_ends_where_its_condition_does():
 def test_a_rest_in_a_kink_is_named():
     graph = fsm_dyn.compile(rolling("y - a*abs(x)"))
     run = fsm_dyn.simulate(graph, 1.0, on_failure="return")
-    assert run.outcome.code == outcomes.CHATTERING
+    assert run.outcome.code == Status.CHATTERING
     assert len(run.transitions) < 200
 
 

@@ -24,7 +24,7 @@ from fsm_dyn.analysis.analysis_setup import AnalysisSetup
 from fsm_dyn.errors import InputError
 from fsm_dyn.online.earned_modes import EarnedExecutable
 from fsm_dyn.online.online_executable import OnlineExecutable
-from fsm_dyn.simulation.event_resolution import START
+from fsm_dyn.runtime.abi import Reason
 from tests.physics.starts import STARTS
 from tests.physics.variants import VARIANTS
 
@@ -79,7 +79,7 @@ def next_transition(setting, piece):
     setting.executable.reset_charts()
     raw = setting.run(piece.x, piece.c, piece.states, piece.until, piece.since)
     found = raw.transitions
-    later = np.flatnonzero(found.reason != START)
+    later = np.flatnonzero(found.reason != Reason.START)
     k = later[0] if len(later) else None
     row = -1 if k is None else found.row[k]
     slope = np.inf if k is None else np.nanmin(np.abs(found.slope[k]), initial=np.inf)

@@ -7,6 +7,7 @@ import numpy as np
 
 from fsm_dyn.compilation import compile as compile_model
 from fsm_dyn.runtime import library
+from fsm_dyn.runtime.abi import Counters
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation.input_signals import assemble_inputs
 from fsm_dyn.simulation.integrators import METHOD, METHODS
@@ -83,7 +84,7 @@ def buffers_of(tables):
 
 def turn(loop, handle, executable):
     """Make a turn of the loop; return whether it may make another."""
-    for name in (st.ROWS, st.TRANSITIONS, st.PASSED):
+    for name in (Counters.ROWS, Counters.TRANSITIONS, Counters.PASSED):
         loop.state.counters[name] = 0
     while True:
         status = library.advance(handle())

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fsm_dyn.runtime import library
+from fsm_dyn.runtime.abi import Clock, Counters, Phase, Sizes
 from fsm_dyn.simulation import state as st
-from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.moreau_jean_run import _arrays
 from tests.runtime import saved_states as saved
 from tests.runtime.test_layers import FOLDER, code
@@ -121,9 +121,10 @@ def test_numbers_out_of_range_are_refused():
     sections = sections_of(run.words)
     huge, nan = np.uint64(2**63 + 5), np.float64(np.nan).view(np.uint64)
     refused = {
-        "clock": [(st.TIME, nan), (st.TIME, np.float64(np.inf).view(np.uint64))],
+        "clock": [(Clock.TIME, nan), (Clock.TIME, np.float64(np.inf).view(np.uint64))],
         "counters": [
-            (st.PHASE, 2), (st.REASON, 9), (st.FIRED, 10**6), (st.SEGMENT, 10**9), (st.CYCLE, 99), (st.GRID, huge),
+            (Counters.PHASE, 2), (Counters.REASON, 9), (Counters.FIRED, 10**6), (Counters.SEGMENT, 10**9),
+            (Counters.CYCLE, 99), (Counters.GRID, huge),
         ],
         "x": [(0, nan)], "context": [(0, nan)], "mode": [(0, 7), (1, 99), (0, huge)], "armed": [(0, 2), (0, huge)],
         "limits": [(0, 99)], "decision": [(0, 2)], "history": [],
@@ -137,8 +138,8 @@ def test_numbers_out_of_range_are_refused():
         missing = np.concatenate([run.words[: at - 2], run.words[at + n :]])
         assert restored(run, saved.sealed(missing)) == ("OUT_OF_RANGE", True), name
     words = run.words.copy()
-    words[sections[SECTIONS["counters"]][0] + st.PHASE] = st.RESOLVING
-    words[sections[SECTIONS["counters"]][0] + st.REASON] = 0  # a start whose row stands already
+    words[sections[SECTIONS["counters"]][0] + Counters.PHASE] = Phase.RESOLVING
+    words[sections[SECTIONS["counters"]][0] + Counters.REASON] = 0  # a start whose row stands already
     assert restored(run, saved.sealed(words)) == ("OUT_OF_RANGE", True)
     unknown = np.concatenate([run.words, np.array([4711, 2, 1, 2], np.uint64)])
     assert restored(run, saved.sealed(unknown))[0] == "RESTORED"
@@ -146,11 +147,11 @@ def test_numbers_out_of_range_are_refused():
 
 def time_stepping(tables, fill=0):
     """A run by time stepping with room for two rows, and its arrays."""
-    n_x = int(tables.sizes[tb.N_Q] + tables.sizes[tb.N_U])
+    n_x = int(tables.sizes[Sizes.N_Q] + tables.sizes[Sizes.N_U])
     arrays = {
         **_arrays(tables, n_x, 2),
         "times": np.zeros(2),
-        "free_side": np.zeros(tables.sizes[tb.N_CONTACTS], np.int8),
+        "free_side": np.zeros(tables.sizes[Sizes.N_CONTACTS], np.int8),
     }
     report = np.zeros(4)
     rng = np.random.default_rng(fill)
@@ -175,7 +176,7 @@ def test_time_stepping_goes_on_where_it_was_saved_and_refuses_the_rest():
         assert found[name][0].tobytes() == sent[name][1].tobytes()
     for name in ("free_side", "report"):
         assert found[name].tobytes() == sent[name].tobytes()
-    sections, n_contacts = sections_of(words), int(tables.sizes[tb.N_CONTACTS])
+    sections, n_contacts = sections_of(words), int(tables.sizes[Sizes.N_CONTACTS])
     step, codes = sections[SECTIONS["step"]][0], sections[SECTIONS["codes"]][0]
     changes = [(step, 2**63 + 5), (step + 1, 4), (step + 1, 2**63), (codes, 99), (codes + n_contacts, 2)]
     others = [words[: at - 2].tolist() + words[at + n :].tolist() for at, n in sections.values()]

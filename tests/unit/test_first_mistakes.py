@@ -11,7 +11,8 @@ from fsm_dyn.cli.app import app
 from fsm_dyn.cli.run_summary import describe
 from fsm_dyn.errors import InputError
 from fsm_dyn.models import find
-from fsm_dyn.simulation.outcomes import INCONSISTENT, OUTCOMES
+from fsm_dyn.runtime.abi import Status
+from fsm_dyn.simulation.outcomes import OUTCOMES
 
 SLIDER = """\
 fsm_dyn: 1
@@ -244,7 +245,7 @@ def test_rounding_is_no_energy():
 
 
 def test_a_jam_names_the_key_that_resolves_it():
-    assert "on_inconsistent: impact" in OUTCOMES[INCONSISTENT].remedy
+    assert "on_inconsistent: impact" in OUTCOMES[Status.INCONSISTENT].remedy
 
 
 def test_a_live_run_of_a_model_without_a_port_gets_one():

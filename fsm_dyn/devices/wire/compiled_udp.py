@@ -18,21 +18,12 @@ from fsm_dyn.devices.wire import datagrams
 from fsm_dyn.live.driver_protocol import Sample
 from fsm_dyn.live.paced_loop import CompiledIO
 from fsm_dyn.runtime import library
+from fsm_dyn.runtime.abi import UdpNumbers
 from fsm_dyn.simulation.array_structs import Bundle
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-# ``Link.numbers``
-DESCRIPTOR: Final = 0  # of the socket
-LONGEST: Final = 1  # bytes of a datagram that are taken
-SAMPLE: Final = 2  # magic, version and number of axes, as the first 48 bits
-FORCE: Final = 3
-SEQUENCE: Final = 4  # of the latest sample
-BUTTONS: Final = 5
-SENT: Final = 6
-HEARD: Final = 7  # ns of the monotonic clock, when the latest sample came
-NUMBER_COUNT: Final = 9
 
 REASONS: Final = ("size", "magic", "version", "axes", "number", "old", "not sent")
 _MAGICS: Final = (datagrams.SAMPLE, datagrams.FORCE)
@@ -59,8 +50,8 @@ class Link(NamedTuple):
 
     def counted(self) -> tuple[int, int]:
         """Count a force that is sent otherwise; return its sequence number and that of the sample that it answers."""
-        self.numbers[SENT] += 1
-        return int(self.numbers[SENT]), int(self.numbers[SEQUENCE])
+        self.numbers[UdpNumbers.SENT] += 1
+        return int(self.numbers[UdpNumbers.SENT]), int(self.numbers[UdpNumbers.SEQUENCE])
 
     def lost(self) -> Counter[str]:
         """Return what was dropped, by reasons."""
@@ -89,10 +80,14 @@ def new_link(
     axes = len(latest.position)
     if not library.has_pacing() or sys.byteorder != "little":
         return None
-    words, numbers = np.zeros(_ROOM, np.int64), np.zeros(NUMBER_COUNT, np.int64)
+    words, numbers = np.zeros(_ROOM, np.int64), np.zeros(UdpNumbers.COUNT, np.int64)
     kinds = [int.from_bytes(magic + bytes([datagrams.VERSION, axes]), "little") for magic in _MAGICS]
-    numbers[: FORCE + 1] = descriptor, datagrams.LONGEST + 1, *kinds
-    numbers[[SEQUENCE, BUTTONS, HEARD]] = latest.sequence, latest.buttons, int(heard * _SECOND)
+    numbers[: UdpNumbers.FORCE + 1] = descriptor, datagrams.LONGEST + 1, *kinds
+    numbers[[UdpNumbers.SEQUENCE, UdpNumbers.BUTTONS, UdpNumbers.HEARD]] = (
+        latest.sequence,
+        latest.buttons,
+        int(heard * _SECOND),
+    )
     link = Link(
         numbers,
         np.zeros(len(REASONS), np.int64),

@@ -329,7 +329,7 @@ static int64_t list_transition(double *record)
     int64_t n = (int64_t)record[FSM_RECORD_FIRED], transition = (int64_t)record[FSM_RECORD_WRITTEN];
     double *guards = record + FSM_RECORD_GUARDS;
     for (int64_t i = 0; i < n; i++) {
-        if ((int64_t)guards[i * FSM_GUARD_WIDTH] == FSM_EVENT_WRITTEN) {
+        if ((int64_t)guards[i * FSM_GUARD_WIDTH] == FSM_EVENT_TRANSITION) {
             return n;
         }
     }
@@ -337,7 +337,7 @@ static int64_t list_transition(double *record)
         return n;
     }
     double *guard = guards + n * FSM_GUARD_WIDTH;
-    guard[0] = FSM_EVENT_WRITTEN;
+    guard[0] = FSM_EVENT_TRANSITION;
     guard[1] = (double)transition;
     guard[2] = guard[3] = guard[4] = 0.0;
     return n + 1;

@@ -47,7 +47,7 @@ struct fsm_model {
 
 /* A transition as it is reported; valid during the call only.
 
-   `fired`: of each guard that fired event (enum fsm_event), contact (of FSM_EVENT_WRITTEN the transition, also where it
+   `fired`: of each guard that fired event (enum fsm_event), contact (of FSM_EVENT_TRANSITION the transition, also where it
    waited for a contact and has no guard), slip direction, value and slope; `impulse` (n_rows,), `u_before`, `u_after` (n_u,). */
 struct fsm_transition {
     double time;            // s

@@ -37,7 +37,7 @@ enum fsm_spare_array {
 struct fsm_spare_guard {
     int64_t event, subject; // as in struct fsm_tables
     double direction, unit;
-    int64_t quantity; // enum fsm_online_quantity
+    int64_t quantity; // enum fsm_guard_quantity
     double sign;
     int64_t first_open, n_open; // of `corners`: contacts that are open in modes with this guard
     int64_t enclosure;          // the value that encloses it, of the first program in the tables; -1: none does

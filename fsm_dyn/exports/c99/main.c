@@ -17,7 +17,7 @@ static void print_transition(void *data, const struct fsm_transition *transition
            fsm_machine_mode_name(machine, transition->target));
     for (int64_t i = 0; i < transition->n_fired; i++) {
         const fsm_real *guard = transition->fired + i * FSM_GUARD_WIDTH;
-        bool written = (int)guard[0] == FSM_EVENT_WRITTEN;
+        bool written = (int)guard[0] == FSM_EVENT_TRANSITION;
         printf(" [%s %s]", written ? "transition" : model->contact_names[(int)guard[1]], events[(int)guard[0]]);
     }
     printf("\n");

@@ -106,7 +106,7 @@ FSM_LOCAL double fsm_machine_indicator(const struct fsm_machine *m, const struct
 static bool is_met_condition(const struct fsm_machine *m, int64_t j)
 {
     int64_t guard = m->tables.mode_guard_start.at[m->state.counters->mode] + j;
-    return m->tables.guard_event.at[guard] == FSM_EVENT_WRITTEN && m->state.armed.at[j] == FSM_GUARD_ARMED &&
+    return m->tables.guard_event.at[guard] == FSM_EVENT_TRANSITION && m->state.armed.at[j] == FSM_GUARD_ARMED &&
            m->state.guards.at[j] < -m->state.guards.at[2 * m->tables.sizes->max_guards + j];
 }
 

@@ -41,7 +41,7 @@ static void report_transition(void *data, const struct fsm_transition *transitio
                         REASONS[transition->reason]);
     for (int64_t i = 0; i < transition->n_fired && used > 0 && (size_t)used < sizeof text; i++) {
         const double *guard = transition->fired + i * FSM_GUARD_WIDTH;
-        bool written = (int)guard[0] == FSM_EVENT_WRITTEN;
+        bool written = (int)guard[0] == FSM_EVENT_TRANSITION;
         const char *who = written ? "transition" : model->contact_names[(int)guard[1]];
         used +=
             snprintf(text + used, sizeof text - (size_t)used, ", %s %s (%.3g)", who, EVENTS[(int)guard[0]], guard[3]);

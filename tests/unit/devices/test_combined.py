@@ -15,7 +15,6 @@ from fsm_dyn.cli.app import app
 from fsm_dyn.devices import combined, scripted
 from fsm_dyn.devices.emulators.emulator_process import emulation
 from fsm_dyn.errors import InputError
-from fsm_dyn.live import tick_data as ct
 from fsm_dyn.live.driver_protocol import DeviceSpec, Sample
 from fsm_dyn.live.live_stepper import DeviceMap, Limits, LiveStepper
 from fsm_dyn.live.recording_reader import read_recording
@@ -24,6 +23,7 @@ from fsm_dyn.live.run_controller import RunController
 from fsm_dyn.live.session import LiveSession, Settings
 from fsm_dyn.live.session_launch import coupled_graph
 from fsm_dyn.live.watchdog import make_safe
+from fsm_dyn.runtime.abi import TickCounts
 
 TWO = (DeviceMap(), DeviceMap())
 HAND = {"stiffness": 300.0, "damping": 5.0}
@@ -167,7 +167,7 @@ def test_limits_of_velocity_are_of_each_device(bar, quick, taken):
     stepper = LiveStepper(bar, 4, mapping=TWO, limits=Limits(velocity=1.0), parts=(2, 2))
     controller = RunController(stepper, lambda event: None)
     controller.tick(Sample(0.0, 1, [0.0] * 4, [quick[0], 0.0, quick[1], 0.0]))
-    assert stepper.tick_data.counts[ct.SAMPLE_ACCEPTED] == taken
+    assert stepper.tick_data.counts[TickCounts.SAMPLE_ACCEPTED] == taken
 
 
 class Steps:

@@ -17,10 +17,10 @@ from fsm_dyn.devices.emulators.emulator_process import emulation
 from fsm_dyn.devices.wire import datagrams
 from fsm_dyn.devices.wire.datagrams import SampleDatagram
 from fsm_dyn.live import shared_memory
-from fsm_dyn.live import tick_data as ct
 from fsm_dyn.live.device_map import Limits
 from fsm_dyn.live.session import LiveSession, Settings
 from fsm_dyn.runtime import library
+from fsm_dyn.runtime.abi import Fault, LiveHeader, LivePhase
 
 pytestmark = pytest.mark.skipif(not library.has_pacing(), reason="this system cannot sleep until a deadline")
 
@@ -114,10 +114,10 @@ def test_both_take_the_same_of_whatever_comes(twins):
 
 def test_both_send_the_same(twins):
     for k in range(5):
-        phase, fault = (ct.FAULTY, ct.STALLED) if k == 3 else (ct.RUNNING, ct.NONE)
+        phase, fault = (LivePhase.FAULTY, Fault.STALLED) if k == 3 else (LivePhase.RUNNING, Fault.NONE)
         sent = []
         for twin in twins:
-            twin.block.header[shared_memory.PHASE], twin.block.header[shared_memory.FAULT] = phase, fault
+            twin.block.header[LiveHeader.PHASE], twin.block.header[LiveHeader.FAULT] = phase, fault
             twin.send(datagrams.pack_sample(SampleDatagram(10 + k, 1.0 + k, 0, (0.0, 0.0))))
             twin.read()
             sent.append(twin.write([0.1 * k, -1.0]))

@@ -2,14 +2,14 @@
 
 import ast
 import itertools
-import re
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 import fsm_dyn
-from fsm_dyn.laws import FREE, LAWS, Event, GuardQuantity
+from fsm_dyn.laws import FREE, LAWS
+from fsm_dyn.runtime.abi import ContactFlag
 from fsm_dyn.simulation import tables as tb
 
 PACKAGE = Path(fsm_dyn.__file__).parent
@@ -48,21 +48,6 @@ def test_the_library_has_no_names_of_laws():
         assert "FSM_KIND" not in path.read_text(encoding="utf-8"), path.name
 
 
-@pytest.mark.parametrize(
-    ("members", "file", "prefix", "names"),
-    [
-        (GuardQuantity, "online_mode.h", "FSM_ONLINE_", {}),
-        (Event, "codes.h", "FSM_EVENT_", {"TRANSITION": "WRITTEN"}),
-    ],
-)
-def test_codes_are_those_of_the_library(members, file, prefix, names):
-    text = (PACKAGE / "runtime" / file).read_text(encoding="utf-8")
-    for member in members:
-        number = re.search(rf"\b{prefix}{names.get(member.name, member.name)}\s*=\s*(\d+)", text)
-        assert number is not None, member.name
-        assert int(number[1]) == member, member.name
-
-
 def contacts(law):
     """Every combination of what guards may depend on."""
     for values in itertools.product([False, True], repeat=len(TRAITS)):
@@ -91,5 +76,11 @@ def test_kinds_and_flags():
     assert len({(law.name, law.bilateral) for law in LAWS}) == len(LAWS)
     for law in LAWS:
         assert [law.rigid, law.compliant, law.switched, law.friction_only].count(True) == 1
-        assert bin(tb.law_flags(law) & (tb.RIGID | tb.COMPLIANT | tb.SWITCHED | tb.FRICTION_ONLY)).count("1") == 1
+        assert (
+            bin(
+                tb.law_flags(law)
+                & (ContactFlag.RIGID | ContactFlag.COMPLIANT | ContactFlag.SWITCHED | ContactFlag.FRICTION_ONLY)
+            ).count("1")
+            == 1
+        )
         assert FREE in range(len(law.states(False, False)))

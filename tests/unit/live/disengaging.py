@@ -6,12 +6,12 @@ import math
 from dataclasses import replace
 
 from fsm_dyn.devices.emulators.handle import EmulatedHandle, Meter
-from fsm_dyn.live import tick_data as ct
 from fsm_dyn.live.axis_alignment import device_map_for
 from fsm_dyn.live.driver_protocol import Sample
 from fsm_dyn.live.live_stepper import DeviceMap, Limits, LiveStepper
 from fsm_dyn.live.run_controller import RUNNING, RunController
 from fsm_dyn.live.tick_setup import watch_port
+from fsm_dyn.runtime.abi import Fault, TickCounts, TickNumbers
 
 PERIOD = 1e-3
 PRESSED = 600  # ticks until the hand presses the wall at rest
@@ -44,16 +44,27 @@ class Pressed:
         """Press the wall through a coupler of this stiffness (N/m) until all rests."""
         stepper = self.stepper
         tick = stepper.tick_data
-        tick.counts[[ct.FAULT, ct.SAMPLE_ACCEPTED, ct.REJECTED, ct.STALE_TICKS, ct.OWNER_SILENT]] = 0
-        tick.numbers[ct.SPEED] = 1.0
+        tick.counts[
+            [
+                TickCounts.FAULT,
+                TickCounts.SAMPLE_ACCEPTED,
+                TickCounts.REJECTED,
+                TickCounts.STALE_TICKS,
+                TickCounts.OWNER_SILENT,
+            ]
+        ] = 0
+        tick.numbers[TickNumbers.SPEED] = 1.0
         stepper.set_device_map(replace(stepper.mapping, force_scale=1.0))
         stepper.set_parameters({"handle_2_stiffness": stiffness, "k": 2e4})
         stepper.reset()
         watch_port(tick, passivity, None)
-        tick.numbers[[ct.EXCESS_ENERGY, ct.RELEASE_EXCESS_ENERGY]] = 0.0
+        tick.numbers[[TickNumbers.EXCESS_ENERGY, TickNumbers.RELEASE_EXCESS_ENERGY]] = 0.0
         self.events = []
         self.controller = RunController(stepper, self.events.append, stall_ticks=10**6)
-        tick.counts[[ct.RELEASE_TIME, ct.RELEASE_TICKS]] = int(1e9 * RELEASE), int(RELEASE / PERIOD)
+        tick.counts[[TickCounts.RELEASE_TIME, TickCounts.RELEASE_TICKS]] = (
+            int(1e9 * RELEASE),
+            int(RELEASE / PERIOD),
+        )
         self.handles = [
             EmulatedHandle(self.mass, self.damping, hand_stiffness=60.0, hand_damping=1.0) for _ in range(self.axes)
         ]
@@ -92,22 +103,22 @@ class Pressed:
             case "jump":
                 bad = {"position": [h.position + 0.2 for h in self.handles]}
             case "stall":
-                counts[ct.STALL_TICKS], bad = 8, {"sequence": self.sequence}
+                counts[TickCounts.STALL_TICKS], bad = 8, {"sequence": self.sequence}
             case "overrun":
-                controller.fault(ct.OVERRUN)
+                controller.fault(Fault.OVERRUN)
             case "supply":
                 controller.disengage()
             case "held up":
                 bad = {"sequence": self.sequence}
             case "owner":
-                counts[ct.OWNER_SILENT] = 1
+                counts[TickCounts.OWNER_SILENT] = 1
             case _:
                 controller.command(COMMANDS[way])
         opened = False
         for _ in range(ticks):
             self.tick(**bad)
-            opened = opened or counts[ct.ENGAGED] == 0
-            if opened and counts[ct.ENGAGED] != 0:
+            opened = opened or counts[TickCounts.ENGAGED] == 0
+            if opened and counts[TickCounts.ENGAGED] != 0:
                 break
         assert opened == bool(way) or controller.phase != RUNNING, way
         return self.meter

@@ -8,10 +8,10 @@ from pathlib import Path
 import yaml
 
 from fsm_dyn.devices.emulators.handle import EmulatedHandle, Meter
-from fsm_dyn.live import tick_data as ct
 from fsm_dyn.live.driver_protocol import Sample
 from fsm_dyn.live.live_stepper import Limits, LiveStepper
 from fsm_dyn.live.run_controller import RunController
+from fsm_dyn.runtime.abi import TickCounts
 
 PERIOD = 1e-3
 WALL = Path(__file__).parents[3] / "yaml_models" / "virtual_wall.yaml"
@@ -54,8 +54,8 @@ class Stalled:
         self.events = []
         self.controller = RunController(self.stepper, self.events.append)
         counts = self.stepper.tick_data.counts
-        counts[ct.PACED], counts[ct.LAG_LIMIT] = 1, int(1e9 * lag_limit)
-        counts[ct.RELEASE_TIME], counts[ct.RELEASE_TICKS] = 12_000_000, 12
+        counts[TickCounts.PACED], counts[TickCounts.LAG_LIMIT] = 1, int(1e9 * lag_limit)
+        counts[TickCounts.RELEASE_TIME], counts[TickCounts.RELEASE_TICKS] = 12_000_000, 12
         self.handles = [EmulatedHandle(0.2, 0.5, hand_stiffness=60.0, hand_damping=10.0) for _ in range(2)]
         self.sequence, self.wall = 0, 0
         self.meter = Meter()

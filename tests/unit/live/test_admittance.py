@@ -17,7 +17,6 @@ from fsm_dyn.devices import combined, udp
 from fsm_dyn.devices.emulators.emulator_process import emulation
 from fsm_dyn.devices.emulators.following import FollowingHandle
 from fsm_dyn.errors import InputError
-from fsm_dyn.live import tick_data as ct
 from fsm_dyn.live.driver_protocol import ADMITTANCE, DeviceSpec, Sample
 from fsm_dyn.live.live_stepper import DeviceMap, Limits, LiveStepper
 from fsm_dyn.live.recording_reader import read_recording
@@ -26,6 +25,7 @@ from fsm_dyn.live.run_controller import FAULT, FAULTS, RunController
 from fsm_dyn.live.session import LiveSession, Settings
 from fsm_dyn.live.session_launch import coupled_graph
 from fsm_dyn.passivity.admittance import assess_admittance, inertia_seen, least_inertia
+from fsm_dyn.runtime.abi import Fault, TickCounts
 
 SLIDER = {
     "fsm_dyn": 1,
@@ -138,7 +138,7 @@ def test_what_is_commanded_adds_up_to_the_displacement_of_the_port(slider, limit
     hand.target = 0.05
     start = float(loop.stepper.loop.state.x[0]) + 2.0 * hand.command
     loop.run(10000)
-    assert (loop.stepper.tick_data.counts[ct.SATURATED_TICKS] > 0) == (limits is SLOW)
+    assert (loop.stepper.tick_data.counts[TickCounts.SATURATED_TICKS] > 0) == (limits is SLOW)
     assert abs(hand.command) > 0.02
     # rounding of 10000 additions of parts of 0.1 m; a lag shrinks by a tenth in every tick
     assert float(loop.stepper.loop.state.x[0]) + 2.0 * hand.command == pytest.approx(start, abs=1e-12)
@@ -153,7 +153,7 @@ def test_speed_acceleration_and_workspace_are_kept(slider):
     assert 0.1 < np.abs(found[:, 1]).max() <= 0.2 * (1.0 + 1e-9)
     assert np.abs(np.diff(found[:, 1])).max() <= 4.0 * PERIOD * (1.0 + 1e-9)
     assert 0.09 < found[:, 0].max() < 0.1
-    assert not loop.stepper.tick_data.counts[ct.FAULT]
+    assert not loop.stepper.tick_data.counts[TickCounts.FAULT]
     hand.target = -0.15
     assert -0.1 < loop.run(6000)[:, 0].min() < -0.09
 
@@ -165,7 +165,7 @@ def test_a_port_that_outruns_the_device_is_a_fault(slider):
     hand.target = 0.3
     found = loop.run(1000)
     (fault,) = [event for event in loop.events if event["event"] == "fault"]
-    assert fault["reason"] == FAULTS[ct.OUTRUN]
+    assert fault["reason"] == FAULTS[Fault.OUTRUN]
     after = fault["tick"] - 51
     assert not found[after:, 1].any()
     assert 0.0 < np.abs(found[:, 1]).max() <= 0.02 * (1.0 + 1e-9)
@@ -193,13 +193,13 @@ def test_false_forces_of_every_size_move_nothing_or_little(slider, count):
         found = loop.run(2000)
         counts = loop.stepper.tick_data.counts
         if rejected:
-            assert counts[ct.REJECTED_TOTAL] == count
+            assert counts[TickCounts.REJECTED_TOTAL] == count
             assert not found[:, 1].any()
             assert (loop.controller.phase == FAULT) == (count > limits.outliers)
         # the momentum that such a push gives, of 3 kg, for as long as it lasts: a hand is felt as well
         assert np.abs(found[:, 1]).max() <= 1.01 * most * count * (count + 1) * PERIOD / 3.0
     reasons = {event["reason"] for event in loop.events if event["event"] == "fault"}
-    assert reasons == ({FAULTS[ct.HAND_FORCE_EXCEEDED]} if count > limits.outliers else set())
+    assert reasons == ({FAULTS[Fault.HAND_FORCE_EXCEEDED]} if count > limits.outliers else set())
 
 
 def test_a_force_that_rises_too_fast_is_named(slider):
@@ -208,9 +208,9 @@ def test_a_force_that_rises_too_fast_is_named(slider):
     for k in range(3):
         loop.sequence += 1
         loop.controller.tick(Sample(0.0, loop.sequence, [hand.position], [90.0]))
-        assert loop.stepper.tick_data.counts[ct.REJECTED] == k + 1
+        assert loop.stepper.tick_data.counts[TickCounts.REJECTED] == k + 1
     (fault,) = [event for event in loop.events if event["event"] == "fault"]
-    assert fault["reason"] == FAULTS[ct.HAND_FORCE_JUMPED]
+    assert fault["reason"] == FAULTS[Fault.HAND_FORCE_JUMPED]
 
 
 @pytest.mark.parametrize("how", ["pause", "fault", "no samples"])
@@ -223,10 +223,10 @@ def test_a_device_that_is_disengaged_stands_still(slider, how):
     if how == "pause":
         loop.controller.command({"do": "pause"})
     elif how == "fault":
-        loop.controller.fault(ct.STALLED)
+        loop.controller.fault(Fault.STALLED)
     else:
         counts = loop.stepper.tick_data.counts
-        counts[ct.RELEASE_TICKS], counts[ct.RELEASE_TIME] = 12, 10**12
+        counts[TickCounts.RELEASE_TICKS], counts[TickCounts.RELEASE_TIME] = 12, 10**12
         loop.run = lambda ticks: silent(loop, ticks)
     after = loop.run(400)
     within = {"pause": 52, "fault": 1, "no samples": 13}[how]

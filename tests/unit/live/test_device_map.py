@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from fsm_dyn.errors import InputError
-from fsm_dyn.live import tick_data as ct
 from fsm_dyn.live.driver_protocol import NOTHING, DeviceSpec, Sample
 from fsm_dyn.live.live_stepper import DeviceMap, Limits, LiveStepper
 from fsm_dyn.live.run_controller import FAULT, RUNNING
 from fsm_dyn.live.session_launch import effective_limits
 from fsm_dyn.live.settings import Settings
+from fsm_dyn.runtime.abi import TickCounts, TickNumbers
 
 WIDE = Limits(force=1e6, slew=1e9, torque=1e6, torque_slew=1e9, velocity=1e3, angular_velocity=1e3, ramp=0.0)
 
@@ -18,8 +18,8 @@ def holding(graph, axes=3, turns=(2,), **options):
     """A stepper whose device, at rest at zero, has engaged."""
     stepper = LiveStepper(graph, axes, limits=options.pop("limits", WIDE), turns=turns, **options)
     tick = stepper.tick_data
-    tick.counts[ct.ADVANCING] = tick.counts[ct.ANCHOR] = 1
-    tick.numbers[ct.ENGAGEMENT_TARGET] = 1.0
+    tick.counts[TickCounts.ADVANCING] = tick.counts[TickCounts.ANCHOR] = 1
+    tick.numbers[TickNumbers.ENGAGEMENT_TARGET] = 1.0
     for _ in range(3):
         stepper.tick()
     return stepper

@@ -12,6 +12,7 @@ from fsm_dyn.live import shared_memory
 from fsm_dyn.live.driver_protocol import BlockingReader, DeviceSpec, Sample, driver_class
 from fsm_dyn.live.live_stepper import Limits
 from fsm_dyn.live.session import LiveSession, Settings
+from fsm_dyn.runtime.abi import LiveHeader
 
 
 def test_the_hand_swings_as_a_damped_oscillator_does():
@@ -56,7 +57,7 @@ def block():
 def point(block, x, buttons, age=0.0, velocity=0.0):
     row = np.zeros(shared_memory.POINTER_WIDTH)
     row[0], row[1], row[7], row[13] = time.monotonic() - age, x, velocity, buttons
-    shared_memory.put_row(block.pointer, block.header, shared_memory.POINTER, row)
+    shared_memory.put_row(block.pointer, block.header, LiveHeader.POINTER, row)
 
 
 def test_the_pointer_follows_without_overshoot(block):

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from fsm_dyn.live import tick_data as ct
+from fsm_dyn.runtime.abi import TickNumbers
 from tests.unit.live.disengaging import WAYS, Pressed
 
 MILLIJOULE = 1e-3
@@ -39,10 +39,10 @@ def test_what_the_loop_gave_is_told_apart_from_the_opening(pressed):
     for stiffness in STIFFNESS:
         pressed.begin(stiffness, "observe")
         numbers = pressed.stepper.tick_data.numbers
-        before = float(numbers[ct.EXCESS_ENERGY])
+        before = float(numbers[TickNumbers.EXCESS_ENERGY])
         pressed.let_go("pause", True)
-        assert numbers[ct.EXCESS_ENERGY] == before
-        assert 0.0 <= numbers[ct.RELEASE_EXCESS_ENERGY] < 0.1 * MILLIJOULE
+        assert numbers[TickNumbers.EXCESS_ENERGY] == before
+        assert 0.0 <= numbers[TickNumbers.RELEASE_EXCESS_ENERGY] < 0.1 * MILLIJOULE
 
 
 def test_a_force_beyond_its_limit_falls_from_the_first_tick_on(pressed):
@@ -51,9 +51,9 @@ def test_a_force_beyond_its_limit_falls_from_the_first_tick_on(pressed):
     tick = pressed.stepper.tick_data
     shown = [tick.force[-1]]
     pressed.controller.command({"do": "pause"})
-    while tick.numbers[ct.ENGAGEMENT] > 0.0:
+    while tick.numbers[TickNumbers.ENGAGEMENT] > 0.0:
         pressed.tick()
         shown.append(tick.force[-1])
-        assert abs(shown[-1]) <= pressed.most * tick.numbers[ct.ENGAGEMENT] * (1.0 + 1e-12)
+        assert abs(shown[-1]) <= pressed.most * tick.numbers[TickNumbers.ENGAGEMENT] * (1.0 + 1e-12)
     assert len(shown) > 100
     assert max(b - a for a, b in itertools.pairwise(shown)) <= 0.02 * pressed.most

@@ -3,11 +3,11 @@
 import pytest
 
 from fsm_dyn.devices.emulators.handle import EmulatedHandle, Meter
-from fsm_dyn.live import tick_data as ct
 from fsm_dyn.live.driver_protocol import Sample
 from fsm_dyn.live.live_stepper import DeviceMap, LiveStepper
 from fsm_dyn.live.run_controller import RunController
 from fsm_dyn.live.session_launch import coupled_graph
+from fsm_dyn.runtime.abi import TickNumbers
 
 PERIOD = 1e-3
 TOOL = 0.2  # kg
@@ -52,7 +52,7 @@ class Hand:
         self.meter = Meter()
         self.controller.command({"do": "scrub", "t": then})
         self.tick(800)
-        assert self.stepper.tick_data.numbers[ct.ENGAGEMENT] == 1.0
+        assert self.stepper.tick_data.numbers[TickNumbers.ENGAGEMENT] == 1.0
         return moved, self.meter
 
 

@@ -19,7 +19,7 @@ from fsm_dyn.live.recorder import read_recording
 from fsm_dyn.live.replay import _own_kernels, off_line, replay
 from fsm_dyn.live.session import LiveSession, Settings
 from fsm_dyn.live.tick_columns import ADVANCED
-from fsm_dyn.simulation import state as st
+from fsm_dyn.runtime.abi import RecordColumn
 from tests.marked import PATIENT
 
 MOTION = [[0, 0.08, 0.9, 0.0], [0, 0.027, 7.3, 0.0]]
@@ -170,7 +170,7 @@ def test_live_replay_and_offline_are_one_run(held, tmp_path, period):
     assert stepper.executable._own.keys() == {tuple(event["states"]) for event in taken(recorded.events)}
     trajectory = off_line(recorded)
     assert np.array_equal(trajectory.rows.x[-1], state)
-    assert [x.time for x in trajectory.transitions] == recorded.records[:, 1 + st.RECORD_TIME].tolist()
+    assert [x.time for x in trajectory.transitions] == recorded.records[:, 1 + RecordColumn.TIME].tolist()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="derivation beside a live run is not on Windows")

@@ -5,7 +5,6 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.errors import InputError, ModelError
-from fsm_dyn.live import tick_data as ct
 from fsm_dyn.live.driver_protocol import Sample
 from fsm_dyn.live.live_stepper import DeviceMap, Limits, LiveStepper
 from fsm_dyn.live.port_coupling import add_couplers, coupled_ports
@@ -13,6 +12,7 @@ from fsm_dyn.live.recorder import read_recording
 from fsm_dyn.live.replay import input_tables, replay
 from fsm_dyn.live.session import LiveSession, Settings
 from fsm_dyn.live.tick_process import columns_of
+from fsm_dyn.runtime.abi import TickCounts, TickNumbers
 
 SPRING = {
     "fsm_dyn": 1,
@@ -47,8 +47,8 @@ class Crank:
         self.graph = fsm_dyn.compile(add_couplers(fsm_dyn.load(model)))
         self.stepper = LiveStepper(self.graph, 1, **options)
         tick = self.stepper.tick_data
-        tick.counts[ct.ADVANCING] = tick.counts[ct.ANCHOR] = 1
-        tick.numbers[ct.ENGAGEMENT_TARGET] = 1.0
+        tick.counts[TickCounts.ADVANCING] = tick.counts[TickCounts.ANCHOR] = 1
+        tick.numbers[TickNumbers.ENGAGEMENT_TARGET] = 1.0
         self.t, self.w, self.motion = [0.0], [tick.now[0]], [tick.motion.copy()]
         self.forces, self.x, self.changes = [], [], []
 
@@ -166,9 +166,9 @@ def test_let_go_the_coordinate_comes_to_rest_and_nothing_is_felt():
     run = Crank(SPRING, limits=Limits(force=1e6, slew=1e9, ramp=0.05, velocity=1e3))
     run.run(lambda t: 0.3 * t, lambda t: 0.3, 500)
     tick = run.stepper.tick_data
-    assert tick.numbers[ct.ENGAGEMENT] == 1.0
+    assert tick.numbers[TickNumbers.ENGAGEMENT] == 1.0
     assert tick.motion[0] == pytest.approx(0.3, rel=1e-3)
-    tick.numbers[ct.ENGAGEMENT_TARGET] = 0.0
+    tick.numbers[TickNumbers.ENGAGEMENT_TARGET] = 0.0
     run.run(lambda t: 0.3 * t, lambda t: 0.3, 1000)
     assert run.forces[-1] == 0.0
     assert abs(tick.motion[0]) < 1e-9

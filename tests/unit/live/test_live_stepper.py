@@ -5,7 +5,6 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.errors import InputError
-from fsm_dyn.live import tick_data as ct
 from fsm_dyn.live.driver_protocol import Sample
 from fsm_dyn.live.live_stepper import DeviceMap, Limits, LiveStepper
 from fsm_dyn.live.port_coupling import add_couplers
@@ -13,8 +12,7 @@ from fsm_dyn.live.run_controller import RUNNING, RunController
 from fsm_dyn.live.session_launch import coupled_graph as held_graph
 from fsm_dyn.live.session_launch import substeps_of
 from fsm_dyn.live.settings import Settings
-from fsm_dyn.simulation import outcomes
-from fsm_dyn.simulation import state as st
+from fsm_dyn.runtime.abi import CAUGHT_UP_MOST, WORK_OF_MODE, Counters, Status, TickCounts, TickNumbers
 
 MODELS = ["shopping_cart", "latch", "bouncing_ball", "virtual_wall"]
 
@@ -67,8 +65,8 @@ def test_scale_and_power():
     graph = fsm_dyn.compile(add_couplers(fsm_dyn.load("virtual_wall")))
     stepper = LiveStepper(graph, 2, mapping=DeviceMap(scale=0.5), limits=Limits(force=1e6, slew=1e9, ramp=0.0))
     tick = stepper.tick_data
-    tick.counts[ct.ADVANCING] = tick.counts[ct.ANCHOR] = 1
-    tick.numbers[ct.ENGAGEMENT_TARGET] = 1.0
+    tick.counts[TickCounts.ADVANCING] = tick.counts[TickCounts.ANCHOR] = 1
+    tick.numbers[TickNumbers.ENGAGEMENT_TARGET] = 1.0
     for _ in range(3):
         stepper.tick()
     tick.device[:] = [0.01, 0.0, 0.3, 0.0]
@@ -98,7 +96,7 @@ def test_a_tick_does_no_more_than_its_share(bench):
     run.stepper.options.counts[0] = 3  # turns of the stepper in a tick
     run.run(4000)
     assert len(run.times) < 4000
-    assert 1.9e-3 < max(np.diff(run.times)) < 1.001e-3 * (1 + ct.CAUGHT_UP_MOST)
+    assert 1.9e-3 < max(np.diff(run.times)) < 1.001e-3 * (1 + CAUGHT_UP_MOST)
     assert run.times[-1] == pytest.approx(4.0, abs=1e-9)
     trajectory = fsm_dyn.simulate(run.stepper.graph, until=run.times[-1], method="rk4", step=1e-3, inputs=run.tables())
     assert np.array_equal(trajectory.rows.x[-1], run.stepper.loop.state.x)
@@ -144,7 +142,7 @@ def test_a_model_that_is_not_held_is_refused():
 
 def test_status_of_a_finished_tick(bench):
     run = bench("latch")
-    assert run.one(run.hand.read()) == outcomes.DONE
+    assert run.one(run.hand.read()) == Status.DONE
 
 
 @pytest.mark.parametrize("substeps", [1, 4])
@@ -154,7 +152,7 @@ def test_the_work_of_a_quiet_tick_counts_evaluations_of_the_guards(bench, name, 
     run = bench(name, motion=[], substeps=substeps)
     for _ in range(3):
         run.one(run.hand.read())
-    assert run.stepper.counters[st.WORK_DONE] == 1 + 2 * substeps
+    assert run.stepper.counters[Counters.WORK_DONE] == 1 + 2 * substeps
 
 
 @pytest.mark.parametrize("limit", [0, 6])
@@ -170,11 +168,11 @@ def test_work_is_bounded_where_friction_and_force_end_together(bench, limit):
     done, behind = [], 0
     for _ in range(4400):
         run.one(run.hand.read())
-        done.append(int(run.stepper.counters[st.WORK_DONE]))
-        behind += int(run.stepper.tick_data.counts[ct.INCOMPLETE])
+        done.append(int(run.stepper.counters[Counters.WORK_DONE]))
+        behind += int(run.stepper.tick_data.counts[TickCounts.INCOMPLETE])
     assert run.controller.phase == 0, run.events
     assert run.stepper.mode != run.stepper.executable.chart_names[0]
-    assert max(done) <= (100 if limit == 0 else 30) + 2 * st.WORK_OF_MODE
+    assert max(done) <= (100 if limit == 0 else 30) + 2 * WORK_OF_MODE
     assert (behind > 0) == (limit > 0)
 
 
@@ -191,7 +189,7 @@ def test_while_the_model_is_behind_the_force_is_that_of_the_latest_sample(held):
         behind = min(1e-3 * (k + 1) - stepper.t, 4e-3)
         port, velocity = tick.ports.reshape(3, 2)[1:]
         away = tick.offset + tick.scale * place - port - behind * velocity
-        force = tick.numbers[ct.ENGAGEMENT] * (stiffness * away + damping * (tick.scale * rate - velocity))
+        force = tick.numbers[TickNumbers.ENGAGEMENT] * (stiffness * away + damping * (tick.scale * rate - velocity))
         np.testing.assert_allclose(tick.force, -tick.scale * force, rtol=1e-9, atol=1e-8)
         seen.append(behind)
     assert controller.phase == RUNNING
@@ -209,6 +207,6 @@ def test_a_start_that_takes_some_ticks_leaves_no_row_before_the_first(held, work
         status = controller.tick(Sample(0.0, k + 1, [0.0], [0.0]))
         if controller.wants(status):
             controller.supply(status)
-        least = min(least, int(stepper.counters[st.ROWS]))
+        least = min(least, int(stepper.counters[Counters.ROWS]))
     assert stepper.t > 0.0
     assert least == 0

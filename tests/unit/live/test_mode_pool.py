@@ -13,7 +13,7 @@ from fsm_dyn.live.replay import off_line, replay
 from fsm_dyn.live.run_controller import RUNNING
 from fsm_dyn.live.session import LiveSession, Settings
 from fsm_dyn.modes.guard_list import list_guards
-from fsm_dyn.simulation import outcomes
+from fsm_dyn.runtime.abi import Status
 from fsm_dyn.spec import load
 
 HAND = {"motion": [[0, 0.2, 0.7, 0.0]], "stop": "watchdog"}
@@ -45,7 +45,7 @@ def test_a_mode_first_reached_in_the_run_costs_no_step(board, tmp_path):
     np.testing.assert_allclose(np.diff(rows[:, 1]), 1e-3, rtol=1e-9)
     grip = rows[60:-60, 12]
     assert (grip == 1.0).all(), "the device was let go"
-    assert set(rows[:, 6]) == {outcomes.DONE}
+    assert set(rows[:, 6]) == {Status.DONE}
 
     trajectory = off_line(recorded)
     live = [(x["time"], x["source"], x["target"]) for x in transitions]
@@ -108,4 +108,4 @@ def test_a_mode_that_is_not_listed_fails_by_name(bench):
     run = bench("latch")
     run.stepper.prepare()
     run.stepper.loop.work.wanted[:] = 1
-    assert run.stepper.supply(outcomes.NEED_MODE) == outcomes.MODE_NOT_LISTED
+    assert run.stepper.supply(Status.NEED_MODE) == Status.MODE_NOT_LISTED

@@ -12,7 +12,6 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.live import shared_memory
-from fsm_dyn.live import tick_data as ct
 from fsm_dyn.live.live_stepper import Limits
 from fsm_dyn.live.owner_heartbeat import SignOfLife
 from fsm_dyn.live.recorder import read_recording
@@ -20,6 +19,7 @@ from fsm_dyn.live.replay import replay
 from fsm_dyn.live.session import LiveSession, Settings
 from fsm_dyn.live.tick_process import columns_of, ring_of
 from fsm_dyn.runtime import library
+from fsm_dyn.runtime.abi import LiveHeader, TickCounts, TickNumbers
 
 MILLISECOND = 1_000_000  # ns
 GRIP, ADVANCED = 12, 9  # columns of a row
@@ -54,18 +54,18 @@ def test_without_a_heartbeat_the_grip_opens_and_the_model_rests(bench):
     )
     stepper.publish_to(ring_of(block))
     counts, header = stepper.tick_data.counts, block.header
-    counts[ct.OWNER_TIMEOUT] = 100 * MILLISECOND
+    counts[TickCounts.OWNER_TIMEOUT] = 100 * MILLISECOND
     wall, grips = 0, []
 
     def tick(count, alive):
         nonlocal wall
         for _ in range(count):
             wall += 1
-            header[shared_memory.OWNER_BEATS] += alive
+            header[LiveHeader.OWNER_BEATS] += alive
             sample = run.hand.read()
             controller.take(sample)
             controller.run_tick(sample.sequence, 0, wall * MILLISECOND)
-            grips.append(float(stepper.tick_data.numbers[ct.ENGAGEMENT]))
+            grips.append(float(stepper.tick_data.numbers[TickNumbers.ENGAGEMENT]))
 
     try:
         tick(200, alive=True)
@@ -75,11 +75,9 @@ def test_without_a_heartbeat_the_grip_opens_and_the_model_rests(bench):
         tick(50, alive=False)
         assert grips[-2:] == [pytest.approx(0.02), 0.0], "gently"
         tick(1, alive=False)
-        rested, rows = stepper.t, int(header[shared_memory.ROWS])
+        rested, rows = stepper.t, int(header[LiveHeader.ROWS])
         tick(500, alive=False)
-        assert (stepper.t, header[shared_memory.ROWS]) == (rested, rows), (
-            "nothing is written over that nobody has taken"
-        )
+        assert (stepper.t, header[LiveHeader.ROWS]) == (rested, rows), "nothing is written over that nobody has taken"
         tick(60, alive=True)
         assert grips[-1] == 1.0
         assert [e["silent"] for e in run.events if e["event"] == "owner"] == [True, False]
@@ -143,11 +141,11 @@ def test_the_heartbeat_ends_when_it_is_reported(monkeypatch):
         header = np.zeros(shared_memory.HEADER, np.int64)
         life = SignOfLife(header)
         until = time.monotonic() + 30.0
-        while header[shared_memory.OWNER_BEATS] < 2:
+        while header[LiveHeader.OWNER_BEATS] < 2:
             assert time.monotonic() < until
             time.sleep(0.005)
         life.stop()
-        count = header[shared_memory.OWNER_BEATS]
+        count = header[LiveHeader.OWNER_BEATS]
         time.sleep(0.05)
-        assert header[shared_memory.OWNER_BEATS] == count
+        assert header[LiveHeader.OWNER_BEATS] == count
         life.stop()

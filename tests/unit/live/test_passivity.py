@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from fsm_dyn.devices.emulators.handle import EmulatedHandle
-from fsm_dyn.live import tick_data as ct
 from fsm_dyn.live.driver_protocol import Sample
 from fsm_dyn.live.live_stepper import Limits, LiveStepper
 from fsm_dyn.live.run_controller import RunController
 from fsm_dyn.live.tick_setup import watch_port
+from fsm_dyn.runtime.abi import TickNumbers
 from mechanisms.wall_chatter import KICK, MASS, PERIOD, Wall
 
 T, b = PERIOD, 1.0
@@ -23,9 +23,14 @@ def swing(wall, kind, known, K, B, ticks=1200):
     """Energies of a swing, forces shown, the leak and what was taken back."""
     tick = wall.stepper.tick_data
     watch_port(tick, kind, known)
-    tick.numbers[[ct.EXCESS_ENERGY, ct.DISSIPATED]] = 0.0
+    tick.numbers[[TickNumbers.EXCESS_ENERGY, TickNumbers.DISSIPATED]] = 0.0
     energies = wall.swing(K, B, b, ticks=ticks)
-    return energies, float(tick.force[0]), float(tick.numbers[ct.EXCESS_ENERGY]), float(tick.numbers[ct.DISSIPATED])
+    return (
+        energies,
+        float(tick.force[0]),
+        float(tick.numbers[TickNumbers.EXCESS_ENERGY]),
+        float(tick.numbers[TickNumbers.DISSIPATED]),
+    )
 
 
 @pytest.mark.parametrize("known", [b, None])
@@ -59,13 +64,13 @@ def test_the_leak_of_a_wall_in_closed_form(wall):
     stepper.set_parameters({"handle_1_stiffness": K, "handle_1_damping": 0.0})
     stepper.reset()
     watch_port(stepper.tick_data, "observe", None)
-    stepper.tick_data.numbers[ct.EXCESS_ENERGY] = 0.0
+    stepper.tick_data.numbers[TickNumbers.EXCESS_ENERGY] = 0.0
     controller = RunController(stepper, lambda event: None)
     places = np.concatenate([[0.0, 0.0], 1e-3 * np.random.default_rng(3).standard_normal(200)])
     for i, x in enumerate(places):
         controller.tick(Sample(0.0, i, (x,), (0.0,)))
     assert stepper.tick_data.balance[0] == pytest.approx(0.5 * K * np.sum(np.diff(places) ** 2), rel=1e-12)
-    assert stepper.tick_data.numbers[ct.EXCESS_ENERGY] == stepper.tick_data.balance[0]
+    assert stepper.tick_data.numbers[TickNumbers.EXCESS_ENERGY] == stepper.tick_data.balance[0]
 
 
 def test_weight_is_not_counted_against_the_loop(held):
@@ -86,8 +91,8 @@ def test_weight_is_not_counted_against_the_loop(held):
     assert handle.position < -0.15
     assert given == pytest.approx(-0.1 * 9.81 * handle.position, rel=0.05)
     # the hold alone gives K v^2 T^2 / 2 a tick: a ten-thousandth of m g v T at these speeds, and less
-    assert stepper.tick_data.numbers[ct.DISSIPATED] < 1e-4 * given
-    assert stepper.tick_data.numbers[ct.EXCESS_ENERGY] < 1e-4 * given
+    assert stepper.tick_data.numbers[TickNumbers.DISSIPATED] < 1e-4 * given
+    assert stepper.tick_data.numbers[TickNumbers.EXCESS_ENERGY] < 1e-4 * given
 
 
 def test_what_takes_back_stays_within_the_limits(wall):
@@ -101,7 +106,7 @@ def test_what_takes_back_stays_within_the_limits(wall):
         swing = 1e-3 * np.sin(0.7 * i)
         controller.tick(Sample(0.0, i, (swing,), (0.7e-3 / T * np.cos(0.7 * i),)))
         forces.append(float(stepper.tick_data.force[0]))
-    assert stepper.tick_data.numbers[ct.DISSIPATED] > 0.0
+    assert stepper.tick_data.numbers[TickNumbers.DISSIPATED] > 0.0
     assert np.abs(forces).max() <= 1.0 + 1e-12
 
 

@@ -5,7 +5,6 @@ import pytest
 
 from fsm_dyn.devices.emulators.handle import EmulatedHandle
 from fsm_dyn.laws import Event
-from fsm_dyn.live import tick_data as ct
 from fsm_dyn.live.axis_alignment import device_map_for
 from fsm_dyn.live.driver_protocol import Sample
 from fsm_dyn.live.live_stepper import Limits, LiveStepper
@@ -16,6 +15,7 @@ from fsm_dyn.live.session_launch import substeps_of
 from fsm_dyn.live.strokes import FINGER_DAMPING, FINGER_STIFFNESS, NOTES, REPETITION, Rhythm, Stroke
 from fsm_dyn.live.tick_process import _take_sent
 from fsm_dyn.live.tick_setup import watch_port
+from fsm_dyn.runtime.abi import CAUGHT_UP_MOST, TickCounts
 from fsm_dyn.simulation.run_arrays import read_transitions
 from tests.benchmarks.ticks import random_hand, run_ticks
 
@@ -89,9 +89,9 @@ def test_notes_are_as_loud_in_a_loop_whose_work_is_bounded(held, scale):
     """
     graph = held("piano_action")
     free, bounded = (Played(graph, scale, FINGER, work=work) for work in (0, None))
-    assert free.stepper.tick_data.counts[ct.LAGGING_TICKS] == 0
+    assert free.stepper.tick_data.counts[TickCounts.LAGGING_TICKS] == 0
     assert bounded.told("lagging")
-    assert bounded.stepper.t == pytest.approx(free.stepper.t, abs=(1 + ct.CAUGHT_UP_MOST) * 1e-3)
+    assert bounded.stepper.t == pytest.approx(free.stepper.t, abs=(1 + CAUGHT_UP_MOST) * 1e-3)
     assert len(free.strikes) == len(bounded.strikes) == NOTES
     assert np.abs(bounded.strikes - free.strikes).max() < 3e-3
     assert bounded.speeds.mean() == pytest.approx(free.speeds.mean(), rel=0.02)
@@ -133,7 +133,7 @@ def test_a_force_beyond_the_limit_is_clipped_told_once_and_no_fault(held):
     assert np.abs(forces).max() == pytest.approx(2.0, rel=1e-12)
     assert np.count_nonzero(np.abs(forces) > 2.0 * (1 - 1e-9)) >= NOTES, "time and again, in one occasion"
     np.testing.assert_array_equal(shown[:9], forces[-2:-11:-1], err_msg="what the account takes to have acted")
-    assert played.stepper.tick_data.counts[ct.SATURATIONS] == 1
+    assert played.stepper.tick_data.counts[TickCounts.SATURATIONS] == 1
 
 
 def test_what_a_driver_shows_less_is_taken_over():

@@ -3,10 +3,9 @@
 import pytest
 
 import fsm_dyn
-from fsm_dyn.live import tick_data as ct
 from fsm_dyn.live.port_coupling import add_couplers
 from fsm_dyn.live.run_controller import RUNNING, STOPPED
-from fsm_dyn.simulation import outcomes
+from fsm_dyn.runtime.abi import Status, TickCounts
 
 BLOCK = {
     "fsm_dyn": 1, "name": "block", "coordinates": {"x": {"unit": "m", "range": ["-1 m", "0.1005 m"]}},
@@ -23,5 +22,5 @@ def test_the_tick_in_which_a_range_is_left_is_the_last(bench):
     assert run.controller.phase == RUNNING
     run.run(1)
     assert run.controller.phase == STOPPED
-    assert run.stepper.tick_data.counts[ct.STATUS] == outcomes.LEFT_RANGE
+    assert run.stepper.tick_data.counts[TickCounts.STATUS] == Status.LEFT_RANGE
     assert run.stepper.t == pytest.approx(0.1005, abs=1e-4)  # the coupler takes 1e-4 m/s on the way

@@ -16,6 +16,7 @@ from fsm_dyn.live.live_stepper import DeviceMap, Limits
 from fsm_dyn.live.recorder import Recorder
 from fsm_dyn.live.recording_reader import read_recording
 from fsm_dyn.live.tick_columns import TickColumns
+from fsm_dyn.runtime.abi import LiveHeader
 
 COLUMNS = TickColumns((), ("x",), 1, (), (), ())
 SETTINGS = {
@@ -70,13 +71,13 @@ def test_what_is_written_stays_readable_and_what_is_lost_is_counted(monkeypatch,
     written_by = Recorder(path, block, COLUMNS, {**SETTINGS, "paced": paced}, "{}")
     try:
         for number in range(1, 101):
-            shared_memory.put_row(block.rows, block.header, shared_memory.ROWS, np.full(COLUMNS.width, float(number)))
+            shared_memory.put_row(block.rows, block.header, LiveHeader.ROWS, np.full(COLUMNS.width, float(number)))
             if number % 10 == 0:
-                until(lambda number=number: block.header[shared_memory.RECORDED] == number)
+                until(lambda number=number: block.header[LiveHeader.RECORDED] == number)
         until(lambda: written_by.failure)
         assert str(path) in written_by.failure
         assert "No space left" in written_by.failure
-        assert block.header[shared_memory.STOP_REQUESTED] == (not paced)
+        assert block.header[LiveHeader.STOP_REQUESTED] == (not paced)
     finally:
         written_by.close()
         block.close(remove=True)

@@ -7,12 +7,12 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.live import shared_memory
-from fsm_dyn.live import tick_data as ct
 from fsm_dyn.live.driver_protocol import Sample
 from fsm_dyn.live.live_stepper import DeviceMap, Limits
 from fsm_dyn.live.port_coupling import add_couplers
 from fsm_dyn.live.run_controller import FAULT, PAUSED, RUNNING
 from fsm_dyn.live.tick_process import columns_of, ring_of
+from fsm_dyn.runtime.abi import LiveHeader, TickCounts
 
 QUIET = [[0, 0.0, 1.0, 0.0], [1, 0.0, 1.0, 0.0]]
 
@@ -40,7 +40,7 @@ def test_force_and_slew_limits(bench):
     limits = Limits(force=2.0, slew=100.0, ramp=0.0)
     run = bench("shopping_cart", limits=limits).run(2000)
     forces = np.array(run.forces)
-    assert run.stepper.tick_data.counts[ct.SATURATED_TICKS] > 100
+    assert run.stepper.tick_data.counts[TickCounts.SATURATED_TICKS] > 100
     assert np.linalg.norm(forces, axis=1).max() <= 2.0 * (1.0 + 1e-12)
     assert np.linalg.norm(np.diff(forces, axis=0), axis=1).max() <= 0.1 * (1.0 + 1e-12)
 
@@ -265,7 +265,7 @@ def test_a_guard_counts_as_gone_only_if_it_was_watched(bench):
     )
     stepper.publish_to(ring_of(block))
     millisecond = 1_000_000
-    stepper.tick_data.counts[ct.WATCHDOG_TIMEOUT] = 100 * millisecond
+    stepper.tick_data.counts[TickCounts.WATCHDOG_TIMEOUT] = 100 * millisecond
     try:
         for wall in (0, 1, 900, 901):  # ms: held up for most of a second
             controller.take(at_one(wall))
@@ -280,7 +280,7 @@ def test_a_guard_counts_as_gone_only_if_it_was_watched(bench):
             controller.run_tick(wall, 0, wall * millisecond)
         assert controller.phase == FAULT
         assert run.events[-2]["reason"] == "the watchdog process is gone"
-        assert block.header[shared_memory.BEATS] == block.header[shared_memory.ROWS] == 105
+        assert block.header[LiveHeader.BEATS] == block.header[LiveHeader.ROWS] == 105
     finally:
         block.close(remove=True)
 

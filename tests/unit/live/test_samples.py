@@ -10,11 +10,11 @@ from fsm_dyn.devices.hapkit import Driver as Hapkit
 from fsm_dyn.devices.inverse3 import Driver as Inverse3
 from fsm_dyn.devices.udp import Driver as Udp
 from fsm_dyn.errors import InputError
-from fsm_dyn.live import tick_data as ct
 from fsm_dyn.live.device_map import Limits
 from fsm_dyn.live.driver_protocol import Sample
 from fsm_dyn.live.run_controller import FAULT, RUNNING, RunController
 from fsm_dyn.live.session_launch import effective_limits
+from fsm_dyn.runtime.abi import Fault, TickCounts
 from tests.unit.live.disengaging import RELEASE, Pressed
 
 OUTLIERS = Limits().outliers
@@ -36,13 +36,13 @@ def pressed(held):
 def test_outliers_are_rejected_and_more_of_them_are_a_fault(pressed, why):
     pressed.begin(STIFFNESS)
     counts, tick = pressed.stepper.tick_data.counts, pressed.stepper.tick_data
-    ever, force, here = counts[ct.REJECTED_TOTAL], pressed.handles[0].force, pressed.handles[0].position
+    ever, force, here = counts[TickCounts.REJECTED_TOTAL], pressed.handles[0].force, pressed.handles[0].position
     place = tick.now[tick.slot[1]]
     for _ in range(3):  # alone, again and again
         pressed.tick(OUTLIERS, **BAD[why](here))
         assert pressed.handles[0].force == pytest.approx(force, abs=1e-4), "as if they had not come"
         pressed.tick(5)
-    assert (pressed.controller.phase, counts[ct.REJECTED_TOTAL] - ever) == (RUNNING, 3 * OUTLIERS)
+    assert (pressed.controller.phase, counts[TickCounts.REJECTED_TOTAL] - ever) == (RUNNING, 3 * OUTLIERS)
     assert tick.now[tick.slot[1]] == pytest.approx(place, abs=1e-6)
     pressed.tick(OUTLIERS + 1, **BAD[why](here))
     assert pressed.controller.phase == FAULT
@@ -70,20 +70,24 @@ def test_a_jump_is_measured_by_the_time_between_the_samples_taken(pressed):
         pressed.controller.command({"do": "pause"})
         pressed.tick(250)
         counts = pressed.stepper.tick_data.counts
-        ever, here, sequence = counts[ct.REJECTED_TOTAL], pressed.stepper.tick_data.taken[0], pressed.sequence
+        ever, here, sequence = (
+            counts[TickCounts.REJECTED_TOTAL],
+            pressed.stepper.tick_data.taken[0],
+            pressed.sequence,
+        )
         pressed.tick(9, sequence=sequence)
         pressed.tick(1, position=[here + part * limit * 0.010], sequence=sequence + 10)
-        assert counts[ct.REJECTED_TOTAL] - ever == rejected
+        assert counts[TickCounts.REJECTED_TOTAL] - ever == rejected
 
 
 def test_by_the_clock_where_ticks_were_late(pressed):
     pressed.begin(STIFFNESS)
     counts, controller, sequence = pressed.stepper.tick_data.counts, pressed.controller, pressed.sequence + 1
-    counts[ct.RELEASE_TIME] = 0
-    ever, here = counts[ct.REJECTED_TOTAL], float(pressed.stepper.tick_data.taken[0])
+    counts[TickCounts.RELEASE_TIME] = 0
+    ever, here = counts[TickCounts.REJECTED_TOTAL], float(pressed.stepper.tick_data.taken[0])
     controller.take(Sample(0.0, sequence, (here + 0.02,), (0.0,)))
     controller.run_tick(sequence, 0b10, 10_000_000)  # ns: 10 ms after the tick before
-    assert counts[ct.REJECTED_TOTAL] == ever
+    assert counts[TickCounts.REJECTED_TOTAL] == ever
 
 
 @pytest.mark.parametrize(
@@ -103,11 +107,11 @@ def test_by_the_clock_of_the_device_where_its_line_lagged(pressed, elapsed, disp
     pressed.begin(STIFFNESS)
     counts, controller, sequence = pressed.stepper.tick_data.counts, pressed.controller, pressed.sequence
     limit, here = pressed.stepper.limits.velocity, float(pressed.stepper.tick_data.taken[0])
-    ever = counts[ct.REJECTED_TOTAL]
+    ever = counts[TickCounts.REJECTED_TOTAL]
     controller.tick(Sample(5.0, sequence + 1, (here,), (0.0,), 0b10))
-    assert counts[ct.REJECTED_TOTAL] == ever
+    assert counts[TickCounts.REJECTED_TOTAL] == ever
     controller.tick(Sample(5.0 + elapsed, sequence + 2, (here + displacement * limit,), (0.0,), 0b10))
-    assert counts[ct.REJECTED_TOTAL] - ever == rejected
+    assert counts[TickCounts.REJECTED_TOTAL] - ever == rejected
 
 
 def test_nothing_is_held_before_a_sample_was_taken(pressed):
@@ -115,12 +119,12 @@ def test_nothing_is_held_before_a_sample_was_taken(pressed):
     counts = pressed.stepper.tick_data.counts
     pressed.begin(STIFFNESS)
     pressed.stepper.reset()
-    counts[ct.SAMPLE_ACCEPTED] = counts[ct.REJECTED] = 0
+    counts[TickCounts.SAMPLE_ACCEPTED] = counts[TickCounts.REJECTED] = 0
     controller = RunController(pressed.stepper, pressed.events.append)
     for k in range(OUTLIERS + 1):
-        assert (counts[ct.ENGAGED], counts[ct.FAULT]) == (0, ct.NONE)
+        assert (counts[TickCounts.ENGAGED], counts[TickCounts.FAULT]) == (0, Fault.NONE)
         controller.tick(Sample(0.0, k, (1e300,), (0.0,), 0b10))
-    assert counts[ct.FAULT] == ct.OUT_OF_WORKSPACE
+    assert counts[TickCounts.FAULT] == Fault.OUT_OF_WORKSPACE
 
 
 @pytest.mark.parametrize(

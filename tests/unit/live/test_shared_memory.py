@@ -8,6 +8,7 @@ import pytest
 from fsm_dyn.live import shared_memory, watchdog
 from fsm_dyn.live.realtime import bin_upper_edge, percentiles
 from fsm_dyn.live.tick_process import TickProcess
+from fsm_dyn.runtime.abi import BINS, LiveHeader
 from tests.runtime.internals import internals
 
 bin_of = internals().bin_of
@@ -23,9 +24,9 @@ def block():
 def test_two_processes_see_the_same_memory(block):
     other = shared_memory.SharedBlock(block.shape, block.descriptor, block.path)
     block.rows[7] = [1.0, 2.0, 3.0]
-    block.header[shared_memory.FAULT] = 5
+    block.header[LiveHeader.FAULT] = 5
     assert other.rows[7].tolist() == [1.0, 2.0, 3.0]
-    assert watchdog.Header(block.address)[shared_memory.FAULT] == 5
+    assert watchdog.Header(block.address)[LiveHeader.FAULT] == 5
 
 
 def test_the_guard_counts_the_header_as_the_others_do():
@@ -46,19 +47,19 @@ def test_the_guard_counts_the_header_as_the_others_do():
 def test_a_ring_gives_every_row_once(block):
     since, taken = 0, []
     for k in range(10_000):
-        shared_memory.put_row(block.rows, block.header, shared_memory.ROWS, np.array([k, 2.0 * k, 0.0]))
+        shared_memory.put_row(block.rows, block.header, LiveHeader.ROWS, np.array([k, 2.0 * k, 0.0]))
         if k % 700 == 0:
-            rows, since, lost = shared_memory.take_rows(block.rows, block.header, shared_memory.ROWS, since)
+            rows, since, lost = shared_memory.take_rows(block.rows, block.header, LiveHeader.ROWS, since)
             assert lost == 0
             taken += rows[:, 0].tolist()
-    rows, since, lost = shared_memory.take_rows(block.rows, block.header, shared_memory.ROWS, since)
+    rows, since, lost = shared_memory.take_rows(block.rows, block.header, LiveHeader.ROWS, since)
     assert [*taken, *rows[:, 0].tolist()] == list(range(10_000))
 
 
 def test_a_reader_that_is_late_gets_the_count_of_what_it_missed(block):
     for k in range(shared_memory.ROW_SLOTS + 100):
-        shared_memory.put_row(block.rows, block.header, shared_memory.ROWS, np.full(3, float(k)))
-    rows, following, lost = shared_memory.take_rows(block.rows, block.header, shared_memory.ROWS, 0)
+        shared_memory.put_row(block.rows, block.header, LiveHeader.ROWS, np.full(3, float(k)))
+    rows, following, lost = shared_memory.take_rows(block.rows, block.header, LiveHeader.ROWS, 0)
     assert following == shared_memory.ROW_SLOTS + 100
     assert lost + len(rows) == following
     assert rows[0, 0] == lost
@@ -67,14 +68,14 @@ def test_a_reader_that_is_late_gets_the_count_of_what_it_missed(block):
 
 def test_texts_round_trip_and_too_long_ones_are_refused(block):
     shared_memory.put_text(
-        block.mail, block.header, shared_memory.COMMANDS, {"do": "set", "values": {"k": 0.1}, "name": "é"}
+        block.mail, block.header, LiveHeader.COMMANDS, {"do": "set", "values": {"k": 0.1}, "name": "é"}
     )
-    shared_memory.put_text(block.mail, block.header, shared_memory.COMMANDS, {"do": "run"})
-    texts, following = shared_memory.take_texts(block.mail, block.header, shared_memory.COMMANDS, 0)
+    shared_memory.put_text(block.mail, block.header, LiveHeader.COMMANDS, {"do": "run"})
+    texts, following = shared_memory.take_texts(block.mail, block.header, LiveHeader.COMMANDS, 0)
     assert texts == [{"do": "set", "values": {"k": 0.1}, "name": "é"}, {"do": "run"}]
     assert following == 2
     with pytest.raises(ValueError, match="bytes"):
-        shared_memory.put_text(block.mail, block.header, shared_memory.COMMANDS, {"x": "y" * shared_memory.TEXT_BYTES})
+        shared_memory.put_text(block.mail, block.header, LiveHeader.COMMANDS, {"x": "y" * shared_memory.TEXT_BYTES})
 
 
 def test_long_texts_take_several_slots(block):
@@ -85,31 +86,29 @@ def test_long_texts_take_several_slots(block):
     since, found = 0, []
     for value in long:
         for each in (short, value, short):
-            shared_memory.put_text(
-                block.events, block.header, shared_memory.EVENTS, each, shared_memory.MAX_EVENT_SLOTS
-            )
-        last = int(block.header[shared_memory.EVENTS])
+            shared_memory.put_text(block.events, block.header, LiveHeader.EVENTS, each, shared_memory.MAX_EVENT_SLOTS)
+        last = int(block.header[LiveHeader.EVENTS])
         for until in (last - 2, last):  # once as if the writer had not come to the end of the long one yet
-            block.header[shared_memory.EVENTS] = until
-            texts, since = shared_memory.take_texts(block.events, block.header, shared_memory.EVENTS, since)
+            block.header[LiveHeader.EVENTS] = until
+            texts, since = shared_memory.take_texts(block.events, block.header, LiveHeader.EVENTS, since)
             found += texts
         assert since == last
     assert found == [each for value in long for each in (short, value, short)]
     with pytest.raises(ValueError, match="bytes"):
         shared_memory.put_text(
-            block.events, block.header, shared_memory.EVENTS, {"x": "y" * 300_000}, shared_memory.MAX_EVENT_SLOTS
+            block.events, block.header, LiveHeader.EVENTS, {"x": "y" * 300_000}, shared_memory.MAX_EVENT_SLOTS
         )
 
 
 def test_a_text_whose_beginning_was_overwritten_is_left_out(block):
     shared_memory.put_text(
-        block.events, block.header, shared_memory.EVENTS, {"x": "y" * 10_000}, shared_memory.MAX_EVENT_SLOTS
+        block.events, block.header, LiveHeader.EVENTS, {"x": "y" * 10_000}, shared_memory.MAX_EVENT_SLOTS
     )
     for k in range(shared_memory.EVENT_SLOTS - 3):
-        shared_memory.put_text(block.events, block.header, shared_memory.EVENTS, {"n": k})
-    texts, following = shared_memory.take_texts(block.events, block.header, shared_memory.EVENTS, 0)
+        shared_memory.put_text(block.events, block.header, LiveHeader.EVENTS, {"n": k})
+    texts, following = shared_memory.take_texts(block.events, block.header, LiveHeader.EVENTS, 0)
     assert texts == [{"n": k} for k in range(shared_memory.EVENT_SLOTS - 3)]
-    assert following == block.header[shared_memory.EVENTS]
+    assert following == block.header[LiveHeader.EVENTS]
 
 
 def test_events_of_thousands_of_contacts_are_reported_as_they_are(block):
@@ -123,7 +122,7 @@ def test_events_of_thousands_of_contacts_are_reported_as_they_are(block):
     telling = SimpleNamespace(block=block, header=block.header)
     for event in told:
         TickProcess.emit_event(telling, dict(event))
-    assert shared_memory.take_texts(block.events, block.header, shared_memory.EVENTS, 0)[0] == told
+    assert shared_memory.take_texts(block.events, block.header, LiveHeader.EVENTS, 0)[0] == told
 
 
 def test_bins_hold_what_they_say():
@@ -136,10 +135,10 @@ def test_bins_hold_what_they_say():
 
 
 def test_percentiles_of_a_known_distribution():
-    counts = np.zeros(shared_memory.BINS, np.int64)
+    counts = np.zeros(BINS, np.int64)
     for value in range(1, 10_001):
         counts[bin_of(value * 1000)] += 1
     found = percentiles(counts)
     for name, exact in {"p50": 5e-3, "p99": 9.9e-3, "p99.9": 9.99e-3, "worst": 1e-2}.items():
         assert exact <= found[name] <= exact * 17 / 16
-    assert np.isnan(percentiles(np.zeros(shared_memory.BINS, np.int64))["p50"])
+    assert np.isnan(percentiles(np.zeros(BINS, np.int64))["p50"])

@@ -3,8 +3,8 @@
 import pytest
 
 import fsm_dyn
-from fsm_dyn.live import tick_data as ct
 from fsm_dyn.live.session_launch import coupled_graph
+from fsm_dyn.runtime.abi import TickCounts, TickNumbers
 from tests.unit.live.stalling import Stalled, stalling_wall
 
 STALE = 100  # ticks
@@ -36,12 +36,12 @@ def test_the_force_does_not_fade_between_samples(wall, every, slow):
     pressed.every, pressed.late = every, range(400, 10_000, 7)
     pressed.press()
     counts = pressed.stepper.tick_data.counts
-    faded = int(counts[ct.FADED_TICKS])
+    faded = int(counts[TickCounts.FADED_TICKS])
     assert faded <= 30 * every  # until its interval is known
     pressed.tick(2000)
-    assert counts[ct.FADED_TICKS] == faded
-    assert counts[ct.RELEASES] == 0
-    interval = pressed.stepper.tick_data.numbers[ct.SAMPLE_INTERVAL]
+    assert counts[TickCounts.FADED_TICKS] == faded
+    assert counts[TickCounts.RELEASES] == 0
+    interval = pressed.stepper.tick_data.numbers[TickNumbers.SAMPLE_INTERVAL]
     assert interval == pytest.approx(every * 1e-3, rel=0.1)
     told = [event for event in pressed.events if event["event"] == "slow device"]
     assert len(told) == slow
@@ -53,7 +53,7 @@ def test_a_slow_device_that_falls_silent_is_released_within_six_of_its_intervals
     pressed = Slow(wall)
     pressed.every = every
     pressed.press()
-    while pressed.stepper.tick_data.counts[ct.STALE_TICKS]:
+    while pressed.stepper.tick_data.counts[TickCounts.STALE_TICKS]:
         pressed.tick()
     pressed.every = 10**9
     forces = pressed.tick(STALE)

@@ -5,11 +5,11 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.errors import InputError
-from fsm_dyn.live import tick_data as ct
 from fsm_dyn.live.live_stepper import LiveStepper
 from fsm_dyn.live.run_controller import FAULT, FAULTS, PAUSED, RUNNING
 from fsm_dyn.live.session_launch import coupled_graph, prepare
 from fsm_dyn.live.stability_bounds import stability_interval
+from fsm_dyn.runtime.abi import Fault, TickCounts, TickNumbers
 from fsm_dyn.simulation.integrators import METHODS
 from tests.unit.live.disengaging import COMMANDS
 from tests.unit.live.stalling import PERIOD, STALLS, Stalled, stalling_wall
@@ -46,7 +46,7 @@ def test_a_lag_beyond_the_limit_is_a_fault_that_releases(wall, stall):
     pressed = stalled(wall, stall, lag_limit=PERIOD * LIMIT)
     forces = pressed.tick(2 * LIMIT)
     fault = next(event for event in pressed.events if event["event"] == "fault")
-    assert fault["reason"] == FAULTS[ct.LAGGED]
+    assert fault["reason"] == FAULTS[Fault.LAGGED]
     after = fault["tick"] - pressed.controller.ticks + len(forces) - 1
     assert LIMIT <= after <= LIMIT + SOON
     assert not any(forces[after:])
@@ -85,7 +85,7 @@ def test_the_hand_is_not_pushed(wall, letting_go, stall, way):
         if gone:
             pressed.let_go_of_device()
         if way == "owner":
-            pressed.stepper.tick_data.counts[ct.OWNER_SILENT] = 1
+            pressed.stepper.tick_data.counts[TickCounts.OWNER_SILENT] = 1
         elif way != "fault":
             pressed.controller.command(COMMANDS[way])
         forces = pressed.tick(RAMP + SOON)
@@ -106,7 +106,7 @@ def test_ramps_and_timeouts_keep_to_the_wall_clock(wall):
     assert pressed.controller.phase == PAUSED
     for ticks, reason in ((3, "released"), (21, "fault")):  # 12 ms and 100 ms
         pressed = Stalled(wall).press()
-        pressed.stepper.tick_data.counts[ct.STALL_TICKS] = 100
+        pressed.stepper.tick_data.counts[TickCounts.STALL_TICKS] = 100
         pressed.sequence -= 1
         for _ in range(ticks):
             pressed.tick(late=late)
@@ -118,9 +118,9 @@ def test_a_session_knows_the_model_s_speed(wall):
     pressed = stalled(wall, "stiff damper")
     numbers = pressed.stepper.tick_data.numbers
     before, wall_before = pressed.stepper.t, pressed.wall
-    progress = float(numbers[ct.PROGRESS])
+    progress = float(numbers[TickNumbers.PROGRESS])
     pressed.tick(300)
-    gained, passed = float(numbers[ct.PROGRESS]) - progress, 1e-9 * (pressed.wall - wall_before)
+    gained, passed = float(numbers[TickNumbers.PROGRESS]) - progress, 1e-9 * (pressed.wall - wall_before)
     assert gained == pytest.approx(pressed.stepper.t - before, abs=1e-12)
     assert gained < 0.5 * passed
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fsm_dyn.runtime.abi import NEVER, ContactFlag, Event, Sizes, TransitionColumn
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.guard_enclosures import guard_enclosures
 from fsm_dyn.simulation.tables import Tables
@@ -48,13 +49,20 @@ def make_tables(
     """Return tables for modes given as (rhs, full, contact states, guards); every contact has a normal row only."""
     transitions = transitions or []
     guards = [guard for mode in modes for guard in mode[3]]
-    sizes = np.zeros(tb.SIZE_COUNT, dtype=np.int64)
+    sizes = np.zeros(Sizes.COUNT, dtype=np.int64)
     n_rows = contacts
     n = n_u
-    sizes[[tb.N_Q, tb.N_U, tb.N_P, tb.N_W, tb.N_CONTACTS, tb.N_MEMORY]] = n_q, n_u, n_p, n_w, contacts, n_memory
-    sizes[[tb.N_ROWS, tb.N_MODES, tb.N_TRANSITIONS]] = n_rows, len(modes), len(transitions)
-    sizes[tb.MAX_GUARDS] = max(1, *(len(mode[3]) for mode in modes)) if modes else 1
-    sizes[tb.N_TERMS] = n_q + n_q * n + n * n + n + n_rows * n + 3 * n_rows + 9 * contacts + 2
+    sizes[[Sizes.N_Q, Sizes.N_U, Sizes.N_P, Sizes.N_W, Sizes.N_CONTACTS, Sizes.N_MEMORY]] = (
+        n_q,
+        n_u,
+        n_p,
+        n_w,
+        contacts,
+        n_memory,
+    )
+    sizes[[Sizes.N_ROWS, Sizes.N_MODES, Sizes.N_TRANSITIONS]] = n_rows, len(modes), len(transitions)
+    sizes[Sizes.MAX_GUARDS] = max(1, *(len(mode[3]) for mode in modes)) if modes else 1
+    sizes[Sizes.N_TERMS] = n_q + n_q * n + n * n + n + n_rows * n + 3 * n_rows + 9 * contacts + 2
     unenclosed = guard_enclosures([None] * len(modes), [len(mode[3]) for mode in modes])
     values: dict[str, Any] = {
         "sizes": sizes,
@@ -65,7 +73,7 @@ def make_tables(
         **dict.fromkeys(("mode_core", "guard_kernels", "shape_centres"), np.zeros(0, dtype=np.int64)),
         **{name: value for name, value in unenclosed._asdict().items() if name != "sizes"},
         "mode_states": np.array([mode[2] for mode in modes], dtype=np.int8).reshape(len(modes), contacts),
-        "mode_allowance": np.full(len(modes), tb.NEVER),
+        "mode_allowance": np.full(len(modes), NEVER),
         "mode_flags": np.array(flags or [0] * len(modes), dtype=np.int64),
         "mode_group": np.array(groups or range(len(modes)), dtype=np.int64),
         "mode_guard_start": np.cumsum([0, *(len(mode[3]) for mode in modes)], dtype=np.int64),
@@ -75,7 +83,7 @@ def make_tables(
         "row_role": np.full(n_rows, 3, dtype=np.int64),
         "row_contact": np.arange(n_rows, dtype=np.int64),
         "row_positional": np.ones(n_rows, dtype=np.int8),
-        "contact_flags": np.full(contacts, tb.RIGID, dtype=np.int64),
+        "contact_flags": np.full(contacts, ContactFlag.RIGID, dtype=np.int64),
         "contact_rows": np.array([[k, -1, -1, -1] for k in range(contacts)], dtype=np.int64).reshape(contacts, 4),
         "contact_ends": np.full((contacts, 3), -1, dtype=np.int64),
         "contact_outline": np.full(contacts, -1, dtype=np.int64),
@@ -97,10 +105,10 @@ def make_tables(
 
 
 def _transition_table(transitions: list[dict[str, int]]) -> Any:
-    table = np.zeros((len(transitions), tb.TRANSITION_WIDTH), dtype=np.int64)
+    table = np.zeros((len(transitions), TransitionColumn.WIDTH), dtype=np.int64)
     for i, item in enumerate(transitions):
-        table[i, tb.TRANSITION_STOP] = item.get("stop", 0)
-        table[i, tb.TRANSITION_RESET] = item.get("reset", 0)
+        table[i, TransitionColumn.STOP] = item.get("stop", 0)
+        table[i, TransitionColumn.RESET] = item.get("reset", 0)
         if hasattr(tb, "TRANSITION_TARGET"):
             table[i, tb.TRANSITION_TARGET] = item.get("target", -1)
     return table
@@ -110,8 +118,8 @@ _KEEP: list[Any] = []
 
 
 def _no_terms(sizes: Any) -> Any:
-    count = int(sizes[tb.N_TERMS])
-    n_q, n = int(sizes[tb.N_Q]), int(sizes[tb.N_U])
+    count = int(sizes[Sizes.N_TERMS])
+    n_q, n = int(sizes[Sizes.N_Q]), int(sizes[Sizes.N_U])
 
     @kernel
     def terms(t, x, c, out):  # type: ignore[no-untyped-def]
@@ -190,8 +198,8 @@ def ball(tolerances: Tolerances | None = None) -> Tables:
         contacts=1,
         terms=ball_terms,
         modes=[
-            (ball_open_rhs, ball_open_full, [0], [(tb.CLOSES, 0, 0.0)]),
-            (ball_closed_rhs, ball_closed_full, [1], [(tb.OPENS, 0, 0.0)]),
+            (ball_open_rhs, ball_open_full, [0], [(Event.CLOSES, 0, 0.0)]),
+            (ball_closed_rhs, ball_closed_full, [1], [(Event.OPENS, 0, 0.0)]),
         ],
         tolerances=tolerances,
     )
@@ -231,7 +239,7 @@ def written(
     return make_tables(
         1,
         1,
-        modes=[(rhs, full, [], [(tb.WRITTEN, i, 0.0) for i in range(n_g)])],
+        modes=[(rhs, full, [], [(Event.TRANSITION, i, 0.0) for i in range(n_g)])],
         transitions=[{"target": 0, "stop": int(stop), "reset": resets[i].address if resets else 0} for i in range(n_g)],
         tolerances=tolerances,
     )
@@ -267,7 +275,7 @@ def _corner_kernels(held0: bool, held1: bool) -> tuple[Any, Any, list[tuple[int,
         out[12] = (1.0 - b) * c[1]
 
     _KEEP.extend([rhs, full])
-    guards = [(tb.OPENS if held else tb.CLOSES, k, 0.0) for k, held in enumerate((held0, held1))]
+    guards = [(Event.OPENS if held else Event.CLOSES, k, 0.0) for k, held in enumerate((held0, held1))]
     return rhs, full, guards
 
 

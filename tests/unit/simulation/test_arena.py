@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
+from fsm_dyn.runtime.abi import ArenaTop
 from fsm_dyn.simulation import state
 from tests.runtime.internals import Arena, internals
 
@@ -24,14 +25,14 @@ def test_what_is_handed_out_is_zero_and_apart() -> None:
     i = runtime.test_arena_indices(arena.struct, 5)
     i[:] = 3
     assert a.sum() == 4.0
-    assert arena.top[state.OVERFLOWN] == 0
+    assert arena.top[ArenaTop.OVERFLOWN] == 0
 
 
 def test_beyond_the_block_is_noted_and_stays_inside() -> None:
     arena, runtime = Arena(10, 5), internals()
     runtime.test_arena_vector(arena.struct, 8)
     assert runtime.test_arena_vector(arena.struct, 8).shape == (8,)
-    assert arena.top[state.OVERFLOWN] == 1
+    assert arena.top[ArenaTop.OVERFLOWN] == 1
     runtime.test_arena_release(arena.struct, 0, 0)
     assert tuple(arena.top[:2]) == (0, 0)
     assert arena.top[MOST_FLOATS] == 8

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fsm_dyn.simulation import event_resolution, outcomes
-from fsm_dyn.simulation import tables as tb
+from fsm_dyn.runtime.abi import Event, Reason, Status
 from fsm_dyn.simulation.run_loop import RunArrays, run_automaton
 from tests.unit.simulation import fakes
 
@@ -30,11 +29,11 @@ def bounce(e: float, until: float, **options: Any) -> RunArrays:
 @pytest.mark.parametrize("e", [0.3, 0.5, 0.8, 0.95])
 def test_impacts_and_end_of_bouncing(e: float) -> None:
     raw = bounce(e, 25.0)
-    assert raw.outcome.code == outcomes.DONE
+    assert raw.outcome.code == Status.DONE
     impacts, end = closed_form(e, len(raw.transitions) - 1)
     assert np.allclose(raw.transitions.time[:-1], impacts, rtol=1e-12, atol=0)
     assert raw.transitions.time[-1] == pytest.approx(end, rel=1e-9)
-    assert raw.transitions.reason[-1] == event_resolution.ZENO
+    assert raw.transitions.reason[-1] == Reason.ZENO
     assert raw.x[:, 0].min() > -1e-12
     assert raw.t[-1] == 25.0
     assert raw.mode[-1] == 1
@@ -85,7 +84,7 @@ def test_transition_is_two_rows_and_a_record() -> None:
     assert t.u_before[0, 0] == raw.x[row - 1, 1]
     assert t.u_after[0, 0] == raw.x[row, 1]
     assert t.impulse[0, 0] == pytest.approx(1.8 * np.sqrt(2 * G))
-    assert (t.event[0, 0], t.contact[0, 0], t.fired[0]) == (tb.CLOSES, 0, 1)
+    assert (t.event[0, 0], t.contact[0, 0], t.fired[0]) == (Event.CLOSES, 0, 1)
     assert abs(t.value[0, 0]) < 1e-13
     assert t.slope[0, 0] == pytest.approx(-np.sqrt(2 * G))
     assert np.isnan(t.value[0, 1])
@@ -108,7 +107,7 @@ def test_start_on_the_floor_moving_up_flies() -> None:
 
 def test_start_on_the_floor_moving_down_bounces_at_once() -> None:
     raw = run_automaton(fakes.ball(), [0.0, -2.0], [G, 1.0, 0.5, 0.0], 0, 0.0, 0.15)
-    assert raw.transitions.reason[0] == event_resolution.START
+    assert raw.transitions.reason[0] == Reason.START
     assert raw.transitions.time[0] == 0.0
     assert raw.transitions.u_after[0, 0] == pytest.approx(1.0)
     assert raw.x[:, 0].min() > -1e-12
@@ -147,6 +146,6 @@ def test_progress_is_reported_and_interruption_keeps_what_was_recorded(monkeypat
             raise KeyboardInterrupt
 
     raw = bounce(0.8, 1e6, max_step=1e-3, progress=look)
-    assert raw.outcome.code == outcomes.INTERRUPTED
+    assert raw.outcome.code == Status.INTERRUPTED
     assert seen == sorted(seen)
     assert raw.t[-1] == seen[-1]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fsm_dyn.simulation import outcomes
+from fsm_dyn.runtime.abi import Status
 from fsm_dyn.simulation.run_loop import run_automaton
 from fsm_dyn.simulation.tables import Tables
 from tests.unit.simulation import fakes
@@ -38,7 +38,7 @@ def swing(tables: Tables, **options: Any) -> Any:
 
 def test_chart_changes_where_the_pivot_degrades_and_the_motion_goes_on() -> None:
     raw = swing(fakes.make_tables(1, 1, modes=[_chart(0.3), _chart(-0.3)], groups=[7, 7]))
-    assert raw.outcome.code == outcomes.DONE
+    assert raw.outcome.code == Status.DONE
     assert set(raw.mode) == {0, 1}
     assert np.max(np.abs(raw.x[:, 0] - np.cos(raw.t))) < 1e-11
     assert len(raw.transitions) == 0
@@ -78,7 +78,7 @@ class Source:
 def test_a_chart_is_asked_for_seldom() -> None:
     source = Source(more=True)
     raw = swing(source.tables, mode_source=source)
-    assert raw.outcome.code == outcomes.DONE
+    assert raw.outcome.code == Status.DONE
     assert source.asked[0] == 0
     assert 1 <= len(source.asked) <= 4
     assert set(raw.mode) == {0, 1}
@@ -86,10 +86,10 @@ def test_a_chart_is_asked_for_seldom() -> None:
 
 def test_without_another_chart_a_poor_pivot_is_lived_with_and_a_vanished_one_is_named() -> None:
     source = Source(more=False)
-    assert swing(source.tables, mode_source=source).outcome.code == outcomes.DONE
+    assert swing(source.tables, mode_source=source).outcome.code == Status.DONE
     flat = _chart(0.0)
     raw = run_automaton(fakes.make_tables(1, 1, modes=[flat]), [0.0, 0.0], [], 0, 0.0, 1.0)
-    assert raw.outcome.code == outcomes.SINGULAR
+    assert raw.outcome.code == Status.SINGULAR
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from fsm_dyn.simulation.candidate_codes import LOG_SIZE, LOG_WIDTH
+from fsm_dyn.runtime.abi import LOG_LENGTH
 from tests.runtime.building import FOLDER
 from tests.runtime.internals import Arena, internals
 
@@ -33,7 +33,7 @@ def solve():
         scaled = runtime.scale_problem(arena.struct, problem, K, base, np.ones(n), 0.0)
         parts = np.zeros(n, np.int64), np.zeros(n), np.zeros(n)
         solution = runtime.struct("contact_solution", choices=parts[0], forces=parts[1], motions=parts[2])
-        log = runtime.struct("candidate_log", entries=np.zeros(LOG_SIZE * LOG_WIDTH))
+        log = runtime.struct("candidate_log", entries=np.zeros(LOG_LENGTH))
         status, result = runtime.solve_contact_problem(arena.struct, scaled, 1e-9, solution, log)
         return status, result, *parts
 

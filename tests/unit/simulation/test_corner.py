@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fsm_dyn.simulation import event_resolution, outcomes
+from fsm_dyn.runtime.abi import Reason, Status
 from fsm_dyn.simulation.run_loop import RunArrays, run_automaton
 from fsm_dyn.simulation.tables import Tables
 from tests.unit.simulation import fakes
@@ -31,13 +31,13 @@ def rest_times(raw: RunArrays) -> list[float]:
     return [
         float(t)
         for t, reason in zip(raw.transitions.time, raw.transitions.reason, strict=True)
-        if reason == event_resolution.ZENO
+        if reason == Reason.ZENO
     ]
 
 
 def test_both_contacts_strike_together_all_the_way() -> None:
     raw = drop([1.0, 1.0, 0.0, 0.0])
-    assert raw.outcome.code == outcomes.DONE
+    assert raw.outcome.code == Status.DONE
     assert np.all(raw.transitions.fired == 2)
     assert np.all(raw.transitions.impulse > 0)
     assert rest_times(raw) == pytest.approx([end_of_train(1.0, 0.0, 9.81)], rel=1e-9)
@@ -56,7 +56,7 @@ def test_interlaced_trains_with_a_common_end_are_one_cycle() -> None:
     speed = end_of_train(1.0, 0.0, 9.81) * 9.81 * (1 - E) / 2
     raw = drop([1.0, 0.0, 0.0, speed])
     assert end_of_train(0.0, speed, 9.81) == pytest.approx(end_of_train(1.0, 0.0, 9.81))
-    assert raw.outcome.code == outcomes.DONE
+    assert raw.outcome.code == Status.DONE
     assert raw.mode[-1] == 3
     # near the end both gaps are within the gap tolerance, where contacts strike together: 1e-9 m are 1.4e-5 s here
     assert rest_times(raw)[-1] == pytest.approx(end_of_train(1.0, 0.0, 9.81), abs=5e-5)
@@ -95,6 +95,6 @@ def test_modes_are_asked_for_when_they_are_reached() -> None:
 
 def test_without_a_source_the_missing_mode_is_named() -> None:
     raw = drop([1.0, 0.31, 0.0, 0.7], (9.81, 3.0), tables=fakes.corner([(False, False)]))
-    assert raw.outcome.code == outcomes.MODE_NOT_LISTED
+    assert raw.outcome.code == Status.MODE_NOT_LISTED
     assert sorted(raw.requested_states) == [0, 1]
     assert len(raw.t) > 10

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fsm_dyn.errors import InputError
-from fsm_dyn.simulation import outcomes
+from fsm_dyn.runtime.abi import Status
 from fsm_dyn.simulation.input_signals import assemble_inputs, linear, steps
 from fsm_dyn.simulation.run_loop import RunArrays, run_automaton
 from fsm_dyn.simulation.tolerances import Tolerances
@@ -77,7 +77,7 @@ def test_of_two_guards_at_once_the_first_in_the_file_stops() -> None:
         stop=True,
     )
     raw = go(tables, [1.0, 0.0], 3.0)
-    assert raw.outcome.code == outcomes.STOPPED
+    assert raw.outcome.code == Status.STOPPED
     assert raw.transitions.time == pytest.approx([np.sqrt(2.0)], abs=1e-13)
     assert raw.transitions.written[0] == 0
     assert raw.t[-1] == raw.transitions.time[0]
@@ -149,7 +149,7 @@ def test_chatter_is_named() -> None:
         tolerances=Tolerances(graze=1e-16, coincidence=1e-16),
     )
     raw = go(tables, [0.0, 1.0], 1.0)
-    assert raw.outcome.code == outcomes.CHATTERING
+    assert raw.outcome.code == Status.CHATTERING
     assert len(raw.transitions) > 50
 
 
@@ -161,7 +161,7 @@ def test_fast_regular_transitions_are_not_called_chatter() -> None:
 
     tables = fakes.written(lambda t, q, u: 0.0, [(lambda t, q, u: q, lambda t, q, u: u)], resets=[back])
     raw = go(tables, [1e-3, -1.0], 1.0005)
-    assert raw.outcome.code == outcomes.DONE
+    assert raw.outcome.code == Status.DONE
     assert len(raw.transitions) == 1000
 
 
@@ -202,27 +202,27 @@ def test_lands_exactly_on_the_end_and_on_breakpoints() -> None:
 def test_steps_run_out() -> None:
     tables = fakes.written(lambda t, q, u: -q, [])
     raw = go(tables, [1.0, 0.0], 100.0, max_steps=20)
-    assert raw.outcome.code == outcomes.TOO_MANY_STEPS
+    assert raw.outcome.code == Status.TOO_MANY_STEPS
     assert raw.steps <= 21
 
 
 def test_blow_up_is_named() -> None:
     tables = fakes.written(lambda t, q, u: u * u, [])
     raw = go(tables, [0.0, 1.0], 2.0)
-    assert raw.outcome.code in (outcomes.STEP_TOO_SMALL, outcomes.NON_FINITE)
+    assert raw.outcome.code in (Status.STEP_TOO_SMALL, Status.NON_FINITE)
     assert raw.t[-1] == pytest.approx(1.0, abs=1e-6)
     raw = go(tables, [0.0, 1.0], 2.0, method="euler", step=1e-3)
-    assert raw.outcome.code == outcomes.NON_FINITE
+    assert raw.outcome.code == Status.NON_FINITE
     assert np.all(np.isfinite(raw.x))
     root = fakes.written(lambda t, q, u: math.sqrt(1.0 - t) if t <= 1.0 else math.nan, [])
-    assert go(root, [0.0, 0.0], 2.0).outcome.code in (outcomes.STEP_TOO_SMALL, outcomes.NON_FINITE)
+    assert go(root, [0.0, 0.0], 2.0).outcome.code in (Status.STEP_TOO_SMALL, Status.NON_FINITE)
     assert go(root, [0.0, 0.0], 2.0, method="radau").outcome.failed
 
 
 def test_zero_length_run() -> None:
     raw = go(fakes.written(lambda t, q, u: -q, []), [1.0, 0.0], 3.0, t0=3.0)
     assert list(raw.t) == [3.0]
-    assert raw.outcome.code == outcomes.DONE
+    assert raw.outcome.code == Status.DONE
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.simulation import outcomes
+from fsm_dyn.runtime.abi import Status
 from fsm_dyn.simulation.input_signals import assemble_inputs, steps
 from fsm_dyn.simulation.run_loop import run_automaton
 from tests.unit.simulation import fakes
@@ -49,7 +49,7 @@ def test_stiff_model_stops_where_it_should(follower: Any, method: str, with_kern
         atol=1e-10,
         jacobians=[jacobian.address] if with_kernel else [],
     )
-    assert raw.outcome.code == outcomes.STOPPED
+    assert raw.outcome.code == Status.STOPPED
     assert raw.t[-1] == pytest.approx(5 * np.pi / 6, abs=2e-6)
     assert raw.x[-1, 0] == pytest.approx(0.5, abs=1e-11)
     assert raw.steps < 400
@@ -69,12 +69,12 @@ def test_guard_between_the_ends_of_a_long_implicit_step(method: str) -> None:
     )
     raw = run_automaton(tables, [0.0, 0.0], [], 0, 0.0, 8.0, method=method, rtol=1e-6, atol=1e-9)
     assert raw.transitions.time == pytest.approx([3.0], abs=1e-10)
-    assert raw.outcome.code == outcomes.DONE
+    assert raw.outcome.code == Status.DONE
 
 
 def test_blowing_up_is_named() -> None:
     raw = run_automaton(fakes.written(lambda t, q, u: u * u, []), [0.0, 1.0], [], 0, 0.0, 2.0, method="radau")
-    assert raw.outcome.code in (outcomes.STEP_TOO_SMALL, outcomes.NON_FINITE)
+    assert raw.outcome.code in (Status.STEP_TOO_SMALL, Status.NON_FINITE)
     assert raw.t[-1] == pytest.approx(1.0, abs=1e-3)
 
 
@@ -82,7 +82,7 @@ def test_steps_run_out() -> None:
     raw = run_automaton(
         fakes.written(lambda t, q, u: -q, []), [1.0, 0.0], [], 0, 0.0, 100.0, method="bdf", max_steps=20
     )
-    assert raw.outcome.code == outcomes.TOO_MANY_STEPS
+    assert raw.outcome.code == Status.TOO_MANY_STEPS
 
 
 def test_input_steps_are_landed_on() -> None:

@@ -8,7 +8,7 @@ import pytest
 import fsm_dyn
 from fsm_dyn import models
 from fsm_dyn.errors import ModelError
-from fsm_dyn.simulation import outcomes
+from fsm_dyn.runtime.abi import Status
 from fsm_dyn.spec.scales import own_scales
 from fsm_dyn.spec.values import parameter_values
 
@@ -29,7 +29,7 @@ def block(*bounds, pull="0 N"):
 def test_a_run_ends_in_the_instant_in_which_a_coordinate_leaves_its_range(method, options):
     """x = t - t^2/2 with a force of -1 N: the upper bound 0.3 m is left at t = 1 - sqrt(0.4) s."""
     run = fsm_dyn.simulate(fsm_dyn.compile(block("-1 m", "far", pull="-1 N")), 3.0, method=method, **options)
-    assert run.outcome.code == outcomes.LEFT_RANGE
+    assert run.outcome.code == Status.LEFT_RANGE
     assert not run.outcome.failed
     assert run.outcome.sentence == "x leaves its range at the upper bound 0.3 m."
     assert run.describe_outcome()[1] == "x leaves its range at the upper bound 0.3 m"
@@ -66,7 +66,7 @@ def test_a_bound_that_is_left_where_it_is_reached_is_noticed(method, options, ca
     elif change:
         model["transitions"] = [{"from": "*", "when": "t - 0.125 s", **change}]
     run = fsm_dyn.simulate(fsm_dyn.compile(model), 3.0, method=method, strategy=strategy, **options)
-    assert run.outcome.code == outcomes.LEFT_RANGE
+    assert run.outcome.code == Status.LEFT_RANGE
     assert run.record.t[-1] == pytest.approx(time, abs=2e-6 if time == 2e-6 else 1e-9)
 
 
@@ -77,13 +77,13 @@ def test_what_a_contact_turns_back_at_a_bound_has_not_left_it(method, options, r
     model = block("0 m", "inf", pull="-9.81 N")
     model |= {"contacts": {"stop": {"gap": "x", "restitution": restitution}}, "initial": {"x": "0.1 m"}}
     run = fsm_dyn.simulate(fsm_dyn.compile(model), 3.0, method=method, **options)
-    assert run.outcome.code == outcomes.DONE
+    assert run.outcome.code == Status.DONE
     assert run.labels[-1] == "stop_closed"
 
 
 def test_time_stepping_ends_with_the_first_step_that_leaves():
     run = fsm_dyn.simulate(fsm_dyn.compile(block("-1 m", "far")), 3.0, method="moreau_jean", step=0.013)
-    assert run.outcome.code == outcomes.LEFT_RANGE
+    assert run.outcome.code == Status.LEFT_RANGE
     assert run.record.t[-1] == pytest.approx(24 * 0.013)  # 23 steps lead to 0.299 m
     assert run.describe_outcome()[1] == "x leaves its range at the upper bound 0.3 m"
 
@@ -108,7 +108,7 @@ def test_a_start_outside_is_refused_with_name_value_and_bounds(tmp_path):
     graph = fsm_dyn.compile(block("-1 m", "far"))
     with pytest.raises(ModelError, match="outside its range"):
         fsm_dyn.simulate(graph, 1.0, initial={"x": 0.4})
-    assert fsm_dyn.simulate(graph, 0.1, initial={"x": -1.0}).outcome.code == outcomes.DONE  # a bound belongs to it
+    assert fsm_dyn.simulate(graph, 0.1, initial={"x": -1.0}).outcome.code == Status.DONE  # a bound belongs to it
 
 
 @pytest.mark.parametrize("joint", ["revolute", "prismatic"])
@@ -136,7 +136,7 @@ def test_within_its_ranges_a_model_runs_to_the_same_bits_as_without(name, tmp_pa
     scales = [own_scales(g.automaton.mechanism, parameter_values(g.automaton.mechanism)) for g in graphs]
     assert scales[0] == scales[1]
     runs = [fsm_dyn.simulate(graph, 2.0, scenario="slow") for graph in graphs]
-    assert runs[0].outcome.code == outcomes.DONE
+    assert runs[0].outcome.code == Status.DONE
     for column in ("t", "x", "mode"):
         assert getattr(runs[0].record, column).tobytes() == getattr(runs[1].record, column).tobytes()
 

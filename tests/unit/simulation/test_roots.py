@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.polynomial import Polynomial
 
-from fsm_dyn.simulation.state import ROOT_ROOM
+from fsm_dyn.runtime.abi import ROOT_ROOM
 from tests.runtime.internals import internals
 
 NONE = 2.0  # what is reported instead of a root

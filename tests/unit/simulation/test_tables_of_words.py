@@ -8,37 +8,38 @@ import numpy as np
 import pytest
 
 from fsm_dyn.errors import InputError
-from fsm_dyn.simulation import outcomes, tolerances
+from fsm_dyn.runtime import abi
+from fsm_dyn.runtime.abi import Status
+from fsm_dyn.simulation import outcomes
 from fsm_dyn.simulation.tolerances import Tolerances
 from fsm_dyn.spec.numerics import NUMERICS
 from fsm_dyn.spec.scales import Scales
 
 
 def test_every_outcome_has_a_message() -> None:
-    codes = {value for name, value in vars(outcomes).items() if name.isupper() and isinstance(value, int)}
-    assert set(outcomes.OUTCOMES) == codes
+    assert set(outcomes.OUTCOMES) == set(Status)
     for outcome in outcomes.OUTCOMES.values():
         assert outcome.sentence.endswith(".")
         assert outcome.name in str(outcome)
-        if outcome.failed and outcome.code != outcomes.INTERRUPTED:
+        if outcome.failed and outcome.code != Status.INTERRUPTED:
             assert outcome.remedy
 
 
 def test_outcomes_that_ask_for_something_come_first() -> None:
     for code, outcome in outcomes.OUTCOMES.items():
-        if code <= outcomes.STOPPED:
+        if code <= Status.STOPPED:
             assert not outcome.failed
 
 
 def test_array_follows_the_index_constants() -> None:
     array = Tolerances(gap=1.0, graze=2.0, projection=3.0, time_scale=4.0).as_array()
-    assert array.shape == (tolerances.TOLERANCE_COUNT,)
-    assert array[tolerances.GAP] == 1.0
-    assert array[tolerances.GRAZE] == 2.0
-    assert array[tolerances.PROJECTION] == 3.0
-    assert array[tolerances.PIVOT] == 1e-6
-    assert array[tolerances.HYSTERESIS] == 10.0
-    assert array[tolerances.TIME_SCALE] == 4.0
+    assert array.shape == (abi.ToleranceTable.COUNT,)
+    assert array[abi.ToleranceTable.GAP] == 1.0
+    assert array[abi.ToleranceTable.GRAZE] == 2.0
+    assert array[abi.ToleranceTable.PROJECTION] == 3.0
+    assert array[abi.ToleranceTable.PIVOT] == 1e-6
+    assert array[abi.ToleranceTable.HYSTERESIS] == 10.0
+    assert array[abi.ToleranceTable.TIME_SCALE] == 4.0
 
 
 def test_scaling_follows_the_dimensions() -> None:

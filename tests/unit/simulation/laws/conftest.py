@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fsm_dyn.simulation.candidate_codes import LOG_SIZE, LOG_WIDTH
+from fsm_dyn.runtime.abi import LOG_LENGTH
 from tests.runtime.internals import Arena, internals
 
 
@@ -46,7 +46,7 @@ class Instant:
         free = options.get("free", np.diag(K).copy())
         self.problem = self.runtime.scale_problem(self.arena.struct, m, K, base, free, options.get("scale", 0.0))
         self.best, self.forces, self.answers = np.zeros(count, np.int64), np.zeros(n), np.zeros(n)
-        self.log = np.zeros(LOG_SIZE * LOG_WIDTH)
+        self.log = np.zeros(LOG_LENGTH)
         self.solution = self.runtime.struct(
             "contact_solution", choices=self.best, forces=self.forces, motions=self.answers
         )

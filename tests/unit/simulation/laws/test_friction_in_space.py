@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fsm_dyn.simulation import outcomes
+from fsm_dyn.runtime.abi import Status
 
 OPEN, HOLD, SLIDE = 0, 1, 2
 
@@ -30,7 +30,7 @@ def test_one_contact(instant, seed):
     K, base, mu = response(random, 3, stretch=2.0), random.normal(size=3), random.uniform(0.05, 0.4)
     found = instant(K, base, [{"normal": 0, "tangent": 1, "spatial": 1, "mu": mu}])
     status, _ = found.decide()
-    assert status == outcomes.CONTINUE
+    assert status == Status.CONTINUE
     assert keeps_coulomb(found.forces, found.answers, mu, np.abs(base).max())
     np.testing.assert_allclose(found.answers, base + K @ found.forces, atol=1e-9)
 
@@ -42,7 +42,7 @@ def test_two_contacts_that_are_coupled(instant, seed):
     contacts = [{"normal": 3 * k, "tangent": 3 * k + 1, "spatial": 1, "mu": 0.2} for k in range(2)]
     found = instant(K, base, contacts)
     status, _ = found.decide()
-    assert status == outcomes.CONTINUE
+    assert status == Status.CONTINUE
     for k in range(2):
         own = slice(3 * k, 3 * k + 3)
         assert keeps_coulomb(found.forces[own], found.answers[own], 0.2, np.abs(base).max())
@@ -100,7 +100,7 @@ def test_a_body_that_lands_on_three_feet(instant, seed):
     contacts = [{"normal": 3 * k, "tangent": 3 * k + 1, "spatial": 1, "mu": 0.3} for k in range(3)]
     found = instant(K, A @ u, contacts)
     status, _ = found.decide()
-    assert status in (outcomes.CONTINUE, outcomes.NON_UNIQUE_STATE)
+    assert status in (Status.CONTINUE, Status.NON_UNIQUE_STATE)
     for k in range(3):
         own = slice(3 * k, 3 * k + 3)
         assert keeps_coulomb(found.forces[own], found.answers[own], 0.3, np.abs(A @ u).max())

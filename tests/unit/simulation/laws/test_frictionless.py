@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from fsm_dyn.simulation import outcomes
+from fsm_dyn.runtime.abi import Status
 
 
 def brute_force(K, base):
@@ -70,7 +70,7 @@ def test_many_contacts_of_which_one_can_neither_open_nor_close_have_no_solution(
         brute_force(K, base)
     found = instant(K, base, [{"normal": i} for i in range(8)], free=np.ones(8))
     status, verdict = found.decide()
-    assert status == outcomes.INCONSISTENT
+    assert status == Status.INCONSISTENT
     assert verdict.consistent == 0
     assert verdict.tried > 0
     assert not found.forces.any(), "what was refused is not entered"
@@ -87,7 +87,7 @@ def test_many_contacts_in_space_stick_by_one_linear_system(instant, seed):
     status, _ = found.decide()
     expected = np.linalg.solve(K, -base)
     assert (np.hypot(expected[1::3], expected[2::3]) < 0.55 * expected[::3]).all()
-    assert status == outcomes.CONTINUE
+    assert status == Status.CONTINUE
     np.testing.assert_allclose(found.forces, expected, atol=1e-12)
     np.testing.assert_allclose(found.answers, 0.0, atol=1e-12)
 

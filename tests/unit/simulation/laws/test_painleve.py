@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fsm_dyn.simulation import outcomes
+from fsm_dyn.runtime.abi import Status
 
 OPEN, HOLD, FORWARD, BACKWARD = range(4)
 
@@ -45,23 +45,23 @@ def test_one_motion_on_one_side_and_a_name_on_the_other(instant, theta, mu, omeg
     found = instant(K, base, contacts)
     status, verdict = found.decide()
     if mass > 1e-9:
-        assert status == outcomes.CONTINUE
+        assert status == Status.CONTINUE
         assert verdict.motions == 1
         assert found.best[0] == (OPEN if base[0] > 0.0 else (FORWARD if slip > 0 else BACKWARD))
     elif base[0] < 0.0:
-        assert status == outcomes.INCONSISTENT
+        assert status == Status.INCONSISTENT
         assert verdict.consistent == 0
         assert verdict.nearest > 1e-3
     else:
-        assert status == outcomes.NON_UNIQUE_STATE
+        assert status == Status.NON_UNIQUE_STATE
         assert verdict.consistent == 2
 
 
 def test_the_boundary_is_at_four_thirds(instant):
     theta = np.arctan(2.0)
-    for mu, expected in ((4.0 / 3.0 - 1e-6, outcomes.CONTINUE), (4.0 / 3.0 + 1e-6, outcomes.INCONSISTENT)):
+    for mu, expected in ((4.0 / 3.0 - 1e-6, Status.CONTINUE), (4.0 / 3.0 + 1e-6, Status.INCONSISTENT)):
         results = {instant(*rod(theta, mu, 0.0, slip)).decide()[0] for slip in (1, -1)}
-        assert results == {outcomes.CONTINUE, expected}
+        assert results == {Status.CONTINUE, expected}
 
 
 # one end at rest that may stick (λ = 0.833, -1.167), slide forward (λ_n = 0.167) or lift
@@ -80,12 +80,12 @@ def test_what_stuck_goes_on_sticking_where_other_motions_agree(instant, lasting,
     assert found.best[0] == HOLD
     assert found.answers == pytest.approx(0.0, abs=1e-15)
     assert found.forces == pytest.approx([0.3 / 0.36, -0.42 / 0.36])
-    assert status == (outcomes.CONTINUE if lasting else outcomes.NON_UNIQUE_STATE)
+    assert status == (Status.CONTINUE if lasting else Status.NON_UNIQUE_STATE)
     assert verdict.continuity == lasting
 
 
 def test_at_its_limit_what_stuck_has_several_motions(instant):
     end = {"normal": 0, "tangent": 1, "mu": 2.0, "lasting": 1, "allowed": [OPEN, FORWARD]}
     status, verdict = instant(*AT_REST, [end]).decide()
-    assert status == outcomes.NON_UNIQUE_STATE
+    assert status == Status.NON_UNIQUE_STATE
     assert (verdict.consistent, verdict.continuity) == (2, 0)

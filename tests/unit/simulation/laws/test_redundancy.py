@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from fsm_dyn.simulation import outcomes
+from fsm_dyn.runtime.abi import Status
 from tests.runtime.internals import Arena
 
 OPEN, HOLD, FORWARD, BACKWARD = range(4)
@@ -52,9 +52,8 @@ def test_sliding_with_unlike_friction_is_not_unique(instant):
     K, base = A @ A.T, A @ np.array([0.0, -9.81, 0.0])
     unlike = [{"normal": 2 * k, "tangent": 2 * k + 1, "mu": mu, "slip": 1} for k, mu in enumerate((0.1, 0.3, 0.1))]
     found = instant(K, base, [{**item, "allowed": [FORWARD]} for item in unlike])
-    from fsm_dyn.simulation import outcomes
 
-    assert found.decide()[0] == outcomes.NON_UNIQUE
+    assert found.decide()[0] == Status.NON_UNIQUE
     found = instant(K, base, [{**item, "allowed": [FORWARD], "mu": 0.2} for item in unlike])
     status, _ = found.decide()
     assert status == 0
@@ -141,7 +140,7 @@ def test_bricks_at_rest_on_each_other_stick(instant, count, push):
     K, base = tower(count, push)
     contacts = [{"normal": 2 * i, "tangent": 2 * i + 1, "mu": 0.4} for i in range(2 * count)]
     found = instant(K, base, contacts, scale=9.81)
-    assert found.decide()[0] == outcomes.CONTINUE
+    assert found.decide()[0] == Status.CONTINUE
     np.testing.assert_array_equal(found.best, 1)
     np.testing.assert_allclose(found.answers, 0.0, atol=1e-8)
     normal, tangent = found.forces[0::2], found.forces[1::2]
@@ -154,6 +153,6 @@ def test_the_uppermost_brick_slides_where_it_is_pushed_too_hard(instant):
     K, base = tower(5, 4.5)
     contacts = [{"normal": 2 * i, "tangent": 2 * i + 1, "mu": 0.4} for i in range(10)]
     found = instant(K, base, contacts, scale=9.81)
-    assert found.decide()[0] == outcomes.CONTINUE
+    assert found.decide()[0] == Status.CONTINUE
     np.testing.assert_array_equal(found.best, [1] * 8 + [2, 2])
     np.testing.assert_allclose(found.answers[[17, 19]], 4.5 - 0.4 * 9.81, rtol=1e-7)

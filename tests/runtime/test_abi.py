@@ -1,0 +1,77 @@
+"""``abi.py`` is what the headers declare, by the generator and by the compiler; Python keeps no number of its own."""
+
+import shutil
+import subprocess
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+import fsm_dyn
+from fsm_dyn.runtime import abi, abi_build, library
+from fsm_dyn.runtime.abi_build import FOLDER, HEADERS, Unknown, read, records
+from fsm_dyn.simulation.outcomes import OUTCOMES
+
+PACKAGE = Path(fsm_dyn.__file__).parent
+DECLARED = read()
+
+
+def test_the_file_is_what_the_generator_writes():
+    assert abi_build.TARGET.read_text(encoding="utf-8") == abi_build.text(DECLARED), "run `make abi`"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "int fsm_count;",
+        "#define FSM_ODD (1 + 2)",
+        "enum fsm_odd { FSM_A = 1 };",
+        "enum fsm_odd {\n    FSM_A = 1 << 2,\n};",
+        "enum fsm_odd {\n    FSM_A = 1, FSM_B = 2,\n};",
+        "struct fsm_odd {\n    int64_t a:3;\n};",
+        "#if 0\n#endif",
+        "FSM_ODD(3)",
+    ],
+)
+def test_a_line_of_no_known_form_is_refused(line, tmp_path):
+    (tmp_path / "odd.h").write_text(f"/* A header. */\n\n{line}\n", encoding="utf-8")
+    with pytest.raises(Unknown, match=r"^odd\.h:3: "):
+        read(("odd.h",), tmp_path)
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="a C compiler says what the headers mean")
+def test_the_compiler_reads_the_same_numbers(tmp_path):
+    """Every constant and every position, asserted in C."""
+    lines = [f'#include "{name}"' for name in HEADERS]
+    numbers = [(item.name, item.value) for _, members in DECLARED.enums.values() for item in members]
+    numbers += [(f"FSM_{item.name}", item.value) for item in DECLARED.defines]
+    for name, value in numbers:
+        shown = f"{value}ULL" if isinstance(value, int) and value > 2**31 else repr(value)
+        lines.append(f'_Static_assert({name} == {shown}, "{name}");')
+    for struct in sorted(records(DECLARED)):
+        for place in abi_build.places(DECLARED, struct):
+            within = f"8 * {place.value} == " + (
+                f"sizeof(struct fsm_{struct})"
+                if place.name == "count"
+                else f"offsetof(struct fsm_{struct}, {place.name})"
+            )
+            if struct != "tick_places" or place.name in ("schedule", "ring", "checkpoints", "count"):
+                lines.append(f'_Static_assert({within}, "{struct}.{place.name}");')
+    assert len(lines) > 500
+    source = tmp_path / "abi.c"
+    source.write_text("\n".join([*lines, "int main(void) { return 0; }"]), encoding="utf-8")
+    compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
+    told = subprocess.run(
+        [compiler, "-std=c11", "-fsyntax-only", f"-I{FOLDER}", str(source)], capture_output=True, text=True, check=False
+    )
+    assert told.returncode == 0, told.stderr[:2000]
+
+
+def test_texts_are_those_of_the_library():
+    for number, outcome in OUTCOMES.items():
+        texts = [library.function(f"fsm_status_{part}")(number) for part in ("text", "sentence", "remedy")]
+        assert [text.decode() for text in texts] == [outcome.name, outcome.sentence, outcome.remedy]
+    for part in ("text", "sentence", "remedy"):
+        assert library.function(f"fsm_status_{part}")(max(OUTCOMES) + 1) is None
+    for number, text in abi.RESTORED_TEXTS.items():
+        assert library.restored_sentence(number) == text
