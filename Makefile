@@ -60,7 +60,6 @@ docs: $(VENV)/.installed-docs  ## build the documentation into ./site
 
 abi: $(VENV)/.installed-run  ## write fsm_dyn/runtime/abi.py again from the headers of the runtime
 	$(BIN)/python -m fsm_dyn.runtime.abi_build
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 
 wasm: $(VENV)/.installed-run  ## build the shipped runtime for pages again, as WebAssembly, by clang 14
 	bash .ci/get_compiler wasm

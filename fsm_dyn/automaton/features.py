@@ -11,8 +11,7 @@ import numpy as np
 
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.modes.unconstrained_system import ContactInfo
-
-SAME_ROW = 1e-7  # normals that differ by less than this part are those of flush faces
+from fsm_dyn.runtime.abi import SAME_ROW
 
 
 def active_features(

@@ -17,8 +17,7 @@ from fsm_dyn.modes.embedding import EmbeddedMode
 from fsm_dyn.modes.redundancy import Limit, determinate_limits
 from fsm_dyn.modes.unconstrained_system import UnconstrainedSystem, name_in_common
 from fsm_dyn.programs import Node, functions, substitute
-
-SET_BACK = 1e-7  # part of its depth behind a face that a neighbour takes off the gap of a corner to that face
+from fsm_dyn.runtime.abi import SET_BACK
 
 _LIMITS = (
     GuardQuantity.NORMAL_FORCE,

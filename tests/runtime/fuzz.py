@@ -13,9 +13,9 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+from fsm_dyn.simulation.candidate_codes import LOG_SIZE
 
 from fsm_dyn.runtime.abi import LOG_WIDTH
-from fsm_dyn.simulation.candidate_codes import LOG_SIZE
 from tests.runtime.internals import Arena, internals
 
 SPECIAL = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 5e-324, -5e-324, 2.2e-308, 1.7e308, -1.7e308, 1.0, -1.0])

@@ -29,21 +29,6 @@ def test_two_processes_see_the_same_memory(block):
     assert watchdog.Header(block.address)[LiveHeader.FAULT] == 5
 
 
-def test_the_guard_counts_the_header_as_the_others_do():
-    for name in (
-        "BEATS",
-        "WATCHDOG_BEATS",
-        "STOP_REQUESTED",
-        "TICK_STATE",
-        "WATCHDOG_ACTION",
-        "TICK_PID",
-        "ZERO_FORCE_PACKETS",
-    ):
-        assert getattr(watchdog, name) == getattr(shared_memory, name)
-    for name in ("STARTING", "RUNNING", "BUSY", "ENDED"):
-        assert getattr(watchdog, name) == getattr(shared_memory, name)
-
-
 def test_a_ring_gives_every_row_once(block):
     since, taken = 0, []
     for k in range(10_000):
