@@ -255,7 +255,7 @@ print(*sys.modules, sep="\\n")
 # Where a name is taken apart for something else than its role: to typeset it, to shorten it, to name a class.
 TAKEN_APART = {
     "fsm_dyn.programs.wasm_code", "fsm_dyn.modes.unconstrained_system", "fsm_dyn.spec.forms.contacts",
-    "fsm_dyn.symbolic.latex_printing", "fsm_dyn.symbolic.mathml_printing",
+    "fsm_dyn.symbolic.latex_printing", "fsm_dyn.symbolic.mathml_printing", "fsm_dyn.runtime.abi_build",
 }  # fmt: skip
 FILES = {".yaml", ".json", ".mcap", ".c", ".h"}
 
@@ -299,7 +299,8 @@ def test_no_name_of_a_class_is_defined_twice():
 
 
 MOST_STATEMENTS, MOST_LINES = 51, 480
-LONGER = {"builder.py": 680}  # a method with its docstring for each section of a model file
+#: a method with its docstring for each section of a model file; a line for each constant of the runtime's headers
+LONGER = {"builder.py": 680, "abi.py": 2000}
 
 
 def test_functions_and_files_stay_short():

@@ -225,7 +225,7 @@ def records(found: Declarations) -> set[str]:
 
 
 def places(found: Declarations, struct: str) -> list[Constant]:
-    """Return the position of every field in words of eight bytes; those of structures within count."""
+    """Return the position of every field, counted in numbers of eight bytes; those of structures within count."""
     placed: list[Constant] = []
     at = 0
     for item in found.structs[struct][1]:
@@ -281,7 +281,7 @@ from typing import Final'''
 
 
 def _class(name: str) -> str:
-    name = {"tolerances": "tolerance_table"}.get(name, name)  # beside fsm_dyn.Tolerances
+    name = {"tolerances": "tolerance_table"}.get(name, name)  # the class fsm_dyn.Tolerances is another
     return "".join(part.capitalize() for part in name.split("_"))
 
 

@@ -1,4 +1,4 @@
-"""``abi.py`` is what the headers declare, by the generator and by the compiler; Python keeps no number of its own."""
+"""``abi.py`` agrees with the headers, by the generator and by the compiler; Python keeps none of their numbers."""
 
 import shutil
 import subprocess
@@ -16,7 +16,7 @@ PACKAGE = Path(fsm_dyn.__file__).parent
 DECLARED = read()
 
 
-def test_the_file_is_what_the_generator_writes():
+def test_the_file_is_up_to_date():
     assert abi_build.TARGET.read_text(encoding="utf-8") == abi_build.text(DECLARED), "run `make abi`"
 
 
