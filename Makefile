@@ -13,7 +13,7 @@ SECONDS ?= 3
 ROUNDS ?= 7
 ORACLE_ARGS ?= --quick
 
-.PHONY: help demo live test ci-long test-firmware test-runtime test-browser lint format docs wasm pictures gallery bench bench-against oracle campaign reliability wheel clean
+.PHONY: help demo live test ci-long test-firmware test-runtime test-browser lint format docs abi wasm pictures gallery bench bench-against oracle campaign reliability wheel clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):[^#]*## /  make \1\t/' | expand -t 22
