@@ -57,14 +57,13 @@ from fsm_dyn.devices.wire.datagrams import BadDatagramError, ForceDatagram, Samp
 from fsm_dyn.errors import InputError
 from fsm_dyn.live import shared_memory
 from fsm_dyn.live.driver_protocol import ADMITTANCE, IMPEDANCE, NOTHING, SAFE_FRAME, DeviceSpec, Sample
-from fsm_dyn.runtime.abi import Fault, LiveHeader, LivePhase
+from fsm_dyn.runtime.abi import MOST_DATAGRAMS, Fault, ForceFlag, LiveHeader, LivePhase
 
 PORT: Final = 10317
 WATCHDOG_TIME: Final = 0.02  # s
 BANDWIDTH: Final = 30.0  # Hz
 PATIENCE: Final = 10.0  # s
 SILENCE: Final = 1.0  # s of silence after which any sequence number is accepted: the program was restarted
-_MOST: Final = 64  # datagrams taken in a tick
 _WAITED: Final = 4096  # in the first one: those that came while the model was made ready
 _REACH: Final = (1.0, 100.0)  # m and rad to either side
 _KNOWN: Final = frozenset(
@@ -137,7 +136,7 @@ class Driver:
         given.number("patience", PATIENCE)
         turns = given.turns(axes)
         low, high = given.workspace([_REACH[i in turns] for i in range(axes)])
-        let_go = datagrams.pack_force(ForceDatagram(0, 0.0, 0, (0.0,) * axes, datagrams.LET_GO))
+        let_go = datagrams.pack_force(ForceDatagram(0, 0.0, 0, (0.0,) * axes, ForceFlag.LET_GO))
         return DeviceSpec(
             "udp",
             axes,
@@ -234,7 +233,7 @@ class Driver:
         ConnectionRefusedError
             The program is no more.
         """
-        for _ in range(_MOST if self._sent else _WAITED):
+        for _ in range(MOST_DATAGRAMS if self._sent else _WAITED):
             try:
                 data, sender = self._socket.recvfrom(datagrams.LONGEST + 1)
             except BlockingIOError:
@@ -305,7 +304,7 @@ class Driver:
             self._strangers = strangers
 
     def _count_strangers(self, strangers: socket.socket) -> None:
-        for _ in range(_MOST):
+        for _ in range(MOST_DATAGRAMS):
             try:
                 strangers.recv(1)
             except BlockingIOError:
@@ -320,10 +319,10 @@ class Driver:
         ConnectionRefusedError
             The program is no more.
         """
-        flags = datagrams.RUNNING
+        flags = ForceFlag.RUNNING
         if self._header is not None:
             running = self._header[LiveHeader.PHASE] == LivePhase.RUNNING
-            flags = datagrams.RUNNING * running | datagrams.FAULT * (self._header[LiveHeader.FAULT] != Fault.NONE)
+            flags = ForceFlag.RUNNING * running | ForceFlag.FAULT * (self._header[LiveHeader.FAULT] != Fault.NONE)
         self._send(force, int(flags))
         return force
 
@@ -355,7 +354,7 @@ class Driver:
         if self._socket.fileno() < 0:
             return
         try:
-            self._send((0.0,) * self.spec.axes, datagrams.LET_GO)
+            self._send((0.0,) * self.spec.axes, ForceFlag.LET_GO)
         finally:
             self._socket.close()
             if self._strangers is not None:

@@ -29,12 +29,16 @@ from fsm_dyn.runtime.abi import (
     ConditionColumn,
     Counters,
     ImpactEnergy,
+    InputCounts,
     MethodCounts,
     Notes,
     PassageColumn,
     Rank,
     RingColumn,
+    Sizes,
+    ToleranceTable,
     TransitionColumn,
+    fields_of,
 )
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
@@ -42,17 +46,8 @@ from fsm_dyn.simulation.input_signals import InputSignals
 from fsm_dyn.simulation.integrators import METHODS
 from fsm_dyn.simulation.tables import Tables
 
-_SIZES = ("n_q", "n_u", "n_k", "n_p", "n_w", "n_contacts", "n_memory", "n_rows", "n_modes", "max_guards",
-          "n_transitions", "n_terms", "sequential", "on_inconsistent", "on_several", "n_controllers",
-          "n_shapes", "max_moving", "max_values", "proof_words")  # fmt: skip
-_TOLERANCES = ("gap", "speed", "acceleration", "multiplier", "energy", "pivot", "hysteresis", "time", "coincidence",
-               "graze", "projection", "drift", "impact", "slip", "least_acceleration", "redundancy", "length_scale",
-               "mass_scale", "time_scale")  # fmt: skip
 #: Bytes of stack that the runtime takes: 7.5 kB at most in the schedules of the shipped models, without optimisation.
 STACK_OF_RUNTIME: Final = 8192
-
-_METHOD_COUNTS = ("stages", "order", "adaptive", "degree")
-_INPUT_COUNTS = ("n_inputs", "n_parameters", "constant")
 
 # as in c99/fsm_machine.h and fsm_machine.c
 _HEAD, _ROWS, _TRANSITIONS, _PASSAGES = 4096, 64, 16, 8
@@ -165,7 +160,7 @@ def table_fields(run: ExportedRun, data: Any, kernel: Any) -> dict[str, Any]:
     for name in Tables._fields:
         values: NDArray[Any] = getattr(tables, name)
         if name in ("sizes", "tolerances"):
-            numbers = dict(zip(_SIZES if name == "sizes" else _TOLERANCES, values.tolist(), strict=True))
+            numbers = dict(zip(fields_of(Sizes if name == "sizes" else ToleranceTable), values.tolist(), strict=True))
             fields[name] = data.structure(name, f"fsm_{name}", numbers)
             fields[f"{name}_count"] = data.integer(len(values))
         elif name == "terms":
@@ -194,7 +189,7 @@ def schedule_fields(inputs: InputSignals, data: Any, kernel: Any) -> dict[str, A
     """Define the inputs over time; return the initialisers of ``struct fsm_input_tables``."""
     arrays = inputs.arrays
     names = [kernel(f"input_{i}", item.program) for i, item in enumerate(inputs.sources)]
-    counts = dict(zip(_INPUT_COUNTS, arrays.counts.tolist(), strict=True))
+    counts = dict(zip(fields_of(InputCounts), arrays.counts.tolist(), strict=True))
     fields = {name: data.view(f"input_{name}", getattr(arrays, name)) for name in ("start", "origin", "pieces")}
     return {
         "counts": data.structure("input_counts", "fsm_input_counts", counts), "counts_count": data.integer(len(counts)),
@@ -213,7 +208,7 @@ def schedule_fields(inputs: InputSignals, data: Any, kernel: Any) -> dict[str, A
 def method_fields(name: str, data: Any) -> dict[str, Any]:
     """Define a tableau; return the initialisers of ``struct fsm_method``."""
     arrays = METHODS[name].arrays()
-    counts = dict(zip(_METHOD_COUNTS, arrays.counts.tolist(), strict=True))
+    counts = dict(zip(fields_of(MethodCounts), arrays.counts.tolist(), strict=True))
     return {
         "a": data.view("method_a", arrays.a), "nodes": data.view("method_nodes", arrays.nodes),
         "weights": data.view("method_weights", arrays.weights),
@@ -231,7 +226,7 @@ def values_of_largest_kernel(text: str) -> int:
 def memory_words(run: ExportedRun) -> int:
     """Return the words of eight bytes that a machine takes; fsm_machine_bytes returns the same on 64-bit platforms."""
     sizes, real = run.tables.sizes, WORDS_OF[run.real]
-    s = dict(zip(_SIZES, sizes.tolist(), strict=True))
+    s = dict(zip(fields_of(Sizes), sizes.tolist(), strict=True))
     n, contacts, rows, most = s["n_q"] + s["n_u"], s["n_contacts"], s["n_rows"], s["max_guards"]
     context, stages = tb.context_length(sizes), int(METHODS[run.method].arrays().counts[MethodCounts.STAGES])
     before = 1 if run.real == "double" else 2  # the context has an address before it

@@ -25,10 +25,10 @@ from fsm_dyn.simulation.outcomes import OUTCOMES
 
 RUNNING: Final = LivePhase.RUNNING
 PAUSED: Final = LivePhase.PAUSED
-FAULT: Final = LivePhase.FAULTY
+FAULT: Final = LivePhase.FAULT
 FAILED: Final = LivePhase.FAILED
 STOPPED: Final = LivePhase.STOPPED
-PHASES: Final = ("running", "paused", "fault", "failed", "stopped")
+PHASES: Final = tuple(phase.name.lower() for phase in LivePhase)
 
 FAULTS: Final[dict[int, str]] = {
     Fault.NONE: "",

@@ -15,14 +15,12 @@ from numpy.typing import NDArray
 from fsm_dyn.programs.operations import OPERATIONS
 from fsm_dyn.programs.program import Program
 from fsm_dyn.programs.program_format import Instruction
+from fsm_dyn.runtime.abi import OPERAND_BITS, EnclosedOperation
 
-_CODES: Final = {op: code for code, op in enumerate((*OPERATIONS, "norm"))}  # enum fsm_enclosed_operation
-_OPERAND: Final = 18  # bits of an operand
+_CODES: Final = {op: int(EnclosedOperation[op.upper()]) for op in (*OPERATIONS, "norm")}
 _LONGEST_NORM: Final = 3
 _COUNTS: Final = 6
 _NO_SQUARE: Final = 1e-99  # m²: what keeps the derivatives of a distance finite where it vanishes
-
-JET: Final = 6  # numbers of a jet: bounds of a value, of its rate and of its second rate
 
 
 class EnclosureCode(NamedTuple):
@@ -102,7 +100,7 @@ def enclosure_code(program: Program, output: str | None = None) -> EnclosureCode
         [i for i in order if i in changing],
     ]
     number = {index: k for k, index in enumerate(i for part in parts for i in part)}
-    if not indices or len(number) >= 1 << _OPERAND:
+    if not indices or len(number) >= 1 << OPERAND_BITS:
         return None
     code = [_word(instructions[index], number) for part in parts[3:] for index in part]
     count = [len(part) for part in parts]
@@ -185,4 +183,4 @@ def _word(instruction: Instruction, number: dict[int, int]) -> int:
     places = [number[i] for i in operands]
     if op == "norm" and len(places) == 2:
         places.append(places[0])
-    return _CODES[op] | sum(place << (8 + k * _OPERAND) for k, place in enumerate(places))
+    return _CODES[op] | sum(place << (8 + k * OPERAND_BITS) for k, place in enumerate(places))

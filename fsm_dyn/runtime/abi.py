@@ -9,6 +9,12 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Final
 
+
+def fields_of(positions: type) -> tuple[str, ...]:
+    """Return the names of a structure's fields in C, in their order, from the class of their positions."""
+    return tuple(name.lower() for name in vars(positions) if name.isupper() and name != "COUNT")
+
+
 # -- arena.h ---------------------------------------------------------------------------------------------------------
 
 
@@ -387,6 +393,10 @@ class ToleranceTable:
 
 
 # -- enclosure.h -----------------------------------------------------------------------------------------------------
+
+
+JET_NUMBERS: Final = 6  # bounds of a value, of its rate and of its second rate
+OPERAND_BITS: Final = 18  # of an operand in an instruction, after eight of the operation
 
 
 class EnclosedOperation(IntEnum):
@@ -1018,7 +1028,7 @@ class LivePhase(IntEnum):
 
     RUNNING = 0
     PAUSED = 1
-    FAULTY = 2  # until the fault is cleared
+    FAULT = 2  # until the fault is cleared
     FAILED = 3  # the model cannot go on: reset
     STOPPED = 4  # a transition marked stop: reset
 
@@ -1254,6 +1264,35 @@ class PaceNumbers:
     END_CHECK_FROM: Final = 12  # tick from which on the end of the run is checked
     MUST_RUN: Final = 13  # 1: the next tick is not the last, whatever was asked
     COUNT: Final = 14
+
+
+class SampleFlag(IntEnum):
+    """Flags of a sample by UDP."""
+
+    HAS_VELOCITY = 1  # velocities follow the positions
+
+
+class ForceFlag(IntEnum):
+    """Flags of a force by UDP."""
+
+    RUNNING = 1  # the model runs: the force is to be shown
+    FAULT = 2  # the run has a fault, until it is cleared
+    LET_GO = 4  # show no force, whatever the sequence number: the run or its process has ended
+
+
+class DropReason(IntEnum):
+    """Why a datagram was dropped, or not sent (`fsm_udp_link.dropped`)."""
+
+    SIZE = 0
+    MAGIC = 1
+    VERSION = 2
+    AXES = 3
+    NUMBER = 4
+    OLD = 5
+    NOT_SENT = 6
+
+
+MOST_DATAGRAMS: Final = 64  # taken in a tick
 
 
 class UdpNumbers:

@@ -1,4 +1,4 @@
-"""Write ``abi.py`` from the headers of the runtime: codes, positions, constants and texts that Python shares with C.
+"""Write ``abi.py`` and ``abi.js`` from the headers of the runtime: codes, positions, constants and texts shared with C.
 
 ``python -m fsm_dyn.runtime.abi_build``, or ``make abi``.  The reader knows the forms of declarations that the headers
 have, one constant or field a line, and refuses any other line: nothing is skipped silently.
@@ -17,12 +17,16 @@ from typing import Final
 
 FOLDER: Final = Path(__file__).parent
 TARGET: Final = FOLDER / "abi.py"
+PAGE_TARGET: Final = FOLDER.parent / "viewer" / "static" / "js" / "abi.js"
 
 #: Headers whose declarations cross the boundary, each after those that it includes.
 HEADERS: Final = (
     "arena.h", "codes.h", "tables.h", "enclosure.h", "run.h", "contacts.h", "time_stepping.h", "online_mode.h",
     "saved_state.h", "tick.h", "pacing.h",
 )  # fmt: skip
+
+#: Enums and constants of which pages know.
+PAGE: Final = ("status", "event", "contact_state", "live_phase", "MAX_FIRED", "GUARD_WIDTH")
 
 _WIDTH: Final = 120
 _POSITIONS: Final = ("Columns of ", "Positions in ")  # enums that number places, not cases
@@ -277,7 +281,12 @@ numbers has the positions of a structure's fields in the array that holds it, ``
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Final'''
+from typing import Final
+
+
+def fields_of(positions: type) -> tuple[str, ...]:
+    """Return the names of a structure's fields in C, in their order, from the class of their positions."""
+    return tuple(name.lower() for name in vars(positions) if name.isupper() and name != "COUNT")'''
 
 
 def _class(name: str) -> str:
@@ -353,9 +362,29 @@ def _texts(found: Declarations, name: str) -> str:
     return "\n".join([f"{name.upper()}_TEXTS: Final[dict[int, {kind}]] = {{", *lines, "}"])
 
 
+def page_text(found: Declarations) -> str:
+    """Return the source of ``abi.js``."""
+    lines = [
+        "// Codes and lengths that the runtime in C and pages share, written by fsm_dyn/runtime/abi_build.py.",
+        "",
+    ]
+    defines = {item.name: item for item in found.defines}
+    for name in PAGE:
+        if name in defines:
+            comment = f" // {defines[name].comment}" if defines[name].comment else ""
+            lines.append(f"export const {name} = {defines[name].value};{comment}")
+            continue
+        members = found.enums[name][1]
+        entries = ", ".join(f"{item.name.removeprefix(_prefix(members))}: {item.value}" for item in members)
+        lines += [f"// {found.enums[name][0]}", f"export const {_class(name)} = Object.freeze({{ {entries} }});"]
+    return "\n".join(lines) + "\n"
+
+
 def main() -> None:
-    """Write ``abi.py``."""
-    TARGET.write_text(text(read()), encoding="utf-8")
+    """Write ``abi.py`` and ``abi.js``."""
+    found = read()
+    TARGET.write_text(text(found), encoding="utf-8")
+    PAGE_TARGET.write_text(page_text(found), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@
 
 #define WIDEN       (2.0 * FSM_EPS) // of a result, for its rounding
 #define WIDEN_MORE  (8.0 * FSM_EPS) // for that of functions
-#define OPERAND     18              // bits of an operand in an instruction, after eight of the operation
 #define LARGEST_ARG 1e8             // of sines; beyond that their bounds are -1 and 1
 #define LARGEST_INTEGER 1e15         // of floor; beyond that their numbers are not told apart
 
@@ -588,9 +587,9 @@ static inline void square(const struct fsm_jet *x, struct fsm_jet *out)
 
 static inline void run_instruction(int64_t word, const struct fsm_jet *jets, struct fsm_jet *out)
 {
-    const int64_t mask = (1 << OPERAND) - 1;
+    const int64_t mask = (1 << FSM_OPERAND_BITS) - 1;
     enum fsm_enclosed_operation op = (enum fsm_enclosed_operation)(word & 255);
-    const struct fsm_jet *x = jets + ((word >> 8) & mask), *y = jets + ((word >> (8 + OPERAND)) & mask);
+    const struct fsm_jet *x = jets + ((word >> 8) & mask), *y = jets + ((word >> (8 + FSM_OPERAND_BITS)) & mask);
     switch (op) {
     case FSM_OP_ADD:
         out->value = i_add(x->value, y->value);
@@ -610,7 +609,7 @@ static inline void run_instruction(int64_t word, const struct fsm_jet *jets, str
         }
         break;
     default:
-        *out = jet_of(op, x, y, jets + ((word >> (8 + 2 * OPERAND)) & mask));
+        *out = jet_of(op, x, y, jets + ((word >> (8 + 2 * FSM_OPERAND_BITS)) & mask));
     }
 }
 
@@ -654,11 +653,11 @@ FSM_LOCAL void fsm_enclose_fixed(const struct fsm_enclosure *p, const double *c,
 /* Mark the operations on whose results those marked in `needed` (operations,) depend. */
 FSM_LOCAL void fsm_mark_needed(const struct fsm_enclosure *p, int8_t *needed)
 {
-    const int64_t mask = (1 << OPERAND) - 1, first = fsm_enclosure_size(p) - p->operations;
+    const int64_t mask = (1 << FSM_OPERAND_BITS) - 1, first = fsm_enclosure_size(p) - p->operations;
     const int64_t *code = p->code + p->fixed_operations;
     for (int64_t i = p->operations - 1; i >= 0; i--) {
         if (needed[i] != 0) {
-            for (int64_t operands = code[i] >> 8; operands > 0; operands >>= OPERAND) {
+            for (int64_t operands = code[i] >> 8; operands > 0; operands >>= FSM_OPERAND_BITS) {
                 if ((operands & mask) >= first) {
                     needed[(operands & mask) - first] = 1;
                 }
@@ -707,7 +706,7 @@ static void put_wave(enum fsm_enclosed_operation op, const struct wave *w, const
 static void run_wave(int64_t word, struct wave *w, const struct fsm_jet *jets, const struct fsm_jet *middle,
                      struct fsm_jet *out, struct fsm_jet *out_middle)
 {
-    int64_t operand = (word >> 8) & ((1 << OPERAND) - 1);
+    int64_t operand = (word >> 8) & ((1 << FSM_OPERAND_BITS) - 1);
     struct fsm_interval at = middle[operand].value;
     if (operand != w->operand) {
         double both[2];

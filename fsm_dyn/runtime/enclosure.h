@@ -14,6 +14,9 @@ struct fsm_jet {
     struct fsm_interval value, rate, second;
 };
 
+#define FSM_JET_NUMBERS  6  // bounds of a value, of its rate and of its second rate
+#define FSM_OPERAND_BITS 18 // of an operand in an instruction, after eight of the operation
+
 /* A program for enclosures, a view of `fsm_tables.enclosure_code` and `enclosure_constants`.
 
    Values are numbered: moving arguments, fixed arguments, the parameters first, constants, operations on these two, other

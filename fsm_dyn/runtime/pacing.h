@@ -49,6 +49,31 @@ struct fsm_pace {
     fsm_vector sample;
 };
 
+/* Flags of a sample by UDP. */
+enum fsm_sample_flag {
+    FSM_HAS_VELOCITY = 1, // velocities follow the positions
+};
+
+/* Flags of a force by UDP. */
+enum fsm_force_flag {
+    FSM_FORCE_RUNNING = 1, // the model runs: the force is to be shown
+    FSM_FORCE_FAULT = 2,   // the run has a fault, until it is cleared
+    FSM_FORCE_LET_GO = 4,  // show no force, whatever the sequence number: the run or its process has ended
+};
+
+/* Why a datagram was dropped, or not sent (`fsm_udp_link.dropped`). */
+enum fsm_drop_reason {
+    FSM_DROPPED_SIZE = 0,
+    FSM_DROPPED_MAGIC = 1,
+    FSM_DROPPED_VERSION = 2,
+    FSM_DROPPED_AXES = 3,
+    FSM_DROPPED_NUMBER = 4,
+    FSM_DROPPED_OLD = 5,
+    FSM_DROPPED_NOT_SENT = 6,
+};
+
+#define FSM_MOST_DATAGRAMS 64 // taken in a tick
+
 /* Numbers of a connection by UDP. */
 struct fsm_udp_numbers {
     int64_t descriptor; // of the socket

@@ -51,7 +51,7 @@ enum fsm_release_reason {
 enum fsm_live_phase {
     FSM_LIVE_RUNNING = 0,
     FSM_LIVE_PAUSED = 1,
-    FSM_LIVE_FAULTY = 2,  // until the fault is cleared
+    FSM_LIVE_FAULT = 2,   // until the fault is cleared
     FSM_LIVE_FAILED = 3,  // the model cannot go on: reset
     FSM_LIVE_STOPPED = 4, // a transition marked stop: reset
 };

@@ -29,7 +29,7 @@ static double time_since(const struct fsm_tick *tick);
 FSM_LOCAL void fsm_fail(struct fsm_tick *tick, int64_t fault)
 {
     tick->counts->fault = fault;
-    tick->counts->phase = FSM_LIVE_FAULTY;
+    tick->counts->phase = FSM_LIVE_FAULT;
     tick->counts->attention = 1;
 }
 

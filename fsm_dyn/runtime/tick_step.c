@@ -174,7 +174,7 @@ static void conclude(struct fsm_tick *tick)
 {
     struct fsm_tick_counts *counts = tick->counts;
     int64_t status = counts->status;
-    if (counts->fault != FSM_FAULT_NONE && counts->phase != FSM_LIVE_FAULTY) {
+    if (counts->fault != FSM_FAULT_NONE && counts->phase != FSM_LIVE_FAULT) {
         fsm_fail(tick, counts->fault);
     }
     if (counts->advancing == 0) {

@@ -13,18 +13,11 @@
 #include "atomic.h"
 #include <sys/socket.h>
 
-#define MOST_DATAGRAMS 64 // taken in a tick
 #define HEADER_LENGTH  24 // bytes
-#define HAS_VELOCITY   1
-#define FLAG_RUNNING   1
-#define FLAG_FAULT     2
 #define FIRST_WORD     (((int64_t)1 << 48) - 1)
 #define LOW            (((int64_t)1 << 32) - 1)
 #define VERSION_BITS   ((int64_t)0xff << 32)
 #define SILENCE        1000000000LL // ns without a sample after which sequence numbers begin anew
-
-/* Why a datagram was dropped, or not sent. */
-enum { WRONG_SIZE, WRONG_MAGIC, WRONG_VERSION, WRONG_AXES, NOT_A_NUMBER, OLD, NOT_SENT };
 
 FSM_API int64_t fsm_udp_read(void *data, double *sample);
 FSM_API int64_t fsm_udp_write(void *data, const double *force);
@@ -35,27 +28,27 @@ static int64_t refused(const struct fsm_udp_link *link, int64_t length)
     int64_t n = link->position.n, first = link->words.at[0];
     int64_t wrong = (first ^ link->numbers->sample) & FIRST_WORD;
     if (length < HEADER_LENGTH) {
-        return WRONG_SIZE;
+        return FSM_DROPPED_SIZE;
     }
     if ((wrong & LOW) != 0) {
-        return WRONG_MAGIC;
+        return FSM_DROPPED_MAGIC;
     }
     if ((wrong & VERSION_BITS) != 0) {
-        return WRONG_VERSION;
+        return FSM_DROPPED_VERSION;
     }
     if (wrong != 0) {
-        return WRONG_AXES;
+        return FSM_DROPPED_AXES;
     }
-    int64_t count = ((first >> 48) & HAS_VELOCITY) != 0 ? 2 * n : n;
+    int64_t count = ((first >> 48) & FSM_HAS_VELOCITY) != 0 ? 2 * n : n;
     if ((length - HEADER_LENGTH) % 8 != 0) {
-        return WRONG_SIZE;
+        return FSM_DROPPED_SIZE;
     }
     for (int64_t i = 0; i < (length - HEADER_LENGTH) / 8 + 1; i++) { // the time first
         if (!fsm_is_finite(link->floats.at[2 + i])) {
-            return NOT_A_NUMBER;
+            return FSM_DROPPED_NUMBER;
         }
     }
-    return length == HEADER_LENGTH + 8 * count ? -1 : WRONG_SIZE;
+    return length == HEADER_LENGTH + 8 * count ? -1 : FSM_DROPPED_SIZE;
 }
 
 /* Take the datagram of `length` bytes in `words`: the latest sample, or one to drop and count. */
@@ -69,14 +62,14 @@ static void take(struct fsm_udp_link *link, int64_t length)
     if (reason < 0 && !anew) {
         int64_t ahead = (sequence - numbers->sequence) & LOW;
         if (ahead == 0 || ahead >= (int64_t)1 << 31 || time <= link->times.at[0]) {
-            reason = OLD;
+            reason = FSM_DROPPED_OLD;
         }
     }
     if (reason >= 0) {
         link->dropped.at[reason]++;
         return;
     }
-    bool measured = ((link->words.at[0] >> 48) & HAS_VELOCITY) != 0, known = numbers->before != 0 && !anew;
+    bool measured = ((link->words.at[0] >> 48) & FSM_HAS_VELOCITY) != 0, known = numbers->before != 0 && !anew;
     double step = time - link->times.at[0], part = -fsm_expm1(-link->times.at[1] * step);
     for (int64_t i = 0; i < n; i++) {
         double x = link->floats.at[3 + i];
@@ -101,7 +94,7 @@ FSM_API int64_t fsm_udp_read(void *data, double *sample)
 {
     struct fsm_udp_link *link = data;
     struct fsm_udp_numbers *numbers = link->numbers;
-    for (int64_t k = 0; k < MOST_DATAGRAMS; k++) {
+    for (int64_t k = 0; k < FSM_MOST_DATAGRAMS; k++) {
         int64_t length = recv((int)numbers->descriptor, link->words.at, (size_t)numbers->longest, MSG_DONTWAIT);
         if (length < 0) { // nothing, or the peer has ended, which becomes a stall
             break;
@@ -124,9 +117,9 @@ FSM_API int64_t fsm_udp_write(void *data, const double *force)
 {
     struct fsm_udp_link *link = data;
     struct fsm_udp_numbers *numbers = link->numbers;
-    int64_t n = link->position.n, flags = FSM_ACQUIRE(link->header->phase) == FSM_LIVE_RUNNING ? FLAG_RUNNING : 0;
+    int64_t n = link->position.n, flags = FSM_ACQUIRE(link->header->phase) == FSM_LIVE_RUNNING ? FSM_FORCE_RUNNING : 0;
     if (FSM_ACQUIRE(link->header->fault) != FSM_FAULT_NONE) {
-        flags |= FLAG_FAULT;
+        flags |= FSM_FORCE_FAULT;
     }
     numbers->sent = (numbers->sent + 1) & LOW;
     link->words.at[0] = numbers->force | flags << 48;
@@ -137,7 +130,7 @@ FSM_API int64_t fsm_udp_write(void *data, const double *force)
     }
     size_t length = (size_t)(HEADER_LENGTH + 8 * n);
     if (send((int)numbers->descriptor, link->words.at, length, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
-        link->dropped.at[NOT_SENT]++;
+        link->dropped.at[FSM_DROPPED_NOT_SENT]++;
     }
     return 0;
 }

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fsm_dyn.errors import InputError, did_you_mean
-from fsm_dyn.programs.enclosure_code import JET, enclosure_code
+from fsm_dyn.programs.enclosure_code import enclosure_code
 from fsm_dyn.programs.program import Program
-from fsm_dyn.runtime.abi import Sizes
+from fsm_dyn.runtime.abi import JET_NUMBERS, Sizes
 from fsm_dyn.simulation.array_structs import Packed
 from fsm_dyn.simulation.guard_enclosures import guard_enclosures
 from fsm_dyn.simulation.input_tables import DRIVE, InputTables
@@ -352,7 +352,7 @@ def _enclosures(kernels: Sequence[KernelSource]) -> dict[str, NDArray[Any]]:
         "enclosure_numbers": tables.enclosure_numbers,
         "kernel_enclosure": tables.mode_enclosure,
         "kernel_values": tables.guard_enclosure,
-        "jets": np.zeros(JET * tables.sizes[Sizes.MAX_VALUES]),
+        "jets": np.zeros(JET_NUMBERS * tables.sizes[Sizes.MAX_VALUES]),
     }
 
 

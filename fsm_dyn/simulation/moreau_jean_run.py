@@ -203,7 +203,10 @@ def _arrays(tables: Tables, n_x: int, n: int) -> dict[str, NDArray[Any]]:
         "impulses": s[Sizes.N_ROWS],
     }
     arrays: dict[str, NDArray[Any]] = {name: np.zeros((n, int(width))) for name, width in widths.items()}
-    return arrays | {"codes": np.zeros((n, int(s[Sizes.N_CONTACTS])), np.int8), "energies": np.zeros((n, 3))}
+    return arrays | {
+        "codes": np.zeros((n, int(s[Sizes.N_CONTACTS])), np.int8),
+        "energies": np.zeros((n, EnergyColumn.WIDTH)),
+    }
 
 
 def _march(

@@ -10,11 +10,11 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm_dyn.programs.enclosure_code import JET
 from fsm_dyn.runtime import library
 from fsm_dyn.runtime.abi import (
     FEW,
     GUARD_WIDTH,
+    JET_NUMBERS,
     LOG_LENGTH,
     MAX_FIRED,
     RING_LENGTH,
@@ -243,7 +243,7 @@ def proof_room(tables: Tables) -> tuple[int, int, int]:
     moving, values, words, guards = (
         int(tables.sizes[i]) for i in (Sizes.MAX_MOVING, Sizes.MAX_VALUES, Sizes.PROOF_WORDS, Sizes.MAX_GUARDS)
     )
-    return 12 * moving + 3 * guards + 2 * JET * values + words + 1, 7 + 3 * guards, values
+    return 12 * moving + 3 * guards + 2 * JET_NUMBERS * values + words + 1, 7 + 3 * guards, values
 
 
 def clear_work(work: Work, packed: Packed) -> None:

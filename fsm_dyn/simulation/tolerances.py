@@ -1,7 +1,7 @@
 """Tolerances of a run: one frozen object, in SI units, scaled from the mechanism by default.
 
 Everything that decides "is this zero?" during a run reads this table; ``fsm-dyn check`` prints it.  The runtime sees
-the array of :meth:`Tolerances.as_array`, indexed by the constants below.
+the array of :meth:`Tolerances.as_array`, in the order of ``struct fsm_tolerances``.
 """
 
 from __future__ import annotations
@@ -17,13 +17,12 @@ from numpy.typing import NDArray
 from fsm_dyn.errors import InputError, did_you_mean
 from fsm_dyn.expressions import Text, dimension_text
 from fsm_dyn.renamed import RenamedAttribute
+from fsm_dyn.runtime.abi import ToleranceTable, fields_of
 from fsm_dyn.spec.argument_units import check_unit
 from fsm_dyn.spec.checks.dimension_algebra import Scope
 from fsm_dyn.spec.evaluate import evaluate
 from fsm_dyn.spec.numerics import NUMERICS
 from fsm_dyn.spec.scales import SI, Scales
-
-_INTEGRATION = ("rtol", "atol")  # read by the method, not by the table of the runtime
 
 
 def _entry(value: float, text: str, unit: str = "") -> Any:
@@ -172,9 +171,9 @@ class Tolerances:
         return Scales(self.length_scale or 1.0, self.mass_scale or 1.0, self.time_scale or 1.0)
 
     def as_array(self) -> NDArray[np.float64]:
-        """Return the table of the runtime, a float64 array of shape (:data:`TOLERANCE_COUNT`,)."""
+        """Return the table of the runtime, a float64 array of shape (``ToleranceTable.COUNT``,)."""
         whole = self.scaled()
-        return np.array([getattr(whole, item.name) for item in fields(self) if item.name not in _INTEGRATION])
+        return np.array([getattr(whole, name) for name in fields_of(ToleranceTable)])
 
     def describe(self) -> tuple[tuple[str, float, str, str], ...]:
         """Return (name, value, unit, meaning) of every entry, for printing."""

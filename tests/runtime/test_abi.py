@@ -16,8 +16,9 @@ PACKAGE = Path(fsm_dyn.__file__).parent
 DECLARED = read()
 
 
-def test_the_file_is_up_to_date():
+def test_the_files_are_up_to_date():
     assert abi_build.TARGET.read_text(encoding="utf-8") == abi_build.text(DECLARED), "run `make abi`"
+    assert abi_build.PAGE_TARGET.read_text(encoding="utf-8") == abi_build.page_text(DECLARED), "run `make abi`"
 
 
 @pytest.mark.parametrize(
@@ -75,3 +76,69 @@ def test_texts_are_those_of_the_library():
         assert library.function(f"fsm_status_{part}")(max(OUTCOMES) + 1) is None
     for number, text in abi.RESTORED_TEXTS.items():
         assert library.restored_sentence(number) == text
+
+
+# -- no number twice -----------------------------------------------------------------------------------
+
+#: Names that mean something else in their module than in the headers.
+OTHERS = {
+    "automaton/label_forms": {"_FEW"}, "devices/pantograph": {"SPEED"}, "plot/drawing/diagram": {"_FEW"},
+    "processes": {"AHEAD"}, "spec/build/port_couplers": {"DAMPING"}, "spec/components/lookup": {"DEEPEST"},
+    "viewer/port_handles": {"WIDTH"},
+}  # fmt: skip
+
+
+def declared_values():
+    """The values that a name has in the headers, by every end of the name: ``STATE_FREE`` also as ``FREE``."""
+    values = {}
+    numbers = [(item.name, item.value) for _, members in DECLARED.enums.values() for item in members]
+    numbers += [(item.name, item.value) for item in DECLARED.defines]
+    for struct in records(DECLARED):
+        numbers += [(item.name.upper(), item.value) for item in abi_build.places(DECLARED, struct)]
+    for name, value in numbers:
+        parts = name.removeprefix("FSM_").split("_")
+        for k in range(len(parts)):
+            values.setdefault("_".join(parts[k:]), set()).add(value)
+    return values
+
+
+def assigned(source):
+    """Names that a module assigns a number to, with the number."""
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.AnnAssign):
+            pairs = [(node.target, node.value)]
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple):
+            pairs = zip(node.targets[0].elts, getattr(node.value, "elts", []), strict=False)
+        else:
+            pairs = [(node.targets[0], node.value)] if isinstance(node, ast.Assign) else []
+        for name, value in pairs:
+            if isinstance(name, ast.Name) and isinstance(value, ast.Constant) and type(value.value) in (int, float):
+                yield name.id, value.value
+
+
+def hand_kept(source, values):
+    """Names of a module's constants that have the name and the value of one in the headers."""
+    return {name for name, value in assigned(source) if value in values.get(name.lstrip("_"), ())}
+
+
+def test_python_keeps_no_number_of_the_headers():
+    values = declared_values()
+    assert hand_kept("DONE: Final = 5\nFREE, HELD = 0, 1\n_STEP = 2\nHELD = 7\n", values) == {
+        "DONE",
+        "FREE",
+        "HELD",
+        "_STEP",
+    }
+    found = {
+        path.relative_to(PACKAGE).with_suffix("").as_posix(): hand_kept(path.read_text(encoding="utf-8"), values)
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if path.name != "abi.py"
+    }
+    assert {name: names for name, names in found.items() if names} == OTHERS
+
+
+def test_pages_keep_no_number_of_the_headers():
+    values = declared_values()
+    for path in sorted((PACKAGE / "viewer" / "static" / "js").glob("machine*.js")):
+        for name, value in re.findall(r"\b([A-Z][A-Z_]+) = (-?\d+)\b", path.read_text(encoding="utf-8")):
+            assert int(value) not in values.get(name, ()), f"{path.name}: {name}"

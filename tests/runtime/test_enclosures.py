@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from fsm_dyn.programs import Output, Program
-from fsm_dyn.programs.enclosure_code import JET, enclosure_code
+from fsm_dyn.programs.enclosure_code import enclosure_code
 from fsm_dyn.programs.layout import Layout
 from fsm_dyn.programs.operations import OPERATIONS
 from fsm_dyn.runtime import library
+from fsm_dyn.runtime.abi import JET_NUMBERS
 
 pytestmark = pytest.mark.runtime
 
@@ -98,10 +99,10 @@ def test_values_and_rates_lie_within(enclose, narrowed):
         length = float(rng.choice([1e-6, 1e-3, 0.1, 2.0]))
         motion = np.vstack([[0.7, 1.0, 0.0], rng.normal(size=(3, 3)) * rng.choice([0.0, 1.0, 10.0])])
         p = rng.normal()
-        jets, middle = np.zeros((code.values, JET)), np.zeros((code.values, JET))
+        jets, middle = np.zeros((code.values, JET_NUMBERS)), np.zeros((code.values, JET_NUMBERS))
         arguments = code.arguments[: code.moving]
         jets[: code.moving], middle[: code.moving] = (
-            part.reshape(-1, JET) for part in jets_of(motion[arguments], length)
+            part.reshape(-1, JET_NUMBERS) for part in jets_of(motion[arguments], length)
         )
         words = np.concatenate([[0], code.words]).astype(np.int64)
         context, numbers = np.array([p]), np.array(code.numbers)

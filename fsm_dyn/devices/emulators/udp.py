@@ -20,6 +20,7 @@ from fsm_dyn.devices.wire import datagrams
 from fsm_dyn.devices.wire.datagrams import BadDatagramError, SampleDatagram
 from fsm_dyn.live.driver_protocol import ADMITTANCE
 from fsm_dyn.live.realtime import ask_for_privileges
+from fsm_dyn.runtime.abi import ForceFlag
 
 _KNOWN: Final = frozenset({"port", "velocity"})
 
@@ -73,14 +74,14 @@ class DeviceProgram:
             except BadDatagramError as error:
                 self.body.counts[str(error)] += 1
                 continue
-            if found.flags & datagrams.LET_GO:
+            if found.flags & ForceFlag.LET_GO:
                 latest, self._answered = found, None
             elif self._answered is None or self.body.let_go or datagrams.is_newer(found.sequence, self._answered):
                 latest, self._answered = found, found.sequence
             else:
                 self.body.counts["old"] += 1
         if latest is not None:
-            self.body.counts["let go"] += bool(latest.flags & datagrams.LET_GO)
+            self.body.counts["let go"] += bool(latest.flags & ForceFlag.LET_GO)
             self.body.apply_force(latest.force)
 
     def speak(self) -> None:

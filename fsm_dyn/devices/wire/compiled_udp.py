@@ -18,14 +18,14 @@ from fsm_dyn.devices.wire import datagrams
 from fsm_dyn.live.driver_protocol import Sample
 from fsm_dyn.live.paced_loop import CompiledIO
 from fsm_dyn.runtime import library
-from fsm_dyn.runtime.abi import UdpNumbers
+from fsm_dyn.runtime.abi import DropReason, UdpNumbers
 from fsm_dyn.simulation.array_structs import Bundle
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
-REASONS: Final = ("size", "magic", "version", "axes", "number", "old", "not sent")
+REASONS: Final = tuple(reason.name.lower().replace("_", " ") for reason in DropReason)
 _MAGICS: Final = (datagrams.SAMPLE, datagrams.FORCE)
 _ROOM: Final = datagrams.LONGEST // 8 + 1  # words
 _SECOND: Final = 1_000_000_000

@@ -15,19 +15,14 @@ import struct
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from fsm_dyn.runtime.abi import ForceFlag, SampleFlag
+
 VERSION: Final = 1
 SAMPLE: Final = b"FSMS"
 FORCE: Final = b"FSMF"
 HEADER: Final = struct.Struct("<4sBBHIId")
 LONGEST: Final = HEADER.size + 8 * 2 * 6  # of six axes with velocities
 _WRAP: Final = 1 << 32
-
-# flags of a sample
-HAS_VELOCITY: Final = 1
-# flags of a force
-RUNNING: Final = 1  # the model runs: the force is to be shown
-FAULT: Final = 2  # the run has a fault, until it is cleared
-LET_GO: Final = 4  # show no force, whatever the sequence number: the run or its process has ended
 
 
 class BadDatagramError(ValueError):
@@ -51,7 +46,7 @@ class ForceDatagram(NamedTuple):
     time: float
     echo: int
     force: tuple[float, ...]
-    flags: int = RUNNING
+    flags: int = ForceFlag.RUNNING
 
 
 def is_newer(sequence: int, than: int) -> bool:
@@ -62,7 +57,7 @@ def is_newer(sequence: int, than: int) -> bool:
 def pack_sample(sample: SampleDatagram) -> bytes:
     """Return a sample as a datagram."""
     numbers = (*sample.position, *(sample.velocity or ()))
-    flags = HAS_VELOCITY if sample.velocity is not None else 0
+    flags = SampleFlag.HAS_VELOCITY if sample.velocity is not None else 0
     return _packed(SAMPLE, len(sample.position), flags, sample.sequence, sample.buttons, sample.time, numbers)
 
 
@@ -87,7 +82,7 @@ def unpack_sample(data: bytes, axes: int) -> SampleDatagram:
         It is none of a device with so many axes.
     """
     flags, sequence, buttons, time, numbers = _unpacked(SAMPLE, data, axes)
-    measured = bool(flags & HAS_VELOCITY)
+    measured = bool(flags & SampleFlag.HAS_VELOCITY)
     if len(numbers) != axes * (2 if measured else 1):
         raise BadDatagramError("size")
     return SampleDatagram(sequence, time, buttons, numbers[:axes], numbers[axes:] if measured else None)

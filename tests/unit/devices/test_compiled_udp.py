@@ -20,7 +20,7 @@ from fsm_dyn.live import shared_memory
 from fsm_dyn.live.device_map import Limits
 from fsm_dyn.live.session import LiveSession, Settings
 from fsm_dyn.runtime import library
-from fsm_dyn.runtime.abi import Fault, LiveHeader, LivePhase
+from fsm_dyn.runtime.abi import Fault, ForceFlag, LiveHeader, LivePhase
 
 pytestmark = pytest.mark.skipif(not library.has_pacing(), reason="this system cannot sleep until a deadline")
 
@@ -114,7 +114,7 @@ def test_both_take_the_same_of_whatever_comes(twins):
 
 def test_both_send_the_same(twins):
     for k in range(5):
-        phase, fault = (LivePhase.FAULTY, Fault.STALLED) if k == 3 else (LivePhase.RUNNING, Fault.NONE)
+        phase, fault = (LivePhase.FAULT, Fault.STALLED) if k == 3 else (LivePhase.RUNNING, Fault.NONE)
         sent = []
         for twin in twins:
             twin.block.header[LiveHeader.PHASE], twin.block.header[LiveHeader.FAULT] = phase, fault
@@ -125,11 +125,11 @@ def test_both_send_the_same(twins):
         assert compiled._replace(time=0.0, echo=0) == plain._replace(time=0.0, echo=0)
         assert compiled.time == pytest.approx(plain.time, abs=5.0)
         assert (compiled.echo, plain.echo) == (10 + k, 10 + k)
-        assert compiled.flags == (datagrams.FAULT if k == 3 else datagrams.RUNNING)
+        assert compiled.flags == (ForceFlag.FAULT if k == 3 else ForceFlag.RUNNING)
     for twin in twins:
         twin.driver.close()  # Python's own word, counted on
         last = datagrams.unpack_force(twin.program.recv(1024), 2)
-        assert (last.sequence, last.flags, last.force) == (6, datagrams.LET_GO, (0.0, 0.0))
+        assert (last.sequence, last.flags, last.force) == (6, ForceFlag.LET_GO, (0.0, 0.0))
 
 
 def test_a_program_that_is_no_more_is_no_news(twins):

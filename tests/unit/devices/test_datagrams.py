@@ -12,6 +12,7 @@ from hypothesis import strategies as some
 
 from fsm_dyn.devices.wire import datagrams
 from fsm_dyn.devices.wire.datagrams import BadDatagramError, ForceDatagram, SampleDatagram
+from fsm_dyn.runtime.abi import ForceFlag
 
 WORDS = some.integers(0, 2**32 - 1)
 NUMBERS = some.floats(allow_nan=False, allow_infinity=False)
@@ -43,7 +44,7 @@ def test_the_bytes_are_those_of_the_documentation():
     assert sample[8:16] == b"\x04\x03\x02\x01\x05\x00\x00\x00"
     assert sample[16:24] == b"\x00\x00\x00\x00\x00\x00\xe0\x3f"  # one half
     assert struct.unpack("<4d", sample[24:]) == (1.0, -2.0, 0.25, 0.0)
-    force = datagrams.pack_force(ForceDatagram(7, 0.0, 9, (3.0,), datagrams.LET_GO))
+    force = datagrams.pack_force(ForceDatagram(7, 0.0, 9, (3.0,), ForceFlag.LET_GO))
     assert force == b"FSMF\x01\x01\x04\x00\x07\x00\x00\x00\x09\x00\x00\x00" + struct.pack("<dd", 0.0, 3.0)
 
 

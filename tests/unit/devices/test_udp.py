@@ -17,6 +17,7 @@ from fsm_dyn.devices.wire import datagrams
 from fsm_dyn.devices.wire.datagrams import ForceDatagram, SampleDatagram
 from fsm_dyn.errors import InputError
 from fsm_dyn.live.driver_protocol import NOTHING, SAFE_FRAME, DeviceDynamics
+from fsm_dyn.runtime.abi import ForceFlag
 
 
 class Pair:
@@ -73,7 +74,7 @@ def test_samples_come_and_forces_go(pair):
     assert (sample.position, sample.velocity, sample.buttons) == ((0.25, 0.0), (1.5, 0.0), 3)
     assert it.driver.write([1.0, -2.0]) == [1.0, -2.0]
     force = it.received()
-    assert (force.force, force.echo, force.flags) == ((1.0, -2.0), 1, datagrams.RUNNING)
+    assert (force.force, force.echo, force.flags) == ((1.0, -2.0), 1, ForceFlag.RUNNING)
     assert it.driver.read() is sample, "no news"
 
 
@@ -85,7 +86,7 @@ def test_the_safe_packet_reaches_the_peer_through_the_guard(pair):
     it.send(0.0)
     it.driver.open()
     os.write(it.guards, it.driver.spec.safe_packet)
-    assert it.received() == ForceDatagram(0, 0.0, 0, (0.0, 0.0), datagrams.LET_GO)
+    assert it.received() == ForceDatagram(0, 0.0, 0, (0.0, 0.0), ForceFlag.LET_GO)
 
 
 def test_the_end_lets_go(pair):
@@ -96,7 +97,7 @@ def test_the_end_lets_go(pair):
     it.driver.close()
     assert it.received().force == (5.0, 0.0)
     last = it.received()
-    assert (last.force, last.flags) == ((0.0, 0.0), datagrams.LET_GO)
+    assert (last.force, last.flags) == ((0.0, 0.0), ForceFlag.LET_GO)
 
 
 @pytest.mark.parametrize("declared", [False, True])

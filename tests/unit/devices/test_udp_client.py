@@ -21,6 +21,7 @@ from fsm_dyn.devices.wire import datagrams
 from fsm_dyn.devices.wire.datagrams import ForceDatagram, SampleDatagram
 from fsm_dyn.live.device_map import Limits
 from fsm_dyn.live.session import LiveSession, Settings
+from fsm_dyn.runtime.abi import ForceFlag
 from tests.runtime.building import sanitizers_work
 
 CLIENTS = Path(udp.__file__).parent / "clients"
@@ -67,7 +68,7 @@ def test_its_samples_are_pythons(built):
 def test_what_it_shows_and_when_it_lets_go(built):
     """Zero at first, then what came, for 20 ms; zero at once when told to; old and bad ones are not taken."""
 
-    def force(sequence, x, flags=datagrams.RUNNING):
+    def force(sequence, x, flags=ForceFlag.RUNNING):
         return datagrams.pack_force(ForceDatagram(sequence, 0.0, 0, (x, -x), flags))
 
     good = force(8, 9.0)
@@ -91,7 +92,7 @@ def test_what_it_shows_and_when_it_lets_go(built):
         ("force 1.0202", "0 0 "),
         (take(1.03, force(2, 2.5)), "1"),  # after a silence any number will do
         ("force 1.031", "2.5 -2.5 "),
-        (take(1.032, force(0, 0.0, datagrams.LET_GO)), "1"),  # the safe packet, whatever its number
+        (take(1.032, force(0, 0.0, ForceFlag.LET_GO)), "1"),  # the safe packet, whatever its number
         ("force 1.032", "0 0 "),
         (take(1.033, force(2**32 - 1, 4.0)), "1"),
         (take(1.034, force(0, 5.0)), "1"),  # numbers begin again
@@ -114,7 +115,7 @@ def test_the_programs_access_no_memory_but_theirs(built):
             held = subprocess.Popen([program, "6", "0.5", str(driver.getsockname()[1])], stderr=subprocess.PIPE)
             for number in range(150):
                 _, client = driver.recvfrom(512)
-                good = datagrams.pack_force(ForceDatagram(number + 1, 0.0, 0, (0.1,) * 6, datagrams.RUNNING))
+                good = datagrams.pack_force(ForceDatagram(number + 1, 0.0, 0, (0.1,) * 6, ForceFlag.RUNNING))
                 driver.sendto(good + rng.randbytes(rng.randrange(200)) if number % 3 else good[: number % 60], client)
                 driver.sendto(good, client)
             _, complaint = held.communicate(timeout=PATIENT)

@@ -1,5 +1,7 @@
 // Display frame: doubles in the order of fsm_dyn/viewer/frame_encoder.py.
 
+import { LivePhase } from "./abi.js";
+
 const HEAD = 10;
 export const HANDLE = 5;
 export const FORCE = 9;
@@ -28,4 +30,4 @@ export class Frame {
   }
 }
 
-export const PHASES = ["running", "paused", "fault", "failed", "stopped"];
+export const PHASES = Object.keys(LivePhase).map((name) => name.toLowerCase());

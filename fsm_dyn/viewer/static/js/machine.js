@@ -1,9 +1,9 @@
 // A machine in the page: the runtime and a model as WebAssembly, in one memory. Without the page it runs in Node too.
 
+import { GUARD_WIDTH, MAX_FIRED } from "./abi.js";
+
 const LOG_HEAD = 5; // 64-bit integers: rows, speeds, transitions, most of them, numbers of each
 const RECORD_HEAD = 5; // time, source, target, reason, guards fired
-const FIRED = 8; // most guards of a transition
-const GUARD = 5; // event, contact, direction, value, slope
 const MOST = 256; // transitions between two readings
 const BLOCK = 65536; // bytes by which memory grows
 
@@ -15,7 +15,7 @@ export class Machine {
     const { memory, __indirect_function_table: table } = this.runtime;
     this.free = about.end;
     this.at = this.take(about.bytes);
-    this.logAt = this.take(8 * (LOG_HEAD + MOST * (RECORD_HEAD + FIRED * GUARD + about.n_rows + 2 * about.n_u)));
+    this.logAt = this.take(8 * (LOG_HEAD + MOST * (RECORD_HEAD + MAX_FIRED * GUARD_WIDTH + about.n_rows + 2 * about.n_u)));
     this.xAt = this.take(8 * about.n_x);
     this.cAt = this.take(8 * about.n_c);
     this.inputsAt = this.take(8 * about.n_w);
@@ -122,12 +122,12 @@ export class Machine {
   // Transitions since the last call: the newest may be missing, if there were too many.
   log() {
     const head = new BigInt64Array(this.runtime.memory.buffer, this.logAt, LOG_HEAD), made = Number(head[2]), width = Number(head[4]);
-    const { n_rows } = this.about, impulses = RECORD_HEAD + FIRED * GUARD;
+    const { n_rows } = this.about, impulses = RECORD_HEAD + MAX_FIRED * GUARD_WIDTH;
     const records = Array.from({ length: Math.min(made, MOST) }, (_, i) => {
       const [...record] = this.numbers(this.logAt + 8 * (LOG_HEAD + i * width), width);
       const [time, source, target, reason, count] = record;
-      const fired = Array.from({ length: Math.min(count, FIRED) }, (_, k) => {
-        const [event, contact, , value, slope] = record.slice(RECORD_HEAD + GUARD * k);
+      const fired = Array.from({ length: Math.min(count, MAX_FIRED) }, (_, k) => {
+        const [event, contact, , value, slope] = record.slice(RECORD_HEAD + GUARD_WIDTH * k);
         return { event, contact, value, slope };
       });
       return { time, source, target, reason, fired, impulse: record.slice(impulses, impulses + n_rows) };

@@ -1,7 +1,6 @@
 // Transitions of a machine in the page as entries of the event log, in the words of fsm_dyn/results/transition_causes.py.
 
-const CLOSES = 1, WRITTEN = 5;
-const FREE = 0;
+import { ContactState, Event } from "./abi.js";
 
 export class MachineLog {
   constructor({ words, modes, model, rows }) {
@@ -42,7 +41,7 @@ export class MachineLog {
     }
     const { contacts, named } = this.words, impulses = {};
     this.rows.forEach((name, row) => impulse[row] !== 0 && (impulses[name] ??= []).push(impulse[row]));
-    const guards = fired.map(({ event, contact, value, slope }) => [event === WRITTEN ? named[contact] : contacts[contact].announced[event], value, slope]);
+    const guards = fired.map(({ event, contact, value, slope }) => [event === Event.TRANSITION ? named[contact] : contacts[contact].announced[event], value, slope]);
     return { number: this.number++, t: time, source: from, target: to, handover, cause: this.cause(source, target, reason, fired, impulse), impulse: impulses, lost: 0, why: [], guards };
   }
 
@@ -51,10 +50,10 @@ export class MachineLog {
     const { contacts, written, reasons } = this.words, before = this.modes[source].states, after = this.modes[target].states;
     const parts = reasons[reason] ? [reasons[reason]] : [], named = new Set();
     for (const { event, contact } of fired) {
-      if (event === WRITTEN) parts.push(written[contact]);
+      if (event === Event.TRANSITION) parts.push(written[contact]);
       else if (!named.has(contact)) {
         const { beyond, moved } = contacts[contact];
-        if (event === CLOSES && beyond >= 0 && after[contact] === FREE && impulse[beyond] === 0) continue;
+        if (event === Event.CLOSES && beyond >= 0 && after[contact] === ContactState.FREE && impulse[beyond] === 0) continue;
         named.add(contact);
         parts.push(moved[event][before[contact]][after[contact]]);
       }

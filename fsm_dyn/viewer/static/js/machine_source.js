@@ -1,12 +1,11 @@
 // Source of a page that simulates alone, in place of the server: a machine in the page, and the pointer as its device.
 
+import { Event, LivePhase, Status } from "./abi.js";
 import { Machine } from "./machine.js";
 import { MachineFrames } from "./machine_frames.js";
 import { MachineModes } from "./machine_modes.js";
 import { MachineLog } from "./machine_log.js";
 
-const RUNNING = 0, PAUSED = 1, FAILED = 3, STOPPED = 4; // phases, see frames.js
-const DONE = 5, STOPPED_BY_MODEL = 6, NOT_LISTED = 18; // statuses, see codes.h
 const BANDWIDTH = 2 * Math.PI * 12; // rad/s, of the pointer's smoothing
 const RAMP = 0.2; // s, of the engagement
 const LONGEST = 0.05; // s of the wall clock that one display frame may make up for
@@ -14,7 +13,6 @@ const BUDGET = 14; // ms of computing per display frame
 const HURRY = 200; // ms between display frames on the run to the next transition
 const REPORT = 250; // ms between reports of the dwell times
 const CLICK = 0.012; // m/s, slowest impact that sounds
-const CLOSES = 1;
 
 // Bytes from base 64 of their compressed form, see packed() in fsm_dyn/exports/page_data.py.
 const unpacked = async (text) => {
@@ -24,7 +22,7 @@ const unpacked = async (text) => {
 
 export class MachineSource {
   constructor({ message, frame, state }, holder) {
-    Object.assign(this, { message, emit: frame, phase: PAUSED, speed: 1, tick: 0, left: 0, owed: 0, reported: 0 });
+    Object.assign(this, { message, emit: frame, phase: LivePhase.PAUSED, speed: 1, tick: 0, left: 0, owed: 0, reported: 0 });
     this.start(holder.textContent, state);
   }
 
@@ -43,7 +41,7 @@ export class MachineSource {
     state("open", 0);
     this.message(data.model);
     this.show();
-    this.phase = RUNNING;
+    this.phase = LivePhase.RUNNING;
     this.before = performance.now();
     requestAnimationFrame(() => this.draw());
   }
@@ -69,7 +67,7 @@ export class MachineSource {
     requestAnimationFrame(() => this.draw());
     const now = performance.now(), passed = Math.min(LONGEST, (now - this.before) / 1000);
     this.before = now;
-    if (this.phase !== RUNNING) return;
+    if (this.phase !== LivePhase.RUNNING) return;
     this.owed += this.hurries ? Infinity : passed * this.speed;
     this.run(now + (this.hurries ? HURRY : BUDGET));
     this.show();
@@ -78,7 +76,7 @@ export class MachineSource {
   // Ticks that are owed, until a time of the wall clock (ms).
   run(until) {
     const { period } = this.data;
-    while (this.phase === RUNNING && this.owed >= period && performance.now() < until) {
+    while (this.phase === LivePhase.RUNNING && this.owed >= period && performance.now() < until) {
       this.owed -= period;
       this.advance(period);
     }
@@ -97,14 +95,14 @@ export class MachineSource {
     }
     this.log.dwell(mode, h);
     this.report();
-    if (status === DONE) return;
-    this.phase = status === STOPPED_BY_MODEL ? STOPPED : FAILED;
-    if (this.phase === FAILED) this.message({ kind: "event", number: 1, event: "model_failed", reason: this.failure(status) });
+    if (status === Status.DONE) return;
+    this.phase = [Status.STOPPED, Status.LEFT_RANGE].includes(status) ? LivePhase.STOPPED : LivePhase.FAILED;
+    if (this.phase === LivePhase.FAILED) this.message({ kind: "event", number: 1, event: "model_failed", reason: this.failure(status) });
   }
 
   failure(status) {
     const { endings, words } = this.data, [name, sentence] = endings[status] ?? [`status ${status}`, ""];
-    if (status !== NOT_LISTED) return `${name}: ${sentence}`;
+    if (status !== Status.MODE_NOT_LISTED) return `${name}: ${sentence}`;
     const touching = this.machine.missing().flatMap((code, k) => (code ? [words.contacts[k].became[code]] : []));
     return `a mode that is not in this page: ${touching.join(", ") || "all open"}`;
   }
@@ -137,13 +135,13 @@ export class MachineSource {
     if (!made) return;
     const news = this.log.entries({ records, made });
     this.message({ kind: "transitions", number: 1, news, totals: this.log.totals() });
-    const impacts = records.flatMap(({ time, fired }) => fired.filter(({ event, slope }) => event === CLOSES && -slope > CLICK).map(({ contact, slope }) => [this.data.words.contacts[contact].name, time, -slope]));
+    const impacts = records.flatMap(({ time, fired }) => fired.filter(({ event, slope }) => event === Event.CLOSES && -slope > CLICK).map(({ contact, slope }) => [this.data.words.contacts[contact].name, time, -slope]));
     const at = (performance.timeOrigin + performance.now()) / 1000;
     if (impacts.length) this.message({ kind: "impacts", number: 1, impacts, instant: { t: this.machine.time, at, speed: this.speed }, sent: at });
     if (this.hurries) {
       this.hurries = false;
       this.owed = 0;
-      this.phase = PAUSED;
+      this.phase = LivePhase.PAUSED;
     }
   }
 
@@ -160,33 +158,33 @@ export class MachineSource {
     const act = this[`do_${command.do}`];
     if (!act) return false;
     act.call(this, command);
-    if (this.phase !== RUNNING) this.show();
+    if (this.phase !== LivePhase.RUNNING) this.show();
     return true;
   }
 
   do_run() {
-    if (this.phase === PAUSED) this.phase = RUNNING;
+    if (this.phase === LivePhase.PAUSED) this.phase = LivePhase.RUNNING;
   }
 
   do_pause() {
-    if (this.phase === RUNNING) this.phase = PAUSED;
+    if (this.phase === LivePhase.RUNNING) this.phase = LivePhase.PAUSED;
   }
 
   do_reset() {
-    if (this.phase !== PAUSED) this.phase = RUNNING;
+    if (this.phase !== LivePhase.PAUSED) this.phase = LivePhase.RUNNING;
     this.reset();
   }
 
   do_step({ ticks }) {
-    if (this.phase !== PAUSED) return;
-    this.phase = RUNNING;
-    for (let i = 0; i < ticks && this.phase === RUNNING; i++) this.advance(this.data.period);
-    if (this.phase === RUNNING) this.phase = PAUSED;
+    if (this.phase !== LivePhase.PAUSED) return;
+    this.phase = LivePhase.RUNNING;
+    for (let i = 0; i < ticks && this.phase === LivePhase.RUNNING; i++) this.advance(this.data.period);
+    if (this.phase === LivePhase.RUNNING) this.phase = LivePhase.PAUSED;
   }
 
   do_next() {
-    if (this.phase === FAILED || this.phase === STOPPED) return;
-    this.phase = RUNNING;
+    if (this.phase === LivePhase.FAILED || this.phase === LivePhase.STOPPED) return;
+    this.phase = LivePhase.RUNNING;
     this.hurries = true;
   }
 
