@@ -1,5 +1,7 @@
 """``abi.py`` agrees with the headers, by the generator and by the compiler; Python keeps none of their numbers."""
 
+import ast
+import re
 import shutil
 import subprocess
 import sysconfig
