@@ -58,7 +58,7 @@ format: $(VENV)/.installed-dev  ## rewrite the sources in the project's style
 docs: $(VENV)/.installed-docs  ## build the documentation into ./site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-abi: $(VENV)/.installed-run  ## write fsm_dyn/runtime/abi.py again from the headers of the runtime
+abi: $(VENV)/.installed-run  ## write abi.py, layouts.py and abi.js again from the headers of the runtime
 	$(BIN)/python -m fsm_dyn.runtime.abi_build
 
 wasm: $(VENV)/.installed-run  ## build the shipped runtime for pages again, as WebAssembly, by clang 14

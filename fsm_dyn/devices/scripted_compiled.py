@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fsm_dyn.live.paced_loop import CompiledIO
 from fsm_dyn.runtime import library
+from fsm_dyn.runtime.layouts import ScriptedHand
 from fsm_dyn.simulation.array_structs import Bundle
 
-
-class ScriptedHand(NamedTuple):
-    """The hand: ``numbers`` see the constants; ``motion`` holds axis, amplitude, rad/s and phase of each swing.
-
-    ``position velocity force`` are per axis.
-    """
-
-    numbers: NDArray[np.float64]
-    motion: NDArray[np.float64]
-    position: NDArray[np.float64]
-    velocity: NDArray[np.float64]
-    force: NDArray[np.float64]
-
-
-HAND: Final = Bundle(ScriptedHand, {"motion": 2})
+HAND: Final = Bundle(ScriptedHand)
 
 
 def compiled_hand(

@@ -40,11 +40,11 @@ from fsm_dyn.runtime.abi import (
     TransitionColumn,
     fields_of,
 )
+from fsm_dyn.runtime.layouts import Tables
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.input_signals import InputSignals
 from fsm_dyn.simulation.integrators import METHODS
-from fsm_dyn.simulation.tables import Tables
 
 #: Bytes of stack that the runtime takes: 7.5 kB at most in the schedules of the shipped models, without optimisation.
 STACK_OF_RUNTIME: Final = 8192

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.exports.c_names import prefix_of
 from fsm_dyn.programs.program import Program
+from fsm_dyn.runtime.layouts import Tables
 from fsm_dyn.simulation.input_signals import InputSignals
 from fsm_dyn.simulation.numerics import Numerics
-from fsm_dyn.simulation.tables import Tables
 
 #: Types of the numbers in C.
 Real = Literal["double", "float"]

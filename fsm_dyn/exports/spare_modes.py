@@ -18,9 +18,9 @@ from fsm_dyn.online import context as oc
 from fsm_dyn.online.guard_enclosure import online_enclosure
 from fsm_dyn.programs.enclosure_code import enclosure_code
 from fsm_dyn.runtime.abi import ArenaTop, ContactState, ModeFlag, OnlineLimits, OnlinePlace, Sizes
+from fsm_dyn.runtime.layouts import Online, Tables
 from fsm_dyn.simulation.guard_enclosures import guard_enclosures
 from fsm_dyn.simulation.numerics import Numerics
-from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.viewer.mode_graph_payload import guard_texts
 
 #: Modes that a machine can embed online: usually, at most (``FSM_SPARE_MOST``), and in a page.
@@ -101,7 +101,7 @@ def spare_words(tables: Tables, count: int, real: Callable[[int], int] = int) ->
         int(s[Sizes.N_TRANSITIONS]),
     )
     modes, guards = int(s[Sizes.N_MODES]) + count, len(tables.guard_event) + count * most
-    structure = 2 * len(oc.Online._fields) + 1  # one of the arrays is a table
+    structure = 2 * len(Online._fields) + 1  # one of the arrays is a table
     by_mode = -(-modes * contacts // 8) + 6 * modes + 1 + -(-modes * transitions // 8)
     own = -(-contacts // 8) + 2 * most + real(most) + real(OnlineLimits.COUNT) + ArenaTop.COUNT
     own += sum(real(n) if name in _NUMBERS else n for name, n in _lengths(tables).items())

@@ -2,40 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.runtime.abi import CHECKPOINTS_MOST, CheckpointCounts
+from fsm_dyn.runtime.layouts import Checkpoints
 from fsm_dyn.simulation.array_structs import Bundle
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
-class Checkpoints(NamedTuple):
-    """The checkpoints of a run.
-
-    Attributes
-    ----------
-    counts : int64 array
-        See the index constants.
-    block : int64 array
-        Memory of the stepper's state.
-    states : int64 array, shape (MOST, len(block))
-        Copies of it.
-    inputs : float64 array, shape (MOST, 1 + n_w + 2 n_s)
-        Model time (s), inputs, rates and second rates of the smooth ones.
-    """
-
-    counts: Integers
-    block: Integers
-    states: Integers
-    inputs: Floats
-
-
-CHECKPOINTS: Final = Bundle(Checkpoints, {"states": 2, "inputs": 2})
+CHECKPOINTS: Final = Bundle(Checkpoints)
 
 
 def new_marks(block: Integers, inputs: int, old: Checkpoints | None) -> Checkpoints:

@@ -20,7 +20,6 @@ from fsm_dyn.automaton.initial_values import initial_state, parameter_vector
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.errors import InputError, RunError, did_you_mean
 from fsm_dyn.live import checkpoints as cm
-from fsm_dyn.live import tick_data as ct
 from fsm_dyn.live.device_map import DeviceMap as DeviceMap
 from fsm_dyn.live.device_map import DeviceMaps
 from fsm_dyn.live.device_map import Limits as Limits
@@ -33,6 +32,7 @@ from fsm_dyn.programs import Kernels, Program, compile_programs, support
 from fsm_dyn.run_inputs import resolve_inputs
 from fsm_dyn.runtime import abi
 from fsm_dyn.runtime.abi import Clock, Counters, OptionNumbers, Phase, Status, TickCounts, TickNumbers, TickPlaces
+from fsm_dyn.runtime.layouts import Checkpoints, Options, Tick
 from fsm_dyn.runtime.library import move
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation.array_structs import Packed
@@ -117,7 +117,7 @@ class LiveStepper:
         self._method_packed = METHOD.pack(self._method)
         self._scheduled = resolve_inputs(self.graph.automaton, self.graph.values, {}, (0.0, 3600.0))
         self._start: InitialState | None = None
-        self._marks: cm.Checkpoints | None = None
+        self._marks: Checkpoints | None = None
         self._kernels = self._port_kernel()
         self._make_tick()
         self.set_device_map(self.mapping)
@@ -137,7 +137,7 @@ class LiveStepper:
     def _make_tick(self) -> None:
         """Allocate the data of a tick and write those that are constant in a run."""
         self.limits.check(self.n_device)
-        self.tick_data: ct.Tick
+        self.tick_data: Tick
         self.tick_data, self._tick_packed = new_tick(
             self.graph.automaton, self.executable.tables, self.axes, self.smooth, self.n_device
         )
@@ -231,7 +231,7 @@ class LiveStepper:
         given = self.work_per_tick
         work = usual_work(len(self.graph.automaton.contacts)) if given is None else given
         most = work + WORK_PER_SUBSTEP * self.substeps if work else NO_LIMIT
-        self.options = st.Options(
+        self.options = Options(
             np.array([0.0, 0.0, np.inf, 1.0]),
             np.array([TURNS_PER_TICK + 2 * self.substeps, NO_LIMIT, MOST_INSTANT, most, 0], dtype=np.int64),
             np.ones(len(start.x)),

@@ -24,9 +24,9 @@ from fsm_dyn.online.mode import OnlineFull, OnlineKernels, OnlineMode, routine_a
 from fsm_dyn.online.online_executable import OnlineExecutable
 from fsm_dyn.programs import BoundKernels
 from fsm_dyn.runtime.abi import NEVER, OnlineKernel, Sizes
+from fsm_dyn.runtime.layouts import Tables
 from fsm_dyn.simulation.executable import Array, ModeChart
 from fsm_dyn.simulation.guard_enclosures import GuardEnclosures, guard_enclosures
-from fsm_dyn.simulation.tables import Tables
 
 STOCK: Final = 96  # modes in the mode pool
 ROOM: Final = 2 * STOCK  # in the tables: for modes from the mode pool, and for kernels of their own

@@ -8,13 +8,13 @@ returns to Python with a reason when something must be handled, and is then call
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm_dyn.live import tick_data as ct
 from fsm_dyn.runtime.abi import PaceNumbers
+from fsm_dyn.runtime.layouts import Pace, Tick
 from fsm_dyn.simulation.array_structs import Bundle
 
 Integers = NDArray[np.int64]
@@ -44,20 +44,10 @@ class CompiledIO:
     kept: object = None
 
 
-class Pace(NamedTuple):
-    """Data of the loop besides those of the tick.
-
-    ``numbers``: see the index constants; ``sample``: written by the driver, shape (2 n_d + 3,).
-    """
-
-    numbers: Integers
-    sample: NDArray[np.float64]
-
-
 PACE: Final = Bundle(Pace)
 
 
-def new_pace(io: CompiledIO, tick: ct.Tick, period: int, watched: int) -> tuple[Pace, Any]:
+def new_pace(io: CompiledIO, tick: Tick, period: int, watched: int) -> tuple[Pace, Any]:
     """Return the data of the loop, for a driver and a tick of ``period`` ns, and their bundle.
 
     Parameters

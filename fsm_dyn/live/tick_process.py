@@ -34,6 +34,7 @@ from fsm_dyn.live.tick_columns import TickColumns
 from fsm_dyn.live.tick_setup import watch_port
 from fsm_dyn.runtime import abi, library
 from fsm_dyn.runtime.abi import Back, Fault, LiveHeader, PaceNumbers, TickCounts, TickNumbers, TickState
+from fsm_dyn.runtime.layouts import Ring
 from fsm_dyn.runtime.library import finish_tick
 from fsm_dyn.simulation.array_structs import Packed
 
@@ -191,7 +192,7 @@ class TickProcess:
         kept = data.counts.copy(), data.numbers.copy()
         bins = [np.zeros(abi.BINS, np.int64) for _ in range(3)]
         header = np.zeros(shared_memory.HEADER, np.int64)
-        elsewhere = cp.RING.pack(cp.Ring(header, np.zeros((1, shape.row)), np.zeros((1, shape.record)), *bins))
+        elsewhere = cp.RING.pack(Ring(header, np.zeros((1, shape.row)), np.zeros((1, shape.record)), *bins))
         self.stepper.publish_to(elsewhere)
         data.counts[TickCounts.PHASE] = abi.LivePhase.PAUSED
         for k in range(WARM_UP):
@@ -458,7 +459,7 @@ def wants_compiled(settings: dict[str, Any], driver: type) -> bool:
 def ring_of(block: shared_memory.SharedBlock) -> Packed:
     """Return the rings of a block as every tick writes to them."""
     return cp.RING.pack(
-        cp.Ring(block.header, block.rows, block.records, block.durations, block.latenesses, block.processor)
+        Ring(block.header, block.rows, block.records, block.durations, block.latenesses, block.processor)
     )
 
 

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fsm_dyn.runtime.layouts import Ring
 from fsm_dyn.simulation.array_structs import Bundle
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
-class Ring(NamedTuple):
-    """The parts of the shared block that every tick writes to."""
-
-    header: Integers
-    rows: Floats
-    records: Floats
-    durations: Integers
-    latenesses: Integers
-    processor: Integers
-
-
-RING: Final = Bundle(Ring, {"rows": 2, "records": 2})
+RING: Final = Bundle(Ring)

@@ -14,8 +14,8 @@ from fsm_dyn.live import tick_data as ct
 from fsm_dyn.live.device_map import DeviceMap, Limits
 from fsm_dyn.live.port_coupling import CoupledPort, PortAxis
 from fsm_dyn.runtime.abi import LATEST, MovedBy, Sizes, TickCounts, TickNumbers, TickPlaces
+from fsm_dyn.runtime.layouts import Tables, Tick
 from fsm_dyn.simulation.array_structs import Packed
-from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.spec.model import Mechanism
 from fsm_dyn.spec.values import ParameterValue, evaluate
 
@@ -50,7 +50,7 @@ def usual_substeps(mechanism: Mechanism, values: Mapping[str, ParameterValue], p
 
 def new_tick(
     automaton: Automaton, tables: Tables, axes: Sequence[PortAxis], smooth: Sequence[str], n_device: int
-) -> tuple[ct.Tick, Packed]:
+) -> tuple[Tick, Packed]:
     """Return the data of a tick, with the indices of the ports' inputs and rows, and their bundle."""
     layout = automaton.terms.layout
     n_a, n_w, n_s = len(axes), len(layout.w), len(smooth)
@@ -91,7 +91,7 @@ def _row(axis: PortAxis, rows: Sequence[str]) -> int:
 
 
 def _slots(axis: PortAxis, inputs: Sequence[str], smooth: Sequence[str]) -> tuple[int, int, int]:
-    """Return where position, rate and engagement of an axis are, see :class:`~fsm_dyn.live.tick_data.Tick`."""
+    """Return where position, rate and engagement of an axis are, see :class:`~fsm_dyn.runtime.layouts.Tick`."""
     if axis.is_applied_force:
         return inputs.index(axis.applied_force), -1, -1
     if axis.prescribed_coordinate:
@@ -111,7 +111,7 @@ def _full_length(tables: Tables) -> int:
     return int(s[Sizes.N_Q] + 2 * s[Sizes.N_U] + 1 + 2 * guards + s[Sizes.N_ROWS])
 
 
-def set_limits(tick: ct.Tick, limits: Limits, period: float, admittance: bool = False) -> None:
+def set_limits(tick: Tick, limits: Limits, period: float, admittance: bool = False) -> None:
     """Write the limits of a device into a tick of this length (s); with ``admittance`` of one that follows."""
     numbers = tick.numbers
     numbers[TickNumbers.PERIOD] = period
@@ -147,7 +147,7 @@ def set_limits(tick: ct.Tick, limits: Limits, period: float, admittance: bool = 
 
 
 def couple_ports(
-    tick: ct.Tick,
+    tick: Tick,
     ports: Sequence[CoupledPort],
     maps: Sequence[DeviceMap],
     parts: Sequence[int],
@@ -232,7 +232,7 @@ def bandwidths(
     return [2.0 * np.pi * period * value for value in found.values()]
 
 
-def watch_port(tick: ct.Tick, passivity: str, damping: float | None, delay: float = 0.0) -> None:
+def watch_port(tick: Tick, passivity: str, damping: float | None, delay: float = 0.0) -> None:
     """Have the energy at the port watched: ``off``, ``observe`` or ``control``.
 
     ``damping`` is that of the device along its straight axes, N s/m, None where it is not known; ``delay`` is from a

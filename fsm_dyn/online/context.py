@@ -20,88 +20,15 @@ from fsm_dyn.modes.guards import Guard
 from fsm_dyn.modes.unconstrained_system import FOLLOWS as SLIP_FOLLOWED
 from fsm_dyn.programs import Kernels
 from fsm_dyn.runtime.abi import ONLINE_LISTS, ArenaTop, OnlineLimits, OnlinePlace, Sizes, ToleranceTable
+from fsm_dyn.runtime.layouts import Online, Tables
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.array_structs import Bundle, Packed
-from fsm_dyn.simulation.tables import Tables
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
-class Online(NamedTuple):
-    """One mode embedded online.
-
-    Attributes
-    ----------
-    sizes, row_role, contact_flags, contact_rows, contact_outline, row_begin, row_columns, mass_begin, mass_columns
-        As in :class:`~fsm_dyn.simulation.tables.Tables`.
-    programs : int64 array, shape (3,)
-        Addresses of the kernels ``rows motion watched`` (:mod:`fsm_dyn.online.term_programs`).
-    states : int8 array, shape (n_contacts,)
-        State of every contact.
-    guard_quantity, guard_subject : int64 arrays, shape (n_guards,)
-        What each guard measures (:class:`fsm_dyn.laws.Quantity`), and of which contact; for ``CONDITION`` the
-        transition.
-    guard_sign : float64 array, shape (n_guards,)
-        The guard is the quantity times this; of a friction limit the slip direction that a slide would take.
-    state_unit : float64 array, shape (n_q + n_u,)
-    row_unit : float64 array, shape (n_rows,)
-        As in the tables.
-    limits : float64 array, shape (LIMIT_COUNT,)
-        Scaled pivots below which another chart is chosen: ``FLOOR`` in any case, ``LEVEL`` for the present chart, which
-        is the share ``KEPT`` of the best that it has shown.  ``FOLLOWS``: slip speed from which on the direction of
-        friction in space follows the slip (m/s).  ``REDUNDANCY``, ``LENGTH_SCALE`` and ``TIME_SCALE``: those of the
-        tolerances.
-    chart : int64 array
-        See the constants above.
-    held_begin, ..., extent : int64 arrays
-        The same of what is worked out in the present chart, see ``runtime/online_mode.h``.
-    room : float64 array
-        Workspace.
-    floats, integers, top
-        An arena.
-    """
-
-    sizes: Integers
-    programs: Integers
-    states: NDArray[np.int8]
-    row_role: Integers
-    contact_flags: Integers
-    contact_rows: Integers
-    contact_outline: Integers
-    row_begin: Integers
-    row_columns: Integers
-    mass_begin: Integers
-    mass_columns: Integers
-    guard_quantity: Integers
-    guard_subject: Integers
-    guard_sign: Floats
-    state_unit: Floats
-    row_unit: Floats
-    limits: Floats
-    chart: Integers
-    held_begin: Integers
-    held_behind: Integers
-    held_rest: Integers
-    held_columns: Integers
-    below_begin: Integers
-    below_rows: Integers
-    tied_begin: Integers
-    tied_columns: Integers
-    moved_begin: Integers
-    moved_columns: Integers
-    reduced_begin: Integers
-    reduced_behind: Integers
-    reduced_columns: Integers
-    place: Integers
-    extent: Integers
-    room: Floats
-    floats: Floats
-    integers: Integers
-    top: Integers
-
-
-ONLINE: Final = Bundle(Online, {"contact_rows": 2})
+ONLINE: Final = Bundle(Online)
 
 
 _SHARED: Final = (

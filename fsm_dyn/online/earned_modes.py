@@ -21,9 +21,9 @@ from fsm_dyn.online.mode import OnlineMode, indeterminate_rows
 from fsm_dyn.online.online_executable import OnlineExecutable
 from fsm_dyn.programs import Program
 from fsm_dyn.runtime.abi import NEVER
+from fsm_dyn.runtime.layouts import Tables
 from fsm_dyn.simulation.derived_modes import DerivedModes
 from fsm_dyn.simulation.executable import Array, Executable
-from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.simulation.tolerances import Tolerances
 
 RUNS = 10  # runs among which the cost of a derivation is divided

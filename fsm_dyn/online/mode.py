@@ -17,7 +17,7 @@ from fsm_dyn.online import context as oc
 from fsm_dyn.programs import BoundKernels
 from fsm_dyn.runtime import library
 from fsm_dyn.runtime.abi import OnlineChoice, OnlineKernel, Sizes
-from fsm_dyn.simulation.tables import Tables
+from fsm_dyn.runtime.layouts import Tables
 
 Array = npt.NDArray[np.float64]
 Place = tuple[float, Array, Array]

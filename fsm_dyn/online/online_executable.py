@@ -17,10 +17,10 @@ from fsm_dyn.online.term_programs import online_programs
 from fsm_dyn.programs import compile_programs
 from fsm_dyn.programs.enclosure_code import EnclosureCode
 from fsm_dyn.runtime.abi import NEVER
+from fsm_dyn.runtime.layouts import Tables
 from fsm_dyn.simulation.derived_modes import DerivedModes
 from fsm_dyn.simulation.executable import NO_MODES, Array, Executable, ModeChart
 from fsm_dyn.simulation.numerics import Numerics
-from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.simulation.tolerances import Tolerances
 
 

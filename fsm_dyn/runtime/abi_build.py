@@ -17,6 +17,7 @@ from typing import Final
 
 FOLDER: Final = Path(__file__).parent
 TARGET: Final = FOLDER / "abi.py"
+LAYOUT_TARGET: Final = FOLDER / "layouts.py"
 PAGE_TARGET: Final = FOLDER.parent / "viewer" / "static" / "js" / "abi.js"
 
 #: Headers whose declarations cross the boundary, each after those that it includes.
@@ -27,6 +28,18 @@ HEADERS: Final = (
 
 #: Enums and constants of which pages know.
 PAGE: Final = ("status", "event", "contact_state", "live_phase", "MAX_FIRED", "GUARD_WIDTH")
+
+#: Structures of arrays that Python hands over, and their names there if these differ.
+LAYOUTS: Final = {
+    "tables": "", "input_tables": "", "method": "MethodArrays", "options": "", "state": "RunState", "work": "",
+    "buffers": "", "online_mode": "Online", "ring": "", "checkpoints": "", "tick": "", "pace": "", "udp_link": "",
+    "hand": "ScriptedHand",
+}  # fmt: skip
+_VIEWS: Final = {
+    "fsm_vector": ("Floats", 1), "fsm_matrix": ("Floats", 2), "fsm_cube": ("Floats", 3), "fsm_indices": ("Integers", 1),
+    "fsm_index_table": ("Integers", 2), "fsm_codes": ("Codes", 1), "fsm_code_table": ("Codes", 2),
+    "fsm_kernels": ("Integers", 1),
+}  # fmt: skip
 
 _WIDTH: Final = 120
 _POSITIONS: Final = ("Columns of ", "Positions in ")  # enums that number places, not cases
@@ -246,6 +259,32 @@ def places(found: Declarations, struct: str) -> list[Constant]:
     return [*placed, Constant("count", at)] if struct in records(found) else placed
 
 
+@dataclass(frozen=True)
+class ArrayField:
+    """An array of a structure: type and dimensions of its view."""
+
+    name: str
+    kind: str
+    dimensions: int
+    comment: str
+
+
+def arrays(found: Declarations, struct: str) -> Iterator[ArrayField]:
+    """Yield the arrays of a structure; records with a count are arrays of numbers, those of structures within count."""
+    fields = found.structs[struct][1]
+    for item, after in zip(fields, [*fields[1:], None], strict=True):
+        inner = item.type.removeprefix("const ").removeprefix("struct fsm_")
+        if item.type in _VIEWS:
+            yield ArrayField(item.name, *_VIEWS[item.type], item.comment)
+        elif item.address and after is not None and after.name == f"{item.name}_count":
+            numbers = {one.type for one in found.structs[inner][1]}
+            yield ArrayField(item.name, "Floats" if numbers == {"double"} else "Integers", 1, item.comment)
+        elif inner in found.structs and not item.address:
+            yield from arrays(found, inner)
+        elif not item.name.endswith("_count"):
+            raise Unknown(f"struct fsm_{struct} has a field of type {item.type}")
+
+
 # -- text ------------------------------------------------------------------------------------------------------------
 
 
@@ -269,7 +308,7 @@ def text(found: Declarations) -> str:
                 blocks.append(_texts(found, name))
         elif kind == "struct" and name in wanted:
             blocks.append(_positions(found, name))
-    return f"{_HEAD}\n\n" + "\n\n\n".join(blocks) + "\n"
+    return f"{_HEAD}\n\n\n" + "\n\n\n".join(blocks) + "\n"
 
 
 _HEAD: Final = '''"""Codes, positions, constants and texts that the runtime in C and Python share.
@@ -362,6 +401,48 @@ def _texts(found: Declarations, name: str) -> str:
     return "\n".join([f"{name.upper()}_TEXTS: Final[dict[int, {kind}]] = {{", *lines, "}"])
 
 
+_LAYOUT_HEAD: Final = '''"""Structures of arrays that Python hands to the runtime, as named tuples of the arrays.
+
+Written by ``fsm_dyn.runtime.abi_build`` from the headers in this folder (``make abi``): change those.  Arrays are
+C-contiguous; kernels are addresses.  ``DIMENSIONS`` has the number of dimensions of those that have more than one.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Codes = NDArray[np.int8]'''
+
+
+def layout_text(found: Declarations) -> str:
+    """Return the source of ``layouts.py``."""
+    blocks, dimensions = [_LAYOUT_HEAD], []
+    for struct, name in LAYOUTS.items():
+        lines, before = [], ""
+        for item in arrays(found, struct):
+            lines += _annotated(item, shown="" if item.comment == before else item.comment)
+            before = item.comment
+        own = name or _class(struct)
+        blocks.append("\n".join([f"class {own}(NamedTuple):", _docstring(found.structs[struct][0]), "", *lines]))
+        more = {item.name: item.dimensions for item in arrays(found, struct) if item.dimensions > 1}
+        if more:
+            dimensions += [f"    {own}: {{", *[f'        "{key}": {n},' for key, n in more.items()], "    },"]
+    blocks.append("\n".join(["DIMENSIONS: Final[dict[type, dict[str, int]]] = {", *dimensions, "}"]))
+    return "\n\n\n".join(blocks) + "\n"
+
+
+def _annotated(item: ArrayField, shown: str) -> list[str]:
+    line = f"    {item.name}: {item.kind}"
+    if not shown or len(line) + 4 + len(shown) <= _WIDTH:
+        return [f"{line}  # {shown}" if shown else line]
+    return [*textwrap.wrap(shown, _WIDTH, initial_indent="    # ", subsequent_indent="    # "), line]
+
+
 def page_text(found: Declarations) -> str:
     """Return the source of ``abi.js``."""
     lines = [
@@ -381,9 +462,10 @@ def page_text(found: Declarations) -> str:
 
 
 def main() -> None:
-    """Write ``abi.py`` and ``abi.js``."""
+    """Write ``abi.py``, ``layouts.py`` and ``abi.js``."""
     found = read()
     TARGET.write_text(text(found), encoding="utf-8")
+    LAYOUT_TARGET.write_text(layout_text(found), encoding="utf-8")
     PAGE_TARGET.write_text(page_text(found), encoding="utf-8")
 
 

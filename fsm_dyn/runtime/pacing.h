@@ -42,11 +42,11 @@ struct fsm_pace_numbers {
     int64_t must_run;          // 1: the next tick is not the last, whatever was asked
 };
 
-/* What the loop works on beside the tick; `sample` is what a driver fills in, (2 n_d + 2,). */
+/* Data of the paced loop apart from those of the tick. */
 struct fsm_pace {
     struct fsm_pace_numbers *numbers;
     int64_t numbers_count;
-    fsm_vector sample;
+    fsm_vector sample; // (2 n_d + 3,), written by the driver
 };
 
 /* Flags of a sample by UDP. */
@@ -87,17 +87,16 @@ struct fsm_udp_numbers {
     int64_t before; // 1: a position is known from which a velocity can be estimated
 };
 
-/* State of a connection by UDP (udp.c): `words` and `floats` are one memory, the datagram; `position`, `velocity` per axis;
-   `times`: the device's time of the latest sample (s), and the rate of the velocity's filter (rad/s). */
+/* State of a connection by UDP (udp.c). */
 struct fsm_udp_link {
     struct fsm_udp_numbers *numbers;
     int64_t numbers_count;
-    fsm_indices dropped;
-    fsm_indices words;
+    fsm_indices dropped; // datagrams by enum fsm_drop_reason
+    fsm_indices words;   // the datagram, in one memory with `floats`
     fsm_vector floats;
-    fsm_vector position;
+    fsm_vector position; // per axis, m or rad
     fsm_vector velocity;
-    fsm_vector times;
+    fsm_vector times; // the device's time of the latest sample (s), and the rate of the velocity's filter (rad/s)
     struct fsm_live_header *header;
     int64_t header_count;
 };
@@ -112,12 +111,12 @@ struct fsm_hand_numbers {
     double readings;  // so far
 };
 
-/* A scripted hand (scripted_hand.c): `motion` holds axis, amplitude, rad/s and phase of each swing; the others are per axis. */
+/* A scripted hand (scripted_hand.c). */
 struct fsm_hand {
     struct fsm_hand_numbers *numbers;
     int64_t numbers_count;
-    fsm_matrix motion;
-    fsm_vector position;
+    fsm_matrix motion; // axis, amplitude, rad/s and phase of each sinusoid
+    fsm_vector position; // per axis
     fsm_vector velocity;
     fsm_vector force;
 };

@@ -277,9 +277,7 @@ struct fsm_options {
     fsm_code_table mask;
 };
 
-/* What the loop knows between two steps.
-
-   `spent` (n_modes,): evaluations made for the steps taken in each mode. */
+/* State of the loop between two steps. */
 struct fsm_state {
     fsm_vector x;
     fsm_vector x_dot;
@@ -288,14 +286,14 @@ struct fsm_state {
     int64_t clock_count;
     struct fsm_counters *counters;
     int64_t counters_count;
-    fsm_vector guards;
-    fsm_indices armed;
-    fsm_indices fired;
-    fsm_indices limits;
+    fsm_vector guards; // values, slopes, tolerances of all guards; then values and slopes of the fired ones
+    fsm_indices armed; // enum fsm_guard_status of all guards
+    fsm_indices fired; // numbers of the guards that fired together
+    fsm_indices limits; // of each contact the event that brought it to its limit in this instant (0: none), then the direction
     fsm_vector conditions; // (n_transitions * FSM_CONDITION_WIDTH,), row by row
-    fsm_indices spent;
-    fsm_vector history;
-    fsm_vector drift;
+    fsm_indices spent;     // (n_modes,): evaluations made for the steps taken in each mode
+    fsm_vector history;    // (FSM_RING_LENGTH * FSM_RING_WIDTH,): a ring of the last transitions
+    fsm_vector drift;      // energy put in by projections (J), largest residual reached
     struct fsm_rank *rank;
     int64_t rank_count;
 };
@@ -308,25 +306,25 @@ struct fsm_far {
 
 /* Workspace of the loop: stages, states at mid-step and end, kernel outputs, root isolation, resolution. */
 struct fsm_work {
-    fsm_vector k;
+    fsm_vector k; // stages
     fsm_vector y;
     fsm_vector x_end;
     fsm_vector x_mid;
     fsm_vector full_end;
     fsm_vector full_mid;
-    fsm_vector roots;
+    fsm_vector roots; // (FSM_ROOT_ROOM,)
     struct fsm_arena arena;
-    fsm_indices addresses;
-    fsm_codes wanted;
+    fsm_indices addresses; // of the structure of terms
+    fsm_codes wanted;      // contact states of the next mode
     fsm_vector impulse;
     struct fsm_impact_energy *energy;
     int64_t energy_count;
     struct fsm_notes *notes;
     int64_t notes_count;
     fsm_vector u_before;
-    fsm_vector log;
-    fsm_indices implied;
-    fsm_vector c_after;
+    fsm_vector log;      // candidates of the current decision
+    fsm_indices implied; // 1: the gap of this open contact is determined by two others that are closed
+    fsm_vector c_after;  // context after a pending transition; the state is in `x_mid`
     // Guards that are left out of steps (far_guards.c); empty where none may be.
     struct fsm_far *far;
     int64_t far_count;

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
+from fsm_dyn.runtime.layouts import DIMENSIONS
+
 T = TypeVar("T", bound=tuple[Any, ...])
 
 
@@ -39,8 +41,8 @@ class Bundle:
     ----------
     cls : type
         Named tuple class whose fields are all annotated ``NDArray[dtype]``.
-    dimensions : mapping
-        Number of dimensions of the fields that have more than one.
+    dimensions : mapping, optional
+        Number of dimensions of the fields that have more than one; by default those of the structure in C.
 
     Attributes
     ----------
@@ -49,13 +51,15 @@ class Bundle:
     """
 
     def __init__(self, cls: type[T], dimensions: dict[str, int] | None = None) -> None:
+        if dimensions is None:
+            dimensions = DIMENSIONS.get(cls, {})
         self.cls = cls
         self.name = cls.__name__
         self._plans: dict[tuple[int, ...], _Plan] = {}
         hints = get_type_hints(cls)
         self.fields: dict[str, tuple[np.dtype[Any], int]] = {}
         for field in cls._fields:  # type: ignore[attr-defined]
-            self.fields[field] = (_entry_type(hints[field]), (dimensions or {}).get(field, 1))
+            self.fields[field] = (_entry_type(hints[field]), dimensions.get(field, 1))
 
         self.words = sum(1 + ndim for _, ndim in self.fields.values())
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.runtime.abi import HIGHEST_DEGREE, DensePosition, MethodCounts
-from fsm_dyn.simulation.integrators import MethodArrays
+from fsm_dyn.runtime.layouts import MethodArrays
 
 Floats = NDArray[np.float64]
 

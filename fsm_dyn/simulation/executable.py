@@ -22,13 +22,13 @@ from fsm_dyn.modes.unconstrained_system import ContactInfo
 from fsm_dyn.programs import OPTIMISATION, SELDOM_RUN, Program, compile_programs
 from fsm_dyn.programs.enclosure_code import EnclosureCode
 from fsm_dyn.runtime.abi import NEVER, ContactFlag, ContactState, ModeFlag, RowRole, Sizes, TransitionColumn
+from fsm_dyn.runtime.layouts import Tables
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.derived_modes import DerivedModes, program_memory
 from fsm_dyn.simulation.far_guards import far_guards, far_tables
 from fsm_dyn.simulation.guard_enclosures import GuardEnclosures, guard_enclosures
 from fsm_dyn.simulation.numerics import Numerics, numerics_of
 from fsm_dyn.simulation.saved_state import KnownCharts, Place
-from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.simulation.tolerances import Tolerances
 from fsm_dyn.spec.values import parameter_values
 
@@ -49,7 +49,7 @@ _ROLES = {"kinematic": RowRole.KINEMATIC, "velocity": RowRole.ALWAYS, "position"
 class ModeChart:
     """One entry of the mode tables: a mode (by its number) in one chart, and the addresses of its kernels.
 
-    ``allowance``, ``core``, ``guard_kernels``: see :class:`fsm_dyn.simulation.tables.Tables`.  ``code`` keeps the
+    ``allowance``, ``core``, ``guard_kernels``: see :class:`fsm_dyn.runtime.layouts.Tables`.  ``code`` keeps the
     kernels in memory, where nothing else does.
     """
 
@@ -429,5 +429,5 @@ def compiled_together(programs: ModePrograms) -> list[tuple[list[Program], int]]
 
 
 def _outline(contact: ContactInfo) -> int:
-    """Return the entry of :attr:`fsm_dyn.simulation.tables.Tables.contact_outline`."""
+    """Return the entry of :attr:`fsm_dyn.runtime.layouts.Tables.contact_outline`."""
     return -2 - contact.outline if contact.contact_law.compliant and contact.outlined else contact.outline

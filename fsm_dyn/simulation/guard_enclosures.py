@@ -15,7 +15,7 @@ _ABSENT = -1
 
 
 class GuardEnclosures(NamedTuple):
-    """Entries of :class:`fsm_dyn.simulation.tables.Tables`, and the sizes that belong to them."""
+    """Entries of :class:`fsm_dyn.runtime.layouts.Tables`, and the sizes that belong to them."""
 
     enclosure_code: NDArray[np.int64]
     enclosure_numbers: NDArray[np.float64]

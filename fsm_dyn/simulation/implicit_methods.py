@@ -31,8 +31,8 @@ from fsm_dyn.runtime.abi import (
     Status,
     ToleranceTable,
 )
+from fsm_dyn.runtime.layouts import Options
 from fsm_dyn.simulation import solver_state
-from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation.array_structs import Packed
 from fsm_dyn.simulation.dense_output import dense_method, follow, shift, state_at  # fmt: skip
 from fsm_dyn.simulation.input_signals import KERNEL, InputSignals
@@ -68,7 +68,7 @@ class _Stiff:
     def __init__(
         self,
         loop: LoopState,
-        options: tuple[st.Options, Packed],
+        options: tuple[Options, Packed],
         drive: InputSignals,
         method_packed: Packed,
         method: str,
@@ -375,7 +375,7 @@ class _Stiff:
 
 def run_stiff(
     loop: LoopState,
-    options: tuple[st.Options, Packed],
+    options: tuple[Options, Packed],
     method: str,
     method_packed: Packed,
     drive: InputSignals,

@@ -15,9 +15,10 @@ from fsm_dyn.errors import InputError, did_you_mean
 from fsm_dyn.programs.enclosure_code import enclosure_code
 from fsm_dyn.programs.program import Program
 from fsm_dyn.runtime.abi import JET_NUMBERS, Sizes
+from fsm_dyn.runtime.layouts import InputTables
 from fsm_dyn.simulation.array_structs import Packed
 from fsm_dyn.simulation.guard_enclosures import guard_enclosures
-from fsm_dyn.simulation.input_tables import DRIVE, InputTables
+from fsm_dyn.simulation.input_tables import DRIVE
 from fsm_dyn.simulation.time_switches import SwitchWindows
 
 Floats = NDArray[np.float64]

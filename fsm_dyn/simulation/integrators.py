@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fsm_dyn.runtime.layouts import MethodArrays
 from fsm_dyn.simulation.array_structs import Bundle
 
 Floats = NDArray[np.float64]
@@ -24,22 +25,6 @@ Floats = NDArray[np.float64]
 
 _SMALLEST: Final = 0.2
 _LARGEST: Final = 10.0
-
-
-class MethodArrays(NamedTuple):
-    """A tableau as the compiled step reads it.
-
-    ``a`` (s*s) row by row; ``nodes`` (s); ``weights`` (3*(s+1)): those of the result, of the error estimate and
-    of the state at mid-step; ``counts``: number of stages, order, whether there is an error estimate, and the degree
-    of the dense output in ``dense``, which is not zero where an implicit method is followed along it, see
-    :mod:`fsm_dyn.simulation.dense_output`.
-    """
-
-    a: Floats
-    nodes: Floats
-    weights: Floats
-    counts: NDArray[np.int64]
-    dense: Floats
 
 
 METHOD: Final = Bundle(MethodArrays)

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from fsm_dyn.errors import RunError
 from fsm_dyn.runtime.abi import ROWS_PER_TURN, ArenaTop, Clock, Counters, Notes, OptionNumbers, Phase, Sizes, Status
+from fsm_dyn.runtime.layouts import Buffers, Options, RunState, Tables, Work
 from fsm_dyn.runtime.library import RunStructure
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation.array_structs import Packed
 from fsm_dyn.simulation.input_signals import InputSignals
 from fsm_dyn.simulation.outcomes import OUTCOMES
 from fsm_dyn.simulation.run_arrays import RunArrays
-from fsm_dyn.simulation.tables import Tables
 
 if TYPE_CHECKING:
     from fsm_dyn.simulation.saved_state import SavedState
@@ -54,15 +54,15 @@ class LoopState:
     workspace: Workspace
     tables: Tables
     tables_packed: Packed
-    state: st.RunState
+    state: RunState
     state_packed: Packed
-    work: st.Work
+    work: Work
     work_packed: Packed
-    buffers: st.Buffers
+    buffers: Buffers
     buffers_packed: Packed
     stages: int
     charted: int = -1  # number of steps made when a chart was asked for last
-    options: tuple[st.Options, Packed] | None = None  # of the run, for the next one to write its own into
+    options: tuple[Options, Packed] | None = None  # of the run, for the next one to write its own into
 
     def run(self, inputs: Packed, method: Packed, options: Packed) -> RunStructure:
         """Return the addresses of all that the run works on, as they are now."""
@@ -131,7 +131,7 @@ def begin(
     return loop
 
 
-def end_window(options: st.Options, signals: InputSignals, until: float) -> bool:
+def end_window(options: Options, signals: InputSignals, until: float) -> bool:
     """Let a run end where the switches over time that its inputs have do; return whether that is its own end (s).
 
     A step ends there in any case: the run continues as if it had known all switches.

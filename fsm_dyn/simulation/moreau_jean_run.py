@@ -27,6 +27,7 @@ from fsm_dyn.runtime.abi import (
     TimeSteppingReport,
     TransitionColumn,
 )
+from fsm_dyn.runtime.layouts import Tables
 from fsm_dyn.simulation import outcomes
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
@@ -35,7 +36,6 @@ from fsm_dyn.simulation.loop_state import ModeProvider
 from fsm_dyn.simulation.run_arrays import RunArrays
 from fsm_dyn.simulation.saved_state import FirstRow, SavedState, check
 from fsm_dyn.simulation.saving import Saver
-from fsm_dyn.simulation.tables import Tables
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int8]

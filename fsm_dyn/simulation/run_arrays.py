@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.runtime.abi import GUARD_WIDTH, MAX_FIRED, RecordColumn, Sizes
+from fsm_dyn.runtime.layouts import Tables
 from fsm_dyn.simulation.outcomes import Outcome
-from fsm_dyn.simulation.tables import Tables
 
 if TYPE_CHECKING:
     from fsm_dyn.simulation.saved_state import SavedState

@@ -66,7 +66,7 @@ class RecordedRuns:
     first_row, first_transition : int64 array, shape (n + 1,)
         Where each run begins, and the end.
     rows, modes, records
-        As of :class:`~fsm_dyn.simulation.state.Buffers`; modes have the numbers of the executable.
+        As of :class:`~fsm_dyn.runtime.layouts.Buffers`; modes have the numbers of the executable.
     statuses : int64 array, shape (n,)
         Codes of the outcomes.
     """

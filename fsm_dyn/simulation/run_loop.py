@@ -13,12 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from fsm_dyn.errors import InputError, did_you_mean
 from fsm_dyn.runtime.abi import Clock, Counters, MethodCounts, OptionCounts, OptionNumbers, Sizes, Status
+from fsm_dyn.runtime.layouts import MethodArrays, Options, Tables
 from fsm_dyn.runtime.library import RunStructure, advance, end_is_near
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.array_structs import Packed
 from fsm_dyn.simulation.input_signals import InputSignals, assemble_inputs
-from fsm_dyn.simulation.integrators import METHOD, METHODS, MethodArrays
+from fsm_dyn.simulation.integrators import METHOD, METHODS
 from fsm_dyn.simulation.loop_state import (
     LoopState,
     ModeProvider,
@@ -32,7 +33,6 @@ from fsm_dyn.simulation.loop_state import (
 from fsm_dyn.simulation.run_arrays import RunArrays
 from fsm_dyn.simulation.saved_state import FirstRow, SavedState
 from fsm_dyn.simulation.saving import NEARLY_SPENT, Saver, restore
-from fsm_dyn.simulation.tables import Tables
 
 __all__ = ["STIFF_METHODS", "ModeProvider", "RunArrays", "run_automaton"]
 
@@ -179,14 +179,12 @@ def set_options(
     counts: tuple[int, ...],
     atol: float | ArrayLike,
     mask: NDArray[np.int8] | None,
-) -> tuple[st.Options, Packed]:
+) -> tuple[Options, Packed]:
     """Return the options of a run with their structure, written over those of the run before in this memory."""
     n = len(loop.state.x)
     if loop.options is None or mask is not None:
         shown = np.ones((1, n), dtype=np.int8) if mask is None else mask
-        made = st.Options(
-            np.empty(OptionNumbers.COUNT), np.empty(OptionCounts.COUNT, dtype=np.int64), np.empty(n), shown
-        )
+        made = Options(np.empty(OptionNumbers.COUNT), np.empty(OptionCounts.COUNT, dtype=np.int64), np.empty(n), shown)
         options = made, st.OPTIONS.pack(made)
         loop.options = options if mask is None else None
     else:
@@ -232,7 +230,7 @@ def _check(
 
 def _drive_loop(
     loop: LoopState,
-    options: st.Options,
+    options: Options,
     handle: Callable[[], RunStructure],
     mode_source: ModeProvider | None,
     progress: Callable[[float], None] | None,

@@ -5,7 +5,7 @@ The loop can stop anywhere between two steps and be entered again: all it knows 
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,9 +35,9 @@ from fsm_dyn.runtime.abi import (
     Sizes,
     ToleranceTable,
 )
+from fsm_dyn.runtime.layouts import Buffers, Options, RunState, Tables, Work
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.array_structs import Bundle, Packed
-from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.simulation.terms import pack_terms
 
 Floats = NDArray[np.float64]
@@ -46,93 +46,11 @@ Integers = NDArray[np.int64]
 DRIFT_COUNT: Final = 2  # ``RunState.drift``: energy put in by projections (J), largest residual met
 
 
-class Options(NamedTuple):
-    """What the caller asks of a run: see the index constants; ``atol`` per state, ``mask`` per mode (or one row)."""
-
-    numbers: Floats
-    counts: Integers
-    atol: Floats
-    mask: NDArray[np.int8]
-
-
-class RunState(NamedTuple):
-    """What the loop knows between two steps."""
-
-    x: Floats
-    x_dot: Floats
-    c: Floats
-    clock: Floats
-    counters: Integers
-    guards: Floats  # values, slopes, tolerances of all guards; then values and slopes of the fired ones
-    armed: Integers
-    fired: Integers
-    limits: Integers  # per contact what it came to its limit by in this instant (0: not), then in which direction
-    conditions: Floats  # per user-defined transition whether it is due, and what is known of its condition
-    spent: Integers  # per mode the evaluations made for the steps taken in it
-    history: Floats
-    drift: Floats
-    rank: Floats
-
-
-class Work(NamedTuple):
-    """Workspace of the loop: stages, states at mid-step and end, kernel outputs, root isolation, resolution."""
-
-    k: Floats
-    y: Floats
-    x_end: Floats
-    x_mid: Floats
-    full_end: Floats
-    full_mid: Floats
-    roots: Floats
-    floats: Floats  # with the two that follow: an arena, see there
-    integers: Integers
-    top: Integers
-    addresses: Integers  # of the bundle of terms
-    wanted: NDArray[np.int8]
-    impulse: Floats
-    energy: Floats
-    notes: Integers
-    u_before: Floats
-    log: Floats  # candidates of the current decision
-    implied: Integers  # 1: the gap of this open contact is kept by two others that are closed
-    c_after: Floats  # context where a pending transition leads; the state is in ``x_mid``
-    far: Floats  # what is known of the guards left out of steps, see ``FAR_ACTIVE``; empty where none may be
-    near: Integers
-    is_far: NDArray[np.int8]
-    centres: Floats  # of round shapes, at four states
-    proof: Floats  # with the two that follow: room of ``runtime/guard_proof.c``
-    proof_numbers: Integers
-    proof_needed: NDArray[np.int8]
-
-
-class Buffers(NamedTuple):
-    """Where rows and transitions are recorded.
-
-    ``rows``: t, x, x_dot, state at the middle of the step that ends here, context from the inputs on.
-    ``modes``: mode of each row.  ``transitions``, ``passages`` through change points: see the index constants.
-    """
-
-    rows: Floats
-    modes: Integers
-    transitions: Floats
-    passages: Floats
-
-
-TABLES: Final = Bundle(
-    Tables,
-    {
-        "mode_states": 2,
-        "contact_rows": 2,
-        "contact_ends": 2,
-        "transitions": 2,
-        "transition_states": 2,
-        "transition_leaves": 2,
-    },
-)
-OPTIONS: Final = Bundle(Options, {"mask": 2})
+TABLES: Final = Bundle(Tables)
+OPTIONS: Final = Bundle(Options)
 STATE: Final = Bundle(RunState)
 WORK: Final = Bundle(Work)
-BUFFERS: Final = Bundle(Buffers, {"rows": 2, "transitions": 2, "passages": 2})
+BUFFERS: Final = Bundle(Buffers)
 
 
 def full_length(tables: Tables) -> int:

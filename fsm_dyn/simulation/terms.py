@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.runtime.abi import Sizes
-from fsm_dyn.simulation import tables as tb
+from fsm_dyn.runtime.layouts import Tables
 from fsm_dyn.simulation.array_structs import Bundle, Packed
 
 
@@ -58,7 +58,7 @@ TERM_NAMES = (
 TERMS: Final = Bundle(TermArrays, {"W": 2, "M": 2, "A": 2})
 
 
-def pack_terms(tables: tb.Tables) -> Packed:
+def pack_terms(tables: Tables) -> Packed:
     """Return room for the terms; the kernel writes the entries of :data:`TERM_NAMES` in this order, row by row."""
     sizes = tables.sizes
     n_q, n, rows, contacts = (int(sizes[i]) for i in (Sizes.N_Q, Sizes.N_U, Sizes.N_ROWS, Sizes.N_CONTACTS))
@@ -73,6 +73,6 @@ def pack_terms(tables: tb.Tables) -> Packed:
     return TERMS.pack(TermArrays(whole, *views, *nonzero_of(tables)))
 
 
-def nonzero_of(tables: tb.Tables) -> tuple[NDArray[np.int64], ...]:
+def nonzero_of(tables: Tables) -> tuple[NDArray[np.int64], ...]:
     """Return which entries can differ from zero: the last fields of :class:`TermArrays`."""
     return tables.row_begin, tables.row_columns, tables.mass_begin, tables.mass_columns

@@ -8,6 +8,7 @@ import numpy as np
 from fsm_dyn.compilation import compile as compile_model
 from fsm_dyn.runtime import library
 from fsm_dyn.runtime.abi import Counters
+from fsm_dyn.runtime.layouts import Options
 from fsm_dyn.simulation import state as st
 from fsm_dyn.simulation.input_signals import assemble_inputs
 from fsm_dyn.simulation.integrators import METHOD, METHODS
@@ -28,7 +29,7 @@ class Stopped(NamedTuple):
     handle: object
     executable: object
     words: np.ndarray
-    options: st.Options
+    options: Options
 
 
 @cache
@@ -51,7 +52,7 @@ def stopped(model, steps):
         *buffers_of(tables),
         stages=7,
     )
-    options = st.Options(
+    options = Options(
         np.array([1e3, 0.0, np.inf, 1e-9]), np.array([1, MOST_STEPS, 100, 2**62, 0]), np.full(len(made.x), 1e-11),
         np.ones((1, len(made.x)), np.int8),
     )  # fmt: skip

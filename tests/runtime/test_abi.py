@@ -20,6 +20,7 @@ DECLARED = read()
 
 def test_the_files_are_up_to_date():
     assert abi_build.TARGET.read_text(encoding="utf-8") == abi_build.text(DECLARED), "run `make abi`"
+    assert abi_build.LAYOUT_TARGET.read_text(encoding="utf-8") == abi_build.layout_text(DECLARED), "run `make abi`"
     assert abi_build.PAGE_TARGET.read_text(encoding="utf-8") == abi_build.page_text(DECLARED), "run `make abi`"
 
 

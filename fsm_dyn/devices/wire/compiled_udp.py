@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import sys
 from collections import Counter
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from fsm_dyn.live.driver_protocol import Sample
 from fsm_dyn.live.paced_loop import CompiledIO
 from fsm_dyn.runtime import library
 from fsm_dyn.runtime.abi import DropReason, UdpNumbers
+from fsm_dyn.runtime.layouts import UdpLink
 from fsm_dyn.simulation.array_structs import Bundle
 
 Floats = NDArray[np.float64]
@@ -31,22 +32,8 @@ _ROOM: Final = datagrams.LONGEST // 8 + 1  # words
 _SECOND: Final = 1_000_000_000
 
 
-class Link(NamedTuple):
-    """State of the connection.
-
-    ``numbers`` see the constants; ``dropped`` counts by ``REASONS``; ``words`` and ``floats`` are one memory, the
-    datagram; ``position velocity`` are per axis; ``times`` the device's time of the latest sample, and the rate of the
-    velocity's filter (rad/s); ``header`` the counters of the run.
-    """
-
-    numbers: Integers
-    dropped: Integers
-    words: Integers
-    floats: Floats
-    position: Floats
-    velocity: Floats
-    times: Floats
-    header: Integers
+class Link(UdpLink):
+    """State of the connection, with what it counts; ``dropped`` counts by ``REASONS``."""
 
     def counted(self) -> tuple[int, int]:
         """Count a force that is sent otherwise; return its sequence number and that of the sample that it answers."""

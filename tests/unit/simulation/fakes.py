@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from fsm_dyn.runtime.abi import NEVER, ContactFlag, Event, Sizes, TransitionColumn
+from fsm_dyn.runtime.layouts import Tables
 from fsm_dyn.simulation import tables as tb
 from fsm_dyn.simulation.guard_enclosures import guard_enclosures
-from fsm_dyn.simulation.tables import Tables
 from fsm_dyn.simulation.tolerances import Tolerances
 
 _DOUBLES = ctypes.POINTER(ctypes.c_double)

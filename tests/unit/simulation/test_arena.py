@@ -9,6 +9,7 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.runtime.abi import ArenaTop
+from fsm_dyn.runtime.layouts import Work
 from fsm_dyn.simulation import state
 from tests.runtime.internals import Arena, internals
 
@@ -38,7 +39,7 @@ def test_beyond_the_block_is_noted_and_stays_inside() -> None:
     assert arena.top[MOST_FLOATS] == 8
 
 
-def keep_work(monkeypatch: pytest.MonkeyPatch, **options: int) -> list[state.Work]:
+def keep_work(monkeypatch: pytest.MonkeyPatch, **options: int) -> list[Work]:
     """Let workspace be made with these options, and collect what is made."""
     made, plain_new = [], state.new_work
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fsm_dyn.runtime.abi import Reason, Status
+from fsm_dyn.runtime.layouts import Tables
 from fsm_dyn.simulation.run_loop import RunArrays, run_automaton
-from fsm_dyn.simulation.tables import Tables
 from tests.unit.simulation import fakes
 
 E = 0.6
