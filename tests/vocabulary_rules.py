@@ -389,10 +389,9 @@ OLD_MODULES = {
 #: Vague names that are still there, one for each file: this set may only shrink.
 VAGUE_NAMES_LEFT = {
     "live/recorder.py: tell",  # of a file, as in io
-    "live/tick_data.py: wanted",
+    "runtime/layouts.py: wanted",
     "results/record.py: held",
     "results/run_file.py: held",
     "simulation/run_arrays.py: held",
-    "simulation/state.py: wanted",
     "spec/forms/form.py: given",
 }
