@@ -16,6 +16,7 @@ from fsm_dyn.modes.elimination import Array
 from fsm_dyn.modes.enumeration import enumerate_modes
 from fsm_dyn.programs.cache import ObjectCache
 from fsm_dyn.programs.gc_pause import gc_paused
+from fsm_dyn.runtime.library import SOURCES
 from fsm_dyn.spec import Mechanism
 from fsm_dyn.spec import load as load_mechanism
 from fsm_dyn.spec.builder import Model
@@ -102,7 +103,8 @@ def automaton_of(
 ) -> Automaton:
     """Return the automaton of a mechanism, derived or from the cache; see :func:`compile`."""
     objects = ObjectCache.default()
-    key = hashlib.sha256(f"{storage.FORMAT}|{storage.COMPILER}|{mechanism.digest}".encode()).hexdigest()
+    version = f"{storage.FORMAT}|{storage.equations_version()}|{SOURCES}"  # the runtime evaluates what charts depend on
+    key = hashlib.sha256(f"{version}|{mechanism.digest}".encode()).hexdigest()
     automaton = _kept(objects, key, mechanism) if cache else None
     if automaton is None:
         with gc_paused(), placed(mechanism):

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fsm_dyn.automaton.mode_graph import ModeGraph
-from fsm_dyn.automaton.storage import COMPILER
+from fsm_dyn.automaton.storage import run_version
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.results.arrays import IntArray
 from fsm_dyn.results.continuation import Continuation, RunSettings, run_digest
@@ -46,7 +46,7 @@ class Run:
     @cached_property
     def digest(self) -> str:
         """Digest of all that it depends on."""
-        return run_digest(self.graph.automaton.mechanism.digest, self.vector, self.settings, COMPILER)
+        return run_digest(self.graph.automaton.mechanism.digest, self.vector, self.settings, run_version())
 
 
 @dataclass
@@ -150,4 +150,4 @@ def _continuation(
 ) -> Continuation:
     names = tuple((states[number], states[:number].count(states[number])) for number in order)
     indices = _indices(order)[changes[: saved.transitions].astype(np.int64)]
-    return Continuation(run.settings, COMPILER, run.digest, saved, names, indices)
+    return Continuation(run.settings, run_version(), run.digest, saved, names, indices)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
@@ -20,7 +20,7 @@ from fsm_dyn.simulation import input_signals as signals
 from fsm_dyn.simulation.input_signals import InputSignals, KernelSource, PiecewiseCubic
 from fsm_dyn.simulation.time_switches import SwitchWindows, choices
 from fsm_dyn.spec.argument_units import ArgumentUnits
-from fsm_dyn.spec.checks.unit_usage import texts_of
+from fsm_dyn.spec.checks.unit_usage import texts_of, words_of
 from fsm_dyn.spec.evaluate import names_in
 from fsm_dyn.spec.input_declarations import ExpressionSchedule, Schedule, TableSchedule
 from fsm_dyn.spec.values import ParameterValue, evaluate
@@ -123,21 +123,10 @@ def schedule_parameters(automaton: Automaton, given: Sequence[object]) -> frozen
     ExpressionError
         One of them is no expression.
     """
-    texts = [str(text) for value in given for text in _texts_in(value)]
+    texts = [
+        str(text) for value in given for text in (texts_of(value) if isinstance(value, Schedule) else words_of(value))
+    ]
     return frozenset().union(*map(names_in, texts)) & automaton.mechanism.parameters.keys()
-
-
-def _texts_in(value: object) -> Iterator[Text | str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from _texts_in(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _texts_in(item)
-    else:
-        yield from texts_of(value)
 
 
 def _check_continuity(automaton: Automaton, name: str, source: PiecewiseCubic) -> None:

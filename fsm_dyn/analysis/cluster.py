@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
-from fsm_dyn.automaton.storage import COMPILER
+from fsm_dyn.automaton.storage import run_version
 from fsm_dyn.errors import FsmDynError, InputError, RunError
 from fsm_dyn.results.optional_libraries import optional_library
-from fsm_dyn.runtime.library import SOURCES
 
 TIMEOUT: Final = 10.0  # s, for the scheduler to answer
 POLL: Final = 2.0  # s, after which it is looked whether there still is a scheduler
@@ -103,7 +102,7 @@ def over_cluster(
     RunError
         The scheduler is lost, workers end again and again, or they have another version of the package.
     """
-    client, mine = cluster.client, (COMPILER, SOURCES)
+    client, mine = cluster.client, run_version()
     waiting: deque[Any] = deque()
     try:
         with _lost_reported(cluster.address):
@@ -138,9 +137,9 @@ def _result_of(future: Any, client: Any) -> Any:
                 raise ConnectionError("its scheduler has gone") from None
 
 
-def _received(shared: Any, version: tuple[str, str]) -> Any:
+def _received(shared: Any, version: str) -> Any:
     """Return what all cases need, at a worker, of the version that sent it."""
-    if version != (COMPILER, SOURCES):
+    if version != run_version():
         raise RunError(
             "a worker of the cluster has fsm_dyn of other sources than this study"
             "\n  remedy: install the same version there"

@@ -17,7 +17,8 @@ from fsm_dyn.analysis.analysis_setup import AnalysisSetup
 from fsm_dyn.analysis.jacobians import Array, jacobian, time_derivative
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.errors import RunError
-from fsm_dyn.programs import Layout, Program
+from fsm_dyn.laws import FREE
+from fsm_dyn.programs import Layout, Program, support
 from fsm_dyn.runtime.abi import ContactState, Reason
 from fsm_dyn.simulation.run_arrays import RunArrays
 
@@ -143,7 +144,7 @@ def _impact_map(
     automaton = setting.executable.automaton
     layout = automaton.terms.layout
     n_u = len(layout.u)
-    rows = _struck_rows(automaton, raw, number, t, x, x_after, context)
+    rows = _struck_rows(setting, raw, number, t, x, x_after, context)
     program = setting.simulator.remember(
         ("impact derivatives", rows, setting.constants), lambda: impact_program(automaton, rows, setting.constants)
     )
@@ -166,10 +167,38 @@ def _impact_map(
     return JumpMap(np.concatenate([x[:n_q], unknown[:n_u]]), context[layout.memory_slice], by_state, by_time)
 
 
+def _opens(setting: AnalysisSetup, raw: RunArrays, number: int, contact: int, t: float) -> bool:
+    """Whether a contact that strikes without rebound is open after, so that one of a little restitution rebounds.
+
+    Raises
+    ------
+    RunError
+        It stays closed without a force, and its restitution varies: a little of it would open the contact.
+    """
+    automaton, found = setting.executable.automaton, raw.transitions
+    target, row = int(found.target[number]), int(found.row[number])
+    if raw.tables.mode_states[target][contact] == FREE:
+        return True
+    _, symbols, nodes = automaton.terms.graph()
+    if {symbols[name] for name in setting.names}.isdisjoint(support([nodes["restitution"][contact]])):
+        return False
+    full = setting.executable.charts[target].programs.full
+    normal = full.evaluate(t, raw.x[row], setting.context(raw.held[row]))["multipliers"][
+        automaton.contacts[contact].normal_row
+    ]
+    if normal > 0.0:
+        return False
+    raise RunError(
+        f"at t = {t:.9g} s '{automaton.contacts[contact].name}' closes without rebound and without a force that would"
+        " hold it: with any restitution it opens, so there is no derivative by it\n  remedy: give it a restitution"
+    )
+
+
 def _struck_rows(
-    automaton: Automaton, raw: RunArrays, number: int, t: float, x: Array, x_after: Array, context: Array
+    setting: AnalysisSetup, raw: RunArrays, number: int, t: float, x: Array, x_after: Array, context: Array
 ) -> Rows:
     """Rows with impulses in a transition, and the role of each after it."""
+    automaton = setting.executable.automaton
     n_q = len(automaton.terms.layout.q)
     terms = automaton.terms.evaluate(t, x, context)
     A, b = terms["A"][:, : len(x) - n_q], terms["b"]
@@ -189,7 +218,10 @@ def _struck_rows(
         if not contact.contact_law.rigid or impulse[r] <= ROUNDING * np.abs(impulse).max():
             continue
         # one that rested before, or came with no speed to speak of, is merely held
-        bounces = not plastic and terms["restitution"][k] > 0.0 and before[r] < -small and after[r] > small
+        strikes = not plastic and before[r] < -small
+        bounces = strikes and (
+            after[r] > small if terms["restitution"][k] > 0.0 else _opens(setting, raw, number, k, t)
+        )
         rows.append((r, "rebound" if bounces else "hold", 0))
         tangent = contact.tangent_row
         if contact.in_space:

@@ -13,12 +13,12 @@ from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 
-from fsm_dyn.automaton.storage import COMPILER
+from fsm_dyn.automaton.storage import equations_version
 from fsm_dyn.errors import InputError, RunError
 from fsm_dyn.runtime.library import SOURCES
 
 FORMAT: Final = 2  # of the file
-_SETTINGS: Final = {"compiler": "version of the compiler", "runtime": "sources of the runtime"}
+_SETTINGS: Final = {"equations": "sources of the equations", "runtime": "sources of the runtime"}
 _TABLES: Final = """
 CREATE TABLE study (digest TEXT NOT NULL, settings TEXT NOT NULL);
 CREATE TABLE runs (number INTEGER PRIMARY KEY, result BLOB NOT NULL);
@@ -47,7 +47,7 @@ def study_settings(model: str, points: Iterable[Mapping[str, Any]], options: Map
     for point in points:
         digest.update(json.dumps(sorted(point.items()), default=_stored).encode())
     everything = {
-        "format": FORMAT, "compiler": COMPILER, "runtime": SOURCES, "model": model,
+        "format": FORMAT, "equations": equations_version(), "runtime": SOURCES, "model": model,
         "points": digest.hexdigest(),
         "options": {name: value for name, value in options.items() if value is not None},
     }  # fmt: skip

@@ -146,7 +146,13 @@ class ReturnMap:
         n = setting.variations
         if isinstance(self.end, EventSection):
             Y = propagate_variations(setting, raw, row, np.eye(n), on_section=True)
-            onto = crossing(setting, raw, jump_rows(raw)[row], row).section
+            met = crossing(setting, raw, jump_rows(raw)[row], row)
+            if met.follows:
+                raise RunError(
+                    f"the section '{self.end.text}' follows another transition in the same instant\n  remedy: take that"
+                    " one as the section"
+                )
+            onto = met.section
             before = row - 1
         else:
             Y = propagate_variations(setting, raw, row, np.eye(n))

@@ -24,6 +24,7 @@ from fsm_dyn.runtime.abi import Reason
 from fsm_dyn.simulation.run_arrays import RunArrays
 
 GRAZING = 1e-9  # a guard that falls more slowly than this part of its gradient times the flow meets no surface
+PASSED = 1e-9  # of its terms, by which a guard is below zero that a jump has passed
 TOGETHER = 1e-7  # of their size, by which delays of guards may differ that neighbours meet together
 
 
@@ -32,24 +33,29 @@ class Crossing:
     """A transition to first order: its jump, the flows on both sides, and when neighbours meet it.
 
     Flows and ``delay_by_state``, which gives δτ, have the shape (n_z,): the states, then memory and parameters, which
-    no flow changes.  The delay is zero where the instant is fixed.
+    no flow changes.  The delay is zero where the instant is fixed.  A transition that ``follows`` was made due by the
+    one before it in the same instant, as it is for neighbours: its delay is that of the one before.
     """
 
     jump: JumpMap
     flow_before: Array
     flow_after: Array
     delay_by_state: Array
-
-    @property
-    def saltation(self) -> Array:
-        """The saltation matrix, shape (n_z, n_z): variations after at equal times."""
-        return self.section - np.outer(self.flow_after, self.delay_by_state)
+    follows: bool = False
 
     @property
     def section(self) -> Array:
         """Variations just after, each motion at its own instant, shape (n_z, n_z)."""
+        return self.after(np.eye(len(self.delay_by_state)), self.delay_by_state, at_own_instants=True)
+
+    def after(self, Y: Array, delay: Array, *, at_own_instants: bool = False) -> Array:
+        """Return variations after, of those before ``Y`` (n_z, k) that meet it later by ``delay`` (k,).
+
+        They are those at equal times, or of each motion just after its own instant.
+        """
         shift = self.jump.by_state @ self.flow_before + self.jump.by_time
-        return self.jump.by_state + np.outer(shift, self.delay_by_state)
+        shift = shift if at_own_instants else shift - self.flow_after
+        return self.jump.by_state @ Y + np.outer(shift, delay)
 
 
 def jump_rows(raw: RunArrays) -> dict[int, int]:
@@ -88,20 +94,30 @@ def crossing(setting: AnalysisSetup, raw: RunArrays, number: int, row: int) -> C
     jump = jump_map(setting, raw, number, before, row)
     old = setting.derivatives(source).ends.evaluate(t, raw.x[before], setting.context(raw.held[before]))
     new = setting.derivatives(target).ends.evaluate(t, raw.x[row], setting.context(raw.held[row]))
-    delay = np.zeros(setting.variations)
+    delay, follows = np.zeros(setting.variations), False
     if found.reason[number] in (Reason.EVENT, Reason.ZENO):
         guards = _guards(setting, raw, number)
         if found.reason[number] == Reason.ZENO:
             guards = guards[:1]  # the impacts of all contacts come to one end
-        delays = [_delay(setting, source, guard, old, t) for guard in guards]
-        delay = delays[0]
+        met = [guard for guard in guards if not _was_passed(raw, guard, old, before)]
+        # a jump that was no transition, of an input or by the time, has its instant for all neighbours
+        follows = not met and number > 0 and raw.transitions.row[number - 1] == before
+        delays = [_delay(setting, source, guard, old, t) for guard in met]
+        delay = delays[0] if delays else delay
         ways = admissible_variations(setting, source, t, raw.x[before], setting.context(raw.held[before]))
         for other in delays[1:]:
             sizes = np.abs(other * ways.T).sum(axis=1)
             if (np.abs(ways.T @ (other - delay)) > TOGETHER * (sizes + np.abs(delay * ways.T).sum(axis=1))).any():
                 raise RunError(_fired_together(setting, raw, number, t))
     none = np.zeros(len(setting.constants))
-    return Crossing(jump, np.append(old["x_dot"], none), np.append(new["x_dot"], none), delay)
+    return Crossing(jump, np.append(old["x_dot"], none), np.append(new["x_dot"], none), delay, follows)
+
+
+def _was_passed(raw: RunArrays, guard: int, old: dict[str, Array], before: int) -> bool:
+    """Whether a jump in this instant has taken the motion beyond a guard, and not the flow."""
+    gradient, slope = old["guards_by_state"][guard], float(old["slopes"][guard])
+    terms = np.abs(gradient * raw.x[before]).sum() + abs(slope) * (raw.t[-1] - raw.t[0])
+    return float(old["guards"][guard]) < -PASSED * terms or not (gradient.any() or slope)
 
 
 def _delay(setting: AnalysisSetup, source: int, guard: int, old: dict[str, Array], t: float) -> Array:
@@ -187,10 +203,37 @@ def propagate_variations(
     ndarray, shape (n_z, k)
     """
     jumps = jump_rows(raw)
-    first = 0
+    first, delay = 0, None
     for row in sorted(row for row in jumps if 0 < row <= last):
         Y = propagate(setting, raw, first, row - 1, Y)
         found = crossing(setting, raw, jumps[row], row)
-        Y = (found.section if on_section and row == last else found.saltation) @ Y
+        if not found.follows:
+            delay = found.delay_by_state @ Y
+        elif delay is None:
+            raise RunError(_follows_impacts(setting, raw, jumps[row], row))
+        Y = found.after(Y, delay, at_own_instants=on_section and row == last)
+        delay = delay if raw.transitions.reason[jumps[row]] != Reason.ZENO else None
         first = row
     return propagate(setting, raw, first, last, Y)
+
+
+def saltation_matrices(setting: AnalysisSetup, raw: RunArrays) -> list[Array]:
+    """Return the saltation matrices of a run's transitions, each (n_z, n_z): one for those that follow one another."""
+    matrices: list[Array] = []
+    delay = np.zeros(setting.variations)
+    for row, number in sorted(jump_rows(raw).items()):
+        if row > 0:
+            found = crossing(setting, raw, number, row)
+            Y = matrices.pop() if found.follows else np.eye(setting.variations)
+            delay = delay if found.follows else found.delay_by_state
+            matrices.append(found.after(Y, delay))
+    return matrices
+
+
+def _follows_impacts(setting: AnalysisSetup, raw: RunArrays, number: int, row: int) -> str:
+    cause = setting.executable.automaton.user_transitions[int(raw.transitions.written[number])].name
+    return (
+        f"the transition '{cause}' at t = {raw.t[row]:.9g} s cannot be differentiated: it follows in the instant in"
+        " which infinitely many impacts end\n  remedy: let it wait for another event, or take restitution 0 where the"
+        " motion comes to rest"
+    )

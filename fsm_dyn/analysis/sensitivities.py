@@ -9,7 +9,7 @@ import numpy as np
 
 from fsm_dyn.analysis.analysis_setup import AnalysisSetup
 from fsm_dyn.analysis.jacobians import Array
-from fsm_dyn.analysis.saltation import crossing, jump_rows, propagate_variations
+from fsm_dyn.analysis.saltation import propagate_variations, saltation_matrices
 from fsm_dyn.analysis.start_derivatives import parameter_derivatives, start_derivatives
 from fsm_dyn.automaton.initial_values import parameter_vector
 from fsm_dyn.automaton.mode_graph import ModeGraph
@@ -37,7 +37,7 @@ class Sensitivities:
     by_parameters : mapping of str to ndarray, shape (n_x,)
         By each parameter asked for, the start and the parameters that depend on it following.
     saltations : tuple of ndarray, shape (n_x, n_x)
-        The saltation matrix of every transition, in order of time.
+        The saltation matrix of every transition, in order of time; one of those that follow each other in an instant.
     """
 
     t: float
@@ -100,14 +100,13 @@ def sensitivities(
     Y = propagate_variations(setting, raw, len(raw.t) - 1, begin)[: layout.n_x]
     k = len(by_initial)
     P = Y[:, k:] @ follow
-    jumps = (crossing(setting, raw, n, row) for row, n in sorted(jump_rows(raw).items()) if row > 0)
     return Sensitivities(
         float(raw.t[-1]),
         raw.x[-1],
         layout.x,
         {name: Y[:, i] for i, name in enumerate(by_initial)},
         {name: P[:, i] for i, name in enumerate(by_parameters)},
-        tuple(found.saltation[: layout.n_x, : layout.n_x] for found in jumps),
+        tuple(matrix[: layout.n_x, : layout.n_x] for matrix in saltation_matrices(setting, raw)),
     )
 
 

@@ -7,12 +7,14 @@ Gauss' method of three stages (order six) on halves of the run's steps; being li
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from fsm_dyn.analysis.analysis_setup import AnalysisSetup
+from fsm_dyn.analysis.flow_switches import FlowSwitch, flow_switches
 from fsm_dyn.analysis.jacobians import Array
 from fsm_dyn.results.dense import quartic
 from fsm_dyn.simulation.run_arrays import RunArrays
@@ -34,6 +36,8 @@ STAGES: Final = np.array(
 def propagate(setting: AnalysisSetup, raw: RunArrays, first: int, last: int, Y: Array) -> Array:
     """Carry variations from row ``first`` of a run to row ``last``, between which the mode does not change.
 
+    Steps in which a choice of the state switches are cut there, and the variations jump with the flow.
+
     Parameters
     ----------
     raw : RunArrays
@@ -46,25 +50,54 @@ def propagate(setting: AnalysisSetup, raw: RunArrays, first: int, last: int, Y: 
     Returns
     -------
     ndarray, shape (n_z, k)
+
+    Raises
+    ------
+    RunError
+        A switch of the flow cannot be differentiated.
     """
     n, Y = raw.x.shape[1], Y.copy()
+    switches = flow_switches(setting, raw, first, last) if last > first else []
     for begin in range(first, last, CHUNK):
         rows = np.arange(begin, min(begin + CHUNK, last))
         rows = rows[raw.t[rows + 1] > raw.t[rows]]
+        own = [item for item in switches if begin <= item.row < begin + CHUNK]
+        parts = _parts(rows, own)
         if len(rows):
-            for R, r in zip(*_steps(setting, raw, rows), strict=True):
+            jumps = {(item.row, item.place): item for item in own}
+            for row, end, R, r in zip(parts.row, parts.end, *_propagators(setting, raw, parts), strict=True):
                 Y[:n] = R @ Y[:n] + r @ Y[n:]
+                if (int(row), float(end)) in jumps:
+                    item = jumps[int(row), float(end)]
+                    Y[:n] += np.outer(item.jump, item.delay @ Y)
     return Y
 
 
-def _steps(setting: AnalysisSetup, raw: RunArrays, rows: npt.NDArray[np.signedinteger[Any]]) -> tuple[Array, Array]:
-    """Propagators (2 m, n_x, n_x) and forcings (2 m, n_x, n_m) of the halves of the steps that begin at ``rows``."""
-    n, n_m = raw.x.shape[1], len(setting.constants)
-    places = ((np.arange(HALVES)[:, None] + NODES[None, :]) / HALVES).ravel()
-    step = raw.t[rows + 1] - raw.t[rows]
-    index = np.repeat(rows, len(places))
-    theta = np.tile(places, len(rows))
-    h = np.repeat(step, len(places))
+class _Parts(NamedTuple):
+    """Parts of steps: the rows that begin the steps, and the places in them between which each part lies, all (m,)."""
+
+    row: npt.NDArray[np.signedinteger[Any]]
+    begin: Array
+    end: Array
+
+
+def _parts(rows: npt.NDArray[np.signedinteger[Any]], switches: Sequence[FlowSwitch]) -> _Parts:
+    """Return the halves of steps, cut at switches of the flow."""
+    row = np.concatenate([np.repeat(rows, HALVES), np.array([item.row for item in switches], dtype=rows.dtype)])
+    end = np.concatenate([np.tile((np.arange(HALVES) + 1.0) / HALVES, len(rows)), [item.place for item in switches]])
+    order = np.lexsort([end, row])
+    row, end = row[order], end[order]
+    begin = np.where(np.append(True, row[1:] != row[:-1]), 0.0, np.append(0.0, end[:-1])) if len(row) else end
+    return _Parts(row, begin, end)
+
+
+def _propagators(setting: AnalysisSetup, raw: RunArrays, parts: _Parts) -> tuple[Array, Array]:
+    """Propagators (m, n_x, n_x) and forcings (m, n_x, n_m) of parts of steps."""
+    n, n_m, m = raw.x.shape[1], len(setting.constants), len(parts.row)
+    index, length = np.repeat(parts.row, len(NODES)), parts.end - parts.begin
+    theta = (parts.begin[:, None] + length[:, None] * NODES).ravel()
+    step = raw.t[parts.row + 1] - raw.t[parts.row]
+    h = np.repeat(step, len(NODES))
     times = raw.t[index] + theta * h
     x = quartic(theta, h, raw.x[index], raw.x_dot[index], raw.x_mid[index + 1], raw.x[index + 1], raw.x_dot[index + 1])
     context = setting.context(raw.held[index])
@@ -78,8 +111,7 @@ def _steps(setting: AnalysisSetup, raw: RunArrays, rows: npt.NDArray[np.signedin
         here = raw.mode[index + 1] == number
         values = setting.derivatives(int(number)).flow.evaluate(times[here], x[here], context[here])
         J[here], B[here] = values["by_state"], values["by_parameters"]
-    m = len(rows) * HALVES
-    part = np.repeat(step, HALVES) / HALVES
+    part = step * length
     stages = J.reshape(m, 3, n, 1, n)
     system = -part[:, None, None, None, None] * STAGES[None, :, None, :, None] * stages
     matrix = system.reshape(m, 3 * n, 3 * n) + np.eye(3 * n)

@@ -19,7 +19,7 @@ from fsm_dyn.automaton.initial_state import InitialState
 from fsm_dyn.automaton.initial_values import initial_state, parameter_vector
 from fsm_dyn.automaton.mode_groups import group_of
 from fsm_dyn.automaton.mode_view import ModeView
-from fsm_dyn.automaton.storage import from_bytes, save, to_bytes
+from fsm_dyn.automaton.storage import equations_version, from_bytes, save, to_bytes
 from fsm_dyn.errors import InputError
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.programs.cache import ObjectCache
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from fsm_dyn.automaton.geometric_feasibility import GeometricFeasibility
     from fsm_dyn.automaton.geometric_proofs import GeometricProofs
-
-ASSESSMENT = "8"  # counts changes of what assessing the geometry gives: assessments kept before them are not used
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -297,7 +295,7 @@ class ModeGraph:
 
     def _geometry_key(self, begin: Array) -> str:
         """Return what an assessment is kept under: all that it depends on."""
-        digest = hashlib.sha256(f"geometry {ASSESSMENT}|{self.automaton.mechanism.digest}|".encode())
+        digest = hashlib.sha256(f"geometry {equations_version()}|{self.automaton.mechanism.digest}|".encode())
         digest.update(self.parameters.tobytes() + begin.tobytes())
         digest.update("|".join(mode.name for mode in self.automaton.modes).encode())
         return digest.hexdigest()

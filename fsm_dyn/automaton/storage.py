@@ -19,7 +19,9 @@ from fsm_dyn.modes.programs import ModePrograms
 from fsm_dyn.modes.tree_equations import TreePattern
 from fsm_dyn.modes.unconstrained_system import ContactInfo, RowInfo, UserTransitionInfo
 from fsm_dyn.programs import Program
+from fsm_dyn.programs.cache import sources_of
 from fsm_dyn.programs.program_format import StoredProgram
+from fsm_dyn.runtime.library import SOURCES
 from fsm_dyn.schemata import convert, decode, encode
 from fsm_dyn.spec import Mechanism
 from fsm_dyn.spec import load as load_mechanism
@@ -27,7 +29,7 @@ from fsm_dyn.spec.contact import BearingContact, FeatureContact, SurfaceContact
 from fsm_dyn.spec.layout import layout_of
 from fsm_dyn.whole_files import write_file
 
-COMPILER: Final = "35"  # counts changes of what compiling a mechanism gives: automata kept before them are not used
+DERIVING: Final = ("expressions", "laws", "programs", "spec", "symbolic", "modes", "automaton", "compilation")
 FORMAT: Final = "fsm_dyn automaton 5"
 OLDER: Final = (
     "fsm_dyn automaton 1",
@@ -39,6 +41,16 @@ LARGEST_FILE = 64 * 2**20
 _REMEDY = "compile the model again"
 
 Numbers = tuple[int, ...]
+
+
+def equations_version() -> str:
+    """Return what equations depend on besides the model: a digest of the sources of all parts that derive them."""
+    return sources_of(*DERIVING)
+
+
+def run_version() -> str:
+    """Return what runs depend on besides model, parameters and settings: the equations and the runtime."""
+    return f"{equations_version()[:16]}-{SOURCES[:16]}"
 
 
 class _StoredMode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -33,6 +33,9 @@ VECTOR_FUNCTIONS: Mapping[str, tuple[int, int | None]] = MappingProxyType(
     {"dot": (2, 2), "cross": (2, 2), "norm": (1, 1), "pos": (1, 2), "vel": (1, 2), "omega": (1, 1)}
 )
 
+#: Functions that switch between cases, as comparisons and ``where`` do.
+CASE_FUNCTIONS = frozenset({"abs", "sign", "min", "max", "mod", "floor"})
+
 FUNCTIONS: Mapping[str, tuple[int, int | None]] = MappingProxyType({**SCALAR_FUNCTIONS, **VECTOR_FUNCTIONS})
 
 #: Functions whose arguments are names of things, handed to the algebra unevaluated.

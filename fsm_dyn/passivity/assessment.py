@@ -212,8 +212,8 @@ def _of_coupler(
     rigid = conditions.wall_damping_required(K, B, period)
     if delay or not by_difference:
         rigid = float(conditions.damping_needed(K + B * rate, w, period, delay).max())
-    any_model = float(conditions.coupler_damping_required_aliased(K, B, w, period, delay, rate).max())
-    two_port = float(conditions.coupler_damping_required(K, B, w, period, delay, rate).max())
+    any_model = float(conditions.coupler_damping_required(K, B, w, period, delay, rate).max())
+    two_port = float(conditions.coupler_damping_required(K, B, w, period, delay, rate, aliased=False).max())
     alone = max(0.0, K * (0.5 * period + delay) - B)
     return [
         _damping("wall", axis, rigid, handle, turns, f"the model rigid{late}{formula}"),

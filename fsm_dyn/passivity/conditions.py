@@ -102,52 +102,38 @@ def coupler_damping_required(
     period: float,
     delay: float = 0.0,
     rate: ArrayLike | None = None,
+    *,
+    aliased: bool = True,
 ) -> Floats:
     """Return the damping of the device at which a coupler is passive whatever the model, at each frequency (N s/m).
 
-    Llewellyn's condition of absolute stability for the two-port between hand and model, ``2 Re h11 Re h22 >= |h12 h21|
-    + Re(h12 h21)`` with ``Re h11, Re h22 >= 0`` (Adams & Hannaford, "Stable haptic interaction with virtual
-    environments", IEEE Transactions on Robotics and Automation 15(3), 1999), solved for the damping, of which nothing
-    but ``Re h11`` is made: ``h11 = m s + b`` is the device, ``h12`` hold and delay, ``h22 = 1 / (B + K / s)`` the
-    coupler, which is integrated with the model, and ``h21`` how the positions of the device run from sample to sample.
-    Aliased bands are left out, see :func:`coupler_damping_required_aliased`.  ``rate``, shape (k,), is the reported
-    velocity over the position, by default the backward difference's.
+    Parameters
+    ----------
+    rate : complex array, shape (k,), optional
+        The reported velocity over the position, by default the backward difference's.
+    aliased : bool
+        Whether all aliased bands count.  The coupler then shows ``H = (K + B (1 - 1/z) / T) sum s_m Y_m``, where
+        ``s_m`` are the shares of the bands in a position that runs straight from sample to sample (they add up to
+        one), and ``Y_m = Z / (Z_c + Z)`` at the band's frequency is anywhere in a disc through 0 and 1 whose radius is
+        ``1 / (2 cos arg Z_c)``.  All such ``H`` make a disc; the damping is the largest that :func:`damping_needed`
+        asks for on its rim.  Without them it is Llewellyn's condition of absolute stability for the two-port between
+        hand and model, ``2 Re h11 Re h22 >= |h12 h21| + Re(h12 h21)`` with ``Re h11, Re h22 >= 0`` (Adams & Hannaford,
+        "Stable haptic interaction with virtual environments", IEEE Transactions on Robotics and Automation 15(3),
+        1999), solved for the damping, of which nothing but ``Re h11`` is made: ``h11 = m s + b`` is the device,
+        ``h12`` hold and delay, ``h22 = 1 / (B + K / s)`` the coupler, which is integrated with the model, and ``h21``
+        how the positions of the device run from sample to sample.
+
+    Returns
+    -------
+    ndarray, shape (k,)
     """
     w = np.asarray(w, dtype=np.float64)
-    h12, h21, yields = _two_port(stiffness, damping, w, period, delay, rate)
-    product = h12 * h21
-    with np.errstate(divide="ignore"):
-        found: Floats = (np.abs(product) + product.real) / (2.0 * yields)
-    return found
-
-
-def _two_port(
-    K: float, B: float, w: Floats, period: float, delay: float, rate: ArrayLike | None
-) -> tuple[Complexes, Complexes, Floats]:
-    """Return ``h12``, ``h21`` and ``Re h22``, each of shape (k,)."""
-    back = 1.0 - np.exp(-1j * w * period)
-    hold = back / (1j * w * period) * np.exp(-1j * w * delay)
-    runs = np.sinc(w * period / (2.0 * np.pi)) ** 2
-    leads = runs * (K + B * (back / period if rate is None else np.asarray(rate))) / (K + 1j * w * B)
-    return hold, -leads, B * w**2 / (K**2 + (B * w) ** 2)
-
-
-def coupler_damping_required_aliased(
-    stiffness: float,
-    damping: float,
-    w: ArrayLike,
-    period: float,
-    delay: float = 0.0,
-    rate: ArrayLike | None = None,
-) -> Floats:
-    """Return the same as :func:`coupler_damping_required` with all aliased bands (N s/m), shape (k,).
-
-    The coupler shows ``H = (K + B (1 - 1/z) / T) sum s_m Y_m``, where ``s_m`` are the shares of the bands in a position
-    that runs straight from sample to sample (they add up to one), and ``Y_m = Z / (Z_c + Z)`` at the band's frequency
-    is anywhere in a disc through 0 and 1 whose radius is ``1 / (2 cos arg Z_c)``.  All such ``H`` make a disc; the
-    damping is the largest that :func:`damping_needed` asks for on its rim.
-    """
-    w = np.asarray(w, dtype=np.float64)
+    if not aliased:
+        h12, h21, yields = _two_port(stiffness, damping, w, period, delay, rate)
+        product = h12 * h21
+        with np.errstate(divide="ignore"):
+            found: Floats = (np.abs(product) + product.real) / (2.0 * yields)
+        return found
     if damping <= 0.0:
         return np.full(len(w), np.inf)
     bands = w[:, None] + 2.0 * np.pi / period * np.arange(-_ALIASES, _ALIASES + 1)
@@ -159,6 +145,17 @@ def coupler_damping_required_aliased(
     centre = size * (1.0 + 1j * (shares * slope).sum(axis=1))
     radius = np.abs(size) * (shares * np.sqrt(1.0 + slope**2)).sum(axis=1)
     return _most_on_rim(centre, radius, w, period, delay)
+
+
+def _two_port(
+    K: float, B: float, w: Floats, period: float, delay: float, rate: ArrayLike | None
+) -> tuple[Complexes, Complexes, Floats]:
+    """Return ``h12``, ``h21`` and ``Re h22``, each of shape (k,)."""
+    back = 1.0 - np.exp(-1j * w * period)
+    hold = back / (1j * w * period) * np.exp(-1j * w * delay)
+    runs = np.sinc(w * period / (2.0 * np.pi)) ** 2
+    leads = runs * (K + B * (back / period if rate is None else np.asarray(rate))) / (K + 1j * w * B)
+    return hold, -leads, B * w**2 / (K**2 + (B * w) ** 2)
 
 
 def _most_on_rim(centre: Complexes, radius: Floats, w: Floats, period: float, delay: float) -> Floats:

@@ -101,7 +101,7 @@ def _least_needed(T: float, delay: float) -> float:
     w = conditions.frequencies(T, _COARSE)
 
     def needed(ratio: float) -> float:
-        return float(conditions.coupler_damping_required_aliased(1.0, T * np.exp(ratio), w, T, delay).max())
+        return float(conditions.coupler_damping_required(1.0, T * np.exp(ratio), w, T, delay).max())
 
     found = minimize_scalar(needed, bounds=(np.log(0.02), np.log(5.0)), method="bounded", options={"xatol": 0.02})
     return float(found.fun)

@@ -5,6 +5,9 @@ moved into place, so that readers see all of it or nothing, even with concurrent
 run as it is found; therefore a file is used only if it belongs to this user, no other user may write to it or
 to its directory, and header and checksum fit.  Everything else counts as absent, and the code is made again.
 A directory that cannot be used costs the time of compiling and nothing else.
+
+Keys contain a digest of the sources that made the content (:func:`sources_of`), so that another version of them, a
+user's upgrade or a developer's change, never meets what an earlier one made.
 """
 
 from __future__ import annotations
@@ -122,6 +125,25 @@ def _objection(status: os.stat_result, *, directory: bool) -> str:
     if status.st_uid != os.getuid():
         return "belongs to another user"
     return "may be written by others" if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) else ""
+
+
+@lru_cache(maxsize=8)
+def sources_of(*parts: str) -> str:
+    """Return a digest of the Python sources of parts of this package, in hexadecimal digits; 4 ms for 1.5 MB.
+
+    Parameters
+    ----------
+    *parts : str
+        Names of packages or modules in ``fsm_dyn``.
+    """
+    package, found = Path(__file__).parents[1], hashlib.sha256()
+    for part in parts:
+        folder = package / part
+        files = folder.rglob("*.py") if folder.is_dir() else (folder.with_suffix(".py"),)
+        for path in sorted(files):
+            content_ = path.read_bytes()
+            found.update(f"{path.relative_to(package).as_posix()} {len(content_)}\n".encode() + content_)
+    return found.hexdigest()
 
 
 def clear() -> int:

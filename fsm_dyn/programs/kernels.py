@@ -20,9 +20,9 @@ import numpy.typing as npt
 
 from fsm_dyn.errors import InputError, RunError
 from fsm_dyn.programs.angle_sums import share_angles
-from fsm_dyn.programs.cache import ObjectCache
+from fsm_dyn.programs.cache import ObjectCache, sources_of
 from fsm_dyn.programs.gc_pause import gc_paused
-from fsm_dyn.programs.llvm import CALLED, CODE_VERSION, module_text
+from fsm_dyn.programs.llvm import CALLED, module_text
 from fsm_dyn.programs.program import Array, Program
 from fsm_dyn.runtime.library import address
 
@@ -230,7 +230,7 @@ def _engine() -> llvm.LLJIT:
 def _key(digests: Sequence[str], optimisation: int, keep_zeros: bool = False) -> str:
     """Return what machine code depends on, hashed: programs, versions, processor, calling convention."""
     parts = [
-        CODE_VERSION,
+        sources_of("programs"),
         CODE_MODEL,
         optimisation,
         keep_zeros,

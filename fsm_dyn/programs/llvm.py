@@ -24,9 +24,6 @@ from fsm_dyn.runtime.elementary import OF_ONE, OF_TWO
 LONGEST_FUNCTION = 2000
 PART_LENGTH = 200
 
-# Counts changes of the generated code, so that cached machine code of older versions is not used.
-CODE_VERSION = 7
-
 SHORTEST_RUN = 8  # of zeros written at once: rows of large matrices are mostly zero
 
 _INTRINSICS = ("sqrt", "fabs", "floor")

@@ -165,8 +165,8 @@ def check_continuation(continuation: Continuation, digest: str, compiler: str) -
     if continuation.compiler != compiler:
         raise InputError(
             "the run cannot be continued: it was run by another version of fsm_dyn, whose equations may differ",
-            found=f"equations {continuation.compiler}",
-            allowed=f"equations {compiler}",
+            found=f"version {continuation.compiler}",
+            allowed=f"version {compiler}",
             remedy="run it again",
         )
     if continuation.digest != digest:

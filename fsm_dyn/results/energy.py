@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,7 +11,7 @@ import numpy as np
 from fsm_dyn.renamed import RenamedAttribute
 from fsm_dyn.results.arrays import FloatArray, IntArray
 from fsm_dyn.results.record import RunModel
-from fsm_dyn.results.samples import Samples
+from fsm_dyn.results.samples import SampleBetween, Samples
 
 # Of Gauss and Legendre.  Five are exact to degree nine: a power is a product of two quartics in time, so what the
 # quadrature leaves out is below what the quartics leave out.
@@ -83,7 +83,7 @@ class EnergyBalance:
 def energy_balance(
     rows: Samples,
     starts: np.ndarray,
-    between: Callable[[FloatArray, IntArray], Samples],
+    between: SampleBetween,
     points: int = POINTS,
 ) -> EnergyBalance:
     """Draw up the energy balance of a run.
@@ -94,8 +94,7 @@ def energy_balance(
         The recorded rows.
     starts : ndarray of bool, shape (n,)
         Which rows begin an interval of the run; no step leads to them.
-    between : callable
-        ``between(times, first)`` samples the steps that start at the rows ``first`` at ``times``, both of shape (m,).
+    between : SampleBetween
     points : int
         At which powers are evaluated in each step.
 
@@ -130,7 +129,7 @@ def energy_balance(
 
 
 def _work_in_steps(
-    rows: Samples, ends: IntArray, between: Callable[[FloatArray, IntArray], Samples], points: int
+    rows: Samples, ends: IntArray, between: SampleBetween, points: int
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Return the work of every load and row, the heat of compliant contacts, and the work of drives.
 

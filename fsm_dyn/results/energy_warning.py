@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -11,7 +10,7 @@ import numpy as np
 from fsm_dyn.results.arrays import FloatArray, IntArray
 from fsm_dyn.results.energy import EnergyBalance, energy_balance
 from fsm_dyn.results.record import RunRecord
-from fsm_dyn.results.samples import Samples
+from fsm_dyn.results.samples import SampleBetween, Samples
 
 LIMIT: Final = 0.01  # share of the energy exchanged that may remain unexplained
 _UNEXPLAINED: Final = 0.01  # part of a speed that its rates may leave unexplained, summed over the steps of a run
@@ -19,9 +18,7 @@ _ROUNDING: Final = 1e-10  # part of the energies that their rounding adds up to
 _TINIEST: Final = 1e-30  # J
 
 
-def energy_warnings(
-    rows: Samples, record: RunRecord, between: Callable[[FloatArray, IntArray], Samples], fixed_steps: bool
-) -> tuple[str, ...]:
+def energy_warnings(rows: Samples, record: RunRecord, between: SampleBetween, fixed_steps: bool) -> tuple[str, ...]:
     """Return a sentence if the energy balance of a run does not close, none if it does.
 
     The balance itself takes longer than most runs.  With an error control it can be open only where the states of a
@@ -30,12 +27,8 @@ def energy_warnings(
 
     Parameters
     ----------
-    rows : Samples
-        The recorded rows.
-    record : RunRecord
-        The run as recorded.
-    between : callable
-        ``between(times, first)`` samples the steps that start at the rows ``first`` at ``times``, both of shape (m,).
+    rows, record, between
+        The run: its recorded rows, all that was recorded, and samples within its steps.
     fixed_steps : bool
         Whether the run had no error control.
 

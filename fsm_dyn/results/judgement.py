@@ -18,7 +18,7 @@ from fsm_dyn.results.dense import quartic_bounds, state_within
 from fsm_dyn.results.extremes import Steps, largest_of_runs
 from fsm_dyn.results.margin_errors import derived_errors, state_errors
 from fsm_dyn.results.record import RunModel, RunRecord
-from fsm_dyn.results.samples import Samples
+from fsm_dyn.results.samples import SampleBetween, Samples
 from fsm_dyn.results.transitions import Transition
 from fsm_dyn.runtime.abi import Status
 from fsm_dyn.simulation.numerics import Numerics, numerics_of
@@ -37,7 +37,6 @@ from fsm_dyn.spec.requirement import (
 from fsm_dyn.spec.values import evaluate
 
 Verdict = Literal["met", "violated", "undecided"]
-SampleBetween = Callable[[FloatArray, IntArray], Samples]
 VERDICTS: Final[tuple[Verdict, ...]] = "met", "violated", "undecided"
 COMPLETE: Final = (Status.DONE, Status.STOPPED)  # outcomes of runs that are judged to their end
 _BLOCK: Final = 4096  # rows whose intermediate results fit into a processor's cache

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -259,6 +259,10 @@ class Samples:
                 remedy=did_you_mean(name, found),
             )
         return found[name]
+
+
+SampleBetween: TypeAlias = Callable[[FloatArray, IntArray], Samples]
+"""Samples the steps that start at given rows, the second argument, at times within them (s), both of shape (m,)."""
 
 
 def kernel_context(model: RunModel, held: FloatArray) -> FloatArray:

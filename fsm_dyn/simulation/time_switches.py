@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fsm_dyn.errors import InputError
+from fsm_dyn.expressions.keywords import CASE_FUNCTIONS
 from fsm_dyn.programs import Layout, Program, tangent
 from fsm_dyn.programs import functions as f
 from fsm_dyn.programs.expression_graph import Node
@@ -24,7 +25,7 @@ from fsm_dyn.programs.intervals import Interval, enclose
 
 Floats = npt.NDArray[np.float64]
 
-_CHOICES: Final = frozenset({"lt", "le", "sign", "floor", "min", "max", "abs", "mod"})
+_CHOICES: Final = CASE_FUNCTIONS | {"lt", "le"}
 _FIRST_BLOCK: Final = 2.0**-6  # s
 _FEW: Final = 1024  # parts of a block, for each choice, below which the next block is longer
 _MANY: Final = 8192  # parts of a block, for each choice, above which it is halved

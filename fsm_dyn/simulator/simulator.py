@@ -20,7 +20,7 @@ from fsm_dyn.automaton.initial_values import (
     bound_arrays,
 )
 from fsm_dyn.automaton.mode_graph import ModeGraph
-from fsm_dyn.automaton.storage import COMPILER
+from fsm_dyn.automaton.storage import run_version
 from fsm_dyn.errors import EnergyWarning, InputError, ModelError, RunError
 from fsm_dyn.modes.programs import RunnableMode
 from fsm_dyn.renamed import renamed_keywords
@@ -161,7 +161,7 @@ class Simulator(RunSetups):
     ) -> Trajectory:
         """Continue a run; arguments, result and what is raised are those of ``Trajectory.resume``."""
         check_names(run.settings.method, on_failure)
-        check_continuation(before.continuation, run.digest, COMPILER)
+        check_continuation(before.continuation, run.digest, run_version())
         with self._alone:
             driven = self.input_signals(run.numbers, inputs_key(run.vector, run.inputs), run.inputs, (0.0, until))
             trajectory = self._carry_out(run, until, driven, None, before, max_steps, progress)

@@ -9,16 +9,17 @@ it would without those coordinates; so does the centre of a body, or the place o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from fsm_dyn.errors import Location, ModelError
+from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text
 from fsm_dyn.programs import Node, evaluate, substitute, support, tangent
+from fsm_dyn.spec.checks.unit_usage import words_of
 from fsm_dyn.spec.joint import Joint
 from fsm_dyn.spec.model import Mechanism, Point
 from fsm_dyn.symbolic.algebra import NodeAlgebra
@@ -239,20 +240,7 @@ def _equal(a: Array, b: Array) -> bool:
 def _names_used(mechanism: Mechanism) -> set[str]:
     """Return what bodies, loads, contacts, constraints, shapes and joints name."""
     used = (mechanism.bodies, mechanism.loads, mechanism.contacts, mechanism.constraints, mechanism.shapes)
-    return {name for text in _texts((*used, mechanism.joints)) for name in _NAMES.findall(text)}
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, Text):
-        yield value.text
-    elif isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        yield from (text for item in value.values() for text in _texts(item))
-    elif isinstance(value, tuple | list) and not isinstance(value, Location):
-        yield from (text for item in value for text in _texts(item))
-    elif is_dataclass(value) and not isinstance(value, type | Location):
-        yield from (text for field in fields(value) for text in _texts(getattr(value, field.name)))
+    return {name for text in words_of((*used, mechanism.joints)) for name in _NAMES.findall(str(text))}
 
 
 def _refused(joint: Joint, point: Point) -> ModelError:

@@ -10,6 +10,7 @@ import numpy as np
 
 from fsm_dyn.errors import ModelError
 from fsm_dyn.expressions import Text
+from fsm_dyn.expressions.keywords import CASE_FUNCTIONS
 from fsm_dyn.programs import Node, evaluate, functions, reachable, substitute, support, tangent
 from fsm_dyn.spec.constraint import Constraint, PositionConstraint
 from fsm_dyn.spec.contact import BearingContact, Contact, FeatureContact, SurfaceContact
@@ -24,7 +25,7 @@ from fsm_dyn.symbolic.speeds import Speeds
 from fsm_dyn.symbolic.terms import ConstraintRow, ContactTerms, Role
 from fsm_dyn.symbolic.trig_reduction import cost
 
-_WITH_CASES = frozenset({"where", "min", "max", "abs", "sign", "floor", "mod", "lt", "le", "eq", "ne"})
+_WITH_CASES = CASE_FUNCTIONS | {"where", "lt", "le", "eq", "ne"}
 SAMPLES = 3
 NOTHING = 1e-12
 BROKEN = 1e-9  # m, rad/s: a row that nothing can change and that is further from zero is broken

@@ -6,13 +6,14 @@ it; one that is gone at the same instant tells speed and kinetic energy of the d
 
 import os
 import signal
+from contextlib import closing
 from functools import partial
 
 import pytest
 
 import fsm_dyn
 from fsm_dyn.runtime.abi import LiveHeader
-from tests.benchmarks.hand import COMMANDS, DRIVERS, LIBRARIES, UNWATCHED, WATCHDOG, Hand, put_table
+from tests.benchmarks.hand import COMMANDS, DRIVERS, LIBRARIES, UNWATCHED, WATCHDOG, Hand, put_table, undisturbed
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(3600)]
 
@@ -62,19 +63,14 @@ FAULTS = {  # what happens; how long it is looked at, s
 
 
 def measured(wall, driver, happen, gone, duration, **options):
-    """What became of it; measured again where this machine had other things to do."""
-    for _ in range(4):
-        hand = None
-        try:
-            hand = Hand(wall, driver, **options)
+    """What became of it."""
+
+    def once():
+        with closing(Hand(wall, driver, **options)) as hand:
             hand.press()
-            return hand.measure(lambda: happen(hand), gone, duration)  # noqa: B023
-        except RuntimeError as error:
-            print(f"\nagain: {error}")
-        finally:
-            if hand is not None:
-                hand.close()
-    raise RuntimeError("this machine is too busy")
+            return hand.measure(lambda: happen(hand), gone, duration)
+
+    return undisturbed(once)
 
 
 def let_go(wall, driver, stiffness, gone, names):
@@ -152,19 +148,14 @@ def test_every_fault(wall):
 
 
 def stopped(wall, happen, duration, **options):
-    """What became of a device that follows; measured again where this machine had other things to do."""
-    for _ in range(4):
-        hand = None
-        try:
-            hand = Hand(wall, "udp", kind="admittance", **options)
+    """What became of a device that follows."""
+
+    def once():
+        with closing(Hand(wall, "udp", kind="admittance", **options)) as hand:
             hand.set_off()
-            return hand.stop(lambda: happen(hand), duration)  # noqa: B023
-        except RuntimeError as error:
-            print(f"\nagain: {error}")
-        finally:
-            if hand is not None:
-                hand.close()
-    raise RuntimeError("this machine is too busy")
+            return hand.stop(lambda: happen(hand), duration)
+
+    return undisturbed(once)
 
 
 def test_every_fault_of_a_device_that_follows(wall):

@@ -7,11 +7,12 @@ import os
 import signal
 import statistics
 import time
+from contextlib import closing
 
 import pytest
 
 import fsm_dyn
-from tests.benchmarks.hand import DRIVERS, LIBRARIES, Hand, put_table
+from tests.benchmarks.hand import DRIVERS, LIBRARIES, Hand, put_table, undisturbed
 from tests.unit.live.stalling import STALLS, stalling_wall
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(3600)]
@@ -40,20 +41,15 @@ EVENTS = {
 
 
 def measured(graph, driver, happen, gone):
-    """The time to zero (s), by whom, the energy (J) and the reason of a fault; again where the machine was too busy."""
-    for _ in range(4):
-        hand = None
-        try:
-            hand = Hand(graph, driver)
+    """The time to zero (s), by whom, the energy (J) and the reason of a fault."""
+
+    def once():
+        with closing(Hand(graph, driver)) as hand:
             hand.press()
-            after, why, meter = hand.measure(lambda: happen(hand), gone, 0.4)  # noqa: B023
+            after, why, meter = hand.measure(lambda: happen(hand), gone, 0.4)
             return after, why, meter["peak_energy"], hand.session.report()["fault"]
-        except RuntimeError as error:
-            print(f"\nagain: {error}")
-        finally:
-            if hand is not None:
-                hand.close()
-    raise RuntimeError("this machine is too busy")
+
+    return undisturbed(once)
 
 
 def test_every_stall():

@@ -10,30 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from fsm_dyn.errors import ModelError
-from fsm_dyn.expressions import Text, parse
-from fsm_dyn.expressions.nodes import (
-    Axis,
-    Binary,
-    Boolean,
-    Call,
-    Compare,
-    Index,
-    Name,
-    Node,
-    Number,
-    Unary,
-    children,
-    free_names,
-    walk,
-)
+from fsm_dyn.expressions import REFERENCE_FUNCTIONS, Text, nodes, parse
+from fsm_dyn.expressions.keywords import CASE_FUNCTIONS
 from fsm_dyn.spec.checks.unit_usage import texts_of
 from fsm_dyn.spec.constraint import Constraint
 from fsm_dyn.spec.contact import Contact
 from fsm_dyn.spec.frame import Frame
 from fsm_dyn.spec.model import DiscreteVariable, Mechanism, Point, TransitionSpec
-
-_CHOICES = frozenset({"abs", "sign", "min", "max", "mod", "floor"})
-_MOVING = frozenset({"pos", "vel", "omega", "rate"})
 
 
 def with_kinks(mechanism: Mechanism) -> Mechanism:
@@ -75,7 +58,7 @@ def _refuse_in_bodies(mechanism: Mechanism, coordinates: frozenset[str]) -> None
     held = [row.expression for row in mechanism.constraints.values()]
     held += [contact.gap for contact in mechanism.contacts.values() if _is_rigid(contact) and contact.gap]
     points = {str(body.center) for body in mechanism.bodies.values()}
-    points |= {name for text in held for name in free_names(parse(text)) if name in mechanism.points}
+    points |= {name for text in held for name in nodes.free_names(parse(text)) if name in mechanism.points}
     frames = {str(body.frame) for body in mechanism.bodies.values() if body.frame is not None}
     while not (above := {str(mechanism.points[name].origin) for name in points if name in mechanism.points}) <= points:
         points |= above
@@ -86,8 +69,8 @@ def _refuse_in_bodies(mechanism: Mechanism, coordinates: frozenset[str]) -> None
     for place in places:
         for text in texts_of(place):
             tree = parse(text)
-            chooses = [node for node in walk(tree) if _chooses(node)]
-            if any(not coordinates.isdisjoint(free_names(node)) for node in chooses):
+            chooses = [node for node in nodes.walk(tree) if _chooses(node)]
+            if any(not coordinates.isdisjoint(nodes.free_names(node)) for node in chooses):
                 raise ModelError(
                     f"'{place.name}' has a kink, in which a body or a held row would jump without an impulse",
                     text.where,
@@ -96,12 +79,12 @@ def _refuse_in_bodies(mechanism: Mechanism, coordinates: frozenset[str]) -> None
                 )  # fmt: skip
 
 
-def _chooses(node: Node) -> bool:
-    return isinstance(node, Compare) or (isinstance(node, Call) and node.function in _CHOICES)
+def _chooses(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.Compare) or (isinstance(node, nodes.Call) and node.function in CASE_FUNCTIONS)
 
 
-def _is_motion(node: Node) -> bool:
-    return isinstance(node, Axis) or (isinstance(node, Call) and node.function in _MOVING)
+def _is_motion(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.Axis) or (isinstance(node, nodes.Call) and node.function in REFERENCE_FUNCTIONS)
 
 
 def _is_rigid(contact: Contact) -> bool:
@@ -118,45 +101,45 @@ class _Rewriting:
     taken: frozenset[str]
     memory: dict[str, DiscreteVariable] = field(default_factory=dict)
     transitions: list[TransitionSpec] = field(default_factory=list)
-    known: dict[Node, str] = field(default_factory=dict)  # memory of surfaces
+    known: dict[nodes.Node, str] = field(default_factory=dict)  # memory of surfaces
     start: Text | None = None  # of the memory made last
 
-    def smooth(self, node: Node) -> Node:
+    def smooth(self, node: nodes.Node) -> nodes.Node:
         """Return an expression without choices of coordinates."""
         if not self._moves(node):
             return node
-        if isinstance(node, Compare):
+        if isinstance(node, nodes.Compare):
             if node.op in ("==", "!="):
                 return node  # of no length: the row holds on both sides of it
             low, high = (node.left, node.right) if node.op in ("<", "<=") else (node.right, node.left)
-            return self._is_beyond(Binary("-", self.smooth(high), self.smooth(low)), node)
-        if not isinstance(node, Call) or node.function not in _CHOICES:
-            return _with_children(node, [self.smooth(child) for child in children(node)])
+            return self._is_beyond(nodes.Binary("-", self.smooth(high), self.smooth(low)), node)
+        if not isinstance(node, nodes.Call) or node.function not in CASE_FUNCTIONS:
+            return _with_children(node, [self.smooth(child) for child in nodes.children(node)])
         parts = [self.smooth(part) for part in node.arguments]
         match node.function:
             case "abs":
-                return Binary("*", Name(self._side(parts[0], node)), parts[0])
+                return nodes.Binary("*", nodes.Name(self._side(parts[0], node)), parts[0])
             case "sign":
-                return Name(self._side(parts[0], node))
+                return nodes.Name(self._side(parts[0], node))
             case "mod":
-                turns = Name(self._count(Binary("/", parts[0], parts[1]), node))
-                return Binary("-", parts[0], Binary("*", turns, parts[1]))
+                turns = nodes.Name(self._count(nodes.Binary("/", parts[0], parts[1]), node))
+                return nodes.Binary("-", parts[0], nodes.Binary("*", turns, parts[1]))
             case "floor":
-                return Name(self._count(parts[0], node))
+                return nodes.Name(self._count(parts[0], node))
         least = node.function == "min"
-        first = self._is_beyond(Binary("-", *(reversed(parts) if least else parts)), node)
-        return Call("where", (first, parts[0], parts[1]))
+        first = self._is_beyond(nodes.Binary("-", *(reversed(parts) if least else parts)), node)
+        return nodes.Call("where", (first, parts[0], parts[1]))
 
-    def _moves(self, node: Node) -> bool:
+    def _moves(self, node: nodes.Node) -> bool:
         """Whether an expression depends on coordinates and has a choice in it."""
-        nodes = walk(node)
-        moves = not self.coordinates.isdisjoint(free_names(node)) or any(map(_is_motion, nodes))
-        return moves and any(map(_chooses, nodes))
+        parts = nodes.walk(node)
+        moves = not self.coordinates.isdisjoint(nodes.free_names(node)) or any(map(_is_motion, parts))
+        return moves and any(map(_chooses, parts))
 
-    def _is_beyond(self, surface: Node, node: Node) -> Compare:
-        return Compare(">", Name(self._side(surface, node)), Number(0.0, text="0"))
+    def _is_beyond(self, surface: nodes.Node, node: nodes.Node) -> nodes.Compare:
+        return nodes.Compare(">", nodes.Name(self._side(surface, node)), nodes.Number(0.0, text="0"))
 
-    def _side(self, surface: Node, node: Node) -> str:
+    def _side(self, surface: nodes.Node, node: nodes.Node) -> str:
         """Return the memory that is 1 where a surface's expression is positive, and -1 where it is negative."""
         name = self.known.get(surface)
         if name is None:
@@ -165,7 +148,7 @@ class _Rewriting:
             self._cross(name, f"{name}*({text})", "falling", f"-{name}", node)
         return name
 
-    def _count(self, quotient: Node, node: Node) -> str:
+    def _count(self, quotient: nodes.Node, node: nodes.Node) -> str:
         """Return the memory that is the whole part of a quotient."""
         name = self.known.get(quotient)
         if name is None:
@@ -175,13 +158,13 @@ class _Rewriting:
             self._cross(name, f"({text}) - {name}", "falling", f"{name} - 1", node)
         return name
 
-    def _made(self, surface: Node, node: Node, start: str) -> str:
-        if any(map(_is_motion, walk(surface))):
+    def _made(self, surface: nodes.Node, node: nodes.Node, start: str) -> str:
+        if any(map(_is_motion, nodes.walk(surface))):
             raise ModelError(
                 f"the row of '{self.name}' has a kink where something other than an expression of coordinates decides",
                 self.text.where,
                 found=_text(node),
-                allowed=f"{', '.join(sorted(_CHOICES))} and where of coordinates, parameters, inputs and t",
+                allowed=f"{', '.join(sorted(CASE_FUNCTIONS))} and where of coordinates, parameters, inputs and t",
                 remedy="write what decides in coordinates, without pos, vel, omega and rate",
             )
         number = len(self.known) + 1
@@ -195,7 +178,7 @@ class _Rewriting:
         self.start = Text(start, self.text.where)
         return name
 
-    def _cross(self, name: str, when: str, crossing: str, after: str, node: Node) -> None:
+    def _cross(self, name: str, when: str, crossing: str, after: str, node: nodes.Node) -> None:
         self.transitions.append(
             TransitionSpec(
                 f"{name}_{len(self.transitions) + 1}", "*", when=Text(when, self.text.where), crossing="falling",
@@ -205,34 +188,34 @@ class _Rewriting:
         )  # fmt: skip
 
 
-def _with_children(node: Node, parts: list[Node]) -> Node:
+def _with_children(node: nodes.Node, parts: list[nodes.Node]) -> nodes.Node:
     match node:
-        case Call():
-            return Call(node.function, tuple(parts))
-        case Unary():
-            return Unary(node.op, parts[0])
-        case Binary():
-            return Binary(node.op, parts[0], parts[1])
-        case Boolean():
-            return Boolean(node.op, tuple(parts))
+        case nodes.Call():
+            return nodes.Call(node.function, tuple(parts))
+        case nodes.Unary():
+            return nodes.Unary(node.op, parts[0])
+        case nodes.Binary():
+            return nodes.Binary(node.op, parts[0], parts[1])
+        case nodes.Boolean():
+            return nodes.Boolean(node.op, tuple(parts))
     return node
 
 
-def _text(node: Node) -> str:
+def _text(node: nodes.Node) -> str:
     """Return an expression as text that is parsed to the same tree."""
     match node:
-        case Number():
+        case nodes.Number():
             return f"({node.text or repr(node.value)})"
-        case Name():
+        case nodes.Name():
             return node.id
-        case Axis():
+        case nodes.Axis():
             return f"{node.frame}.{node.axis}"
-        case Index():
+        case nodes.Index():
             return f"{node.name}[{node.index}]"
-        case Call():
+        case nodes.Call():
             return f"{node.function}({', '.join(map(_text, node.arguments))})"
-        case Unary():
+        case nodes.Unary():
             return f"({node.op} {_text(node.operand)})"
-        case Boolean():
+        case nodes.Boolean():
             return "(" + f" {node.op} ".join(map(_text, node.operands)) + ")"
     return f"({_text(node.left)} {node.op} {_text(node.right)})"

@@ -8,8 +8,9 @@ from contextvars import ContextVar
 from dataclasses import fields, is_dataclass
 from typing import Any, Final
 
-from fsm_dyn.errors import Location, ModelError
-from fsm_dyn.expressions import Binary, Call, Name, Number, Text, Unary, parse
+from fsm_dyn.errors import ModelError
+from fsm_dyn.expressions import Binary, Call, Name, Number, Unary, parse
+from fsm_dyn.spec.checks.unit_usage import texts_of
 from fsm_dyn.spec.model import Mechanism
 
 _PERIODIC: Final = ("sin", "cos", "tan")
@@ -43,7 +44,7 @@ def refuse_whole_turns(mechanism: Mechanism, known: Mapping[str, tuple[str, str]
     if are_turns_uncounted():
         return
     parts = (mechanism.contacts, mechanism.loads, mechanism.constraints, mechanism.transitions, mechanism.memory)
-    for text in texts_in(parts) if angles else ():
+    for text in texts_of(parts) if angles else ():
         counted = sorted(angles & _counted(parse(text)))
         if counted:
             raise ModelError(
@@ -53,18 +54,6 @@ def refuse_whole_turns(mechanism: Mechanism, known: Mapping[str, tuple[str, str]
                 allowed=f"sin({counted[0]}), cos({counted[0]}), rate({counted[0]})",
                 remedy="`joint_coordinates: relative` counts the turns",
             )
-
-
-def texts_in(value: Any) -> Iterator[Text]:
-    """Yield all expressions in data."""
-    if isinstance(value, Text):
-        yield value
-    elif isinstance(value, Mapping):
-        yield from (text for item in value.values() for text in texts_in(item))
-    elif isinstance(value, tuple | list) and not isinstance(value, Location):
-        yield from (text for item in value for text in texts_in(item))
-    elif is_dataclass(value) and not isinstance(value, type | Location):
-        yield from (text for field in fields(value) for text in texts_in(getattr(value, field.name)))
 
 
 def _counted(tree: Any) -> set[str]:

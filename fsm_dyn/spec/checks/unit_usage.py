@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 
+from fsm_dyn.errors import Location
 from fsm_dyn.expressions import DIMENSIONLESS, Number, Text, parse, parse_unit, walk
 from fsm_dyn.spec.model import Mechanism
 from fsm_dyn.spec.yaml_tree import where_of
@@ -34,14 +35,19 @@ def uses_units(mechanism: Mechanism) -> bool:
 
 def texts_of(value: object) -> Iterator[Text]:
     """Yield every expression in a mechanism or a part of it, in the order of the sections."""
-    if isinstance(value, Text):
+    return (text for text in words_of(value) if isinstance(text, Text))
+
+
+def words_of(value: object) -> Iterator[Text | str]:
+    """Yield every expression, name and plain text in a mechanism, a part of it, or data given by a user, in order."""
+    if isinstance(value, Text | str):
         yield value
     elif isinstance(value, Mapping):
         for item in value.values():
-            yield from texts_of(item)
-    elif isinstance(value, tuple):
+            yield from words_of(item)
+    elif isinstance(value, tuple | list) and not isinstance(value, Location):
         for item in value:
-            yield from texts_of(item)
+            yield from words_of(item)
     elif is_dataclass(value):
         for field in fields(value):
-            yield from texts_of(getattr(value, field.name))
+            yield from words_of(getattr(value, field.name))

@@ -37,6 +37,24 @@ def file_of(objects):
     return path
 
 
+def test_every_change_of_the_sources_changes_their_digest(tmp_path, monkeypatch):
+    package = tmp_path / "fsm_dyn"
+    (package / "programs").mkdir(parents=True)
+    (package / "symbolic" / "deep").mkdir(parents=True)
+    monkeypatch.setattr(cache, "__file__", str(package / "programs" / "cache.py"))
+    kane, alone = package / "symbolic" / "deep" / "kane.py", package / "alone.py"
+    seen = set()
+    for file, text in ((kane, "a"), (kane, "b"), (alone, "a"), (alone, "c"), (package / "symbolic" / "new.py", "")):
+        file.write_text(text)
+        cache.sources_of.cache_clear()
+        seen.add(cache.sources_of("symbolic", *(["alone"] if alone.exists() else [])))
+    (package / "programs" / "other.py").write_text("of no concern")
+    cache.sources_of.cache_clear()
+    assert cache.sources_of("symbolic", "alone") in seen
+    cache.sources_of.cache_clear()
+    assert len(seen) == 5
+
+
 def test_store_and_load(objects):
     assert objects.load(KEY) is None
     assert objects.store(KEY, b"code")

@@ -198,7 +198,7 @@ def test_the_key_depends_on_what_code_depends_on(monkeypatch):
         assert kernels._key(["a"], kernels.OPTIMISATION) != key
     assert kernels._key(["b"], kernels.OPTIMISATION) != key
     assert kernels._key(["a"], kernels.SELDOM_RUN) != key
-    monkeypatch.setattr(kernels, "CODE_VERSION", -1)
+    monkeypatch.setattr(kernels, "sources_of", lambda *parts: "other")
     assert kernels._key(["a"], kernels.OPTIMISATION) != key
 
 

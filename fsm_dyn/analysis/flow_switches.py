@@ -1,0 +1,207 @@
+"""Choices of the state within a mode, ``where(x > a, ...)`` in a load: instants at which a run switches them.
+
+The flow jumps there, or has a kink, at no event of the automaton.  A neighbouring motion switches at another time, by
+which its variation jumps as at a transition whose reset is the identity (docs/theory.md, "Sensitivities").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from fsm_dyn.analysis.analysis_setup import AnalysisSetup
+from fsm_dyn.analysis.jacobians import Array, jacobian, time_derivative
+from fsm_dyn.errors import RunError
+from fsm_dyn.expressions.keywords import CASE_FUNCTIONS
+from fsm_dyn.modes.programs import ModePrograms
+from fsm_dyn.programs import Node, Program, reachable, support
+from fsm_dyn.results.arrays import IntArray
+from fsm_dyn.results.dense import quartic
+from fsm_dyn.simulation.run_arrays import RunArrays
+
+PARTS: Final = 8  # of a step, at whose ends choices are looked at
+BISECTIONS: Final = 60
+BESIDE: Final = 1e-9  # part of the terms of a margin, which it has where the flow beside a switch is taken
+SAME: Final = 1e-7  # part of a flow, or of a delay, by which two may differ that are the same
+GRAZING: Final = 1e-9  # a margin that changes more slowly than this part of its terms is met by no neighbour
+_COUNTING: Final = ("floor", "mod")
+
+
+class _Choices(NamedTuple):
+    """The choices of a mode: a program of ``margins``, their derivatives and the flow, and which of them count."""
+
+    program: Program
+    counting: Array
+
+
+@dataclass(frozen=True)
+class FlowSwitch:
+    """An instant within a step at which the flow switches: the row that begins the step, and the part of it passed.
+
+    ``jump`` (n_x,): the flow before less that after; ``delay`` (n_z,): by how much later neighbours switch.
+    """
+
+    row: int
+    place: float
+    jump: Array
+    delay: Array
+
+
+@lru_cache(maxsize=256)
+def _choices(programs: ModePrograms, constants: tuple[str, ...]) -> _Choices | None:
+    """Return the choices of the state on which the flow of a mode depends, None if there are none."""
+    layout = programs.full.layout
+    graph, symbols, nodes = programs.full.graph()
+    ops = CASE_FUNCTIONS | {"lt", "le"}
+    moving, margins, counting = {symbols[name] for name in layout.x}, [], []
+    for node in reachable(list(nodes["x_dot"])):
+        if node.op in ops and not moving.isdisjoint(support([node])):
+            margin = _margin(node)
+            if margin not in margins:
+                margins.append(margin)
+                counting.append(float(node.op in _COUNTING))
+    if not margins:
+        return None
+    outputs = {
+        "margins": margins,
+        "by_state": jacobian(margins, [symbols[name] for name in layout.x]),
+        "by_constants": jacobian(margins, [symbols[name] for name in constants]),
+        "by_time": time_derivative(margins, layout, symbols, graph),
+        "x_dot": nodes["x_dot"],
+    }
+    return _Choices(Program.from_nodes(layout, outputs), np.array(counting))
+
+
+def _margin(node: Node) -> Node:
+    """Return what is zero, or whole, where a choice switches."""
+    first, last = node.operands[0], node.operands[-1]
+    if node.op in ("abs", "sign", "floor"):
+        return first
+    return first / last if node.op == "mod" else first - last
+
+
+def flow_switches(setting: AnalysisSetup, raw: RunArrays, first: int, last: int) -> list[FlowSwitch]:
+    """Return the switches of the flow between two rows of a run, between which the mode does not change, in order.
+
+    Raises
+    ------
+    RunError
+        Neighbouring motions do not switch as the run does: it grazes a switch, stays in it, or meets two together.
+    """
+    found: list[FlowSwitch] = []
+    steps = np.arange(first, last)
+    for number in np.unique(raw.mode[first + 1 : last + 1]):
+        programs = setting.executable.charts[int(number)].programs
+        choices = _choices(programs, setting.constants) if isinstance(programs, ModePrograms) else None
+        if choices is not None:
+            rows = steps[(raw.mode[steps + 1] == number) & (raw.t[steps + 1] > raw.t[steps])]
+            found += _Switching(setting, raw, choices).switches(rows)
+    return sorted(found, key=lambda item: (item.row, item.place))
+
+
+@dataclass(frozen=True)
+class _Switching:
+    setting: AnalysisSetup
+    raw: RunArrays
+    choices: _Choices
+
+    def at(self, rows: IntArray, places: Array) -> dict[str, Array]:
+        """Return the choices, and where they stand, at places of the steps that begin at ``rows``, both (m,)."""
+        times, x, context = self._states(rows, places)
+        values = self.choices.program.evaluate(times, x, context)
+        return values | {"marks": self._marks(values["margins"])}
+
+    def _states(self, rows: IntArray, places: Array) -> tuple[Array, Array, Array]:
+        """Return times, states and contexts at places of steps."""
+        raw, setting = self.raw, self.setting
+        h = raw.t[rows + 1] - raw.t[rows]
+        times = raw.t[rows] + places * h
+        ends = raw.x[rows], raw.x_dot[rows], raw.x_mid[rows + 1], raw.x[rows + 1], raw.x_dot[rows + 1]
+        context = setting.context(raw.held[rows])
+        if setting.drive.names:
+            n_p = len(setting.vector)
+            context[:, n_p : n_p + 3 * len(setting.drive.names)] = setting.drive(times, context[0])
+        return times, quartic(places, h, *ends), context
+
+    def _marks(self, margins: Array) -> Array:
+        """Return on which side of their switches choices stand."""
+        return np.where(self.choices.counting > 0.0, np.floor(margins), margins > 0.0)
+
+    def _beside(self, row: int, place: float, k: int, here: dict[str, Array], sign: float) -> dict[str, Array]:
+        """Return the choices on one side of the switch ``k``, a little along its gradient."""
+        raw, gradient = self.raw, here["by_state"][k]
+        step = np.array([row])
+        times, x, context = (part[0] for part in self._states(step, np.array([place])))
+        terms = np.abs(gradient * x).sum() + np.abs(gradient * here["x_dot"]).sum() * (raw.t[-1] - raw.t[0])
+        margin = here["margins"][k]
+        zero = np.round(margin) if self.choices.counting[k] else 0.0
+        x = x + gradient * (zero + sign * BESIDE * terms - margin) / (gradient @ gradient)
+        values = self.choices.program.evaluate(times, x, context)
+        return values | {"marks": self._marks(values["margins"])}
+
+    def switches(self, rows: IntArray) -> list[FlowSwitch]:
+        """Return the switches in steps that begin at ``rows``."""
+        places = np.linspace(0.0, 1.0, PARTS + 1)
+        marks = self.at(np.repeat(rows, PARTS + 1), np.tile(places, len(rows)))["marks"]
+        marks = marks.reshape(len(rows), PARTS + 1, -1)
+        steps, parts = np.nonzero((marks[:, 1:] != marks[:, :-1]).any(axis=2))
+        return [
+            self._switch(int(rows[step]), places[part], places[part + 1])
+            for step, part in zip(steps, parts, strict=True)
+        ]
+
+    def _switch(self, row: int, low: float, high: float) -> FlowSwitch:
+        """Return the first switch between two places of a step."""
+        step = np.array([row])
+
+        def here(place: float) -> dict[str, Array]:
+            return {name: value[0] for name, value in self.at(step, np.array([place])).items()}
+
+        before, after = here(low), here(high)
+        for _ in range(BISECTIONS):
+            middle = 0.5 * (low + high)
+            if not low < middle < high:
+                break
+            there = here(middle)
+            if (there["marks"] != before["marks"]).any():
+                high, after = middle, there
+            else:
+                low, before = middle, there
+        changed = np.flatnonzero(before["marks"] != after["marks"])
+        k = int(changed[0])
+        if not before["by_state"][k].any():
+            return FlowSwitch(row, high, np.zeros(len(before["x_dot"])), np.zeros(self.setting.variations))
+        sign = 1.0 if after["marks"][k] > before["marks"][k] else -1.0
+        before, after = (self._beside(row, high, k, before, side) for side in (-sign, sign))
+        jump = before["x_dot"] - after["x_dot"]
+        size = np.abs(before["x_dot"]) + np.abs(after["x_dot"])
+        if not (np.abs(jump) > SAME * (size + SAME)).any():  # a kink
+            return FlowSwitch(row, high, np.zeros(len(jump)), np.zeros(self.setting.variations))
+        delays = [self._delay(int(k), before, after, row, high) for k in changed]
+        for other in delays[1:]:
+            if (np.abs(other - delays[0]) > SAME * (np.abs(other) + np.abs(delays[0])).max()).any():
+                raise RunError(
+                    self._refusal(row, high, "neighbouring motions meet one of two switches before the other")
+                )
+        return FlowSwitch(row, high, jump, delays[0])
+
+    def _delay(self, k: int, before: dict[str, Array], after: dict[str, Array], row: int, place: float) -> Array:
+        gradient, own = before["by_state"][k], before["by_time"][k]
+        rates = [float(gradient @ side["x_dot"] + own) for side in (before, after)]
+        terms = np.abs(gradient * before["x_dot"]).sum() + abs(own)
+        if not abs(rates[0]) > GRAZING * terms or not abs(rates[1]) > GRAZING * terms or rates[0] * rates[1] < 0.0:
+            raise RunError(self._refusal(row, place, "the motion grazes the switch or stays in it"))
+        delay: Array = -np.append(gradient, before["by_constants"][k]) / rates[0]
+        return delay
+
+    def _refusal(self, row: int, place: float, why: str) -> str:
+        raw = self.raw
+        time = raw.t[row] + place * (raw.t[row + 1] - raw.t[row])
+        return (
+            f"the motion cannot be differentiated at t = {time:.9g} s, where a choice of the model between forces"
+            f" switches: {why}\n  remedy: write the choice as a contact, a `dry_friction`, or a transition that sets"
+            " memory"
+        )
