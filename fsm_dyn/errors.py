@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import difflib
 import re
+import sys
+import warnings
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -112,3 +114,12 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 class EnergyWarning(UserWarning):
     """The energy balance of a run does not close: its motion is not one of the model."""
+
+
+def warn_of_energy(model: str, texts: Iterable[str]) -> None:
+    """Warn of energy balances that do not close, at the line that called the package."""
+    frame, level = sys._getframe(1), 2  # pylint: disable=protected-access
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).split(".")[0] == "fsm_dyn":
+        frame, level = frame.f_back, level + 1
+    for text in texts:
+        warnings.warn(f"{model}: {text}", EnergyWarning, stacklevel=level)

@@ -86,6 +86,18 @@ def _margin(node: Node) -> Node:
 def flow_switches(setting: AnalysisSetup, raw: RunArrays, first: int, last: int) -> list[FlowSwitch]:
     """Return the switches of the flow between two rows of a run, between which the mode does not change, in order.
 
+    Parameters
+    ----------
+    setting : AnalysisSetup
+    raw : RunArrays
+        The run.
+    first, last : int
+        Numbers of the rows.
+
+    Returns
+    -------
+    list of FlowSwitch
+
     Raises
     ------
     RunError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -14,12 +15,13 @@ import numpy.typing as npt
 from fsm_dyn.analysis.run_preparation import PreparedRuns, RunPreparation
 from fsm_dyn.analysis.study_variables import run_arguments
 from fsm_dyn.automaton.labels import Labels
-from fsm_dyn.errors import InputError, RunError
+from fsm_dyn.errors import EnergyWarning, InputError, RunError
 from fsm_dyn.expressions import Text
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.results.arrays import FloatArray, IntArray
 from fsm_dyn.results.contact_events import event_mask
 from fsm_dyn.results.dense import locate, state_within
+from fsm_dyn.results.energy_warning import rates_are_contradicted
 from fsm_dyn.results.extremes import extremes_of_runs
 from fsm_dyn.results.judgement import COMPLETE, VERDICTS, Judge, JudgedRuns, Verdict
 from fsm_dyn.results.record import RunModel, modes_visited
@@ -62,6 +64,8 @@ class JudgedRun:
         Minimum, maximum and final value of each, SI, between the rows of the run too.
     curves : mapping of str to bytes
         Values of each over the times of the study as floats of 8 bytes, nan after the end.
+    has_open_energy : bool
+        Whether its energy balance does not close.
     """
 
     outcome: str
@@ -72,6 +76,7 @@ class JudgedRun:
     margins: Mapping[str, float]
     outputs: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
     curves: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    has_open_energy: bool = False
 
 
 def judged_runs(
@@ -134,7 +139,9 @@ def judged_alone(simulator: Simulator, options: Mapping[str, Any], case: Mapping
     requirements: Sequence[str] = options["requirements"]
     outputs: Sequence[str] = options["outputs"]
     try:
-        run = simulator.run(**run_arguments(simulator.graph, options["run"], case), on_failure="return")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", EnergyWarning)  # the study counts them
+            run = simulator.run(**run_arguments(simulator.graph, options["run"], case), on_failure="return")
     except (InputError, RunError) as error:
         return JudgedRun(
             f"failed: {str(error).splitlines()[0]}", 0.0, (), 0, dict.fromkeys(requirements, "undecided"),
@@ -147,7 +154,7 @@ def judged_alone(simulator: Simulator, options: Mapping[str, Any], case: Mapping
         {name: judged[name].verdict for name in requirements},
         {name: judged[name].margin for name in requirements},
         {name: (found.minimum, found.maximum, float(run[name][-1])) for name, found in extremes.items()},
-        _curves_of(run, outputs, options["times"]),
+        _curves_of(run, outputs, options["times"]), bool(run.warnings),
     )  # fmt: skip
 
 
@@ -221,9 +228,17 @@ class RecordedTogether:
         self.lengths = np.diff(runs.first_row)
         self.model = _model_of(preparation, executable)
 
-    def judged(self, requirements: Sequence[str], outputs: Sequence[str], times: Array) -> list[JudgedRun]:
-        """Return each run, judged, with extremes of outputs and their curves over ``times``."""
+    def judged(self, requirements: Sequence[str], outputs: Sequence[str], times: Array) -> list[JudgedRun | None]:
+        """Return each run, judged, with extremes of outputs and their curves over ``times``.
+
+        None for those whose energy balance may be open, which a run alone finds.
+        """
         runs, model = self.runs, self.model
+        speeds = slice(len(model.layout.q), None)
+        with np.errstate(all="ignore"):
+            alone = rates_are_contradicted(
+                runs.first_row, self.t, self.x[:, speeds], self.x_dot[:, speeds], self.x_mid[:, speeds]
+            ).tolist()
         judge = Judge(
             JudgedRuns(
                 model, runs.first_row, self.t, self.x, self.x_dot, self.x_mid, runs.modes,
@@ -242,7 +257,9 @@ class RecordedTogether:
         targets = runs.records[:, RecordColumn.TARGET].astype(np.int64).tolist()
         begin = runs.first_transition.tolist()
         return [
-            JudgedRun(
+            None
+            if alone[k]
+            else JudgedRun(
                 OUTCOMES[status].name,
                 ends[k],
                 modes_visited([model.modes[i] for i in (first[k], *targets[begin[k] : begin[k + 1]])]),

@@ -19,7 +19,7 @@ from fsm_dyn.analysis.study_results import ALL, GRID, Study, StudyColumns, Study
 from fsm_dyn.analysis.study_runs import StudyTask, study_results
 from fsm_dyn.analysis.study_variables import SCENARIO, check_options, check_quantities, variable_units
 from fsm_dyn.automaton.mode_graph import ModeGraph
-from fsm_dyn.errors import InputError, did_you_mean
+from fsm_dyn.errors import InputError, did_you_mean, warn_of_energy
 from fsm_dyn.renamed import renamed_keywords
 from fsm_dyn.run_inputs import InputValue, default_end, scenario_schedules
 from fsm_dyn.spec.checks.requirements import requirement_units
@@ -161,7 +161,7 @@ def study(
             progress(done, points.count)
     mechanism = graph.automaton.mechanism
     units = variable_units(mechanism, (*chosen, *points.parameters)) | requirement_units(mechanism)
-    return Study(
+    found = Study(
         model=graph.name,
         sample=sample,
         parameters=points.parameters,
@@ -173,6 +173,8 @@ def study(
         replicates=points.replicates,
         **columns.finished(),
     )
+    warn_of_energy(graph.name, found.warnings)
+    return found
 
 
 def tolerance_study(graph: ModeGraph, *, n: int, seed: int, sample: str = "random", **options: Any) -> Study:

@@ -120,6 +120,8 @@ class Study:
         Of curves, s.
     curves : mapping of str to ndarray, shape (n, m)
         Of each output; nan after the end of the run.  None in a sample, and in a grid of more than 10,000 runs.
+    open_energy : ndarray of bool, shape (n,)
+        Whether the energy balance of a run does not close.
     nominal : mapping of str to float
         The parameters as they are where they do not vary, SI.
     units : mapping of str to str
@@ -141,6 +143,7 @@ class Study:
     margins: Mapping[str, Array]
     ends: Array = field(default_factory=lambda: np.empty(0))
     transitions: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    open_energy: BoolArray = field(default_factory=lambda: np.empty(0, dtype=np.bool_))
     outputs: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
     times: Array = field(default_factory=lambda: np.empty(0))
     curves: Mapping[str, Array] = field(default_factory=dict, repr=False)
@@ -287,6 +290,7 @@ class Study:
         groups = {modes: number for number, modes in enumerate(dict.fromkeys(self.sequences))}
         columns: dict[str, Column] = {
             "outcome": self.outcomes, "end": self.ends, "transitions": self.transitions,
+            "open_energy": self.open_energy,
             "mode": ["".join(modes[-1:]) for modes in self.sequences],
             "sequence": [groups[modes] for modes in self.sequences],
         }  # fmt: skip
@@ -311,8 +315,21 @@ class Study:
             columns |= {f"{name}_{_SHORT[part]}": column.tolist() for part, column in parts.items()}
         for name, margin in self.margins.items():
             columns |= {name: self.verdicts[name], f"{name} margin": margin.tolist()}
+        if self.open_energy.any():
+            columns["energy balance"] = ["open" if is_open else "closes" for is_open in self.open_energy.tolist()]
         columns["modes"] = [" > ".join(modes) for modes in self.sequences]
         return [*columns], [list(row) for row in zip(*columns.values(), strict=True)]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Defects of runs that ended as asked: energy balances that do not close."""
+        count, n = int(self.open_energy.sum()), len(self.outcomes)
+        if not count:
+            return ()
+        return (
+            f"the energy balance of {count} of {n} runs does not close (column `energy balance`): shorten the steps or "
+            "reduce the tolerances until it closes",
+        )
 
     @property
     def _numbers(self) -> dict[str, Array]:
@@ -346,6 +363,7 @@ class StudyColumns:
         self.verdicts: dict[str, list[Verdict]] = {name: ["undecided"] * n for name in (*requirements, ALL)}
         self.margins = {name: np.full(n, np.nan) for name in requirements}
         self.extremes = {name: np.full((len(EXTREMES), n), np.nan) for name in outputs}
+        self.open_energy = np.zeros(n, dtype=np.bool_)
         self.curves = {name: np.full((n, len(times)), np.nan) for name in outputs if len(times)}
         self._known: dict[Any, Any] = {}
 
@@ -353,7 +371,7 @@ class StudyColumns:
         """Store run number i."""
         self.outcomes[i] = self._known.setdefault(run.outcome, run.outcome)  # one object for equal texts
         self.sequences[i] = self._known.setdefault(run.modes, run.modes)
-        self.ends[i], self.transitions[i] = run.end, run.transitions
+        self.ends[i], self.transitions[i], self.open_energy[i] = run.end, run.transitions, run.has_open_energy
         for name, margin in self.margins.items():
             self.verdicts[name][i] = run.verdicts[name]
             margin[i] = run.margins[name]
@@ -369,6 +387,7 @@ class StudyColumns:
             "outcomes": tuple(self.outcomes), "sequences": tuple(self.sequences),
             "verdicts": {name: tuple(items) for name, items in self.verdicts.items()}, "margins": self.margins,
             "ends": self.ends, "transitions": self.transitions, "curves": self.curves,
+            "open_energy": self.open_energy,
             "outputs": {name: dict(zip(EXTREMES, found, strict=True)) for name, found in self.extremes.items()},
         }  # fmt: skip
 

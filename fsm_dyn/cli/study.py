@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -14,7 +15,7 @@ from fsm_dyn.cli.file_commands import Json
 from fsm_dyn.cli.model_commands import Model, ready_graph
 from fsm_dyn.cli.output_paths import prepare_folder
 from fsm_dyn.cli.worst_case import print_worst_case
-from fsm_dyn.errors import InputError
+from fsm_dyn.errors import EnergyWarning, InputError
 from fsm_dyn.interrupts import asked_to_end
 
 _GRID: Final = "grid"
@@ -93,7 +94,8 @@ def study_command(
     varied = _ranges(vary or []) if sample == _GRID else distributions(vary)
     with asked_to_end() as asked, asked.at_once():
         graph = ready_graph(model, None, as_json)
-        with progress_message(f"studying {graph.name}", as_json) as progress:
+        with progress_message(f"studying {graph.name}", as_json) as progress, warnings.catch_warnings():
+            warnings.simplefilter("ignore", EnergyWarning)  # the report has it
             found = study(
                 graph, varied, sample=sample, n=n, seed=seed, outputs=quantity, jobs=jobs, client=scheduler,
                 ledger=ledger, progress=progress.counted, **options,

@@ -34,7 +34,7 @@ def study_as_json(found: Study, files: Sequence[Path]) -> dict[str, Any]:
         "model": found.model, "sample": found.sample, "compiled": found.compiled,
         "requirements": {name: found.counts(name) for name in _judged(found)},
         "sequences": [{"modes": modes, "verdicts": counts} for modes, counts in found.mode_sequences().items()],
-        "nearest_failure": found.nearest_failure(),
+        "nearest_failure": found.nearest_failure(), "warnings": found.warnings,
     }  # fmt: skip
     if found.distributions:
         data |= {
@@ -68,6 +68,8 @@ def print_study(found: Study, files: Sequence[Path]) -> None:
             for name, value in found.rows[nearest].values.items()
         )
         typer.echo(f"\nviolated nearest to the nominal values: run {nearest}, {point}")
+    for text in found.warnings:
+        typer.echo(f"\nwarning: {text}")
     for path in files:
         typer.echo(f"wrote {path}")
 
@@ -84,7 +86,8 @@ def _readable(found: Study) -> tuple[list[str], list[Row]]:
 
     headings, lines = found.table()
     owners = [*found.varied, "", "end", "", "", *(name for name in found.outputs for _ in range(3))]
-    owners += [text for name in found.margins for text in ("", name)]  # the modes are listed apart
+    owners += [text for name in found.margins for text in ("", name)]
+    owners += [""] if found.warnings else []  # the energy balance; the modes are listed apart
     largest = {name: np.nanmax(np.abs([*parts.values()]), initial=0.0) for name, parts in found.outputs.items()}
     units = {**found.units, "end": "s"}
     titles = [

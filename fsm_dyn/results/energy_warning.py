@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from fsm_dyn.results.arrays import FloatArray, IntArray
+from fsm_dyn.results.arrays import BoolArray, FloatArray, IntArray
 from fsm_dyn.results.energy import EnergyBalance, energy_balance
 from fsm_dyn.results.record import RunRecord
 from fsm_dyn.results.samples import SampleBetween, Samples
@@ -44,8 +44,11 @@ def energy_warnings(rows: Samples, record: RunRecord, between: SampleBetween, fi
         return replace(found, model=replace(found.model, indeterminate=()))
 
     with np.errstate(all="ignore"):  # energies may overflow where states do not: such a balance is not open
-        if not fixed_steps and not _rates_are_contradicted(record, len(rows.model.layout.q)):
-            return ()
+        if not fixed_steps:
+            first, speeds = np.array([0, len(record.t)]), slice(len(rows.model.layout.q), None)
+            parts = (part[:, speeds] for part in (record.x, record.x_dot, record.x_mid))
+            if not rates_are_contradicted(first, record.t, *parts)[0]:
+                return ()
         balance = energy_balance(rows, record.starts, without_shares, points=1 if fixed_steps else 5)
         if fixed_steps and _is_open(balance):
             balance = energy_balance(rows, record.starts, without_shares)
@@ -73,13 +76,32 @@ def _sentence(balance: EnergyBalance, t: FloatArray) -> str:
     )
 
 
-def _rates_are_contradicted(record: RunRecord, n_q: int) -> bool:
-    """Whether the middles of steps contradict their ends and rates, by a part of the largest value of some speed."""
-    ends = np.flatnonzero(~record.starts)
-    speeds = slice(n_q, None)
-    h = (record.t[ends] - record.t[ends - 1])[:, None]
-    before, after = record.x[ends - 1, speeds], record.x[ends, speeds]
-    rates = record.x_dot[ends - 1, speeds] - record.x_dot[ends, speeds]
-    off = np.abs(record.x_mid[ends, speeds] - 0.5 * (before + after) - 0.125 * h * rates).sum(axis=0)
-    largest = np.abs(record.x[:, speeds]).max(axis=0, initial=0.0)
-    return bool((~(off <= _UNEXPLAINED * largest)).any())
+def rates_are_contradicted(
+    first_row: IntArray, t: FloatArray, u: FloatArray, u_dot: FloatArray, u_mid: FloatArray
+) -> BoolArray:
+    """Return in which runs the middles of steps contradict their ends and rates, by a part of a speed's largest value.
+
+    Parameters
+    ----------
+    first_row : ndarray of int, shape (runs + 1,)
+        Where each run begins among the rows, and the end.
+    t : ndarray, shape (n,)
+        s
+    u, u_dot, u_mid : ndarray, shape (n, n_u)
+        Speeds, their rates, and the speeds in the middle of the step that ends at a row.
+
+    Returns
+    -------
+    ndarray of bool, shape (runs,)
+    """
+    h = np.zeros((len(t), 1))
+    h[1:, 0] = t[1:] - t[:-1]
+    is_step = h[:, 0] > 0.0
+    is_step[first_row[:-1]] = False
+    off = np.zeros_like(u)
+    off[1:] = np.abs(u_mid[1:] - 0.5 * (u[:-1] + u[1:]) - 0.125 * h[1:] * (u_dot[:-1] - u_dot[1:]))
+    off[~is_step] = 0.0
+    off = np.add.reduceat(off, first_row[:-1], axis=0)
+    largest = np.maximum.reduceat(np.abs(u), first_row[:-1], axis=0)
+    contradicted: BoolArray = (~(off <= _UNEXPLAINED * largest)).any(axis=1)
+    return contradicted

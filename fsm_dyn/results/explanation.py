@@ -303,7 +303,11 @@ def _transition_lines(item: Transition) -> list[str]:
     lines = [f"{item.time:.6f} s  {item.change}  {item.cause}"]
     if item.is_handover:
         lines.append("  a handover: other features carry the same contact, the mode stays")
-    lines += [f"  fired: {text}, at {_shown(value, 1.0)} with slope {slope:+.6g}" for text, value, slope in item.fired]
+    fired = {text: (value, slope) for text, value, slope in reversed(item.fired)}  # one contact may have several guards
+    lines += [
+        f"  fired: {text}, at {_shown(value, 1.0)} with slope {slope:+.6g}"
+        for text, (value, slope) in reversed(fired.items())
+    ]
     most = max((float(np.abs(values).max()) for values in item.impulse.values()), default=0.0)
     for name, values in item.impulse.items():
         lines.append(f"  impulse of {name}: " + " / ".join(_shown(value, most) for value in values))

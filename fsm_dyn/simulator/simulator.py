@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import warnings
 import weakref
@@ -21,7 +20,7 @@ from fsm_dyn.automaton.initial_values import (
 )
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.automaton.storage import run_version
-from fsm_dyn.errors import EnergyWarning, InputError, ModelError, RunError
+from fsm_dyn.errors import InputError, ModelError, RunError, warn_of_energy
 from fsm_dyn.modes.programs import RunnableMode
 from fsm_dyn.renamed import renamed_keywords
 from fsm_dyn.results.continuation import (
@@ -347,18 +346,9 @@ class Resume:
         return self.continuation.stored()
 
 
-def _level_of_caller() -> int:
-    """Return the level of the stack, counted from the function that asks, at which the package was called."""
-    frame, level = sys._getframe(1), 1  # pylint: disable=protected-access
-    while frame.f_back is not None and str(frame.f_globals.get("__name__")).split(".")[0] == "fsm_dyn":
-        frame, level = frame.f_back, level + 1
-    return level
-
-
 def _checked(trajectory: Trajectory, on_failure: str) -> Trajectory:
     """Return a run; warn of its warnings, raise RunError where it failed and that was asked for."""
-    for text in trajectory.warnings:
-        warnings.warn(f"{trajectory.model.name}: {text}", EnergyWarning, stacklevel=_level_of_caller())
+    warn_of_energy(trajectory.model.name, trajectory.warnings)
     if trajectory.outcome.failed and on_failure == "raise":
         first, *rest = trajectory.describe_outcome()
         error = RunError("\n  ".join([f"{trajectory.model.name}: {first}", *rest]))

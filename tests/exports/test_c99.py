@@ -442,6 +442,41 @@ def test_calls_are_checked(tmp_path):
     assert machine.advance(it, 1.0) == Status.DONE
 
 
+SLED = {
+    "fsm_dyn": 1, "name": "sled", "coordinates": {"x": "m", "y": "m"},
+    "points": {"P": {"from": "O", "at": "x*N.x + y*N.y"}},
+    "parameters": {"mu_s": 0.5, "mu_k": 0.4, "percent": 50, "bound": "2 N"},
+    "bodies": {"sled": {"center": "P", "mass": "1 kg"}},
+    "contacts": {
+        "ground": {"gap": "y", "slip": "x_dot", "friction": {"static": "mu_s", "kinetic": "mu_k"},
+                   "restitution": "percent/100"},
+        "rail": {"dry_friction": {"speed": "x_dot", "static": "bound", "kinetic": "bound - 1 N"}},
+    },
+    "loads": [{"gravity": "-9.81 m/s^2*N.y"}], "initial": {"y": "1 mm", "x_dot": "1 m/s"},
+}  # fmt: skip
+
+
+def test_laws_hold_with_parameters_that_are_set_while_it_runs(tmp_path):
+    """Restitutions from 0 to 1 and kinetic friction up to the static one, whatever the parameters are multiplied by."""
+    graph = fsm_dyn.compile(fsm_dyn.load(SLED))
+    machine = Machine(fsm_dyn.export(graph, tmp_path), "sled")
+    it, names = machine.create(), list(graph.automaton.terms.layout.p)
+    function = machine.lib.fsm_machine_set_parameter
+    function.restype = ctypes.c_bool
+
+    def put(name, value):
+        return function(machine_pointer(it), ctypes.c_int64(names.index(name)), ctypes.c_double(value))
+
+    assert machine.advance(it, 0.01) == outcomes.DONE
+    assert [put("percent", value) for value in (100.0, 100.1, 0.0, -0.1)] == [True, False, True, False]
+    assert [put("mu_k", value) for value in (0.5, 0.51, 0.0, -0.01)] == [True, False, True, False]
+    assert put("mu_k", 0.4)
+    assert [put("mu_s", value) for value in (0.39, 0.4, 0.9)] == [False, True, True]
+    assert put("mu_k", 0.9)
+    assert [put("bound", value) for value in (0.9, 1.0, 5.0)] == [False, True, True]
+    assert machine.advance(it, 0.3) == outcomes.DONE
+
+
 def test_headers_are_for_cpp_and_floats_must_follow_the_standard(tmp_path):
     _, folder = exported("bouncing_ball", tmp_path)
     (folder / "used.cpp").write_text(

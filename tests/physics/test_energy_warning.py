@@ -8,8 +8,11 @@ import pytest
 from typer.testing import CliRunner
 
 import fsm_dyn
+from fsm_dyn.analysis import judged_runs
 from fsm_dyn.cli.app import app
+from fsm_dyn.cli.study_output import print_study
 from fsm_dyn.errors import EnergyWarning
+from fsm_dyn.results.energy_warning import rates_are_contradicted
 
 COARSE = {"method": "rk4", "step": 1e-3}  # a felt that is struck in five steps
 
@@ -79,3 +82,46 @@ def test_a_run_that_ends_where_values_are_not_finite_has_no_balance(table, fixed
         warnings.simplefilter("error")
         run.check_energy(fixed_steps)
     assert run.warnings == ()
+
+
+def test_a_study_counts_open_balances(capsys):
+    graph = fsm_dyn.compile("felt_drop")
+    with pytest.warns(EnergyWarning, match="felt_drop: the energy balance of 2 of 2 runs does not close") as caught:
+        found = fsm_dyn.study(graph, {"m": [8e-3, 9e-3]}, jobs=1, **COARSE)
+    assert [item.filename for item in caught] == [__file__]
+    assert found.open_energy.tolist() == [True, True]
+    headings, rows = found.table()
+    assert [row[headings.index("energy balance")] for row in rows] == ["open", "open"]
+    assert found.to_dataset()["open_energy"].values.tolist() == [True, True]
+    print_study(found, [])
+    assert capsys.readouterr().out.count("warning: the energy balance of 2 of 2 runs does not close") == 1
+
+
+def test_runs_of_a_study_that_are_made_together_are_looked_at_too(monkeypatch):
+    """Runs whose states contradict their rates are made again alone, where a balance is drawn up."""
+    simulator, looked_at = fsm_dyn.Simulator(fsm_dyn.compile("bouncing_ball")), []
+    options = {"requirements": (), "outputs": ("y",), "times": np.empty(0), "run": {"until": 0.3}}
+    cases = [{"h": float(h)} for h in np.linspace(0.1, 0.2, 6)]
+    found = judged_runs.rates_are_contradicted
+
+    def some(first_row, *rows):
+        looked_at.extend(found(first_row, *rows).tolist())
+        return np.arange(len(first_row) - 1) % 2 == 1
+
+    plain = judged_runs.judged_runs(simulator, options, cases)
+    monkeypatch.setattr(judged_runs, "rates_are_contradicted", some)
+    assert judged_runs.judged_runs(simulator, options, cases) == plain
+    assert looked_at == [False] * 6
+    assert not any(run.has_open_energy for run in plain)
+
+
+def test_contradictions_are_found_run_by_run():
+    t = np.array([0.0, 0.5, 1.0, 0.0, 0.5, 0.5, 1.0])
+    u = t[:, None] ** 2
+    u_dot, u_mid = 2.0 * t[:, None], np.array([[0.0], [0.0625], [0.5625], [9.0], [0.0625], [9.0], [0.5625]])
+    first = np.array([0, 3, 7])
+    assert rates_are_contradicted(first, t, u, u_dot, u_mid).tolist() == [False, False]
+    u_mid[6] += 0.02
+    assert rates_are_contradicted(first, t, u, u_dot, u_mid).tolist() == [False, True]
+    u_mid[1] = np.nan
+    assert rates_are_contradicted(first, t, u, u_dot, u_mid).tolist() == [True, True]

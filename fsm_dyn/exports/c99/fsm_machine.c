@@ -562,6 +562,24 @@ FSM_API bool fsm_machine_restore(struct fsm_machine *m, const void *bytes)
     return true;
 }
 
+/* Return how many contacts have coefficients that no model file may have, at the present state: restitutions from 0 to 1,
+   kinetic friction from 0 to the static one. */
+static int64_t impossible_laws(const struct fsm_machine *m)
+{
+    const struct fsm_terms *terms = &m->terms;
+    int64_t count = 0;
+    if (m->tables.terms.at[0] == NULL) {
+        return 0;
+    }
+    m->tables.terms.at[0](m->state.clock->time, m->state.x.at, m->state.c.at, terms->whole.at);
+    for (int64_t k = 0; k < m->tables.sizes->n_contacts; k++) {
+        double e = terms->restitution.at[k], kinetic = terms->kinetic_friction.at[k];
+        bool friction = kinetic >= 0.0 && kinetic <= terms->static_friction.at[k];
+        count += friction && e >= 0.0 && e <= 1.0 ? 0 : 1;
+    }
+    return count;
+}
+
 FSM_API bool fsm_machine_set_parameter(struct fsm_machine *m, int64_t parameter, double value)
 {
     const struct fsm_model *model = m->model;
@@ -569,8 +587,14 @@ FSM_API bool fsm_machine_set_parameter(struct fsm_machine *m, int64_t parameter,
     if (!known || !(value >= model->lowest[parameter] && value <= model->highest[parameter] && value < FSM_INFINITY)) {
         return false;
     }
-    if (m->state.c.at[parameter] != value) {
+    double before = m->state.c.at[parameter];
+    if (before != value) {
+        int64_t impossible = impossible_laws(m);
         m->state.c.at[parameter] = value;
+        if (impossible_laws(m) > impossible) {
+            m->state.c.at[parameter] = before;
+            return false;
+        }
         m->changed = m->jumped = true;
     }
     return true;

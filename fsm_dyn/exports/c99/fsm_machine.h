@@ -106,8 +106,9 @@ FSM_API void fsm_machine_set_input(struct fsm_machine *machine, int64_t input, d
 FSM_API void fsm_machine_hold_input(struct fsm_machine *machine, int64_t input, double value);
 
 /* Set a parameter, from the next call of fsm_machine_advance on; contact states are decided again, as forces may jump.
-   False, and nothing is changed, where there is no such parameter, it enters gaps, constraints, inertia or the start, or
-   the value is outside its limits. */
+   False, and nothing is changed, if there is no such parameter, it enters gaps, constraints, inertia or the start, the
+   value is outside its limits, or a coefficient of a contact would become impossible at the present state: a
+   restitution is from 0 to 1, kinetic friction from 0 to the static one. */
 FSM_API bool fsm_machine_set_parameter(struct fsm_machine *machine, int64_t parameter, double value);
 
 FSM_API double fsm_machine_time(const struct fsm_machine *machine);

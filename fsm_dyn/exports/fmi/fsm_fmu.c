@@ -215,11 +215,23 @@ static bool set_parameter(struct fmu *fmu, int64_t number, double value)
         return false;
     }
     if (!fsm_machine_set_parameter(fmu->machine, number, value)) {
-        fmu_error(fmu, "the parameter %s cannot be %.17g: it is from %.17g to %.17g", name, value,
-                  fsm_fmu_model->lowest[number], fsm_fmu_model->highest[number]);
+        fmu_error(fmu,
+                  "the parameter %s cannot be %.17g: it is from %.17g to %.17g, and keeps restitutions of contacts from 0"
+                  " to 1 and kinetic friction up to the static one",
+                  name, value, fsm_fmu_model->lowest[number], fsm_fmu_model->highest[number]);
         return false;
     }
     return true;
+}
+
+/* Set a parameter if that is possible, else leave it: parameters that are possible together come in any order. */
+static void try_parameter(struct fmu *fmu, int64_t reference, double value)
+{
+    struct fmu_places at = fmu_places();
+    if (reference >= at.parameters && reference < at.inputs && fmu->phase != FMU_CONTINUOUS && fabs(value) <= DBL_MAX) {
+        fmu->stale = true;
+        fsm_machine_set_parameter(fmu->machine, reference - at.parameters, value);
+    }
 }
 
 static bool set_real(struct fmu *fmu, int64_t reference, double value)
@@ -263,6 +275,9 @@ FSM_LOCAL bool fmu_set_reals(struct fmu *fmu, const uint32_t *references, size_t
 {
     bool good = fmu_allows(fmu, FMU_WRITABLE, function);
     good = good && (n == 0 || (fmu_has_room(fmu, references, function) && fmu_has_room(fmu, values, function)));
+    for (size_t i = 0; good && n > 1 && i < n; i++) {
+        try_parameter(fmu, (int64_t)references[i], values[i]);
+    }
     for (size_t i = 0; good && i < n; i++) {
         good = set_real(fmu, (int64_t)references[i], values[i]);
     }

@@ -67,12 +67,15 @@ EXPORT("fsm_schedule_at") void fsm_schedule_at(const struct fsm_machine *machine
     fsm_write_inputs(schedule, t, segment, machine->state.x, (fsm_vector){context, machine->state.c.n});
 }
 
-/* Set a parameter of the running machine: forces may jump, so contact states are decided again. */
-EXPORT("fsm_change_parameter") void fsm_change_parameter(struct fsm_machine *machine, int32_t parameter, double value)
+/* Set a parameter of the running machine and return 1, or 0 if it cannot have this value: forces may jump, so contact
+   states are decided again. */
+EXPORT("fsm_change_parameter") int32_t fsm_change_parameter(struct fsm_machine *machine, int32_t parameter, double value)
 {
-    if (fsm_machine_set_parameter(machine, parameter, value)) {
-        machine->jumped = true;
+    if (!fsm_machine_set_parameter(machine, parameter, value)) {
+        return 0;
     }
+    machine->jumped = true;
+    return 1;
 }
 
 /* Write what the kernel of the present mode gives: x_dot, speeds, pivot, guards, slopes, multipliers. */

@@ -266,13 +266,6 @@ def _compliance(name: str, compliance: Compliance, gap: Dimension | None, scopes
     if compliance.exponent is not None:
         found = expression_type(compliance.exponent, scopes.constant, f"the exponent of {name!r}", [DIMENSIONLESS])
         exponent = found.value
-        if exponent is not None and not exponent >= 1.0:
-            raise ModelError(
-                f"the exponent of {name!r} is below 1",
-                compliance.exponent.where,
-                found=f"{exponent:g}",
-                allowed="1 or more: the force begins at zero with a finite slope",
-            )
     stiffness = dissipation = None
     if gap is not None and exponent is not None:
         stiffness = [divide(divide(divide(POWER, gap), power(gap, exponent)), power(TIME, -1.0))]

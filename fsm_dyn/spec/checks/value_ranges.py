@@ -161,6 +161,7 @@ def _contact(contact: Contact, values: Values) -> None:
         )
     if isinstance(contact, SurfaceContact):
         _surfaces(contact, values)
+        _compliance(contact, values)
 
 
 def _surfaces(contact: SurfaceContact, values: Values) -> None:
@@ -179,6 +180,23 @@ def _surfaces(contact: SurfaceContact, values: Values) -> None:
             contact.restitution.where,
             found=f"{restitution:g}",
             allowed="0 to 1",
+        )
+
+
+def _compliance(contact: SurfaceContact, values: Values) -> None:
+    law = contact.compliance
+    if law is None:
+        return
+    for text, word in ((law.stiffness, "stiffness"), (law.dissipation, "dissipation")):
+        if text is not None:
+            _not_negative(text, values, f"the {word} of {contact.name!r}")
+    exponent = _value(law.exponent, values, f"the exponent of {contact.name!r}")
+    if law.exponent is not None and exponent is not None and not exponent >= 1.0:
+        raise ModelError(
+            f"the exponent of {contact.name!r} is below 1",
+            law.exponent.where,
+            found=f"{exponent:g}",
+            allowed="1 or more: the force begins at zero with a finite slope",
         )
 
 

@@ -4,6 +4,8 @@ import pytest
 import yaml
 
 import fsm_dyn
+from fsm_dyn.laws import FREE, Event
+from fsm_dyn.results.transition_causes import cause_words
 
 BAR = """
 fsm_dyn: 1
@@ -48,3 +50,20 @@ def test_edges_say_the_same(graph):
     causes = {edge["cause"] for *_, edge in graph.nx.edges(data=True)}
     assert {"left impacts and opens", "right impacts and rebounds", "end impacts and opens"} <= causes
     assert "left impacts and rebounds" not in causes
+
+
+@pytest.mark.parametrize("model", ["box_on_table", "magnetic_latch", "latch_door", "felt_drop", "ratchet"])
+def test_what_a_contact_did_is_what_became_of_it(model):
+    automaton = fsm_dyn.compile(model).automaton
+    for contact, words in zip(automaton.contacts, cause_words(automaton)["contacts"], strict=True):
+        law = contact.contact_law
+        for event in (Event.OPENS, Event.CLOSES, Event.STICKS, Event.SLIDES, Event.LEAVES):
+            reached = {code for guard in law.guards if guard.event is event for code in guard.leads_to}
+            said = f"{contact.name} {law.verb(event)} ("
+            for before in range(len(contact.states)):
+                for after in range(len(contact.states)):
+                    text = words["moved"][event.value][before][after]
+                    assert text.startswith(said) <= (after in reached), text
+                    assert text.startswith(contact.name) or contact.name in text
+                    if event is Event.STICKS and after == FREE:
+                        assert "sticks" not in text

@@ -21,7 +21,7 @@ GOOD = {
     "m": "2 kg", "I": "0.1 kg*m^2", "r": "0.1 m", "first": "10 deg", "last": "200 deg", "mu_s": "0.4", "mu_k": "0.3",
     "pitch": "440 Hz", "e": "0.5", "lower": "-1 m", "upper": "1 m", "later": "1 s", "n": "2", "w": "0.2 m",
     "h": "0.3 m", "edge": "0.4 m", "long": "0.2 m", "lean": "0 deg", "size": "0.5 m", "extra": "0 m",
-    "tiny": "1 um", "least": "-9 m",
+    "tiny": "1 um", "least": "-9 m", "firm": "300 N/m^1.5", "lossy": "0.1 s/m", "bends": "1.5",
 }  # fmt: skip
 # parameter, value with which nothing can be done, what is said
 BAD = [
@@ -47,6 +47,8 @@ BAD = [
     ("extra", "1 m", "does not close"),
     ("tiny", "0 m", "tolerance 'gap' is not positive"),
     ("least", "9 m", "range of 'x' is empty"),
+    ("firm", "-1 N/m^1.5", "stiffness of 'felt' is negative"),
+    ("lossy", "-1 s/m", "dissipation of 'felt' is negative"),
 ]
 # what a file could hold, but not a model that was compiled with other values
 TURNED = [
@@ -57,6 +59,11 @@ TURNED = [
     ("size", "-0.5 m"),
     ("first", "190 deg"),
 ]
+
+
+def test_an_exponent_below_one_is_refused_as_an_override(mechanism):
+    with pytest.raises(InputError, match="exponent of 'felt' is below 1"):
+        parameter_values(mechanism, {"bends": 0.5})
 
 
 def text(**changed):
@@ -92,6 +99,7 @@ shapes:
 contacts:
   ground: {{between: [roller, ramp], friction: {{static: mu_s, kinetic: mu_k}}, restitution: e, sound_frequency: pitch}}
   wall: {{joint_stop: {{coordinate: x, lower: lower, upper: upper}}}}
+  felt: {{gap: "5 m - y", compliant: {{stiffness: firm, dissipation: lossy, exponent: bends}}}}
 inputs: {{push: N}}
 schedule:
   push: {{linear: [[0 s, 0 N], [later, 5 N]]}}
@@ -141,7 +149,7 @@ def raises_of(module):
 def test_no_check_is_left_out(mechanism):
     """Every statement of the checks that refuses something is reached by an override above."""
     reached = {value_ranges: set(), outlines: set()}
-    given = [(name, value) for name, value, _ in BAD] + TURNED
+    given = [*((name, value) for name, value, _ in BAD), *TURNED, ("bends", 0.5)]
     for name, value in given:
         with pytest.raises(InputError) as caught:
             parameter_values(mechanism, {name: value})

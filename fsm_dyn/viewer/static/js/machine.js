@@ -78,9 +78,11 @@ export class Machine {
     return this.numbers(this.cAt, this.about.n_c).slice(this.about.n_p, this.about.n_p + this.about.n_w);
   }
 
+  // Set a parameter; returns whether it can have this value.
   set(parameter, value) {
-    this.values.set(parameter, value);
-    this.runtime.fsm_change_parameter(this.at, parameter, value);
+    const possible = this.runtime.fsm_change_parameter(this.at, parameter, value) !== 0;
+    if (possible) this.values.set(parameter, value);
+    return possible;
   }
 
   // How many modes there are, with those embedded online.

@@ -202,8 +202,12 @@ export class MachineSource {
   }
 
   do_set({ name, value }) {
-    const { index } = this.data.model.setup.parameters.find((item) => item.name === name);
-    this.machine.set(index, value);
+    const { parameters } = this.data.model.setup, item = parameters.find((one) => one.name === name);
+    if (this.machine.set(item.index, value)) item.now = value;
+    else {
+      this.message({ kind: "refused", message: `${name} cannot be ${value}: restitutions are from 0 to 1, kinetic friction up to the static one` });
+      this.message({ kind: "setup", parameters, waiting: [] });
+    }
   }
 
   do_input({ name, value }) {
