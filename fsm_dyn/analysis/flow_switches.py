@@ -24,7 +24,7 @@ from fsm_dyn.simulation.run_arrays import RunArrays
 
 PARTS: Final = 8  # of a step, at whose ends choices are looked at
 BISECTIONS: Final = 60
-BESIDE: Final = 1e-9  # part of the terms of a margin, which it has where the flow beside a switch is taken
+OFFSET: Final = 1e-9  # part of the terms of a margin, which it has where the flow next to a switch is taken
 SAME: Final = 1e-7  # part of a flow, or of a delay, by which two may differ that are the same
 GRAZING: Final = 1e-9  # a margin that changes more slowly than this part of its terms is met by no neighbour
 _COUNTING: Final = ("floor", "mod")
@@ -45,7 +45,7 @@ class FlowSwitch:
     """
 
     row: int
-    place: float
+    fraction: float
     jump: Array
     delay: Array
 
@@ -111,7 +111,7 @@ def flow_switches(setting: AnalysisSetup, raw: RunArrays, first: int, last: int)
         if choices is not None:
             rows = steps[(raw.mode[steps + 1] == number) & (raw.t[steps + 1] > raw.t[steps])]
             found += _Switching(setting, raw, choices).switches(rows)
-    return sorted(found, key=lambda item: (item.row, item.place))
+    return sorted(found, key=lambda item: (item.row, item.fraction))
 
 
 @dataclass(frozen=True)
@@ -120,57 +120,57 @@ class _Switching:
     raw: RunArrays
     choices: _Choices
 
-    def at(self, rows: IntArray, places: Array) -> dict[str, Array]:
-        """Return the choices, and where they stand, at places of the steps that begin at ``rows``, both (m,)."""
-        times, x, context = self._states(rows, places)
+    def at(self, rows: IntArray, fractions: Array) -> dict[str, Array]:
+        """Return the choices, and where they stand, at fractions of the steps that begin at ``rows``, both (m,)."""
+        times, x, context = self._states(rows, fractions)
         values = self.choices.program.evaluate(times, x, context)
         return values | {"marks": self._marks(values["margins"])}
 
-    def _states(self, rows: IntArray, places: Array) -> tuple[Array, Array, Array]:
-        """Return times, states and contexts at places of steps."""
+    def _states(self, rows: IntArray, fractions: Array) -> tuple[Array, Array, Array]:
+        """Return times, states and contexts at fractions of steps."""
         raw, setting = self.raw, self.setting
         h = raw.t[rows + 1] - raw.t[rows]
-        times = raw.t[rows] + places * h
+        times = raw.t[rows] + fractions * h
         ends = raw.x[rows], raw.x_dot[rows], raw.x_mid[rows + 1], raw.x[rows + 1], raw.x_dot[rows + 1]
         context = setting.context(raw.held[rows])
         if setting.drive.names:
             n_p = len(setting.vector)
             context[:, n_p : n_p + 3 * len(setting.drive.names)] = setting.drive(times, context[0])
-        return times, quartic(places, h, *ends), context
+        return times, quartic(fractions, h, *ends), context
 
     def _marks(self, margins: Array) -> Array:
         """Return on which side of their switches choices stand."""
         return np.where(self.choices.counting > 0.0, np.floor(margins), margins > 0.0)
 
-    def _beside(self, row: int, place: float, k: int, here: dict[str, Array], sign: float) -> dict[str, Array]:
+    def _next_to(self, row: int, fraction: float, k: int, here: dict[str, Array], sign: float) -> dict[str, Array]:
         """Return the choices on one side of the switch ``k``, a little along its gradient."""
         raw, gradient = self.raw, here["by_state"][k]
         step = np.array([row])
-        times, x, context = (part[0] for part in self._states(step, np.array([place])))
+        times, x, context = (part[0] for part in self._states(step, np.array([fraction])))
         terms = np.abs(gradient * x).sum() + np.abs(gradient * here["x_dot"]).sum() * (raw.t[-1] - raw.t[0])
         margin = here["margins"][k]
         zero = np.round(margin) if self.choices.counting[k] else 0.0
-        x = x + gradient * (zero + sign * BESIDE * terms - margin) / (gradient @ gradient)
+        x = x + gradient * (zero + sign * OFFSET * terms - margin) / (gradient @ gradient)
         values = self.choices.program.evaluate(times, x, context)
         return values | {"marks": self._marks(values["margins"])}
 
     def switches(self, rows: IntArray) -> list[FlowSwitch]:
         """Return the switches in steps that begin at ``rows``."""
-        places = np.linspace(0.0, 1.0, PARTS + 1)
-        marks = self.at(np.repeat(rows, PARTS + 1), np.tile(places, len(rows)))["marks"]
+        fractions = np.linspace(0.0, 1.0, PARTS + 1)
+        marks = self.at(np.repeat(rows, PARTS + 1), np.tile(fractions, len(rows)))["marks"]
         marks = marks.reshape(len(rows), PARTS + 1, -1)
         steps, parts = np.nonzero((marks[:, 1:] != marks[:, :-1]).any(axis=2))
         return [
-            self._switch(int(rows[step]), places[part], places[part + 1])
+            self._switch(int(rows[step]), fractions[part], fractions[part + 1])
             for step, part in zip(steps, parts, strict=True)
         ]
 
     def _switch(self, row: int, low: float, high: float) -> FlowSwitch:
-        """Return the first switch between two places of a step."""
+        """Return the first switch between two fractions of a step."""
         step = np.array([row])
 
-        def here(place: float) -> dict[str, Array]:
-            return {name: value[0] for name, value in self.at(step, np.array([place])).items()}
+        def here(fraction: float) -> dict[str, Array]:
+            return {name: value[0] for name, value in self.at(step, np.array([fraction])).items()}
 
         before, after = here(low), here(high)
         for _ in range(BISECTIONS):
@@ -187,7 +187,7 @@ class _Switching:
         if not before["by_state"][k].any():
             return FlowSwitch(row, high, np.zeros(len(before["x_dot"])), np.zeros(self.setting.variations))
         sign = 1.0 if after["marks"][k] > before["marks"][k] else -1.0
-        before, after = (self._beside(row, high, k, before, side) for side in (-sign, sign))
+        before, after = (self._next_to(row, high, k, before, side) for side in (-sign, sign))
         jump = before["x_dot"] - after["x_dot"]
         size = np.abs(before["x_dot"]) + np.abs(after["x_dot"])
         if not (np.abs(jump) > SAME * (size + SAME)).any():  # a kink
@@ -200,18 +200,18 @@ class _Switching:
                 )
         return FlowSwitch(row, high, jump, delays[0])
 
-    def _delay(self, k: int, before: dict[str, Array], after: dict[str, Array], row: int, place: float) -> Array:
+    def _delay(self, k: int, before: dict[str, Array], after: dict[str, Array], row: int, fraction: float) -> Array:
         gradient, own = before["by_state"][k], before["by_time"][k]
         rates = [float(gradient @ side["x_dot"] + own) for side in (before, after)]
         terms = np.abs(gradient * before["x_dot"]).sum() + abs(own)
         if not abs(rates[0]) > GRAZING * terms or not abs(rates[1]) > GRAZING * terms or rates[0] * rates[1] < 0.0:
-            raise RunError(self._refusal(row, place, "the motion grazes the switch or stays in it"))
+            raise RunError(self._refusal(row, fraction, "the motion grazes the switch or stays in it"))
         delay: Array = -np.append(gradient, before["by_constants"][k]) / rates[0]
         return delay
 
-    def _refusal(self, row: int, place: float, why: str) -> str:
+    def _refusal(self, row: int, fraction: float, why: str) -> str:
         raw = self.raw
-        time = raw.t[row] + place * (raw.t[row + 1] - raw.t[row])
+        time = raw.t[row] + fraction * (raw.t[row + 1] - raw.t[row])
         return (
             f"the motion cannot be differentiated at t = {time:.9g} s, where a choice of the model between forces"
             f" switches: {why}\n  remedy: write the choice as a contact, a `dry_friction`, or a transition that sets"

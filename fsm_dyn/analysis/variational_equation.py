@@ -64,7 +64,7 @@ def propagate(setting: AnalysisSetup, raw: RunArrays, first: int, last: int, Y: 
         own = [item for item in switches if begin <= item.row < begin + CHUNK]
         parts = _parts(rows, own)
         if len(rows):
-            jumps = {(item.row, item.place): item for item in own}
+            jumps = {(item.row, item.fraction): item for item in own}
             for row, end, R, r in zip(parts.row, parts.end, *_propagators(setting, raw, parts), strict=True):
                 Y[:n] = R @ Y[:n] + r @ Y[n:]
                 if (int(row), float(end)) in jumps:
@@ -73,25 +73,25 @@ def propagate(setting: AnalysisSetup, raw: RunArrays, first: int, last: int, Y: 
     return Y
 
 
-class _Parts(NamedTuple):
-    """Parts of steps: the rows that begin the steps, and the places in them between which each part lies, all (m,)."""
+class _StepParts(NamedTuple):
+    """Parts of steps: the rows that begin the steps, and the fractions of them from which to which each goes."""
 
     row: npt.NDArray[np.signedinteger[Any]]
     begin: Array
     end: Array
 
 
-def _parts(rows: npt.NDArray[np.signedinteger[Any]], switches: Sequence[FlowSwitch]) -> _Parts:
+def _parts(rows: npt.NDArray[np.signedinteger[Any]], switches: Sequence[FlowSwitch]) -> _StepParts:
     """Return the halves of steps, cut at switches of the flow."""
     row = np.concatenate([np.repeat(rows, HALVES), np.array([item.row for item in switches], dtype=rows.dtype)])
-    end = np.concatenate([np.tile((np.arange(HALVES) + 1.0) / HALVES, len(rows)), [item.place for item in switches]])
+    end = np.concatenate([np.tile((np.arange(HALVES) + 1.0) / HALVES, len(rows)), [item.fraction for item in switches]])
     order = np.lexsort([end, row])
     row, end = row[order], end[order]
     begin = np.where(np.append(True, row[1:] != row[:-1]), 0.0, np.append(0.0, end[:-1])) if len(row) else end
-    return _Parts(row, begin, end)
+    return _StepParts(row, begin, end)
 
 
-def _propagators(setting: AnalysisSetup, raw: RunArrays, parts: _Parts) -> tuple[Array, Array]:
+def _propagators(setting: AnalysisSetup, raw: RunArrays, parts: _StepParts) -> tuple[Array, Array]:
     """Propagators (m, n_x, n_x) and forcings (m, n_x, n_m) of parts of steps."""
     n, n_m, m = raw.x.shape[1], len(setting.constants), len(parts.row)
     index, length = np.repeat(parts.row, len(NODES)), parts.end - parts.begin

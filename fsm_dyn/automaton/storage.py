@@ -44,12 +44,12 @@ Numbers = tuple[int, ...]
 
 
 def equations_version() -> str:
-    """Return what equations depend on besides the model: a digest of the sources of all parts that derive them."""
+    """Return the version of the equations of any model: a digest of the sources of all parts that derive them."""
     return sources_of(*DERIVING)
 
 
 def run_version() -> str:
-    """Return what runs depend on besides model, parameters and settings: the equations and the runtime."""
+    """Return the version of runs with given model, parameters and settings: of equations and runtime."""
     return f"{equations_version()[:16]}-{SOURCES[:16]}"
 
 

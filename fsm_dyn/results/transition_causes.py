@@ -144,7 +144,7 @@ def _moved(automaton: Automaton, labels: Labels, contact: int, event: Event, bef
     if event is Event.STICKS and after == before == SLIDING:
         return f"{name} reverses its slip"
     if after not in {code for guard in law.guards if guard.event is event for code in guard.leads_to}:
-        # what its guard announced is not what became of it: others changed beside it
+        # other contacts changed in the same instant, and with them the outcome of this one
         became = f", {_became(law, automaton.contacts[contact].states[after])}" if after != before else ""
         return f"{name}: {law.sign(event)}{became}"
     return f"{name} {law.verb(event)} ({law.sign(event)})"

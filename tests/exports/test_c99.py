@@ -457,7 +457,7 @@ SLED = {
 
 
 def test_laws_hold_with_parameters_that_are_set_while_it_runs(tmp_path):
-    """Restitutions from 0 to 1 and kinetic friction up to the static one, whatever the parameters are multiplied by."""
+    """Restitutions from 0 to 1 and kinetic friction up to the static one, also of products of parameters."""
     graph = fsm_dyn.compile(fsm_dyn.load(SLED))
     machine = Machine(fsm_dyn.export(graph, tmp_path), "sled")
     it, names = machine.create(), list(graph.automaton.terms.layout.p)

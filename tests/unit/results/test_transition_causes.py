@@ -53,7 +53,7 @@ def test_edges_say_the_same(graph):
 
 
 @pytest.mark.parametrize("model", ["box_on_table", "magnetic_latch", "latch_door", "felt_drop", "ratchet"])
-def test_what_a_contact_did_is_what_became_of_it(model):
+def test_words_agree_with_the_state_after(model):
     automaton = fsm_dyn.compile(model).automaton
     for contact, words in zip(automaton.contacts, cause_words(automaton)["contacts"], strict=True):
         law = contact.contact_law
