@@ -12,6 +12,7 @@ from fsm_dyn.automaton.hybrid_automaton import Automaton, DerivedMode
 from fsm_dyn.automaton.initial_values import initial_state, parameter_vector
 from fsm_dyn.automaton.mode_graph import ModeGraph, graph_with_parameters
 from fsm_dyn.errors import InputError, ModelError
+from fsm_dyn.expressions import dimension_text
 from fsm_dyn.modes.elimination import Array
 from fsm_dyn.modes.enumeration import enumerate_modes
 from fsm_dyn.programs.cache import ObjectCache
@@ -21,6 +22,7 @@ from fsm_dyn.spec import Mechanism
 from fsm_dyn.spec import load as load_mechanism
 from fsm_dyn.spec.builder import Model
 from fsm_dyn.spec.places import placed
+from fsm_dyn.spec.scales import measures
 from fsm_dyn.spec.values import Parameters, parameter_values
 from fsm_dyn.spec.variants import split_name
 
@@ -140,7 +142,9 @@ def _derive(mechanism: Mechanism, jobs: int, progress: Callable[[int, int], None
     values = parameter_values(mechanism)
     begin = initial_state(automaton, values, parameter_vector(values))
     samples = automaton.samples(begin.states, 0.0, begin.x, begin.context, loops_closed=False)
-    enumeration = enumerate_modes(automaton.system, automaton.patterns, mechanism.only_listed, samples)
+    enumeration = enumerate_modes(
+        automaton.system, automaton.patterns, mechanism.only_listed, samples, _gap_units(mechanism)
+    )
     automaton = automaton.with_enumeration(enumeration.infeasible, enumeration.fully_enumerated)
     wanted = [name.states for name in enumeration.modes]
     for done, mode in enumerate(_modes(automaton, (begin.x, begin.context), wanted, jobs), start=1):
@@ -157,6 +161,13 @@ def _derive(mechanism: Mechanism, jobs: int, progress: Callable[[int, int], None
             )
         automaton = automaton.with_mode(automaton.derive(begin.states, 0.0, begin.x, begin.context))
     return automaton
+
+
+def _gap_units(mechanism: Mechanism) -> dict[str, str]:
+    """Return the units of gaps by contact, none of a model without units."""
+    if not mechanism.uses_units:
+        return {}
+    return {name: dimension_text(dimension) for name, dimension in measures(mechanism).normal.items()}
 
 
 def _modes(

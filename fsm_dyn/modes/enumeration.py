@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,13 +29,18 @@ class Enumeration:
 
 
 def enumerate_modes(
-    system: UnconstrainedSystem, patterns: Sequence[Pattern], only_listed: bool, samples: Mapping[str, Array]
+    system: UnconstrainedSystem,
+    patterns: Sequence[Pattern],
+    only_listed: bool,
+    samples: Mapping[str, Array],
+    units: Mapping[str, str],
 ) -> Enumeration:
     """Name all modes, or, where there are more than :data:`LARGEST_ENUMERATION`, one for each pattern.
 
     Parameters
     ----------
     samples : the terms at sampled states, for the test of contradictions
+    units : those of gaps by contact, none in models without units
     """
     contacts = system.contacts
     complete = math.prod(len(contact.codes) for contact in contacts) <= LARGEST_ENUMERATION
@@ -44,7 +49,7 @@ def enumerate_modes(
     for states in _combinations(contacts, patterns, complete):
         mode = name_mode(contacts, patterns, states)
         reason = (
-            infeasibility_reason(system, states, samples)
+            infeasibility_reason(system, states, samples, units)
             or contradictory_speeds(system, states, samples)
             or massless_speeds(system, states, samples)
         )
@@ -76,8 +81,10 @@ def _combinations(
         yield tuple(pattern.states.get(index, contact.codes[0]) for index, contact in enumerate(contacts))
 
 
-def infeasibility_reason(system: UnconstrainedSystem, states: Sequence[int], samples: Mapping[str, Array]) -> str:
-    """Return why a mode is infeasible, or an empty text.
+def infeasibility_reason(
+    system: UnconstrainedSystem, states: Sequence[int], samples: Mapping[str, Array], units: Mapping[str, str]
+) -> str:
+    """Return why a mode is infeasible, or an empty text; ``units`` are those of gaps, by contact.
 
     Rows on coordinates that depend on each other in every sampled state, with a combination of residuals that is
     the same everywhere and not zero, contradict each other.
@@ -102,11 +109,31 @@ def infeasibility_reason(system: UnconstrainedSystem, states: Sequence[int], sam
             continue
         sums = residual @ combination
         if np.ptp(sums) <= ALWAYS_TRUE * (1.0 + np.abs(sums).max()) and abs(sums[0]) > ALWAYS_TRUE:
-            involved = [name for name, weight in zip(names, combination, strict=True) if abs(weight) > ALWAYS_TRUE]
-            scale = combination[np.argmax(np.abs(combination))]  # the null vector's own sign means nothing
-            total = f"{sums[0] / scale:.6g} (SI units)"
-            return f"{' and '.join(involved)} exclude each other: their gaps always add up to {total}"
+            weights = combination / combination[np.argmax(np.abs(combination))]  # only their ratios mean anything
+            weights = weights if sums[0] * combination[np.argmax(np.abs(combination))] > 0.0 else -weights
+            involved = {name: w for name, w in zip(names, weights.tolist(), strict=True) if abs(w) > ALWAYS_TRUE}
+            total = f"{abs(sums[0]) / np.abs(combination).max():.6g} {_unit_of({units.get(name) for name in involved})}"
+            if all(abs(weight - 1.0) <= ALWAYS_TRUE for weight in involved.values()):
+                said = f"their gaps always add up to {total}"
+            else:
+                said = f"{_weighted_sum(involved.items())} of their gaps is always {total}"
+            return f"{' and '.join(involved)} exclude each other: {said}"
     return ""
+
+
+def _unit_of(units: set[str | None]) -> str:
+    """Return the unit of a sum of gaps: one of them all, else SI units."""
+    unit = units.pop() if len(units) == 1 else None
+    return "(SI units)" if unit is None else "rad" if unit == "1" else unit
+
+
+def _weighted_sum(weighted: Iterable[tuple[str, float]]) -> str:
+    """Return a weighted sum of names as text."""
+    terms = []
+    for name, weight in weighted:
+        factor = f"{weight:.4g}"
+        terms.append({"1": name, "-1": f"-{name}"}.get(factor, f"{factor}*{name}"))
+    return " + ".join(terms).replace("+ -", "- ")
 
 
 def contradictory_speeds(system: UnconstrainedSystem, states: Sequence[int], samples: Mapping[str, Array]) -> str:
@@ -140,10 +167,6 @@ def contradictory_speeds(system: UnconstrainedSystem, states: Sequence[int], sam
 
 def contradiction(weighted: Sequence[tuple[RowInfo, float]], value: float) -> str:
     """Return as text that a weighted sum of rows that are held has a value (SI units) other than zero."""
-    terms = []
-    for row, weight in weighted:
-        label = row.name if row.contact < 0 else f"{row.name}.{row.role}"
-        factor = f"{weight:.4g}"
-        terms.append({"1": label, "-1": f"-{label}"}.get(factor, f"{factor}*{label}"))
-    total = " + ".join(terms).replace("+ -", "- ")
+    labels = ((row.name if row.contact < 0 else f"{row.name}.{row.role}", weight) for row, weight in weighted)
+    total = _weighted_sum(labels)
     return f"{total} is {value:.4g} at any speeds, and each of these rows vanishes (SI units)"

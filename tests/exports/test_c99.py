@@ -467,14 +467,14 @@ def test_laws_hold_with_parameters_that_are_set_while_it_runs(tmp_path):
     def put(name, value):
         return function(machine_pointer(it), ctypes.c_int64(names.index(name)), ctypes.c_double(value))
 
-    assert machine.advance(it, 0.01) == outcomes.DONE
+    assert machine.advance(it, 0.01) == Status.DONE
     assert [put("percent", value) for value in (100.0, 100.1, 0.0, -0.1)] == [True, False, True, False]
     assert [put("mu_k", value) for value in (0.5, 0.51, 0.0, -0.01)] == [True, False, True, False]
     assert put("mu_k", 0.4)
     assert [put("mu_s", value) for value in (0.39, 0.4, 0.9)] == [False, True, True]
     assert put("mu_k", 0.9)
     assert [put("bound", value) for value in (0.9, 1.0, 5.0)] == [False, True, True]
-    assert machine.advance(it, 0.3) == outcomes.DONE
+    assert machine.advance(it, 0.3) == Status.DONE
 
 
 def test_headers_are_for_cpp_and_floats_must_follow_the_standard(tmp_path):

@@ -107,6 +107,27 @@ def test_two_ends_of_one_travel_exclude_each_other(mode_graph):
     assert dict(graph.infeasible) == {both: reason, f"{both}+ground_closed": reason}
 
 
+@pytest.mark.parametrize(
+    ("unit", "point", "contacts", "said"),
+    [
+        ("m", "x*N.x", {"a": "x", "b": "200 mm - x"}, "their gaps always add up to 0.2 m"),
+        ("m", "x*N.x", {"a": "x", "b": "x + 200 mm"}, "-a + b of their gaps is always 0.2 m"),
+        ("m", "x*N.x", {"a": "2*x - 100 mm", "b": "x"}, "-0.5*a + b of their gaps is always 0.05 m"),
+        ("rad", "1 m*cos(x)*N.x + 1 m*sin(x)*N.y", {"a": "x", "b": "50 deg - x"},
+         "their gaps always add up to 0.872665 rad"),
+        ("m", "x*N.x", {"a": "x", "b": "0.5 - x/1 m"}, "their gaps always add up to 0.5 (SI units)"),
+    ],
+)  # fmt: skip
+def test_gaps_that_exclude_each_other_are_told_with_their_unit(mode_graph, unit, point, contacts, said):
+    model = {
+        "fsm_dyn": 1, "name": "two", "coordinates": {"x": unit}, "points": {"P": {"from": "O", "at": point}},
+        "bodies": {"mass": {"center": "P", "mass": "1 kg"}},
+        "contacts": {name: {"gap": gap} for name, gap in contacts.items()}, "initial": {"x": f"0.07 {unit}"},
+    }  # fmt: skip
+    reason = mode_graph(model).infeasible["a_closed+b_closed"].partition("exclude each other: ")[2]
+    assert reason in (said, said.replace("-a + b", "a - b").replace("-0.5*a + b", "0.5*a - b"))
+
+
 def belt(speed):
     return {"dry_friction": {"speed": f"rate(x) - {speed}", "static": 2, "kinetic": 1}}
 
