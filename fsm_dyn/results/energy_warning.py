@@ -103,5 +103,5 @@ def rates_are_contradicted(
     off[~is_step] = 0.0
     off = np.add.reduceat(off, first_row[:-1], axis=0)
     largest = np.maximum.reduceat(np.abs(u), first_row[:-1], axis=0)
-    contradicted: BoolArray = (~(off <= _UNEXPLAINED * largest)).any(axis=1)
+    contradicted: BoolArray = np.asarray((~(off <= _UNEXPLAINED * largest)).any(axis=1), np.bool_)
     return contradicted
