@@ -13,7 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from fsm_dyn.modes.elimination import RANK, Array, Factors, eliminate, independent_rows, solve_symmetric
-from fsm_dyn.modes.redundancy import IndeterminateForces, indeterminate_forces, minimum_norm
+from fsm_dyn.modes.redundancy import (
+    IndeterminateForces,
+    LeastNormShares,
+    indeterminate_forces,
+    least_norm_shares,
+    minimum_norm,
+)
 from fsm_dyn.modes.unconstrained_system import UnconstrainedSystem
 from fsm_dyn.programs import Node, functions, substitute
 
@@ -124,8 +130,11 @@ def embed(
         speeds[j] = _sum([T[j][k] * u[i] for k, i in enumerate(independent)], e[j])
 
     # both A_D and G_D are divided by, so both influence the chart and its pivots
-    transposed, S, pivots = factors, T, held.pivots
+    transposed, S, pivots, shares = factors, T, held.pivots, None
     if active.sliding:
+        known = numbers, partner, samples["kinetic"]
+        shares = least_norm_shares(system, factors, active.rows, active.sliding, known)
+        H, partner = shares.force_rows(H, partner)
         transposed = eliminate(H, partner, factors.columns, factors.pivots)
         S = free_motion_basis(transposed, n_u, independent, zero)
         pivots += _scaled_pivots(system, H, M, transposed)
@@ -153,7 +162,7 @@ def embed(
     for j in dependent:
         accelerations[j] = _sum([T[j][k] * solution[k] for k in range(len(independent))], c[j])
     values = _row_multipliers(system, active, transposed, accelerations, zero)
-    multipliers, left_open = all_multipliers(system, active, transposed, values, accelerations, samples)
+    multipliers, left_open = all_multipliers(system, active, transposed, values, accelerations, samples, shares)
 
     replace = {u[j]: speeds[j] for j in dependent}
     flat = substitute([*accelerations, *multipliers, *reduced_force], replace)
@@ -335,12 +344,14 @@ def all_multipliers(
     values: Sequence[Node],
     accelerations: Sequence[Node],
     samples: dict[str, Array],
+    shares: LeastNormShares | None = None,
 ) -> tuple[list[Node], IndeterminateForces]:
     """λ for every row, sign of ``M u̇ = f + Σ Aᵀ λ``, from those of the rows held, and what the mode leaves open.
 
     Friction of sliding contacts and kinematic rows are included.
     """
     n_u, zero = system.n_speeds, system.graph.zero
+    values = shares.forces(values) if shares else values
     f, A = system.nodes["f"], system.nodes["A"]
     multipliers = [zero] * len(system.rows)
     for row, value in zip(active.rows, values, strict=True):
@@ -359,7 +370,8 @@ def all_multipliers(
         others = [A[r, i] * multipliers[r] for r in range(len(system.rows)) if r != row]
         multipliers[row] = _unbalanced(system, i, accelerations, f[i]) - _sum(others, zero)
     friction = {row: active.friction(system, contact) for row, contact in active.sliding}
-    left_open = indeterminate_forces(system, transposed, active.rows, friction, _place(samples))
+    shared = shares.parts if shares else ()
+    left_open = indeterminate_forces(system, transposed, active.rows, friction, _place(samples), shared)
     return minimum_norm(multipliers, left_open, zero), left_open
 
 

@@ -160,7 +160,7 @@ def room_lengths(sizes: Integers, guards: int) -> list[int]:
     rows = [R * U, R]
     motion = [n_q, U * U, U, R, C, C]
     watch = [C, R, W, C, C, C, C, K * U, K, R * K]
-    scratch = [n_q + U, R * (U + 2), R * U, R * U, U * U, U * U, U, U, U, U, R, R * R, n_q + U]
+    scratch = [n_q + U, R * (U + 2), R * U, R * U, U * U, U * U, U, U, U, U, R, 2 * R * R, n_q + U]
     return [*rows, *motion, *watch, *scratch, tb.context_length(sizes), 2 * guards, 2 * C, 2 * U]
 
 

@@ -737,6 +737,7 @@ class Violation(IntEnum):
     NO_SOLUTION = 5  # redundant rows are inconsistent
     MOTION_INDETERMINATE = 6  # the forces are indeterminate, and the motion with them
     EXCLUDED = 7  # all contacts whose guards fired together keep their states
+    SHARE_LEFT_OUT = 8  # an open contact would bear a share of the load, on which the motion depends
 
 
 LOG_WIDTH: Final = 4
@@ -856,7 +857,7 @@ class OnlinePlace:
     AT_G: Final = 26  # forces less what dependent speeds take
     AT_U_DOT: Final = 27
     AT_MULTIPLIERS: Final = 28
-    AT_OPEN: Final = 29  # indeterminate multipliers by rows that are redundant (n_rows, n_rows)
+    AT_OPEN: Final = 29  # indeterminate multipliers of redundant rows, then shares of the load (2 n_rows, n_rows)
     AT_PROBE: Final = 30  # state to difference at
     AT_PROBE_C: Final = 31  # context there
     AT_GUARDS: Final = 32  # guard values there, twice
@@ -880,9 +881,10 @@ class OnlineChoice:
     BUSY: Final = 40  # contacts that are not open
     PUSHES: Final = 41  # whether one of them pushes along rows that are not held
     SPAN: Final = 42  # largest difference between the number of a contact and that of the first of its outline
+    SHARED: Final = 43  # of the redundant rows the first ones, on whose shares of the load the motion depends
 
 
-ONLINE_LISTS: Final = 43
+ONLINE_LISTS: Final = 44
 SET_BACK: Final = 1e-07  # part of what a neighbour of a corner lies behind a face by which its gap counts as less
 
 

@@ -171,10 +171,11 @@ FSM_LOCAL struct fsm_enumeration_result fsm_enumerate_candidates(struct fsm_aren
             fsm_evaluate_candidate(arena, problem, trial.choices, trial.forces, trial.motions, tolerance);
         fsm_arena_release(arena, top);
         if (found.violation <= tolerance && is_excluded(problem, trial.choices)) {
-            found = (struct fsm_candidate_result){1.0, FSM_LAW_EXCLUDED, 0, 0.0, 0.0, false};
+            found = (struct fsm_candidate_result){1.0, FSM_LAW_EXCLUDED, 0, 0.0, 0.0, false, found.shared};
         }
         enter_candidate(log, problem, trial.choices, &found);
         result.tried++;
+        result.shared += found.shared;
         if (!(found.violation <= tolerance)) {
             result.nearest = fsm_smaller(result.nearest, found.violation);
             result.undetermined += found.law == FSM_LAW_MOTION_INDETERMINATE;

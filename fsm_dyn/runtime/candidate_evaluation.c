@@ -5,9 +5,6 @@
 #include "elementary.h"
 #include "contacts.h"
 
-#define FSM_STIRS                                                                                                      \
-    1e-8 // an indeterminate force that moves its contacts by more than this leaves the motion indeterminate
-
 #define FSM_BRACED   1e-6 // part of normal forces that add up to one, by which the laws of a bracing may be missed
 #define FSM_ROOT_TWO 1.4142135623730951
 
@@ -157,7 +154,8 @@ static bool is_braced(struct fsm_arena *arena, const struct fsm_contact_problem 
     fsm_indices sticking = as_sticking(arena, problem, choices, motions, still);
     fsm_vector forces = fsm_arena_vector(arena, motions.n), again = fsm_arena_vector(arena, motions.n);
     fsm_matrix basis;
-    fsm_solve_candidate(arena, problem, sticking, forces, again, &basis);
+    bool shared;
+    fsm_solve_candidate(arena, problem, sticking, forces, again, &basis, &shared);
     if (basis.m == 0) {
         return false;
     }
@@ -185,25 +183,6 @@ static double friction_slack(const struct fsm_contact_problem *problem, int64_t 
     }
     double bound = problem->static_friction.at[k] * (a >= 0 ? fabs(y.at[a]) : 1.0);
     return slack / (bound + sqrt(slack));
-}
-
-/* Whether forces that the equations leave open change the motion. */
-static bool affects_motion(const struct fsm_contact_problem *problem, fsm_matrix basis)
-{
-    int64_t n = problem->K.n;
-    for (int64_t a = 0; a < basis.m; a++) {
-        double largest = 0.0, work = 0.0;
-        for (int64_t i = 0; i < n; i++) {
-            largest = fsm_larger(largest, fabs(AT(basis, i, a)));
-            for (int64_t j = 0; j < n; j++) {
-                work += AT(basis, i, a) * AT(problem->K, i, j) * AT(basis, j, a);
-            }
-        }
-        if (work > FSM_STIRS * largest * largest) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* Enter a violation of a law by contact `k` if it is the worst so far. */
@@ -269,10 +248,11 @@ FSM_LOCAL struct fsm_candidate_result fsm_evaluate_candidate(struct fsm_arena *a
 {
     arena->top->solved++;
     fsm_matrix basis;
-    double remainder = fsm_solve_candidate(arena, problem, choices, y, v, &basis);
+    bool shared;
+    double remainder = fsm_solve_candidate(arena, problem, choices, y, v, &basis, &shared);
     double scale = fsm_reference_scale(problem, y);
     if (remainder > tolerance * scale) {
-        return (struct fsm_candidate_result){remainder / scale, FSM_LAW_NO_SOLUTION, 0, 0.0, remainder / scale, false};
+        return (struct fsm_candidate_result){remainder / scale, FSM_LAW_NO_SOLUTION, 0, 0.0, remainder / scale, false, shared};
     }
     if (basis.m > 0) {
         fsm_mark top = fsm_arena_mark(arena);
@@ -281,10 +261,10 @@ FSM_LOCAL struct fsm_candidate_result fsm_evaluate_candidate(struct fsm_arena *a
     }
     for (int64_t i = 0; i < y.n; i++) { // what is not a number would violate no law
         if (!fsm_is_finite(y.at[i]) || !fsm_is_finite(v.at[i])) {
-            return (struct fsm_candidate_result){FSM_INFINITY, FSM_LAW_NO_SOLUTION, 0, 0.0, 0.0, false};
+            return (struct fsm_candidate_result){FSM_INFINITY, FSM_LAW_NO_SOLUTION, 0, 0.0, 0.0, false, shared};
         }
     }
-    struct fsm_candidate_result worst = {-1.0, FSM_LAW_KEPT, 0, -1.0, remainder / scale, false};
+    struct fsm_candidate_result worst = {-1.0, FSM_LAW_KEPT, 0, -1.0, remainder / scale, false, shared};
     for (int64_t k = 0; k < choices.n; k++) {
         if (problem->normal.at[k] >= 0) {
             judge_normal(problem, choices.at[k], k, y, v, &worst);
@@ -293,8 +273,13 @@ FSM_LOCAL struct fsm_candidate_result fsm_evaluate_candidate(struct fsm_arena *a
             judge_friction(problem, choices.at[k], k, y, v, &worst);
         }
     }
-    if (basis.m > 0 && worst.violation <= tolerance * scale && affects_motion(problem, basis)) {
-        return (struct fsm_candidate_result){1.0, FSM_LAW_MOTION_INDETERMINATE, 0, 0.0, 0.0, false};
+    if (basis.m > 0 && worst.violation <= tolerance * scale && fsm_affects_motion(problem, basis)) {
+        return (struct fsm_candidate_result){1.0, FSM_LAW_MOTION_INDETERMINATE, 0, 0.0, 0.0, false, shared};
+    }
+    if (problem->shares_count) {
+        int64_t contact = 0;
+        double left_out = fsm_share_left_out(arena, problem, choices, y, &contact);
+        enter_violation(&worst, left_out, FSM_LAW_SHARE_LEFT_OUT, contact);
     }
     worst.violation /= scale;
     worst.excess /= scale;

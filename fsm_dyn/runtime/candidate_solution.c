@@ -113,9 +113,18 @@ static struct unknowns find_unknowns(struct fsm_arena *arena, const struct fsm_c
     return unknowns;
 }
 
-/* Solve a candidate with the current slip directions; returns the remainder of the rows and the null space. */
+/* Return the rows that a candidate holds, those of contacts that slide in an unknown direction among them. */
+FSM_LOCAL fsm_indices fsm_held_rows(struct fsm_arena *arena, const struct fsm_contact_problem *problem,
+                                    fsm_indices choices)
+{
+    return find_unknowns(arena, problem, choices).held;
+}
+
+/* Solve a candidate with the current slip directions; returns the remainder of the rows.
+
+   `basis` becomes the null space, empty where the motion depends on the shares, which are then determined: `shared`. */
 static double solve_with_directions(struct fsm_arena *arena, const struct fsm_contact_problem *problem,
-                                    fsm_indices choices, fsm_vector y, fsm_vector v, fsm_matrix *basis)
+                                    fsm_indices choices, fsm_vector y, fsm_vector v, fsm_matrix *basis, bool *shared)
 {
     struct unknowns unknowns = find_unknowns(arena, problem, choices);
     fsm_vector share = unknowns.share;
@@ -147,7 +156,10 @@ static double solve_with_directions(struct fsm_arena *arena, const struct fsm_co
             }
         }
     }
-    if (null_space.m > 0) {
+    *shared = null_space.m > 0 && fsm_share_forces(arena, problem, choices, unknowns.held, *basis, y);
+    if (*shared) {
+        *basis = fsm_arena_matrix(arena, n, 0);
+    } else if (null_space.m > 0) {
         fsm_minimum_norm(arena, y, *basis, problem->unit);
     }
     for (int64_t i = 0; i < n; i++) {
@@ -165,7 +177,8 @@ static void update_solution(struct fsm_arena *arena, const struct fsm_contact_pr
 {
     fsm_mark top = fsm_arena_mark(arena);
     fsm_matrix basis;
-    solve_with_directions(arena, problem, choices, y, v, &basis);
+    bool shared;
+    solve_with_directions(arena, problem, choices, y, v, &basis, &shared);
     fsm_arena_release(arena, top);
 }
 
@@ -280,9 +293,9 @@ static void find_slip_directions(struct fsm_arena *arena, const struct fsm_conta
 /* Solve for the forces `y` (n,) and motions `v` (n,) of one candidate; slip directions found are left in the problem.
 
    `basis` becomes the null space (n, nullity): forces that the equations leave open, of which `y` has none.  Returns by
-   how much redundant rows are inconsistent. */
+   how much redundant rows are inconsistent.  `shared`: whether the motion depends on how redundant contacts share the load. */
 FSM_LOCAL double fsm_solve_candidate(struct fsm_arena *arena, const struct fsm_contact_problem *problem,
-                                     fsm_indices choices, fsm_vector y, fsm_vector v, fsm_matrix *basis)
+                                     fsm_indices choices, fsm_vector y, fsm_vector v, fsm_matrix *basis, bool *shared)
 {
     fsm_mark top = fsm_arena_mark(arena);
     fsm_indices sought = fsm_indices_first(fsm_arena_indices(arena, choices.n), 0);
@@ -297,5 +310,5 @@ FSM_LOCAL double fsm_solve_candidate(struct fsm_arena *arena, const struct fsm_c
         find_slip_directions(arena, problem, choices, sought, y, v);
     }
     fsm_arena_release(arena, top);
-    return solve_with_directions(arena, problem, choices, y, v, basis);
+    return solve_with_directions(arena, problem, choices, y, v, basis, shared);
 }

@@ -10,6 +10,13 @@ static int64_t solve_island(struct fsm_arena *arena, const struct fsm_contact_pr
                             struct fsm_enumeration_result *result)
 {
     *result = fsm_enumerate_candidates(arena, problem, tolerance, solution, log);
+    if (result->motions > 1 && result->shared > 0) { // with fewer contacts there are other motions
+        struct fsm_contact_problem whole = *problem;
+        whole.shares_count = true;
+        int64_t tried = result->tried;
+        *result = fsm_enumerate_candidates(arena, &whole, tolerance, solution, log);
+        result->tried += tried;
+    }
     if (result->consistent == 0 && result->tried > 0) {
         if (result->non_finite > 0) {
             return FSM_NON_FINITE;

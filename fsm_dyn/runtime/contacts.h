@@ -31,7 +31,8 @@ enum fsm_violation {
     FSM_LAW_SLIP_AGAINST_FRICTION,
     FSM_LAW_NO_SOLUTION,          // redundant rows are inconsistent
     FSM_LAW_MOTION_INDETERMINATE, // the forces are indeterminate, and the motion with them
-    FSM_LAW_EXCLUDED              // all contacts whose guards fired together keep their states
+    FSM_LAW_EXCLUDED,             // all contacts whose guards fired together keep their states
+    FSM_LAW_SHARE_LEFT_OUT        // an open contact would bear a share of the load, on which the motion depends
 };
 
 /* The contact problem of one event time: n contact rows with `v = base + K y`, one entry or line per contact elsewhere.
@@ -53,7 +54,7 @@ enum fsm_violation {
    Candidates: `allowed` (·, FSM_CHOICE_COUNT); `cost` (·, FSM_CHOICE_COUNT) decides between consistent candidates, the
    smallest sum is taken; `excluded`: choice that a contact may not keep if all others with one keep theirs, -1: none;
    `lasting`: 1 where a contact stuck just before and is not at a limit; `jammed`: 1 for the contacts of an island for which
-   no candidate was consistent.
+   no candidate was consistent; `shares_count`: contacts left open bear no share of the load, as one more of equal springs.
 
    Scaling: `unit` (n,): unscaled forces and motions are `unit * y` and `v / unit`; `scale`: least magnitude against
    which zero is judged, square root of (J) or (J/s²). */
@@ -79,6 +80,7 @@ struct fsm_contact_problem {
     fsm_indices excluded;
     fsm_indices lasting;
     fsm_indices jammed;
+    bool shares_count;
     fsm_vector unit;
     double scale;
 };
@@ -98,6 +100,7 @@ struct fsm_candidate_result {
     double excess; // of the kinetic friction limit where contacts stick: above zero, sticking rests on static friction
     double remainder; // by how much redundant rows are inconsistent
     bool braced;      // contacts can press each other with forces that no load asks for, as large as one likes
+    bool shared;      // the motion depends on how redundant contacts share the load
 };
 
 /* Outcome of trying all candidates. */
@@ -108,6 +111,7 @@ struct fsm_enumeration_result {
     int64_t continuity;   // 1: of several motions the only one in which all contacts that last stick
     int64_t braced;       // candidates whose contacts can brace each other, where there is one in which none can
     int64_t undetermined; // candidates that leave the motion indeterminate
+    int64_t shared;       // candidates whose motion depends on how redundant contacts share the load
     int64_t non_finite;   // candidates whose forces or motions are not numbers
     double nearest;       // least violation, if none is consistent
 };
@@ -254,7 +258,16 @@ FSM_LOCAL double fsm_maximise_margin(struct fsm_arena *arena, fsm_matrix g, fsm_
 
 /* candidate_solution.c */
 FSM_LOCAL double fsm_solve_candidate(struct fsm_arena *arena, const struct fsm_contact_problem *problem,
-                                     fsm_indices choices, fsm_vector y, fsm_vector v, fsm_matrix *basis);
+                                     fsm_indices choices, fsm_vector y, fsm_vector v, fsm_matrix *basis, bool *shared);
+FSM_LOCAL fsm_indices fsm_held_rows(struct fsm_arena *arena, const struct fsm_contact_problem *problem,
+                                    fsm_indices choices);
+
+/* force_shares.c */
+FSM_LOCAL bool fsm_affects_motion(const struct fsm_contact_problem *problem, fsm_matrix basis);
+FSM_LOCAL bool fsm_share_forces(struct fsm_arena *arena, const struct fsm_contact_problem *problem, fsm_indices choices,
+                                fsm_indices held, fsm_matrix basis, fsm_vector y);
+FSM_LOCAL double fsm_share_left_out(struct fsm_arena *arena, const struct fsm_contact_problem *problem,
+                                    fsm_indices choices, fsm_vector y, int64_t *contact);
 
 /* candidate_evaluation.c */
 FSM_LOCAL double fsm_reference_scale(const struct fsm_contact_problem *problem, fsm_vector y);

@@ -6,6 +6,7 @@
 #include "time_stepping.h"
 
 #define FSM_CONVERGED   1e-12 // change of a speed in a sweep, as a fraction of the fastest: the sweeps end
+#define FSM_SHARED      1e-10 // part of the largest impulse by which shares that the motion depends on may be missed
 #define FSM_SOLVED      1e-7  // such a change in the last sweep, above which the problem was not solved
 
 /* Whether sweeps have converged, by the change of a speed in the last one and the fastest speed (m/s). */
@@ -183,7 +184,8 @@ static double sweep_to_convergence(const struct fsm_time_step *step, const struc
     double change = 0.0;
     for (int64_t pass = 0; speed.n > 0 && pass < FSM_MOST_SWEEPS; pass++) {
         change = sweep(step, active, K, target, speed, impulse);
-        if (fsm_is_converged(change, fastest)) {
+        if (fsm_is_converged(change, fastest) &&
+            fsm_share_impulses(step, active, K, fastest, speed, impulse) <= FSM_SHARED) {
             break;
         }
     }

@@ -15,6 +15,7 @@
 
 #define FSM_THETA        0.5
 #define FSM_HELD_BACK    0.1  // part of a constraint's drift that a step closes again
+#define FSM_FAR_OFF_ROWS 100.0 // times the drift of the rows, of which no more is left of a redundant one
 #define FSM_CORRECTIONS  2    // passes of the θ-method
 #define FSM_SAME_INSTANT 1e-9 // part of a step by which a jump of inputs may be off its end
 #define FSM_STILL        1e-9 // part of the fastest speed of a step below which a contact is at rest
@@ -300,6 +301,7 @@ static int64_t step_through(const struct fsm_tables *tables, const struct fsm_in
         return report_passage(run, longest, passed);
     }
     fsm_indices held = fsm_unlimited_rows(arena, tables, step.codes);
+    held = fsm_independent_rows(arena, tables, step.terms, held, FSM_FAR_OFF_ROWS);
     struct fsm_bilateral_system bilateral = fsm_factor_bilateral(arena, step.terms, held, step.u.n);
     run->report->longest = fsm_longest_step(&step, &bilateral);
     if (h > run->report->longest) {

@@ -19,6 +19,7 @@ FSM_LOCAL double fsm_row_pivots(struct fsm_online_mode *o, double least);
 FSM_LOCAL double fsm_part_of_row(const struct fsm_online_mode *o, int64_t row);
 
 /* online_embedding.c */
+FSM_LOCAL void fsm_eliminate_held_rows(struct fsm_online_mode *o, double t, const double *x, const double *c);
 FSM_LOCAL void fsm_force_rows(struct fsm_online_mode *o, int64_t out);
 FSM_LOCAL void fsm_swap_entries(double *array, int64_t i, int64_t j);
 FSM_LOCAL double fsm_accelerate(struct fsm_online_mode *o, double t, const double *x, const double *c,
@@ -53,7 +54,14 @@ FSM_LOCAL void fsm_list_nonzero(struct fsm_online_mode *o);
 FSM_LOCAL void fsm_list_rows(struct fsm_online_mode *o);
 FSM_LOCAL void fsm_online_choose_chart(struct fsm_online_mode *o, double t, const double *x, const double *c);
 
+/* online_shares.c */
+FSM_LOCAL void fsm_online_shares(struct fsm_online_mode *o);
+FSM_LOCAL void fsm_share_multipliers(struct fsm_online_mode *o);
+FSM_LOCAL double fsm_shared_entry(struct fsm_online_mode *o, int64_t k, int64_t speed);
+FSM_LOCAL void fsm_find_shared_rows(struct fsm_online_mode *o);
+
 /* online_multipliers.c */
+FSM_LOCAL void fsm_solve_transposed(const struct fsm_online_mode *o, const double *rows, int64_t width, double *right);
 FSM_LOCAL void fsm_online_multipliers(struct fsm_online_mode *o);
 
 /* online_guards.c */

@@ -21,6 +21,7 @@ FSM_LOCAL void fsm_list_rows(struct fsm_online_mode *o)
     chart[FSM_ONLINE_PUSHES] = 0;
     chart[FSM_ONLINE_BUSY] = 0;
     chart[FSM_ONLINE_SPAN] = 0;
+    chart[FSM_ONLINE_SHARED] = 0;
     for (int64_t r = 0; r < R; r++) {
         if (o->row_role.at[r] == FSM_ROLE_ALWAYS || o->row_role.at[r] == FSM_ROLE_ALWAYS_POSITION) {
             chart[FSM_ONLINE_LISTS + count] = r;
@@ -176,6 +177,12 @@ FSM_LOCAL void fsm_online_choose_chart(struct fsm_online_mode *o, double t, cons
     fsm_order_chart(o, at_Q, at_H);
     sort_rest(chart, FSM_ONLINE_LISTS + 2 * R, chart[FSM_ONLINE_RANK], U);
     fsm_list_nonzero(o);
+    if (chart[FSM_ONLINE_SLIDES] == 1 && 0 < chart[FSM_ONLINE_RANK] &&
+        chart[FSM_ONLINE_RANK] < chart[FSM_ONLINE_ACTIVE]) {
+        fsm_eliminate_held_rows(o, t, x, c);
+        fsm_find_shared_rows(o);
+        fsm_list_nonzero(o);
+    }
 }
 
 /* Put the independent speeds in the order of the model. */

@@ -78,7 +78,7 @@ static void substitute_back(const struct fsm_online_mode *o, double *rows, int64
 }
 
 /* Eliminate the rows held and recompute the dependent speeds. */
-static void eliminate_active_rows(struct fsm_online_mode *o, double t, const double *x, const double *c)
+FSM_LOCAL void fsm_eliminate_held_rows(struct fsm_online_mode *o, double t, const double *x, const double *c)
 {
     int64_t *chart = o->chart.at;
     double *w = o->room.at;
@@ -113,7 +113,8 @@ static void eliminate_active_rows(struct fsm_online_mode *o, double t, const dou
     }
 }
 
-/* Write Gᵀ of the rows held, speeds in the order of the chart, to `w[out:]`: sliding contacts push off their normals. */
+/* Write Gᵀ of the rows held, speeds in the order of the chart, to `w[out:]`: sliding contacts push off their normals,
+   and what shares the load pushes with the rows kept. */
 FSM_LOCAL void fsm_force_rows(struct fsm_online_mode *o, int64_t out)
 {
     int64_t *chart = o->chart.at;
@@ -134,6 +135,9 @@ FSM_LOCAL void fsm_force_rows(struct fsm_online_mode *o, int64_t out)
             for (int64_t e = first; e < last; e++) {
                 w[out + k * U + columns[e]] -= ratio * w[tangent + speeds[columns[e]]];
             }
+        }
+        for (int64_t e = first; e < last && chart[FSM_ONLINE_SHARED] > 0; e++) {
+            w[out + k * U + columns[e]] += fsm_shared_entry(o, k, speeds[columns[e]]);
         }
     }
 }
@@ -288,6 +292,7 @@ static double solve_accelerations(struct fsm_online_mode *o, bool judge)
     if (general) {
         test = at_H;
         test_width = U;
+        fsm_online_shares(o);
         fsm_force_rows(o, at_H);
         eliminate(o, w + at_H, U, -1);
         substitute_back(o, w + at_H, U, -1);
@@ -353,7 +358,7 @@ FSM_LOCAL double fsm_accelerate(struct fsm_online_mode *o, double t, const doubl
 {
     int64_t *chart = o->chart.at;
     double *w = o->room.at, *way = w + chart[FSM_ONLINE_AT_WAY];
-    eliminate_active_rows(o, t, x, c);
+    fsm_eliminate_held_rows(o, t, x, c);
     if (chart[FSM_ONLINE_RANK] == 0 && chart[FSM_ONLINE_PUSHES] == 1) {
         o->programs.at[FSM_ONLINE_ROWS](t, w + chart[FSM_ONLINE_AT_X], c, w + chart[FSM_ONLINE_AT_A]);
     }

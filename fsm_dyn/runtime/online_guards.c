@@ -22,7 +22,7 @@ FSM_LOCAL void fsm_guard_values(struct fsm_online_mode *o, const double *c, doub
             out[at + g] = guard_value(o, c, g);
         }
     }
-    if (chart[FSM_ONLINE_ACTIVE] > chart[FSM_ONLINE_RANK]) {
+    if (chart[FSM_ONLINE_ACTIVE] > chart[FSM_ONLINE_RANK] + chart[FSM_ONLINE_SHARED]) {
         share_indeterminate_forces(o, c);
         for (int64_t g = 0; g < count; g++) {
             if (fsm_is_law(o, g)) {
@@ -153,8 +153,9 @@ static void share_indeterminate_forces(struct fsm_online_mode *o, const double *
 {
     int64_t *chart = o->chart.at;
     double *w = o->room.at;
-    int64_t at_multipliers = chart[FSM_ONLINE_AT_MULTIPLIERS], at_open = chart[FSM_ONLINE_AT_OPEN];
-    int64_t R = o->sizes->n_rows, count = chart[FSM_ONLINE_ACTIVE] - chart[FSM_ONLINE_RANK];
+    int64_t R = o->sizes->n_rows, shared = chart[FSM_ONLINE_SHARED];
+    int64_t at_multipliers = chart[FSM_ONLINE_AT_MULTIPLIERS], at_open = chart[FSM_ONLINE_AT_OPEN] + shared * R;
+    int64_t count = chart[FSM_ONLINE_ACTIVE] - chart[FSM_ONLINE_RANK] - shared;
     int64_t laws = 0;
     double scale = 0.0;
     for (int64_t guard = 0; guard < o->guard_quantity.n; guard++) {

@@ -73,7 +73,7 @@ enum fsm_online_place {
     FSM_ONLINE_AT_G = 26,     // forces less what dependent speeds take
     FSM_ONLINE_AT_U_DOT = 27,
     FSM_ONLINE_AT_MULTIPLIERS = 28,
-    FSM_ONLINE_AT_OPEN = 29,    // indeterminate multipliers by rows that are redundant (n_rows, n_rows)
+    FSM_ONLINE_AT_OPEN = 29,    // indeterminate multipliers of redundant rows, then shares of the load (2 n_rows, n_rows)
     FSM_ONLINE_AT_PROBE = 30,   // state to difference at
     FSM_ONLINE_AT_PROBE_C = 31, // context there
     FSM_ONLINE_AT_GUARDS = 32,  // guard values there, twice
@@ -93,9 +93,10 @@ enum fsm_online_choice {
     FSM_ONLINE_BUSY = 40,    // contacts that are not open
     FSM_ONLINE_PUSHES = 41,  // whether one of them pushes along rows that are not held
     FSM_ONLINE_SPAN = 42,    // largest difference between the number of a contact and that of the first of its outline
+    FSM_ONLINE_SHARED = 43,  // of the redundant rows the first ones, on whose shares of the load the motion depends
 };
 
-#define FSM_ONLINE_LISTS 43
+#define FSM_ONLINE_LISTS 44
 
 #define FSM_SET_BACK 1e-7 // part of what a neighbour of a corner lies behind a face by which its gap counts as less
 

@@ -2,7 +2,6 @@
 
 #include "online.h"
 
-static void solve_transposed(const struct fsm_online_mode *o, const double *rows, int64_t width, double *right);
 static void determinate_forces(struct fsm_online_mode *o, int64_t k);
 static void indeterminate_forces(struct fsm_online_mode *o, int64_t at, int64_t width);
 static void minimum_norm_multipliers(struct fsm_online_mode *o);
@@ -38,14 +37,15 @@ FSM_LOCAL void fsm_online_multipliers(struct fsm_online_mode *o)
             w[at_g + k] += w[at_M + i * U + j] * w[at_u_dot + j];
         }
     }
-    solve_transposed(o, w + at, width, w + at_g);
+    fsm_solve_transposed(o, w + at, width, w + at_g);
     for (int64_t k = 0; k < rank; k++) {
         w[at_multipliers + chart[FSM_ONLINE_LISTS + k]] = w[at_g + k];
     }
+    fsm_share_multipliers(o);
     for (int64_t b = 0; b < chart[FSM_ONLINE_BUSY]; b++) {
         determinate_forces(o, chart[columns + U + b]);
     }
-    if (chart[FSM_ONLINE_ACTIVE] > rank) {
+    if (chart[FSM_ONLINE_ACTIVE] > rank + chart[FSM_ONLINE_SHARED]) {
         indeterminate_forces(o, at, width);
         minimum_norm_multipliers(o);
     }
@@ -64,7 +64,7 @@ FSM_LOCAL void fsm_online_multipliers(struct fsm_online_mode *o)
 }
 
 /* Solve with the transpose of the eliminated rows, in place. */
-static void solve_transposed(const struct fsm_online_mode *o, const double *rows, int64_t width, double *right)
+FSM_LOCAL void fsm_solve_transposed(const struct fsm_online_mode *o, const double *rows, int64_t width, double *right)
 {
     int64_t rank = o->chart.at[FSM_ONLINE_RANK];
     for (int64_t m = 0; m < rank; m++) {
@@ -82,7 +82,7 @@ static void solve_transposed(const struct fsm_online_mode *o, const double *rows
     }
 }
 
-/* Write, for every row left out, the forces on all rows that together do nothing. */
+/* Write, for every row left out but those that share the load, the forces on all rows that together do nothing. */
 static void indeterminate_forces(struct fsm_online_mode *o, int64_t at, int64_t width)
 {
     int64_t *chart = o->chart.at;
@@ -91,7 +91,7 @@ static void indeterminate_forces(struct fsm_online_mode *o, int64_t at, int64_t 
     int64_t U = o->sizes->n_u, R = o->sizes->n_rows, rank = chart[FSM_ONLINE_RANK];
     int64_t columns = FSM_ONLINE_LISTS + 2 * R;
     int64_t tangent;
-    for (int64_t d = 0; d < chart[FSM_ONLINE_ACTIVE] - rank; d++) {
+    for (int64_t d = chart[FSM_ONLINE_SHARED]; d < chart[FSM_ONLINE_ACTIVE] - rank; d++) {
         int64_t row = chart[FSM_ONLINE_LISTS + rank + d], contact = chart[FSM_ONLINE_LISTS + R + rank + d];
         for (int64_t k = 0; k < rank; k++) {
             int64_t j = chart[columns + k];
@@ -102,7 +102,7 @@ static void indeterminate_forces(struct fsm_online_mode *o, int64_t at, int64_t 
                 w[at_g + k] -= fsm_friction_ratio(o, contact, i) * w[at_A + tangent * U + j];
             }
         }
-        solve_transposed(o, w + at, width, w + at_g);
+        fsm_solve_transposed(o, w + at, width, w + at_g);
         int64_t vector = at_open + d * R;
         for (int64_t r = 0; r < R; r++) {
             w[vector + r] = 0.0;
@@ -130,9 +130,9 @@ static void minimum_norm_multipliers(struct fsm_online_mode *o)
     double *w = o->room.at;
     int64_t at_multipliers = chart[FSM_ONLINE_AT_MULTIPLIERS], at_open = chart[FSM_ONLINE_AT_OPEN];
     int64_t R = o->sizes->n_rows;
-    for (int64_t d = 0; d < chart[FSM_ONLINE_ACTIVE] - chart[FSM_ONLINE_RANK]; d++) {
+    for (int64_t d = chart[FSM_ONLINE_SHARED]; d < chart[FSM_ONLINE_ACTIVE] - chart[FSM_ONLINE_RANK]; d++) {
         int64_t vector = at_open + d * R;
-        for (int64_t other = 0; other < d; other++) {
+        for (int64_t other = chart[FSM_ONLINE_SHARED]; other < d; other++) {
             subtract_component(w, vector, at_open + other * R, R);
         }
         subtract_component(w, at_multipliers, vector, R);

@@ -61,6 +61,13 @@ static void list_held(struct fsm_online_mode *o, double *marks)
         for (int64_t i = 0; contact >= 0 && i < fsm_tangent_count(o, contact); i++) {
             mark_row(o, AT(o->contact_rows, contact, 1) + i, marks + k * U);
         }
+        for (int64_t d = 0; d < chart[FSM_ONLINE_SHARED]; d++) {
+            int64_t other = chart[FSM_ONLINE_LISTS + R + rank + d];
+            mark_row(o, chart[FSM_ONLINE_LISTS + rank + d], marks + k * U);
+            for (int64_t i = 0; other >= 0 && i < fsm_tangent_count(o, other); i++) {
+                mark_row(o, AT(o->contact_rows, other, 1) + i, marks + k * U);
+            }
+        }
     }
     mark_eliminated(marks, rank, U, U);
     for (int64_t k = rank - 1; k >= 0; k--) {

@@ -9,6 +9,8 @@
 
 #define FSM_TIE 1e-6 // part by which a row must be larger to be taken before an earlier one: ties go by order
 
+#define FSM_VANISHING 1e-2 // part of the largest row below which a row counts by less than its own norm: it may vanish
+
 static void take_row(fsm_matrix B, fsm_indices order, fsm_matrix L, int64_t k);
 
 /* Return the active set of a mode, bilateral rows first; kinematic rows are never among them.
@@ -79,26 +81,30 @@ FSM_LOCAL void fsm_fill_scaled(const struct fsm_terms *terms, fsm_indices rows, 
 
 /* Return those of `rows` that no others imply, in the same order.
 
-   A configuration that is off its rows by some residual leaves of a redundant row a part of that size; a row of which
-   no more is left must not be used, as moving along it would divide the residual by itself. */
+   A configuration that is off its rows by some residual leaves of a redundant row a part of that size, taken `amount`
+   times; a row of which no more is left must not be used, as moving along it would divide the residual by itself. */
 FSM_LOCAL fsm_indices fsm_independent_rows(struct fsm_arena *arena, const struct fsm_tables *tables,
-                                           const struct fsm_terms *terms, fsm_indices rows)
+                                           const struct fsm_terms *terms, fsm_indices rows, double amount)
 {
     int64_t m = rows.n, n_u = tables->sizes->n_u;
     double unit = fsm_scaled_length(tables->tolerances);
     fsm_vector scale = fsm_arena_vector(arena, n_u), sizes = fsm_arena_vector(arena, terms->residual.n);
     fsm_column_scales(terms, scale);
-    double off = 0.0;
+    double off = 0.0, largest = 0.0;
+    for (int64_t k = 0; k < m; k++) {
+        sizes.at[rows.at[k]] = fsm_row_norm(terms, rows.at[k], scale);
+        largest = fsm_larger(largest, sizes.at[rows.at[k]] / tables->row_unit.at[rows.at[k]]);
+    }
     for (int64_t k = 0; k < m; k++) {
         int64_t r = rows.at[k];
-        sizes.at[r] = fsm_row_norm(terms, r, scale);
+        sizes.at[r] = fsm_larger(sizes.at[r], FSM_VANISHING * largest * tables->row_unit.at[r]);
         off = fsm_larger(off, fabs(terms->residual.at[r]) / unit / fsm_larger(sizes.at[r], FSM_TINIEST));
     }
     fsm_matrix B = fsm_arena_matrix(arena, m, n_u);
     fsm_indices order = fsm_arena_indices(arena, m);
     fsm_matrix L = fsm_arena_matrix(arena, m, m);
     fsm_fill_scaled(terms, rows, scale, sizes, B);
-    int64_t taken = fsm_orthogonalise(B, order, L, fsm_larger(tables->tolerances->redundancy, 10.0 * off));
+    int64_t taken = fsm_orthogonalise(B, order, L, fsm_larger(tables->tolerances->redundancy, amount * off));
     fsm_indices independent = fsm_arena_indices(arena, m);
     int64_t count = 0;
     for (int64_t k = 0; k < m; k++) {

@@ -178,8 +178,10 @@ static int64_t next_online_mode(const struct fsm_tables *tables, fsm_indices onl
     return best;
 }
 
-/* Words of a mode embedded online beside its name: rank, active rows, level of the alarm; then rows and speeds. */
+/* Words of a mode embedded online beside its name: rank (and, in units, the redundant rows that share the load), active
+   rows, level of the alarm; then rows and speeds. */
 #define FSM_ONLINE_WORDS 3
+#define FSM_SHARED_UNIT  ((int64_t)1 << 32)
 
 /* Write the charts chosen online: they are kept until a mode's pivot falls below the chart threshold, also while it is
    left. */
@@ -197,7 +199,7 @@ FSM_LOCAL void fsm_put_online_modes(struct fsm_saved_writer *writer, const struc
         const struct fsm_online_mode *o = online_mode(online, mode);
         const int64_t *chart = o->chart.at, *lists = chart + FSM_ONLINE_LISTS;
         fsm_put_mode(writer, tables, mode);
-        fsm_put_integer(writer, chart[FSM_ONLINE_RANK]);
+        fsm_put_integer(writer, chart[FSM_ONLINE_RANK] + FSM_SHARED_UNIT * chart[FSM_ONLINE_SHARED]);
         fsm_put_integer(writer, chart[FSM_ONLINE_ACTIVE]);
         fsm_put_number(writer, o->limits->level);
         for (int64_t k = 0; k < chart[FSM_ONLINE_ACTIVE]; k++) {
@@ -244,14 +246,16 @@ static int64_t take_chart(struct fsm_online_mode *o, struct fsm_saved_part part,
     if (part.n < FSM_ONLINE_WORDS + active + n_u) {
         return 0;
     }
-    int64_t rank = (int64_t)part.at[0];
+    int64_t rank = (int64_t)part.at[0] % FSM_SHARED_UNIT, shared = (int64_t)part.at[0] / FSM_SHARED_UNIT;
     double level = fsm_number_of(part.at[2]);
     if (!fsm_in_range(rank, 0, fsm_least(active, n_u)) || part.at[1] != (uint64_t)active || level != level ||
+        !fsm_in_range(shared, 0, active - rank) ||
         !reorder(lists, lists + n_rows, part.at + FSM_ONLINE_WORDS, active) ||
         !reorder(lists + 2 * n_rows, NULL, part.at + FSM_ONLINE_WORDS + active, n_u)) {
         return 0;
     }
     chart[FSM_ONLINE_RANK] = rank;
+    chart[FSM_ONLINE_SHARED] = shared;
     o->limits->level = level;
     fsm_list_nonzero(o);
     chart[FSM_ONLINE_CHOSEN] = write ? 1 : 0;

@@ -83,6 +83,10 @@ FSM_LOCAL int64_t fsm_passed_through(const struct fsm_time_step *step, fsm_vecto
 /* moreau_step_limit.c */
 FSM_LOCAL double fsm_longest_step(const struct fsm_time_step *step, const struct fsm_bilateral_system *bilateral);
 
+/* moreau_shares.c */
+FSM_LOCAL double fsm_share_impulses(const struct fsm_time_step *step, const struct fsm_active_rows *active,
+                                    fsm_matrix K, double fastest, fsm_vector speed, fsm_vector impulse);
+
 /* gauss_seidel.c */
 FSM_LOCAL double fsm_friction_bound(const struct fsm_time_step *step, const struct fsm_active_rows *active, int64_t k,
                                     fsm_vector impulse);

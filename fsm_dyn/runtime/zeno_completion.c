@@ -86,8 +86,9 @@ FSM_LOCAL int64_t fsm_complete_zeno_sequence(const struct fsm_resolution *r, dou
     }
     fsm_retarget(&problem, &unscaled, now);
     fsm_matrix basis;
+    bool shared;
     double remainder =
-        fsm_solve_candidate(r->arena, &problem, solution.choices, solution.forces, solution.motions, &basis);
+        fsm_solve_candidate(r->arena, &problem, solution.choices, solution.forces, solution.motions, &basis, &shared);
     if (remainder > tolerance * fsm_reference_scale(&problem, solution.forces) ||
         any_approaches(r, &problem, &solution)) {
         return FSM_INCONSISTENT;
