@@ -24,7 +24,7 @@ static void append_row(struct held_in_step *held, int64_t row, int64_t slides, b
 
 /* List the normals of contacts that stay closed, and the tangents of those that stick. */
 static struct held_in_step list_held_in_step(const struct fsm_time_step *step, const struct fsm_active_rows *active,
-                                             double fastest, fsm_vector speed, fsm_vector impulse)
+                                             double fastest, fsm_vector speed)
 {
     int64_t n = speed.n;
     struct held_in_step held = {fsm_indices_first(fsm_arena_indices(step->arena, n), 0),
@@ -147,7 +147,7 @@ FSM_LOCAL double fsm_share_impulses(const struct fsm_time_step *step, const stru
                                     fsm_matrix K, double fastest, fsm_vector speed, fsm_vector impulse)
 {
     fsm_mark top = fsm_arena_mark(step->arena);
-    struct held_in_step held = list_held_in_step(step, active, fastest, speed, impulse);
+    struct held_in_step held = list_held_in_step(step, active, fastest, speed);
     fsm_vector shared = fsm_arena_vector(step->arena, held.rows.n);
     int64_t sliding = 0;
     double change = 0.0;
