@@ -18,10 +18,10 @@ FSM_API int64_t fsm_arena_sizes(const struct fsm_sizes *sizes, int64_t contacts,
     int64_t held = sizes->n_rows, n = 3 * contacts;
     int64_t system = sizes->n_u + held;
     int64_t context = sizes->n_p + 4 * sizes->n_w + sizes->n_contacts + sizes->n_memory;
-    int64_t floats = system * (system + n + 12) + 28 * n * n + 113 * n + 20;
+    int64_t floats = system * (system + n + 12) + 33 * n * n + 125 * n + 20;
     floats += held * (4 * sizes->n_u + 3 * held + 8) + 2 * system; // the rank of rows is found by itself
     floats += 2 * (sizes->n_q + sizes->n_u) + 2 * context + 11 * sizes->n_contacts + 3 * held + sizes->n_terms;
-    *integers = 2 * system * (system + 3) + 3 * system + 2 * held + 10 * sizes->n_contacts + 114 * contacts +
+    *integers = 2 * system * (system + 3) + 3 * system + 2 * held + 10 * sizes->n_contacts + 126 * contacts +
                 sizes->max_guards + 450;
     return floats;
 }
