@@ -2,12 +2,17 @@
 
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+# Hundreds of processes of the tests import the package: without its bytecode each of them compiles the sources again,
+# which takes three times as long as the import.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 
 @pytest.fixture(scope="session", autouse=True)

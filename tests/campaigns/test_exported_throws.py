@@ -3,6 +3,7 @@
 import pytest
 
 from tests.campaigns import exported_throws
+from tests.exports.building import quick_units
 
 THROWS = 4
 
@@ -15,6 +16,6 @@ def test_no_touch_is_missed_in_c99():
 @pytest.mark.parametrize("seed", [0, 3, 5, 6])  # every shape, both versions
 def test_no_touch_is_missed_by_units(seed, monkeypatch):
     pytest.importorskip("fmpy")
-    monkeypatch.setenv("CFLAGS", "-O0")
+    quick_units(monkeypatch)
     found = exported_throws.fmu_case(seed, THROWS)
     assert found["ok"], found["reason"]

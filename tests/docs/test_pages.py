@@ -12,6 +12,7 @@ import yaml
 import fsm_dyn.errors
 from fsm_dyn import spec
 from fsm_dyn.spec import older_spellings
+from tests.exports.building import quick_units
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -76,7 +77,7 @@ def test_models_load_and_parts_fit_the_model_before_them(page):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_python_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("CFLAGS", "-O0")  # of units for FMI
+    quick_units(monkeypatch)  # of units for FMI
     for number, text in enumerate(blocks(page, "yaml")):
         if is_model(text):
             name = plain(text)["name"]

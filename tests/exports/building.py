@@ -20,6 +20,12 @@ LONG = (pytest.mark.long, pytest.mark.timeout(900))
 PLAIN = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
 
 
+def quick_units(patch, *flags):
+    """Let units be compiled without optimisation, and the sources that they share once for all of them."""
+    patch.setenv("CFLAGS", " ".join(("-O0", *flags)))
+    patch.setenv("CC", str(Path(__file__).with_name("caching_compiler.py")))
+
+
 def machine_object(folder, *flags):
     """Return the object code of the runtime with the machine, which no model changes."""
     sources = sorted([*folder.glob("fsm_[ms]*.[ch]"), *(folder / "runtime").glob("*.[ch]")])
@@ -99,4 +105,4 @@ def exported(name, folder, **options):
     return graph, Path(fsm_dyn.export(graph, folder / "exported", **options))
 
 
-__all__ = ["FLAGS", "LONG", "SANITIZE", "Machine", "built", "exported", "printed"]
+__all__ = ["FLAGS", "LONG", "SANITIZE", "Machine", "built", "exported", "printed", "quick_units"]

@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 import fsm_dyn.models
 from fsm_dyn.cli.app import app
+from tests.exports.building import quick_units
 
 
 def call(*arguments):
@@ -66,7 +67,7 @@ def test_a_model_that_cannot_leave(ball, tmp_path, name, more, options, words):
 @pytest.mark.parametrize("target", ["c99", "fmu3", "html"])
 def test_folders_that_cannot_be_written(target, tmp_path, monkeypatch):
     """The reason is that of the system, also where it is known of one file only."""
-    monkeypatch.setenv("CFLAGS", "-O0")
+    quick_units(monkeypatch)
     (tmp_path / "mine.txt").write_text("kept")
     for out, words in ((tmp_path / "mine.txt", "is a file"), ("/proc/no/such", "No such file"), ("/proc", "/proc ")):
         done = call("latch", "--to", target, "--out", out)
@@ -87,7 +88,7 @@ def test_without_a_compiler(tmp_path, monkeypatch):
 @pytest.mark.parametrize(("target", "ending"), [("fmu3", "fmu"), ("html", "html")])
 def test_a_file_can_be_named(ball, tmp_path, monkeypatch, target, ending):
     """By its folder, which may hold other files, or by itself; a name that C does not allow as its identifier."""
-    monkeypatch.setenv("CFLAGS", "-O0")
+    quick_units(monkeypatch)
     model = ball("a-ball")
     for out, file in ((".", f"a_u2d_ball.{ending}"), (f"named.{ending}", f"named.{ending}")):
         done = call(model, "--to", target, "--out", tmp_path / out, "--json")

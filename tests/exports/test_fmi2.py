@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn.models
-from tests.exports.building import FLAGS, LONG, SANITIZE
+from tests.exports.building import FLAGS, LONG, SANITIZE, quick_units
 from tests.runtime.building import COMPILER, sanitizers_work
 
 fmpy = pytest.importorskip("fmpy")
@@ -25,7 +25,7 @@ ALL = [pytest.param(name, marks=() if name in QUICK else LONG) for name in fsm_d
 @pytest.fixture(autouse=True, scope="module")
 def quick_compilation():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CFLAGS", "-O0 -Wall -Wextra -Wconversion -Werror")
+        quick_units(patch, "-Wall", "-Wextra", "-Wconversion", "-Werror")
         yield
 
 

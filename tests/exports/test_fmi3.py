@@ -14,7 +14,7 @@ fmpy = pytest.importorskip("fmpy")
 from fmpy.fmi3 import FMU3Slave  # noqa: E402
 from fmpy.validation import validate_fmu  # noqa: E402
 
-from tests.exports.building import LONG  # noqa: E402
+from tests.exports.building import LONG, quick_units  # noqa: E402
 
 QUICK = ["bouncing_ball", "latch", "shopping_cart", "piano_action_simple"]
 ALL = [pytest.param(name, marks=() if name in QUICK else LONG) for name in fsm_dyn.models.names()]
@@ -23,7 +23,7 @@ ALL = [pytest.param(name, marks=() if name in QUICK else LONG) for name in fsm_d
 @pytest.fixture(autouse=True, scope="module")
 def quick_compilation():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CFLAGS", "-O0")
+        quick_units(patch)
         yield
 
 
@@ -225,6 +225,7 @@ def test_units_of_variables():
 
 def test_without_a_compiler_the_package_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("CC")
     with pytest.raises(InputError, match=r"(?s)no C compiler.*gcc"):
         fsm_dyn.export(fsm_dyn.compile("latch"), tmp_path, "fmu3")
     assert not list(tmp_path.iterdir())

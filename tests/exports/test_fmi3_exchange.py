@@ -10,7 +10,7 @@ import fsm_dyn.models
 fmpy = pytest.importorskip("fmpy")
 from fmpy.fmi1 import FMICallException  # noqa: E402
 
-from tests.exports.building import LONG  # noqa: E402
+from tests.exports.building import LONG, quick_units  # noqa: E402
 from tests.exports.importer import Importer, compare, instance, pointer  # noqa: E402
 
 QUICK = ["bouncing_ball", "latch", "shopping_cart", "piano_action_simple"]
@@ -39,7 +39,7 @@ def made(tmp_path_factory):
         return kept[name]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CFLAGS", "-O0")
+        quick_units(patch)
         yield make
 
 
@@ -150,7 +150,7 @@ def test_a_saved_state_is_read_back(made, tmp_path):
 @pytest.mark.parametrize(("name", "target", "until"), [("latch", "fmu3", 0.05), ("piano_action_simple", "fmu2", 0.08)])
 def test_directional_derivatives(tmp_path, monkeypatch, name, target, until):
     """Of derivatives, outputs and indicators, against central differences; to 1e-5 of the largest."""
-    monkeypatch.setenv("CFLAGS", "-O0")
+    quick_units(monkeypatch)
     path = fsm_dyn.export(fsm_dyn.compile(name), tmp_path, target) / f"{name}.fmu"
     importer = Importer(path, tmp_path / "unit")
     importer.run(until)

@@ -7,7 +7,7 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.runtime.abi import Status
-from tests.exports.building import Machine, built
+from tests.exports.building import Machine, built, quick_units
 from tests.exports.test_c99 import check_same
 from tests.physics.test_jumps import BALL, CAUSES, all_of_them, model_of
 
@@ -77,7 +77,7 @@ def test_inputs_of_c99_are_triggers(graph, tmp_path):
 def test_inputs_of_units_are_triggers(graph, tmp_path, monkeypatch, version, kind):
     """Steps of an importer's input, up, down, and up again, at instants that are communication points."""
     fmpy = pytest.importorskip("fmpy")
-    monkeypatch.setenv("CFLAGS", "-O0")
+    quick_units(monkeypatch)
     path = fsm_dyn.export(graph, tmp_path, version) / "jump.fmu"
     steps = [(0.0, 0.0), (0.1, 0.0), (0.1, 1.0), (0.3, 1.0), (0.3, 0.0), (0.4, 0.0), (0.4, 3.0), (1.0, 3.0)]
     given = np.array(steps, dtype=[("time", float), ("F", float)])

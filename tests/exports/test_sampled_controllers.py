@@ -4,7 +4,7 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.exports.export import prepared
-from tests.exports.building import built
+from tests.exports.building import built, quick_units
 from tests.exports.test_c99 import check_same
 from tests.exports.test_html import bits, in_node
 
@@ -56,7 +56,7 @@ def test_a_unit_steps_over_no_sample(graph, tmp_path, monkeypatch):
     fmpy = pytest.importorskip("fmpy")
     from tests.exports.importer import Importer, compare
 
-    monkeypatch.setenv("CFLAGS", "-O0")
+    quick_units(monkeypatch)
     path = fsm_dyn.export(graph, tmp_path, "fmu3") / "striker.fmu"
     run = fsm_dyn.Simulator(graph).run(strategy="compiled")
     compare(Importer(path, tmp_path), path, run, 1e-7)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
+from tests.exports.building import quick_units
 
 CASES = [("latch", 3), *(pytest.param(*case, marks=pytest.mark.long) for case in
                         [("latch", 2), ("piano_action_simple", 2), ("piano_action_simple", 3)])]  # fmt: skip
@@ -42,7 +43,7 @@ def ecos():
 @pytest.mark.usefixtures("ecos")
 def test_the_same_as_in_fmpy_and_in_our_own_run(name, version, tmp_path, monkeypatch):
     """FMPy rounds the communication points otherwise; our own run has other steps, so it is the method's error away."""
-    monkeypatch.setenv("CFLAGS", "-O0")
+    quick_units(monkeypatch)
     graph = fsm_dyn.compile(name)
     unit = str(fsm_dyn.export(graph, tmp_path, target=f"fmu{version}") / f"{name}.fmu")
     names = [*graph.automaton.terms.layout.q, *graph.automaton.terms.layout.u]

@@ -13,7 +13,7 @@ from fsm_dyn.exports.export import prepared
 from fsm_dyn.live.tick_columns import TickColumns
 from fsm_dyn.plot.scene_projection import project
 from fsm_dyn.viewer.frame_encoder import FrameEncoder
-from tests.exports.building import built
+from tests.exports.building import built, quick_units
 from tests.exports.test_c99 import check_same
 from tests.exports.test_html import bits, in_node
 
@@ -161,7 +161,7 @@ def test_a_unit_stops_where_python_does(graph, tmp_path, monkeypatch):
     pytest.importorskip("fmpy")
     from tests.exports.importer import Importer, compare
 
-    monkeypatch.setenv("CFLAGS", "-O0")
+    quick_units(monkeypatch)
     path = fsm_dyn.export(graph, tmp_path, "fmu3") / "brick.fmu"
     compare(Importer(path, tmp_path), path, fsm_dyn.Simulator(graph).run(strategy="compiled"), 1e-7)
 

@@ -8,7 +8,7 @@ import pytest
 import fsm_dyn
 from fsm_dyn.errors import ModelError, RunError
 from fsm_dyn.exports.export import prepared
-from tests.exports.building import built
+from tests.exports.building import built, quick_units
 from tests.exports.test_c99 import check_same
 from tests.exports.test_html import bits, in_node
 
@@ -147,7 +147,7 @@ def test_a_unit_passes_the_same_teeth(ratchet, unit, tmp_path, monkeypatch):
     pytest.importorskip("fmpy")
     from tests.exports.importer import Importer, compare
 
-    monkeypatch.setenv("CFLAGS", "-O0")
+    quick_units(monkeypatch)
     path = fsm_dyn.export(ratchet, tmp_path, unit) / "wheel.fmu"
     compare(Importer(path, tmp_path), path, fsm_dyn.Simulator(ratchet).run(strategy="compiled"), 1e-7)
 
