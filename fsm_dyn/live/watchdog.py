@@ -2,8 +2,9 @@
 
 It runs as a file, with the standard library alone, so that it shares no failure with the tick process.  The tick
 process is its child and inherits the device's transport.  The watchdog process polls the tick counter.  If ticks are
-missing for a short time, it commands zero force and continues; the tick process detects that and engages again.  If
-they are missing for longer than the timeout, or the tick process ends with an error, it
+missing for a short time, it commands zero force and continues; the tick process detects that and begins at zero, or
+releases the device where it was away for too long.  If ticks are missing for longer than the timeout, or the tick
+process ends with an error, it
 
 1. kills the tick process and waits for its end, so that no other process writes to the device,
 2. writes the device's safe packet to the transport.
@@ -64,12 +65,12 @@ def watch(
     child: subprocess.Popen[bytes],
     timeout: float,
     period: float,
-    release: float = 0.0,
+    zero_after: float = 0.0,
     show_zero: Callable[[], None] = lambda: None,
 ) -> int:
     """Watch the tick process until it ends; return what had to be done: 0 nothing, ``KILLED`` or ``FOUND_TERMINATED``.
 
-    Where no tick has come for ``release`` seconds (0: never), ``show_zero`` is called.
+    Where no tick has come for ``zero_after`` seconds (0: never), ``show_zero`` is called.
     """
     waiting = selectors.DefaultSelector()
     try:
@@ -104,12 +105,12 @@ def watch(
         state = header[LiveHeader.TICK_STATE]
         if (header[LiveHeader.BEATS], state) != seen:  # a state just entered has its own patience
             seen, since, still = (header[LiveHeader.BEATS], state), now, now
-            zeroed = state != TickState.RUNNING or release == 0.0
+            zeroed = state != TickState.RUNNING or zero_after == 0.0
         elif now - since > (timeout if state == TickState.RUNNING else STARTUP_TIMEOUT[state]):
             child.send_signal(signal.SIGKILL if hasattr(signal, "SIGKILL") else signal.SIGTERM)
             wait_for_end(child)
             return WatchdogAction.KILLED
-        elif not zeroed and now - still > release:
+        elif not zeroed and now - still > zero_after:
             # counted first: a tick process that goes on now writes no force that is old
             header[LiveHeader.ZERO_FORCE_PACKETS] += 1
             show_zero()
@@ -229,12 +230,12 @@ def main() -> None:
         {device["transport"]: bytes.fromhex(device[frame]) for device in settings["devices"] if device[frame]}
         for frame in ("zero_frame", "safe_frame")
     )
-    release = settings["release"] if zero else 0.0
+    zero_after = settings["zero_after"] if zero else 0.0
 
     def show_zero() -> None:
         make_safe(zero, ZERO_WRITE_TIMEOUT)
 
-    action = watch(header, child, settings["timeout"], settings["period"], release, show_zero)
+    action = watch(header, child, settings["timeout"], settings["period"], zero_after, show_zero)
     if action:
         make_safe(safe)
     header[LiveHeader.WATCHDOG_ACTION] = action

@@ -26,6 +26,7 @@ FSM_LOCAL void fsm_take_over(struct fsm_tick *tick);
 FSM_LOCAL void fsm_report_ports(struct fsm_tick *tick);
 FSM_LOCAL void fsm_show(struct fsm_tick *tick, bool shown);
 FSM_LOCAL double fsm_time_behind(const struct fsm_tick *tick);
+FSM_LOCAL double fsm_fastest_port(const struct fsm_tick *tick, int64_t axis);
 FSM_LOCAL bool fsm_is_of(const struct fsm_tick *tick, int64_t axis, int64_t part, int64_t turns);
 FSM_LOCAL int64_t fsm_part_count(const struct fsm_tick *tick);
 

@@ -14,7 +14,6 @@ static void combine_ports(struct fsm_tick *tick);
 static double from_port(const struct fsm_tick *tick, int64_t axis);
 static double fastest_device(const struct fsm_tick *tick, int64_t device);
 static double longest_lag(const struct fsm_tick *tick, int64_t device);
-static double fastest_port(const struct fsm_tick *tick, int64_t axis);
 static double coupler_force(const struct fsm_tick *tick, int64_t axis);
 static double braking(const struct fsm_tick *tick, int64_t device, double distance);
 static double caught_up(struct fsm_tick *tick, int64_t device, double velocity);
@@ -161,12 +160,12 @@ static double coupler_force(const struct fsm_tick *tick, int64_t axis)
         return tick->ports.at[axis];
     }
     fsm_vector c = tick->places->run.state->c;
-    double place = tick->offset.at[axis] + tick->scale.at[axis] * tick->device.at[device];
+    double place = tick->offset.at[axis] + tick->scale.at[axis] * tick->device.at[device] + tick->shift.at[axis];
     double velocity =
         tick->scale.at[axis] * tick->device.at[tick->force.n + device] / tick->numbers->speed + tick->glide.at[n_a + axis];
     double rate = tick->ports.at[2 * n_a + axis], port = tick->ports.at[n_a + axis];
     double period = (double)tick->counts->substeps * tick->places->run.options->numbers->fixed_step;
-    if (behind <= FSM_CAUGHT_UP_MOST * period && fabs(rate) <= fastest_port(tick, axis)) {
+    if (behind <= FSM_CAUGHT_UP_MOST * period && fabs(rate) <= fsm_fastest_port(tick, axis)) {
         port += fsm_smaller(behind, FSM_AHEAD_MOST * period) * rate;
     } else {
         rate = 0.0;
@@ -177,7 +176,7 @@ static double coupler_force(const struct fsm_tick *tick, int64_t axis)
 }
 
 /* Return the rate of a port (m/s, rad/s) at the largest velocity that the device may have. */
-static double fastest_port(const struct fsm_tick *tick, int64_t axis)
+FSM_LOCAL double fsm_fastest_port(const struct fsm_tick *tick, int64_t axis)
 {
     const struct fsm_tick_numbers *numbers = tick->numbers;
     bool turns = tick->turns.at[tick->source.at[axis]] != 0;

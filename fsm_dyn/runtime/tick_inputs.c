@@ -3,8 +3,12 @@
 
 #include "live.h"
 
+#define FSM_APPROACH (1.0 / 30.0) // of the largest velocity: of a coupler's end on its way to the device
+
 static void smooth_inputs(struct fsm_tick *tick, double h);
 static double glide(struct fsm_tick *tick, int64_t axis, double velocity, double h);
+static double approach(struct fsm_tick *tick, int64_t axis, double place, double h);
+static double share_left(double engagement);
 static double applied_force(const struct fsm_tick *tick, int64_t axis);
 
 /* Ramp the engagement towards its target by what a tick of the wall clock is worth, also where the model does not keep up.
@@ -52,6 +56,8 @@ FSM_LOCAL void fsm_next_inputs(struct fsm_tick *tick, double h)
                 velocity += glide(tick, a, velocity, h);
             }
             place = tick->offset.at[a] + tick->scale.at[a] * tick->device.at[source];
+            velocity += approach(tick, a, place, h);
+            place += tick->shift.at[a];
         }
         tick->targets.at[at] = place;
         if (tick->row.at[a] >= 0) {
@@ -87,6 +93,40 @@ static double glide(struct fsm_tick *tick, int64_t axis, double velocity, double
     tick->glide.at[n_a + axis] = rate;
     tick->offset.at[axis] += h * rate;
     return rate;
+}
+
+/* Lead the end of a coupler from the port to where a device with an absolute zero is, in a tick of length `h` (s); return at
+   what rate.
+
+   `place`: of the device, in the model.  The port may have been left far behind while the device was disengaged: a spring that
+   spans the distance would draw the device to it.  So its end begins at the port and arrives with the ramp, or later where
+   that is far; the device feels the force that brings the port along. */
+static double approach(struct fsm_tick *tick, int64_t axis, double place, double h)
+{
+    if (tick->row.at[axis] != FSM_COUPLED || tick->counts->absolute_offset == 0) {
+        tick->shift.at[axis] = 0.0;
+        return 0.0;
+    }
+    double before = tick->shift.at[axis];
+    if (tick->counts->anchor != 0) {
+        tick->shift.at[axis] = tick->ports.at[tick->source.n + axis] - place;
+        return 0.0;
+    }
+    if (tick->numbers->engagement_target == 0.0) {
+        return 0.0;
+    }
+    double from = tick->now.at[tick->slot.at[2 * tick->source.n + axis]], to = tick->numbers->engagement;
+    double left = from < 1.0 ? before * share_left(to) / share_left(from) : 0.0;
+    double most = h * FSM_APPROACH * fsm_fastest_port(tick, axis);
+    tick->shift.at[axis] = before + fsm_larger(-most, fsm_smaller(left - before, most));
+    return (tick->shift.at[axis] - before) / h;
+}
+
+/* Return the share of a distance that is left at an engagement from 0 to 1: it begins and ends at rest. */
+static double share_left(double engagement)
+{
+    double open = 1.0 - engagement;
+    return open * open * (1.0 + 2.0 * engagement);
 }
 
 /* Return the force of the hand on the model along an axis: as measured, the same power on both sides. */

@@ -137,15 +137,14 @@ FSM_API void fsm_release_device(struct fsm_tick *tick, int64_t reason)
 
 /* Return why the device is to be released (FSM_RELEASED_...), 0 where it is not.
 
-   `since`: ns since the tick before; `silence`: ns since the last heartbeat of the watchdog process; `zeroed`: it has
-   sent a safe packet. */
-static int64_t reason_to_release(const struct fsm_tick *tick, int64_t since, int64_t silence, bool zeroed)
+   `since`: ns since the tick before; `silence`: ns since the last heartbeat of the watchdog process. */
+static int64_t reason_to_release(const struct fsm_tick *tick, int64_t since, int64_t silence)
 {
     int64_t longest = tick->counts->release_time;
     if (longest == 0) {
         return 0;
     }
-    if (since > longest || zeroed) {
+    if (since > longest) {
         return FSM_RELEASED_TICK_DELAYED;
     }
     if (silence > longest) {
@@ -225,7 +224,6 @@ FSM_API int64_t fsm_live_tick(struct fsm_tick *tick, int64_t sequence, int64_t b
     struct fsm_tick_counts *counts = tick->counts;
     struct fsm_ring *ring = tick->places->ring;
     int64_t since = wall - counts->wall, silence = 0;
-    bool zeroed = false;
     counts->attention = 0;
     counts->new_transitions = 0;
     tick->places->run.state->counters->work_done = 0;
@@ -239,14 +237,16 @@ FSM_API int64_t fsm_live_tick(struct fsm_tick *tick, int64_t sequence, int64_t b
     tick->numbers->elapsed = counts->paced != 0 ? FSM_NANOSECOND * (double)since : 0.0;
     if (ring != NULL) {
         silence = fsm_beat(ring, counts, since);
-        zeroed = fsm_was_zeroed(ring, counts);
+        if (fsm_was_zeroed(ring, counts)) { // ticks were missing: what the device shows is zero by now
+            fsm_vector_fill(tick->force, 0.0);
+        }
         fsm_look_at_owner(ring, counts, since);
         if (silence > counts->watchdog_timeout) {
             fsm_fail(tick, FSM_FAULT_WATCHDOG_LOST);
         }
     }
     fsm_take_sample(tick);
-    decide(tick, reason_to_release(tick, since, silence, zeroed));
+    decide(tick, reason_to_release(tick, since, silence));
     if (counts->advancing != 0) {
         tick->numbers->running += FSM_NANOSECOND * (double)since;
     }

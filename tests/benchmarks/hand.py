@@ -228,6 +228,16 @@ class Hand:
         self.device.close()
 
 
+def put_rows(name, driver, lines):
+    """Write the rows of a driver, which is the second column, into a table of the page on devices."""
+    mark = re.compile(rf"<!-- {name} -->\n(.*?)<!-- end of {name} -->", re.DOTALL)
+    found = mark.search(PAGE.read_text(encoding="utf-8"))
+    assert found, f"the page has no place for '{name}'"
+    head, rows = found[1].splitlines()[:2], found[1].splitlines()[2:]
+    others = {other: [row for row in rows if row.split(" | ")[1] == other] for other in DRIVERS}
+    put_table(name, [*head, *(row for own in {**others, driver: lines}.values() for row in own)])
+
+
 def put_table(name, lines):
     """Write a table between its marks in the page on devices."""
     text = PAGE.read_text(encoding="utf-8")

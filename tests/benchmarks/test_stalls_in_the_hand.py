@@ -12,7 +12,7 @@ from contextlib import closing
 import pytest
 
 import fsm_dyn
-from tests.benchmarks.hand import DRIVERS, LIBRARIES, Hand, put_table, undisturbed
+from tests.benchmarks.hand import DRIVERS, LIBRARIES, Hand, put_rows, undisturbed
 from tests.unit.live.stalling import STALLS, stalling_wall
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(3600)]
@@ -21,6 +21,8 @@ MILLI = 1e3
 SOON = 0.05  # s after the fault or the stop
 LAG = 0.1  # s
 REPEATS = 3
+HELD = "a derivation"  # in the process of the session: neither force nor run is to end
+STOPS = ("a stopped core, 50 ms", "a debugger")
 
 
 def stopped(hand, seconds):
@@ -34,9 +36,9 @@ EVENTS = {
     **{
         name: (lambda hand, values=values: hand.session.send("input", values=values)) for name, values in STALLS.items()
     },
-    "a stopped core, 50 ms": lambda hand: stopped(hand, 0.05),
-    "a debugger": lambda hand: stopped(hand, 0.0),
-    "the run continues": lambda hand: None,
+    HELD: lambda hand: fsm_dyn.compile("latch_door"),
+    STOPS[0]: lambda hand: stopped(hand, 0.05),
+    STOPS[1]: lambda hand: stopped(hand, 0.0),
 }
 
 
@@ -52,29 +54,31 @@ def measured(graph, driver, happen, gone):
     return undisturbed(once)
 
 
-def test_every_stall():
+def row_of(graph, driver, name, goes_on):
+    """A row of the table, and whether a bound is exceeded that the program can keep."""
+    stays = [measured(graph, driver, EVENTS[name], False) for _ in range(REPEATS)]
+    energy = statistics.median(measured(graph, driver, EVENTS[name], True)[2] for _ in range(REPEATS))
+    zeros = [item[0] for item in stays if item[0] is not None]
+    ended = 2 * len(zeros) > len(stays)
+    what = f"{MILLI * statistics.median(zeros):.0f}" if ended else "held" if name == HELD else "engaged again"
+    # a library is stopped with its process, and a device without a watchdog is then not to be reached
+    alone = driver in LIBRARIES and name in STOPS
+    what = "stays" if alone and not ended and name == STOPS[1] else what
+    late = ended and statistics.median(zeros) > SOON + (LAG if name in STALLS else 0.0)
+    wrong = ended != (name in STALLS or name == STOPS[1]) or late or energy > 1.2 * goes_on + 1e-3
+    line = (
+        f"| {name} | {driver} | {what} | {stays[0][1]} | {stays[0][3]} | {MILLI * energy:.1f} | {MILLI * goes_on:.1f} |"
+    )
+    return line, wrong and not alone
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_every_stall(driver):
     graph = fsm_dyn.compile(stalling_wall())
-    lines = [
-        "| event | driver | time to zero, ms | ended by | fault | energy, mJ | the run continues, mJ |",
-        "|---|---|--:|---|---|--:|--:|",
-    ]
-    bad = []
-    for driver in DRIVERS:
-        runs = [measured(graph, driver, EVENTS["the run continues"], True)[2] for _ in range(REPEATS)]
-        goes_on = statistics.median(runs)
-        for name, happen in EVENTS.items():
-            if name == "the run continues" or (driver in LIBRARIES and name in ("a debugger", "a stopped core, 50 ms")):
-                continue  # a library is stopped with its process: see the table of faults
-            stays = [measured(graph, driver, happen, False) for _ in range(REPEATS)]
-            after = statistics.median(item[0] if item[0] is not None else 9.9 for item in stays)
-            energy = statistics.median(measured(graph, driver, happen, True)[2] for _ in range(REPEATS))
-            lines.append(
-                f"| {name} | {driver} | {MILLI * after:.0f} | {stays[0][1]} | {stays[0][3]} | {MILLI * energy:.1f} "
-                f"| {MILLI * goes_on:.1f} |"
-            )
-            print(lines[-1], flush=True)
-            late = after > SOON + (LAG if name in STALLS else 0.0)
-            if late or energy > 1.2 * goes_on + 1e-3:
-                bad.append(lines[-1])
-    put_table("stalls", lines)
-    assert not bad
+    goes_on = statistics.median(measured(graph, driver, lambda hand: None, True)[2] for _ in range(REPEATS))
+    rows = []
+    for name in EVENTS:
+        rows.append(row_of(graph, driver, name, goes_on))
+        print(*rows[-1], flush=True)
+    put_rows("stalls", driver, [line for line, _ in rows])
+    assert not [line for line, wrong in rows if wrong]
