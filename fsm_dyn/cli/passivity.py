@@ -118,6 +118,7 @@ def analyse(
     from fsm_dyn.live.live_stepper import DeviceMap
     from fsm_dyn.live.session_launch import coupled_graph, substeps_of
     from fsm_dyn.live.settings import Settings
+    from fsm_dyn.live.usual_damping import damped_graph
     from fsm_dyn.passivity.assessment import assess
     from fsm_dyn.passivity.known_hand import Hand
 
@@ -140,6 +141,7 @@ def analyse(
         axes = () if n_device is None else aligned_axes(graph, port, n_device)
     mapping = DeviceMap(port=port, axes=axes, scale=scale)
     with progress_message("computing its response", as_json):
+        graph = damped_graph(graph, parameters or (), handle, mapping, period)
         found = assess(
             graph, handle, modes=modes, mapping=mapping, n_device=n_device, turns=turns, period=period,
             substeps=substeps_of(settings, graph), at=at,

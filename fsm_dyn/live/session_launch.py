@@ -33,10 +33,13 @@ from fsm_dyn.live.port_coupling import add_couplers, coupled_ports, is_coupled
 from fsm_dyn.live.settings import Settings
 from fsm_dyn.live.tick_process import new_stepper
 from fsm_dyn.live.tick_setup import usual_substeps
+from fsm_dyn.live.usual_damping import most_felt, usual_dampings
 from fsm_dyn.spec.values import Parameters, parameter_values
 
 CODE: Final = "making machine code of the modes: once for a model, then it is kept"
 LEAST_RELEASE: Final = 3.0  # periods
+ZERO_AFTER: Final = 1.0 / 3.0  # of the time to a release: without a tick the watchdog process sends a force of zero
+LOOKS: Final = 8.0  # of the watchdog process in the time to a release
 # the libraries behind NumPy start a thread per processor, of no use here
 _ALONE: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
@@ -88,6 +91,19 @@ def release_time(settings: Settings, spec: DeviceSpec) -> float:
     if not settings.paced or not spec.felt or settings.release_after == 0.0:
         return 0.0
     return max(settings.release_after, LEAST_RELEASE * settings.period)
+
+
+def watching_times(settings: Mapping[str, Any]) -> dict[str, float]:
+    """Return how often the watchdog process looks for ticks, and for how long they may be missing (s).
+
+    Parameters
+    ----------
+    settings : mapping
+        Plain, as the tick process is given them.
+    """
+    release, timeout = settings["release"], settings["watchdog_timeout"]
+    zero = max(ZERO_AFTER * release, LEAST_RELEASE * settings["period"]) if release else 0.0
+    return {"timeout": timeout, "zero_after": zero, "period": min(0.002, 0.2 * timeout, (release or 1.0) / LOOKS)}
 
 
 def substeps_of(settings: Settings, graph: ModeGraph) -> int:
@@ -151,6 +167,11 @@ def prepare(
     }  # fmt: skip
     progress(CODE)
     stepper = new_stepper(plain, graph)
+    damped = usual_dampings(stepper, parameters, spec.handle, most_felt(settings.device_map))
+    if damped:
+        stepper.graph = graph_with_parameters(graph.automaton, {**graph.values, **damped})
+        stepper.set_parameters(damped)
+        plain["parameters"] = {**parameters, **damped}
     stepper.check_start()
     return Prepared(stepper, device, spec, plain)
 
@@ -209,9 +230,7 @@ def start_processes(
     given = json.dumps({"settings": plain, "graph": storage.to_data(graph.automaton)}).encode()
     told = {
         "memory": plain["memory"], "descriptors": inherited, "devices": _guarded(spec, plain["transport"]),
-        "timeout": plain["watchdog_timeout"], "release": plain["release"],
-        "period": min(0.002, 0.2 * plain["watchdog_timeout"], 0.2 * (plain["release"] or 1.0)),
-        "privileges": plain["realtime_privileges"],
+        **watching_times(plain), "privileges": plain["realtime_privileges"],
         "given": len(given), "command": [sys.executable, "-m", "fsm_dyn.live.tick_process"],
         "between": plain["kernels"],
         "beside": [sys.executable, "-m", "fsm_dyn.live.derivation_process", str(len(given))]

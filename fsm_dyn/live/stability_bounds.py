@@ -24,7 +24,7 @@ _DIFFERENCE: Final = 1e-6  # of a coordinate or speed, relative to the larger of
 _GROWS: Final = 1.01  # times the largest eigenvalue of the values before: less is rounding
 _MOST: Final = 10.0  # beyond the interval of every method here
 _HALVINGS: Final = 60
-_RATES: Final = ctypes.CFUNCTYPE(None, ctypes.c_double, *3 * [ctypes.POINTER(ctypes.c_double)])
+RATES: Final = ctypes.CFUNCTYPE(None, ctypes.c_double, *3 * [ctypes.POINTER(ctypes.c_double)])
 
 
 def stability_interval(method: Tableau) -> float:
@@ -60,7 +60,7 @@ class StabilityBounds:
     """
 
     def __init__(self, rates: Sequence[int], x: Floats, step: float, method: Tableau) -> None:
-        self._rates, self._x, self._step = [_RATES(address) for address in rates], x.copy(), step
+        self._rates, self._x, self._step = [RATES(address) for address in rates], x.copy(), step
         self._interval = stability_interval(method)
 
     def check(self, context: Floats, changes: Mapping[str, tuple[int, float]]) -> None:
