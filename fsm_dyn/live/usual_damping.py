@@ -16,7 +16,7 @@ from fsm_dyn.live.driver_protocol import DeviceDynamics
 from fsm_dyn.live.live_stepper import LiveStepper
 from fsm_dyn.live.port_coupling import CoupledPort, PortAxis
 from fsm_dyn.live.stability_bounds import RATES
-from fsm_dyn.simulation import state as st
+from fsm_dyn.runtime.abi import Counters
 
 Floats = NDArray[np.float64]
 
@@ -129,7 +129,7 @@ def port_masses(stepper: LiveStepper, axes: Sequence[PortAxis]) -> list[float]:
     """
     state, tables = stepper.loop.state, stepper.loop.tables
     derived = stepper.executable.own_kernels()
-    initial = int(tables.mode_rhs[state.counters[st.MODE]])
+    initial = int(tables.mode_rhs[state.counters[Counters.MODE]])
     masses = []
     for axis in axes:
         mass = _mass(stepper, axis, initial) if initial in derived else math.inf

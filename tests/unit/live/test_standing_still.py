@@ -3,9 +3,9 @@
 import pytest
 
 import fsm_dyn
-from fsm_dyn.live import tick_data as ct
 from fsm_dyn.live.live_stepper import DeviceMap
 from fsm_dyn.live.session_launch import coupled_graph, watching_times
+from fsm_dyn.runtime.abi import TickNumbers
 from tests.unit.live.stalling import PERIOD, Stalled, stalling_wall
 
 RAMP = 200  # ticks
@@ -63,7 +63,7 @@ def peak_energy(wall, name, seconds):
     pressed.let_go_of_device()
     pressed.stand_still(seconds)
     pressed.tick(2 * RAMP)
-    assert pressed.stepper.tick_data.numbers[ct.ENGAGEMENT] == 1.0
+    assert pressed.stepper.tick_data.numbers[TickNumbers.ENGAGEMENT] == 1.0
     return pressed.meter.peak_energy
 
 
@@ -96,7 +96,7 @@ def test_a_tool_left_behind_is_brought_along(wall, distance):
     pressed.handles[0].position = pressed.handles[0].target = distance
     stepper = pressed.stepper
     forces = pressed.tick(RAMP) + pressed.tick(int(abs(distance) / FASTEST / PERIOD))
-    assert stepper.tick_data.numbers[ct.ENGAGEMENT] == 1.0
+    assert stepper.tick_data.numbers[TickNumbers.ENGAGEMENT] == 1.0
     assert not stepper.tick_data.shift.any()
     # a mass that is led at a constant speed by a spring and its damper is fastest at twice that speed
     assert pressed.meter.most_work <= 0.5 * stepper.values["m"] * (2.0 * FASTEST) ** 2

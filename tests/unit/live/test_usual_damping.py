@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.live import tick_data as ct
 from fsm_dyn.live.driver_protocol import DeviceDynamics
 from fsm_dyn.live.live_stepper import DeviceMap, LiveStepper
 from fsm_dyn.live.session_launch import coupled_graph, prepare
 from fsm_dyn.live.usual_damping import LEAST_RATIO, MOST_PER_TICK, damped_graph, most_felt, port_masses, usual_dampings
+from fsm_dyn.runtime.abi import TickCounts, TickNumbers
 
 UNKNOWN = DeviceDynamics()
 USUAL, STIFFNESS, PERIOD = 2.0, 200.0, 1e-3
@@ -95,8 +95,8 @@ def test_a_led_port_rings_as_its_damping_ratio_says(lever):
         stepper = LiveStepper(graph, 1, mapping=DeviceMap(port="block"))
         axis = [axis.name for axis in stepper.axes].index("block_1")
         tick, forces = stepper.tick_data, []
-        tick.numbers[[ct.ENGAGEMENT, ct.ENGAGEMENT_TARGET]] = 1.0
-        tick.counts[[ct.ADVANCING, ct.ANCHOR]] = 1
+        tick.numbers[[TickNumbers.ENGAGEMENT, TickNumbers.ENGAGEMENT_TARGET]] = 1.0
+        tick.counts[[TickCounts.ADVANCING, TickCounts.ANCHOR]] = 1
         for k in range(begun + looked):
             tick.device[:] = [0.01 * k * PERIOD, 0.01]
             stepper.tick()
