@@ -329,6 +329,9 @@ class Tick(NamedTuple):
     # (2 n_a,): rate of the port beyond the device's when the device was engaged, and what is left of it now: the end of
     # the coupler glides along with the port, and comes to the device's velocity with the ramp.
     glide: Floats
+    # (n_a,): displacement of the coupler's end from a device with an absolute zero: it comes from the port with the
+    # ramp.
+    shift: Floats
     law: Integers  # (2 n_a,): stiffnesses and dampings of the couplers in the context, -1 where there is none.
     full: Floats  # Output of a mode's kernel, for the multipliers.
     context: Floats  # (n_c,): in which the schedule is evaluated.

@@ -98,7 +98,7 @@ def test_a_tool_left_behind_is_brought_along(wall, distance):
     forces = pressed.tick(RAMP) + pressed.tick(int(abs(distance) / FASTEST / PERIOD))
     assert stepper.tick_data.numbers[TickNumbers.ENGAGEMENT] == 1.0
     assert not stepper.tick_data.shift.any()
-    # a mass that is led at a constant speed by a spring and its damper is fastest at twice that speed
+    # a mass that is moved at a constant speed by a spring and its damper is fastest at twice that speed
     assert pressed.meter.most_work <= 0.5 * stepper.values["m"] * (2.0 * FASTEST) ** 2
     assert max(forces) <= 2.0 * FASTEST * (stepper.values["m"] * 1000.0) ** 0.5
     pressed.tick(4 * RAMP)

@@ -86,8 +86,8 @@ def test_a_live_run_and_the_analysis_have_the_same(lever):
         assert ready.stepper.parameters[lever.automaton.terms.layout.p.index(name)] == graph.values[name]
 
 
-def test_a_led_port_rings_as_its_damping_ratio_says(lever):
-    """A block that is led at constant speed: of m g, which the coupler takes up at the start, exp(-z w t) is left."""
+def test_a_moved_port_rings_as_its_damping_ratio_says(lever):
+    """A block moved at constant speed: of m g, which the coupler takes up at the start, exp(-z w t) is left."""
     damped = damped_graph(lever, (), UNKNOWN, DeviceMap(), PERIOD)
     mass, begun, looked = 2.0, 200, 1000  # kg, ticks
     rate = math.sqrt(STIFFNESS / mass)
