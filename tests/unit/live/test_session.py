@@ -127,7 +127,7 @@ def test_ticks_are_the_same_live_offline_and_replayed(start, tmp_path, name):
     finished = recorded.rows[recorded.rows[:, INCOMPLETE] == 0.0][-1]
     made = recorded.records[recorded.records[:, 0] <= finished[0]]
     assert [x.time for x in trajectory.transitions] == made[:, 1].tolist()
-    assert len(trajectory.transitions) >= 3
+    assert len(trajectory.transitions) >= 2
     assert np.array_equal(trajectory.rows.x[-1], finished[state])
 
 

@@ -1,4 +1,4 @@
-"""Dampings of couplers that nobody gave: by the mass of the port, and what a tick and a device allow."""
+"""Dampings of couplers that are not given: by the mass of the port, and what a tick and a device allow."""
 
 import math
 
