@@ -2,7 +2,8 @@
 
 The laws are evaluated from the record and the unconstrained terms, whatever strategy made the run.
 
-``FSM_DYN_CAMPAIGN=20`` makes twenty times as many.  A failure prints what to give to ``simulate`` to see it again.
+A quarter of the runs are made by ``make test``, all of them by ``make ci-long``; ``FSM_DYN_CAMPAIGN=20`` makes twenty
+times as many.  A failure prints what to give to ``simulate`` to see it again.
 """
 
 import os
@@ -18,6 +19,7 @@ TIMES = float(os.environ.get("FSM_DYN_CAMPAIGN", "1"))
 RUNS = 140  # of each model: 2,240 altogether
 MORE_RUNS = 60  # of each variant
 RUNS_ON_LINE = 30  # of each model, with each of the other strategies
+SHARES = [pytest.param(0.25, id="quarter"), pytest.param(1.0, id="all", marks=pytest.mark.long)]
 
 
 def judge_all(name, model, count, strategy="compiled"):
@@ -38,20 +40,23 @@ def judge_all(name, model, count, strategy="compiled"):
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.parametrize("share", SHARES)
 @pytest.mark.parametrize("name", STARTS)
-def test_the_laws_hold(name):
-    judge_all(name, name, max(1, round(RUNS * TIMES)))
+def test_the_laws_hold(name, share):
+    judge_all(name, name, max(1, round(RUNS * TIMES * share)))
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.parametrize("share", SHARES)
 @pytest.mark.parametrize("name", VARIANTS)
-def test_the_laws_hold_of_variants(name):
-    judge_all(name, VARIANTS[name][0], max(1, round(MORE_RUNS * TIMES)))
+def test_the_laws_hold_of_variants(name, share):
+    judge_all(name, VARIANTS[name][0], max(1, round(MORE_RUNS * TIMES * share)))
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.parametrize("share", SHARES)
 @pytest.mark.parametrize("strategy", ["online", "auto"])
 @pytest.mark.parametrize("name", [*STARTS, *VARIANTS])
-def test_the_laws_hold_online(name, strategy):
+def test_the_laws_hold_online(name, strategy, share):
     model = name if name in STARTS else VARIANTS[name][0]
-    judge_all(name, model, max(1, round(RUNS_ON_LINE * TIMES)), strategy)
+    judge_all(name, model, max(1, round(RUNS_ON_LINE * TIMES * share)), strategy)
