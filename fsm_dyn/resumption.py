@@ -103,7 +103,7 @@ def numbered(run: Run, raw: RunArrays, states: Sequence[tuple[int, ...]], before
     Parameters
     ----------
     run : Run
-    raw : RawRun
+    raw : RunArrays
         With the numbers of the machine.
     states : sequence
         Contact states by these numbers.

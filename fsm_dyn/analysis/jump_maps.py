@@ -103,7 +103,7 @@ def _why_not(automaton: Automaton, raw: RunArrays, number: int) -> str:
     if automaton.mechanism.impacts == "sequential" and struck.sum() > 1:
         return "; its impacts were sequential\n  remedy: impacts: simultaneous"
     if any(contact.poisson and struck[contact.normal_row] for contact in automaton.contacts):
-        return "; restitution is Poisson's, of impulses\n  remedy: law: newton"
+        return "; restitution is Poisson's, of impulses\n  remedy: restitution_law: newton"
     return "\n  remedy: let the motion pass this instant with other speeds, so that fewer contacts strike at once"
 
 

@@ -49,7 +49,7 @@ class ReturnMap:
 
     Parameters
     ----------
-    setting : Setting
+    setting : AnalysisSetup
     begin, end : Section
         The section, and what it is called when it is reached again (another foot, where left and right change places).
     relabelling : Relabelling

@@ -83,7 +83,7 @@ class Automaton:
         Unconstrained terms; energies, powers and outputs; points and frames for drawing.
     resets : tuple of Program or None
         One per user-defined transition.
-    modes : tuple of Mode
+    modes : tuple of DerivedMode
         Those derived so far.
     infeasible : mapping
         Infeasible modes, with the reason.

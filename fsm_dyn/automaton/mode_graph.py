@@ -50,7 +50,7 @@ class ModeGraph:
         The same in the order of ``automaton.terms.layout.p``; read-only.
     initial : str
         Name of the mode that runs begin in.
-    start : Start, optional
+    start : InitialState, optional
         Where runs begin with these parameters and inputs of zero.
     geometry : GeometricFeasibility, optional
         Which contacts exclude each other, see :meth:`with_geometry`.

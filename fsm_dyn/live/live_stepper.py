@@ -104,7 +104,8 @@ class LiveStepper:
         self.axes = tuple(axis for port in self.ports for axis in port.axes)
         missing = [name for port in self.ports for name in port.inputs if name not in layout.w]
         if missing or not self.ports:
-            raise InputError(f"'{self.graph.name}' is not held", remedy="compile what fsm_dyn.live.hold returns")
+            remedy = "compile what fsm_dyn.live.port_coupling.add_couplers returns"
+            raise InputError(f"'{self.graph.name}' has no couplers", remedy=remedy)
         check_tick(self.graph.automaton.mechanism, self.graph.values, self.period)
         self.smooth = self.graph.automaton.inputs_with_rates
         graph = self.graph

@@ -122,7 +122,7 @@ class Prepared:
     stepper : LiveStepper
         Of the coupled graph, with its machine code.
     driver : type
-    spec : Spec
+    spec : DeviceSpec
         Of the device.
     settings : dict
         Plain, as the tick process is given them.

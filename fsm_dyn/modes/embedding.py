@@ -107,7 +107,7 @@ def embed(
         The terms evaluated at sampled states with a leading sample axis; the first sample is the present state.
     chart : pairs (row, dependent column), optional
         Elimination order to reproduce; chosen from the samples if None.
-    held : Held, optional
+    held : EliminatedRows, optional
         What :func:`hold` gives, if it is known already.
     """
     n_u, n_rows = system.n_speeds, len(system.rows)

@@ -33,7 +33,7 @@ class OnlineExecutable(Executable):
     ----------
     automaton, home, tolerances, known
         As for :class:`~fsm_dyn.simulation.executable.Executable`.
-    derived : sequence of Mode
+    derived : sequence of DerivedMode
         Modes that run by their own kernels; all others are embedded online.
     """
 

@@ -21,7 +21,7 @@ def online_programs(terms: Program) -> tuple[Program, Program, Program]:
 
     Returns
     -------
-    tuple of three Programs
+    tuple of three Program
     """
     layout = terms.layout
     n = len(layout.u)

@@ -67,7 +67,7 @@ class Assessment:
     model, port : str
     period : float
         s.
-    handle : Handle
+    handle : DeviceDynamics
         The device, as far as it is known.
     stiffness, damping : mapping
         Of the coupler as the device feels it, by axis.
@@ -134,7 +134,7 @@ def assess(
     ----------
     graph : ModeGraph
         Compiled from what :func:`fsm_dyn.live.port_coupling.add_couplers` returned.
-    handle : Handle, optional
+    handle : DeviceDynamics, optional
         Known dynamics of the device along its translation axes; by default none.
     modes : sequence of str
         Modes whose response is assessed; by default the initial mode of the graph.

@@ -238,7 +238,9 @@ def linearise_sampled_loop(
 def _port(graph: ModeGraph, name: str) -> CoupledPort:
     ports = {port.name: port for port in coupled_ports(graph.automaton.mechanism)}
     if not ports or any(i not in graph.automaton.terms.layout.w for port in ports.values() for i in port.inputs):
-        raise InputError(f"'{graph.name}' is not held", remedy="compile what fsm_dyn.live.hold returns")
+        raise InputError(
+            f"'{graph.name}' has no couplers", remedy="compile what fsm_dyn.live.port_coupling.add_couplers returns"
+        )
     name = name or next(iter(ports))
     if name not in ports:
         raise InputError(f"no port '{name}'", allowed=", ".join(ports), remedy=did_you_mean(name, list(ports)))

@@ -50,7 +50,7 @@ def z_width(handle: DeviceDynamics, rates: Sequence[float] = RATES, damping: flo
 
     Parameters
     ----------
-    handle : Handle
+    handle : DeviceDynamics
         Its damping must be known.
     rates : sequence of float
         Hz.

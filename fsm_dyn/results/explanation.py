@@ -74,10 +74,10 @@ class Explanation:
         Those of the last instant of transition up to this time, in order; empty before the first.
     next_transition : Transition or None
         The next one in the run.
-    contacts : tuple of ContactAt
+    contacts : tuple of ContactReport
     constraints : mapping of str to list of float
         Forces of the constraints (N, N m).
-    guards : tuple of GuardAt
+    guards : tuple of GuardReport
         Guards of the mode, the one with the earliest zero first.
     passed : tuple of ChangePoint
         Change points passed since the mode began.

@@ -207,8 +207,8 @@ def joined(before: RunRecord, after: RunRecord, rows: int, transitions: int, cha
 
     Parameters
     ----------
-    before : Record
-    after : Record
+    before : RunRecord
+    after : RunRecord
         Its first row stands for row ``rows - 1`` of ``before``; the modes of both have the same numbers.
     rows, transitions, change_points : int
         How many of ``before`` are kept.

@@ -150,7 +150,7 @@ def record_of(
         As it was at the end of the run.
     names : sequence of str
         The name of the mode behind every mode index of the run.
-    raw : RawRun
+    raw : RunArrays
     inputs : InputFunction
         The inputs between the rows.
     labels : Labels, optional

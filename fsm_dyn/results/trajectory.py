@@ -68,7 +68,7 @@ class Trajectory:
     ----------
     model : RunModel
         Names and programs of the model.
-    record : Record
+    record : RunRecord
         What the stepper left.
     resume : Resumes, optional
         What continues the run; without it, ``final`` tells why it cannot be continued.

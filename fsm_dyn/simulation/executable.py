@@ -73,7 +73,7 @@ class Executable:
         State and context for which further modes are derived: the model's own start.
     tolerances : Tolerances, optional
         Until other ones are given for a run, see :meth:`use`.
-    modes : sequence of Mode, optional
+    modes : sequence of DerivedMode, optional
         The modes to compile beforehand; by default all that the automaton has.
     known : DerivedModes, optional
         Modes that other executables of this automaton have derived; those derived here are added.

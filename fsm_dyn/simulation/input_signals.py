@@ -175,7 +175,7 @@ class InputSignals:
     ----------
     names : tuple of str
         Inputs in the order of the context.
-    arrays : DriveArrays
+    arrays : InputTables
         What the compiled loop reads.
     sources : tuple of KernelSource
         The kernels, in the order of the arrays.

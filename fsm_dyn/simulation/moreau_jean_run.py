@@ -307,7 +307,7 @@ def _check_laws(tables: Tables) -> None:
     if np.any(tables.contact_flags & ContactFlag.POISSON):
         raise InputError(
             "method 'moreau_jean' follows Newton's law of restitution, and this model has contacts with Poisson's",
-            remedy="use method='dopri5', or law: newton",
+            remedy="use method='dopri5', or restitution_law: newton",
         )
 
 

@@ -1,6 +1,6 @@
 """Outcomes of a run: a code for the runtime, and name, sentence and remedy for the user.
 
-Statuses up to :attr:`~fsm_dyn.runtime.abi.Status.LAST_INTERNAL` never reach a user: they ask the Python side for
+Statuses up to ``Status.LAST_INTERNAL`` never reach a user: they ask the Python side for
 something (more room, another mode) and the run continues.
 """
 

@@ -197,7 +197,7 @@ def renumbered(raw: RunArrays, fixed: int, order: tuple[int, ...] | None = None)
 
     Returns
     -------
-    RawRun
+    RunArrays
         The run; the further modes it reached have the next numbers in their order of appearance.
     tuple of int
         By new number the number in the executable.

@@ -97,9 +97,9 @@ def run_automaton(
         Step of the methods with fixed step (s); rows are at ``t0 + k step`` and at the events.
     max_step : float
         Longest step (s).
-    drive : Drive, optional
+    drive : InputSignals, optional
         Inputs over time; all zero without.
-    mode_source : ModeSource, optional
+    mode_source : ModeProvider, optional
         Asked for modes and charts that the tables lack.
     max_steps, max_instant : int
         Bounds on the steps of the run and on the transitions in one instant (ten times as many in a microsecond).
@@ -120,7 +120,7 @@ def run_automaton(
 
     Returns
     -------
-    RawRun
+    RunArrays
         Whatever the outcome: what was recorded up to then.
 
     Raises

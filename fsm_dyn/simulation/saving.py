@@ -88,12 +88,12 @@ def restore(
 
     Parameters
     ----------
-    loop : Loop
+    loop : LoopState
     handle : callable
         Gives the addresses of all that the run works on, as they are now.
     saved, first, saver
         What was saved, and of which model and settings.
-    modes : ModeSource, optional
+    modes : ModeProvider, optional
         Asked for modes of the saved state that the tables lack.
 
     Raises

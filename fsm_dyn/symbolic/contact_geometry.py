@@ -47,7 +47,7 @@ class ContactGeometry:
 
     Parameters
     ----------
-    system : System
+    system : MechanismSymbols
     shapes : Shapes
     motion : Motion
         With all speeds as symbols.

@@ -57,7 +57,7 @@ class Kane:
 
     Parameters
     ----------
-    system : System
+    system : MechanismSymbols
     motion : Motion
         Partial velocities for the generalized speeds; kinematic ones are at zero where values are asked for.
     flow : mapping of Node to Node

@@ -86,7 +86,7 @@ class Round:
         m, 0 for a point.
     hollow : bool
         Whether the free side is the inner one.
-    span : tuple of two Vectors, or None
+    span : tuple of two Vector, or None
         Unit vectors from the centre to the ends of an arc, against the clock.
     wide : bool
         Whether the arc spans more than half a turn.
@@ -124,7 +124,7 @@ class Shapes:
 
     Parameters
     ----------
-    system : System
+    system : MechanismSymbols
     algebra : NodeAlgebra
         For expressions of parameters and axes.
     """

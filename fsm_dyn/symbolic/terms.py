@@ -78,7 +78,7 @@ class TreeTerms:
     ----------
     definitions : tuple of (form, rest)
         Accelerations of the auxiliary speeds, in order; each by variables with smaller numbers.
-    quadratic : Quadratic
+    quadratic : QuadraticForm
         ``1/2 xᵀ Q x - Fᵀ x`` over all accelerations.
     rows : tuple of SparseRow
         In the order of :attr:`Terms.rows`.
@@ -219,7 +219,7 @@ class Terms:
         Positions in N, from O.
     frames : dict of str to 3 x 3 nodes
         The columns are the frame's unit vectors resolved in N.
-    followings : tuple of Following
+    followings : tuple of CurveParameter
         Of the contacts on curves, in the order of their parameters, which come last in q.
     tree : TreeTerms or None
         Of mechanisms with many bodies: the equations before auxiliary speeds are eliminated.

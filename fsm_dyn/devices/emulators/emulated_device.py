@@ -63,7 +63,7 @@ class EmulatedDevice:
         Whether it has power, sends no samples, is stopped altogether.
     counts : Counter
         Events, by name.
-    spoiling : Spoiling
+    spoiling : PacketCorruption
         Faults injected into its samples on the line.
     """
 

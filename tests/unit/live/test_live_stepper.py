@@ -136,7 +136,7 @@ def test_what_does_not_fit_is_refused(held, options, words):
 
 
 def test_a_model_that_is_not_held_is_refused():
-    with pytest.raises(InputError, match="not held"):
+    with pytest.raises(InputError, match="no couplers"):
         LiveStepper(fsm_dyn.compile("shopping_cart"), 3)
 
 
