@@ -83,7 +83,8 @@ FSM_LOCAL double fsm_row_norm(const struct fsm_terms *terms, int64_t row, fsm_ve
 FSM_LOCAL void fsm_fill_scaled(const struct fsm_terms *terms, fsm_indices rows, fsm_vector scale, fsm_vector sizes,
                                fsm_matrix B);
 FSM_LOCAL fsm_indices fsm_independent_rows(struct fsm_arena *arena, const struct fsm_tables *tables,
-                                           const struct fsm_terms *terms, fsm_indices rows, double amount);
+                                           const struct fsm_terms *terms, fsm_indices rows, double amount,
+                                           double least_size);
 #define FSM_OFF_ROWS 10.0 // times the residual of rows, of which no more is left of a redundant one
 FSM_LOCAL int64_t fsm_orthogonalise(fsm_matrix B, fsm_indices order, fsm_matrix L, double least);
 FSM_LOCAL void fsm_least_move(fsm_matrix B, fsm_indices order, fsm_matrix L, int64_t rank, fsm_vector right,

@@ -53,7 +53,7 @@ static void newton_step(const struct fsm_run *run, const struct fsm_terms *terms
     int64_t n_q = tables->sizes->n_q, n_u = tables->sizes->n_u;
     struct fsm_bilateral_system bilateral = fsm_factor_bilateral(&work->arena, terms, rows, n_u);
     if (fsm_least_pivot(&bilateral) < FSM_INDEPENDENT_PIVOT) {
-        rows = fsm_independent_rows(&work->arena, tables, terms, rows, FSM_OFF_ROWS);
+        rows = fsm_independent_rows(&work->arena, tables, terms, rows, FSM_OFF_ROWS, 0.0);
         bilateral = fsm_factor_bilateral(&work->arena, terms, rows, n_u);
     }
     int64_t m = rows.n;
@@ -104,7 +104,7 @@ FSM_LOCAL enum fsm_status fsm_project(const struct fsm_run *run, double t, fsm_v
         }
     }
     if (!(largest_residual(tables, terms, rows) <= tables->tolerances->drift)) {
-        fsm_indices independent = fsm_independent_rows(arena, tables, terms, rows, FSM_OFF_ROWS);
+        fsm_indices independent = fsm_independent_rows(arena, tables, terms, rows, FSM_OFF_ROWS, 0.0);
         bool redundant = largest_residual(tables, terms, independent) <= tables->tolerances->drift;
         return redundant ? FSM_CONTRADICTORY : FSM_PROJECTION_FAILED;
     }

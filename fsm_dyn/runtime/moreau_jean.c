@@ -301,7 +301,7 @@ static int64_t step_through(const struct fsm_tables *tables, const struct fsm_in
         return report_passage(run, longest, passed);
     }
     fsm_indices held = fsm_unlimited_rows(arena, tables, step.codes);
-    held = fsm_independent_rows(arena, tables, step.terms, held, FSM_FAR_OFF_ROWS);
+    held = fsm_independent_rows(arena, tables, step.terms, held, FSM_FAR_OFF_ROWS, 1.0);
     struct fsm_bilateral_system bilateral = fsm_factor_bilateral(arena, step.terms, held, step.u.n);
     run->report->longest = fsm_longest_step(&step, &bilateral);
     if (h > run->report->longest) {

@@ -9,7 +9,6 @@
 
 #define FSM_TIE 1e-6 // part by which a row must be larger to be taken before an earlier one: ties go by order
 
-#define FSM_VANISHING 1e-2 // part of the largest row below which a row counts by less than its own norm: it may vanish
 
 static void take_row(fsm_matrix B, fsm_indices order, fsm_matrix L, int64_t k);
 
@@ -82,9 +81,11 @@ FSM_LOCAL void fsm_fill_scaled(const struct fsm_terms *terms, fsm_indices rows, 
 /* Return those of `rows` that no others imply, in the same order.
 
    A configuration that is off its rows by some residual leaves of a redundant row a part of that size, taken `amount`
-   times; a row of which no more is left must not be used, as moving along it would divide the residual by itself. */
+   times; a row of which no more is left must not be used, as moving along it would divide the residual by itself.  Rows
+   count as no smaller than the part `least_size` of the largest: one that is about to vanish is not used. */
 FSM_LOCAL fsm_indices fsm_independent_rows(struct fsm_arena *arena, const struct fsm_tables *tables,
-                                           const struct fsm_terms *terms, fsm_indices rows, double amount)
+                                           const struct fsm_terms *terms, fsm_indices rows, double amount,
+                                           double least_size)
 {
     int64_t m = rows.n, n_u = tables->sizes->n_u;
     double unit = fsm_scaled_length(tables->tolerances);
@@ -97,7 +98,7 @@ FSM_LOCAL fsm_indices fsm_independent_rows(struct fsm_arena *arena, const struct
     }
     for (int64_t k = 0; k < m; k++) {
         int64_t r = rows.at[k];
-        sizes.at[r] = fsm_larger(sizes.at[r], FSM_VANISHING * largest * tables->row_unit.at[r]);
+        sizes.at[r] = fsm_larger(sizes.at[r], least_size * largest * tables->row_unit.at[r]);
         off = fsm_larger(off, fabs(terms->residual.at[r]) / unit / fsm_larger(sizes.at[r], FSM_TINIEST));
     }
     fsm_matrix B = fsm_arena_matrix(arena, m, n_u);

@@ -238,3 +238,69 @@ def test_two_joints_of_cardan_turn_evenly(bend, route):
     assert np.abs(run["lag"]).max() < 1e-8
     assert np.abs(run["level"]).max() < 1e-8
     assert run.energy.relative_residual < (1e-5 if route == "rk4" else 1e-7)
+
+
+def test_bennett_by_time_stepping_converges():
+    values, ratio = bennett(4)
+    j2 = 2 * math.atan(ratio / math.tan(0.5 * values["j1"]))
+    text = BENNETT.format(**values, j2=j2, j3=-values["j1"], gravity=3.0)
+    exact = run_of(text, 3.0, rtol=1e-10)[1].q[-1]
+    bdf = run_of(text, 3.0, method="bdf", rtol=1e-9)[1].q[-1]
+    np.testing.assert_allclose(bdf, exact, atol=1e-5)
+    coarse, fine = (
+        np.abs(run_of(text, 3.0, method="moreau_jean", step=step)[1].q[-1] - exact).max() for step in (1e-3, 2.5e-4)
+    )
+    assert fine < 1e-3
+    assert fine < 0.4 * coarse
+
+
+# two linkages of Bennett with one link and its two hinges in common, which are left out: Goldberg's of five hinges
+GOLDBERG = """
+fsm_dyn: 1
+parameters: {{A: {A}, B: {B}, C: {C}, a: 0.3, b: a*sin(B)/sin(A), c: a*sin(C)/sin(A), J: 0.02}}
+frames:
+  G: {{parent: N, rotate: {{x: C}}}}
+  T1: {{parent: L1, rotate: {{x: B}}}}
+  T2: {{parent: L2, rotate: {{x: A}}}}
+  T3: {{parent: L3, rotate: {{x: B - C}}}}
+  T4: {{parent: L4, rotate: {{x: -A}}}}
+points:
+  P1: {{from: O, at: b*L1.x}}
+  P2: {{from: P1, at: a*L2.x}}
+  P3: {{from: P2, at: (b - c)*L3.x}}
+  P4: {{from: P3, at: -a*L4.x}}
+  Q: {{from: O, at: c*N.x}}
+joints:
+  j1: {{revolute: {{child: L1, at: O, axis: N.z}}}}
+  j2: {{revolute: {{parent: T1, child: L2, at: P1, axis: T1.z}}}}
+  j3: {{revolute: {{parent: T2, child: L3, at: P2, axis: T2.z}}}}
+  j4: {{revolute: {{parent: T3, child: L4, at: P3, axis: T3.z}}}}
+  j5: {{revolute: {{parent: T4, child: G, at: [P4, Q], axis: T4.z}}}}
+bodies:
+  b1: {{frame: L1, center: P1, mass: 1, inertia: {{xx: J, yy: J, zz: J}}}}
+  b2: {{frame: L2, center: P2, mass: 1, inertia: {{xx: J, yy: J, zz: J}}}}
+  b3: {{frame: L3, center: P3, mass: 1, inertia: {{xx: J, yy: J, zz: J}}}}
+loads: [{{gravity: -2*N.z}}]
+initial: {{j2: {j2}, j2_dot: {speed}, guess: {{j1: {j1}, j3: {j3}, j4: {j4}}}}}
+"""
+
+
+@pytest.mark.parametrize("route", ["dopri5", "online", "radau"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_goldberg_keeps_the_relations_of_both_its_linkages(seed, route):
+    """With the angle p of the hinge left out, j2 = -p, j3 = -f(p), j4 = g(p) and j1 = f - g."""
+    random = np.random.default_rng(seed)
+    A, B, C = random.uniform(0.4, 0.8), random.uniform(1.7, 2.0), random.uniform(1.2, 1.5)
+    first, second = (math.sin(0.5 * (X + A)) / math.sin(0.5 * (X - A)) for X in (B, C))
+    p = random.uniform(0.8, 2.0)
+    f, g = (2 * math.atan(ratio / math.tan(0.5 * p)) for ratio in (first, second))
+    text = GOLDBERG.format(A=A, B=B, C=C, j1=f - g, j2=-p, j3=-f, j4=g, speed=random.uniform(3.0, 5.0))
+    graph, run = run_of(text, 10.0, **ROUTES[route])
+    assert run.outcome.name == "done"
+    assert run.warnings == ()
+    assert largest_residual(graph, run) < 1e-10
+    assert run.energy.relative_residual < 1e-7
+    for ratio, angle in ((first, -run["j3"]), (second, run["j4"])):
+        left = np.sin(-0.5 * run["j2"]) * np.sin(0.5 * angle) - ratio * np.cos(-0.5 * run["j2"]) * np.cos(0.5 * angle)
+        assert np.abs(left).max() < 1e-8
+    assert np.abs(np.angle(np.exp(1j * (run["j1"] + run["j3"] + run["j4"])))).max() < 1e-8
