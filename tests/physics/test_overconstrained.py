@@ -173,6 +173,24 @@ def test_sarrus_rises_straight(psi, route):
     assert run.energy.relative_residual < 1e-6
 
 
+@pytest.mark.parametrize("route", ["dopri5", "online"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_sarrus_swings_on_a_spring_for_long(seed, route):
+    """Under gravity it folds flat within a second, which is a change point; the spring turns it round before that."""
+    random = np.random.default_rng(seed)
+    text = SARRUS.format(psi=random.uniform(1.0, 2.2), speed=random.uniform(0.5, 1.5))
+    text = text.replace("child: top", "child: Ftop").replace(", b3: 0", "")
+    text = text.replace("frames:\n", "frames:\n  Ftop: {parent: plate, rotate: {y: psi}}\n")
+    text = text.replace("{gravity: -9.81*N.y}", "{torsion_spring: {coordinate: a1, stiffness: 5, free: 0.9}}")
+    graph, run = run_of(text, 10.0, **ROUTES[route])
+    assert run.outcome.name == "done"
+    assert run.warnings == ()
+    assert largest_residual(graph, run) < 1e-10
+    np.testing.assert_allclose(run["b1"], run["a1"], atol=1e-8)
+    np.testing.assert_allclose(run["a2"], np.pi - 2 * run["a1"], atol=1e-8)
+    assert run.energy.relative_residual < 1e-7
+
+
 # a joint of Cardan between two shafts in bearings: a spherical linkage with three rows too many
 CARDAN = """
 fsm_dyn: 1
@@ -285,7 +303,7 @@ initial: {{j2: {j2}, j2_dot: {speed}, guess: {{j1: {j1}, j3: {j3}, j4: {j4}}}}}
 """
 
 
-@pytest.mark.parametrize("route", ["dopri5", "online", "radau"])
+@pytest.mark.parametrize("route", ["dopri5", "online"])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_goldberg_keeps_the_relations_of_both_its_linkages(seed, route):
     """With the angle p of the hinge left out, j2 = -p, j3 = -f(p), j4 = g(p) and j1 = f - g."""
