@@ -13,9 +13,8 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from fsm_dyn.simulation.candidate_codes import LOG_SIZE
 
-from fsm_dyn.runtime.abi import LOG_WIDTH
+from fsm_dyn.runtime.abi import LOG_LENGTH, Counters
 from tests.runtime.internals import Arena, internals
 
 SPECIAL = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 5e-324, -5e-324, 2.2e-308, 1.7e308, -1.7e308, 1.0, -1.0])
@@ -156,7 +155,7 @@ def solve_contact_problem(runtime, arena, numbers):
     problem = runtime.scale_problem(arena.struct, m, K, base, np.diag(K).copy(), 0.0)
     best, forces, answers = np.zeros(count, np.int64), np.zeros(n), np.zeros(n)
     solution = runtime.struct("contact_solution", choices=best, forces=forces, motions=answers)
-    log = runtime.struct("candidate_log", entries=np.zeros(LOG_SIZE * LOG_WIDTH))
+    log = runtime.struct("candidate_log", entries=np.zeros(LOG_LENGTH))
     status, verdict = runtime.solve_contact_problem(arena.struct, problem, 1e-9, solution, log)
     assert 0 <= verdict.consistent <= verdict.tried or verdict.tried == 0
     if numbers.plain and status == 0 and verdict.consistent:
@@ -196,7 +195,7 @@ def restore_state(runtime, arena, numbers):
             words[at : at + 1] = numbers.array(1).view(np.uint64)
     words = saved.sealed(words) if sealed and len(words) >= saved.HEADER else words[: random.integers(len(words) + 1)]
     if saved.library.restore(run.handle(), run.executable.online_modes(), saved.DIGEST, words) == 0:
-        run.loop.state.counters[saved.st.STEPS] = 0
+        run.loop.state.counters[Counters.STEPS] = 0
         for _ in range(5):
             if not saved.turn(run.loop, run.handle, None):  # huge numbers are nothing to derive a chart for
                 break

@@ -13,6 +13,7 @@ import pytest
 
 from fsm_dyn.live import realtime, shared_memory, watchdog
 from fsm_dyn.live.session import LiveSession, Settings
+from fsm_dyn.runtime.abi import LiveHeader
 
 
 def test_deadlines_go_by_a_clock_that_is_fine_enough():
@@ -87,11 +88,11 @@ def test_the_guard_notices_its_owner_where_pipes_cannot_be_waited_for(monkeypatc
     code += "while not struct.unpack_from('<q', m, 16)[0]: time.sleep(0.002)\nstruct.pack_into('<q', m, 24, 3)"
     child = subprocess.Popen([sys.executable, "-c", code, block.address], pass_fds=[int(block.address)])
     threading = watchdog.threading
-    while not header[watchdog.TICK_PID]:
+    while not header[LiveHeader.TICK_PID]:
         time.sleep(0.01)
     threading.Timer(0.3, os.close, (writing,)).start()
     assert watchdog.watch(header, child, 20.0, 0.002) == 0
-    assert header[watchdog.STOP_REQUESTED] == 1
+    assert header[LiveHeader.STOP_REQUESTED] == 1
     assert child.wait(20.0) == 0  # the guard goes on when it sees that it ends
     os.close(reading)
     block.close()

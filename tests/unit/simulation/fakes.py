@@ -109,8 +109,6 @@ def _transition_table(transitions: list[dict[str, int]]) -> Any:
     for i, item in enumerate(transitions):
         table[i, TransitionColumn.STOP] = item.get("stop", 0)
         table[i, TransitionColumn.RESET] = item.get("reset", 0)
-        if hasattr(tb, "TRANSITION_TARGET"):
-            table[i, tb.TRANSITION_TARGET] = item.get("target", -1)
     return table
 
 
