@@ -57,7 +57,7 @@ def transition_cause(automaton: Automaton, found: TransitionArrays, states: Stat
             told.append(subject)
             parts.append(_moved(automaton, labels, subject, event, before[subject], after[subject]))
     written = int(found.written[number])
-    if written >= 0 and not any(_written(automaton, written) == part for part in parts):
+    if written >= 0 and _written(automaton, written) not in parts and not (parts and _is_event(automaton, written)):
         parts.append(_written(automaton, written))
     if reason in REASONS:
         parts.insert(0, REASONS[reason])
@@ -125,6 +125,12 @@ def cause_words(automaton: Automaton) -> dict[str, Any]:
         "named": [automaton.user_transitions[i].name for i in numbers],
         "reasons": REASONS,
     }
+
+
+def _is_event(automaton: Automaton, index: int) -> bool:
+    """Whether a user-defined transition says no more than the event of the contact that it waits for."""
+    spec = automaton.mechanism.transitions[index]
+    return spec.on is not None and not spec.because
 
 
 def _written(automaton: Automaton, index: int) -> str:

@@ -118,7 +118,7 @@ def test_two_ends_of_one_travel_exclude_each_other(mode_graph):
         ("m", "x*N.x", {"a": "x", "b": "0.5 - x/1 m"}, "their gaps always add up to 0.5 (SI units)"),
     ],
 )  # fmt: skip
-def test_gaps_that_exclude_each_other_are_told_with_their_unit(mode_graph, unit, point, contacts, said):
+def test_gaps_that_exclude_each_other_are_listed_with_their_unit(mode_graph, unit, point, contacts, said):
     model = {
         "fsm_dyn": 1, "name": "two", "coordinates": {"x": unit}, "points": {"P": {"from": "O", "at": point}},
         "bodies": {"mass": {"center": "P", "mass": "1 kg"}},

@@ -67,3 +67,16 @@ def test_words_agree_with_the_state_after(model):
                     assert text.startswith(contact.name) or contact.name in text
                     if event is Event.STICKS and after == FREE:
                         assert "sticks" not in text
+
+
+def test_a_transition_that_waits_for_an_event_does_not_repeat_it():
+    model = {
+        "fsm_dyn": 1, "name": "counted", "coordinates": {"y": "m"}, "points": {"P": {"from": "O", "at": "y*N.y"}},
+        "bodies": {"ball": {"center": "P", "mass": "1 kg"}}, "loads": [{"gravity": "-9.81 m/s^2*N.y"}],
+        "contacts": {"ground": {"gap": "y", "restitution": 0.5}}, "memory": {"n": 0}, "initial": {"y": "0.2 m"},
+    }  # fmt: skip
+    silent = {"from": "*", "on": "ground closes", "set": {"n": "n + 1"}}
+    for transition, said in ((silent, ""), ({**silent, "because": "one more"}, ", one more")):
+        graph = fsm_dyn.compile(fsm_dyn.load({**model, "transitions": [transition]}))
+        run = fsm_dyn.simulate(graph, until=0.3)
+        assert run.transitions[0].cause == f"ground impacts and rebounds{said}"
