@@ -128,7 +128,7 @@ def cause_words(automaton: Automaton) -> dict[str, Any]:
 
 
 def _is_event(automaton: Automaton, index: int) -> bool:
-    """Whether a user-defined transition says no more than the event of the contact that it waits for."""
+    """Whether a user-defined transition has no reason beyond the event of the contact that it waits for."""
     spec = automaton.mechanism.transitions[index]
     return spec.on is not None and not spec.because
 
