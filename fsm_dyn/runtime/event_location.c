@@ -162,6 +162,16 @@ static bool rises(const struct fsm_run *run, int64_t j, double h)
     return highest > here[2 * most + j];
 }
 
+/* Return how far from zero guard `j` may be where its event is located: what closes fast crosses the tolerance of a gap
+   within the resolution of the clock. */
+static double largest_at_event(const struct fsm_run *run, int64_t j)
+{
+    const struct fsm_tables *tables = run->tables;
+    int64_t number = tables->mode_guard_start.at[run->state->counters->mode] + j;
+    bool closes = tables->guard_event.at[number] == FSM_EVENT_CLOSES;
+    return closes ? 0.5 * tables->tolerances->gap * tables->guard_unit.at[number] : FSM_INFINITY;
+}
+
 /* Retake the step with other lengths until guard `j` is zero at its end.
 
    `h`, `limit`: first guess of the length, and the longest one (s); `negative`: the guard is known to be at or below zero
@@ -176,7 +186,8 @@ static double refine_event(const struct fsm_run *run, int64_t j, double h, doubl
     int64_t n_g = fsm_guard_count(tables, state->counters->mode);
     int64_t at = state->x.n + tables->sizes->n_u + 1;
     double t = state->clock->time;
-    double close_to = fsm_clock_resolution(tables, t);
+    double close_to = fsm_clock_resolution(tables, t), finest = 4.0 * FSM_EPS * fsm_larger(fabs(t), fabs(t + limit));
+    double near = largest_at_event(run, j);
     // a guard that starts a little below zero is zero where it starts; if it sinks from there it has no root to find,
     // and its tolerance is the mark
     double shift = 0.0;
@@ -202,11 +213,11 @@ static double refine_event(const struct fsm_run *run, int64_t j, double h, doubl
         double newton = h;
         if (slope < 0.0) {
             newton = h - value / slope;
-            if (fabs(newton - h) <= close_to) {
+            if (fabs(newton - h) <= (fabs(value) > near ? finest : close_to)) {
                 return h;
             }
         }
-        if (negative && high - low <= close_to) {
+        if (negative && high - low <= (fabs(value) > near ? finest : close_to)) {
             return slope <= 0.0 ? h : -1.0;
         }
         if (slope < 0.0 && low < newton && newton < high) {
@@ -281,7 +292,8 @@ FSM_LOCAL double fsm_locate(const struct fsm_run *run, double h, double *fractio
             return give_up(h, fraction, guard);
         }
         fsm_evaluate_middle(run, length);
-        if (state->armed.at[j] == FSM_GUARD_WAITING && !rises(run, j, length)) {
+        // one that waits cannot have risen and fallen in so short a time: it is the zero that it started from
+        if (state->armed.at[j] == FSM_GUARD_WAITING && (length <= close_to || !rises(run, j, length))) {
             return give_up(h, fraction, guard);
         }
         if (length <= close_to) {

@@ -326,6 +326,9 @@ FSM_LOCAL int64_t fsm_arm(const struct fsm_run *run, int64_t before)
                    state->armed.at[j] ==
                        FSM_GUARD_ARMED) { // at its mark the sign of its slope would be lost in rounding
             tolerances[j] = fsm_larger(tolerances[j], fsm_graze_tolerance(tables, g.number) - g.value);
+        } else if (g.slope < 0.0 && state->armed.at[j] == FSM_GUARD_WAITING) {
+            // a fast one that fired may still be above it by what the clock resolves, and would count as risen
+            tolerances[j] = fsm_larger(tolerances[j], g.value);
         }
     }
     for (int64_t k = 0; k < count; k++) {

@@ -197,20 +197,19 @@ class Scene(Pair):
             rng, far * np.array([np.cos(way), np.sin(way)]), rng.uniform(-0.8 * reach, 0.8 * reach, 2), strikes
         )
         until = ended(rng, strikes)
+        flung = self.turns and self.target == "line" and self.law == "compliant"
+        if flung:  # from ever farther along a line without end: soon no clock resolves how a light wheel swings
+            until = min(until, 1.3 * strikes)
         most = 2.5 if self.target != "line" else np.log10(2.0 * strikes / until)  # the end of a line is fast otherwise
         turns = rng.choice([-1.0, 1.0]) * 10 ** rng.uniform(-1.5, most) / strikes
         spin = rng.choice([0.0, rng.normal(0.0, 8.0) / strikes])
         facing = np.arctan2(g * strikes - rates[1], -rates[0]) - 0.5 * np.pi + rng.uniform(-1.2, 1.2)
         fastest = np.linalg.norm(rates) + g * strikes + abs(turns) * (reach if self.target != "line" else far)
         numbers = laws(rng, fastest, min(R, r)) | {
-            "R": R,
-            "r": r,
-            "g": g,
-            "h": facing,
-            "w": 0.0,
-            "sway": 0.0,
-            "v": abs(turns),
-        }
+            "R": R, "r": r, "g": g, "h": facing, "w": 0.0, "sway": 0.0, "v": abs(turns),
+        }  # fmt: skip
+        if flung:
+            numbers["k"] *= 1.0 / (1.0 + MASS * (far / R) ** 2)  # of the mass that the wheel has there
         angle = rng.choice([0.0, rng.uniform(-3.0, 3.0)])
         initial = {"x": start[0], "y": start[1], "p": angle, "x_dot": rates[0], "y_dot": rates[1], "p_dot": spin}
         if self.driven:

@@ -79,7 +79,7 @@ def misdeeds(scene, one, run, way="dopri5"):
         motion = Motion(scene, one.numbers, run.t[begin], q[begin], u[begin])
         rate, last = scene.rate(motion, one.until), one.until
         if recorded:
-            rate, last = 2.0 * rate, run.t[end] - (LATE if event else 0.0)
+            rate, last = 2.0 * rate, max(run.t[end] - (LATE if event else 0.0), run.t[begin])
 
         def distance(t, motion=motion):
             q = columns(scene, one, run.sample(t))[0] if recorded else motion(t)
@@ -111,7 +111,7 @@ def verdict(time, end, event, left, recorded, on):
 
 def departed(distance, begin, end):
     """The first of a geometric row of instants at which the shapes are clear of each other; None if they never are."""
-    t = begin + (end - begin) * 2.0 ** -np.arange(30.0)[::-1]
+    t = np.minimum(begin + (end - begin) * 2.0 ** -np.arange(30.0)[::-1], end)
     d = distance(t)
     clear = np.flatnonzero(d > 100.0 * LEVEL)
     return float(t[clear[0]]) if clear.size else None
