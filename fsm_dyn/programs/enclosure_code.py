@@ -35,11 +35,14 @@ class EnclosureCode(NamedTuple):
         The constants.
     outputs : int64 array
         For each entry of the output the number of its value.
+    unknowns : int
+        Of the equations that are solved for forces: the terms of these follow the instructions.
     """
 
     words: NDArray[np.int64]
     numbers: NDArray[np.float64]
     outputs: NDArray[np.int64]
+    unknowns: int = 0
 
     @property
     def moving(self) -> int:

@@ -756,3 +756,28 @@ FSM_LOCAL void fsm_enclose(const struct fsm_enclosure *p, const int8_t *needed, 
         narrow(out, out_middle, reach);
     }
 }
+
+/* fsm_enclose does as much to every operation. */
+FSM_LOCAL void fsm_narrow(struct fsm_jet *jet, const struct fsm_jet *middle, double reach)
+{
+    narrow(jet, middle, reach);
+}
+
+FSM_LOCAL struct fsm_jet fsm_jet_product(const struct fsm_jet *x, const struct fsm_jet *y)
+{
+    struct fsm_jet product;
+    multiply(x, y, &product);
+    return product;
+}
+
+/* x + y, or x - y where `sign` is -1. */
+FSM_LOCAL struct fsm_jet fsm_jet_sum(const struct fsm_jet *x, const struct fsm_jet *y, double sign)
+{
+    return (struct fsm_jet){i_add(x->value, i_scale(sign, y->value)), i_add(x->rate, i_scale(sign, y->rate)),
+                            i_add(x->second, i_scale(sign, y->second))};
+}
+
+FSM_LOCAL struct fsm_jet fsm_jet_absolute(const struct fsm_jet *x)
+{
+    return jet_of_absolute(x);
+}

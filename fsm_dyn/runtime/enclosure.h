@@ -78,5 +78,9 @@ FSM_LOCAL void fsm_enclose_fixed(const struct fsm_enclosure *program, const doub
 FSM_LOCAL void fsm_mark_needed(const struct fsm_enclosure *program, int8_t *needed);
 FSM_LOCAL void fsm_enclose(const struct fsm_enclosure *program, const int8_t *needed, struct fsm_jet *jets,
                            struct fsm_jet *middle, double reach);
+FSM_LOCAL void fsm_narrow(struct fsm_jet *jet, const struct fsm_jet *middle, double reach);
+FSM_LOCAL struct fsm_jet fsm_jet_product(const struct fsm_jet *x, const struct fsm_jet *y);
+FSM_LOCAL struct fsm_jet fsm_jet_sum(const struct fsm_jet *x, const struct fsm_jet *y, double sign);
+FSM_LOCAL struct fsm_jet fsm_jet_absolute(const struct fsm_jet *x);
 
 #endif

@@ -32,6 +32,7 @@
 #include "contact_features.c"
 #include "enclosure.c"
 #include "input_enclosure.c"
+#include "force_enclosure.c"
 #include "guard_proof.c"
 #include "far_guards.c"
 #include "feature_selection.c"

@@ -29,13 +29,15 @@
 #define FSM_PROOF_RESTING   10.0   // tolerances within which a guard rests at zero
 #define FSM_PROVED    2.0    // a fraction beyond the step
 
-/* Integers in `work->proof_numbers`; then three lists of guards: armed ones that may be near zero, waiting ones, others. */
-enum { LOADED, REGION, CHECKED, AHEAD, ENCLOSED, NEAR_ARMED, NEAR_WAITING, LISTS };
+/* Integers in `work->proof_numbers`; then three lists of guards: armed ones that may be near zero, waiting ones, others.
+   FORCES: whether guards on forces that no program gives are among those needed. */
+enum { LOADED, REGION, CHECKED, AHEAD, ENCLOSED, FORCES, NEAR_ARMED, NEAR_WAITING, LISTS };
 
 /* What is kept of the mode's guards, and room for the present step. */
 struct proof {
     struct fsm_enclosure program;
-    const int64_t *outputs;                   // (n_guards,): values of the program, -1 where a guard has none
+    const int64_t *outputs;                   // (n_guards,): values of the program, -1 where a guard has none, below where
+                                              // its forces are solved for
     int64_t guards;
     double *bernstein;                        // (moving, 5): of the states in the step
     double *low, *high, *speed, *bend;        // (moving,): bounds of the arguments in the step
@@ -84,6 +86,21 @@ static struct proof proof_of(const struct fsm_run *run)
     p.down = p.steep + p.guards * n;
     p.up = p.down + p.guards;
     return p;
+}
+
+/* The number of a guard's jet; -1 where nothing encloses it.  Forces that are solved for follow the program's values. */
+static int64_t output_of(const struct proof *p, int64_t j)
+{
+    return p->outputs[j] < -1 ? fsm_enclosure_size(&p->program) + j : p->outputs[j];
+}
+
+/* Evaluate the needed operations over a piece, and the forces that are solved for. */
+static void enclose(const struct fsm_run *run, const struct proof *p, const int8_t *needed, double reach)
+{
+    fsm_enclose(&p->program, needed, p->jets, p->middle, reach);
+    if (p->numbers[FORCES] != 0) {
+        fsm_enclose_forces(run, &p->program, p->outputs, p->jets, p->middle, reach);
+    }
 }
 
 /* Write bounds of the arguments in the trial step of length `h` (s), and the Bernstein coefficients of states. */
@@ -191,7 +208,7 @@ static void enclose_piece(const struct fsm_run *run, const struct proof *p, cons
     double m = 0.5 * (a + b);
     put_piece(run, p, h, a, b, p->jets);
     put_piece(run, p, h, m, m, p->middle);
-    fsm_enclose(&p->program, needed, p->jets, p->middle, 0.5 * (b - a) * h * (1.0 + 4.0 * FSM_EPS));
+    enclose(run, p, needed, 0.5 * (b - a) * h * (1.0 + 4.0 * FSM_EPS));
 }
 
 /* The lower bound on a piece of length `w` (s) with values `ga gb` at its ends and rates within `rate`. */
@@ -219,7 +236,7 @@ static double parabola(double ga, double sa, double gb, double sb, double w, dou
 struct watched {
     int64_t j, output;
     double g[3], s[3], tolerance;
-    bool waiting;
+    bool waiting, differenced; // its slopes are differences, which prove nothing
 };
 
 static struct watched watched_guard(const struct fsm_run *run, const struct proof *p, int64_t j)
@@ -230,11 +247,12 @@ static struct watched watched_guard(const struct fsm_run *run, const struct proo
     int64_t at = state->x.n + run->tables->sizes->n_u + 1;
     const double *middle = work->full_mid.at + at, *end = work->full_end.at + at;
     struct watched w = {j,
-                        p->outputs[j],
+                        output_of(p, j),
                         {state->guards.at[j], middle[j], end[j]},
                         {state->guards.at[most + j], middle[n_g + j], end[n_g + j]},
                         state->guards.at[2 * most + j],
-                        state->armed.at[j] == FSM_GUARD_WAITING};
+                        state->armed.at[j] == FSM_GUARD_WAITING,
+                        p->outputs[j] < -1};
     if (!w.waiting) {
         w.tolerance = fsm_larger(w.tolerance, -w.g[0] * 1.000001);
         w.g[2] = w.g[2] <= -w.tolerance ? 0.0 : w.g[2]; // the event that ends the step
@@ -257,6 +275,14 @@ static bool rests(const struct fsm_run *run, const struct watched *w, double h)
 struct piece {
     double a, b, ga, gb, sa, sb;
 };
+
+/* The piece between two of the three instants of the step; slopes that are not known are those that prove least. */
+static struct piece piece_of(const struct watched *w, double a, double b, int64_t from, int64_t to)
+{
+    double unknown = w->waiting ? FSM_INFINITY : -FSM_INFINITY;
+    return (struct piece){a, b, w->g[from], w->g[to], w->differenced ? unknown : w->s[from],
+                          w->differenced ? -unknown : w->s[to]};
+}
 
 /* Whether a guard is proved on a piece, given its jets there and in its middle: above `-tolerance`, or below it while it
    waits to rise. */
@@ -288,8 +314,8 @@ static double search_step(const struct fsm_run *run, const struct proof *p, cons
     double tolerance = w->tolerance, risen = FSM_PROVED, least = FSM_PROOF_CLOSE / h, found = FSM_PROVED;
     bool waiting = w->waiting;
     int64_t top = 2, boxes = 0;
-    stack[0] = (struct piece){0.5, 1.0, w->g[1], w->g[2], w->s[1], w->s[2]};
-    stack[1] = (struct piece){0.0, 0.5, w->g[0], w->g[1], w->s[0], w->s[1]};
+    stack[0] = piece_of(w, 0.5, 1.0, 1, 2);
+    stack[1] = piece_of(w, 0.0, 0.5, 0, 1);
     const struct fsm_jet *jet = p->jets + w->output, *middle = p->middle + w->output;
     while (top > 0) {
         struct piece z = stack[--top];
@@ -337,10 +363,19 @@ static int8_t *needed_for(const struct fsm_run *run, const struct proof *p, cons
     for (int64_t i = 0; i < p->program.operations; i++) {
         needed[i] = 0;
     }
+    p->numbers[FORCES] = 0;
     for (int64_t i = 0; i < count; i++) {
         int64_t output = p->outputs[guards[i]];
         if (output >= first) {
             needed[output - first] = 1;
+        }
+        p->numbers[FORCES] = output < -1 ? 1 : p->numbers[FORCES];
+    }
+    const int64_t *terms = p->program.code + p->program.fixed_operations + p->program.operations;
+    int64_t n_terms = p->numbers[FORCES] != 0 ? fsm_count_of_terms(run->tables->sizes) : 0;
+    for (int64_t i = 0; i < n_terms; i++) {
+        if (terms[i] >= first) {
+            needed[terms[i] - first] = 1;
         }
     }
     fsm_mark_needed(&p->program, needed);
@@ -385,13 +420,19 @@ static double size_of(struct fsm_interval a)
 }
 
 /* Bound how fast the slopes of guards change in the large region at its pace; list those of which that is bounded. */
-static int64_t bound_changes(const struct proof *p, int64_t *bounded)
+static int64_t bound_changes(const struct fsm_run *run, const struct proof *p, int64_t *bounded)
 {
     int64_t count = 0;
     for (int64_t k = 0; k < p->program.moving; k++) {
         p->jets[k].rate = (struct fsm_interval){-p->pace[k], p->pace[k]};
     }
-    fsm_enclose(&p->program, NULL, p->jets, NULL, 0.0);
+    for (int64_t j = 0; j < p->guards; j++) {
+        if (p->outputs[j] >= 0) {
+            bounded[count++] = j;
+        }
+    }
+    fsm_enclose(&p->program, needed_for(run, p, bounded, count), p->jets, NULL, 0.0);
+    count = 0;
     for (int64_t j = 0; j < p->guards; j++) {
         struct fsm_interval second = {-FSM_INFINITY, FSM_INFINITY};
         if (p->outputs[j] >= 0) {
@@ -419,7 +460,7 @@ static void bound_derivatives(const struct fsm_run *run, const struct proof *p)
         p->pace[k] = FSM_PROOF_FAST * p->speed[k];
         p->jets[k] = (struct fsm_jet){{p->wide_low[k], p->wide_high[k]}, {0.0, 0.0}, {0.0, 0.0}};
     }
-    int64_t count = bound_changes(p, bounded);
+    int64_t count = bound_changes(run, p, bounded);
     const int8_t *needed = needed_for(run, p, bounded, count);
     for (int64_t k = 0; k < n; k++) {
         p->jets[k].rate = (struct fsm_interval){0.0, 0.0};
@@ -444,7 +485,7 @@ static void bound_locally(const struct fsm_run *run, const struct proof *p, cons
         p->jets[k] = (struct fsm_jet){{low, high}, all, {0.0, 0.0}};
         p->middle[k] = (struct fsm_jet){{m, m}, all, {0.0, 0.0}};
     }
-    fsm_enclose(&p->program, needed_for(run, p, guards, count), p->jets, p->middle, 1.0);
+    enclose(run, p, needed_for(run, p, guards, count), 1.0);
 }
 
 /* Choose how many steps ahead the next region reaches: more where none of the present one had to be enclosed. */
@@ -483,7 +524,7 @@ static void choose_region(const struct fsm_run *run, const struct proof *p, doub
     int64_t *armed = p->numbers + LISTS, *waiting = armed + most, *local = waiting + most, locals = 0;
     p->numbers[NEAR_ARMED] = p->numbers[NEAR_WAITING] = 0;
     for (int64_t j = 0; j < p->guards; j++) {
-        if (p->outputs[j] < 0) {
+        if (output_of(p, j) < 0) {
             continue;
         }
         double change = 0.0;
@@ -509,7 +550,10 @@ static void choose_region(const struct fsm_run *run, const struct proof *p, doub
     }
     for (int64_t i = 0; i < locals; i++) {
         int64_t j = local[i];
-        const struct fsm_jet *jet = p->jets + p->outputs[j];
+        const struct fsm_jet *jet = p->jets + output_of(p, j);
+        if (p->outputs[j] < -1 && !(size_of(p->middle[output_of(p, j)].value) < FSM_INFINITY)) {
+            continue; // not even there: rows are redundant
+        }
         p->local[j] = size_of(jet->rate);
         p->local_down[j] = fsm_larger(-jet->second.low, 0.0);
         p->local_up[j] = fsm_larger(jet->second.high, 0.0);
@@ -576,7 +620,7 @@ static bool is_bowl(const struct watched *w, double bend, double h)
 {
     double sign = w->waiting ? -1.0 : 1.0;
     const double *g = w->g, *s = w->s;
-    return parabola(sign * g[0], sign * s[0], sign * g[1], sign * s[1], 0.5 * h, bend) > -w->tolerance &&
+    return !w->differenced && parabola(sign * g[0], sign * s[0], sign * g[1], sign * s[1], 0.5 * h, bend) > -w->tolerance &&
            parabola(sign * g[1], sign * s[1], sign * g[2], sign * s[2], 0.5 * h, bend) > -w->tolerance;
 }
 
@@ -616,7 +660,7 @@ static double prove_pending(const struct fsm_run *run, const struct proof *p, do
     for (int64_t i = 0; i < count; i++) {
         struct watched w = watched_guard(run, p, pending[i]);
         const struct fsm_jet *jet = p->jets + w.output;
-        struct piece whole = {0.0, 1.0, w.g[0], w.g[2], w.s[0], w.s[2]};
+        struct piece whole = piece_of(&w, 0.0, 1.0, 0, 2);
         bool rises = w.waiting && jet->rate.low >= 0.0;
         if (!rises && !is_proved(&whole, jet, p->middle + w.output, h, w.tolerance, w.waiting)) {
             pending[left++] = pending[i];

@@ -164,10 +164,16 @@ FSM_LOCAL double fsm_longest_flight(const struct fsm_run *run, double h);
 /* input_enclosure.c */
 FSM_LOCAL struct fsm_jet fsm_enclose_input(const struct fsm_run *run, int64_t place, double begin, double end);
 
+/* force_enclosure.c */
+FSM_LOCAL int64_t fsm_count_of_terms(const struct fsm_sizes *sizes);
+FSM_LOCAL void fsm_enclose_forces(const struct fsm_run *run, const struct fsm_enclosure *program, const int64_t *codes,
+                                  struct fsm_jet *jets, struct fsm_jet *middle, double reach);
+
 /* guard_proof.c: its room, as numbers and as integers */
 #define FSM_PROOF_ROOM(sizes) \
     (12 * (sizes)->max_moving + 3 * (sizes)->max_guards + 12 * (sizes)->max_values + (sizes)->proof_words + 1)
-#define FSM_PROOF_NUMBERS(sizes) (7 + 3 * (sizes)->max_guards)
+#define FSM_PROOF_LISTS(sizes) (8 + 3 * (sizes)->max_guards) // integers before the rows that a mode holds
+#define FSM_PROOF_NUMBERS(sizes) (FSM_PROOF_LISTS(sizes) + 2 * (sizes)->n_rows)
 FSM_LOCAL double fsm_prove_step(const struct fsm_run *run, double h);
 FSM_LOCAL bool fsm_proves_unevaluated(const struct fsm_run *run, double h, const int8_t *left_out);
 FSM_LOCAL void fsm_doubt_parameters(const struct fsm_run *run);

@@ -46,12 +46,13 @@ def guard_enclosures(
     begin, room = {}, {}
     words: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
     numbers: list[NDArray[np.float64]] = [np.zeros(0)]
-    at = constants = kept = 0
+    at = constants = kept = values = 0
     for key, code in distinct.items():
         guards = max([most, *(count for item, count in zip(codes, counts, strict=True) if _is(item, code))])
         begin[key], room[key] = at, kept
         words += [np.array([constants], np.int64), code.words]
         numbers.append(code.numbers)
+        values = max(values, code.values + solved_values(code.unknowns, guards))
         at += 1 + len(code.words)
         constants += len(code.numbers)
         kept += 2 + code.fixed + 3 * code.moving + guards * (code.moving + 2)
@@ -65,10 +66,15 @@ def guard_enclosures(
         np.array([0 if code is None else room[id(code.words)] for code in codes], np.int64),
         {
             Sizes.MAX_MOVING: max((code.moving for code in present), default=0),
-            Sizes.MAX_VALUES: max((code.values for code in present), default=0),
+            Sizes.MAX_VALUES: values,
             Sizes.PROOF_WORDS: kept,
         },
     )
+
+
+def solved_values(unknowns: int, guards: int) -> int:
+    """Return how many jets the solution of so many equations for the guards on forces takes (force_enclosure.c)."""
+    return guards + 2 * unknowns + unknowns**2 // 3 + 1 if unknowns else 0
 
 
 def _is(code: EnclosureCode | None, other: EnclosureCode) -> bool:

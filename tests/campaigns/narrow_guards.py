@@ -129,6 +129,13 @@ PUSHED = _particle(
 )
 
 
+DRAGGED = _particle(
+    contacts={"table": {"gap": "y", "slip": "dot(vel(P), N.x)", "friction": "mu"}},
+    loads=[{"gravity": "-g*N.y"}, {"force": "F*exp(-((t - at)/wide)**2)*N.y", "at": "P"}],
+    transitions=[{"from": "*", "on": "table opens", "stop": True, "because": "it lifts off"}],
+)
+
+
 def _bump(rng, limit):
     """End of a run, height, place and width of a bump of load, and the times at which it first reaches a limit."""
     until = 10 ** rng.uniform(-1.0, 1.5)
@@ -152,14 +159,22 @@ def pushed(rng):
     return {"parameters": {"F": high, "at": at, "wide": wide}}, until, times
 
 
+def dragged(rng):
+    """A block that slides with friction until a short pull lifts it off, where that is its weight."""
+    until, high, at, wide, times = _bump(rng, 20.0)
+    initial = {"x_dot": rng.choice([-1.0, 1.0]) * (1.0 + 3.0 * until)}  # it does not come to rest before
+    return {"parameters": {"F": high, "at": at, "wide": wide}, "initial": initial}, until, times
+
+
 KINDS = {
     "rotor": Narrow(_counting("sin(q) > c"), rotor),
     "encoder": Narrow(_counting("sin(n*q)", "rising"), encoder),
     "washboard": Narrow(WASHBOARD, washboard),
     "lifted": Narrow(LIFTED, lifted),
     "pushed": Narrow(PUSHED, pushed),
+    "dragged": Narrow(DRAGGED, dragged),
 }
-FIRST = ("washboard", "lifted", "pushed")  # of which one event is judged
+FIRST = ("washboard", "lifted", "pushed", "dragged")  # of which one event is judged
 WAYS = {
     "dopri5": {}, "tight": {"rtol": 1e-12}, "loose": {"rtol": 1e-3}, "online": {"strategy": "online"},
     "radau": {"method": "radau"}, "bdf": {"method": "bdf"}, "rk4": {"method": "rk4"},

@@ -12,7 +12,6 @@ TRIALS = 6  # of each scene, of one flight or several
 OTHERS = 2  # ways but the default, one throw in each; scenes take turns
 
 
-@pytest.mark.xfail(reason="some scenes of turning segments, compliant polygons and curves still fail", strict=False)
 @pytest.mark.parametrize("scene", throws.SCENES, ids=lambda scene: scene.name)
 def test_no_touch_is_missed(scene):
     found = []

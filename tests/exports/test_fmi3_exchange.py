@@ -14,10 +14,7 @@ from tests.exports.building import LONG, quick_units  # noqa: E402
 from tests.exports.importer import Importer, compare, instance, pointer  # noqa: E402
 
 QUICK = ["bouncing_ball", "latch", "shopping_cart", "piano_action_simple"]
-#: 0.14 us after the let-off an importer makes an impact of 3e-4 rad/s that our own run does not make
-EXTRA_IMPACT = pytest.mark.xfail(reason="an impact more than our own run has, within a microsecond", strict=True)
-MARKS = {"piano_action_simple": EXTRA_IMPACT}
-ALL = [pytest.param(name, marks=MARKS.get(name, ()) if name in QUICK else LONG) for name in fsm_dyn.models.names()]
+ALL = [pytest.param(name, marks=() if name in QUICK else LONG) for name in fsm_dyn.models.names()]
 #: Of our own run, where its errors at the usual tolerances are seen: 151 closings and openings of felt add them up
 TIGHTER = {"felt_drop": {"rtol": 1e-10, "atol": 1e-13}}
 #: s; of the piano: then contacts close and open within 1e-9 s, and the last bits of states decide their order; of the

@@ -143,15 +143,31 @@ static bool is_overdue(const struct fsm_machine *m)
     return false;
 }
 
+/* Whether a contact passed its gap's zero, `late` (s) ago, beyond the end of its face, where nothing closes. */
+static bool passed_beside(struct fsm_machine *m, int64_t guard, double late)
+{
+    const struct fsm_tables *tables = &m->tables;
+    int64_t contact = tables->guard_contact.at[guard];
+    if ((tables->contact_flags.at[contact] & FSM_FLAG_LIMITED) == 0 || has_outline(tables, guard)) {
+        return false;
+    }
+    const struct fsm_terms *terms = fsm_terms_of(&m->work);
+    tables->terms.at[0](m->state.clock->time, m->state.x.at, m->state.c.at, terms->whole.at);
+    double rate = terms->reach_rate.at[contact], reach = terms->reach.at[contact] - late * rate;
+    double small = tables->tolerances->gap;
+    return reach < -small || (reach <= small && rate < -tables->tolerances->speed); // as fsm_within_face has it
+}
+
 /* Whether a rigid contact should have closed before: its gap falls, below what counts as zero. */
-static bool is_late(const struct fsm_machine *m, int64_t j)
+static bool is_late(struct fsm_machine *m, int64_t j)
 {
     const struct fsm_tables *tables = &m->tables;
     int64_t most = tables->sizes->max_guards, guard = tables->mode_guard_start.at[m->state.counters->mode] + j;
     const double *values = m->state.guards.at, *slopes = values + most, *tolerances = slopes + most;
     bool rigid = tables->guard_event.at[guard] == FSM_EVENT_CLOSES &&
                  (tables->contact_flags.at[tables->guard_contact.at[guard]] & FSM_FLAG_COMPLIANT) == 0;
-    return rigid && m->state.armed.at[j] == FSM_GUARD_ARMED && slopes[j] < 0.0 && values[j] < -tolerances[j];
+    bool falls = rigid && m->state.armed.at[j] == FSM_GUARD_ARMED && slopes[j] < 0.0 && values[j] < -tolerances[j];
+    return falls && !passed_beside(m, guard, values[j] / slopes[j]);
 }
 
 /* Set the state back along the flow to where the first of the contacts closes that are late; return by how much (s).
