@@ -434,7 +434,7 @@ FSM_LOCAL void fsm_enclose_forces(const struct fsm_run *run, const struct fsm_en
                         .sigma = run->state->c.at + fsm_sigma_at(s),
                         .terms = program->code + program->fixed_operations + program->operations,
                         .rows = run->work->proof_numbers.at + FSM_PROOF_LISTS(s),
-                        .slides = run->work->proof_numbers.at + FSM_PROOF_LISTS(s) + most};
+                        .slides = run->work->proof_numbers.at + FSM_PROOF_LISTS(s) + s->n_rows};
     bool listed = list_balance(&b);
     double *room = (double *)(jets + size + n_g + 2 * most);
     b.inverse = room;
