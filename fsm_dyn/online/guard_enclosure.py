@@ -18,7 +18,6 @@ from fsm_dyn.modes.unconstrained_system import UnconstrainedSystem
 from fsm_dyn.programs import Program
 from fsm_dyn.programs.enclosure_code import EnclosureCode, enclosure_code
 
-
 #: What a guard on forces measures; they are solved for from the terms of the unconstrained system, in this order.
 _FORCES = (GuardQuantity.NORMAL_FORCE, GuardQuantity.FRICTION_LIMIT, GuardQuantity.FRICTION_CIRCLE,
            GuardQuantity.HOLDING_LIMIT)  # fmt: skip
