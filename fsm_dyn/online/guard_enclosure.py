@@ -32,7 +32,7 @@ class OnlineEnclosure:
     values: dict[tuple[GuardQuantity, int, float], int]
 
     def outputs(self, guards: Sequence[Guard]) -> NDArray[np.int64]:
-        """Return the values of a mode's guards: numbers below -1 say what of its forces a guard measures."""
+        """Return the values of a mode's guards: numbers below -1 are codes of quantities of forces."""
         return np.array([self._output(guard) for guard in guards], np.int64)
 
     def _output(self, guard: Guard) -> int:

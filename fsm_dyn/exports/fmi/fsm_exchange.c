@@ -144,7 +144,7 @@ static bool is_overdue(const struct fsm_machine *m)
 }
 
 /* Whether a contact passed its gap's zero, `late` (s) ago, beyond the end of its face, where nothing closes. */
-static bool passed_beside(struct fsm_machine *m, int64_t guard, double late)
+static bool passed_off_face(struct fsm_machine *m, int64_t guard, double late)
 {
     const struct fsm_tables *tables = &m->tables;
     int64_t contact = tables->guard_contact.at[guard];
@@ -167,7 +167,7 @@ static bool is_late(struct fsm_machine *m, int64_t j)
     bool rigid = tables->guard_event.at[guard] == FSM_EVENT_CLOSES &&
                  (tables->contact_flags.at[tables->guard_contact.at[guard]] & FSM_FLAG_COMPLIANT) == 0;
     bool falls = rigid && m->state.armed.at[j] == FSM_GUARD_ARMED && slopes[j] < 0.0 && values[j] < -tolerances[j];
-    return falls && !passed_beside(m, guard, values[j] / slopes[j]);
+    return falls && !passed_off_face(m, guard, values[j] / slopes[j]);
 }
 
 /* Set the state back along the flow to where the first of the contacts closes that are late; return by how much (s).
