@@ -10,51 +10,50 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fsm_dyn.analysis.equilibrium import static_equilibrium
     from fsm_dyn.analysis.exploration import explore
     from fsm_dyn.analysis.fit import fit
     from fsm_dyn.analysis.limit_cycle import limit_cycle
-    from fsm_dyn.analysis.linearisation import linearise
+    from fsm_dyn.analysis.linearisation import linearise, static_equilibrium
     from fsm_dyn.analysis.study import study, tolerance_study
     from fsm_dyn.analysis.verification import verify
     from fsm_dyn.analysis.worst_case import worst_case
     from fsm_dyn.analysis.wrenches import wrench
+    from fsm_dyn.automaton.compilation import compile, load
     from fsm_dyn.automaton.mode_graph import ModeGraph
-    from fsm_dyn.compilation import compile, load
-    from fsm_dyn.errors import FsmDynError, InputError, ModelError, RunError
+    from fsm_dyn.automaton.saved_automata import open_graph
+    from fsm_dyn.core.errors import FsmDynError, InputError, ModelError, RunError
     from fsm_dyn.exports.export import export
-    from fsm_dyn.results.trajectory import Trajectory
-    from fsm_dyn.saved_automata import open_graph
-    from fsm_dyn.simulation.tolerances import Tolerances
-    from fsm_dyn.simulation_api import Simulator as Simulator
-    from fsm_dyn.simulation_api import open_run, simulate
-    from fsm_dyn.spec.builder import Model
-    from fsm_dyn.spec.model import Mechanism
+    from fsm_dyn.language.builder import Model
+    from fsm_dyn.language.model import Mechanism
+    from fsm_dyn.run.simulate import open_run, simulate
+    from fsm_dyn.run.simulator import Simulator
+    from fsm_dyn.run.tolerances import Tolerances
+    from fsm_dyn.run.trajectory import Trajectory
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "FsmDynError": "fsm_dyn.errors",
-    "InputError": "fsm_dyn.errors",
-    "Mechanism": "fsm_dyn.spec.model",
+    "FsmDynError": "fsm_dyn.core.errors",
+    "InputError": "fsm_dyn.core.errors",
+    "Mechanism": "fsm_dyn.language.model",
     "ModeGraph": "fsm_dyn.automaton.mode_graph",
-    "Model": "fsm_dyn.spec.builder",
-    "ModelError": "fsm_dyn.errors",
-    "RunError": "fsm_dyn.errors",
-    "Simulator": "fsm_dyn.simulation_api",
-    "Tolerances": "fsm_dyn.simulation.tolerances",
-    "Trajectory": "fsm_dyn.results.trajectory",
-    "compile": "fsm_dyn.compilation",
+    "Model": "fsm_dyn.language.builder",
+    "ModelError": "fsm_dyn.core.errors",
+    "RunError": "fsm_dyn.core.errors",
+    "Simulator": "fsm_dyn.run.simulator",
+    "Tolerances": "fsm_dyn.run.tolerances",
+    "Trajectory": "fsm_dyn.run.trajectory",
+    "compile": "fsm_dyn.automaton.compilation",
     "export": "fsm_dyn.exports.export",
     "explore": "fsm_dyn.analysis.exploration",
     "fit": "fsm_dyn.analysis.fit",
     "limit_cycle": "fsm_dyn.analysis.limit_cycle",
     "linearise": "fsm_dyn.analysis.linearisation",
-    "load": "fsm_dyn.compilation",
-    "open_graph": "fsm_dyn.saved_automata",
-    "open_run": "fsm_dyn.simulation_api",
-    "simulate": "fsm_dyn.simulation_api",
-    "static_equilibrium": "fsm_dyn.analysis.equilibrium",
+    "load": "fsm_dyn.automaton.compilation",
+    "open_graph": "fsm_dyn.automaton.saved_automata",
+    "open_run": "fsm_dyn.run.simulate",
+    "simulate": "fsm_dyn.run.simulate",
+    "static_equilibrium": "fsm_dyn.analysis.linearisation",
     "study": "fsm_dyn.analysis.study",
     "tolerance_study": "fsm_dyn.analysis.study",
     "verify": "fsm_dyn.analysis.verification",
@@ -97,7 +96,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
-        from fsm_dyn.renamed import renamed_in_module
+        from fsm_dyn.core.renamed import renamed_in_module
 
         return renamed_in_module("fsm_dyn", _RENAMED)(name)
     value = getattr(import_module(home), name)

@@ -19,12 +19,13 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 import fsm_dyn
-from fsm_dyn import models, plot
-from fsm_dyn.analysis.reachability import Exploration
-from fsm_dyn.automaton.geometric_feasibility import GeometricFeasibility, assess_geometry
-from fsm_dyn.automaton.mode_groups import group_of
-from fsm_dyn.graphics import palette
-from fsm_dyn.modes.unconstrained_system import ContactInfo
+from fsm_dyn import plot
+from fsm_dyn.analysis.exploration import Exploration
+from fsm_dyn.automaton.feasibility import GeometricFeasibility, assess_geometry
+from fsm_dyn.automaton.mode_graph import group_of
+from fsm_dyn.derive.unconstrained_system import ContactInfo
+from fsm_dyn.draw import svg as palette
+from fsm_dyn.language import models
 from fsm_dyn.plot import style
 
 MARKED = re.compile(r"(<!-- verdicts -->\n).*?(<!-- end of verdicts -->)", re.DOTALL)

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 
 import fsm_dyn
-from fsm_dyn import models, plot
-from fsm_dyn.automaton.notebook import graph_svg
+from fsm_dyn import plot
+from fsm_dyn.automaton.mode_graph import graph_svg
+from fsm_dyn.language import models
 
 WORKERS = 2
 DPI = 100

@@ -17,10 +17,9 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 import fsm_dyn
-from fsm_dyn.graphics import palette
+from fsm_dyn.draw import svg as palette
 from fsm_dyn.plot import style
-from fsm_dyn.plot.force_arrows import with_force_arrows
-from fsm_dyn.plot.scene_projection import View, draw_instant, project
+from fsm_dyn.plot.scene_projection import View, draw_instant, project, with_force_arrows
 
 WIDTH, HEIGHT, DPI = 9.0, 4.2, 90  # inches
 # Strike, check and release, s; what lies between them is at rest.

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 import fsm_dyn
 from fsm_dyn import plot
-from fsm_dyn.graphics import palette
+from fsm_dyn.draw import svg as palette
 from fsm_dyn.plot import style
 
 MODEL, END = "latch", 4.0  # s

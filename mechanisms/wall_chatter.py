@@ -18,12 +18,12 @@ from scipy.linalg import expm
 
 import fsm_dyn
 from fsm_dyn import plot
-from fsm_dyn.devices.emulators.handle import EmulatedHandle
-from fsm_dyn.graphics import palette
+from fsm_dyn.devices.emulators.emulated_device import EmulatedHandle
+from fsm_dyn.draw import svg as palette
+from fsm_dyn.live.controller import RunController
+from fsm_dyn.live.device_map import Limits, add_couplers
 from fsm_dyn.live.driver_protocol import Sample
-from fsm_dyn.live.live_stepper import Limits, LiveStepper
-from fsm_dyn.live.port_coupling import add_couplers
-from fsm_dyn.live.run_controller import RunController
+from fsm_dyn.live.stepper import LiveStepper
 from fsm_dyn.plot import style
 
 PERIOD = 1e-3  # s

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import fsm_dyn
 from fsm_dyn import plot
-from fsm_dyn.analysis.study_diagrams import shares_svg
-from fsm_dyn.models import find
-from fsm_dyn.spec import load
+from fsm_dyn.analysis.study_results import shares_svg
+from fsm_dyn.language.loader import load
+from fsm_dyn.language.models import find
 
 RUNS = 320
 PUSH = 10.0  # N, by a weak hand, all the time

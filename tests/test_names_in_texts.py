@@ -8,8 +8,8 @@ from importlib import import_module
 from pathlib import Path
 
 import fsm_dyn
+from fsm_dyn.language.schema import json_schema
 from fsm_dyn.runtime.abi import STATUS_TEXTS, Status
-from fsm_dyn.spec.schema import json_schema
 
 PACKAGE = Path(fsm_dyn.__file__).parent
 TYPED = re.compile(r"^[\w*, .`]+ : (.*)")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import fsm_dyn
 from fsm_dyn.exports.export import prepared
-from fsm_dyn.exports.html_page import RUNTIME_SCRIPT, for_page, page, runtime_script
+from fsm_dyn.exports.html import RUNTIME_SCRIPT, for_page, page, runtime_script
 
 FOLDER = "play"
 CATALOGUE = "gallery/models.md"
@@ -24,7 +24,7 @@ def on_post_build(config):
     folder = Path(config["site_dir"]) / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     (folder / RUNTIME_SCRIPT).write_bytes(runtime_script())
-    for name in fsm_dyn.models.names():
+    for name in fsm_dyn.language.models.names():
         compiled = fsm_dyn.compile(name)
         graph, parameters = for_page(compiled, None)
         run, own_ports = prepared(graph, parameters=parameters), bool(compiled.automaton.mechanism.ports)

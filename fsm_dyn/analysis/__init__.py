@@ -1,1 +1,1 @@
-"""Sensitivities, limit cycles, equilibria, linearisation, verification and parameter studies."""
+"""Many runs and what they say: studies, requirements, gradients, cycles, verification."""

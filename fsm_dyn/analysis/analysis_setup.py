@@ -1,31 +1,91 @@
-"""Runs for the purposes of analysis: from any state, in any mode, as plain arrays."""
+"""Runs for analyses: from any state, in any mode, as plain arrays."""
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from fsm_dyn.analysis.jacobians import Array, ModeDerivatives, mode_derivatives
-from fsm_dyn.analysis.memory_roles import kept_quantities
+from fsm_dyn.analysis.linearisation import ModeDerivatives, mode_derivatives
+from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.initial_state import InitialState
 from fsm_dyn.automaton.initial_values import initial_state, parameter_vector
 from fsm_dyn.automaton.mode_graph import ModeGraph
-from fsm_dyn.errors import InputError, did_you_mean
-from fsm_dyn.modes.programs import ModePrograms
-from fsm_dyn.results.result_builder import record_of, run_model
-from fsm_dyn.results.trajectory import Trajectory
-from fsm_dyn.run_inputs import InputValue, resolve_inputs
-from fsm_dyn.simulation.executable import Executable
-from fsm_dyn.simulation.input_signals import InputSignals
-from fsm_dyn.simulation.numerics import numerics_of
-from fsm_dyn.simulation.run_arrays import RunArrays, renumbered
-from fsm_dyn.simulation.run_loop import run_automaton
-from fsm_dyn.simulator import Simulator, simulator_of
-from fsm_dyn.spec.controller_memory import refuse_controllers
-from fsm_dyn.spec.values import Parameters, ParameterValue, parameter_values
+from fsm_dyn.core.errors import InputError, did_you_mean
+from fsm_dyn.derive.elimination import Array
+from fsm_dyn.derive.mode_programs import ModePrograms
+from fsm_dyn.language.evaluate import ParameterValue
+from fsm_dyn.language.memory import refuse_controllers
+from fsm_dyn.language.values import Parameters, parameter_values
+from fsm_dyn.programs.program import Program
+from fsm_dyn.programs.traversal import gradient, support
+from fsm_dyn.run.executable import Executable
+from fsm_dyn.run.input_signals import InputSignals
+from fsm_dyn.run.loop import run_automaton
+from fsm_dyn.run.loop_state import RunArrays, renumbered
+from fsm_dyn.run.record import record_of, run_model
+from fsm_dyn.run.run_inputs import InputValue, resolve_inputs
+from fsm_dyn.run.simulator import Simulator, simulator_of
+from fsm_dyn.run.tolerances import numerics_of
+from fsm_dyn.run.trajectory import Trajectory
+
+# -- What memory is to a motion ------------------------------------------------------------------------------
+#
+# What memory is to a motion: a part of its state that varies, one that takes separate values, or a mere count.
+
+
+def kept_quantities(automaton: Automaton) -> tuple[str, ...]:
+    """Return the memory that varies with the motion: a transition sets it from a state, a parameter or the time.
+
+    What counts or switches takes separate values, which neighbouring motions share.
+    """
+    layout = automaton.terms.layout
+    found: tuple[str, ...] = ()
+    while True:
+        sources = {layout.arguments[0], *layout.x, *layout.p, *layout.w, *found}
+        more = tuple(
+            name
+            for k, name in enumerate(layout.memory)
+            if name in found or any(_varies(reset, layout.n_x + k, sources) for reset in automaton.resets if reset)
+        )
+        if more == found:
+            return found
+        found = more
+
+
+def _varies(reset: Program, entry: int, sources: set[str]) -> bool:
+    """Whether an entry after a reset has a derivative by one of some arguments."""
+    nodes = reset.graph()[2]
+    node = nodes["after"][entry]
+    met = [symbol for symbol in support([node]) if symbol.name in sources]
+    return any(not slope.is_zero for slope in gradient([node], met)[0])
+
+
+def memory_of_motion(automaton: Automaton) -> tuple[str, ...]:
+    """Return the memory on which the motion depends: what only counts, or is printed, is none of it."""
+    layout = automaton.terms.layout
+    read = _names(node for table in automaton.terms.graph()[2].values() for node in table.ravel())
+    sets = []
+    for reset in automaton.resets:
+        if reset is not None:
+            after = reset.graph()[2]["after"]
+            read |= _names(after[: layout.n_x])
+            sets += list(zip(layout.memory, after[layout.n_x :], strict=True))
+    while True:
+        more = read.union(*(_names([node]) for name, node in sets if name in read))
+        if more == read:
+            return tuple(name for name in layout.memory if name in read)
+        read = more
+
+
+def _names(nodes: Iterable[Any]) -> set[str]:
+    return {symbol.name for symbol in support(nodes)}
+
+
+# -- Runs for the purposes of analysis: from any state, in any mode, as plain arrays -------------------------
 
 LONGEST = 1e4  # s; over which a Python callable as an input may have to be tabulated
 

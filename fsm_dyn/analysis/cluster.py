@@ -11,8 +11,8 @@ from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 from fsm_dyn.automaton.storage import run_version
-from fsm_dyn.errors import FsmDynError, InputError, RunError
-from fsm_dyn.results.optional_libraries import optional_library
+from fsm_dyn.core.errors import FsmDynError, InputError, RunError
+from fsm_dyn.core.optional_libraries import optional_library
 
 TIMEOUT: Final = 10.0  # s, for the scheduler to answer
 POLL: Final = 2.0  # s, after which it is looked whether there still is a scheduler

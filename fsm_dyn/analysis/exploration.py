@@ -1,10 +1,4 @@
-"""Exploration of a mode graph: which modes follow from which, by runs from states on guard surfaces.
-
-The first runs are those of the model: its schedule and its scenarios.  From every mode visited, further runs begin in
-states in which a run left it, on the surfaces of its guards, and in states within it, with other speeds and
-random inputs.  Modes visited for the first time are explored in the next round.  The draws follow from the seed
-alone, and rounds are worked off in one order, so that the result is the same for any number of processes.
-"""
+"""Exploration of a mode graph by runs from states on guard surfaces, and its findings."""
 
 from __future__ import annotations
 
@@ -12,21 +6,195 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from functools import cached_property
+from typing import Any, Final, TypeAlias
 
+import networkx as nx
 import numpy as np
 
-from fsm_dyn.analysis.reachability import Exploration, SeenEdge, SeenMode
-from fsm_dyn.automaton.mode_graph import ModeGraph, graph_with_parameters
+from fsm_dyn.automaton.hybrid_automaton import outgoing
+from fsm_dyn.automaton.mode_graph import ModeGraph, graph_with_parameters, group_of, grouped
+from fsm_dyn.automaton.saved_automata import stored_automaton
 from fsm_dyn.automaton.storage import to_bytes
-from fsm_dyn.errors import InputError, ModelError, RunError
-from fsm_dyn.modes.elimination import Array
-from fsm_dyn.processes import in_processes
-from fsm_dyn.results.trajectory import Trajectory
-from fsm_dyn.saved_automata import stored_automaton
-from fsm_dyn.simulation_api import simulate
-from fsm_dyn.spec.controller_memory import clock_names
-from fsm_dyn.spec.values import ParameterValue
+from fsm_dyn.core.errors import InputError, ModelError, RunError
+from fsm_dyn.core.processes import in_processes
+from fsm_dyn.derive.elimination import Array
+from fsm_dyn.language.evaluate import ParameterValue
+from fsm_dyn.language.memory import clock_names
+from fsm_dyn.run.simulate import simulate
+from fsm_dyn.run.trajectory import Trajectory
+
+# -- What an exploration has found ---------------------------------------------------------------------------
+#
+# What an exploration has found: modes and edges seen, declared and derived, and where runs cannot leave.
+
+Graph: TypeAlias = "nx.MultiDiGraph[str]"
+
+
+@dataclass(frozen=True)
+class SeenMode:
+    """A mode that runs visited: in which round first, its contact states (codes), and in how many runs."""
+
+    name: str
+    depth: int
+    states: tuple[int, ...] = ()
+    runs: int = 0
+
+
+@dataclass(frozen=True)
+class SeenEdge:
+    """An edge that ``seen`` runs took, of ``runs`` that were in its source."""
+
+    source: str
+    target: str
+    cause: str
+    seen: int
+    runs: int
+
+
+@dataclass(frozen=True, eq=False)
+class Exploration:
+    """Modes and edges that runs met.
+
+    Attributes
+    ----------
+    graph : ModeGraph
+        Which was explored.
+    modes : mapping of str to SeenMode
+        In the order in which they were met.
+    edges : tuple of SeenEdge
+    instant_cycles : mapping of tuple of str to int
+        Modes through which runs came back to the first within one instant, and how often.
+    ends : mapping of str to int
+        How many runs ended in which mode with which outcome.
+    runs, refused : int
+        Runs asked for, and those of them that could not begin: speeds drawn that the constraints contradict.
+    depth, seed : int
+        As given.
+    """
+
+    graph: ModeGraph
+    modes: Mapping[str, SeenMode]
+    edges: tuple[SeenEdge, ...]
+    instant_cycles: Mapping[tuple[str, ...], int]
+    ends: Mapping[str, int]
+    runs: int
+    refused: int
+    depth: int
+    seed: int
+
+    def __repr__(self) -> str:
+        return f"<Exploration of {self.graph.name}: {len(self.modes)} modes, {len(self.edges)} edges, {self.runs} runs>"
+
+    @property
+    def never_entered(self) -> tuple[str, ...]:
+        """Modes of the graph that no run met."""
+        return tuple(name for name in self.graph.modes if name not in self.modes)
+
+    @property
+    def never_left(self) -> tuple[str, ...]:
+        """Modes that runs visited and none left."""
+        left = {edge.source for edge in self.edges}
+        return tuple(name for name in self.modes if name not in left)
+
+    @property
+    def terminal_modes(self) -> tuple[str, ...]:
+        """Modes that runs visited and that have no guard that leads to another mode."""
+        left = {edge.source for edge in self.edges}
+        return tuple(name for name in self.modes if name not in left and not self._derived[name])
+
+    @cached_property
+    def _derived(self) -> Mapping[str, tuple[str, ...]]:
+        """Modes to which one guard leads from each mode visited; without those that the geometry excludes."""
+        automaton, geometry = self.graph.automaton, self.graph.geometry
+        names = [contact.name for contact in automaton.contacts]
+        found = {}
+        for mode in self.modes.values():
+            leading = outgoing(automaton, mode.states)
+            targets = dict.fromkeys(target for target, *_ in leading if target != mode.states)
+            found[mode.name] = tuple(
+                automaton.name_of(states).name
+                for states in targets
+                if geometry is None or not geometry.excluded(dict(zip(names, states, strict=True)))
+            )
+        return found
+
+    @cached_property
+    def nx(self) -> Graph:
+        """All that is known of the graph, as networkx.
+
+        Nodes are modes visited or compiled, with ``label``, ``group``, ``found`` (``seen`` or ``declared``), ``depth``
+        (-1 if not met), ``runs`` and ``initial``.  Edges have ``found``: ``seen`` (with ``seen`` of ``runs``),
+        ``declared`` (a transition of the file) or ``derived`` (one guard alone leads there), and ``cause``.  All
+        attributes are texts, numbers and truths, as GraphML and JSON hold them.
+        """
+        drawn: Graph = nx.MultiDiGraph(name=self.graph.name)
+        labels = self.graph.automaton.labels
+        for name, mode in self.modes.items():
+            drawn.add_node(
+                name,
+                label=labels.of(mode.states),
+                group=group_of(self.graph.automaton, mode.states),
+                found="seen",
+                depth=mode.depth,
+                runs=mode.runs,
+                initial=name == self.graph.initial,
+            )
+        compiled = self.graph.nx
+        for name in self.never_entered:
+            known = {key: compiled.nodes[name][key] for key in ("label", "group")}
+            drawn.add_node(name, **known, found="declared", depth=-1, runs=0, initial=name == self.graph.initial)
+        for edge in self.edges:
+            drawn.add_edge(edge.source, edge.target, found="seen", cause=edge.cause, seen=edge.seen, runs=edge.runs)
+        taken = {(edge.source, edge.target) for edge in self.edges}
+        for source, target, data in compiled.edges(data=True):
+            if source != target and (source, target) not in taken:
+                found = "declared" if data["kind"] == "written" else "derived"
+                drawn.add_edge(source, target, found=found, cause=data["cause"], seen=0, runs=self._runs(source))
+                taken.add((source, target))
+        for source, targets in self._derived.items():
+            for target in targets:
+                if target in drawn and (source, target) not in taken:
+                    drawn.add_edge(source, target, found="derived", cause="", seen=0, runs=self._runs(source))
+        return drawn
+
+    @property
+    def grouped(self) -> Graph:
+        """The graph with one node for all modes of one name, see :func:`fsm_dyn.automaton.mode_graph.grouped`."""
+        return grouped(self.nx)
+
+    def _runs(self, mode: str) -> int:
+        return self.modes[mode].runs if mode in self.modes else 0
+
+    def to_data(self) -> dict[str, Any]:
+        """Return it as plain data, for JSON."""
+        return {
+            "model": self.graph.name,
+            "runs": self.runs,
+            "refused": self.refused,
+            "depth": self.depth,
+            "seed": self.seed,
+            "modes": [
+                {"name": mode.name, "depth": mode.depth, "runs": mode.runs, "states": list(mode.states)}
+                for mode in self.modes.values()
+            ],
+            "edges": [{"source": a, "target": b, **data} for a, b, data in self.nx.edges(data=True)],
+            "never_entered": self.never_entered,
+            "never_left": self.never_left,
+            "terminal_modes": self.terminal_modes,
+            "instant_cycles": [{"modes": list(modes), "times": n} for modes, n in self.instant_cycles.items()],
+            "ends": dict(self.ends),
+        }
+
+
+# -- Exploration of a mode graph -----------------------------------------------------------------------------
+#
+# Exploration of a mode graph: which modes follow from which, by runs from states on guard surfaces.
+#
+# The first runs are those of the model: its schedule and its scenarios. From every mode visited, further runs begin
+# in states in which a run left it, on the surfaces of its guards, and in states within it, with other speeds and
+# random inputs. Modes visited for the first time are explored in the next round. The draws follow from the seed
+# alone, and rounds are worked off in one order, so that the result is the same for any number of processes.
 
 KEPT: Final = 8  # states that a mode's runs begin from
 CORNERS: Final = 4  # of a random input

@@ -13,14 +13,17 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from fsm_dyn.analysis.analysis_setup import AnalysisSetup
-from fsm_dyn.analysis.jacobians import Array, jacobian, time_derivative
-from fsm_dyn.errors import RunError
-from fsm_dyn.expressions.keywords import CASE_FUNCTIONS
-from fsm_dyn.modes.programs import ModePrograms
-from fsm_dyn.programs import Node, Program, reachable, support
-from fsm_dyn.results.arrays import IntArray
-from fsm_dyn.results.dense import quartic
-from fsm_dyn.simulation.run_arrays import RunArrays
+from fsm_dyn.analysis.linearisation import jacobian, time_derivative
+from fsm_dyn.core.arrays import IntArray
+from fsm_dyn.core.errors import RunError
+from fsm_dyn.derive.elimination import Array
+from fsm_dyn.derive.mode_programs import ModePrograms
+from fsm_dyn.language.expression_tree import CASE_FUNCTIONS
+from fsm_dyn.programs.graph import Node
+from fsm_dyn.programs.program import Program
+from fsm_dyn.programs.traversal import reachable, support
+from fsm_dyn.run.extremes import quartic
+from fsm_dyn.run.loop_state import RunArrays
 
 PARTS: Final = 8  # of a step, at whose ends choices are looked at
 BISECTIONS: Final = 60

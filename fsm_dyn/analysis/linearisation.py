@@ -1,4 +1,4 @@
-"""A mode linearised about a state: its matrices in independent coordinates and speeds."""
+"""A mode linearised about a state; exact derivatives of a mode; static equilibria."""
 
 from __future__ import annotations
 
@@ -8,16 +8,103 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fsm_dyn.analysis.jacobians import Array, mode_derivatives
 from fsm_dyn.automaton.initial_state import find_initial_state
 from fsm_dyn.automaton.initial_values import initial_values, parameter_vector
 from fsm_dyn.automaton.mode_graph import ModeGraph
-from fsm_dyn.errors import InputError, did_you_mean
-from fsm_dyn.graphics.text_table import table
-from fsm_dyn.modes.embedding import ActiveSet
-from fsm_dyn.modes.least_squares import dependent_columns
-from fsm_dyn.run_inputs import InputValue, resolve_inputs
-from fsm_dyn.spec.values import Parameters, parameter_values
+from fsm_dyn.automaton.static_equilibrium import equilibrium_initial_state
+from fsm_dyn.core.errors import InputError, did_you_mean
+from fsm_dyn.derive.elimination import Array, dependent_columns
+from fsm_dyn.derive.embedding import ActiveSet
+from fsm_dyn.derive.mode_programs import ModePrograms
+from fsm_dyn.draw.svg import table
+from fsm_dyn.language.values import Parameters, parameter_values
+from fsm_dyn.programs.graph import ExpressionGraph, Node
+from fsm_dyn.programs.layout import Layout
+from fsm_dyn.programs.program import Program
+from fsm_dyn.programs.traversal import gradient, tangent
+from fsm_dyn.run.run_inputs import InputValue, resolve_inputs
+
+# -- Exact derivatives of a mode -----------------------------------------------------------------------------
+#
+# Exact derivatives of a mode: of its flow, its speeds and its guards, by the tangent sweep over its saved program.
+#
+# Nothing symbolic is needed beyond the saved programs, so an automaton from a file has them as well (docs/theory.md,
+# "Derivatives of a mode").
+
+Nodes = npt.NDArray[np.object_]
+
+
+@dataclass(frozen=True)
+class ModeDerivatives:
+    """The derivative programs of a mode in one chart; n_m is the number of parameters asked for.
+
+    Attributes
+    ----------
+    flow : Program
+        ``x_dot`` (n_x,), ``by_state`` (n_x, n_x) and ``by_parameters`` (n_x, n_m): the derivatives of ``x_dot``.
+        The columns of the dependent speeds are zero, for the flow does not read them.
+    ends : Program
+        ``x_dot``; ``guards`` and ``slopes`` (n_g,) with the gradients ``guards_by_state`` (n_g, n_x) and
+        ``guards_by_parameters`` (n_g, n_m); ``u`` (n_u,) with ``u_by_state`` (n_u, n_x), ``u_by_parameters``.
+    """
+
+    flow: Program
+    ends: Program
+
+
+def mode_derivatives(programs: ModePrograms, parameters: Sequence[str] = ()) -> ModeDerivatives:
+    """Derive the derivative programs of a mode.
+
+    Parameters
+    ----------
+    programs : ModePrograms
+        The mode in one chart.
+    parameters : sequence of str
+        Names of parameters (flattened: ``lip[0]``), memory or inputs by which to differentiate.
+
+    Raises
+    ------
+    InputError
+        A name is none of the kernels' arguments.
+    """
+    layout = programs.full.layout
+    _, symbols, nodes = programs.full.graph()
+    for name in parameters:
+        layout.position(name)
+    x, p = [symbols[name] for name in layout.x], [symbols[name] for name in parameters]
+    rate = nodes["x_dot"]
+    flow = {"x_dot": rate, "by_state": jacobian(rate, x), "by_parameters": jacobian(rate, p)}
+    ends = {"x_dot": rate, "slopes": nodes["slopes"]}
+    for name in ("guards", "u"):
+        ends |= {
+            name: nodes[name],
+            f"{name}_by_state": jacobian(nodes[name], x),
+            f"{name}_by_parameters": jacobian(nodes[name], p),
+        }
+    return ModeDerivatives(Program.from_nodes(layout, flow), Program.from_nodes(layout, ends))
+
+
+def jacobian(outputs: Sequence[Node] | Nodes, symbols: Sequence[Node]) -> Nodes:
+    """Return the derivatives of ``outputs`` (m,) by ``symbols`` (n,) as an array (m, n) of nodes."""
+    table = np.empty((len(outputs), len(symbols)), dtype=object)
+    for i, row in enumerate(gradient(list(outputs), list(symbols))):
+        table[i, :] = row
+    return table
+
+
+def time_derivative(outputs: Sequence[Node], layout: Layout, symbols: dict[str, Node], graph: ExpressionGraph) -> Nodes:
+    """Return the derivatives of ``outputs`` by the time at a fixed state, the inputs moving at their rates."""
+    seeds = {symbols["t"]: graph.constant(1.0)}
+    for name in layout.w:
+        seeds[symbols[name]] = symbols[f"{name}.rate"]
+        seeds[symbols[f"{name}.rate"]] = symbols[f"{name}.rate2"]
+        seeds[symbols[f"{name}.rate2"]] = symbols[f"{name}.rate3"]
+    found = np.empty(len(outputs), dtype=object)
+    found[:] = tangent(list(outputs), seeds)
+    return found
+
+
+# -- A mode linearised about a state: its matrices in independent coordinates and speeds ---------------------
 
 
 @dataclass(frozen=True, repr=False)
@@ -152,3 +239,97 @@ def independent_coordinates(
         follow = -np.linalg.lstsq(slopes[:, dependent], np.hstack([slopes[:, free], moved]), rcond=None)[0]
         T[dependent], P[dependent] = follow[:, : len(free)], follow[:, len(free) :]
     return free, T, P
+
+
+# -- Static equilibria of mechanisms with contacts -----------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Equilibrium:
+    """A static equilibrium.
+
+    Attributes
+    ----------
+    q : ndarray, shape (n_q,)
+        Coordinates, SI.
+    mode : str
+        The mode it rests in.
+    states : mapping of str to str
+        Contact states by name.
+    forces : mapping of str to ndarray
+        Forces of constraints and contacts by name, normal before tangent, in the sense of ``f + Σ Aᵀ λ = 0`` (N, N·m).
+    indeterminate : bool
+        Whether redundant rows leave the forces undetermined: those given are then one admissible choice.
+    initial : dict
+        The rest as ``initial`` values for ``fsm_dyn.simulate``.
+    """
+
+    q: Array
+    mode: str
+    states: Mapping[str, str]
+    forces: Mapping[str, Array]
+    indeterminate: bool
+    initial: dict[str, float | str]
+
+
+def static_equilibrium(
+    graph: ModeGraph,
+    *,
+    initial: Mapping[str, float | str] | None = None,
+    parameters: Parameters | None = None,
+    inputs: Mapping[str, InputValue] | None = None,
+) -> Equilibrium:
+    """Find a static equilibrium of a mechanism with its contacts.
+
+    The mechanism is relaxed from the initial values by pseudo-transient continuation, then by Newton's method to full
+    accuracy.  With friction, up to the static coefficients, the equilibrium found depends on the initial values.
+
+    Parameters
+    ----------
+    graph : ModeGraph
+    initial : mapping, optional
+        Where the search begins: coordinates, and a ``mode`` it must come to rest in; the others are the model's own.
+    parameters, inputs
+        As for ``fsm_dyn.simulate``; inputs are taken at time 0.
+
+    Returns
+    -------
+    Equilibrium
+        The state at rest with its contact forces, in SI units.
+
+    Raises
+    ------
+    InputError
+        A name is unknown.
+    ModelError
+        None was found; the message names the unbalanced speeds.
+    """
+    automaton = graph.automaton
+    layout = automaton.terms.layout
+    numbers = parameter_values(automaton.mechanism, parameters) if parameters else graph.values
+    drive = resolve_inputs(automaton, numbers, inputs or {}, (0.0, 1.0))
+    begin = initial_values(automaton, numbers, parameter_vector(numbers), initial, drive)
+    coordinates = {name: value for name, value in begin.values.items() if name not in layout.u}
+    insists = "mode" in (initial or {})
+    found, rest = equilibrium_initial_state(automaton, coordinates, begin.mode, 0.0, begin.context, insists=insists)
+    names = [row.name for row in automaton.rows]
+    mode = automaton.name_of(rest.states)
+    terms = automaton.terms.evaluate(0.0, found.x, found.context)
+    # rows that hold; more of them than they have directions leave their forces open
+    held = [i for i, row in enumerate(automaton.rows) if row.role in ("velocity", "position")]
+    for contact, code in zip(automaton.contacts, rest.states, strict=True):
+        rows = [contact.normal_row] if code and not contact.contact_law.compliant else []
+        rows += [contact.tangent_row] if code == 1 else []
+        held += [r for r in rows if r >= 0]
+    A = terms["A"][held, : len(layout.u)]
+    return Equilibrium(
+        rest.q,
+        mode.name,
+        {c.name: c.states[code] for c, code in zip(automaton.contacts, rest.states, strict=True)},
+        {
+            name: rest.multipliers[[i for i, other in enumerate(names) if other == name]]
+            for name in dict.fromkeys(names)
+        },
+        bool(len(held) > np.linalg.matrix_rank(A, tol=1e-9 * float(np.abs(A).max(initial=1.0)))) if held else False,
+        {**dict(zip(layout.q, map(float, rest.q), strict=True)), **dict.fromkeys(layout.u, 0.0), "mode": mode.name},
+    )

@@ -1,37 +1,59 @@
-"""Newton's and Euler's equations of every body, with all that acts on it as unknown forces and moments.
-
-A third derivation, after Kane's and Lagrange's.  It knows where each body's centre is, how the body is turned, and the
-loads as vectors.  Of body i with centre r, attitude R, mass m and inertia J,
-
-    m r̈ = φ,   J_N ω̇ + ω × J_N ω = μ,   J_N = R J Rᵀ,   ω× = Ṙ Rᵀ,
-
-with φ and μ the sum of all forces and moments on it, loads and reactions alike.  Joints do no work: over all bodies
-the power of φ and μ in any motion that the joints permit is that of the loads and of what the contacts do,
-``Σ φ·∂ṙ/∂u + μ·∂ω/∂u = Q + G λ``.  Nothing of partial velocities, M or f is used: positions and attitudes are
-differentiated twice, and Q is the virtual power of the loads by derivatives of the positions of their points.
-"""
+"""Newton's and Euler's equations, momenta and Lagrange's equations of the bodies, for comparison."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from fsm_dyn.analysis.batch import Batch
-from fsm_dyn.expressions import Text
-from fsm_dyn.programs import Node, functions, gradient, tangent
-from fsm_dyn.spec.loads import ForceLoad, GravityLoad, LawLoad, LineLoad, Load, TorqueLoad
-from fsm_dyn.spec.model import Mechanism
+from fsm_dyn.language.elements import ForceLoad, GravityLoad, LawLoad, LineLoad, Load, TorqueLoad
+from fsm_dyn.language.expression_tree import Text
+from fsm_dyn.language.model import Initial, Mechanism
+from fsm_dyn.programs import functions
+from fsm_dyn.programs.graph import Node
+from fsm_dyn.programs.traversal import evaluate, gradient, substitute, support, tangent
 
 if TYPE_CHECKING:
-    from fsm_dyn.symbolic.algebra import NodeAlgebra
-    from fsm_dyn.symbolic.mechanism_symbols import MechanismSymbols
-    from fsm_dyn.symbolic.vectors import Vector
+    from fsm_dyn.derive.algebra import NodeAlgebra
+    from fsm_dyn.derive.kinematics import Vector
+    from fsm_dyn.derive.symbols import MechanismSymbols
+    from fsm_dyn.derive.terms import Terms
+
+
+# -- Expression nodes evaluated at one state after the other, by the names of what they depend on ------------
 
 Array = npt.NDArray[np.float64]
+
+
+class Batch:
+    """Nodes with the names of what they depend on."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self.nodes, self.names = list(nodes), [symbol.name for symbol in support(nodes)]
+
+    def __call__(self, values: Mapping[str, float]) -> Array:
+        """Return their values; what is not given is 0."""
+        known = {name: values.get(name, 0.0) for name in self.names}
+        return np.array([float(value) for value in evaluate(self.nodes, known)])
+
+
+# -- Newton's and Euler's equations of every body, with all that acts on it as unknown forces and ------------
+#
+# Newton's and Euler's equations of every body, with all that acts on it as unknown forces and moments.
+#
+# A third derivation, after Kane's and Lagrange's. It knows where each body's centre is, how the body is turned, and
+# the loads as vectors. Of body i with centre r, attitude R, mass m and inertia J,
+#
+#     m r̈ = φ,   J_N ω̇ + ω × J_N ω = μ,   J_N = R J Rᵀ,   ω× = Ṙ Rᵀ,
+#
+# with φ and μ the sum of all forces and moments on it, loads and reactions alike. Joints do no work: over all bodies
+# the power of φ and μ in any motion that the joints permit is that of the loads and of what the contacts do, ``Σ
+# φ·∂ṙ/∂u + μ·∂ω/∂u = Q + G λ``. Nothing of partial velocities, M or f is used: positions and attitudes are
+# differentiated twice, and Q is the virtual power of the loads by derivatives of the positions of their points.
+
 NEWTONIAN = "N"
 
 
@@ -64,9 +86,8 @@ class NewtonEuler:
 
     def __init__(self, mechanism: Mechanism) -> None:
         # SymPy is imported for derivations only
-        from fsm_dyn.symbolic.inertia import inertias
-        from fsm_dyn.symbolic.mechanism_symbols import build_system
-        from fsm_dyn.symbolic.speeds import solve_speeds
+        from fsm_dyn.derive.speeds import solve_speeds
+        from fsm_dyn.derive.symbols import build_system, inertias
 
         self._system: MechanismSymbols = build_system(mechanism)
         system, graph = self._system, self._system.graph
@@ -214,3 +235,181 @@ class NewtonEuler:
 def _axial(matrix: Array) -> Array:
     """Return the vector ω of the skew part of a matrix."""
     return 0.5 * np.array([matrix[2, 1] - matrix[1, 2], matrix[0, 2] - matrix[2, 0], matrix[1, 0] - matrix[0, 1]])
+
+
+# -- Momenta of a mechanism along the ways in which it can move as one rigid body ----------------------------
+#
+# A pendulum can turn as a whole about its hinge, a box that flies can be shifted and turned in all ways. Along such a
+# way, ``V u = rigid velocity`` with ``A u = 0``, joints and rows do no work, so the rate of the momentum is the
+# loads' generalized force alone (docs/theory.md). The momenta are those of places and attitudes of the bodies, which
+# Kane's equations do not come from.
+
+RIGID = 1e-10  # of a rigid velocity: what the speeds may miss of it
+
+
+class Momenta:
+    """Momentum and moment of momentum about O of all bodies, prepared as nodes.
+
+    Parameters
+    ----------
+    terms : Terms
+        Of a mechanism in which nothing moves by itself.
+    flow : mapping of Node to Node
+        Rates of the coordinates.
+    """
+
+    def __init__(self, terms: Terms, flow: Mapping[Node, Node]) -> None:
+        self._terms = terms
+        self._flow = dict(flow)
+        self.count = 0
+        graph = terms.graph
+        places, partials, momentum = [], [], [graph.zero] * 6
+        for center, frame, mass, tensor in self._bodies():
+            r, R = list(terms.points[center]), [list(row) for row in terms.frames[frame]]
+            v, spin = self._moved(r, R, self._flow)
+            turned = [_dot(R[i], [_dot(tensor[j], [_dot([R[k][m] for k in range(3)], spin) for m in range(3)])
+                                  for j in range(3)]) for i in range(3)]  # fmt: skip
+            arm = _cross(r, v)
+            for i in range(3):
+                momentum[i] = momentum[i] + mass * v[i]
+                momentum[3 + i] = momentum[3 + i] + mass * arm[i] + turned[i]
+            places += r
+            partials.append([self._moved(r, R, self._column(s)) for s in range(terms.n_u)])
+            self.count += 1
+        self._accelerations = [graph.symbol(f"{name}.acceleration") for name in terms.layout.u]
+        seeds = {**self._flow, **dict(zip(terms.u, self._accelerations, strict=True))}
+        velocities = [node for body in partials for v, spin in body for node in (*v, *spin)]
+        self._nodes = [*places, *velocities, *tangent(momentum, seeds)]
+        self._names = [symbol.name for symbol in support(self._nodes)]
+
+    def _bodies(self) -> list[tuple[str, str, Node, Sequence[Sequence[Node]]]]:
+        # SymPy is imported for derivations only
+        from fsm_dyn.derive.symbols import build_system, inertias
+
+        system, graph = build_system(self._terms.mechanism), self._terms.graph
+        here = {system.graph.symbol("t"): graph.symbol("t")}
+        found: list[tuple[str, str, Node, Sequence[Sequence[Node]]]] = []
+        for body in inertias(system):
+            tensor = body.tensor or ((system.graph.zero,) * 3,) * 3
+            mass, *entries = substitute([body.mass, *(node for row in tensor for node in row)], here)
+            found.append((body.center, body.frame or "N", mass, [entries[:3], entries[3:6], entries[6:]]))
+        return found
+
+    def _column(self, s: int) -> dict[Node, Node]:
+        names, W = self._terms.layout.q, self._terms.W
+        return {self._terms.graph.symbol(name): row[s] for name, row in zip(names, W, strict=True)}
+
+    def _moved(
+        self, r: list[Node], R: list[list[Node]], rates: Mapping[Node, Node]
+    ) -> tuple[list[Node], tuple[Node, ...]]:
+        """Return velocity and angular velocity, ``ω× = Ṙ Rᵀ``, for rates of the coordinates."""
+        moved = tangent([*r, *(node for row in R for node in row)], rates)
+        dR = [moved[3:6], moved[6:9], moved[9:12]]
+        return moved[:3], (_dot(dR[2], R[1]), _dot(dR[0], R[2]), _dot(dR[1], R[0]))
+
+    def compare(self, values: Mapping[str, float], u_dot: Array, A: Array, loads: Array) -> tuple[Array, Array] | None:
+        """Return rates of momenta and the loads' forces along all rigid ways there are at a state; None without any.
+
+        Parameters
+        ----------
+        values : coordinates, speeds and parameters by name
+        u_dot : shape (n_u,)
+        A : shape (m, n_u), the rows that hold
+        loads : shape (n_u,), the generalized forces of the loads
+        """
+        known = {**values, **dict(zip([node.name for node in self._accelerations], u_dot, strict=True))}
+        numbers = np.array([float(x) for x in evaluate(self._nodes, {n: known.get(n, 0.0) for n in self._names})])
+        n, n_u = self.count, len(u_dot)
+        places, rates = numbers[: 3 * n].reshape(n, 3), numbers[-6:]
+        V = numbers[3 * n : -6].reshape(n, n_u, 6).transpose(0, 2, 1).reshape(6 * n, n_u)
+        turning = np.array([body.frame is not None for body in self._terms.mechanism.bodies.values()])
+        keep = np.repeat(turning[:, None], 6, axis=1)
+        keep[:, :3] = True  # a particle has no attitude
+        whole, left, right = np.vstack([V[keep.ravel()], A]), [], []
+        for k in range(6):
+            e = np.eye(3)[k % 3]
+            v = np.tile(e, (n, 1)) if k < 3 else np.cross(e, places)
+            field = np.hstack([v, np.tile(e * (k >= 3), (n, 1))])[keep]
+            wanted = np.concatenate([field, np.zeros(len(A))])
+            way = np.linalg.lstsq(whole, wanted, rcond=1e-12)[0]
+            if np.abs(whole @ way - wanted).max(initial=0.0) <= RIGID * max(1.0, float(np.abs(places).max())):
+                left.append(rates[k])
+                right.append(float(way @ loads))
+                # all may be in balance: compared relative to the forces of this model, as the way is rounded
+                size = max(float(np.linalg.norm(way) * np.linalg.norm(loads)), float(np.abs(rates).max()))
+                left.append(size)
+                right.append(size)
+        return (np.array(left), np.array(right)) if left else None
+
+
+def _dot(a: Sequence[Node], b: Sequence[Node]) -> Node:
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+def _cross(a: Sequence[Node], b: Sequence[Node]) -> list[Node]:
+    return [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
+
+
+# -- Lagrange's equations of the bodies of a mechanism, from the kinetic energy in coordinates and -----------
+#
+# Lagrange's equations of the bodies of a mechanism, from the kinetic energy in coordinates and their rates alone.
+
+
+def lagrange_terms(bare: Terms) -> list[Node]:
+    """Return ``∂²T/∂q̇²`` and ``d/dt ∂T/∂q̇ - ∂T/∂q`` at q̈ = 0."""
+    graph = bare.graph
+    q = [graph.symbol(name) for name in bare.layout.q]
+    rates = [graph.symbol(rate_name(name)) for name in bare.layout.q]
+    (T,) = substitute([bare.kinetic_energy], _spins(bare))
+    momenta = [tangent([T], {rate: graph.one})[0] for rate in rates]
+    columns = [tangent(momenta, {rate: graph.one}) for rate in rates]
+    drift = tangent(momenta, {**dict(zip(q, rates, strict=True)), graph.symbol("t"): graph.one})
+    pulls = [tangent([T], {symbol: graph.one})[0] for symbol in q]
+    matrix = [columns[j][i] for i in range(len(q)) for j in range(len(q))]
+    return [*matrix, *(a - b for a, b in zip(drift, pulls, strict=True))]
+
+
+def rate_name(name: str) -> str:
+    """Return what the rate of a coordinate is called in these terms."""
+    return f"{name}_rate"
+
+
+def _spins(bare: Terms) -> dict[Node, Node]:
+    """Return the speeds of the bare mechanism in rates of coordinates: ``2 E ė`` where these are Euler parameters."""
+    graph = bare.graph
+    values: dict[Node, Node] = {}
+    for frame in bare.mechanism.frames.values():
+        if frame.euler_names:
+            e0, e1, e2, e3 = (graph.symbol(name) for name in frame.euler_names)
+            d0, d1, d2, d3 = (graph.symbol(rate_name(name)) for name in frame.euler_names)
+            spin = (
+                2.0 * (e0 * d1 - e1 * d0 + e3 * d2 - e2 * d3),
+                2.0 * (e0 * d2 - e2 * d0 + e1 * d3 - e3 * d1),
+                2.0 * (e0 * d3 - e3 * d0 + e2 * d1 - e1 * d2),
+            )
+            values |= {graph.symbol(_spin(frame.name, axis)): node for axis, node in zip("xyz", spin, strict=True)}
+    plain = [name for name in bare.layout.q if graph.symbol(f"{name}_dot").name in bare.layout.u]
+    return values | {graph.symbol(f"{name}_dot"): graph.symbol(rate_name(name)) for name in plain}
+
+
+def _spin(frame: str, axis: str) -> str:
+    return f"{frame}_spin_{axis}"
+
+
+def bodies_alone(mechanism: Mechanism) -> Mechanism:
+    """The bodies alone, with the rates of the coordinates as speeds, and spins of frames with Euler parameters."""
+    turned = [frame for frame in mechanism.frames.values() if frame.euler_names]
+    euler = {name for frame in turned for name in frame.euler_names}
+    speeds = {f"{name}_dot": Text(f"rate({name})") for name in mechanism.coordinates if name not in euler}
+    for frame in turned:
+        less = "" if frame.parent == "N" else f" - omega({frame.parent})"
+        for axis in "xyz":
+            text = f"dot(omega({frame.name}){less}, {frame.name}.{axis})"
+            speeds[_spin(frame.name, axis)] = Text(text)
+    return replace(
+        mechanism,
+        speeds=speeds,
+        joints={}, constraints={}, shapes={}, contacts={}, loads=(), modes={}, only_listed=False, memory={},
+        controllers={},
+        transitions=(), ports={}, initial=Initial(), outputs={}, view={},
+    )  # fmt: skip

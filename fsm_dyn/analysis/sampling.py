@@ -1,16 +1,32 @@
-"""Samples of parameters within their tolerances."""
+"""Samples of parameters within their tolerances, and their distributions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 from scipy.stats import norm, qmc
 
-from fsm_dyn.errors import InputError, did_you_mean
-from fsm_dyn.modes.elimination import Array
-from fsm_dyn.spec.parameter_tolerances import Deviation
+from fsm_dyn.analysis.study_variables import (
+    AMPLITUDE,
+    INITIAL,
+    INPUT,
+    WORDS,
+    amplitude_factor,
+    check_names,
+    check_shared,
+    check_variables,
+)
+from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.core.errors import InputError, did_you_mean
+from fsm_dyn.derive.elimination import Array
+from fsm_dyn.language.body_forms import SIGNS
+from fsm_dyn.language.evaluate import Deviation, ParameterValue, deviations, evaluate_expression
+from fsm_dyn.language.values import ArgumentUnits, override_values, parameter_values
+
+# -- Samples of parameters within their tolerances -----------------------------------------------------------
 
 REPLICATES: Final = 8  # scrambled sequences of a Sobol' sample, independent of each other
 SAMPLES: Final = ("random", "lhs", "sobol")
@@ -75,3 +91,131 @@ def _open(column: Array) -> Array:
     smallest = np.finfo(np.float64).tiny
     moved: Array = np.maximum(column, smallest)
     return moved
+
+
+# -- Distributions of what a sample or a search varies -------------------------------------------------------
+#
+# Distributions of what a sample or a search varies: parameters, initial values, inputs and their amplitudes.
+
+Distribution = str | Mapping[str, Any] | Sequence[float | str]
+
+_FORMS: Final = (
+    "'1 m +- 5 cm', {normal: 1 m, sigma: 2 cm}, {uniform: [0.9 m, 1.1 m]}, {value: 1 m, tolerance: [-5 cm, 1 cm]} "
+    "or two limits"
+)
+_WORDS: Final = ("mode", "settle")  # initial values that are no numbers
+LONGEST_CHECKED: Final = 60.0  # s, of inputs that are checked where no end is given
+
+
+@dataclass(frozen=True)
+class VariedQuantity:
+    """A quantity that is varied: its nominal value, SI, and the deviations from it."""
+
+    nominal: float
+    deviation: Deviation
+
+    def describe(self) -> str:
+        """Return the distribution as text, SI."""
+        if self.deviation.sigma:
+            return f"normal, {self.nominal:g} with standard deviation {self.deviation.sigma:g}"
+        lower, upper = self.nominal + self.deviation.lower, self.nominal + self.deviation.upper
+        return f"uniform from {lower:g} to {upper:g}"
+
+
+def varied_quantities(
+    graph: ModeGraph,
+    vary: Mapping[str, Distribution] | None,
+    given: Mapping[str, Any],
+    *,
+    tolerances: bool = True,
+) -> dict[str, VariedQuantity]:
+    """Return what is varied, by name: the tolerances of the model file, and what is given in addition to them.
+
+    Parameters
+    ----------
+    graph : ModeGraph
+    vary : mapping, optional
+        Distributions of scalar parameters, ``initial.NAME`` of coordinates, speeds and discrete variables,
+        ``input.NAME`` (constant) and ``amplitude.NAME`` (a factor on the schedule of an input): ``"1 m +- 5 cm"``,
+        ``{"normal": ..., "sigma": ...}``, ``{"uniform": [..., ...]}``, ``{"value": ..., "tolerance": [..., ...]}`` or
+        two limits; numbers are SI.
+    given : mapping
+        Arguments of ``Simulator.run`` that all runs share.
+    tolerances : bool
+        Whether those of the file count.
+
+    Raises
+    ------
+    InputError
+        A name cannot be varied, a distribution is none, or a value of it is impossible.
+    """
+    mechanism = graph.automaton.mechanism
+    overrides = dict(given.get("parameters") or {})
+    chosen = dict(vary or {})
+    values = parameter_values(mechanism, overrides)
+    check_shared(graph, given, float(given.get("until") or LONGEST_CHECKED))
+    found: dict[str, VariedQuantity] = {}
+    for name, deviation in (deviations(mechanism, values) if tolerances else {}).items():
+        if name not in chosen:
+            value = values[name]
+            found[name] = VariedQuantity(float(value if isinstance(value, float) else value[0]), deviation)
+    reader = _DistributionReader(graph, values)
+    for name, distribution in chosen.items():
+        if name in WORDS and name not in mechanism.parameters:
+            raise InputError(f"'{name}' is no number that a search could vary", remedy="search with each by itself")
+        check_names(graph, {name: []}, given)
+        found[name] = reader.quantity(name, distribution)
+        nominal, deviation = found[name].nominal, found[name].deviation
+        ends = [nominal + deviation.lower, nominal + deviation.upper]
+        check_variables(graph, {name: ends}, given, float(given.get("until") or LONGEST_CHECKED), combined=False)
+    return found
+
+
+class _DistributionReader:
+    """Reads distributions of a graph's quantities, with these parameters."""
+
+    def __init__(self, graph: ModeGraph, values: Mapping[str, ParameterValue]) -> None:
+        self._mechanism, self._values = graph.automaton.mechanism, values
+        self._units = ArgumentUnits(self._mechanism)
+
+    def quantity(self, name: str, given: Distribution) -> VariedQuantity:
+        """Return a quantity that is varied."""
+        refused = InputError(f"no distribution of '{name}'", found=str(given)[:60], allowed=_FORMS)
+        if isinstance(given, str):
+            sign = next((sign for sign in SIGNS if sign in given), None)
+            if sign is None:
+                raise refused
+            value, _, half = (part.strip() for part in given.partition(sign))
+            given = {"value": value, "tolerance": [f"-({half})", half]}
+        elif not isinstance(given, Mapping):
+            given = {"uniform": given}
+        keys = set(given)
+        if keys == {"normal", "sigma"}:
+            sigma = self._number(name, given["sigma"])
+            if not sigma > 0.0:
+                raise InputError(
+                    f"the standard deviation of '{name}' is not positive", found=str(given["sigma"])[:60]
+                )  # fmt: skip
+            return VariedQuantity(self._number(name, given["normal"]), Deviation(sigma=sigma))
+        limits = given.get("uniform", given.get("tolerance"))
+        if keys not in ({"uniform"}, {"value", "tolerance"}) or isinstance(limits, str) or len(limits) != 2:
+            raise refused
+        lower, upper = (self._number(name, limit) for limit in limits)
+        nominal = self._number(name, given["value"]) if "value" in given else (lower + upper) / 2.0
+        if "uniform" in given:
+            lower, upper = lower - nominal, upper - nominal
+        if not lower <= 0.0 <= upper:
+            raise InputError(f"the range of '{name}' is empty", found=str(limits)[:60], allowed="least first")
+        return VariedQuantity(nominal, Deviation(lower, upper))
+
+    def _number(self, name: str, value: Any) -> float:
+        """Return a number in the unit of a quantity, SI."""
+        _, _, rest = name.partition(".")
+        if name.startswith(AMPLITUDE) and name not in self._mechanism.parameters:
+            return amplitude_factor(rest, value)
+        if name.startswith((INITIAL, INPUT)) and name not in self._mechanism.parameters and rest not in _WORDS:
+            if not isinstance(value, str):
+                return float(value)
+            self._units.check(rest, value, f"'{name}'")
+            return evaluate_expression(value, self._values)
+        return override_values(self._mechanism, {name: value})[name][0]

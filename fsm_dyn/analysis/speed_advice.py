@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from fsm_dyn.compilation import compile as compile_model
-from fsm_dyn.compilation import load
-from fsm_dyn.errors import ModelError
-from fsm_dyn.expressions import Text
-from fsm_dyn.programs import Counts, evaluate, support
-from fsm_dyn.spec.layout import speed_definitions
-from fsm_dyn.spec.model import Body, Mechanism
+from fsm_dyn.automaton.compilation import compile as compile_model
+from fsm_dyn.automaton.compilation import load
+from fsm_dyn.core.errors import ModelError
+from fsm_dyn.language.expression_tree import Text
+from fsm_dyn.language.memory import speed_definitions
+from fsm_dyn.language.model import Body, Mechanism
+from fsm_dyn.programs.program import Counts
+from fsm_dyn.programs.traversal import evaluate, support
 
 INDEPENDENT = 1e-9  # of a row: what must be linearly independent of those already chosen
 SEED = 20030818
@@ -173,8 +174,8 @@ _CANDIDATES: dict[str, Callable[[Mechanism], list[str]]] = {
 def _independent(mechanism: Mechanism, candidates: Sequence[Text], count: int) -> list[str]:
     """Return the first candidates that with the kinematic constraints determine the rates, as many as there may be."""
     # SymPy is imported for derivations only
-    from fsm_dyn.symbolic.mechanism_symbols import build_system
-    from fsm_dyn.symbolic.speeds import definition_rows
+    from fsm_dyn.derive.speeds import definition_rows
+    from fsm_dyn.derive.symbols import build_system
 
     rows = definition_rows(build_system(mechanism), candidates)
     flat = [node for row in rows for node in row]

@@ -12,17 +12,19 @@ from typing import Any
 import numpy as np
 
 from fsm_dyn.analysis.analysis_setup import AnalysisSetup
-from fsm_dyn.analysis.jacobians import Array, jacobian
+from fsm_dyn.analysis.linearisation import jacobian
 from fsm_dyn.automaton.initial_state import InitialState, assembled_states, fixed_codes
 from fsm_dyn.automaton.static_equilibrium import statics_nodes
-from fsm_dyn.errors import RunError
-from fsm_dyn.expressions import Text
-from fsm_dyn.expressions.node_algebra import ScalarAlgebra
-from fsm_dyn.modes.assembly import free_directions
-from fsm_dyn.modes.embedding import ActiveSet
-from fsm_dyn.modes.least_squares import dependent_columns
-from fsm_dyn.programs import ExpressionGraph, Layout, Program
-from fsm_dyn.spec.model import Mechanism
+from fsm_dyn.core.errors import RunError
+from fsm_dyn.derive.assembly import free_directions
+from fsm_dyn.derive.elimination import Array, dependent_columns
+from fsm_dyn.derive.embedding import ActiveSet
+from fsm_dyn.language.expression_tree import Text
+from fsm_dyn.language.model import Mechanism
+from fsm_dyn.language.node_algebra import ScalarAlgebra
+from fsm_dyn.programs.graph import ExpressionGraph
+from fsm_dyn.programs.layout import Layout
+from fsm_dyn.programs.program import Program
 
 SOLVED = 1e-9  # of the largest singular value: below it a row determines nothing
 ROUNDING = 1e-12  # of the largest unknown

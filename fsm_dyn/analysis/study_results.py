@@ -1,7 +1,8 @@
-"""Results of a study by columns: what was varied, outputs, verdicts and margins, and the modes of each run."""
+"""Results of a study by columns, its data sets, yields and diagrams."""
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -10,20 +11,85 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import numpy.typing as npt
+from scipy.stats import norm, spearmanr, t
 
 from fsm_dyn.analysis.judged_runs import JudgedRun
-from fsm_dyn.analysis.study_datasets import Column, run_dataset, with_sequences
 from fsm_dyn.analysis.study_variables import Label
-from fsm_dyn.errors import InputError, did_you_mean
-from fsm_dyn.modes.elimination import Array
-from fsm_dyn.renamed import RenamedAttribute
-from fsm_dyn.results.arrays import BoolArray, IntArray
-from fsm_dyn.results.judgement import Verdict
+from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.core.arrays import BoolArray, IntArray
+from fsm_dyn.core.errors import InputError, did_you_mean
+from fsm_dyn.core.optional_libraries import optional_library
+from fsm_dyn.core.renamed import RenamedAttribute
+from fsm_dyn.derive.elimination import Array
+from fsm_dyn.draw.graph_layout import Arrow, Box, Diagram
+from fsm_dyn.draw.mode_graph_svg import mode_graph
+from fsm_dyn.run.judgement import Verdict
 
 if TYPE_CHECKING:
     import xarray
 
-    from fsm_dyn.analysis.yields import YieldEstimate
+
+# -- Data sets of studies: a variable for each column, along the runs ----------------------------------------
+
+Column = Sequence[Any] | npt.NDArray[Any]
+
+
+def run_dataset(
+    model: str,
+    parameters: Mapping[str, Column],
+    columns: Mapping[str, Column],
+    units: Mapping[str, str],
+    axes: Mapping[str, Array] | None = None,
+) -> xarray.Dataset:
+    """Return columns along ``run`` as a data set.
+
+    Parameters
+    ----------
+    model : str
+    parameters, columns : mapping of str to array, shape (n,) or (n, m)
+        Coordinates and variables, SI; with two axes, the second is the one of ``axes`` with m elements.
+    units : mapping of str to str
+        Of any of them.
+    axes : mapping of str to ndarray, optional
+        Coordinates of second axes.
+
+    Raises
+    ------
+    InputError
+        If xarray is not installed (the extra ``analysis``).
+    """
+    found = {name: axis for name, axis in (axes or {}).items() if len(axis)}
+
+    def variable(name: str, column: Column) -> tuple[tuple[str, ...], Array, dict[str, str]]:
+        values = np.asarray(column)
+        if values.dtype == object:  # numbers and texts
+            values = values.astype(str)
+        second = [axis for axis, places in found.items() if values.ndim > 1 and len(places) == values.shape[1]]
+        return ("run", *second), values, {"units": units[name]} if units.get(name) else {}
+
+    dataset: xarray.Dataset = optional_library("xarray").Dataset(
+        {name: variable(name, column) for name, column in columns.items()},
+        coords={
+            **{name: variable(name, column) for name, column in parameters.items()},
+            **{name: (name, axis, {"units": "s"} if name == "time" else {}) for name, axis in found.items()},
+        },
+        attrs={"model": model},
+    )
+    return dataset
+
+
+def with_sequences(dataset: xarray.Dataset, sequences: Sequence[tuple[str, ...]], counts: IntArray) -> xarray.Dataset:
+    """Return a data set with a table of mode sequences: as text, by a digest, the same in any study, and their runs."""
+    texts = [" > ".join(modes) for modes in sequences]
+    digests = [hashlib.sha256(text.encode()).hexdigest()[:16] for text in texts]
+    table = {"modes": texts, "digest": digests, "runs": counts}
+    return dataset.assign({name: ("sequence_number", column) for name, column in table.items()})
+
+
+# -- Results of a study by columns ---------------------------------------------------------------------------
+#
+# Results of a study by columns: what was varied, outputs, verdicts and margins, and the modes of each run.
 
 GRID: Final = "grid"
 ALL: Final = "all"  # what the verdicts on all requirements together are called
@@ -195,8 +261,6 @@ class Study:
         InputError
             The study is one over a grid, or there is no such requirement.
         """
-        from fsm_dyn.analysis.yields import yield_estimate  # grids do not wait for SciPy's statistics
-
         if self.sample == GRID:
             raise InputError(
                 "the points of a grid are no sample, of which a yield could be estimated",
@@ -219,8 +283,6 @@ class Study:
         InputError
             There is no such requirement; all together have no margin.
         """
-        from fsm_dyn.analysis.yields import rank_correlation  # grids do not wait for SciPy's statistics
-
         if requirement not in self.margins:
             raise InputError(f"no requirement '{requirement}'", remedy=did_you_mean(requirement, list(self.margins)))
         margin = self.margins[requirement]
@@ -407,3 +469,113 @@ def _together(verdicts: Sequence[Verdict]) -> Verdict:
     if "violated" in verdicts:
         return "violated"
     return "undecided" if "undecided" in verdicts else "met"
+
+
+# -- Yield of a mechanism whose parameters have tolerances ---------------------------------------------------
+#
+# Yield of a mechanism whose parameters have tolerances: the share of runs that meet the model's requirements.
+
+_LEVEL: Final = 0.95
+
+
+@dataclass(frozen=True)
+class YieldEstimate:
+    """Numbers of verdicts, and the share of runs that meet a requirement, of those decided, with its 95 % interval.
+
+    The interval is Wilson's; of a Sobol' sample it is Student's over the yields of its replicates if these differ and
+    all have decided runs.  Where no run was decided, the share is nan and the interval everything.
+    """
+
+    met: int
+    violated: int
+    undecided: int
+    value: float
+    lower: float
+    upper: float
+
+
+def yield_estimate(verdicts: npt.NDArray[Any], replicates: int, among: BoolArray) -> YieldEstimate:
+    """Return the yield of a requirement in a sample.
+
+    Parameters
+    ----------
+    verdicts : ndarray of str, shape (n,)
+    replicates : int
+        Independent parts of equal size that the sample consists of, one after the other.
+    among : ndarray of bool, shape (n,)
+        The runs that count.
+    """
+    met, violated = among & (verdicts == "met"), among & (verdicts == "violated")
+    numbers = int(met.sum()), int(violated.sum())
+    undecided = int(among.sum()) - sum(numbers)
+    if not sum(numbers):
+        return YieldEstimate(*numbers, undecided, np.nan, 0.0, 1.0)
+    met_in = met.reshape(replicates, -1).sum(axis=1)
+    decided_in = met_in + violated.reshape(replicates, -1).sum(axis=1)
+    shares = met_in / np.maximum(decided_in, 1)
+    if replicates == 1 or not decided_in.all() or not np.ptp(shares):
+        return YieldEstimate(*numbers, undecided, numbers[0] / sum(numbers), *wilson(numbers[0], sum(numbers)))
+    half = float(t.ppf(0.5 + _LEVEL / 2, replicates - 1) * shares.std(ddof=1) / np.sqrt(replicates))
+    share = float(shares.mean())
+    return YieldEstimate(*numbers, undecided, share, max(share - half, 0.0), min(share + half, 1.0))
+
+
+def wilson(met: int, n: int, level: float = _LEVEL) -> tuple[float, float]:
+    """Return the interval of a share, of ``met`` out of n > 0 independent trials (Wilson 1927)."""
+    z = float(norm.ppf(0.5 + level / 2))
+    share = met / n
+    middle = share + z * z / (2 * n)
+    half = z * np.sqrt(share * (1.0 - share) / n + z * z / (4 * n * n))
+    scale = 1.0 + z * z / n
+    return float(max((middle - half) / scale, 0.0)), float(min((middle + half) / scale, 1.0))
+
+
+def rank_correlation(a: Array, b: Array) -> float:
+    """Return Spearman's rank correlation of finite values; nan where one of both does not vary."""
+    finite = np.isfinite(a) & np.isfinite(b)
+    a, b = a[finite], b[finite]
+    if len(a) < 2 or not np.ptp(a) or not np.ptp(b):
+        return float("nan")
+    return float(spearmanr(a, b).statistic)
+
+
+# -- The mode graph as the runs of a study have used it ------------------------------------------------------
+
+
+def shares_diagram(found: Study, graph: ModeGraph, requirement: str = ALL) -> Diagram:
+    """Return the modes and transitions of a study as a diagram.
+
+    An arrow is as thick as the share of runs that made its transition is large, and dashed if no run did; marked are
+    those by which runs that violate a requirement part from others.
+
+    Parameters
+    ----------
+    found : Study
+    graph : ModeGraph
+        Its transitions that no run made are drawn as well.
+    requirement : str
+    """
+    shares, parting = found.transition_shares(), found.parting(requirement)
+    marked = set() if parting is None else {(parting.before[-1], mode) for mode in parting.following}
+    possible = dict.fromkeys((source, target) for source, target, *_ in graph.nx.edges if source != target)
+    pairs = dict.fromkeys([*shares, *possible])
+    names = dict.fromkeys(
+        [*(mode for modes in found.sequences for mode in modes), *(m for pair in pairs for m in pair)]
+    )
+    starts = {modes[0] for modes in found.sequences if modes}
+    counts = {mode: sum(mode in modes for modes in found.sequences) for mode in names}
+    n = len(found.sequences)
+    return Diagram(
+        graph.name,
+        tuple(Box(mode, mode, (f"{100.0 * counts[mode] / n:.3g} % of runs",), mode in starts) for mode in names),
+        tuple(
+            Arrow(*pair, (f"{100.0 * shares[pair]:.3g} %" if pair in shares else "never",), pair not in shares,
+                  shares.get(pair, 0.0), pair in marked)
+            for pair in pairs
+        ),
+    )  # fmt: skip
+
+
+def shares_svg(found: Study, graph: ModeGraph, requirement: str = ALL) -> str:
+    """Return the picture of :func:`shares_diagram` as SVG."""
+    return mode_graph(shares_diagram(found, graph, requirement))

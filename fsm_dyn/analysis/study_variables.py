@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
+from fsm_dyn.automaton.compilation import compile as compile_mechanism
 from fsm_dyn.automaton.initial_values import initial_values
 from fsm_dyn.automaton.mode_graph import ModeGraph
-from fsm_dyn.compilation import compile as compile_mechanism
-from fsm_dyn.errors import ExpressionError, FsmDynError, InputError, did_you_mean
-from fsm_dyn.run_inputs import input_in_effect, resolve_inputs, scaled_input, scenario_schedules
-from fsm_dyn.simulator import Simulator
-from fsm_dyn.spec.argument_units import is_plain
-from fsm_dyn.spec.loader import load
-from fsm_dyn.spec.model import Mechanism
-from fsm_dyn.spec.values import evaluate, override_values, parameter_values, units
+from fsm_dyn.core.errors import ExpressionError, FsmDynError, InputError, did_you_mean
+from fsm_dyn.language.evaluate import evaluate_expression
+from fsm_dyn.language.loader import load
+from fsm_dyn.language.model import Mechanism
+from fsm_dyn.language.values import is_plain, override_values, parameter_values, units
+from fsm_dyn.run.run_inputs import input_in_effect, resolve_inputs, scaled_input, scenario_schedules
+from fsm_dyn.run.simulator import Simulator
 
 INITIAL: Final = "initial."
 INPUT: Final = "input."
@@ -243,7 +243,7 @@ def amplitude_factor(name: str, value: Any) -> float:
     """Return a factor on the schedule of an input."""
     if isinstance(value, str) and is_plain(value):
         try:
-            return evaluate(value, {})
+            return evaluate_expression(value, {})
         except ExpressionError:
             pass
     elif not isinstance(value, bool) and isinstance(value, numbers.Real) and math.isfinite(value):
@@ -280,7 +280,7 @@ def _label(value: Any) -> Label:
         return NO_VARIANT
     if isinstance(value, str):
         try:
-            return evaluate(value, {})
+            return evaluate_expression(value, {})
         except ExpressionError:
             return value
     return float(value) if isinstance(value, numbers.Real) else str(value)[:LONGEST_LABEL]

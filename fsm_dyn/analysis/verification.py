@@ -1,18 +1,4 @@
-"""Independent derivations of the equations of a model, compared at random states.
-
-What is compared, and with what:
-
-- the inertia terms of Kane's equations with Lagrange's, from the kinetic energy in coordinates and their rates alone,
-  carried over by ``q̇ = W u + X`` (docs/theory.md, "Kinematics"; Parsa, (34)-(38));
-- their share in the energy: ``-u·f = ½ uᵀ Ṁ u`` where nothing moves by itself, which is that ``Ṁ - 2C`` is skew;
-- the rates of the momenta of all bodies with the loads, along ways in which the whole moves as one rigid body;
-- the power of the loads with the change of potential energy and the powers stated for them;
-- accelerations and forces of every mode, by embedding in machine code, with those of Lagrange's equations with
-  multipliers, solved as one linear system, and with those in a null space of the rows by singular values, the natural
-  orthogonal complement (Saha and Angeles, (10)-(11)); what slides does so along its slip, with friction;
-- the same accelerations with those of Newton's and Euler's equations of each body, in which all forces and moments on
-  the bodies are unknowns (:mod:`fsm_dyn.analysis.newton_euler`).
-"""
+"""Independent derivations of the equations of a model, compared at random states."""
 
 from __future__ import annotations
 
@@ -24,26 +10,293 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from fsm_dyn.analysis.batch import Batch
-from fsm_dyn.analysis.lagrange import bodies_alone, lagrange_terms, rate_name
-from fsm_dyn.analysis.mode_routes import LAGRANGE, ModeRoutes
-from fsm_dyn.analysis.momentum import Momenta
-from fsm_dyn.analysis.newton_euler import BodyEquations, NewtonEuler
-from fsm_dyn.analysis.random_states import random_states
-from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.analysis.newton_euler import (
+    Batch,
+    BodyEquations,
+    Momenta,
+    NewtonEuler,
+    bodies_alone,
+    lagrange_terms,
+    rate_name,
+)
+from fsm_dyn.automaton.compilation import compile as compile_model
+from fsm_dyn.automaton.hybrid_automaton import Automaton, slip_angle
 from fsm_dyn.automaton.initial_values import initial_state
-from fsm_dyn.automaton.mode_graph import ModeGraph
-from fsm_dyn.automaton.successor_graph import successors_of
-from fsm_dyn.compilation import compile as compile_model
-from fsm_dyn.errors import InputError, ModelError
-from fsm_dyn.programs import Node, tangent
-from fsm_dyn.renamed import RenamedAttribute
-from fsm_dyn.spec.model import Mechanism
+from fsm_dyn.automaton.mode_graph import ModeGraph, successors_of
+from fsm_dyn.automaton.mode_view import ModeView
+from fsm_dyn.core.errors import InputError, ModelError
+from fsm_dyn.core.renamed import RenamedAttribute
+from fsm_dyn.derive.assembly import PrescribedValues
+from fsm_dyn.derive.embedding import ActiveSet
+from fsm_dyn.language.model import Mechanism
+from fsm_dyn.programs.graph import Node
+from fsm_dyn.programs.traversal import tangent
 
 if TYPE_CHECKING:
-    from fsm_dyn.symbolic.terms import Terms
+    from fsm_dyn.derive.terms import Terms
+
+
+# -- Random states that satisfy the constraint rows of a mode, for derivations to be compared at -------------
 
 Array = npt.NDArray[np.float64]
+
+SEED = 20030818
+RANK = 1e-9
+VANISHING = 1e-5  # a singular value between this and RANK decides nothing
+WORST = 1e8  # condition of a reduced mass matrix beyond which a state is passed over
+RIGHT_ANGLE = 0.5 * np.pi
+SPREAD = 1.0  # rad, m: how far from the start states are looked for
+MOST_TRIALS = 10
+
+
+def random_states(automaton: Automaton, codes: Sequence[int], x: Array, context: Array, count: int) -> list[Array]:
+    """Return states near a start, every third of right angles, brought onto the rows, speeds projected on them.
+
+    Parameters
+    ----------
+    automaton : Automaton
+        The compiled mechanism.
+    codes : Sequence[int]
+        Contact states of the mode.
+    x : ndarray, shape (n_x,)
+        The state about which they are drawn.
+    context : ndarray, shape (n_c,)
+        Parameters, inputs, discrete variables and slip directions, SI.
+    count : int
+        Number of states.
+
+    Raises
+    ------
+    ModelError
+        None of the states drawn satisfies the constraints.
+    """
+    layout, random = automaton.terms.layout, np.random.default_rng(SEED)
+    n_q, n_u, found = len(layout.q), len(layout.u), []
+    rows = list(ActiveSet.of(automaton.system, codes).rows)
+    usual = float(np.abs(automaton.terms.evaluate(0.0, x, context)["A"][rows]).max(initial=0.0))
+    spread = SPREAD
+    for trial in range(MOST_TRIALS * count):
+        guess = x[:n_q] + spread * random.uniform(-1.0, 1.0, n_q)
+        if trial % 3 == 2:  # where models begin, and where a pivot is most likely to vanish
+            guess = np.round(guess / RIGHT_ANGLE) * RIGHT_ANGLE
+        given = PrescribedValues({}, {}, 0.0, context, dict(zip(layout.q, guess, strict=True)))
+        try:
+            state = automaton.assemble(codes, given)
+        except ModelError:
+            spread *= 0.7  # out of reach: look nearer
+            continue
+        terms = automaton.terms.evaluate(0.0, state, context)
+        A, b = terms["A"][rows][:, :n_u], terms["b"][rows]
+        u = random.uniform(-1.0, 1.0, n_u)
+        state[n_q:] = u - np.linalg.pinv(A, rcond=RANK) @ (A @ u + b)
+        if all(np.isfinite(value).all() for value in terms.values()) and is_regular(terms["M"][:n_u, :n_u], A, usual):
+            found.append(state)
+        if len(found) == count:
+            break
+    if not found:
+        raise ModelError("no state near the start satisfies the rows", remedy="check where the motion starts")
+    return found
+
+
+def is_regular(M: Array, A: Array, usual: float) -> bool:
+    """Whether the reduced mass matrix can be solved and no row is about to vanish, as both may at right angles."""
+    null = null_space(A)
+    size = np.sqrt(np.abs(np.diag(M))) + 1e-30
+    if len(A):
+        shares = np.linalg.svd(A / size, compute_uv=False)
+        largest = max(usual / float(size.min()), float(shares.max()))
+        if np.any((shares > RANK * shares.max()) & (shares < VANISHING * largest)):
+            return False
+    reduced = null.T @ (M / np.outer(size, size)) @ null if len(A) else M / np.outer(size, size)
+    return not reduced.size or bool(np.linalg.cond(reduced) < WORST)
+
+
+def null_space(A: Array) -> Array:
+    """Return an orthonormal basis (n, n - rank) of what A (m, n) takes to zero."""
+    if not len(A):
+        return np.eye(A.shape[1])
+    _, singular, right = np.linalg.svd(A)
+    rank = int((singular > RANK * max(singular.max(initial=0.0), 1e-300)).sum())
+    return np.array(right[rank:].T)
+
+
+# -- Other ways from M, f and rows to accelerations and forces than a mode's own programs --------------------
+
+Pair = tuple[Array, Array]
+
+LAGRANGE = "accelerations embedded, and with multipliers (Lagrange)"
+COMPLEMENT = "accelerations embedded, and in the orthogonal complement of the rows"
+FORCES = "forces of the rows, by their effect on the speeds"
+NEWTON_EULER = "accelerations embedded, and by Newton's and Euler's equations of each body"
+
+LOAD_PASSES = 60  # each leaves of an error what friction changes its load by, far less than a half
+
+
+class ModeRoutes:
+    """The equations ``M u̇ = f + G λ``, ``A u̇ + γ = 0`` of a mode in numbers, solved in several ways.
+
+    G is put together here from rows, coefficients of friction and slips; the mode's programs have it as formulas.
+    """
+
+    def __init__(self, automaton: Automaton, view: ModeView, codes: Sequence[int], context: Array) -> None:
+        self._automaton, self._view, self._context = automaton, view, context
+        self._active = ActiveSet.of(automaton.system, codes)
+        self.rows = [r for r in self._active.rows if automaton.rows[r].role != "kinematic"]
+        self.n_u = len(automaton.terms.layout.u)
+        self.has_contact_forces = bool(self._active.sliding or self._active.slipping or self._active.pressed)
+
+    def context_at(self, x: Array) -> Array:
+        """Return the context with the slip directions of a state."""
+        layout, c = self._automaton.terms.layout, self._context.copy()
+        terms = self._automaton.terms.evaluate(0.0, x, c)
+        slips = terms["A"][:, : self.n_u] @ x[layout.u_slice] + terms["b"]
+        for index in (*(contact for _, contact in self._active.sliding), *self._active.slipping):
+            contact, rows = self._automaton.contacts[index], list(self._automaton.contacts[index].tangent_rows)
+            turned = float(slip_angle(slips[rows], 0.0, self._automaton.units.speed)) if contact.in_space else 0.0
+            c[layout.sigma_slice][index] = turned if contact.in_space else np.sign(slips[rows[0]])
+        return c
+
+    def accelerations(self, x: Array) -> Array:
+        """Return u̇ of the mode, embedded, in machine code."""
+        n_q = len(self._automaton.terms.layout.q)
+        return self._view.derivatives(0.0, x[:n_q], x[n_q:], self._inputs)[1]
+
+    def rows_at(self, x: Array) -> Array:
+        """Return A of the rows that hold, for the declared speeds."""
+        A: Array = self._automaton.terms.evaluate(0.0, x, self._context)["A"][self.rows][:, : self.n_u]
+        return A
+
+    def compare(self, x: Array, bodies: BodyEquations | None) -> dict[str, Pair]:
+        """Return both sides of every comparison at a state; none where the motion is not determined there."""
+        n = self.n_u
+        terms = self._automaton.terms.evaluate(0.0, x, self.context_at(x))
+        M, A, gamma = terms["M"][:n, :n], terms["A"][self.rows][:, :n], terms["gamma"][self.rows]
+        G, known = self._contact_forces(terms, x)
+        known = known + self._bearing_friction(terms, x, (M, terms["f"][:n] + known, A, G, gamma))
+        f = terms["f"][:n] + known
+        if not np.isfinite(G).all() or not np.isfinite(f).all() or not self._determinate(M, A, G):
+            return {}  # a contact that slides without slip has no direction
+        u_dot = self.accelerations(x)
+        solved, forces = _with_multipliers(M, f, A, G, gamma)
+        size = np.abs(np.diag(M)) + 1e-30
+        # accelerations and forces may all be zero: then as of speeds reached in a second
+        usual = max(float(np.abs(f / size).max(initial=0.0)), float(np.abs(x[-n:]).max(initial=0.0)))
+
+        def scaled(values: Array) -> Array:
+            return np.append(values, usual)
+
+        found = {
+            LAGRANGE: (scaled(u_dot), scaled(solved)),
+            COMPLEMENT: (scaled(u_dot), scaled(_in_complement(M, f, A, G, gamma))),
+        }
+        if bodies is not None:
+            found[NEWTON_EULER] = (
+                scaled(u_dot), scaled(_with_multipliers(bodies.mass, bodies.force + known, A, G, gamma)[0])
+            )  # fmt: skip
+        if self.rows:
+            # a row may carry no load: compared relative to the momenta and forces of this model
+            least = max(float(np.abs(f).max(initial=0.0)), float(np.abs(M @ x[-n:]).max(initial=0.0)))
+            effect = terms["A"][:, :n].T @ self._own_forces(x)
+            found[FORCES] = (np.append(effect, least), np.append(G @ forces + known, least))
+        return found
+
+    @property
+    def _inputs(self) -> list[float]:
+        return list(self._context[self._automaton.terms.layout.w_slice])
+
+    def _own_forces(self, x: Array) -> Array:
+        """Return λ of all rows by the mode's program, zero for kinematic rows, whose speeds are not among the n_u."""
+        n_q = len(self._automaton.terms.layout.q)
+        forces = self._view.contact_forces(0.0, x[:n_q], x[n_q:], self._inputs)
+        counts: dict[str, int] = {}
+        values = np.zeros(len(self._automaton.rows))
+        for r, row in enumerate(self._automaton.rows):
+            counts[row.name] = counts.get(row.name, -1) + 1
+            values[r] = 0.0 if row.role == "kinematic" else forces[row.name][counts[row.name]]
+        return values
+
+    def _contact_forces(self, terms: dict[str, Array], x: Array) -> Pair:
+        """Return G (n_u, m), and the generalized forces (n_u,) of compliant contacts and friction of known bound."""
+        n, A, active = self.n_u, terms["A"], self._active
+        slips = A[:, :n] @ x[-n:] + terms["b"]
+        G, known = A[self.rows][:, :n].T.copy(), np.zeros(n)
+        for row, contact in active.sliding:
+            ratio = terms["kinetic"][contact] * (1.0 if contact in active.under else -1.0)
+            G[:, self.rows.index(row)] += ratio * self._slip_direction(contact, slips, A)
+        for contact in active.pressed:
+            known += terms["elastic"][contact] * A[self._automaton.contacts[contact].normal_row, :n]
+        for contact in active.slipping:
+            compliant = self._automaton.contacts[contact].contact_law.compliant
+            if self._automaton.contacts[contact].contact_law.loaded:
+                continue
+            bound = terms["kinetic"][contact] * (terms["elastic"][contact] if compliant else 1.0)
+            known -= bound * self._slip_direction(contact, slips, A)
+        return G, known
+
+    def _bearing_friction(
+        self, terms: dict[str, Array], x: Array, equations: tuple[Array, Array, Array, Array, Array]
+    ) -> Array:
+        """Return the generalized forces (n_u,) of friction in bearings, whose loads are sought by repeated solution."""
+        (M, f, A, G, gamma), friction = equations, np.zeros(self.n_u)
+        slips = terms["A"][:, : self.n_u] @ x[-self.n_u :] + terms["b"]
+        bearings = [i for i in self._active.slipping if self._automaton.contacts[i].contact_law.loaded]
+        directions = {i: terms["kinetic"][i] * self._slip_direction(i, slips, terms["A"]) for i in bearings}
+        for _ in range(LOAD_PASSES if bearings else 0):
+            forces = _with_multipliers(M, f + friction, A, G, gamma)[1]
+            places = {i: [self.rows.index(row) for row in self._automaton.contacts[i].load_rows] for i in bearings}
+            friction = -sum(
+                (directions[i] * np.linalg.norm(forces[places[i]]) for i in bearings), start=np.zeros(self.n_u)
+            )
+        return friction
+
+    def _slip_direction(self, contact: int, slips: Array, A: Array) -> Array:
+        """Return what a unit force along the slip adds to the generalized forces."""
+        rows = list(self._automaton.contacts[contact].tangent_rows)
+        with np.errstate(invalid="ignore"):
+            unit = slips[rows] / np.linalg.norm(slips[rows])
+        found: Array = unit @ A[rows][:, : self.n_u]
+        return found
+
+    def _determinate(self, M: Array, A: Array, G: Array) -> bool:
+        """Whether accelerations follow, which friction can prevent: Painlevé's paradox, redundant sliding rows."""
+        if not self._active.sliding:
+            return True
+        size = np.sqrt(np.abs(np.diag(M))) + 1e-30
+        free, test = null_space(A / size), null_space(G.T / size)
+        if free.shape != test.shape:
+            return False
+        return not free.size or bool(np.linalg.cond(test.T @ (M / np.outer(size, size)) @ free) < WORST)
+
+
+def _with_multipliers(M: Array, f: Array, A: Array, G: Array, gamma: Array) -> Pair:
+    """Solve ``M u̇ = f + G λ``, ``A u̇ = -γ`` as one system in scaled speeds; of least norm where rows are redundant."""
+    size, n, m = np.sqrt(np.abs(np.diag(M))) + 1e-30, len(M), len(A)
+    whole = np.block([[M / np.outer(size, size), -(G.T / size).T], [A / size, np.zeros((m, m))]])
+    solution = np.linalg.lstsq(whole, np.concatenate([f / size, -gamma]), rcond=RANK)[0]
+    return np.asarray(solution[:n] / size, dtype=np.float64), np.asarray(solution[n:], dtype=np.float64)
+
+
+def _in_complement(M: Array, f: Array, A: Array, G: Array, gamma: Array) -> Array:
+    free, test = null_space(A), null_space(G.T)
+    least = np.zeros(len(M)) - (np.linalg.lstsq(A, gamma, rcond=RANK)[0] if len(A) else 0.0)
+    found: Array = least + free @ np.linalg.solve(test.T @ M @ free, test.T @ (f - M @ least))
+    return found
+
+
+# -- Independent derivations of the equations of a model, compared at random states --------------------------
+#
+# What is compared, and with what:
+#
+# - the inertia terms of Kane's equations with Lagrange's, from the kinetic energy in coordinates and their rates alone,
+#   carried over by ``q̇ = W u + X`` (docs/theory.md, "Kinematics"; Parsa, (34)-(38));
+# - their share in the energy: ``-u·f = ½ uᵀ Ṁ u`` where nothing moves by itself, which is that ``Ṁ - 2C`` is skew;
+# - the rates of the momenta of all bodies with the loads, along ways in which the whole moves as one rigid body;
+# - the power of the loads with the change of potential energy and the powers stated for them;
+# - accelerations and forces of every mode, by embedding in machine code, with those of Lagrange's equations with
+#   multipliers, solved as one linear system, and with those in a null space of the rows by singular values, the natural
+#   orthogonal complement (Saha and Angeles, (10)-(11)); what slides does so along its slip, with friction;
+# - the same accelerations with those of Newton's and Euler's equations of each body, in which all forces and moments on
+#   the bodies are unknowns (:mod:`fsm_dyn.analysis.newton_euler`).
 
 LIMIT = 1e-8  # relative: conditioning of random configurations, up to 1e6, times rounding
 INERTIA = "inertia terms, Kane and Lagrange"
@@ -222,7 +475,7 @@ class _Derived:
 
     def __init__(self, mechanism: Mechanism) -> None:
         # SymPy is imported for derivations only
-        from fsm_dyn.symbolic import derive
+        from fsm_dyn.derive.derivation import derive
 
         self.omitted: list[tuple[str, str]] = []
         full, free = derive(mechanism), derive(replace(mechanism, loads=()))

@@ -10,18 +10,18 @@ from typing import Any, Final
 import numpy as np
 from scipy.optimize import Bounds, differential_evolution, minimize
 
-from fsm_dyn.analysis.distributions import Distribution, VariedQuantity, varied_quantities
 from fsm_dyn.analysis.judged_runs import JudgedRun, judged_runs
+from fsm_dyn.analysis.sampling import Distribution, VariedQuantity, varied_quantities
 from fsm_dyn.analysis.study_variables import check_options, run_arguments
 from fsm_dyn.automaton.mode_graph import ModeGraph
-from fsm_dyn.errors import InputError, RunError, did_you_mean
-from fsm_dyn.modes.elimination import Array
-from fsm_dyn.results.judgement import Judgement, Verdict
-from fsm_dyn.results.trajectory import Trajectory
+from fsm_dyn.core.errors import InputError, RunError, did_you_mean
+from fsm_dyn.derive.elimination import Array
+from fsm_dyn.language.values import parameter_values
+from fsm_dyn.run.judgement import Judgement, Verdict
+from fsm_dyn.run.outcomes import OUTCOMES
+from fsm_dyn.run.simulator import Simulator
+from fsm_dyn.run.trajectory import Trajectory
 from fsm_dyn.runtime.abi import Status
-from fsm_dyn.simulation.outcomes import OUTCOMES
-from fsm_dyn.simulator import Simulator
-from fsm_dyn.spec.values import parameter_values
 
 SIGMAS: Final = 3.0  # half the width of the box along a parameter with a normal distribution, standard deviations
 _GLOBAL: Final = 0.75  # share of the runs for the search of the whole box
@@ -110,7 +110,7 @@ def worst_case(
         A name among the model's requirements.
     vary : mapping, optional
         Least and greatest values, SI or texts with units, or distributions, as for
-        :func:`fsm_dyn.analysis.distributions.varied_quantities`, of parameters, initial values, inputs and amplitudes;
+        :func:`fsm_dyn.analysis.sampling.varied_quantities`, of parameters, initial values, inputs and amplitudes;
         by default the model's tolerances.  Of a normal distribution the box has ``SIGMAS`` standard deviations to both
         sides.
     runs : int

@@ -16,14 +16,16 @@ import numpy as np
 import numpy.typing as npt
 
 from fsm_dyn.automaton.mode_graph import ModeGraph
-from fsm_dyn.errors import InputError, did_you_mean
-from fsm_dyn.programs import Node, evaluate, support, tangent
-from fsm_dyn.results.trajectory import Trajectory
-from fsm_dyn.spec.loader import in_absolute_coordinates
-from fsm_dyn.spec.model import Mechanism
+from fsm_dyn.core.errors import InputError, did_you_mean
+from fsm_dyn.language.loader import in_absolute_coordinates
+from fsm_dyn.language.model import Mechanism
+from fsm_dyn.programs.graph import Node
+from fsm_dyn.programs.traversal import evaluate, support, tangent
+from fsm_dyn.run.trajectory import Trajectory
 
 if TYPE_CHECKING:
-    from fsm_dyn.symbolic.terms import Terms
+    from fsm_dyn.derive.terms import Terms
+
 
 Array = npt.NDArray[np.float64]
 NEWTONIAN, ORIGIN = "N", "O"
@@ -110,7 +112,7 @@ class _AbsoluteModel:
 
     def __init__(self, mechanism: Mechanism) -> None:
         # SymPy is imported for derivations only
-        from fsm_dyn.symbolic import derive
+        from fsm_dyn.derive.derivation import derive
 
         if not any(joint.coordinates for joint in mechanism.joints.values()):
             raise InputError(

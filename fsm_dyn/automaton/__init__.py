@@ -1,1 +1,1 @@
-"""The compiled mechanism as data, saved and read; its initial states, static equilibria, labels and geometry."""
+"""The compiled mechanism as data: modes, edges, starts, storage, geometric verdicts."""

@@ -1,27 +1,193 @@
-"""Search for configurations with given contacts closed or open: proofs that there is none, and examples.
-
-Conditions bound the residuals of rows and the boundary margins of contacts.  Branch and bound over boxes of
-coordinates, inputs and time proves that no configuration meets them (Moore, Kearfott and Cloud 2009, chapter 8): boxes
-are contracted by the conditions (:mod:`fsm_dyn.programs.contraction`), what remains is halved.  Boxes that
-remain are where an example is searched for, by Newton's method; every example is kept and may answer further questions.
-"""
+"""Search for configurations with given contacts closed or open, and verdicts on whole combinations."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import functools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import product
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
+from numpy.typing import NDArray
 
-from fsm_dyn.automaton.free_shifts import Direction, free_shifts
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.initial_values import bound_arrays
-from fsm_dyn.automaton.subdivision import Subdivision, cut_across, middles, width_of
-from fsm_dyn.programs.contraction import Contractor
-from fsm_dyn.programs.intervals import Interval
+from fsm_dyn.language.values import named_values
+from fsm_dyn.programs.intervals import Contractor, Interval
 from fsm_dyn.programs.program import Array, Program
-from fsm_dyn.spec.values import named_values
+
+# -- Coordinates that can be chosen --------------------------------------------------------------------------
+#
+# Coordinates that can be chosen: shifting them together with others changes none of the values that are asked for.
+#
+# Where a block stands to a pad, say, depends on the difference of their coordinates alone; among all configurations
+# that are alike in this one can be taken in which the block's coordinate is zero.
+
+Direction = Mapping[int, Fraction]  # rates of arguments; those left out do not move
+
+
+def free_shifts(program: Program, arguments: Sequence[int]) -> dict[int, Direction]:
+    """Return arguments that can be chosen without loss of generality, each with the direction of its shift.
+
+    Parameters
+    ----------
+    program : Program
+        All of its outputs are to stay as they are.
+    arguments : sequence of int
+        Numbers of the arguments that may be shifted: those without bounds.
+
+    Returns
+    -------
+    dict of int to mapping of int to Fraction
+        By the argument, which comes first in its direction; the other arguments that can be chosen do not move in it.
+        Rates are whole numbers, floats without rounding.
+    """
+    solved = _reduced(_still(program, arguments))
+    found: dict[int, Direction] = {}
+    for argument in arguments:
+        if argument in solved:
+            continue
+        moved = {argument: Fraction(1), **{i: -row[argument] for i, row in solved.items() if argument in row}}
+        whole = math.lcm(*(rate.denominator for rate in moved.values()))
+        moved = {i: whole * rate for i, rate in moved.items()}
+        if all(Fraction(float(rate)) == rate for rate in moved.values()):
+            found[argument] = moved
+    return found
+
+
+def _still(program: Program, arguments: Sequence[int]) -> list[dict[int, Fraction]]:
+    """Return sums of arguments, by their factors, that suffice for all outputs to stay if they stay.
+
+    Each value is such a sum plus what stays anyway, as far as sums and constant factors make it; all that enters other
+    operations is to stay.
+    """
+    n = len(program.arguments)
+    moving: dict[int, dict[int, Fraction]] = {argument: {argument: Fraction(1)} for argument in arguments}
+    still: list[dict[int, Fraction]] = []
+    for k, (op, operands) in enumerate(program.instructions, start=program.first_instruction):
+        parts = [moving.get(i, {}) for i in operands]
+        known = [program.constants[i - n] for i in operands if n <= i < program.first_instruction]
+        if op in ("add", "sub"):
+            total = _added(parts[0], Fraction(1 if op == "add" else -1), parts[1])
+        elif op == "neg":
+            total = _added({}, Fraction(-1), parts[0])
+        elif op == "mul" and known and math.isfinite(known[0]):
+            total = _added({}, Fraction(known[0]), parts[0] or parts[1])
+        else:
+            total, still = {}, still + [part for part in parts if part]
+        if total:
+            moving[k] = total
+    return still + [moving[i] for output in program.results for i in output.indices if i in moving]
+
+
+def _reduced(rows: Sequence[Mapping[int, Fraction]]) -> dict[int, dict[int, Fraction]]:
+    """Return equations solved for one argument each: by it, with factor 1, and no other solved one in its row."""
+    solved: dict[int, dict[int, Fraction]] = {}
+    for row in rows:
+        left = dict(row)
+        for argument in [i for i in left if i in solved]:
+            left = _added(left, -left[argument], solved[argument])
+        if not left:
+            continue
+        pivot = next(iter(left))
+        left = {i: value / left[pivot] for i, value in left.items()}
+        solved = {i: _added(other, -other.get(pivot, Fraction(0)), left) for i, other in solved.items()} | {pivot: left}
+    return solved
+
+
+def _added(row: Mapping[int, Fraction], factor: Fraction, other: Mapping[int, Fraction]) -> dict[int, Fraction]:
+    total = {i: row.get(i, Fraction(0)) + factor * other.get(i, Fraction(0)) for i in {**row, **other}}
+    return {i: value for i, value in total.items() if value}
+
+
+# -- Subdivision of boxes: where they are cut, and a record of the cuts as a binary tree ---------------------
+
+Numbers = npt.NDArray[np.int64]
+
+LONG: Final = 8.0  # own units: wider arguments may be cut last, when all others are narrower than
+NARROW: Final = 0.5  # own units, as conditions may bound them then
+
+
+class Subdivision:
+    """Where the boxes of a proof are cut: a binary tree, of which the leaves are excluded."""
+
+    def __init__(self) -> None:
+        self._place, self._at = [-1], [0.0]  # of each box in the order of their making
+        self._parts: dict[int, tuple[int, int]] = {}
+        self._current: Numbers = np.zeros(1, np.int64)
+
+    def exclude(self, kept: npt.NDArray[np.bool_]) -> None:
+        """Exclude all present boxes but those kept."""
+        self._current = self._current[kept]
+
+    def cut(self, place: Numbers, middle: Array) -> None:
+        """Cut each present box across an argument; all lower parts come before the upper ones."""
+        number, new = len(self._current), len(self._place)
+        for i, box in enumerate(self._current.tolist()):
+            self._place[box], self._at[box] = int(place[i]), float(middle[i])
+            self._parts[box] = new + i, new + number + i
+        self._place += [-1] * (2 * number)
+        self._at += [0.0] * (2 * number)
+        self._current = np.arange(new, new + 2 * number)
+
+    def in_order(self) -> Iterator[tuple[int, float] | None]:
+        """Yield argument and place of each cut, or None for a leaf; the lower part of a box first, then the upper."""
+        ahead = [0]
+        while ahead:
+            box = ahead.pop()
+            if box in self._parts:
+                ahead += reversed(self._parts[box])
+                yield self._place[box], self._at[box]
+            else:
+                yield None
+
+
+def width_of(low: Array, high: Array, scale: Array) -> Array:
+    """Return the widths of boxes over the own unit of each argument, shape (n_arguments, n_boxes)."""
+    with np.errstate(over="ignore"):
+        return (high - low) / scale[:, None]
+
+
+def middles(
+    low: Array, high: Array, variables: Sequence[int], width: Array, scale: Array, long_last: bool
+) -> tuple[Numbers, Array]:
+    """Return which argument each box is cut across, the widest, and where; boundless ones near zero first.
+
+    ``long_last``: arguments of more than :data:`LONG` after all others.
+    """
+    boxes = np.arange(low.shape[1])
+    widest = np.argmax(np.where(width > LONG, NARROW, width) if long_last else width, axis=0)
+    place = np.array(variables)[widest] if len(variables) else np.zeros(len(boxes), np.int64)
+    a, b, unit = low[place, boxes], high[place, boxes], scale[widest]
+    near = np.clip(0.5 * np.clip(a, -1e300, 1e300) + 0.5 * np.clip(b, -1e300, 1e300), a, b)
+    upwards, downwards = np.isinf(b) & np.isfinite(a), np.isinf(a) & np.isfinite(b)
+    middle = np.where(upwards, np.where(a < -unit, 0.0, np.maximum(4.0 * np.minimum(a, 1e300), unit)), near)
+    middle = np.where(downwards, np.where(b > unit, 0.0, np.minimum(4.0 * np.maximum(b, -1e300), -unit)), middle)
+    return place, middle
+
+
+def cut_across(low: Array, high: Array, place: Numbers, middle: Array) -> tuple[Array, Array]:
+    """Return two boxes for each, the lower parts first, cut across an argument."""
+    boxes = np.arange(low.shape[1])
+    left_high, right_low = high.copy(), low.copy()
+    left_high[place, boxes] = middle
+    right_low[place, boxes] = middle
+    return np.concatenate([low, right_low], axis=1), np.concatenate([left_high, high], axis=1)
+
+
+# -- Search for configurations with given contacts closed or open --------------------------------------------
+#
+# Search for configurations with given contacts closed or open: proofs that there is none, and examples.
+#
+# Conditions bound the residuals of rows and the boundary margins of contacts. Branch and bound over boxes of
+# coordinates, inputs and time proves that no configuration meets them (Moore, Kearfott and Cloud 2009, chapter 8):
+# boxes are contracted by the conditions (:mod:`fsm_dyn.programs.intervals`), what remains is halved. Boxes that
+# remain are where an example is searched for, by Newton's method; every example is kept and may answer further
+# questions.
 
 FINEST: Final = 1e-6  # in the mechanism's own units: boxes this small are not halved
 MARGIN: Final = 1e-6  # in the mechanism's own units: by how much a condition must be missed; far above what runs allow
@@ -368,3 +534,216 @@ def only_turns(program: Program, argument: int) -> bool:
             elif op not in ("sin", "cos", "tan"):
                 return False
     return not shifted & {i for output in program.results for i in output.indices}
+
+
+# -- Verdicts on whole combinations: all contacts with a gap at once, closed or open -------------------------
+#
+# Combinations without two contacts that exclude each other are worked off by the number of closed contacts, so that
+# what excludes one is found in the fewest contacts. Most are answered by a configuration that is known, from a random
+# sample or from the search for another one; only where none is found boxes are looked at.
+
+MOST_COMBINATIONS: Final = 20_000  # of closed and open contacts; of more no verdicts on whole combinations are sought
+SAMPLE: Final = 40_000  # random configurations
+FEW_BOXES: Final = 200  # of the proof for a combination, before a configuration is searched for in what is left
+BOXES: Final = 2_000  # after it
+ALL_BOXES: Final = 100_000  # of all proofs together; after them configurations are searched for alone
+
+Closed = tuple[bool, ...]
+
+
+@dataclass
+class Combined:
+    """Combinations, a tuple with the state of each contact with a gap: closed or open.
+
+    Attributes
+    ----------
+    contacts : tuple of int
+        Indices of the contacts with a gap.
+    possible : mapping
+        Combinations, with the number of a configuration.
+    configurations : list of ndarray
+        Coordinates, SI units.
+    undecided : list
+    conflicts : list of mapping of int to bool
+        Sets of contacts and their states that are impossible, found beyond those given, and the boxes of the proof.
+    """
+
+    contacts: tuple[int, ...]
+    possible: dict[Closed, int] = field(default_factory=dict)
+    configurations: list[Array] = field(default_factory=list)
+    undecided: list[Closed] = field(default_factory=list)
+    conflicts: list[tuple[Mapping[int, bool], int]] = field(default_factory=list)
+
+
+def combine(
+    search: ConfigurationSearch, excluded: Sequence[Mapping[int, bool]], hard: Sequence[Mapping[int, bool]] = ()
+) -> Combined | None:
+    """Return verdicts on all combinations; None where there are too many.
+
+    Parameters
+    ----------
+    search : ConfigurationSearch
+        With the configurations known so far.
+    excluded : sequence of mapping of int to bool
+        Contacts and states that are impossible together.
+    hard : sequence of mapping of int to bool
+        Contacts and states that stayed undecided: for combinations with them no proof is tried.
+    """
+    contacts = tuple(i for i in range(len(search.automaton.contacts)) if search.has_gap(i))
+    combinations = _consistent(search, contacts, excluded)
+    if combinations is None:
+        return None
+    found = Combined(contacts)
+    search.sample(SAMPLE)
+    met = _Reached(search, contacts)
+    boxes = 0
+    for closed in sorted(combinations, key=lambda item: (sum(item), item)):
+        if _has_any(closed, contacts, (bad for bad, _ in found.conflicts)):
+            continue
+        known = met.number(closed)
+        if known < 0:
+            conditions = [c for i, shut in zip(contacts, closed, strict=True) for c in search.conditions(i, shut)]
+            near = search.configuration_near(conditions, met.nearest(closed))
+            impossible, count = False, 0
+            if near is None and boxes < ALL_BOXES and not _has_any(closed, contacts, hard):
+                impossible, count = _decide(search, conditions)
+            boxes += count
+            if impossible:
+                states = dict(zip(contacts, closed, strict=True))
+                found.conflicts.append((_smallest(search, states, count), count))
+                continue
+            known = met.number(closed)
+        if known < 0:
+            found.undecided.append(closed)
+        else:
+            found.possible[closed] = known
+    used = sorted(set(found.possible.values()))
+    found.configurations = [search.known_q[k] for k in used]
+    number = {k: i for i, k in enumerate(used)}
+    found.possible = {closed: number[k] for closed, k in found.possible.items()}
+    return found
+
+
+def _has_any(closed: Closed, contacts: Sequence[int], parts: Iterable[Mapping[int, bool]]) -> bool:
+    """Whether a combination has all states of one of several parts."""
+    return any(all(closed[contacts.index(i)] == shut for i, shut in part.items()) for part in parts)
+
+
+def _consistent(
+    search: ConfigurationSearch, contacts: Sequence[int], excluded: Sequence[Mapping[int, bool]]
+) -> list[Closed] | None:
+    """Return the combinations without anything excluded; None if there are too many."""
+    codes = [search.automaton.contacts[i].codes for i in contacts]
+    by_last: dict[int, list[Mapping[int, bool]]] = {}
+    for item in excluded:
+        by_last.setdefault(max(contacts.index(i) for i in item), []).append(item)
+    kept: list[Closed] = [()]
+    for j in range(len(contacts)):
+        kept = [
+            longer
+            for closed in kept
+            for shut in sorted({code > 0 for code in codes[j]})
+            for longer in [(*closed, shut)]
+            if not any(all(longer[contacts.index(i)] == s for i, s in item.items()) for item in by_last.get(j, ()))
+        ]
+        if len(kept) > MOST_COMBINATIONS:
+            return None
+    return kept
+
+
+class _Reached:
+    """Which states each known configuration allows each contact: arrays of shape (n_known, n_contacts)."""
+
+    def __init__(self, search: ConfigurationSearch, contacts: Sequence[int]) -> None:
+        self.search, self.contacts = search, contacts
+        self.open = self.closed = np.zeros((0, len(contacts)), dtype=bool)
+
+    def _grown(self) -> None:
+        new = self.search.known_values[len(self.open) :]
+        if len(new):
+            self.open = np.concatenate([self.open, self._allowed(new, False)])
+            self.closed = np.concatenate([self.closed, self._allowed(new, True)])
+
+    def _allowed(self, values: Array, shut: bool) -> NDArray[np.bool_]:
+        columns = []
+        for i in self.contacts:
+            conditions = self.search.conditions(i, shut)
+            short = missed(values[:, [c.value for c in conditions]], np.array([c.sense for c in conditions]))
+            columns.append((short <= EXACT).all(axis=1))
+        return np.stack(columns, axis=1) if columns else np.zeros((len(values), 0), dtype=bool)
+
+    def number(self, closed: Closed) -> int:
+        """Return the number of a configuration with a combination, -1 if none is known."""
+        self._grown()
+        right = np.where(np.array(closed, dtype=bool), self.closed, self.open).all(axis=1)
+        return int(np.argmax(right)) if right.any() else -1
+
+    def nearest(self, closed: Closed) -> Array:
+        """Return the known configuration with the most contacts as a combination has them."""
+        right = np.where(np.array(closed, dtype=bool), self.closed, self.open).sum(axis=1)
+        return self.search.known_q[int(np.argmax(right))] if len(right) else self.search.guess
+
+
+def _decide(search: ConfigurationSearch, conditions: list[Condition]) -> tuple[bool, int]:
+    """Return whether conditions are proved impossible, and the boxes looked at; the search keeps what it finds."""
+    everything = [*conditions, *search.limits(conditions)]
+    boxes = search.remaining(everything, FEW_BOXES)
+    if not boxes.empty and search.configuration(conditions, boxes) is None:
+        boxes = search.remaining(everything, BOXES, boxes)
+    return boxes.empty, boxes.count
+
+
+def _smallest(search: ConfigurationSearch, states: Mapping[int, bool], count: int) -> Mapping[int, bool]:
+    """Return a part of impossible states that is impossible too, by as short a proof as that of all.
+
+    All open contacts are left out at once, if that can be; else contacts are left out one by one.
+    """
+
+    def impossible(fewer: Mapping[int, bool]) -> bool:
+        conditions = [c for i, shut in fewer.items() for c in search.conditions(i, shut)]
+        if search.known(conditions) is not None:
+            return False
+        return search.remaining([*conditions, *search.limits(conditions)], max(count, FEW_BOXES)).empty
+
+    closed = {i: shut for i, shut in states.items() if shut}
+    kept = closed if len(closed) < len(states) and closed and impossible(closed) else dict(states)
+    for contact in list(kept):
+        fewer = {i: shut for i, shut in kept.items() if i != contact}
+        says_nothing = not search.conditions(contact, kept[contact])
+        if says_nothing or (fewer and impossible(fewer)):
+            kept = fewer
+    return kept
+
+
+def ways(
+    search: ConfigurationSearch,
+    contacts: Sequence[int],
+    combinations: Iterable[Closed],
+    never_held: Sequence[frozenset[int]] = (),
+) -> int:
+    """Return the number of combinations of all contact states that belong to some of closed and open ones.
+
+    Those in which all contacts of one of the sets ``never_held`` are held are left out.
+    """
+    infos = search.automaton.contacts
+    concerned = sorted(frozenset().union(*never_held))
+
+    def number(i: int, shut: bool | None) -> int:
+        return sum(shut is None or (code > 0) == shut for code in infos[i].codes)
+
+    @functools.cache
+    def of_concerned(states: tuple[bool | None, ...]) -> int:
+        codes = [
+            [code for code in infos[i].codes if shut is None or (code > 0) == shut]
+            for i, shut in zip(concerned, states, strict=True)
+        ]
+        held = (frozenset(i for i, code in zip(concerned, item, strict=True) if code == 1) for item in product(*codes))
+        return sum(not any(never <= item for never in never_held) for item in held)
+
+    others = [i for i in range(len(infos)) if i not in concerned]
+    total = 0
+    for closed in combinations:
+        state: dict[int, bool | None] = dict(zip(contacts, closed, strict=True))
+        each = math.prod(number(i, state.get(i)) for i in others)
+        total += each * of_concerned(tuple(state.get(i) for i in concerned))
+    return total

@@ -12,13 +12,13 @@ import numpy as np
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.initial_state import InitialState, check_names, find_initial_state, fixed_codes
 from fsm_dyn.automaton.static_equilibrium import equilibrium_initial_state
-from fsm_dyn.errors import InputError, Location, ModelError
-from fsm_dyn.modes.elimination import Array
-from fsm_dyn.modes.embedding import massless_speeds
-from fsm_dyn.spec.argument_units import ArgumentUnits
-from fsm_dyn.spec.controller_memory import start_of_memory
-from fsm_dyn.spec.places import placed
-from fsm_dyn.spec.values import ParameterValue, coordinate_bounds, evaluate, named_values, parameter_values
+from fsm_dyn.core.errors import InputError, Location, ModelError
+from fsm_dyn.derive.elimination import Array
+from fsm_dyn.derive.embedding import massless_speeds
+from fsm_dyn.language.evaluate import ParameterValue, evaluate_expression
+from fsm_dyn.language.memory import start_of_memory
+from fsm_dyn.language.model import placed
+from fsm_dyn.language.values import ArgumentUnits, coordinate_bounds, named_values, parameter_values
 
 
 def parameter_vector(values: Mapping[str, ParameterValue]) -> Array:
@@ -117,9 +117,9 @@ def massless_bodies(automaton: Automaton, context: Array) -> dict[str, Location]
     values = named_values(mechanism, list(context[automaton.terms.layout.p_slice]))
     lacking: dict[str, Location] = {}
     for body in mechanism.bodies.values():
-        if evaluate(body.mass, values) == 0.0:
+        if evaluate_expression(body.mass, values) == 0.0:
             lacking[f"no mass of {body.name}"] = body.mass.where
-        if body.frame is not None and not any(evaluate(text, values) for text in body.inertia.values()):
+        if body.frame is not None and not any(evaluate_expression(text, values) for text in body.inertia.values()):
             texts = body.inertia.values()
             lacking[f"no inertia of {body.name}"] = next((text.where for text in texts), body.where)
     return lacking
@@ -161,7 +161,9 @@ def initial_values(
     """
     mechanism = automaton.mechanism
     layout = automaton.terms.layout
-    given: dict[str, float] = {name: evaluate(text, values) for name, text in mechanism.initial.values.items()}
+    given: dict[str, float] = {
+        name: evaluate_expression(text, values) for name, text in mechanism.initial.values.items()
+    }
     mode: str | None = mechanism.initial.mode
     settles = mechanism.initial.settle
     units = ArgumentUnits(mechanism)
@@ -177,7 +179,7 @@ def initial_values(
         else:
             if isinstance(value, str):
                 units.check(name, value, f"the initial value of '{name}'")
-            number: object = evaluate(value, values) if isinstance(value, str) else value
+            number: object = evaluate_expression(value, values) if isinstance(value, str) else value
             if isinstance(number, bool) or not isinstance(number, numbers.Real) or not math.isfinite(number):
                 raise InputError(
                     f"the initial value of '{name}' wants a finite number or a text with a unit", found=repr(value)[:60]

@@ -1,32 +1,422 @@
-"""Labels of modes for the user: faces flat on faces, corners on faces.
-
-A mode's name, which the API and files use, lists the pairs of features that are closed.  Several sets of pairs can
-stand for one state of contact: a brick that lies on two tiles bears on a corner of its own or of a tile, and which of
-corners that coincide bears it does not matter.  Such modes have one label; a transition between them is a feature
-transition (handover), an event but no change of mode.
-
-Only what the model fixes is taken for one: straight faces of shapes with one frame and one origin that continue each
-other, touched by the same shape with the same laws.
-"""
+"""Labels of modes for the user: contacts by state, faces flat on faces, within a length."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+import math
+import re
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final, Generic, Literal, TypeVar
 
-from fsm_dyn.automaton.families import Families, brief
-from fsm_dyn.automaton.label_forms import Closed, brief_label, full_label
-from fsm_dyn.automaton.surfaces import Key, Surfaces, key_of
-from fsm_dyn.expressions import free_names, parse
-from fsm_dyn.laws import FREE
-from fsm_dyn.modes.mode_names import ModeName, Pattern, name_mode
-from fsm_dyn.modes.unconstrained_system import ContactInfo
-from fsm_dyn.spec.contact import FeatureContact, SurfaceContact
-from fsm_dyn.spec.model import Mechanism
-from fsm_dyn.spec.scales import own_scales
-from fsm_dyn.spec.shape import VERTICES, ArcShape, BoxShape, CircleShape, Feature, PolygonShape, Shape
-from fsm_dyn.spec.values import ParameterValue, evaluate, parameter_values
+from fsm_dyn.derive.mode_names import ModeName, Pattern, name_mode
+from fsm_dyn.derive.unconstrained_system import ContactInfo
+from fsm_dyn.draw.graph_layout import elided
+from fsm_dyn.language.contact_law import FREE
+from fsm_dyn.language.contacts import FeatureContact, SurfaceContact
+from fsm_dyn.language.evaluate import ParameterValue, evaluate_expression
+from fsm_dyn.language.expression_tree import free_names
+from fsm_dyn.language.expressions import parse
+from fsm_dyn.language.model import Mechanism
+from fsm_dyn.language.scales import own_scales
+from fsm_dyn.language.shapes import (
+    VERTICES,
+    ArcShape,
+    BoxShape,
+    CircleShape,
+    Feature,
+    PolygonShape,
+    SegmentShape,
+    Shape,
+)
+from fsm_dyn.language.values import parameter_values
+
+# -- Surfaces ------------------------------------------------------------------------------------------------
+#
+# Surfaces: straight faces of one body that continue each other, and the corners at their ends.
+
+FLUSH = 1e-9  # own units: the tolerance of gaps; a smaller step between two faces is none
+
+Key = tuple[str, int, int]  # a face or corner: shape, copy, index
+End = tuple[tuple[float, float], Key]  # where a face ends (m), and the corner there
+Ends = tuple[End, End]
+T = TypeVar("T", bound=Hashable)
+
+
+def key_of(feature: Feature) -> Key:
+    """Return what a face or corner is known by.
+
+    Parameters
+    ----------
+    feature : Feature
+        A face or a corner.
+    """
+    return feature.shape, feature.copy, feature.index
+
+
+class Sets(Generic[T]):
+    """Disjoint sets of members that are known beforehand, in order; each set is known by its first member."""
+
+    def __init__(self, members: Iterable[T]) -> None:
+        self._next = {member: member for member in members}
+        self._rank = {member: i for i, member in enumerate(self._next)}
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._next)
+
+    def of(self, member: T) -> T:
+        """Return the first member of a set; what is not known is a set by itself."""
+        while self._next.get(member, member) != member:
+            member = self._next[member]
+        return member
+
+    def join(self, one: T, other: T) -> None:
+        """Make the sets of two members one."""
+        first, second = sorted((self.of(one), self.of(other)), key=self._rank.__getitem__)
+        self._next[second] = first
+
+
+class Surfaces:
+    """The straight faces of a model's shapes in sets of those that continue each other.
+
+    Parameters
+    ----------
+    shapes : mapping of str to Shape
+    values : mapping
+        Parameters by name, SI units.
+    length : float
+        The mechanism's own unit of length, m.
+    """
+
+    def __init__(self, shapes: Mapping[str, Shape], values: Mapping[str, ParameterValue], length: float) -> None:
+        self._shapes = shapes
+        self._flush = FLUSH * length
+        faces = [
+            (face, ends)
+            for shape in shapes.values()
+            if isinstance(shape, PolygonShape | SegmentShape) and shape.points and shape.repeat is None
+            for face, ends in _ends(shape, values)
+        ]
+        self._faces: Sets[Key] = Sets(face for face, _ in faces)
+        self._corners: Sets[Key] = Sets(corner for _, ends in faces for _, corner in ends)
+        for i, (one, first) in enumerate(faces):
+            for other, second in faces[:i]:
+                if self._fixed(one[0]) == self._fixed(other[0]):
+                    self._join(one, first, other, second)
+
+    def of(self, face: Key) -> Key:
+        """Return the first face of the surface that a face belongs to."""
+        return self._faces.of(face)
+
+    def corner(self, corner: Key) -> Key:
+        """Return the first of the corners at the place of this one where surfaces continue."""
+        return self._corners.of(corner)
+
+    def corners(self, corner: Key) -> list[Key]:
+        """Return the corners at the place of one, see :meth:`corner`, in declared order."""
+        return [other for other in self._corners if self.corner(other) == self.corner(corner)] or [corner]
+
+    def faces(self, surface: Key) -> list[Key]:
+        """Return the faces of a surface in declared order."""
+        return [face for face in self._faces if self.of(face) == surface] or [surface]
+
+    def beside(self, corner: Feature) -> list[Key]:
+        """Return the straight faces that end in a corner."""
+        shape = self._shapes.get(corner.shape)
+        if corner.part != "corner" or shape is None:
+            return []
+        beside = (0,) if isinstance(shape, SegmentShape) else (corner.index - 1, corner.index)
+        count = shape.straight_faces
+        return [(corner.shape, corner.copy, index % count) for index in beside if count]
+
+    def _fixed(self, name: str) -> tuple[str, str]:
+        return self._shapes[name].frame, self._shapes[name].origin
+
+    def _join(self, one: Key, first: Ends, other: Key, second: Ends) -> None:
+        """Join two faces where one ends in a place in which the other begins, on one line and facing one way."""
+        shapes = self._shapes[one[0]], self._shapes[other[0]]
+        match shapes:
+            case SegmentShape(side=side), SegmentShape(side=other_side) if str(side) == str(other_side):
+                if _along(first, second) < 0.0:
+                    second = second[1], second[0]  # the side is given by itself: the sense of a segment means nothing
+            case PolygonShape(), PolygonShape():
+                pass
+            case _:
+                return
+        for before, after in ((first, second), (second, first)):
+            if math.dist(before[1][0], after[0][0]) <= self._flush and _straight(before, after, self._flush):
+                self._faces.join(other, one)
+                self._corners.join(after[0][1], before[1][1])
+                return
+
+
+def _ends(shape: PolygonShape | SegmentShape, values: Mapping[str, ParameterValue]) -> list[tuple[Key, Ends]]:
+    """Return the ends of all faces of a shape, those of a polygon with the solid on their left."""
+    points = [(evaluate_expression(x, values), evaluate_expression(y, values)) for x, y in shape.points]
+    corners = [(place, (shape.name, 0, i)) for i, place in enumerate(points)]
+    if isinstance(shape, SegmentShape):
+        return [((shape.name, 0, 0), (corners[0], corners[1]))]
+    forward = shape.turn * (-1 if shape.inside else 1) > 0
+    following = [*corners[1:], corners[0]]
+    return [
+        ((shape.name, 0, i), (start, end) if forward else (end, start))
+        for i, (start, end) in enumerate(zip(corners, following, strict=True))
+    ]
+
+
+def _along(first: Ends, second: Ends) -> float:
+    (a, b), (c, d) = [(start[0], end[0]) for start, end in (first, second)]
+    return (b[0] - a[0]) * (d[0] - c[0]) + (b[1] - a[1]) * (d[1] - c[1])
+
+
+def _straight(before: Ends, after: Ends, flush: float) -> bool:
+    """Whether a face continues the one before it: its end is on the line of that, ahead."""
+    (a, b), (c, d) = [(start[0], end[0]) for start, end in (before, after)]
+    x, y = b[0] - a[0], b[1] - a[1]
+    across = x * (d[1] - c[1]) - y * (d[0] - c[0])
+    return abs(across) <= flush * math.hypot(x, y) and _along(before, after) > 0.0
+
+
+# -- Families of entries under ``contacts`` ------------------------------------------------------------------
+#
+# Families of entries under ``contacts``: of a shape with shapes whose faces continue each other.
+
+Role = Literal[0, 1]  # the first shape of an entry, the second
+
+
+def brief(names: Sequence[str]) -> str:
+    """Return names joined; of many the first and the last: ``t1/t2``, ``t1…t9``."""
+    return "/".join(names) if len(names) < 3 else f"{names[0]}…{names[-1]}"
+
+
+class Families:
+    """Sets of entries that name the same contact: a shape on tiles that continue each other, with the same laws.
+
+    Attributes
+    ----------
+    entries : mapping of str to list of str
+        The entries of each family in declared order, by the first of them.
+    """
+
+    def __init__(self, mechanism: Mechanism, surfaces: Surfaces) -> None:
+        self._between: dict[str, tuple[str, str]] = {}
+        laws: dict[str, tuple[object, ...]] = {}
+        for contact in mechanism.contacts.values():
+            if isinstance(contact, FeatureContact) and contact.entry not in laws:
+                first, second = contact.features
+                self._between[contact.entry] = first.shape, second.shape
+                laws[contact.entry] = _laws(contact)
+        faces: dict[str, set[tuple[str, int, int]]] = {}
+        for name, shape in mechanism.shapes.items():
+            faces[name] = {surfaces.of((name, 0, i)) for i in range(shape.straight_faces)}
+        names = list(self._between)
+        sets: Sets[str] = Sets(names)
+        for i, one in enumerate(names):
+            for other in names[:i]:
+                if laws[one] == laws[other] and self._continues(one, other, faces):
+                    sets.join(other, one)
+        self._sets = sets
+        self.entries: dict[str, list[str]] = {}
+        for name in names:
+            self.entries.setdefault(sets.of(name), []).append(name)
+        self._roles = {family: self._roles_of(members) for family, members in self.entries.items()}
+
+    def of(self, entry: str) -> str:
+        """Return the first entry of the family of this one."""
+        return self._sets.of(entry)
+
+    def label(self, family: str, shapes: Collection[str]) -> str:
+        """Return the names of a family's entries between these shapes: ``c1/c2``, ``c1…c9``."""
+        return brief([entry for entry in self.entries[family] if set(self._between[entry]) <= set(shapes)])
+
+    def roles(self, family: str) -> Mapping[str, Role]:
+        """Return which shape of a family is a first one, which a second."""
+        return self._roles[family]
+
+    def _continues(self, one: str, other: str, faces: Mapping[str, set[tuple[str, int, int]]]) -> bool:
+        """Whether two entries have a shape in common and others with a face that continues from one to the other."""
+        a, b = self._between[one], self._between[other]
+        for i in (0, 1):
+            for j in (0, 1):
+                rest = faces.get(a[1 - i], set()) & faces.get(b[1 - j], set())
+                if a[i] == b[j] and a[1 - i] != b[1 - j] and rest:
+                    return True
+        return False
+
+    def _roles_of(self, members: list[str]) -> dict[str, Role]:
+        roles: dict[str, Role] = {}
+        first, second = self._between[members[0]]
+        roles[first], roles[second] = 0, 1
+        for _ in members:  # each goes round at least one further entry
+            for entry in members:
+                a, b = self._between[entry]
+                if a in roles:
+                    roles.setdefault(b, 1 if roles[a] == 0 else 0)
+                elif b in roles:
+                    roles.setdefault(a, 1 if roles[b] == 0 else 0)
+        return roles
+
+
+def _laws(contact: FeatureContact) -> tuple[object, ...]:
+    """Return all that decides how a contact behaves, beside where it is."""
+    yields = contact.compliance
+    texts = (
+        contact.static, contact.kinetic, contact.restitution, contact.closes_if,
+        *((yields.stiffness, yields.exponent, yields.dissipation) if yields is not None else ()),
+    )  # fmt: skip
+    return (
+        contact.kind, contact.restitution_law, contact.infinite_friction, contact.bilateral, contact.slip is None,
+        *(None if text is None else str(text) for text in texts),
+    )  # fmt: skip
+
+
+# -- Labels of modes within a length -------------------------------------------------------------------------
+#
+# Labels of modes within a length: names of contacts by state, then their number, then a mark for what is left out.
+
+LONGEST: Final = 60  # characters of a label
+_FEW: Final = 6  # contacts that are all named; of more only those that touch
+
+
+@dataclass(frozen=True)
+class Closed:
+    """A part of a label: what is closed, and in which state.
+
+    Attributes
+    ----------
+    what : str
+        A contact's name, or a shape's features on another's.
+    state : str
+    features : bool
+        Whether ``what`` names features of shapes.
+    entry : str
+        Of features: the entry under ``contacts``.
+    corner : bool
+        Of features: whether it is a corner on a face.
+    flat : bool
+        Of features: whether two faces, or an edge and a face, are flat on each other.
+    """
+
+    what: str
+    state: str
+    features: bool = False
+    entry: str = ""
+    corner: bool = False
+    flat: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.what}, {self.state}" if self.features else f"{self.what}_{self.state}"
+
+
+Group = tuple[Closed, ...]  # of one state; features, of one text
+
+
+def full_label(pattern: str, parts: Sequence[Closed]) -> str:
+    """Return the label that names every part."""
+    return "; ".join([*([pattern] if pattern else []), *map(str, parts)])
+
+
+def marked(text: str, full: str, letters: int) -> str:
+    """Return a label with a mark, letters that depend on all of the full label."""
+    digest = hashlib.blake2s(full.encode()).digest()
+    return f"{text} ·{''.join(chr(ord('a') + byte % 26) for byte in digest[:letters])}"
+
+
+def brief_label(pattern: str, parts: Sequence[Closed], full: str, letters: int = 3) -> str:
+    """Return a label of at most :data:`LONGEST` characters.
+
+    The first that is short enough of: the full label; contacts named by state (``a, b slide; c closed``); features as
+    ``foot flat, stick`` or ``foot on 2 corners, slide``; numbers in place of the longest names (``3 slide``, or
+    ``3 more slide`` where there is room); the pattern without its middle.  A shortened one has a mark, so that
+    different modes have different labels.
+
+    Parameters
+    ----------
+    pattern : str
+        Name of the model's pattern that the mode falls under; may be empty.
+    parts : sequence of Closed
+        What is closed in addition to the pattern, in declared order.
+    full : str
+        The full label.
+    letters : int
+        Of the mark; more where two labels of one mechanism would be the same.
+    """
+    if len(full) <= LONGEST:
+        return full
+    named = _by_state(parts)
+    whole = _joined(pattern, named)
+    if len(whole) <= LONGEST:
+        return whole
+    room = LONGEST - len(marked("", full, letters))
+    features = [part for part in parts if part.features]
+    named = [*_by_state([part for part in parts if not part.features]), *_by_entry(features)]
+    counted: dict[str, int] = {}  # contacts by state
+    while named and len(_joined(pattern, named, counted)) > room:
+        long = max(named, key=lambda group: (not group[0].features, len(group) > 1, len(_text(group))))
+        named.remove(long)
+        counted[long[0].state] = counted.get(long[0].state, 0) + len(long)
+    text = _joined(pattern, named, counted)
+    if len(text) > room:
+        text = _joined(elided(pattern, max(room - len(text) + len(pattern), 8)), named, counted)
+    with_more = re.sub(r"; (\d+) (?=\w+(; \d+ \w+)*$)", r"; \1 more ", text, count=1)  # than those named
+    return marked(with_more if len(with_more) <= room else elided(text, room), full, letters)
+
+
+def _joined(pattern: str, groups: Sequence[Group], counted: Mapping[str, int] | None = None) -> str:
+    numbers = (f"{number} {state}" for state, number in (counted or {}).items())
+    return "; ".join([*([pattern] if pattern else []), *map(_text, groups), *numbers])
+
+
+def _text(group: Group) -> str:
+    first = group[0]
+    return str(first) if first.features else f"{', '.join(part.what for part in group)} {first.state}"
+
+
+def _by_state(parts: Sequence[Closed]) -> list[Group]:
+    """Return contacts by state, in the order of the first of each; features one by one."""
+    groups: dict[tuple[str, str], list[Closed]] = {}
+    for part in parts:
+        groups.setdefault((part.state, part.what if part.features else ""), []).append(part)
+    return [tuple(group) for group in groups.values()]
+
+
+def _by_entry(parts: Sequence[Closed]) -> list[Group]:
+    """Return features in short: ``foot flat``, ``foot on 2 corners``, with the states of those corners."""
+    groups: dict[tuple[str, bool, bool], list[Closed]] = {}
+    for part in parts:
+        groups.setdefault((part.entry, part.flat, part.corner), []).append(part)
+    found: list[Group] = []
+    for (entry, flat, corner), members in groups.items():
+        where = (
+            " flat"
+            if flat
+            else ""
+            if not corner
+            else " on a corner"
+            if len(members) == 1
+            else f" on {len(members)} corners"
+        )
+        states = "/".join(dict.fromkeys(part.state for part in members))
+        found.append((Closed(f"{entry}{where}", states, features=True),) * len(members))
+    return found
+
+
+def told_states(states: Mapping[str, str], between: str = ": ") -> tuple[str, ...]:
+    """Return contacts with their states as text; of many contacts those that are not open."""
+    told = {name: state for name, state in states.items() if len(states) <= _FEW or state != "open"}
+    return tuple(f"{name}{between}{state}" for name, state in told.items()) or (("all open",) if states else ())
+
+
+# -- Labels of modes for the user: faces flat on faces, corners on faces -------------------------------------
+#
+# A mode's name, which the API and files use, lists the pairs of features that are closed. Several sets of pairs can
+# stand for one state of contact: a brick that lies on two tiles bears on a corner of its own or of a tile, and which
+# of corners that coincide bears it does not matter. Such modes have one label; a transition between them is a feature
+# transition (handover), an event but no change of mode.
+#
+# Only what the model fixes is taken for one: straight faces of shapes with one frame and one origin that continue
+# each other, touched by the same shape with the same laws.
 
 _MANY = (PolygonShape, BoxShape)  # shapes with several corners and faces
 _FIRST = 1000  # number of the first face of a box, above those of polygons
@@ -90,7 +480,7 @@ class Labels:
         self._taken: dict[str, str] = {}  # full labels by label
 
     def of(self, states: Sequence[int]) -> str:
-        """Return the label of the mode with these contact states (codes), see :mod:`fsm_dyn.automaton.label_forms`.
+        """Return the label of the mode with these contact states (codes), see :mod:`fsm_dyn.automaton.labels`.
 
         It is the mode's name where that is short and no corner is on a face.  Different modes have different labels,
         unless a handover alone leads from one to the other.
@@ -139,7 +529,7 @@ class Labels:
         text = found.restitution if isinstance(found, SurfaceContact) else None
         if text is None:
             return False
-        return not free_names(parse(text)) <= set(self._numbers) or evaluate(text, self._numbers) > 0
+        return not free_names(parse(text)) <= set(self._numbers) or evaluate_expression(text, self._numbers) > 0
 
     @cached_property
     def _numbers(self) -> Mapping[str, ParameterValue]:

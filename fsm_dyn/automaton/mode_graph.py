@@ -4,34 +4,131 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fsm_dyn.automaton.edges import Edge, edges
-from fsm_dyn.automaton.hybrid_automaton import Automaton, DerivedMode
+from fsm_dyn.automaton.hybrid_automaton import Automaton, DerivedMode, Edge, edges, outgoing
 from fsm_dyn.automaton.initial_state import InitialState
 from fsm_dyn.automaton.initial_values import initial_state, parameter_vector
-from fsm_dyn.automaton.mode_groups import group_of
+from fsm_dyn.automaton.labels import told_states
 from fsm_dyn.automaton.mode_view import ModeView
 from fsm_dyn.automaton.storage import equations_version, from_bytes, save, to_bytes
-from fsm_dyn.errors import InputError
-from fsm_dyn.modes.elimination import Array
-from fsm_dyn.programs.cache import ObjectCache
-from fsm_dyn.renamed import RenamedAttribute
-from fsm_dyn.spec.values import Parameters, ParameterValue, parameter_values
+from fsm_dyn.core.errors import InputError, did_you_mean
+from fsm_dyn.core.renamed import RenamedAttribute
+from fsm_dyn.derive.elimination import Array
+from fsm_dyn.draw.graph_layout import Arrow, Box, Diagram
+from fsm_dyn.draw.mode_graph_svg import MOST, left_out, mode_graph
+from fsm_dyn.draw.svg import element, escaped
+from fsm_dyn.language.evaluate import ParameterValue
+from fsm_dyn.language.values import Parameters, parameter_values
+from fsm_dyn.programs.kernels import ObjectCache
 
 if TYPE_CHECKING:
     import networkx as nx
     from networkx import MultiDiGraph
 
-    from fsm_dyn.automaton.geometric_feasibility import GeometricFeasibility
+    from fsm_dyn.automaton.feasibility import GeometricFeasibility
     from fsm_dyn.automaton.geometric_proofs import GeometricProofs
+
+
+# -- Groups of modes -----------------------------------------------------------------------------------------
+#
+# Groups of modes: those that one pattern of the model names, drawn as one node that can be opened.
+
+OTHER = "other"  # the group of modes that no pattern names
+
+
+def group_of(automaton: Automaton, states: Sequence[int]) -> str:
+    """Return the group of a mode: the pattern of the model that names it, or ``other``."""
+    return automaton.name_of(states).pattern or OTHER
+
+
+def grouped(graph: nx.MultiDiGraph[Any], opened: Collection[str] = ()) -> nx.MultiDiGraph[str]:
+    """Return a mode graph with one node for each group of modes.
+
+    Parameters
+    ----------
+    graph : networkx.MultiDiGraph
+        A mode graph whose nodes have ``group``, as those of :attr:`ModeGraph.nx` and of explorations.
+    opened : collection of str
+        Groups whose modes stay separate nodes.
+
+    Returns
+    -------
+    networkx.MultiDiGraph
+        Nodes of groups have ``label`` (with the number of modes), ``note`` (how many of them runs met or have been
+        derived), ``found`` and ``initial``.  Edges between groups have ``found``, ``cause`` (of several: their number),
+        ``seen`` and ``runs``, summed over the edges in between.
+
+    Raises
+    ------
+    InputError
+        A group to open does not exist.
+    """
+    # importing networkx takes longer than most runs, and no run needs it
+    import networkx as nx
+
+    members: dict[str, list[str]] = {}
+    for node, data in graph.nodes(data=True):
+        members.setdefault(str(data.get("group", OTHER)), []).append(str(node))
+    for name in opened:
+        if name not in members:
+            raise InputError(f"no group '{name}'", allowed=", ".join(members), remedy=did_you_mean(name, members))
+    single = {node for name in opened for node in members[name]}
+    place = {node: node if name in opened else name for name, nodes in members.items() for node in nodes}
+    drawn: nx.MultiDiGraph[str] = nx.MultiDiGraph(name=str(graph.graph.get("name", "")))
+    for name, nodes in members.items():
+        if name in opened:
+            drawn.add_nodes_from((node, graph.nodes[node]) for node in nodes)
+        else:
+            drawn.add_node(name, **_as_one(name, [graph.nodes[node] for node in nodes]))
+    between: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for source, target, data in graph.edges(data=True):
+        way = place[str(source)], place[str(target)]
+        if way[0] != way[1] or str(source) in single:
+            between.setdefault(way, []).append(data)
+    for way, items in between.items():
+        if single.issuperset(way):
+            drawn.add_edges_from((*way, data) for data in items)
+        else:
+            drawn.add_edge(*way, **_in_sum(items))
+    return drawn
+
+
+def _as_one(group: str, nodes: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the attributes of a group's node."""
+    kinds = [str(node.get("found", "declared")) for node in nodes]
+    met, known = kinds.count("seen"), len(kinds) - kinds.count("derived")
+    what = f"{met} met by runs" if met else f"{known} derived" if known else "none derived"
+    return {
+        "label": f"{group} ({len(nodes)})",
+        "note": what,
+        "group": group,
+        "found": "seen" if met else "declared" if known else "derived",
+        "initial": any(bool(node.get("initial")) for node in nodes),
+    }
+
+
+def _in_sum(edges: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the attributes of the edge that stands for several."""
+    seen = [edge for edge in edges if edge.get("found") == "seen"]
+    causes = list(dict.fromkeys(str(edge.get("cause") or "") for edge in (seen or edges)))
+    kinds = {str(edge.get("found", "derived")) for edge in edges}
+    return {
+        "found": "seen" if seen else "declared" if "declared" in kinds else "derived",
+        "cause": causes[0] if len(causes) == 1 else f"{len(causes)} causes",
+        "seen": sum(int(edge.get("seen", 0)) for edge in seen),
+        "runs": sum(int(edge.get("runs", 0)) for edge in seen),
+    }
+
+
+# -- Mode graph: modes with their equations, edges with guards and reset maps --------------------------------
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -85,7 +182,6 @@ class ModeGraph:
 
     def _repr_html_(self) -> str:
         # for notebooks only
-        from fsm_dyn.automaton.notebook import graph_html
 
         return graph_html(self.automaton, self.initial)
 
@@ -173,7 +269,6 @@ class ModeGraph:
             contradictory constraints exclude are not among them.
         """
         # only for those who look at the graph
-        from fsm_dyn.automaton.successor_graph import successors_of
 
         graph, automaton = self.nx, self.automaton
         found = successors_of(automaton, depth, self.geometry)
@@ -233,7 +328,7 @@ class ModeGraph:
         GeometricFeasibility
         """
         # for those who ask: a run needs none of it
-        from fsm_dyn.automaton.geometric_feasibility import GeometricFeasibility, assess_geometry
+        from fsm_dyn.automaton.feasibility import GeometricFeasibility, assess_geometry
 
         begin = self._configuration()
         objects, key = ObjectCache.default(), self._geometry_key(begin)
@@ -263,7 +358,7 @@ class ModeGraph:
             Conditions and subdivisions, to be written by ``save``.
         """
         # for those who ask: a run needs none of it
-        from fsm_dyn.automaton.geometric_proving import prove_geometry
+        from fsm_dyn.automaton.feasibility import prove_geometry
 
         found = self.assess_geometry()
         return prove_geometry(self.automaton, self.parameters, self._configuration(), found, progress)
@@ -396,3 +491,149 @@ def _unpickled(
     geometry: GeometricFeasibility | None,
 ) -> ModeGraph:
     return ModeGraph(from_bytes(data), values, parameters, initial, start, geometry)
+
+
+# -- The mode graph as far as it is known before a run -------------------------------------------------------
+#
+# The mode graph as far as it is known before a run: modes derived, and those to which their guards lead.
+#
+# Listing the guards of a mode takes no derivation, so that modes which a run would derive when it meets them are
+# known by their contact states, with the edges between them.
+
+
+@dataclass(frozen=True)
+class Successors:
+    """Modes that are not derived, contact states (codes) by name in the order in which they are led to, and edges.
+
+    ``edges``: source, target, cause and kind; between two modes of which at least one is not derived.
+    """
+
+    modes: Mapping[str, tuple[int, ...]]
+    edges: tuple[tuple[str, str, str, str], ...]
+
+
+Outgoing = dict[tuple[int, ...], list[tuple[tuple[int, ...], str, str]]]
+
+
+def successors_of(
+    automaton: Automaton, depth: int = 1, geometry: GeometricFeasibility | None = None, known: Outgoing | None = None
+) -> Successors:
+    """Return the modes to which chains of up to ``depth`` guards lead from those derived.
+
+    Parameters
+    ----------
+    automaton : Automaton
+    depth : int
+        Guards of a chain; 0: none.
+    geometry : GeometricFeasibility, optional
+        Modes that it excludes are left out.
+    known : dict, optional
+        Edges out of modes by their states, from earlier calls; added to.
+    """
+    leading = {} if known is None else known
+
+    def out(states: tuple[int, ...]) -> list[tuple[tuple[int, ...], str, str]]:
+        if states not in leading:
+            leading[states] = list(outgoing(automaton, states))
+        return leading[states]
+
+    names = {mode.states: mode.name for mode in automaton.modes}
+    derived, ahead = set(names), list(names)
+    found: dict[str, tuple[int, ...]] = {}
+    for _ in range(depth):
+        following: list[tuple[int, ...]] = []
+        for states in ahead:
+            for target, *_ in out(states):
+                if target not in names and not _excluded(automaton, geometry, target):
+                    names[target] = automaton.name_of(target).name
+                    found[names[target]] = target
+                    following.append(target)
+        ahead = following
+    edges = dict.fromkeys(
+        (names[states], names[target], cause, kind)
+        for states in (names if found else ())
+        for target, cause, kind in out(states)
+        if target in names and not (states in derived and target in derived)
+    )
+    return Successors(found, tuple(edges))
+
+
+def _excluded(automaton: Automaton, geometry: GeometricFeasibility | None, states: tuple[int, ...]) -> bool:
+    """Whether a mode is known to be impossible: by the geometry, or by contradictory constraints."""
+    if automaton.name_of(states).name in automaton.infeasible:
+        return True
+    names = [contact.name for contact in automaton.contacts]
+    return geometry is not None and bool(geometry.excluded(dict(zip(names, states, strict=True))))
+
+
+# -- Notebook representation of a mode graph: drawing and table of modes -------------------------------------
+
+MOST_ROWS = 40
+
+
+def diagram_of(automaton: Automaton, initial: str) -> Diagram:
+    """Return the boxes and arrows of a mode graph: one box for modes that only handovers tell apart.
+
+    Modes to which a guard of a derived one leads are dashed boxes; all arrows are dashed, as no run has taken them.
+    """
+    boxes: dict[str, Box] = {}
+    labels = mode_labels(automaton)
+    for mode in automaton.modes:
+        states = {c.name: c.states[code] for c, code in zip(automaton.contacts, mode.states, strict=True)}
+        label = labels[mode.name]
+        if label not in boxes:
+            boxes[label] = Box(label, label, told_states(states), mode.name == initial)
+        elif mode.name == initial:
+            boxes[label] = replace(boxes[label], lines=told_states(states), initial=True)
+    known = successors_of(automaton)
+    for name, codes in known.modes.items():
+        labels[name] = label = automaton.labels.of(codes)
+        states = {c.name: c.states[code] for c, code in zip(automaton.contacts, codes, strict=True)}
+        boxes.setdefault(label, Box(label, label, told_states(states), dashed=True))
+    causes: dict[tuple[str, str], dict[str, None]] = {}
+    between = [
+        *((edge.source, edge.target, edge.cause) for edge in sorted(edges(automaton), key=lambda e: e.priority)),
+        *((source, target, cause) for source, target, cause, _ in known.edges),
+    ]
+    for source, target, cause in between:
+        way = labels[source], labels[target]
+        if source == target or way[0] != way[1]:
+            causes.setdefault(way, {})[cause] = None
+    arrows = tuple(Arrow(*way, tuple(found), dashed=True) for way, found in causes.items())
+    return Diagram(automaton.mechanism.name, tuple(boxes.values()), arrows)
+
+
+def mode_labels(automaton: Automaton) -> dict[str, str]:
+    """Return what each mode derived so far is called where people read it, by its name."""
+    return {mode.name: automaton.labels.of(mode.states) for mode in automaton.modes}
+
+
+def graph_svg(automaton: Automaton, initial: str) -> str:
+    """Return the picture of a mode graph; of a large one the part nearest to where runs start."""
+    return mode_graph(diagram_of(automaton, initial))
+
+
+def graph_html(automaton: Automaton, initial: str) -> str:
+    """Return a mode graph as a notebook shows it; whatever the model's text says stays text."""
+    diagram = diagram_of(automaton, initial)
+    labels, mechanism = mode_labels(automaton), automaton.mechanism
+    modes = {labels[mode.name]: mode for mode in reversed(automaton.modes)}
+    modes |= {labels[mode.name]: mode for mode in automaton.modes if mode.name == initial}
+    counts = [f"{len(modes)} mode{'s' if len(modes) != 1 else ''}{'' if automaton.fully_enumerated else ' so far'}"]
+    if left_out(diagram):
+        counts.append(f"the {MOST} nearest to the start are drawn")
+    if automaton.infeasible:
+        counts.append(f"{len(automaton.infeasible)} impossible")
+    head = element("b", escaped(mechanism.name)) + " " + escaped(mechanism.summary) + element("br") + ", ".join(counts)
+    heads = "".join(element("th", name) for name in ("mode", "contacts", "degrees of freedom", "operations"))
+    rows = [element("tr", heads)]
+    for box in [box for box in diagram.boxes if box.key in modes][:MOST_ROWS]:
+        mode = modes[box.key]
+        freedom, operations = len(mode.programs.independent), mode.programs.rhs.counts().total
+        cells = (escaped(box.title), escaped(", ".join(box.lines)), str(freedom), str(operations))
+        rows.append(element("tr", (element("td", cell) for cell in cells)))
+    more = len(modes) - MOST_ROWS
+    if more > 0:
+        rows.append(element("tr", element("td", f"and {more} more", colspan=4)))
+    table = element("details", element("summary", "Modes") + element("table", rows))
+    return element("div", [element("p", head), mode_graph(diagram), table])

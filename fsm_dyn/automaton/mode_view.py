@@ -3,22 +3,102 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton, DerivedMode, slip_angle
-from fsm_dyn.automaton.named_array import NamedArray
-from fsm_dyn.errors import InputError, did_you_mean
-from fsm_dyn.modes.elimination import Array
-from fsm_dyn.modes.mode_matrices import active_rows, mode_matrices
-from fsm_dyn.modes.unconstrained_system import UnconstrainedSystem
-from fsm_dyn.programs import Counts, Program
+from fsm_dyn.core.errors import InputError, did_you_mean
+from fsm_dyn.derive.elimination import Array
+from fsm_dyn.derive.mode_programs import active_rows, mode_matrices
+from fsm_dyn.derive.unconstrained_system import UnconstrainedSystem
+from fsm_dyn.programs.program import Counts, Program
 
 if TYPE_CHECKING:
-    from fsm_dyn.symbolic.equation_printing import Equations
-    from fsm_dyn.symbolic.kane_equations import KaneEquations
+    from fsm_dyn.derive.equations import KaneEquations
+    from fsm_dyn.derive.printing import Equations
+
+
+# -- Arrays of numbers with a name for every index of every axis ---------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class NamedArray:
+    """Numbers whose indices have names: ``M["u1", "u2"]``; NumPy takes it for the array that it holds.
+
+    Attributes
+    ----------
+    values : ndarray
+        The numbers, SI units.
+    names : tuple of tuple of str
+        For each axis the names of its indices, in order; where a name occurs twice the first is meant.
+    """
+
+    values: Array
+    names: tuple[tuple[str, ...], ...]
+
+    def __post_init__(self) -> None:
+        if self.values.shape != tuple(len(names) for names in self.names):
+            raise ValueError(f"{self.values.shape} numbers, but names for {[len(names) for names in self.names]}")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Length of each axis."""
+        return self.values.shape
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        return np.array(self.values, dtype=dtype) if copy or dtype is not None else self.values
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, key: str | tuple[str, ...]) -> Any:
+        """Return a number, or the array of the axes not named, which are the last ones.
+
+        Raises
+        ------
+        InputError
+            An axis has no such name, or there are more names than axes.
+        """
+        keys = (key,) if isinstance(key, str) else key
+        if len(keys) > len(self.names):
+            raise InputError("more names than axes", found=str(len(keys)), allowed=str(len(self.names)))
+        place = []
+        for axis, (name, names) in enumerate(zip(keys, self.names, strict=False)):
+            if name not in names:
+                raise InputError(
+                    f"axis {axis} has no '{name}'", allowed=", ".join(names), remedy=did_you_mean(name, names)
+                )
+            place.append(names.index(name))
+        part = self.values[tuple(place)]
+        rest = self.names[len(keys) :]
+        return NamedArray(part, rest) if rest else float(part)
+
+    def __str__(self) -> str:
+        # with 0.0 added a negative zero is printed as zero
+        if len(self.names) == 1:
+            return "\n".join(
+                f"{name} {value + 0.0:.6g}" for name, value in zip(self.names[0], self.values, strict=True)
+            )
+        if len(self.names) > 2:
+            return "\n".join(f"{name}:\n{self[name]}" for name in self.names[0])
+        cells = [["", *self.names[1]]]
+        cells += [
+            [name, *(f"{value + 0.0:.6g}" for value in row)]
+            for name, row in zip(self.names[0], self.values, strict=True)
+        ]
+        widths = [max(len(row[k]) for row in cells) for k in range(len(cells[0]))]
+        return "\n".join(
+            "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
+        )
+
+    __repr__ = __str__
+
+
+# -- One mode of a mode graph: its equations as numbers at a state, and as formulas --------------------------
 
 Values = Sequence[float] | Array
 Inputs = Mapping[str, float] | Sequence[float] | None
@@ -146,7 +226,7 @@ class ModeView:
             Whether to put intermediate symbols back in; long mechanisms become unreadable so.
         """
         # sympy is needed for reading only, never for running
-        from fsm_dyn.symbolic.equation_printing import read_equations
+        from fsm_dyn.derive.printing import read_equations
 
         return read_equations(self._mode.programs.rhs, expand_symbols=expand_symbols)
 
@@ -214,7 +294,7 @@ class ModeView:
 
     @cached_property
     def matrices(self) -> Program:
-        """The mode's matrices as a straight-line program (:func:`fsm_dyn.modes.mode_matrices.mode_matrices`)."""
+        """The mode's matrices as a straight-line program (:func:`fsm_dyn.derive.mode_programs.mode_matrices`)."""
         automaton, programs = self._automaton, self._mode.programs
         # in a new graph, as that of the automaton is sealed
         system = UnconstrainedSystem.build(
@@ -243,7 +323,7 @@ class ModeView:
     def kane_equations(self) -> KaneEquations:
         """Kane's equations of the mode as SymPy, LaTeX, NumPy and C, from partial velocities to ``u̇``."""
         # for reading only, never for running
-        from fsm_dyn.symbolic.kane_equations import KaneEquations
+        from fsm_dyn.derive.equations import KaneEquations
 
         return KaneEquations(
             self._automaton.mechanism,

@@ -12,24 +12,21 @@ from typing import Any, Final, Literal
 import msgspec
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton, DerivedMode
-from fsm_dyn.errors import NOWHERE, InputError, Location
-from fsm_dyn.laws import Event, GuardQuantity
-from fsm_dyn.modes.guards import Guard
-from fsm_dyn.modes.programs import ModePrograms
-from fsm_dyn.modes.tree_equations import TreePattern
-from fsm_dyn.modes.unconstrained_system import ContactInfo, RowInfo, UserTransitionInfo
-from fsm_dyn.programs import Program
-from fsm_dyn.programs.cache import sources_of
-from fsm_dyn.programs.program_format import StoredProgram
+from fsm_dyn.core.errors import NOWHERE, InputError, Location
+from fsm_dyn.core.files import convert, decode, encode, write_file
+from fsm_dyn.derive.guards import Guard
+from fsm_dyn.derive.mode_programs import ModePrograms
+from fsm_dyn.derive.unconstrained_system import ContactInfo, RowInfo, TreePattern, UserTransitionInfo
+from fsm_dyn.language.contacts import BearingContact, FeatureContact, SurfaceContact
+from fsm_dyn.language.loader import load as load_mechanism
+from fsm_dyn.language.memory import layout_of
+from fsm_dyn.language.model import Mechanism
+from fsm_dyn.programs.kernels import sources_of
+from fsm_dyn.programs.program import Program, StoredProgram
+from fsm_dyn.runtime.abi import Event, GuardQuantity
 from fsm_dyn.runtime.library import SOURCES
-from fsm_dyn.schemata import convert, decode, encode
-from fsm_dyn.spec import Mechanism
-from fsm_dyn.spec import load as load_mechanism
-from fsm_dyn.spec.contact import BearingContact, FeatureContact, SurfaceContact
-from fsm_dyn.spec.layout import layout_of
-from fsm_dyn.whole_files import write_file
 
-DERIVING: Final = ("expressions", "laws", "programs", "spec", "symbolic", "modes", "automaton", "compilation")
+DERIVING: Final = ("programs", "language", "derive", "automaton")
 FORMAT: Final = "fsm_dyn automaton 5"
 OLDER: Final = (
     "fsm_dyn automaton 1",

@@ -9,21 +9,22 @@ from typing import Annotated
 import typer
 
 from fsm_dyn.cli.console import Quiet, Verbose, handle_errors, set_progress, with_progress_options
-from fsm_dyn.cli.demo import demo_command
 from fsm_dyn.cli.device import device_command
-from fsm_dyn.cli.equations import equations_command
-from fsm_dyn.cli.explain import explain_command
 from fsm_dyn.cli.export import export_command
-from fsm_dyn.cli.file_commands import models_command, new_command, schema_command
-from fsm_dyn.cli.fit import fit_command
-from fsm_dyn.cli.live import live_command
-from fsm_dyn.cli.model_commands import check_command, compile_command, graph_command
+from fsm_dyn.cli.live import live_command, view_command
+from fsm_dyn.cli.model_commands import (
+    check_command,
+    compile_command,
+    equations_command,
+    graph_command,
+    models_command,
+    new_command,
+    schema_command,
+)
 from fsm_dyn.cli.older_options import Command, Group
 from fsm_dyn.cli.passivity import passivity_command
-from fsm_dyn.cli.run import run_command
-from fsm_dyn.cli.study import study_command
-from fsm_dyn.cli.verify import verify_command
-from fsm_dyn.cli.view import view_command
+from fsm_dyn.cli.run import demo_command, explain_command, run_command
+from fsm_dyn.cli.study import fit_command, study_command, verify_command
 
 app = typer.Typer(
     name="fsm-dyn",

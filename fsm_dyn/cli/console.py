@@ -16,9 +16,8 @@ from typing import Annotated, Any, ParamSpec
 
 import typer
 
-from fsm_dyn.errors import FsmDynError, InputError
-from fsm_dyn.graphics.text_table import table as table
-from fsm_dyn.renamed import RenamedWarning
+from fsm_dyn.core.errors import FsmDynError, InputError
+from fsm_dyn.core.renamed import RenamedWarning
 
 P = ParamSpec("P")
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress; results and errors remain.")]

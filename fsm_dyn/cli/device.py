@@ -1,26 +1,145 @@
-"""The command ``device``: a mechanism coupled to a haptic device, or to an emulated one."""
+"""The command ``device``: a mechanism coupled to a haptic device, or to several."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from fsm_dyn.cli import timing
-from fsm_dyn.cli.assignments import Initial, Scales, Set, assignments, ratios
-from fsm_dyn.cli.console import handle_errors, print_json, print_status, progress_message, table
-from fsm_dyn.cli.file_commands import Json
-from fsm_dyn.cli.live import Passivity, driver_options, hold_and_report
-from fsm_dyn.cli.model_commands import ready_graph
-from fsm_dyn.cli.several_devices import DeviceArguments, all_emulated, device_arguments, maps_of
-from fsm_dyn.cli.view import PagePort, announce_address, page_packages, print_reports
-from fsm_dyn.errors import InputError
-from fsm_dyn.interrupts import asked_to_end
-from fsm_dyn.whole_files import write_file
+from fsm_dyn.cli import options as timing
+from fsm_dyn.cli.console import handle_errors, print_json, print_status, progress_message
+from fsm_dyn.cli.live import (
+    PagePort,
+    Passivity,
+    announce_address,
+    driver_options,
+    hold_and_report,
+    page_packages,
+    print_reports,
+)
+from fsm_dyn.cli.model_commands import Json, ready_graph
+from fsm_dyn.cli.options import Initial, Scales, Set, assignments, ratios
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.core.files import write_file
+from fsm_dyn.core.interrupts import asked_to_end
+from fsm_dyn.draw.svg import table
+
+# -- Several devices of the command line ---------------------------------------------------------------------
+#
+# Several devices of the command line: each ``--driver`` with its port, axes, scale, options and emulator.
+
+
+@dataclass(frozen=True)
+class DeviceArguments:
+    """One device as the command line describes it.
+
+    Attributes
+    ----------
+    driver : str
+    options : dict
+        Of the driver, or of its emulator.
+    port : str
+        Empty: the first of the model, and so on by the number of the device.
+    axes : tuple of int
+        Empty: chosen by the gaps of the model.
+    scale : float or tuple of float
+    """
+
+    driver: str
+    options: dict[str, Any]
+    port: str
+    axes: tuple[int, ...]
+    scale: float | tuple[float, ...]
+
+
+def device_arguments(
+    drivers: Sequence[str],
+    options: dict[str, Any],
+    ports: Sequence[str],
+    axes: Sequence[tuple[int, ...]],
+    scales: Sequence[float | tuple[float, ...]],
+) -> list[DeviceArguments]:
+    """Return the devices in the order of their drivers.
+
+    With several of them, options are ``NUMBER.NAME``, from 1; of ports, axes and scales, the first is of the first
+    device and so on, and those that are missing have their defaults.
+
+    Raises
+    ------
+    InputError
+        An option does not name its device, or there is more of something than devices.
+    """
+    count = len(drivers)
+    for name, values in (("--port", ports), ("--axes", axes), ("--scale", scales)):
+        if len(values) > count:
+            raise InputError(f"{name} is given {len(values)} times", allowed=f"once for each of {count} devices")
+    each = [options] if count == 1 else _options_of_each(options, count)
+    return [
+        DeviceArguments(
+            driver,
+            each[k],
+            ports[k] if k < len(ports) else "",
+            axes[k] if k < len(axes) else (),
+            scales[k] if k < len(scales) else 1.0,
+        )
+        for k, driver in enumerate(drivers)
+    ]
+
+
+def _options_of_each(options: dict[str, Any], count: int) -> list[dict[str, Any]]:
+    """Return the options of each device, without its number."""
+    found: list[dict[str, Any]] = [{} for _ in range(count)]
+    for name, value in options.items():
+        number, _, own = name.partition(".")
+        if not (number.isdecimal() and own and 1 <= int(number) <= count):
+            raise InputError(
+                "--option of several devices", found=name, allowed=f"NUMBER.NAME=VALUE, the number from 1 to {count}"
+            )
+        found[int(number) - 1][own] = value
+    return found
+
+
+@contextlib.contextmanager
+def all_emulated(
+    devices: Sequence[DeviceArguments], emulated: Callable[[str, dict[str, Any]], Any]
+) -> Iterator[list[dict[str, Any]]]:
+    """Start the emulators, if requested; gives the entries of the option ``devices`` of the driver ``combined``."""
+    with contextlib.ExitStack() as started:
+        yield [
+            {"driver": device.driver, "options": started.enter_context(emulated(device.driver, device.options))[0]}
+            for device in devices
+        ]
+
+
+def maps_of(graph: Any, devices: Sequence[DeviceArguments], spec: Any, *, emulate: bool) -> tuple[Any, ...]:
+    """Return the device map of each device at its port of a coupled graph; ``spec`` is that of the combined device.
+
+    Raises
+    ------
+    InputError
+        There is no port for a device, or its axes do not fit.
+    """
+    # the runtime comes with these
+    from fsm_dyn.live.device_map import coupled_ports, device_map_for
+
+    ports = [port.name for port in coupled_ports(graph.automaton.mechanism)]
+    maps = []
+    for k, (device, part) in enumerate(zip(devices, spec.parts, strict=True)):
+        if not device.port and k >= len(ports):
+            raise InputError(f"there is no port for device {k + 1}", found=", ".join(ports), allowed="a port for each")
+        maps.append(
+            device_map_for(
+                graph, device.port or ports[k], part.axes, device.axes, device.scale, zeroed=spec.zeroed or emulate
+            )
+        )
+    return tuple(maps)
+
+
+# -- The command ``device``: a mechanism coupled to a haptic device, or to an emulated one -------------------
 
 CHECK_FORCE = 1.0  # N, the most with which a device is checked
 # s, of the watchdog process and without samples: no person is at the device, and the computer may be busy
@@ -164,7 +283,7 @@ class _CouplingOptions:
     def settings(self, by: Any, maps: Any, ticks: int) -> Any:
         """Return the settings of a run without a page."""
         # the runtime comes with it
-        from fsm_dyn.live.settings import Settings
+        from fsm_dyn.live.launch import Settings
 
         return Settings(
             period=self.period, substeps=self.substeps, device_map=maps, limits=by.limits, **by.timeouts(self.period),
@@ -183,10 +302,9 @@ def _coupled(
 ) -> tuple[Any, Any, dict[str, Any], Any]:
     """Return the graph, the coupled one, the parameters that differ from its file, and the coupling device."""
     # the runtime comes with these
-    from fsm_dyn.live.axis_alignment import device_map_for
-    from fsm_dyn.live.device_map import Limits
+    from fsm_dyn.live.device_map import Limits, device_map_for
     from fsm_dyn.live.driver_protocol import driver_class
-    from fsm_dyn.viewer.device_panel import CouplingDevice
+    from fsm_dyn.page.ports import CouplingDevice
 
     kind = driver_class(device.driver)
     options = dict(getattr(kind, "complete", dict)(options))  # a driver may determine missing options itself
@@ -207,8 +325,8 @@ def _coupled_for(spec: Any, graph: Any, parameters: dict[str, Any]) -> tuple[Any
     """Return the graph coupled for the kind of a device, and the parameters that differ from the file's."""
     # the runtime comes with these
     from fsm_dyn.live.driver_protocol import ADMITTANCE
-    from fsm_dyn.live.session_launch import coupled_graph
-    from fsm_dyn.viewer.live_view import coupled_for_page
+    from fsm_dyn.live.launch import coupled_graph
+    from fsm_dyn.page.live_view import coupled_for_page
 
     if spec.kind == ADMITTANCE:
         return coupled_graph(graph, parameters, True), parameters
@@ -228,7 +346,7 @@ def _hold_several(
     # the runtime comes with these
     from fsm_dyn.devices import combined
     from fsm_dyn.live.device_map import Limits
-    from fsm_dyn.viewer.device_panel import CouplingDevice
+    from fsm_dyn.page.ports import CouplingDevice
 
     with (
         asked_to_end() as asked,
@@ -262,8 +380,8 @@ def _on_page(
     if by.spec.kind != "impedance":
         raise InputError("the page shows no device that follows", found=by.driver, remedy="--duration runs without it")
     with page_packages():
-        from fsm_dyn.viewer.live_view import LiveOptions
-        from fsm_dyn.viewer.serve import serve
+        from fsm_dyn.page.live_view import LiveOptions
+        from fsm_dyn.page.server import serve
 
     options = LiveOptions(
         coupling.period, coupling.substeps, False, parameters, coupling.record, device=by, passivity=coupling.passivity
@@ -328,8 +446,8 @@ def _check(driver: str, given: dict[str, Any], emulate: bool, force: float, file
 
 def _list(as_json: bool) -> None:
     """List drivers and serial ports."""
-    from fsm_dyn.devices.driver_registry import shipped_drivers
-    from fsm_dyn.devices.serial_line import ports
+    from fsm_dyn.devices.connections import ports
+    from fsm_dyn.devices.registry import shipped_drivers
 
     drivers, there = shipped_drivers(), ports()
     if as_json:

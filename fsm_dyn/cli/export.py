@@ -8,10 +8,9 @@ from typing import Annotated
 
 import typer
 
-from fsm_dyn.cli.assignments import Input, ScenarioOption, Set, assignments
 from fsm_dyn.cli.console import handle_errors, print_json, print_status, progress_message
-from fsm_dyn.cli.file_commands import Json
-from fsm_dyn.cli.model_commands import Model, ready_graph
+from fsm_dyn.cli.model_commands import Json, Model, ready_graph
+from fsm_dyn.cli.options import Input, ScenarioOption, Set, assignments
 
 
 class ExportTarget(StrEnum):
@@ -59,8 +58,8 @@ def export_command(
     parameters = assignments("--set", set_)
     graph = ready_graph(model, parameters, as_json)
     # code generation is imported where it is needed
-    from fsm_dyn.exports.c_names import prefix_of
     from fsm_dyn.exports.export import export
+    from fsm_dyn.exports.exported_run import prefix_of
 
     if to in (ExportTarget.FMU2, ExportTarget.FMU3) and out.suffix != ".fmu":
         out = out / f"{prefix_of(graph.name)}.fmu"

@@ -1,7 +1,9 @@
-"""Commands that stop before running: ``check``, ``compile``, ``graph``."""
+"""Commands that stop before a run: new, models, schema, check, compile, graph, equations."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 from collections import Counter
 from dataclasses import asdict
 from functools import partial
@@ -10,16 +12,94 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fsm_dyn.cli.assignments import Set, assignments
-from fsm_dyn.cli.console import handle_errors, print_json, print_status, progress_message, table
-from fsm_dyn.cli.file_commands import Json
-from fsm_dyn.cli.output_paths import prepare_file
-from fsm_dyn.interrupts import asked_to_end
+from fsm_dyn.automaton.mode_graph import grouped
+from fsm_dyn.cli.console import handle_errors, print_json, print_status, progress_message
+from fsm_dyn.cli.options import Set, assignments, prepare_file
+from fsm_dyn.core.errors import FsmDynError, InputError, did_you_mean
+from fsm_dyn.core.files import write_file
+from fsm_dyn.core.interrupts import asked_to_end
+from fsm_dyn.draw.svg import table
+from fsm_dyn.language.loader import heading
+from fsm_dyn.language.schema import json_schema, starter
 
 if TYPE_CHECKING:
-    from fsm_dyn.analysis.reachability import Exploration
-    from fsm_dyn.automaton.geometric_feasibility import GeometricFeasibility
+    from fsm_dyn.analysis.exploration import Exploration
+    from fsm_dyn.automaton.feasibility import GeometricFeasibility
     from fsm_dyn.automaton.mode_graph import ModeGraph
+
+
+# -- Commands about model files: ``new``, ``models``, ``schema`` ---------------------------------------------
+
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
+
+@handle_errors
+def new_command(
+    name: Annotated[str, typer.Argument(help="Name of the mechanism; the file becomes NAME.yaml.")],
+    folder: Annotated[Path, typer.Option("--dir", help="Folder to write to.")] = Path(),
+) -> None:
+    """Write a commented starter file; an existing file is never touched."""
+    # Reading the language takes a moment to import.
+
+    stem = name.removesuffix(".yaml")
+    text = starter(stem)  # refuses what cannot name a model, a path among it
+    path = folder / f"{stem}.yaml"
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise InputError(f"{path} already exists", remedy="choose another name, or move the file away") from None
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            path.unlink()  # what was begun
+        raise InputError(f"{path} cannot be written: {error.strerror}", remedy="check --dir") from None
+    typer.echo(f"wrote {path}")
+    print_status(f"next: fsm-dyn run {path} --watch")
+
+
+@handle_errors
+def models_command(as_json: Json = False) -> None:
+    """List the mechanisms that come with the package."""
+    # Reading the language takes a moment to import.
+    from fsm_dyn.language import models
+
+    found = [(name, *heading(models.find(name))) for name in models.names()]
+    if as_json:
+        print_json(
+            [
+                {"name": name, "summary": summary, "file": str(models.find(name)), "variants": list(variants)}
+                for name, summary, variants in found
+            ]
+        )
+        return
+    rows = [(name, summary) for name, summary, _ in found]
+    typer.echo(table(("name", "summary"), rows))
+    variants = [f"{name}:{variant}" for name, _, names in found for variant in names]
+    if variants:
+        typer.echo("\nvariants: " + ", ".join(variants))
+
+
+@handle_errors
+def schema_command(
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="File to write; default: print it.")] = None,
+) -> None:
+    """Print the JSON Schema of the model language, for editors."""
+    if out is not None:
+        prepare_file("--out", out)
+    # Reading the language takes a moment to import.
+
+    schema = json_schema()
+    if out is None:
+        print_json(schema)
+        return
+    # The same printer as above, but into a file.
+    import json
+
+    write_file(out, json.dumps(schema, indent=2) + "\n")
+    typer.echo(f"wrote {out}")
+
+
+# -- Commands that stop before running: ``check``, ``compile``, ``graph`` ------------------------------------
 
 MOST_DRAWN = 40  # modes that are drawn one by one; more are grouped by the names of the model
 Model = Annotated[str, typer.Argument(help="A shipped model's name, a model file, or a saved automaton (.json).")]
@@ -75,8 +155,8 @@ def check_command(
         prepare_file("--proofs", proofs)
     graph = ready_graph(model, assignments("--set", set_), as_json)
     # Only the run-time half of the package, for its table of tolerances.
-    from fsm_dyn.simulation.numerics import numerics_of
-    from fsm_dyn.spec.checks.self_locking import self_locking_screws
+    from fsm_dyn.language.check_values import self_locking_screws
+    from fsm_dyn.run.tolerances import numerics_of
 
     mechanism = graph.automaton.mechanism
     locking = self_locking_screws(mechanism, graph.values)
@@ -250,7 +330,7 @@ def graph_command(
     found = None if reach is None else _explored(graph, reach, jobs, as_json)
     shown = graph.nx_with_successors() if found is None else found.nx
     if opened or (len(shown) > MOST_DRAWN and kind not in drawing.EXCHANGE):
-        shown = drawing.grouped(shown, opened or ())
+        shown = grouped(shown, opened or ())
     if as_json:
         print_json(_graph_data(graph) if found is None else found.to_data())
     elif out is None and kind in drawing.EXCHANGE:
@@ -312,7 +392,7 @@ def mode_table(graph: ModeGraph) -> str:
     Of many contacts those that are not open are listed.
     """
     # with what a compiled model needs, which the command line alone does not
-    from fsm_dyn.automaton.label_forms import told_states
+    from fsm_dyn.automaton.labels import told_states
 
     labels = {mode.name: graph.automaton.labels.of(mode.states) for mode in graph.automaton.modes}
     rows = [
@@ -338,3 +418,105 @@ def _graph_data(graph: ModeGraph) -> dict[str, Any]:
             for a, b, data in graph.nx.edges(data=True)
         ],
     }
+
+
+# -- The command ``equations`` -------------------------------------------------------------------------------
+
+FORMATS = {"html": "html", "latex": "tex", "sympy": "py", "numpy": "py", "c": "c"}
+
+
+@handle_errors
+def equations_command(
+    model: Model,
+    mode: Annotated[
+        str | None, typer.Option("--mode", help="Name of the mode; default: the one runs start in.")
+    ] = None,
+    format_: Annotated[str, typer.Option("--format", help=f"One of: {', '.join(FORMATS)}.")] = "html",
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="File to write; - for the terminal.")] = None,
+    advise: Annotated[
+        bool, typer.Option("--advise", help="Only count the operations of other choices of speeds; nothing is changed.")
+    ] = False,
+    set_: Set = None,
+) -> None:
+    """Write the equations of a mode: a page in HTML or LaTeX, or source in SymPy, NumPy or C."""
+    if advise:
+        # brings SymPy along
+        from fsm_dyn.analysis.speed_advice import advise_speeds
+
+        typer.echo(str(advise_speeds(model)))
+        return
+    if format_ not in FORMATS:
+        raise InputError(
+            f"unknown format '{format_}'", allowed=", ".join(FORMATS), remedy=did_you_mean(format_, FORMATS)
+        )
+    graph = ready_graph(model, assignments("--set", set_))
+    name = mode or graph.initial
+    if name not in graph.modes:
+        raise InputError(f"no mode '{name}'", allowed=", ".join(graph.modes), remedy=did_you_mean(name, graph.modes))
+    target = None if str(out) == "-" else out or Path(f"{graph.name}_{name}.{FORMATS[format_]}")
+    text = _source(graph, name, format_) if format_ in ("sympy", "numpy", "c") else _page(graph, name, format_, target)
+    if target is None:
+        typer.echo(text, nl=False)
+        return
+    write_file(target, text)
+    typer.echo(f"wrote {target}")
+
+
+def _page(graph: ModeGraph, mode: str, format_: str, target: Path | None) -> str:
+    """Return the page of a mode; the figure of one in LaTeX goes to the same folder."""
+    # brings SymPy along
+    from fsm_dyn.derive.equations_page import page_of, to_html, to_latex
+
+    ways_out = [
+        (data["guard"] or data["cause"], target, data["reset"] or "")
+        for _, target, data in graph.nx.out_edges(mode, data=True)
+    ]
+    page = page_of(graph.modes[mode].kane_equations, ways_out)
+    if format_ == "html":
+        return to_html(page, _picture(graph, "svg").decode())
+    figure = b"" if target is None else _picture(graph, "pdf")
+    if target is None or not figure:
+        return to_latex(page)
+    figure_file = target.with_name(f"{target.stem}_figure.pdf")  # TeX names the document after its source
+    write_file(figure_file, figure)
+    typer.echo(f"wrote {figure_file}")
+    return to_latex(page, figure_file.name)
+
+
+def _source(graph: ModeGraph, mode: str, format_: str) -> str:
+    """Return all outputs of a mode as source, behind comments with what they and their axes are."""
+    from fsm_dyn.derive.equations import OUTPUTS
+    from fsm_dyn.derive.equations_page import to_sympy_source
+
+    equations, automaton = graph.modes[mode].kane_equations, graph.automaton
+    layout = automaton.terms.layout
+    axes = {
+        "x": layout.x, "c": layout.c, "independent speeds": equations.independent,
+        "dependent speeds": equations.dependent, "active rows": equations.rows, "all rows": equations.row_names,
+        "guards": equations.guards, "points": automaton.point_names, "frames": automaton.frame_names,
+    }  # fmt: skip
+    head = [f"{graph.name}, mode '{mode}'; SI units", *(f"{name} = {', '.join(of)}" for name, of in axes.items())]
+    head += [f"{name}: {text}" for name, text in OUTPUTS.items()]
+    mark = "//" if format_ == "c" else "#"
+    if format_ == "sympy":
+        source = to_sympy_source(equations, tuple(OUTPUTS))
+    else:
+        source = (equations.c_source if format_ == "c" else equations.numpy_source)(*OUTPUTS)
+    return "".join(f"{mark} {line}\n" for line in head) + source
+
+
+def _picture(graph: ModeGraph, format_: str) -> bytes:
+    """Return the mechanism as its runs begin, as SVG or PDF; nothing where the model cannot be drawn or run."""
+    # Matplotlib and the integrator, for the picture alone
+    import fsm_dyn
+    from fsm_dyn.plot.motion import snapshot
+
+    try:
+        picture = snapshot(fsm_dyn.simulate(graph, until=1e-6), 0.0)
+    except FsmDynError as error:
+        print_status(f"without a picture: {error}")
+        return b""
+    stream = io.BytesIO()
+    date = "Date" if format_ == "svg" else "CreationDate"
+    picture.savefig(stream, format=format_, metadata={date: None})
+    return stream.getvalue()

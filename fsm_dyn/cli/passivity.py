@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fsm_dyn.cli import timing
-from fsm_dyn.cli.assignments import Initial, Scale, Set, assignments, ratios
-from fsm_dyn.cli.console import handle_errors, print_json, progress_message, table
+from fsm_dyn.cli import options as timing
+from fsm_dyn.cli.console import handle_errors, print_json, progress_message
 from fsm_dyn.cli.device import Axes, emulated, numbers
-from fsm_dyn.cli.file_commands import Json
 from fsm_dyn.cli.live import driver_options
-from fsm_dyn.cli.model_commands import Model, ready_graph
-from fsm_dyn.errors import InputError
-from fsm_dyn.interrupts import asked_to_end
+from fsm_dyn.cli.model_commands import Json, Model, ready_graph
+from fsm_dyn.cli.options import Initial, Scale, Set, assignments, ratios
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.core.interrupts import asked_to_end
+from fsm_dyn.draw.svg import table
 
 if TYPE_CHECKING:
     from fsm_dyn.live.driver_protocol import DeviceDynamics
-    from fsm_dyn.passivity.assessment import Assessment
+    from fsm_dyn.live.passivity import Assessment
 
 
 @handle_errors
@@ -113,14 +113,11 @@ def analyse(
         Stiffness (N/m), damping (N s/m) and mass (kg) of a hand that holds the device; None: not given.
     """
     # The runtime comes with these.
-    from fsm_dyn.live.axis_alignment import aligned_axes
+    from fsm_dyn.live.device_map import DeviceMap, aligned_axes
     from fsm_dyn.live.driver_protocol import ADMITTANCE, DeviceDynamics, DeviceSpec, driver_class
-    from fsm_dyn.live.live_stepper import DeviceMap
-    from fsm_dyn.live.session_launch import coupled_graph, substeps_of
-    from fsm_dyn.live.settings import Settings
+    from fsm_dyn.live.launch import Settings, coupled_graph, substeps_of
+    from fsm_dyn.live.passivity import Hand, assess
     from fsm_dyn.live.usual_damping import damped_graph
-    from fsm_dyn.passivity.assessment import assess
-    from fsm_dyn.passivity.known_hand import Hand
 
     settings = Settings(period=period, substeps=substeps)
     settings.check()
@@ -169,8 +166,8 @@ def _print_admittance(
 ) -> None:
     """Print for each axis and mode the inertia that the hand moves, and the least that is stable."""
     # The runtime comes with these.
-    from fsm_dyn.live.session_launch import coupled_graph
-    from fsm_dyn.passivity.admittance import assess_admittance
+    from fsm_dyn.live.launch import coupled_graph
+    from fsm_dyn.live.passivity import assess_admittance
 
     stiffness, damping = hand
     if stiffness is None or damping is None or isinstance(scale, tuple):
@@ -225,7 +222,7 @@ def draw(found: Assessment, path: Path) -> Path:
     """Write the Z-width of the device, with the stiffest axis of the coupler marked; return the path."""
     # Matplotlib, for the picture only.
     from fsm_dyn import plot
-    from fsm_dyn.passivity.z_width import z_width
+    from fsm_dyn.live.z_width import z_width
 
     stiffest = max(found.stiffness, key=lambda axis: found.stiffness[axis], default=None)
     width = z_width(found.handle)

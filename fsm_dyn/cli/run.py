@@ -1,26 +1,343 @@
-"""The command ``run``, once or after every change of the file."""
+"""The commands ``run``, ``explain`` and ``demo``, with their files and summaries."""
 
 from __future__ import annotations
 
+import contextlib
+import math
+import time
+import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from fsm_dyn.cli.assignments import Initial, Input, ScenarioOption, Set, Tolerance, assignments
-from fsm_dyn.cli.console import handle_errors, print_json, progress_message
-from fsm_dyn.cli.file_commands import Json
-from fsm_dyn.cli.file_watch import watch
-from fsm_dyn.cli.model_commands import ready_graph
-from fsm_dyn.cli.run_files import PLOTS, RunOutputs, draw_plots, prepare_outputs, write_animation, write_files
-from fsm_dyn.cli.run_summary import SHOWN, describe, summary
-from fsm_dyn.errors import EnergyWarning, InputError, RunError
+from fsm_dyn.cli.console import handle_errors, print_json, print_status, progress_message
+from fsm_dyn.cli.model_commands import Json, mode_table, ready_graph
+from fsm_dyn.cli.options import (
+    Initial,
+    Input,
+    ScenarioOption,
+    Set,
+    Tolerance,
+    assignments,
+    prepare_file,
+    prepare_folder,
+)
+from fsm_dyn.core.errors import EnergyWarning, FsmDynError, InputError, RunError, did_you_mean
+from fsm_dyn.core.files import INTERVAL, FileChanges
+from fsm_dyn.core.interrupts import asked_to_end
+from fsm_dyn.draw.svg import table
 
 if TYPE_CHECKING:
     from fsm_dyn.automaton.mode_graph import ModeGraph
-    from fsm_dyn.results import Trajectory
+    from fsm_dyn.run.judgement import Judgement
+    from fsm_dyn.run.trajectory import Trajectory
+    from fsm_dyn.run.transitions import Transition
+
+
+# -- Files that the command ``run`` writes of a run ----------------------------------------------------------
+
+PLOTS = ("modes", "states", "motion", "film_strip", "phase", "forces", "guards", "energy", "outcome", "graph")
+
+
+@dataclass(frozen=True)
+class RunOutputs:
+    """Files to write of a run, in ``folder``; none if it is None.
+
+    ``all_transitions``: the listing leaves out none.  ``full_names``: it has modes by name, not by label.
+    """
+
+    folder: Path | None
+    csv: bool
+    netcdf: bool
+    figure: bool
+    motion: bool
+    save_run: bool = False
+    html: Path | None = None
+    animation: Path | None = None
+    animation_speed: float | None = None
+    plots: tuple[str, ...] = ()
+    all_transitions: bool = False
+    full_names: bool = False
+
+    def with_defaults(self) -> RunOutputs:
+        """Return the outputs with the usual files where a folder alone is given, and the present folder for files."""
+        if self.csv or self.netcdf or self.figure or self.motion or self.save_run or self.plots:
+            return replace(self, folder=self.folder or Path())
+        if self.folder is None:
+            return self
+        return replace(self, csv=True, figure=True, motion=True, save_run=True)
+
+
+def write_files(trajectory: Trajectory, outputs: RunOutputs) -> list[Path]:
+    """Write the requested files of a run, named after its model, and return the paths."""
+    if outputs.folder is None:
+        return []
+    stem = outputs.folder / trajectory.model.name
+    files = []
+    if outputs.csv:
+        files.append(trajectory.to_csv(stem.with_suffix(".csv")))
+    if outputs.save_run:
+        files.append(trajectory.save(stem.with_suffix(".run.json")))
+    if outputs.netcdf:
+        files.append(trajectory.to_netcdf(stem.with_suffix(".nc")))
+    if outputs.figure or outputs.motion:
+        # Matplotlib, for pictures only.
+        from fsm_dyn import plot
+
+        if outputs.figure:
+            files.append(plot.save(plot.states(trajectory), stem.with_suffix(".png")))
+        if outputs.motion and trajectory.model.scene is not None:
+            target = stem.with_name(f"{stem.name}_motion.png")
+            files.append(plot.save(plot.motion(trajectory), target))
+        if trajectory.outcome.failed and trajectory.model.scene is not None:
+            files.append(plot.save(plot.outcome(trajectory), stem.with_name(f"{stem.name}_outcome.png")))
+    return files
+
+
+def draw_plots(trajectory: Trajectory, graph: Callable[[], ModeGraph], outputs: RunOutputs) -> list[Path]:
+    """Draw plots by name and return their paths."""
+    files: list[Path] = []
+    if outputs.folder is None or not outputs.plots:
+        return files
+    # Matplotlib, for pictures only.
+    from fsm_dyn import plot
+    from fsm_dyn.run.simulator import simulator_of
+
+    for name in outputs.plots:
+        target = outputs.folder / f"{trajectory.model.name}_{name}.png"
+        if name == "graph":
+            extended = simulator_of(graph()).extended_graph(trajectory)  # with the modes first reached in the run
+            files.append(plot.draw(extended.nx, target, trajectory=trajectory))
+        else:
+            files.append(plot.save(getattr(plot, name)(trajectory), target))
+    return files
+
+
+def write_animation(
+    trajectory: Trajectory, outputs: RunOutputs, progress: Callable[[int, int], None] | None = None
+) -> list[Path]:
+    """Write the requested animation of a run; ``progress`` as of :func:`fsm_dyn.plot.animation`."""
+    if outputs.animation is None:
+        return []
+    # Matplotlib, for pictures only.
+    from fsm_dyn import plot
+
+    return [plot.animation(trajectory, outputs.animation, speed=outputs.animation_speed, progress=progress)]
+
+
+def prepare_outputs(outputs: RunOutputs) -> None:
+    """Make the folders of the requested files, and check that those can be written, before anything is computed.
+
+    Raises
+    ------
+    InputError
+        There is no such plot; a folder or file cannot be written, or an animation not in the format or at the speed
+        asked for.
+    """
+    for name in outputs.plots:
+        if name not in PLOTS:
+            raise InputError(
+                f"there is no plot '{name}'", found=name, allowed=", ".join(PLOTS), remedy=did_you_mean(name, PLOTS)
+            )
+    if outputs.folder is not None:
+        prepare_folder("--out", outputs.folder)
+    if outputs.html is not None:
+        prepare_file("--html", outputs.html)
+    if outputs.animation is not None:
+        # Matplotlib, for pictures only.
+        from fsm_dyn.plot.animation import require_speed, require_writable
+
+        prepare_file("--animation", outputs.animation)
+        require_writable(outputs.animation)
+        require_speed(outputs.animation_speed)
+    elif outputs.animation_speed is not None:
+        raise InputError("--animation-speed needs --animation", remedy="add --animation FILE.gif")
+
+
+# -- The summary of a run, as text and as data ---------------------------------------------------------------
+
+SHOWN: Final = 30  # transitions
+_MANY_PAIRS: Final = 8  # of shapes, from which on those that came to touch are listed
+_ROUNDING: Final = 1e-14  # of an energy: a difference of two that is smaller is none
+_WIDE: Final = 60  # characters of two modes' names beyond which a line names one of them
+
+
+def describe(trajectory: Trajectory, most: int | None = SHOWN, full: bool = False) -> str:
+    """Return a summary of a run as text: span, outcome, transitions with their causes, energy balance.
+
+    Of more than ``most`` transitions the first ones and the last are listed; modes are called by their labels, or by
+    their names in full.
+    """
+    modes = trajectory.modes if full else trajectory.labels
+    lines = [
+        f"{trajectory.model.name}: {trajectory.t[0]:g} s to {trajectory.t[-1]:g} s, {len(trajectory)} rows, "
+        f"started {modes[0]}, ended {modes[-1]} ({trajectory.outcome.name})"
+    ]
+    if trajectory.transitions:
+        lines += ["", _transition_table(trajectory.transitions, most, full)]
+    lines += _pairs(trajectory, most)
+    judged = trajectory.judge()
+    if judged:
+        lines += ["", requirement_table(judged.values())]
+    passed = trajectory.change_points
+    lines += ["", *(str(item) for item in passed[:SHOWN])] if passed else []
+    if len(passed) > SHOWN:
+        lines.append(f"and {len(passed) - SHOWN} more change points")
+    if not trajectory.outcome.failed:
+        residual = trajectory.energy.relative_residual
+        lines += ["", f"energy-balance residual: {residual:.1e} of the energy exchanged"]
+    lines += [f"warning: {text}" for text in trajectory.warnings]
+    return "\n".join(lines)
+
+
+def _pairs(trajectory: Trajectory, most: int | None) -> list[str]:
+    """Return which pairs of shapes came to touch and when they first did, of a model with many."""
+    count = len(trajectory.model.contact_entries)
+    if count < _MANY_PAIRS:
+        return []
+    from fsm_dyn.run.encounters import touched_pairs
+
+    touched = touched_pairs(trajectory.model, trajectory.transitions)
+    lines = ["", f"{len(touched)} of {count} pairs of shapes came to touch{':' if touched else ''}"]
+    if touched:
+        rows = [(name, f"{times[0]:.6f}", f"{len(times)}") for name, times in touched.items()]
+        lines.append(table(("pair", "first, s", "times"), rows[:most]))
+        lines += [f"and {len(rows) - most} more: --all"] if most is not None and len(rows) > most else []
+    return lines
+
+
+def _transition_table(transitions: Sequence[Transition], most: int | None, full: bool) -> str:
+    """Return transitions as a table, of more than ``most`` the first ones and the last."""
+    left_out = 0 if most is None else max(len(transitions) - most, 0)
+    shown = (*transitions[: most - 1], transitions[-1]) if most is not None and left_out else transitions
+    headings = ["time, s", "from", "to", "cause"]
+    ends = [
+        (x.source, x.target)
+        if full
+        else (x.source_label or x.source, "(handover)" if x.is_handover else x.target_label or x.target)
+        for x in shown
+    ]
+    rows = [[f"{x.time:.6f}", *modes, x.cause] for x, modes in zip(shown, ends, strict=True)]
+    if max(sum(map(len, modes)) for modes in ends) > _WIDE:  # it is where the line before ended
+        headings.pop(1)
+        rows = [[time, *others] for time, _, *others in rows]
+    if any(x.impulse for x in shown):
+        headings.insert(-1, "impact, J")
+        for x, row in zip(shown, rows, strict=True):
+            row.insert(-1, _impact(x) if x.impulse else "")
+    if left_out:
+        rows.insert(-1, ["...", *[""] * (len(headings) - 2), f"{left_out} more: --all"])
+    return table(headings, rows)
+
+
+def _impact(item: Transition) -> str:
+    """Return the energy that an impact took, J; what is rounding of the energies is zero."""
+    rounding = _ROUNDING * max(abs(item.energy_before), abs(item.energy_after))
+    return "0" if abs(item.energy_lost) <= rounding else f"{-item.energy_lost:+.2e}"
+
+
+def requirement_table(judged: Iterable[Judgement]) -> str:
+    """Return the requirements of a run as a table: verdicts, margins and the times that decide."""
+    rows = [
+        (
+            item.name,
+            item.verdict,
+            "none" if math.isnan(item.margin) else f"{item.margin:.6g} {item.unit}".removesuffix(" 1"),
+            "" if item.time is None else f"{item.time:.6f}",
+            item.chain[-1].cause if item.chain else "",
+        )
+        for item in judged
+    ]
+    return table(("requirement", "verdict", "margin", "time, s", "after"), rows)
+
+
+def summary(trajectory: Trajectory, files: list[Path]) -> dict[str, Any]:
+    """Return a summary of a run as data.
+
+    Parameters
+    ----------
+    files : list of Path
+        That were written.
+    """
+    layout = trajectory.model.layout
+    return {
+        "model": trajectory.model.name,
+        "outcome": trajectory.outcome.name,
+        "start": trajectory.t[0],
+        "end": trajectory.t[-1],
+        "rows": len(trajectory),
+        "modes": list(dict.fromkeys(trajectory.modes)),
+        "transitions": [
+            {
+                "time": x.time,
+                "source": x.source,
+                "target": x.target,
+                "handover": x.is_handover,
+                "cause": x.cause,
+                "impulse": x.impulse,
+                "energy_before": x.energy_before,
+                "energy_after": x.energy_after,
+                "consistent_count": x.consistent_count,
+            }
+            for x in trajectory.transitions
+        ],
+        "warnings": list(trajectory.warnings),
+        "change_points": [asdict(x) for x in trajectory.change_points],
+        "requirements": {name: _judgement_data(item) for name, item in trajectory.judge().items()},
+        "final": {
+            "mode": trajectory.modes[-1],
+            "q": dict(zip(layout.q, trajectory.q[-1], strict=True)),
+            "u": dict(zip(layout.u, trajectory.u[-1], strict=True)),
+        },
+        "files": [str(path) for path in files],
+    }
+
+
+def _judgement_data(item: Judgement) -> dict[str, Any]:
+    return {
+        "formula": item.formula,
+        "verdict": item.verdict,
+        "margin": item.margin,
+        "unit": item.unit,
+        "time": item.time,
+        "chain": [transition.cause for transition in item.chain],
+    }
+
+
+# -- Do something whenever a file is saved -------------------------------------------------------------------
+
+
+def watch(path: Path, action: Callable[[], None]) -> None:
+    """Call ``action`` now and after every change of the file, until Ctrl-C.
+
+    Any error of ``action`` is shown and does not end the watch: the file is being written on, and the next
+    version may be right.
+    """
+    file, due = FileChanges(path), path.exists()
+    with contextlib.suppress(KeyboardInterrupt), asked_to_end() as asked, asked.at_once():
+        while not asked:
+            if due:
+                print_status(f"--- {time.strftime('%H:%M:%S')} {path}")
+                _attempt(action)
+            time.sleep(INTERVAL)
+            due = file.changed()
+    print_status("stopped watching")
+
+
+def _attempt(action: Callable[[], None]) -> None:
+    try:
+        action()
+    except FsmDynError as error:
+        print_status(f"error: {error}")
+    except Exception:
+        print_status(traceback.format_exc())
+
+
+# -- The command ``run``, once or after every change of the file ---------------------------------------------
 
 
 @handle_errors
@@ -126,8 +443,8 @@ def run_command(
 
     if watching:
         # The file a name stands for, found without the rest of the package.
-        from fsm_dyn import models
-        from fsm_dyn.spec.variants import split_name
+        from fsm_dyn.language import models
+        from fsm_dyn.language.components import split_name
 
         watch(models.resolve(split_name(named)[0]), once)
     else:
@@ -166,7 +483,7 @@ def _resume(file: str, until: float | None, rest: bool, outputs: RunOutputs, as_
         raise InputError("--resume needs the end of the run", remedy="add --until S")
     # The public interface brings the runtime along.
     import fsm_dyn
-    from fsm_dyn.spec import load
+    from fsm_dyn.language.loader import load
 
     with progress_message(f"reading {file}", as_json):
         before = fsm_dyn.open_run(file)
@@ -204,7 +521,7 @@ def _carry_out(
         files += draw_plots(trajectory, graph, outputs)
         if outputs.html is not None:
             # the report evaluates rows online, with the live part of the package
-            from fsm_dyn.viewer.report import write_report
+            from fsm_dyn.page.report import write_report
 
             files.append(write_report(trajectory, outputs.html, graph()))
     with progress_message("drawing the animation", as_json or outputs.animation is None) as drawing:
@@ -219,3 +536,105 @@ def _carry_out(
         raise KeyboardInterrupt  # Ctrl-C ends a watch too, whenever it comes
     if failure is not None:
         raise failure  # after what was recorded up to it
+
+
+# -- The command ``explain``: the reasons for the mode at a time of a run ------------------------------------
+
+_SAME_INSTANT = 1e-6  # s; `run` prints times to 1e-6: one read off its table means the transition listed there
+
+
+@handle_errors
+def explain_command(
+    run: Annotated[
+        str, typer.Argument(help="A saved run (.run.json), or a model to run now: a name, a file, a saved automaton.")
+    ],
+    at: Annotated[float | None, typer.Option("--at", help="Time, s; default: the end of the run.")] = None,
+    until: Annotated[float | None, typer.Option("--until", help="End of the run, s, of a model.", min=0.0)] = None,
+    set_: Set = None,
+    scenario: ScenarioOption = None,
+    input_: Input = None,
+    initial: Initial = None,
+    as_json: Json = False,
+) -> None:
+    """Explain the mode at a given time: preceding transitions, contact forces, guards."""
+    given: dict[str, Any] = {
+        "until": until,
+        "scenario": scenario,
+        "parameters": assignments("--set", set_),
+        "inputs": assignments("--input", input_),
+        "initial": assignments("--initial", initial),
+    }
+    trajectory = _trajectory(run, at, {key: value for key, value in given.items() if value is not None}, as_json)
+    found = trajectory.explain(_instant(trajectory, at))
+    if as_json:
+        ends = trajectory.describe_outcome() if found.time == trajectory.t[-1] else ()
+        print_json({**found.as_data(), "outcome": trajectory.outcome.name, "outcome_details": list(ends)})
+    else:
+        typer.echo(str(found))
+        if found.time == trajectory.t[-1]:
+            typer.echo("\nthe run ends here: " + "\n  ".join(trajectory.describe_outcome()))
+
+
+def _trajectory(run: str, at: float | None, given: dict[str, Any], quiet: bool) -> Trajectory:
+    # The public interface brings SymPy along.
+    import fsm_dyn
+    from fsm_dyn.run.run_files import is_run
+
+    if Path(run).suffix == ".json" and is_run(run):
+        if given:
+            raise InputError(
+                "a saved run is explained with its own settings",
+                found=f"--{next(iter(given))}",
+                remedy="give a model instead",
+            )
+        with progress_message(f"reading {run}", quiet):
+            return fsm_dyn.open_run(run)
+    graph = ready_graph(run, quiet=quiet)
+    with progress_message(f"running {graph.name}", quiet) as progress:
+        try:
+            trajectory = fsm_dyn.simulate(graph, progress=progress.reached, **given)
+            if at is not None and at > trajectory.t[-1] and "until" not in given and not trajectory.outcome.failed:
+                trajectory = fsm_dyn.simulate(graph, progress=progress.reached, **{**given, "until": at})
+        except RunError as error:
+            if not isinstance(error.trajectory, fsm_dyn.Trajectory):
+                raise
+            trajectory = error.trajectory  # explained up to the failure
+    return trajectory
+
+
+def _instant(trajectory: Trajectory, at: float | None) -> float:
+    """Return the time to explain: that of a transition if it differs by less than the digits printed."""
+    if at is None:
+        return float(trajectory.t[-1])
+    near = [item.time for item in trajectory.transitions if abs(item.time - at) <= _SAME_INSTANT]
+    return min(near, key=lambda time: abs(time - at)) if near else at
+
+
+# -- The command ``demo``: the shopping cart from its file to its pictures -----------------------------------
+
+_MODEL = "shopping_cart"
+
+
+@handle_errors
+def demo_command(
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the pictures.")] = Path("out"),
+) -> None:
+    """Compile and run the shopping cart: its caster sticks, breaks away and sticks again; draw all of it."""
+    started = time.perf_counter()
+    prepare_folder("--out", out)
+    graph = ready_graph(_MODEL)
+    typer.echo(f"{graph.name}: {graph.automaton.mechanism.summary}\n\n{mode_table(graph)}\n")
+    # The public interface and Matplotlib take a moment to import.
+    import fsm_dyn
+    from fsm_dyn.plot import drawing
+
+    with progress_message("running"):
+        trajectory = fsm_dyn.simulate(graph)
+    typer.echo(describe(trajectory))
+    typer.echo("")
+    with progress_message("drawing"):
+        files = write_files(trajectory, RunOutputs(out, csv=True, netcdf=False, figure=True, motion=True))
+        files.append(drawing.draw(graph.nx, out / f"{graph.name}_modes.png"))
+    for path in files:
+        typer.echo(f"wrote {path}")
+    typer.echo(f"{time.perf_counter() - started:.1f} s")

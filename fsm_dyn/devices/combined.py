@@ -19,7 +19,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from fsm_dyn.errors import InputError
+from fsm_dyn.core.errors import InputError
 from fsm_dyn.live.driver_protocol import (
     NOTHING,
     WATCHDOG,
@@ -30,7 +30,7 @@ from fsm_dyn.live.driver_protocol import (
     Sample,
     driver_class,
 )
-from fsm_dyn.live.paced_loop import CompiledIO
+from fsm_dyn.live.pacing import CompiledIO
 
 MOST: Final = 3
 BUTTONS: Final = 16  # of a device

@@ -19,8 +19,8 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from fsm_dyn.errors import InputError
-from fsm_dyn.graphics import svg
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.draw import svg
 from fsm_dyn.live.driver_protocol import (
     ADMITTANCE,
     NOTHING,
@@ -30,7 +30,7 @@ from fsm_dyn.live.driver_protocol import (
     Sample,
     driver_class,
 )
-from fsm_dyn.live.settings import Settings
+from fsm_dyn.live.launch import Settings
 
 PERIOD: Final = 1e-3  # s
 QUIET_TIME: Final = 1.0  # s with zero force

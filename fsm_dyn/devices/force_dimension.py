@@ -32,9 +32,9 @@ from collections.abc import Mapping, Sequence
 from ctypes import POINTER, byref, c_byte, c_char_p, c_double, c_int, c_ubyte, c_uint
 from typing import Any, Final
 
-from fsm_dyn.devices.driver_options import HANDLE, OptionReader
-from fsm_dyn.devices.maker_library import MakerLibrary, Signature, load_library
-from fsm_dyn.errors import InputError
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.devices.connections import MakerLibrary, Signature, load_library
+from fsm_dyn.devices.driver_tools import HANDLE, OptionReader
 from fsm_dyn.live.driver_protocol import NOTHING, WATCHDOG, DeviceSpec, Sample
 
 REACH: Final = 0.25  # m

@@ -1,46 +1,8 @@
-"""A gamepad or joystick read through Linux evdev: it moves a port, with rumble or constant force.
-
-In mode ``position`` a stick's deflection is a position, at most ``reach``, smoothed by a critically damped filter that
-also gives the velocity.  In mode ``rate`` the deflection is a velocity, at most ``speed``, which is integrated.  When
-the gamepad is unplugged, its sticks return to the middle and its buttons are released; then there are no new samples.
-
-Options
--------
-device : str
-    Such as ``/dev/input/event5``; by default the only gamepad present.
-axes : list of str
-    What moves each axis: ``x``, ``y``, ``z``, ``rx``, ``ry``, ``rz``, ``throttle``, ``rudder``, ``hat0x``, ``hat0y``,
-    with ``-`` in front to turn it (``x``, ``-y``: a stick pushed away from oneself moves up).
-turns : list of int
-    The axes that turn: reach and speed are in rad and rad/s (none).
-mode : str
-    ``position`` or ``rate`` (position).
-reach, speed : float
-    At full deflection, m (0.1) and m/s (0.2).
-dead_zone : float
-    Part of the way from the middle that counts as the middle (0.1).
-bandwidth : float
-    Of the filter, Hz (12).
-ranges : mapping
-    Least and greatest value of each axis, as ``{"x": [-32768, 32767]}``, where the device does not report them.
-feedback : str
-    ``none``, ``rumble`` (vibration in proportion to the force) or ``constant`` (the motors of a joystick or a wheel
-    exert the force on its axes ``x`` and ``y``) (none).
-force : float
-    Force at the largest level, N, or N m for a rotation axis (5).
-reverse : bool
-    Whether the device reads a direction as the origin of a force, not as where it points (false).
-
-Buttons 0 to 15 are those of a gamepad (``BTN_SOUTH`` is 0) or joystick (``BTN_TRIGGER`` is 0), in the order of their
-codes; 16 to 19 are the D-pad's up, down, left and right.  A D-pad that the device reports as four buttons
-(``BTN_DPAD_UP`` and following) moves ``hat0x`` and ``hat0y`` too; one that it reports as a hat presses the buttons.
-
-After an overflow of the kernel's buffer (``SYN_DROPPED``), axes and buttons are queried again: at once, and after the
-rest of that packet, which is ignored.
-"""
+"""A gamepad or joystick read through Linux evdev: it moves a port, with rumble or constant force."""
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import re
@@ -52,11 +14,190 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from fsm_dyn.devices.driver_options import OptionReader, is_pair
-from fsm_dyn.devices.velocity_estimation import critically_damped_step
-from fsm_dyn.devices.wire.evdev import EVENT, LENGTH, NO_GAIN, READ, ForceFeedback, bits_request, has, request
-from fsm_dyn.errors import InputError
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.devices.driver_tools import OptionReader, critically_damped_step, is_pair
 from fsm_dyn.live.driver_protocol import SAFE_FRAME, WATCHDOG, DeviceSpec, Sample
+
+# -- Interface of Linux's ``/dev/input/event*``: events, requests, and force-feedback effects ----------------
+#
+# Sizes, offsets and numbers are those of ``linux/input.h``, with which the tests compare them. Effects are used as in
+# the kernel's "Force feedback for Linux" (Documentation/input/ff.rst).
+
+EVENT: Final = struct.Struct("@llHHi")  # struct input_event: seconds, microseconds, type, code, value
+READ, WRITE = 2, 1  # _IOC_READ, _IOC_WRITE
+EV_FF: Final = 0x15
+FF_GAIN: Final = 0x60
+FF_BYTES: Final = 0x80 // 8  # FF_CNT bits
+EFFECTS: Final = {"rumble": 0x50, "constant": 0x52}  # FF_RUMBLE, FF_CONSTANT
+# struct ff_effect: type, id, direction, trigger (button, interval), replay (length, delay), then a union, that is as
+# long as struct ff_periodic_effect: waveform to phase, envelope, length and address of data
+HEAD: Final = struct.Struct("@HhHHHHH0P")
+UNION: Final = struct.calcsize("@HHhhH4HIP")
+EFFECT_SIZE: Final = HEAD.size + UNION
+CONSTANT: Final = struct.Struct("@h4H")  # level, envelope
+RUMBLE: Final = struct.Struct("@HH")  # magnitudes of the heavy and of the light motor
+LENGTH: Final = 0.05  # s, after which an effect that is not played again has ended
+REFRESH: Final = 0.02  # s between plays of the same effect
+INTERVAL: Final = 0.004  # s between changes; what ends a force does not wait
+_MOST: Final = {"rumble": 0xFFFF, "constant": 0x7FFF}
+_STEPS: Final = 256  # of a level and of a turn: less is no change
+NO_GAIN: Final = EVENT.pack(0, 0, EV_FF, FF_GAIN, 0)  # ends all that is shown, whatever it is
+FULL_GAIN: Final = EVENT.pack(0, 0, EV_FF, FF_GAIN, 0xFFFF)
+
+
+def request(direction: int, number: int, size: int) -> int:
+    """Return the number of an ioctl of evdev, by the rule of asm-generic/ioctl.h."""
+    return direction << 30 | size << 16 | ord("E") << 8 | number
+
+
+def bits_request(kind: int, size: int) -> int:
+    """Return the number of the ioctl ``EVIOCGBIT(kind, size)``: which codes of a kind the device has."""
+    return request(READ, 0x20 + kind, size)
+
+
+def has(bits: bytes, code: int) -> bool:
+    """Return whether the bit of a code is set."""
+    return bool(bits[code // 8] >> code % 8 & 1)
+
+
+def direction_of(right: float, down: float) -> int:
+    """Return a direction as ``ff_effect`` has it: 0 is down, 0x4000 left, 0x8000 up, 0xC000 right."""
+    return round(math.atan2(-right, down) / (2.0 * math.pi) * 0x10000) & 0xFFFF
+
+
+def effect(kind: str, number: int, part: float, direction: int = 0) -> bytearray:
+    """Return an effect of ``LENGTH`` seconds, as large a part of the largest; number -1: a new one."""
+    level = round(_MOST[kind] * part)
+    shown = CONSTANT.pack(level, 0, 0, 0, 0) if kind == "constant" else RUMBLE.pack(level, level // 2)
+    head = HEAD.pack(EFFECTS[kind], number, direction, 0, 0, round(1e3 * LENGTH), 0)
+    return bytearray(head + shown.ljust(UNION, b"\0"))
+
+
+class ForceFeedback:
+    """One effect of a device, that ends by itself where it is not played again.
+
+    Parameters
+    ----------
+    descriptor : int
+        Of the device file, open for reading and writing.
+    kind : str
+        ``rumble`` or ``constant``.
+    full : float
+        The force at the largest level, N.
+    """
+
+    def __init__(self, descriptor: int, kind: str, full: float) -> None:
+        self._descriptor, self._kind, self._full = descriptor, kind, full
+        self._number, self._level, self._sent = -1, (0, 0), -math.inf
+        self.shown = (0.0, 0.0)  # right and down, N
+        self.failures = 0
+
+    def open(self) -> None:
+        """Make the effect; nothing is shown yet.
+
+        Raises
+        ------
+        InputError
+            The device has no such effect.
+        """
+        try:
+            bits = _ioctl(self._descriptor, bits_request(EV_FF, FF_BYTES), bytearray(FF_BYTES))
+            if not has(bits, EFFECTS[self._kind]):
+                raise OSError("no such effect")
+            self._upload(0.0, 0)
+        except OSError as error:
+            raise InputError(
+                f"the gamepad shows no force by {self._kind}",
+                found=error.strerror or str(error),
+                remedy="choose another by --option feedback=..., one of none, rumble, constant",
+            ) from error
+
+    def _upload(self, part: float, direction: int) -> None:
+        made = effect(self._kind, self._number, part, direction)
+        _ioctl(self._descriptor, request(WRITE, 0x80, EFFECT_SIZE), made)
+        self._number = HEAD.unpack_from(made)[1]
+
+    def show(self, now: float, right: float, down: float) -> None:
+        """Show a force (N), now (s, by any steady clock), or go on showing it; a failure is counted."""
+        size = math.hypot(right, down)
+        part, direction = min(1.0, size / self._full), direction_of(right, down) if self._kind == "constant" else 0
+        level = (math.ceil(part * _STEPS), direction * _STEPS >> 16 if size else 0)
+        same, since = level == self._level, now - self._sent
+        if since < (REFRESH if same else INTERVAL) and not (level[0] == 0 and not same):
+            return
+        if level[0] == 0 and same:
+            return
+        try:
+            if not same:
+                self._upload(part, direction)
+            play = EVENT.pack(0, 0, EV_FF, self._number, int(part > 0.0))
+            os.write(self._descriptor, FULL_GAIN + play)
+        except OSError:
+            self.failures += 1
+            return
+        self._level, self._sent = level, now
+        scale = min(1.0, self._full / size) if size else 0.0
+        self.shown = (scale * right, scale * down)
+
+    def close(self) -> None:
+        """End the effect and have the device forget it; the device may be gone."""
+        with contextlib.suppress(OSError):
+            if self._number >= 0:
+                os.write(self._descriptor, FULL_GAIN + EVENT.pack(0, 0, EV_FF, self._number, 0))
+                _ioctl(self._descriptor, request(WRITE, 0x81, struct.calcsize("@i")), self._number)
+        self._number, self.shown = -1, (0.0, 0.0)
+
+
+def _ioctl(descriptor: int, number: int, given: bytearray | int) -> bytes:
+    """Carry out an ioctl, which may change the bytes that it is given; return them."""
+    import fcntl  # not on every system
+
+    fcntl.ioctl(descriptor, number, given)
+    return b"" if isinstance(given, int) else bytes(given)
+
+
+# -- A gamepad or joystick read through Linux evdev ----------------------------------------------------------
+#
+# A gamepad or joystick read through Linux evdev: it moves a port, with rumble or constant force.
+#
+# In mode ``position`` a stick's deflection is a position, at most ``reach``, smoothed by a critically damped filter
+# that also gives the velocity. In mode ``rate`` the deflection is a velocity, at most ``speed``, which is integrated.
+# When the gamepad is unplugged, its sticks return to the middle and its buttons are released; then there are no new
+# samples.
+#
+# Options
+# -------
+# device : str
+#     Such as ``/dev/input/event5``; by default the only gamepad present.
+# axes : list of str
+#     What moves each axis: ``x``, ``y``, ``z``, ``rx``, ``ry``, ``rz``, ``throttle``, ``rudder``, ``hat0x``, ``hat0y``,
+#     with ``-`` in front to turn it (``x``, ``-y``: a stick pushed away from oneself moves up).
+# turns : list of int
+#     The axes that turn: reach and speed are in rad and rad/s (none).
+# mode : str
+#     ``position`` or ``rate`` (position).
+# reach, speed : float
+#     At full deflection, m (0.1) and m/s (0.2).
+# dead_zone : float
+#     Part of the way from the middle that counts as the middle (0.1).
+# bandwidth : float
+#     Of the filter, Hz (12).
+# ranges : mapping
+#     Least and greatest value of each axis, as ``{"x": [-32768, 32767]}``, where the device does not report them.
+# feedback : str
+#     ``none``, ``rumble`` (vibration in proportion to the force) or ``constant`` (the motors of a joystick or a wheel
+#     exert the force on its axes ``x`` and ``y``) (none).
+# force : float
+#     Force at the largest level, N, or N m for a rotation axis (5).
+# reverse : bool
+#     Whether the device reads a direction as the origin of a force, not as where it points (false).
+#
+# Buttons 0 to 15 are those of a gamepad (``BTN_SOUTH`` is 0) or joystick (``BTN_TRIGGER`` is 0), in the order of
+# their codes; 16 to 19 are the D-pad's up, down, left and right. A D-pad that the device reports as four buttons
+# (``BTN_DPAD_UP`` and following) moves ``hat0x`` and ``hat0y`` too; one that it reports as a hat presses the buttons.
+#
+# After an overflow of the kernel's buffer (``SYN_DROPPED``), axes and buttons are queried again: at once, and after
+# the rest of that packet, which is ignored.
 
 # from linux/input.h and linux/input-event-codes.h
 ABSOLUTE: Final = struct.Struct("@6i")  # struct input_absinfo: value, minimum, maximum, fuzz, flat, resolution
@@ -75,7 +216,7 @@ MODES: Final = ("position", "rate")
 FEEDBACK: Final = ("none", "rumble", "constant")
 FORCE: Final = 5.0  # N
 REACH, SPEED, DEAD_ZONE, BANDWIDTH = 0.1, 0.2, 0.1, 12.0  # m, m/s, part of the way, Hz
-_MOST: Final = 64  # events taken in a tick
+_EVENTS_PER_TICK: Final = 64  # events taken in a tick
 _LONGEST: Final = 0.01  # s, the longest step of the filter
 _REST: Final = 1e-3  # of reach or speed, below which an unplugged stick has come to rest
 _BEYOND: Final = 1.1  # of the reach: where a stick in mode ``position`` cannot be
@@ -310,7 +451,7 @@ class Driver:
     def _listen(self) -> None:
         """Take the events received; release all buttons where the gamepad is unplugged."""
         try:
-            data = os.read(self._transport, _MOST * EVENT.size)
+            data = os.read(self._transport, _EVENTS_PER_TICK * EVENT.size)
         except BlockingIOError:
             return
         except OSError:  # ENODEV: unplugged

@@ -1,36 +1,193 @@
-"""A paddle of one axis on a serial port, with the firmware that ships with it.
-
-Options
--------
-path : str
-    The serial port; without it the only one there is.
-baud : int
-    Of the line (1000000); ports that are USB all the way do not mind.
-force : float
-    Largest force commanded, N; the device reports its own limit.
-mass, damping, friction : float
-    Of the handle, kg, N s/m and N, where they are known (docs/how_to/hapkit.md describes the measurement).
-workspace : float
-    How far the handle goes to either side of where it was zeroed, m (0.15: the whole arc of a paddle of 80 mm).
-delay : float
-    See :class:`~fsm_dyn.live.driver_protocol.DeviceDynamics`; 0 s.
-resolution : float
-    Of its position, m, until the device is opened and reports the actual one.
-"""
+"""A paddle of one axis on a serial port, with the firmware that ships with it."""
 
 from __future__ import annotations
 
+import binascii
 import contextlib
+import struct
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from fsm_dyn.devices import hapkit_packets as hf
-from fsm_dyn.devices import serial_line as sl
-from fsm_dyn.devices.driver_options import OptionReader
-from fsm_dyn.errors import InputError
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.devices import connections as sl
+from fsm_dyn.devices.driver_tools import OptionReader
 from fsm_dyn.live.driver_protocol import SAFE_FRAME, DeviceDynamics, DeviceSpec, Sample
+
+# -- Packets between host and paddle; ``firmware/hapkit/hapkit_protocol.h`` is the same in C -----------------
+#
+# A packet is ``00 COBS(kind, body, crc) 00``: consistent overhead byte stuffing (Cheshire and Baker 1999) leaves no
+# zero inside, so that a reader synchronizes at the next zero. The CRC is CRC-16/CCITT-FALSE (polynomial 0x1021, from
+# 0xFFFF) of kind and body; numbers are little-endian. A packet begins with a zero as well as ending with one, so that
+# half a packet before it does not damage it.
+
+VERSION: Final = 1
+LONGEST: Final = 32  # bytes between two zeros; more is no packet
+HELLO: Final = 0x01
+FORCE: Final = 0x02
+ZERO: Final = 0x03
+IDENTITY: Final = 0x81
+SAMPLE: Final = 0x82
+
+BODIES: Final = {
+    HELLO: struct.Struct("<B"),
+    FORCE: struct.Struct("<Hi"),
+    ZERO: struct.Struct("<"),
+    IDENTITY: struct.Struct("<BIIII"),
+    SAMPLE: struct.Struct("<HIiiHiBB"),
+}
+LET_GO: Final = 1  # bits of ``SampleBody.state``: no force until one of zero has come
+LIMITED: Final = 2  # the force last asked for was more than the device can show
+_CRC: Final = struct.Struct("<H")
+
+
+class HelloBody(NamedTuple):
+    """Host: who are you?  ``version`` is the host's."""
+
+    version: int = VERSION
+
+
+class ForceBody(NamedTuple):
+    """Host: show this force, µN at the handle."""
+
+    sequence: int
+    force: int
+
+
+class ZeroBody(NamedTuple):
+    """Host: where you are is zero."""
+
+
+class IdentityBody(NamedTuple):
+    """Device: version of its protocol, radius of the handle (µm), way per count at the handle (nm), force (µN).
+
+    ``watchdog`` is after how long without a force it lets go by itself, µs; 0: never.
+    """
+
+    version: int
+    radius: int
+    resolution: int
+    force: int
+    watchdog: int
+
+
+class SampleBody(NamedTuple):
+    """Device: ``time`` (µs, of its own clock), ``counts`` of the sensor since zero, ``velocity`` (µm/s).
+
+    ``echo`` is the sequence number of the last force it took, ``force`` the one it shows, µN, ``state`` bits, and
+    ``dropped`` how many frames it could not read; counts of 8, 16 and 32 bits begin anew at zero.
+    """
+
+    sequence: int
+    time: int
+    counts: int
+    velocity: int
+    echo: int
+    force: int
+    state: int
+    dropped: int
+
+
+Body = HelloBody | ForceBody | ZeroBody | IdentityBody | SampleBody
+KINDS: Final[dict[type[Body], int]] = {
+    HelloBody: HELLO, ForceBody: FORCE, ZeroBody: ZERO, IdentityBody: IDENTITY, SampleBody: SAMPLE,
+}  # fmt: skip
+_TYPES: Final[dict[int, type[Body]]] = {kind: body for body, kind in KINDS.items()}
+
+
+def crc16(data: bytes) -> int:
+    """Return CRC-16/CCITT-FALSE; 0x29B1 of ``b"123456789"``."""
+    return binascii.crc_hqx(data, 0xFFFF)
+
+
+def cobs_encode(data: bytes) -> bytes:
+    """Return data without a zero in it; at most 253 bytes."""
+    return b"".join(bytes((len(run) + 1,)) + run for run in data.split(b"\0"))
+
+
+def cobs_decode(data: bytes) -> bytes | None:
+    """Return what was stuffed, or None where that cannot have been."""
+    runs, at = [], 0
+    while at < len(data):
+        length = data[at]
+        if at + length > len(data):
+            return None
+        runs.append(data[at + 1 : at + length])
+        at += length
+    return b"\0".join(runs)
+
+
+def encode_packet(body: Body) -> bytes:
+    """Return the packet of a body, as bytes."""
+    kind = KINDS[type(body)]
+    data = bytes((kind,)) + BODIES[kind].pack(*body)
+    return b"\0" + cobs_encode(data + _CRC.pack(crc16(data))) + b"\0"
+
+
+def decode_packet(data: bytes) -> Body | None:
+    """Return the body of the bytes between two zeros, None where they are no packet."""
+    plain = cobs_decode(data)
+    if plain is None or len(plain) < 3 or _CRC.unpack(plain[-2:])[0] != crc16(plain[:-2]):
+        return None
+    kind = plain[0]
+    if kind not in BODIES or BODIES[kind].size != len(plain) - 3:
+        return None
+    return _TYPES[kind](*BODIES[kind].unpack(plain[1:-2]))
+
+
+class PacketReader:
+    """Decoder of packets in a stream of bytes, which counts invalid pieces.
+
+    Attributes
+    ----------
+    dropped : int
+        Pieces between zeros that were no packets: garbage, halves, damaged ones.
+    """
+
+    def __init__(self) -> None:
+        self.dropped = 0
+        self._rest = b""
+        self._long = False  # the bytes before the next zero are too long for a packet
+
+    def feed(self, data: bytes) -> list[Body]:
+        """Return the packets that end in these bytes."""
+        found: list[Body] = []
+        *pieces, rest = (self._rest + data).split(b"\0")
+        for piece in pieces:
+            body = None if self._long or len(piece) > LONGEST else decode_packet(piece)
+            if body is not None:
+                found.append(body)
+            elif piece or self._long:
+                self.dropped += 1
+            self._long = False
+        self._long = self._long or len(rest) > LONGEST
+        self._rest = b"" if self._long else rest
+        return found
+
+
+SAFE_PACKET: Final = encode_packet(ForceBody(0, 0))
+"""No force, whatever came before: the zero in front ends it."""
+
+
+# -- A paddle of one axis on a serial port, with the firmware that ships with it -----------------------------
+#
+# Options
+# -------
+# path : str
+#     The serial port; without it the only one there is.
+# baud : int
+#     Of the line (1000000); ports that are USB all the way do not mind.
+# force : float
+#     Largest force commanded, N; the device reports its own limit.
+# mass, damping, friction : float
+#     Of the handle, kg, N s/m and N, where they are known (docs/how_to/hapkit.md describes the measurement).
+# workspace : float
+#     How far the handle goes to either side of where it was zeroed, m (0.15: the whole arc of a paddle of 80 mm).
+# delay : float
+#     See :class:`~fsm_dyn.live.driver_protocol.DeviceDynamics`; 0 s.
+# resolution : float
+#     Of its position, m, until the device is opened and reports the actual one.
 
 WATCHDOG: Final = 0.02  # s, of the firmware
 PATIENCE: Final = 4.0  # s until it answers: some boards begin anew when their port is opened
@@ -58,10 +215,10 @@ class Driver:
             raise InputError("the hapkit needs its line", remedy="open_transport returns it")
         self.spec = self.describe(options)
         self._line = transport
-        self._reader = hf.PacketReader()
-        self._identity: hf.IdentityBody | None = None
+        self._reader = PacketReader()
+        self._identity: IdentityBody | None = None
         self._latest = Sample(0.0, 0, (0.0,), (0.0,))
-        self._told = hf.SampleBody(0, 0, 0, 0, 0, 0, hf.LET_GO, 0)
+        self._told = SampleBody(0, 0, 0, 0, 0, 0, LET_GO, 0)
         self._sequence = self._readings = self._echo = 0
         self._quiet = 0  # forces written since the last sample
         self._most = 0  # µN
@@ -78,8 +235,8 @@ class Driver:
         force, reach = numbers.pop("force", float("inf")), numbers.pop("workspace", REACH)
         handle = DeviceDynamics(**numbers, velocity_bandwidth=SMOOTHING)
         return DeviceSpec(
-            "hapkit", 1, SAFE_FRAME, WATCHDOG, hf.SAFE_FRAME, force, handle=handle, zeroed=True,
-            zero_frame=hf.SAFE_FRAME, low=(-reach,), high=(reach,),
+            "hapkit", 1, SAFE_FRAME, WATCHDOG, SAFE_PACKET, force, handle=handle, zeroed=True,
+            zero_frame=SAFE_PACKET, low=(-reach,), high=(reach,),
         )  # fmt: skip
 
     @classmethod
@@ -110,13 +267,13 @@ class Driver:
                     found=f"{self._reader.dropped} pieces that are none of its frames" if self._reader.dropped else "",
                     remedy="load fsm_dyn/devices/firmware/hapkit onto it; is the baud rate the sketch's?",
                 )
-            sl.write_line(self._line, hf.encode_packet(hf.HelloBody()))
+            sl.write_line(self._line, encode_packet(HelloBody()))
             self._hear_until(min(until, time.monotonic() + AGAIN))
-        if self._identity.version != hf.VERSION:
+        if self._identity.version != VERSION:
             raise InputError(
                 "the hapkit speaks another protocol",
                 found=f"version {self._identity.version}",
-                allowed=f"version {hf.VERSION}",
+                allowed=f"version {VERSION}",
                 remedy="load the sketch that comes with this version of fsm_dyn",
             )
         self._most = min(self._identity.force, round(_MICRO * min(self.spec.force, 1e3)))
@@ -129,9 +286,9 @@ class Driver:
 
     def calibrate(self) -> None:
         """Make the present position the zero, and begin from a force of zero."""
-        sl.write_line(self._line, hf.encode_packet(hf.ZeroBody()) + hf.SAFE_FRAME)
+        sl.write_line(self._line, encode_packet(ZeroBody()) + SAFE_PACKET)
         until = time.monotonic() + PATIENCE
-        while self._told.state & hf.LET_GO or self._readings == 0:
+        while self._told.state & LET_GO or self._readings == 0:
             if time.monotonic() > until:
                 raise InputError("the hapkit tells no position", remedy="begin it anew: pull it out and plug it in")
             time.sleep(0.001)
@@ -156,13 +313,13 @@ class Driver:
             found = sl.read_line(self._line)
             data, more = data + found, bool(found)
         for body in self._reader.feed(data):
-            if isinstance(body, hf.IdentityBody):
+            if isinstance(body, IdentityBody):
                 self._identity = body
-            elif isinstance(body, hf.SampleBody) and self._identity is not None:
+            elif isinstance(body, SampleBody) and self._identity is not None:
                 self._take(body, 1e-9 * self._identity.resolution)
 
-    def _take(self, body: hf.SampleBody, resolution: float) -> None:
-        if body.state & hf.LET_GO and not self._told.state & hf.LET_GO:
+    def _take(self, body: SampleBody, resolution: float) -> None:
+        if body.state & LET_GO and not self._told.state & LET_GO:
             self._let_go += 1
         self._told = body
         self._echo = body.echo or self._echo  # 0 is the guard's
@@ -187,7 +344,7 @@ class Driver:
         if self._begun < BEGINNING:  # what came before is no damage: nobody read it, and no force came for a while
             self._begun += 1
             self._dropped, self._lost, self._let_go = self._reader.dropped, self._told.dropped, 0
-        if self._told.state & hf.LET_GO:
+        if self._told.state & LET_GO:
             self._share = 0.0
         elif self._share < 1.0:
             self._share = min(1.0, self._share + 1.0 / GENTLE)
@@ -198,7 +355,7 @@ class Driver:
         if UNANSWERED < unanswered < _LAST // 2 and self._quiet < QUIET:
             raise TimeoutError(f"the hapkit takes no forces: {unanswered} are unanswered")
         self._sequence = self._sequence % _LAST + 1
-        sl.write_line(self._line, hf.encode_packet(hf.ForceBody(self._sequence, shown)))
+        sl.write_line(self._line, encode_packet(ForceBody(self._sequence, shown)))
         return (shown / _MICRO,)
 
     def diagnostics(self) -> dict[str, float]:
@@ -213,4 +370,4 @@ class Driver:
         """Set the force to zero; unsent packets are discarded."""
         with contextlib.suppress(sl.DeviceDisconnected):
             sl.discard_unsent(self._line)
-            sl.write_line(self._line, hf.SAFE_FRAME)
+            sl.write_line(self._line, SAFE_PACKET)

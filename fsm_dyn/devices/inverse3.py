@@ -50,11 +50,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from fsm_dyn.devices.driver_options import HANDLE, OptionReader
-from fsm_dyn.devices.velocity_estimation import VelocityFilter
-from fsm_dyn.devices.wire import shared
-from fsm_dyn.devices.wire.websocket import WebSocketLine, close_frame, text_frame
-from fsm_dyn.errors import InputError
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.devices.connections import WebSocketLine, close_frame, shared, text_frame
+from fsm_dyn.devices.driver_tools import HANDLE, OptionReader, VelocityFilter
 from fsm_dyn.live.driver_protocol import SAFE_FRAME, DeviceSpec, Sample
 
 PORT: Final = 10001

@@ -1,52 +1,218 @@
-"""Haply's pantograph (2diy) on a serial port, two axes; never run on hardware.
-
-The messages are those of Haply's public ``hAPI`` (:mod:`~fsm_dyn.devices.wire.haply_board`): the board answers every
-message of torques with the angles of its two encoders.  Position and torques follow from the kinematics of the five
-bars; x and y are those of the hAPI, y away from the motors, from the option ``origin`` on.  Velocities are estimated.
-
-The board reports no identity, and no watchdog of it is documented: the watchdog process sends torques of zero.  The
-offsets of the encoders apply where the handle is when a run starts: hold it against the stops, as the maker shows.
-
-Options
--------
-path : str
-    The serial port; without it the only one there is.
-baud : int
-    Of the line (115200); ports that are USB all the way do not mind.
-hardware : int
-    2 (metal plate, motors on one axle) or 3 (plastic, the default).
-board : int
-    Number of the device on the board (5).
-origin : list
-    Zero of the positions, from the axle of the first motor, m (in the middle between the motors, 0.11 away).
-torque : float
-    Largest torque of a motor, N m (0.2); a force that needs more is reduced, its direction kept.
-force : float
-    Largest force, N; by default the limits of the run are the only ones.
-bandwidth : float
-    Of the velocity estimate, Hz (30).
-workspace : list
-    For each axis how far it goes to either side of zero, or its least and greatest position, m (0.12).
-mass, damping, friction, resolution, delay : float
-    Apparent dynamics of the device as far as known, see :class:`~fsm_dyn.live.driver_protocol.DeviceDynamics`.
-"""
+"""Haply's pantograph (2diy) on a serial port, two axes; never run on hardware."""
 
 from __future__ import annotations
 
 import contextlib
 import math
+import struct
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from fsm_dyn.devices import serial_line as sl
-from fsm_dyn.devices.driver_options import HANDLE, OptionReader
-from fsm_dyn.devices.velocity_estimation import VelocityFilter
-from fsm_dyn.devices.wire import haply_board as hb
-from fsm_dyn.devices.wire.five_bar import FiveBar, Pose, pose_of, torques_of
-from fsm_dyn.errors import InputError
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.devices import connections as sl
+from fsm_dyn.devices.driver_tools import HANDLE, OptionReader, VelocityFilter
 from fsm_dyn.live.driver_protocol import SAFE_FRAME, DeviceSpec, Sample
+
+# -- Kinematics of a pantograph of five bars -----------------------------------------------------------------
+#
+# Kinematics of a pantograph of five bars: two motors on a base, two links each, joined at the handle.
+#
+# The first motor is the origin, the second is at ``(base, 0)``; angles are measured from the x axis. With ``A`` and
+# ``B`` the elbows, the handle ``P`` is ``outer`` away from both, on the far side from the motors. Differentiating
+# ``|P - A|`` and ``|P - B|``, which are constant, gives the Jacobian: with ``u = P - A`` and ``v = P - B``
+#
+#     u . dP = u . dA,    v . dP = v . dB.
+
+Pair = tuple[float, float]
+
+
+class FiveBar(NamedTuple):
+    """Lengths, m: of the links at the motors, of those at the handle, and from motor to motor."""
+
+    inner: float
+    outer: float
+    base: float
+
+
+class Pose(NamedTuple):
+    """Handle and Jacobian.
+
+    Attributes
+    ----------
+    position : (x, y)
+        m.
+    jacobian : ((dx/da, dx/db), (dy/da, dy/db))
+        m/rad, with a and b the angles of the motors.
+    """
+
+    position: Pair
+    jacobian: tuple[Pair, Pair]
+
+
+def pose_of(bars: FiveBar, a: float, b: float) -> Pose | None:
+    """Return the pose at angles of the motors (rad); None where the links do not meet or are in line."""
+    ax, ay = bars.inner * math.cos(a), bars.inner * math.sin(a)
+    bx, by = bars.base + bars.inner * math.cos(b), bars.inner * math.sin(b)
+    dx, dy = 0.5 * (bx - ax), 0.5 * (by - ay)
+    half = math.hypot(dx, dy)
+    square = bars.outer**2 - half**2
+    if half == 0.0 or square <= 0.0:
+        return None
+    along = math.sqrt(square) / half
+    x, y = ax + dx - along * dy, ay + dy + along * dx
+    ux, uy, vx, vy = x - ax, y - ay, x - bx, y - by
+    determinant = ux * vy - uy * vx
+    by_a = (-ux * ay + uy * ax) / determinant
+    by_b = (-vx * by + vy * (bx - bars.base)) / determinant
+    return Pose((x, y), ((by_a * vy, -by_b * uy), (-by_a * vx, by_b * ux)))
+
+
+def angles_of(bars: FiveBar, x: float, y: float) -> Pair | None:
+    """Return the angles of the motors (rad) at which the handle is there, elbows outwards; None out of reach."""
+    found = []
+    for side, from_motor in ((1.0, x), (-1.0, x - bars.base)):
+        reach = math.hypot(from_motor, y)
+        if not abs(bars.inner - bars.outer) < reach < bars.inner + bars.outer:
+            return None
+        cosine = (bars.inner**2 + reach**2 - bars.outer**2) / (2.0 * bars.inner * reach)
+        found.append(math.atan2(y, from_motor) + side * math.acos(cosine))
+    return found[0], found[1]
+
+
+def torques_of(pose: Pose, force: Pair) -> Pair:
+    """Return the torques of the motors (N m) that show a force (N) at the handle: the transpose of the Jacobian."""
+    (xa, xb), (ya, yb) = pose.jacobian
+    return xa * force[0] + ya * force[1], xb * force[0] + yb * force[1]
+
+
+def force_of(pose: Pose, torques: Pair) -> Pair:
+    """Return the force (N) that torques of the motors (N m) show at the handle."""
+    (xa, xb), (ya, yb) = pose.jacobian
+    determinant = xa * yb - xb * ya
+    return (yb * torques[0] - ya * torques[1]) / determinant, (xa * torques[1] - xb * torques[0]) / determinant
+
+
+# -- Messages of Haply's board, as the public ``hAPI`` writes and reads them (gitlab.com/Haply/hAPI, ---------
+#
+# Messages of Haply's board, as the public ``hAPI`` writes and reads them (gitlab.com/Haply/hAPI, HaplyHAPI 1.0.1).
+#
+# The first byte is the kind, the second the number of the device. Floats have 4 bytes, little-endian. Nothing marks
+# the beginning of a message, and there is no checksum:
+#
+#     reset       00 id
+#     parameters  01 id  motors dir dir  encoders dir dir  00  00  (offset resolution) (offset resolution)
+#     torques     02 id  torque torque
+#     answer      id  angle angle                                   to each message of torques
+#
+# ``motors`` and ``encoders`` have a bit for each port; what belongs to several ports comes in the order of the ports.
+# Angles and offsets are in degrees, the resolution is in counts per revolution, torques are in N m.
+
+RESET: Final = 0
+PARAMETERS: Final = 1
+TORQUES: Final = 2
+PORTS: Final = 0b11  # ports 1 and 2
+MOST_ANGLE: Final = 720.0  # degrees; more is no answer of this device
+_ANGLES: Final = struct.Struct("<B2f")
+_TORQUES: Final = struct.Struct("<BB2f")
+_PARAMETERS: Final = struct.Struct("<BB3B3BBB4f")
+
+
+class Encoder(NamedTuple):
+    """Encoder of a port: direction (1: counterclockwise), offset (degrees), counts per revolution."""
+
+    direction: int
+    offset: float
+    resolution: float
+
+
+def reset_message(device: int) -> bytes:
+    """Return the message that resets the board."""
+    return bytes((RESET, device))
+
+
+def parameters_message(device: int, motors: tuple[int, int], encoders: tuple[Encoder, Encoder]) -> bytes:
+    """Return the message that configures ports 1 and 2: directions of the motors, and the encoders."""
+    first, second = encoders
+    return _PARAMETERS.pack(
+        PARAMETERS, device, PORTS, *motors, PORTS, first.direction, second.direction, 0, 0,
+        first.offset, first.resolution, second.offset, second.resolution,
+    )  # fmt: skip
+
+
+def torques_message(device: int, first: float, second: float) -> bytes:
+    """Return the message that shows torques (N m) by the motors of ports 1 and 2."""
+    return _TORQUES.pack(TORQUES, device, first, second)
+
+
+class AnswerReader:
+    """Decoder of answers in a stream of bytes.
+
+    Attributes
+    ----------
+    dropped : int
+        Bytes that belong to no answer.
+    """
+
+    def __init__(self, device: int) -> None:
+        self.dropped = 0
+        self._device = device
+        self._rest = b""
+
+    def feed(self, data: bytes) -> list[tuple[float, float]]:
+        """Return the angles (degrees) of the encoders of ports 1 and 2 of the answers that end in these bytes."""
+        found = []
+        rest, at = self._rest + data, 0
+        while len(rest) - at >= _ANGLES.size:
+            device, first, second = _ANGLES.unpack_from(rest, at)
+            if device == self._device and all(math.isfinite(x) and abs(x) < MOST_ANGLE for x in (first, second)):
+                found.append((first, second))
+                at += _ANGLES.size
+            else:
+                self.dropped += 1
+                at += 1
+        self._rest = rest[at:]
+        return found
+
+
+def answer(device: int, first: float, second: float) -> bytes:
+    """Return an answer, as the board sends it."""
+    return _ANGLES.pack(device, first, second)
+
+
+# -- Haply's pantograph (2diy) on a serial port, two axes; never run on hardware -----------------------------
+#
+# The messages are those of Haply's public ``hAPI`` (:mod:`~fsm_dyn.devices.pantograph`): the board answers every
+# message of torques with the angles of its two encoders. Position and torques follow from the kinematics of the five
+# bars; x and y are those of the hAPI, y away from the motors, from the option ``origin`` on. Velocities are
+# estimated.
+#
+# The board reports no identity, and no watchdog of it is documented: the watchdog process sends torques of zero. The
+# offsets of the encoders apply where the handle is when a run starts: hold it against the stops, as the maker shows.
+#
+# Options
+# -------
+# path : str
+#     The serial port; without it the only one there is.
+# baud : int
+#     Of the line (115200); ports that are USB all the way do not mind.
+# hardware : int
+#     2 (metal plate, motors on one axle) or 3 (plastic, the default).
+# board : int
+#     Number of the device on the board (5).
+# origin : list
+#     Zero of the positions, from the axle of the first motor, m (in the middle between the motors, 0.11 away).
+# torque : float
+#     Largest torque of a motor, N m (0.2); a force that needs more is reduced, its direction kept.
+# force : float
+#     Largest force, N; by default the limits of the run are the only ones.
+# bandwidth : float
+#     Of the velocity estimate, Hz (30).
+# workspace : list
+#     For each axis how far it goes to either side of zero, or its least and greatest position, m (0.12).
+# mass, damping, friction, resolution, delay : float
+#     Apparent dynamics of the device as far as known, see :class:`~fsm_dyn.live.driver_protocol.DeviceDynamics`.
 
 BAUD: Final = 115_200
 BOARD: Final = 5
@@ -68,13 +234,13 @@ class Hardware(NamedTuple):
 
     bars: FiveBar
     motors: tuple[int, int]
-    encoders: tuple[hb.Encoder, hb.Encoder]
+    encoders: tuple[Encoder, Encoder]
 
 
 # ports 1 and 2 have the second and the first motor
 VERSIONS: Final = {
-    2: Hardware(FiveBar(0.07, 0.09, 0.0), (0, 1), (hb.Encoder(0, -61.0, 10752.0), hb.Encoder(1, 241.0, 10752.0))),
-    3: Hardware(FiveBar(0.07, 0.09, 0.038), (1, 1), (hb.Encoder(1, 12.0, 4880.0), hb.Encoder(1, 168.0, 4880.0))),
+    2: Hardware(FiveBar(0.07, 0.09, 0.0), (0, 1), (Encoder(0, -61.0, 10752.0), Encoder(1, 241.0, 10752.0))),
+    3: Hardware(FiveBar(0.07, 0.09, 0.038), (1, 1), (Encoder(1, 12.0, 4880.0), Encoder(1, 168.0, 4880.0))),
 }
 
 
@@ -89,7 +255,7 @@ class Driver:
         self._hardware = VERSIONS[int(options.get("hardware", 3))]
         self._origin = origin_of(options)
         self._most = float(options.get("torque", TORQUE))
-        self._reader = hb.AnswerReader(self._board)
+        self._reader = AnswerReader(self._board)
         self._velocity = VelocityFilter(2, float(options.get("bandwidth", BANDWIDTH)))
         self._pose: Pose | None = None
         self._read_before: tuple[float, tuple[float, float]] | None = None  # taken or not
@@ -109,7 +275,7 @@ class Driver:
         given.number("torque", TORQUE, above=True, most=10.0)
         bandwidth = given.number("bandwidth", BANDWIDTH, above=True, most=1e4)
         low, high = given.workspace((REACH, REACH))
-        none = hb.torques_message(board, 0.0, 0.0)
+        none = torques_message(board, 0.0, 0.0)
         return DeviceSpec(
             "pantograph", 2, SAFE_FRAME, safe_packet=none, zero_frame=none,
             force=given.number("force", float("inf"), above=True), handle=given.handle(bandwidth), low=low, high=high,
@@ -129,8 +295,8 @@ class Driver:
             It does not answer.
         """
         hardware = self._hardware
-        sl.write_line(self._line, hb.reset_message(self._board))
-        sl.write_line(self._line, hb.parameters_message(self._board, hardware.motors, hardware.encoders))
+        sl.write_line(self._line, reset_message(self._board))
+        sl.write_line(self._line, parameters_message(self._board, hardware.motors, hardware.encoders))
         until = time.monotonic() + PATIENCE
         while self._latest.sequence == 0:
             if time.monotonic() > until:
@@ -186,7 +352,7 @@ class Driver:
         part = 1.0 if largest <= self._most else self._most / largest
         if part < 1.0:
             self._counts["forces reduced to the largest torque"] += 1
-        sl.write_line(self._line, hb.torques_message(self._board, part * second, part * first))
+        sl.write_line(self._line, torques_message(self._board, part * second, part * first))
         return part * force[0], part * force[1]
 
     def diagnostics(self) -> dict[str, int]:

@@ -25,8 +25,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from fsm_dyn.devices.driver_options import OptionReader
-from fsm_dyn.devices.velocity_estimation import critically_damped_step
+from fsm_dyn.devices.driver_tools import OptionReader, critically_damped_step
 from fsm_dyn.live import shared_memory
 from fsm_dyn.live.driver_protocol import WATCHDOG, DeviceSpec, Sample
 from fsm_dyn.live.strokes import Stroke

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fsm_dyn.errors import InputError
+from fsm_dyn.core.errors import InputError
 from fsm_dyn.live.driver_protocol import WATCHDOG, DeviceSpec, Sample
-from fsm_dyn.live.recording_reader import Recording, read_recording
-from fsm_dyn.live.tick_columns import FIXED
+from fsm_dyn.live.recording import Recording, read_recording
+from fsm_dyn.live.tick import FIXED
 
 
 def _recording(options: Mapping[str, Any]) -> Recording:

@@ -1,27 +1,4 @@
-"""A simulated hand that follows a prescribed motion: a device without hardware.
-
-The hand is a mass, under the force shown and a spring and a damper to a target that moves as a sum of sines.  It moves
-by one period per reading, independent of the clock, so that runs are reproducible.
-
-Options
--------
-axes : int
-    Number of axes (1).
-turns : list of int
-    The axes that turn: rad, rad/s and N m instead of m, m/s and N (none).
-motion : list of [axis, amplitude (m), frequency (Hz), phase (rad)]
-    Target of the hand; amplitudes grow from zero over the first half second.
-mass, stiffness, damping : float
-    Of the hand (0.3 kg, 300 N/m, 12 N s/m).
-period : float
-    Time between readings, s; the session's period.
-wire : str
-    A file to which every force is written as a line, as to a device's transport.
-stop : str
-    Stop mechanism that the device declares (``safe_frame`` with a wire, else ``none``).
-fault, fault_at : str, float
-    Fault injection: at this time (s) the driver is to ``raise``, ``hang``, ``stall`` or return ``nan``.
-"""
+"""A simulated hand that follows a prescribed motion: a device without hardware."""
 
 from __future__ import annotations
 
@@ -31,8 +8,38 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from fsm_dyn.devices.driver_options import OptionReader
+import numpy as np
+
+from fsm_dyn.devices.driver_tools import OptionReader
 from fsm_dyn.live.driver_protocol import NOTHING, SAFE_FRAME, WATCHDOG, DeviceSpec, Sample
+from fsm_dyn.live.pacing import CompiledIO
+from fsm_dyn.run.structures import Bundle
+from fsm_dyn.runtime import library
+from fsm_dyn.runtime.layouts import ScriptedHand
+
+# -- A simulated hand that follows a prescribed motion: a device without hardware ----------------------------
+#
+# The hand is a mass, under the force shown and a spring and a damper to a target that moves as a sum of sines. It
+# moves by one period per reading, independent of the clock, so that runs are reproducible.
+#
+# Options
+# -------
+# axes : int
+#     Number of axes (1).
+# turns : list of int
+#     The axes that turn: rad, rad/s and N m instead of m, m/s and N (none).
+# motion : list of [axis, amplitude (m), frequency (Hz), phase (rad)]
+#     Target of the hand; amplitudes grow from zero over the first half second.
+# mass, stiffness, damping : float
+#     Of the hand (0.3 kg, 300 N/m, 12 N s/m).
+# period : float
+#     Time between readings, s; the session's period.
+# wire : str
+#     A file to which every force is written as a line, as to a device's transport.
+# stop : str
+#     Stop mechanism that the device declares (``safe_frame`` with a wire, else ``none``).
+# fault, fault_at : str, float
+#     Fault injection: at this time (s) the driver is to ``raise``, ``hang``, ``stall`` or return ``nan``.
 
 FAULTS: Final = ("", "raise", "hang", "stall", "nan")
 _KNOWN: Final = frozenset(
@@ -77,7 +84,6 @@ class Driver:
         if self._transport is not None or self._fault:
             return None
         # plain ticks have no use for it
-        from fsm_dyn.devices.scripted_compiled import compiled_hand
 
         numbers = (self._mass, self._stiffness, self._damping, self._period, _GENTLE)
         self._hand, io = compiled_hand(numbers, self._motion, self.spec.axes)
@@ -149,3 +155,31 @@ class Driver:
         if self._transport is not None:
             os.write(self._transport, ("tick" + "".join(f" {value:.9g}" for value in self._force) + "\n").encode())
         return force
+
+
+# -- The scripted hand as the runtime reads and writes it (``runtime/scripted_hand.c``) ----------------------
+#
+# The scripted hand as the runtime reads and writes it (``runtime/scripted_hand.c``): a driver for fast loops.
+
+HAND: Final = Bundle(ScriptedHand)
+
+
+def compiled_hand(
+    numbers: Sequence[float], motion: Sequence[tuple[float, ...]], axes: int
+) -> tuple[ScriptedHand, CompiledIO]:
+    """Return a hand at rest and how it is read and written.
+
+    Parameters
+    ----------
+    numbers : Sequence[float]
+        Those of :class:`ScriptedHand` but the time.
+    motion : Sequence[tuple[float, ...]]
+        Four numbers for each sinusoid.
+    axes : int
+        Number of axes.
+    """
+    swings = np.array(motion, dtype=np.float64).reshape(-1, 4)
+    hand = ScriptedHand(np.array([*numbers, 0.0]), swings, np.zeros(axes), np.zeros(axes), np.zeros(axes))
+    packed = HAND.pack(hand)
+    read, write = library.address("fsm_hand_read"), library.address("fsm_hand_write")
+    return hand, CompiledIO(read, write, packed.address, (hand, packed))

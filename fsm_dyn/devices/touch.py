@@ -33,9 +33,9 @@ from ctypes import CFUNCTYPE, POINTER, Structure, c_char_p, c_double, c_int, c_u
 from dataclasses import replace
 from typing import Any, Final
 
-from fsm_dyn.devices.driver_options import HANDLE, OptionReader
-from fsm_dyn.devices.maker_library import MakerLibrary, Signature, load_library
-from fsm_dyn.errors import InputError
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.devices.connections import MakerLibrary, Signature, load_library
+from fsm_dyn.devices.driver_tools import HANDLE, OptionReader
 from fsm_dyn.live.driver_protocol import NOTHING, DeviceSpec, Sample
 
 DEVICE: Final = "Default Device"

@@ -1,43 +1,4 @@
-"""Any device with a program that sends datagrams, in any language, on this computer or another.
-
-The program sends samples to the port of this driver, which answers each tick with a force; the format is that of
-:mod:`fsm_dyn.devices.wire.datagrams`.  Only one peer is accepted: the declared one or, on this computer alone, the
-first that sends a valid sample.  All datagrams but valid, new samples of the peer are dropped and counted.
-
-The socket is connected to the peer as soon as that is known, and is shared with the watchdog process, which can write
-to it after the end of this process.  The program itself must show no force when none has been received for 20 ms, as
-the client in ``fsm_dyn/devices/clients`` does.
-
-Options
--------
-axes : int
-    Number of axes (3).
-turns : list of int
-    The axes that turn: rad, rad/s and N m instead of m, m/s and N (none).
-host : str
-    The address to listen at (127.0.0.1).  For any but a loopback address the peer has to be declared.
-port : int
-    To listen at (10317).
-peer : str
-    Address of the device program, with or without its port: ``192.0.2.7:4000``.
-watchdog : float
-    Time without a datagram after which the program shows no force, s (0.02); 0: it has no watchdog.  Where the
-    network could lose the datagram of the watchdog process too, the force is then capped as without a stop mechanism.
-bandwidth : float
-    Of the velocity where the program sends none, Hz (30); see
-    :class:`~fsm_dyn.devices.velocity_estimation.VelocityFilter`.
-patience : float
-    How long to wait for the first sample, s (10).
-workspace : list
-    For each axis how far it goes to either side of zero, or its least and greatest position (1 m, 100 rad).
-force, torque : float
-    The largest that the device can show, N and N m; of kind admittance its largest speeds, m/s and rad/s.
-kind : str
-    ``impedance``, or ``admittance`` for a program that measures the force of the hand and follows: the velocities of
-    its samples are that force (N or N m), and the forces sent to it are velocities (m/s or rad/s).
-mass, damping, friction, resolution, delay : float
-    Apparent dynamics of the device as far as known, see :class:`~fsm_dyn.live.driver_protocol.DeviceDynamics`.
-"""
+"""Any device with a program that sends datagrams, in any language, on this computer or another."""
 
 from __future__ import annotations
 
@@ -45,19 +6,181 @@ import ipaddress
 import math
 import select
 import socket
+import struct
+import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from fsm_dyn.devices.driver_options import HANDLE, OptionReader
-from fsm_dyn.devices.velocity_estimation import VelocityFilter
-from fsm_dyn.devices.wire import datagrams, shared
-from fsm_dyn.devices.wire.datagrams import BadDatagramError, ForceDatagram, SampleDatagram
-from fsm_dyn.errors import InputError
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.devices.connections import shared
+from fsm_dyn.devices.driver_tools import HANDLE, OptionReader, VelocityFilter
 from fsm_dyn.live import shared_memory
 from fsm_dyn.live.driver_protocol import ADMITTANCE, IMPEDANCE, NOTHING, SAFE_FRAME, DeviceSpec, Sample
-from fsm_dyn.runtime.abi import MOST_DATAGRAMS, Fault, ForceFlag, LiveHeader, LivePhase
+from fsm_dyn.live.pacing import CompiledIO
+from fsm_dyn.run.structures import Bundle
+from fsm_dyn.runtime import library
+from fsm_dyn.runtime.abi import (
+    MOST_DATAGRAMS,
+    DropReason,
+    Fault,
+    ForceFlag,
+    LiveHeader,
+    LivePhase,
+    SampleFlag,
+    UdpNumbers,
+)
+from fsm_dyn.runtime.layouts import UdpLink
+
+# -- Datagrams between a device program and the driver ``udp``; docs/how_to/protocols.md has them as ---------
+#
+# Datagrams between a device program and the driver ``udp``; docs/how_to/protocols.md has them as tables.
+#
+# Both ways a header of 24 bytes is followed by doubles, all little-endian and without gaps:
+#
+#     magic (4 bytes), version (u8), axes (u8), flags (u16), sequence (u32), word (u32), time (f64, s)
+#
+# A sample is ``FSMS``, its word the buttons, then positions and, where the flag says so, velocities. A force is
+# ``FSMF``, its word the sequence number of the sample that it answers, then the force along each axis.
+
+VERSION: Final = 1
+SAMPLE: Final = b"FSMS"
+FORCE: Final = b"FSMF"
+HEADER: Final = struct.Struct("<4sBBHIId")
+LONGEST: Final = HEADER.size + 8 * 2 * 6  # of six axes with velocities
+_WRAP: Final = 1 << 32
+
+
+class BadDatagramError(ValueError):
+    """Reason why a datagram is invalid: ``size``, ``magic``, ``version``, ``axes`` or ``number``."""
+
+
+class SampleDatagram(NamedTuple):
+    """A sample: position and velocity (None: not measured) of each axis in m and m/s, or rad and rad/s."""
+
+    sequence: int
+    time: float
+    buttons: int
+    position: tuple[float, ...]
+    velocity: tuple[float, ...] | None = None
+
+
+class ForceDatagram(NamedTuple):
+    """A force along each axis, N or N m; ``echo`` is the sequence number of the sample that it answers."""
+
+    sequence: int
+    time: float
+    echo: int
+    force: tuple[float, ...]
+    flags: int = ForceFlag.RUNNING
+
+
+def is_newer(sequence: int, than: int) -> bool:
+    """Return whether a sequence number, of 32 bits that begin again, comes after another one."""
+    return 0 < (sequence - than) % _WRAP < _WRAP // 2
+
+
+def pack_sample(sample: SampleDatagram) -> bytes:
+    """Return a sample as a datagram."""
+    numbers = (*sample.position, *(sample.velocity or ()))
+    flags = SampleFlag.HAS_VELOCITY if sample.velocity is not None else 0
+    return _packed(SAMPLE, len(sample.position), flags, sample.sequence, sample.buttons, sample.time, numbers)
+
+
+def pack_force(force: ForceDatagram) -> bytes:
+    """Return a force as a datagram."""
+    return _packed(FORCE, len(force.force), force.flags, force.sequence, force.echo, force.time, force.force)
+
+
+def _packed(
+    magic: bytes, axes: int, flags: int, sequence: int, word: int, time: float, numbers: Sequence[float]
+) -> bytes:
+    head = HEADER.pack(magic, VERSION, axes, flags, sequence % _WRAP, word % _WRAP, time)
+    return head + struct.pack(f"<{len(numbers)}d", *numbers)
+
+
+def unpack_sample(data: bytes, axes: int) -> SampleDatagram:
+    """Return the sample that a datagram holds.
+
+    Raises
+    ------
+    BadDatagramError
+        It is none of a device with so many axes.
+    """
+    flags, sequence, buttons, time, numbers = _unpacked(SAMPLE, data, axes)
+    measured = bool(flags & SampleFlag.HAS_VELOCITY)
+    if len(numbers) != axes * (2 if measured else 1):
+        raise BadDatagramError("size")
+    return SampleDatagram(sequence, time, buttons, numbers[:axes], numbers[axes:] if measured else None)
+
+
+def unpack_force(data: bytes, axes: int) -> ForceDatagram:
+    """Return the force that a datagram holds; raise BadDatagramError as :func:`unpack_sample` does."""
+    flags, sequence, echo, time, numbers = _unpacked(FORCE, data, axes)
+    if len(numbers) != axes:
+        raise BadDatagramError("size")
+    return ForceDatagram(sequence, time, echo, numbers, flags)
+
+
+def _unpacked(magic: bytes, data: bytes, axes: int) -> tuple[int, int, int, float, tuple[float, ...]]:
+    """Return flags, sequence number, word, time and numbers of a datagram of this kind."""
+    if len(data) < HEADER.size:
+        raise BadDatagramError("size")
+    found, version, count, flags, sequence, word, time = HEADER.unpack_from(data)
+    for what, good in (("magic", found == magic), ("version", version == VERSION), ("axes", count == axes)):
+        if not good:
+            raise BadDatagramError(what)
+    if (len(data) - HEADER.size) % 8:
+        raise BadDatagramError("size")
+    numbers = struct.unpack_from(f"<{(len(data) - HEADER.size) // 8}d", data, HEADER.size)
+    if not (math.isfinite(time) and all(map(math.isfinite, numbers))):
+        raise BadDatagramError("number")
+    return flags, sequence, word, time, numbers
+
+
+# -- Any device with a program that sends datagrams, in any language, on this computer or another ------------
+#
+# The program sends samples to the port of this driver, which answers each tick with a force; the format is that of
+# :mod:`fsm_dyn.devices.udp`. Only one peer is accepted: the declared one or, on this computer alone, the first that
+# sends a valid sample. All datagrams but valid, new samples of the peer are dropped and counted.
+#
+# The socket is connected to the peer as soon as that is known, and is shared with the watchdog process, which can
+# write to it after the end of this process. The program itself must show no force when none has been received for 20
+# ms, as the client in ``fsm_dyn/devices/clients`` does.
+#
+# Options
+# -------
+# axes : int
+#     Number of axes (3).
+# turns : list of int
+#     The axes that turn: rad, rad/s and N m instead of m, m/s and N (none).
+# host : str
+#     The address to listen at (127.0.0.1).  For any but a loopback address the peer has to be declared.
+# port : int
+#     To listen at (10317).
+# peer : str
+#     Address of the device program, with or without its port: ``192.0.2.7:4000``.
+# watchdog : float
+#     Time without a datagram after which the program shows no force, s (0.02); 0: it has no watchdog.  Where the
+#     network could lose the datagram of the watchdog process too, the force is then capped as without a stop mechanism.
+# bandwidth : float
+#     Of the velocity where the program sends none, Hz (30); see
+#     :class:`~fsm_dyn.devices.driver_tools.VelocityFilter`.
+# patience : float
+#     How long to wait for the first sample, s (10).
+# workspace : list
+#     For each axis how far it goes to either side of zero, or its least and greatest position (1 m, 100 rad).
+# force, torque : float
+#     The largest that the device can show, N and N m; of kind admittance its largest speeds, m/s and rad/s.
+# kind : str
+#     ``impedance``, or ``admittance`` for a program that measures the force of the hand and follows: the velocities of
+#     its samples are that force (N or N m), and the forces sent to it are velocities (m/s or rad/s).
+# mass, damping, friction, resolution, delay : float
+#     Apparent dynamics of the device as far as known, see :class:`~fsm_dyn.live.driver_protocol.DeviceDynamics`.
 
 PORT: Final = 10317
 WATCHDOG_TIME: Final = 0.02  # s
@@ -136,7 +259,7 @@ class Driver:
         given.number("patience", PATIENCE)
         turns = given.turns(axes)
         low, high = given.workspace([_REACH[i in turns] for i in range(axes)])
-        let_go = datagrams.pack_force(ForceDatagram(0, 0.0, 0, (0.0,) * axes, ForceFlag.LET_GO))
+        let_go = pack_force(ForceDatagram(0, 0.0, 0, (0.0,) * axes, ForceFlag.LET_GO))
         return DeviceSpec(
             "udp",
             axes,
@@ -217,7 +340,6 @@ class Driver:
         if self._peer is None or self._header is None or self.spec.kind == ADMITTANCE:
             return None
         # plain ticks have no use for it
-        from fsm_dyn.devices.wire.compiled_udp import new_link
 
         made = new_link(self._socket.fileno(), self._bandwidth, self._latest, self._heard, self._header)
         if made is None:
@@ -235,7 +357,7 @@ class Driver:
         """
         for _ in range(MOST_DATAGRAMS if self._sent else _WAITED):
             try:
-                data, sender = self._socket.recvfrom(datagrams.LONGEST + 1)
+                data, sender = self._socket.recvfrom(LONGEST + 1)
             except BlockingIOError:
                 break
             except ConnectionRefusedError as error:
@@ -251,7 +373,7 @@ class Driver:
             self.dropped["stranger"] += 1
             return
         try:
-            sample = datagrams.unpack_sample(data, self.spec.axes)
+            sample = unpack_sample(data, self.spec.axes)
         except BadDatagramError as error:
             self.dropped[str(error)] += 1
             return
@@ -262,7 +384,7 @@ class Driver:
         anew = now - self._heard > SILENCE
         if anew:
             self._rates.forget()
-        elif not (datagrams.is_newer(sample.sequence, self._latest.sequence) and sample.time > self._latest.time):
+        elif not (is_newer(sample.sequence, self._latest.sequence) and sample.time > self._latest.time):
             self.dropped["old"] += 1
             return
         self._heard = now
@@ -334,7 +456,7 @@ class Driver:
             self._sent, echo = self._link.counted()
         answer = ForceDatagram(self._sent, time.monotonic(), echo, tuple(force), flags)
         try:
-            self._socket.send(datagrams.pack_force(answer))
+            self._socket.send(pack_force(answer))
         except BlockingIOError:  # a network that does not take it: the next one will do, or the far watchdog acts
             self.dropped["not sent"] += 1
         except ConnectionRefusedError as error:
@@ -359,3 +481,78 @@ class Driver:
             self._socket.close()
             if self._strangers is not None:
                 self._strangers.close()
+
+
+# -- Compiled reading and writing of the driver ``udp`` (``runtime/udp.c``), for loops faster than 2 ---------
+#
+# Compiled reading and writing of the driver ``udp`` (``runtime/udp.c``), for loops faster than 2 kHz.
+#
+# It receives and sends the same datagrams on the socket of the driver, which is connected by then, so that only those
+# of the peer arrive. A header is read as two integers and a float, in the memory layout of a little-endian machine.
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+REASONS: Final = tuple(reason.name.lower().replace("_", " ") for reason in DropReason)
+_MAGICS: Final = (SAMPLE, FORCE)
+_ROOM: Final = LONGEST // 8 + 1  # words
+_SECOND: Final = 1_000_000_000
+
+
+class Link(UdpLink):
+    """State of the connection, with what it counts; ``dropped`` counts by ``REASONS``."""
+
+    def counted(self) -> tuple[int, int]:
+        """Count a force that is sent otherwise; return its sequence number and that of the sample that it answers."""
+        self.numbers[UdpNumbers.SENT] += 1
+        return int(self.numbers[UdpNumbers.SENT]), int(self.numbers[UdpNumbers.SEQUENCE])
+
+    def lost(self) -> Counter[str]:
+        """Return what was dropped, by reasons."""
+        return Counter({why: int(count) for why, count in zip(REASONS, self.dropped, strict=True) if count})
+
+
+LINK: Final = Bundle(Link)
+
+
+def new_link(
+    descriptor: int, bandwidth: float, latest: Sample, heard: float, header: Integers
+) -> tuple[Link, CompiledIO] | None:
+    """Return the state of a connected socket with its reading and writing; None where unsupported.
+
+    Parameters
+    ----------
+    descriptor : int
+    bandwidth : float
+        Of the filter of the velocity, Hz.
+    latest : Sample
+    heard : float
+        When it came, s of the monotonic clock.
+    header : int64 array
+        The counters of the run.
+    """
+    axes = len(latest.position)
+    if not library.has_pacing() or sys.byteorder != "little":
+        return None
+    words, numbers = np.zeros(_ROOM, np.int64), np.zeros(UdpNumbers.COUNT, np.int64)
+    kinds = [int.from_bytes(magic + bytes([VERSION, axes]), "little") for magic in _MAGICS]
+    numbers[: UdpNumbers.FORCE + 1] = descriptor, LONGEST + 1, *kinds
+    numbers[[UdpNumbers.SEQUENCE, UdpNumbers.BUTTONS, UdpNumbers.HEARD]] = (
+        latest.sequence,
+        latest.buttons,
+        int(heard * _SECOND),
+    )
+    link = Link(
+        numbers,
+        np.zeros(len(REASONS), np.int64),
+        words,
+        words.view(np.float64),
+        np.array(latest.position, np.float64),
+        np.array(latest.velocity, np.float64),
+        np.array([latest.time, 2.0 * math.pi * bandwidth]),
+        header,
+    )
+    packed = LINK.pack(link)
+    read, write = library.address("fsm_udp_read"), library.address("fsm_udp_write")
+    return link, CompiledIO(read, write, packed.address, (link, packed))

@@ -1,24 +1,30 @@
-"""The generated part of an export to C99: one automaton as kernels and constant tables, and a header with its names."""
+"""The generated part of an export to C99: kernels, constant tables, tunable parameters."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
-from fsm_dyn.exports.c_data import Data, initialiser, number, text, texts
-from fsm_dyn.exports.c_names import identifiers, mode_identifiers
-from fsm_dyn.exports.exported_run import WORDS_OF, ExportedRun
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.derive.unconstrained_system import FOLLOWS
+from fsm_dyn.exports.exported_run import WORDS_OF, ExportedRun, identifiers, mode_identifiers
 from fsm_dyn.exports.spare_modes import spare_parts, spare_words
-from fsm_dyn.exports.tunable import parameter_limits
-from fsm_dyn.modes.unconstrained_system import FOLLOWS
-from fsm_dyn.online.term_programs import online_programs
-from fsm_dyn.programs.angle_sums import share_angles
-from fsm_dyn.programs.c_code import c_function
+from fsm_dyn.language import expressions
+from fsm_dyn.language.expression_tree import free_names
+from fsm_dyn.language.values import parameter_values
+from fsm_dyn.live.stepper import structural_parameters
 from fsm_dyn.programs.program import Program
+from fsm_dyn.programs.sources import HELPERS, c_function, share_angles
+from fsm_dyn.run import structures as st
+from fsm_dyn.run import tables as tb
+from fsm_dyn.run.input_signals import InputSignals
+from fsm_dyn.run.integrators import METHODS
+from fsm_dyn.run.online import online_programs
 from fsm_dyn.runtime import library
 from fsm_dyn.runtime.abi import (
     LOG_LENGTH,
@@ -41,10 +47,169 @@ from fsm_dyn.runtime.abi import (
     fields_of,
 )
 from fsm_dyn.runtime.layouts import Tables
-from fsm_dyn.simulation import state as st
-from fsm_dyn.simulation import tables as tb
-from fsm_dyn.simulation.input_signals import InputSignals
-from fsm_dyn.simulation.integrators import METHODS
+
+# -- Arrays and structures of the runtime as constant data in C ----------------------------------------------
+
+_TYPES = {"f": "double", "i8": "int64_t", "i1": "int8_t"}
+_PER_LINE = 8
+_LARGEST = 2**63 - 1
+
+
+def number(value: float | int) -> str:
+    """Return a number as C reads it back to the same bits."""
+    if isinstance(value, int | np.integer):
+        return "INT64_MAX" if int(value) == _LARGEST else str(int(value))
+    if math.isnan(value):
+        return "NAN"
+    if math.isinf(value):
+        return "INFINITY" if value > 0 else "-INFINITY"
+    return repr(float(value))
+
+
+def text(value: str) -> str:
+    """Return a string literal; what is not ASCII as the bytes of UTF-8, in octal."""
+    plain = "".join(
+        chr(byte) if 32 <= byte < 127 and chr(byte) not in '"\\?' else f"\\{byte:03o}" for byte in value.encode()
+    )
+    return f'"{plain}"'
+
+
+def lines(items: Iterable[str], per_line: int = _PER_LINE) -> str:
+    """Return the entries of an initialiser, some on each line."""
+    entries = list(items)
+    rows = [", ".join(entries[i : i + per_line]) for i in range(0, len(entries), per_line)]
+    return ",\n".join(f"    {row}" for row in rows)
+
+
+def texts(name: str, values: Iterable[str]) -> str:
+    """Return the definition of an array of strings; NULL ends it."""
+    return f"static const char *const {name}[] = {{\n{lines([*map(text, values), 'NULL'], 4)}\n}};\n"
+
+
+class Data:
+    """Definitions of arrays, and the views of them that structures hold.
+
+    Parameters
+    ----------
+    prefix : str
+        What the names of all arrays begin with.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self.definitions: list[str] = []
+
+    def array(self, name: str, values: NDArray[Any]) -> str:
+        """Define an array and return its address as an expression; NULL where it is empty."""
+        if values.size == 0:
+            return "NULL"
+        kind = _TYPES[_kind(values)]
+        entries = lines(number(value) for value in values.ravel().tolist())
+        self.definitions.append(f"static const {kind} {self._prefix}_{name}[] = {{\n{entries}\n}};\n")
+        return f"({kind} *){self._prefix}_{name}"
+
+    def view(self, name: str, values: NDArray[Any]) -> str:
+        """Define an array and return the initialiser of a view of it."""
+        return f"{{{', '.join([self.array(name, values), *map(str, values.shape)])}}}"
+
+    def integer(self, value: int) -> str:
+        """Return the initialiser of an integer."""
+        return str(value)
+
+    def absent(self, length: int) -> str:
+        """Return the initialiser of a view whose array is made later."""
+        return f"{{NULL, {length}}}"
+
+    def kernels(self, name: str, functions: Iterable[str]) -> str:
+        """Define an array of kernels, ``NULL`` among them where there is none; return the initialiser of a view."""
+        entries = list(functions)
+        if not entries:
+            return "{NULL, 0}"
+        self.definitions.append(f"static const fsm_kernel {self._prefix}_{name}[] = {{\n{lines(entries, 4)}\n}};\n")
+        return f"{{(fsm_kernel *){self._prefix}_{name}, {len(entries)}}}"
+
+    def structure(self, name: str, kind: str, values: Mapping[str, float | int]) -> str:
+        """Define a structure of numbers; return the two initialisers of a pointer to it and of its length."""
+        entries = ",\n".join(f"    .{field} = {number(value)}" for field, value in values.items())
+        self.definitions.append(f"static const struct {kind} {self._prefix}_{name} = {{\n{entries}\n}};\n")
+        return f"(struct {kind} *)&{self._prefix}_{name}"
+
+
+def _kind(values: NDArray[Any]) -> str:
+    return "f" if values.dtype == np.float64 else f"i{values.dtype.itemsize}"
+
+
+def initialiser(fields: Mapping[str, str]) -> str:
+    """Return a designated initialiser of a structure."""
+    return "{\n" + ",\n".join(f"    .{field} = {value}" for field, value in fields.items()) + "\n}"
+
+
+# -- Which parameters of an exported model can be set while it runs ------------------------------------------
+
+_BELOW: Final = -1e-9  # values next to the limits that a model file may set
+_ABOVE: Final = 1.0 + 1e-9
+_SMALLEST: Final = float(np.finfo(np.float64).tiny)
+
+
+def parameter_limits(run: ExportedRun) -> dict[str, NDArray[Any]]:
+    """Return of each parameter whether it is ``tunable``, and its ``lowest`` and ``highest`` values, SI, included.
+
+    The limits are those that a model file has: a coefficient of restitution is from 0 to 1, one of friction not
+    negative.  Of parameters that cannot be set they are infinite.
+    """
+    names, mechanism = run.automaton.terms.layout.p, run.automaton.mechanism
+    tunable = tunable_parameters(run)
+    scalars = [name for name in tunable if name in mechanism.parameters]
+
+    def possible(name: str, value: float) -> bool:
+        try:
+            parameter_values(mechanism, {name: value})
+        except InputError:
+            return False
+        return True
+
+    lowest, highest = np.full(len(names), -math.inf), np.full(len(names), math.inf)
+    for name in scalars:
+        at = names.index(name)
+        if not possible(name, _BELOW):
+            zero = possible(name, 0.0)
+            if zero or possible(name, _SMALLEST):
+                lowest[at] = 0.0 if zero else _SMALLEST
+        if possible(name, 1.0) and not possible(name, _ABOVE):
+            highest[at] = 1.0
+    return {
+        "tunable": np.array([name in tunable for name in names], np.int8), "lowest": lowest, "highest": highest,
+    }  # fmt: skip
+
+
+def tunable_parameters(run: ExportedRun) -> list[str]:
+    """Return the parameters that enter forces alone, and that no other depends on; vectors element by element.
+
+    The others enter gaps, constraints or inertia, so that the start would have to be assembled again, or values that
+    were computed when the model was exported.
+
+    Parameters
+    ----------
+    run : ExportedRun
+        What is exported.
+    """
+    structural = structural_parameters(run.automaton)
+    texts = {name: parameter.values for name, parameter in run.automaton.mechanism.parameters.items()}
+    read = {
+        name: {free for text in values for free in free_names(expressions.parse(text))} & set(texts)
+        for name, values in texts.items()
+    }
+    computed = {name for name in texts if read[name]}.union(*read.values())
+    return [
+        name
+        for name in run.automaton.terms.layout.p
+        if name not in structural and name.partition("[")[0] in texts.keys() - computed
+    ]
+
+
+# -- The generated part of an export to C99 ------------------------------------------------------------------
+#
+# The generated part of an export to C99: one automaton as kernels and constant tables, and a header with its names.
 
 #: Bytes of stack that the runtime takes: 7.5 kB at most in the schedules of the shipped models, without optimisation.
 STACK_OF_RUNTIME: Final = 8192
@@ -249,3 +414,18 @@ def memory_words(run: ExportedRun) -> int:
     words += _ROWS + 3 + s["n_transitions"] * TransitionColumn.WIDTH + -(-n // 8)
     spare = spare_words(run.tables, run.spare, real) if run.spare else 0
     return int(_HEAD // 8 + words + spare)
+
+
+# -- The header of exported kernels: operations that C has no operator for -----------------------------------
+
+KERNELS_HEADER: Final = f"""\
+/* Operations of the kernels; elementary functions are the runtime's own. */
+
+#ifndef FSM_KERNELS_H
+#define FSM_KERNELS_H
+
+#include "runtime/elementary.h"
+
+{HELPERS}
+#endif
+"""

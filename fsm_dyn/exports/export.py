@@ -16,19 +16,25 @@ import numpy as np
 
 import fsm_dyn.runtime
 from fsm_dyn.automaton.mode_graph import ModeGraph
-from fsm_dyn.errors import InputError, did_you_mean
-from fsm_dyn.exports.c_kernels import KERNELS_HEADER
-from fsm_dyn.exports.c_model import STACK_OF_RUNTIME, header, memory_words, source, values_of_largest_kernel
+from fsm_dyn.core.errors import InputError, did_you_mean
+from fsm_dyn.derive.mode_programs import ModePrograms
+from fsm_dyn.exports.c_model import (
+    KERNELS_HEADER,
+    STACK_OF_RUNTIME,
+    header,
+    memory_words,
+    source,
+    values_of_largest_kernel,
+)
 from fsm_dyn.exports.exported_run import REALS, ExportedRun, Real
-from fsm_dyn.exports.fmi_unit import unit_files
+from fsm_dyn.exports.fmi import unit_files
 from fsm_dyn.exports.single_precision import in_floats, runtime_in_floats, single_numerics
 from fsm_dyn.exports.spare_modes import MOST_SPARE, USUAL_SPARE, embeds_online, with_spare_modes
-from fsm_dyn.modes.programs import ModePrograms
-from fsm_dyn.run_inputs import InputValue
-from fsm_dyn.simulation.integrators import METHODS
-from fsm_dyn.simulation.run_loop import run_automaton
-from fsm_dyn.simulator import Simulator
-from fsm_dyn.simulator.run_options import method_with
+from fsm_dyn.run.integrators import METHODS
+from fsm_dyn.run.loop import run_automaton
+from fsm_dyn.run.run_inputs import InputValue
+from fsm_dyn.run.run_setup import method_with
+from fsm_dyn.run.simulator import Simulator
 
 _TEMPLATES: Final = {
     "c99": ("main.c", "Makefile", "CMakeLists.txt", "README.md"),
@@ -346,7 +352,7 @@ def _page(
     listed_modes: bool,
 ) -> dict[str, bytes]:
     """Return a page as one file."""
-    from fsm_dyn.exports.html_page import for_page, page  # the page's parts load slowly
+    from fsm_dyn.exports.html import for_page, page  # the page's parts load slowly
 
     coupled, changed = for_page(graph, parameters)
     run = prepared(coupled, scenario, inputs, changed, method, step, listed_modes)

@@ -1,7 +1,8 @@
-"""What is exported: an automaton with its modes, its start and its schedule."""
+"""Exported run: an automaton with its modes, start and schedule; C identifiers of its names."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -10,11 +11,81 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
-from fsm_dyn.exports.c_names import prefix_of
+from fsm_dyn.core.errors import InputError
 from fsm_dyn.programs.program import Program
+from fsm_dyn.run.input_signals import InputSignals
+from fsm_dyn.run.tolerances import Numerics
 from fsm_dyn.runtime.layouts import Tables
-from fsm_dyn.simulation.input_signals import InputSignals
-from fsm_dyn.simulation.numerics import Numerics
+
+# -- C identifiers of the names in a model -------------------------------------------------------------------
+#
+# A letter, digit or underscore of ASCII stands for itself; every other character becomes ``_u<code point in hex>_``,
+# and so does a digit at the beginning of the model's name. Every other name is put behind a prefix
+# (``latch_contact_``), so that no keyword can arise and none begins with a digit.
+
+COUNT: Final = "count"  # the last enumerator of every kind
+OTHER: Final = "other"  # that of modes without a number
+# files of exports and targets of their Makefiles; a model adds NAME.c, NAME.h and the program NAME
+_TAKEN: Final = frozenset({"main", "board", "start", "runtime", "run", "stack", "size", "clean", "program", "library"})
+
+
+def identifier(name: str) -> str:
+    """Return a name in the characters that C allows in identifiers."""
+    return re.sub(r"[^A-Za-z0-9_]", lambda found: f"_u{ord(found[0]):x}_", name)
+
+
+def prefix_of(model: str) -> str:
+    """Return what all identifiers and files of a model begin with.
+
+    Raises
+    ------
+    InputError
+        It is the name of a file of the export or of a target of its Makefile.
+    """
+    prefix = identifier(model)
+    if prefix.lower() in _TAKEN or prefix.lower().startswith("fsm_"):
+        raise InputError(
+            "a model of this name cannot be exported: the export has files of that name",
+            found=model,
+            allowed=f"none of {', '.join(sorted(_TAKEN))}, and none that begins with 'fsm_'",
+            remedy="rename the model",
+        )
+    return f"_u{ord(prefix[0]):x}_{prefix[1:]}" if prefix[0].isdigit() else prefix
+
+
+def identifiers(kind: str, names: Sequence[str]) -> list[str]:
+    """Return the identifiers of names of one kind.
+
+    Raises
+    ------
+    InputError
+        Two names have the same identifier, or one that of their number.
+    """
+    known: dict[str, str] = {COUNT: "the number of all"}
+    for name in names:
+        other = known.setdefault(identifier(name), name)
+        if other != name:
+            raise InputError(
+                f"two {kind} have the same identifier in C",
+                found=f"'{other}' and '{name}': {identifier(name)}",
+                remedy="rename one of them",
+            )
+    return list(known)[1:]
+
+
+def mode_identifiers(names: Sequence[str]) -> list[str]:
+    """Return the identifiers of modes: other characters become an underscore, and later ones of a kind get a number."""
+    taken = {COUNT, OTHER}
+    result = []
+    for name in names:
+        text = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_") or "none"
+        numbered = (text, *(f"{text}_{number}" for number in range(2, len(names) + 4)))
+        result.append(next(each for each in numbered if each not in taken))
+        taken.add(result[-1])
+    return result
+
+
+# -- What is exported: an automaton with its modes, its start and its schedule -------------------------------
 
 #: Types of the numbers in C.
 Real = Literal["double", "float"]

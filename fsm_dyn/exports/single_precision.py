@@ -10,12 +10,11 @@ from importlib import resources
 from typing import Final
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
-from fsm_dyn.errors import InputError
-from fsm_dyn.simulation.numerics import Numerics, numerics_of
-from fsm_dyn.simulation.tolerances import Tolerances
-from fsm_dyn.spec.numerics import NUMERICS
-from fsm_dyn.spec.scales import Scales
-from fsm_dyn.spec.values import ParameterValue
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.language.evaluate import ParameterValue
+from fsm_dyn.language.model import NUMERICS
+from fsm_dyn.language.scales import Scales
+from fsm_dyn.run.tolerances import Numerics, Tolerances, numerics_of
 
 #: Distance from 1 to the next larger number, of doubles and of floats.
 DOUBLE_EPS: Final = 2.0**-52

@@ -9,19 +9,17 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.derive.guards import Guard, list_guards
+from fsm_dyn.derive.unconstrained_system import of_one_corner
 from fsm_dyn.exports.exported_run import ExportedRun
-from fsm_dyn.laws import GuardQuantity
-from fsm_dyn.modes.guard_list import list_guards
-from fsm_dyn.modes.guards import Guard
-from fsm_dyn.modes.unconstrained_system import of_one_corner
-from fsm_dyn.online import context as oc
-from fsm_dyn.online.guard_enclosure import online_enclosure
+from fsm_dyn.page.frames import guard_texts
 from fsm_dyn.programs.enclosure_code import enclosure_code
-from fsm_dyn.runtime.abi import ArenaTop, ContactState, ModeFlag, OnlineLimits, OnlinePlace, Sizes
+from fsm_dyn.run import online as oc
+from fsm_dyn.run.online import online_enclosure
+from fsm_dyn.run.tables import guard_enclosures
+from fsm_dyn.run.tolerances import Numerics
+from fsm_dyn.runtime.abi import ArenaTop, ContactState, GuardQuantity, ModeFlag, OnlineLimits, OnlinePlace, Sizes
 from fsm_dyn.runtime.layouts import Online, Tables
-from fsm_dyn.simulation.guard_enclosures import guard_enclosures
-from fsm_dyn.simulation.numerics import Numerics
-from fsm_dyn.viewer.mode_graph_payload import guard_texts
 
 #: Modes that a machine can embed online: usually, at most (``FSM_SPARE_MOST``), and in a page.
 USUAL_SPARE: Final = 16

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Final
 
 import fsm_dyn.runtime
-from fsm_dyn.errors import InputError, RunError
-from fsm_dyn.exports.c_kernels import KERNELS_HEADER
-from fsm_dyn.exports.wasm_model import DATA_BEGIN
-from fsm_dyn.programs.wasm_code import CALLED
+from fsm_dyn.core.errors import InputError, RunError
+from fsm_dyn.exports.c_model import KERNELS_HEADER
+from fsm_dyn.exports.wasm import DATA_BEGIN
+from fsm_dyn.programs.sources import CALLED
 
 FOLDER: Final = Path(__file__).parent / "wasm"
 BINARY: Final = FOLDER / "fsm_runtime.wasm"

@@ -1,1 +1,1 @@
-"""Live sessions: a model coupled to a device in real time, its servo loop, limits, recording and replay."""
+"""The live loop: ports, ticks, processes, recordings, passivity."""

@@ -20,16 +20,15 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from fsm_dyn.automaton import storage
-from fsm_dyn.automaton.edges import successors
-from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.automaton.hybrid_automaton import Automaton, successors
 from fsm_dyn.automaton.initial_values import model_start
+from fsm_dyn.derive.elimination import Array
 from fsm_dyn.live import shared_memory
-from fsm_dyn.live.tick_columns import FIXED
-from fsm_dyn.modes.elimination import Array
-from fsm_dyn.online.earned_modes import own_programs
+from fsm_dyn.live.tick import FIXED
 from fsm_dyn.programs.kernels import machine_code
+from fsm_dyn.run.executable import compiled_together
+from fsm_dyn.run.online_executable import own_programs
 from fsm_dyn.runtime.abi import LiveHeader, TickState
-from fsm_dyn.simulation.executable import compiled_together
 
 INTERVAL: Final = 0.02  # s between polls of the events
 MOST_AHEAD: Final = 256  # modes prepared but not reached

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol
 
-from fsm_dyn.errors import InputError
+from fsm_dyn.core.errors import InputError
 
 WATCHDOG: Final = "watchdog"  # the device removes the force by itself when no packet arrives
 SAFE_FRAME: Final = "safe_frame"  # the watchdog process writes the safe packet to the device
@@ -200,7 +200,7 @@ class Device(Protocol):
     # Optional: the class method ``complete(options)``, called first, fills in missing options (which of several
     # devices); ``diagnostics(self)`` returns counts by name (lost packets), an event ``device`` when they change;
     # ``attach(self, block)`` receives the shared memory of the run; ``compiled(self)``, for loops faster than 2 kHz,
-    # returns a :class:`~fsm_dyn.live.paced_loop.CompiledIO`, or None if the options rule that out;
+    # returns a :class:`~fsm_dyn.live.pacing.CompiledIO`, or None if the options rule that out;
     # ``maker_figures(self)`` returns limits and temperatures by name and unit as the device knows them when it was
     # opened, for ``fsm-dyn device --check``; the attribute ``SELECTED_BY`` names the options that select one of several
     # devices, none where there is only one.

@@ -15,18 +15,16 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from fsm_dyn.laws import Event
-from fsm_dyn.modes.guard_list import list_guards
-from fsm_dyn.modes.guards import Guard
-from fsm_dyn.modes.unconstrained_system import of_one_corner
-from fsm_dyn.online import context as oc
-from fsm_dyn.online.mode import OnlineFull, OnlineKernels, OnlineMode, routine_address
-from fsm_dyn.online.online_executable import OnlineExecutable
-from fsm_dyn.programs import BoundKernels
-from fsm_dyn.runtime.abi import NEVER, OnlineKernel, Sizes
+from fsm_dyn.derive.guards import Guard, list_guards
+from fsm_dyn.derive.unconstrained_system import of_one_corner
+from fsm_dyn.programs.kernels import BoundKernels
+from fsm_dyn.run import online as oc
+from fsm_dyn.run.executable import Array, ModeChart
+from fsm_dyn.run.online import OnlineFull, OnlineKernels, OnlineMode, routine_address
+from fsm_dyn.run.online_executable import OnlineExecutable
+from fsm_dyn.run.tables import GuardEnclosures, guard_enclosures
+from fsm_dyn.runtime.abi import NEVER, Event, OnlineKernel, Sizes
 from fsm_dyn.runtime.layouts import Tables
-from fsm_dyn.simulation.executable import Array, ModeChart
-from fsm_dyn.simulation.guard_enclosures import GuardEnclosures, guard_enclosures
 
 STOCK: Final = 96  # modes in the mode pool
 ROOM: Final = 2 * STOCK  # in the tables: for modes from the mode pool, and for kernels of their own
@@ -72,7 +70,7 @@ class _KernelPool:
 class PooledExecutable(OnlineExecutable):
     """Executable with free kernels and room in its tables for modes that are not reached yet.
 
-    The arguments are those of :class:`~fsm_dyn.online.online_executable.OnlineExecutable`.
+    The arguments are those of :class:`~fsm_dyn.run.online_executable.OnlineExecutable`.
     """
 
     _shelf: _KernelPool | None = None
@@ -181,7 +179,7 @@ class PooledExecutable(OnlineExecutable):
         }
 
     def list_guards(self, states: tuple[int, ...]) -> tuple[Guard, ...]:
-        """Return the same as :func:`fsm_dyn.modes.guard_list.list_guards`, composed of the prepared lists."""
+        """Return the same as :func:`fsm_dyn.derive.guards.list_guards`, composed of the prepared lists."""
         if self._parts is None:
             self._list_parts()
         parts = self._parts or {}

@@ -10,17 +10,17 @@ from numpy.typing import NDArray
 
 from fsm_dyn.automaton.initial_values import model_start
 from fsm_dyn.automaton.mode_graph import ModeGraph
-from fsm_dyn.live.live_stepper import LiveStepper
 from fsm_dyn.live.mode_pool import OwnKernels
-from fsm_dyn.live.recording_reader import Recording, recorded_graph
-from fsm_dyn.live.tick_columns import ADVANCED, INCOMPLETE, STATUS
+from fsm_dyn.live.recording import Recording, recorded_graph
+from fsm_dyn.live.stepper import LiveStepper
+from fsm_dyn.live.tick import ADVANCED, INCOMPLETE_COLUMN, STATUS_COLUMN
 from fsm_dyn.live.tick_process import new_stepper
-from fsm_dyn.online.earned_modes import own_programs
-from fsm_dyn.programs import compile_programs
-from fsm_dyn.results.trajectory import Trajectory
+from fsm_dyn.programs.kernels import compile_programs
+from fsm_dyn.run.executable import compiled_together
+from fsm_dyn.run.online_executable import own_programs
+from fsm_dyn.run.simulate import simulate
+from fsm_dyn.run.trajectory import Trajectory
 from fsm_dyn.runtime.abi import Status, TickCounts
-from fsm_dyn.simulation.executable import compiled_together
-from fsm_dyn.simulation_api import simulate
 
 _ASKING: Final = (Status.NEED_MODE, Status.NEED_CHART, Status.BUFFER_FULL)
 _REPEATED: Final = ("reset", "scrub", "speed", "set")  # commands whose effect is not in the recorded inputs
@@ -64,7 +64,7 @@ def replay(recorded: Recording) -> tuple[NDArray[np.float64], LiveStepper]:
         tick.motion_next[:] = row[motion]
         status = stepper.tick(shown=False)
         found += _stamped(row, stepper)
-        while status in _ASKING and status != int(row[STATUS]):  # supplied within the tick, as in the live run
+        while status in _ASKING and status != int(row[STATUS_COLUMN]):  # supplied within the tick, as in the live run
             stepper.supply(status)
             status = stepper.tick(shown=False, again=True)
             found += _stamped(row, stepper)
@@ -105,7 +105,7 @@ def off_line(recorded: Recording) -> Trajectory:
     }
     return simulate(
         graph,
-        until=float(recorded.rows[recorded.rows[:, INCOMPLETE] == 0.0][-1, 1]),
+        until=float(recorded.rows[recorded.rows[:, INCOMPLETE_COLUMN] == 0.0][-1, 1]),
         method=settings["method"],
         step=settings["period"] / settings["substeps"],
         inputs=input_tables(recorded),
@@ -115,12 +115,12 @@ def off_line(recorded: Recording) -> Trajectory:
 
 
 def input_tables(recorded: Recording) -> dict[str, dict[str, NDArray[np.float64]]]:
-    """Return the inputs of a recording as tables for :func:`fsm_dyn.simulation_api.simulate`.
+    """Return the inputs of a recording as tables for :func:`fsm_dyn.run.simulate.simulate`.
 
     A run without commands makes the same transitions offline, bit for bit: see :func:`off_line`.
     """
     stepper = new_stepper(recorded.settings, recorded_graph(recorded))
-    tick, columns, rows = stepper.tick_data, recorded.columns, recorded.rows[recorded.rows[:, INCOMPLETE] == 0.0]
+    tick, columns, rows = stepper.tick_data, recorded.columns, recorded.rows[recorded.rows[:, INCOMPLETE_COLUMN] == 0.0]
     rows = rows[rows[:, ADVANCED] != 0.0]
     times = np.concatenate([[0.0], rows[:, 1]])
     values = np.vstack([tick.now, rows[:, columns.places["inputs"]]])

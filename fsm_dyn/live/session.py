@@ -1,8 +1,4 @@
-"""Live session: the owner's interface to start, observe, command and end a live run.
-
-The session creates the shared memory, saves the automaton, opens the device's transport and starts the watchdog
-process, which starts the tick process.  It never steps the model and never communicates with the device.
-"""
+"""Live session: the owner's interface to start, observe, command and end a live run."""
 
 from __future__ import annotations
 
@@ -16,26 +12,115 @@ import time
 import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, NotRequired, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.automaton.mode_graph import ModeGraph
-from fsm_dyn.errors import RunError
-from fsm_dyn.interrupts import held_back
+from fsm_dyn.core.errors import RunError
+from fsm_dyn.core.interrupts import held_back
+from fsm_dyn.language.values import Parameters
 from fsm_dyn.live import shared_memory, watchdog
+from fsm_dyn.live.controller import FAILED, FAULTS, PHASES
 from fsm_dyn.live.driver_protocol import descriptors
-from fsm_dyn.live.owner_heartbeat import SignOfLife
-from fsm_dyn.live.realtime import percentiles
-from fsm_dyn.live.recorder import Recorder
-from fsm_dyn.live.run_controller import FAILED, FAULTS, PHASES
-from fsm_dyn.live.run_report import RunReport
-from fsm_dyn.live.session_launch import Prepared, derives, prepare, saved, start_processes
-from fsm_dyn.live.settings import Settings as Settings
+from fsm_dyn.live.launch import Prepared, Settings, derives, prepare, saved, start_processes
+from fsm_dyn.live.pacing import percentiles
+from fsm_dyn.live.recording import Recorder
 from fsm_dyn.live.tick_process import columns_of
+from fsm_dyn.runtime import library
 from fsm_dyn.runtime.abi import LiveHeader, RecordColumn, TickState, WatchdogAction
-from fsm_dyn.spec.values import Parameters
+
+# -- Owner heartbeat -----------------------------------------------------------------------------------------
+#
+# Owner heartbeat: a thread of the owner's process that increases a counter in shared memory.
+#
+# If the runtime can sleep (``runtime/pacing.c``), the thread never takes the interpreter lock: a derivation, or a
+# notebook cell that keeps the interpreter busy, does not stop the heartbeat.
+
+Integers = NDArray[np.int64]
+
+INTERVAL: Final = 0.02  # s
+_BEATS: Final = LiveHeader.OWNER_BEATS
+
+
+class SignOfLife:
+    """Heartbeat thread: increases a counter in the header of shared memory until it is stopped.
+
+    Parameters
+    ----------
+    header : int64 array
+        Header of the block that tick process and owner share.
+    """
+
+    def __init__(self, header: Integers) -> None:
+        self._header = header
+        self._ends = np.zeros(1, np.int64)
+        self._stopped = threading.Event()
+        target: Any = self._beat
+        arguments: tuple[Any, ...] = ()
+        if library.has_pacing():
+            beats = header.ctypes.data + header.itemsize * _BEATS
+            target, arguments = library.function("fsm_beat_on"), (beats, self._ends.ctypes.data, int(INTERVAL * 1e9))
+        self._thread = threading.Thread(target=target, args=arguments, name="owner heartbeat", daemon=True)
+        self._thread.start()
+
+    def _beat(self) -> None:
+        while not self._stopped.wait(INTERVAL):
+            self._header[_BEATS] += 1
+
+    def stop(self) -> None:
+        """Stop the thread; may be called again."""
+        self._ends[0] = 1
+        self._stopped.set()
+        self._thread.join()
+
+
+# -- The report of a live run: its statistics by name --------------------------------------------------------
+
+
+class RunReport(TypedDict):
+    """Statistics of a live run, as ``LiveSession.report()`` returns and ``fsm-dyn live --json`` prints them.
+
+    Times are in s: ``p50``, ``p99``, ``p99.9`` and ``worst`` of all ticks.  Energies are in J, None where passivity is
+    not observed.  ``running_time`` is that in which the model was to advance, by the wall clock,
+    ``real_time_ratio`` its advance over that; None before the first tick.  ``sample_interval`` is the median time
+    between samples of the device, at least a tick.  ``log`` is the error output of a run that ended abnormally.
+    """
+
+    ticks: int
+    transition_count: int
+    phase: str
+    fault: str
+    failure: str
+    execution_time: dict[str, float]
+    cpu_time: dict[str, float]
+    wakeup_latency: dict[str, float]
+    overruns: int
+    saturated_ticks: int
+    saturations: int
+    releases: int
+    faded_ticks: int
+    lagging_ticks: int
+    running_time: float
+    real_time_ratio: float | None
+    sample_interval: float
+    rejected: int
+    excess_energy: float | None
+    release_excess_energy: float | None
+    dissipated_energy: float | None
+    kernels_adopted: int
+    realtime_privileges: list[str]
+    watchdog_action: str
+    rows_lost: int
+    recording_failed: str
+    log: NotRequired[str]
+
+
+# -- Live session: the owner's interface to start, observe, command and end a live run -----------------------
+#
+# The session creates the shared memory, saves the automaton, opens the device's transport and starts the watchdog
+# process, which starts the tick process. It never steps the model and never communicates with the device.
 
 STARTING: Final = "starting the tick process and its guard, preparing for modes that are met while it runs"
 _RESETS: Final = 64  # resets for which mode names are kept

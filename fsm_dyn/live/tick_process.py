@@ -1,42 +1,128 @@
-"""Tick process: runs the servo loop of device and model.
-
-The watchdog process starts it as ``python -m fsm_dyn.live.tick_process``; it never imports SymPy.  In every tick it
-reads the device, advances the model by one period, writes the force, and writes a row to shared memory.  It sleeps
-until absolute deadlines; an overrun shifts all later deadlines, so that model time slows down and is not caught up.
-"""
+"""Tick process: runs the servo loop of device and model."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
+import threading
 import time
 from collections import deque
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import IO, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.automaton import storage
 from fsm_dyn.automaton.mode_graph import ModeGraph, graph_with_parameters
-from fsm_dyn.errors import FsmDynError
-from fsm_dyn.live import paced_loop as pacing
-from fsm_dyn.live import run_controller, shared_memory
-from fsm_dyn.live import tick_publishing as cp
-from fsm_dyn.live.device_map import device_maps_from
+from fsm_dyn.core.errors import FsmDynError
+from fsm_dyn.live import controller as run_controller
+from fsm_dyn.live import pacing, shared_memory
+from fsm_dyn.live.controller import RunController
+from fsm_dyn.live.device_map import Limits, device_maps_from
 from fsm_dyn.live.driver_protocol import BlockingReader, Device, driver_class
-from fsm_dyn.live.kernel_loading import Arrived, Receiver
-from fsm_dyn.live.live_stepper import Limits, LiveStepper
-from fsm_dyn.live.realtime import ask_for_privileges, clock, wait_until
-from fsm_dyn.live.run_controller import RunController
-from fsm_dyn.live.tick_columns import TickColumns
-from fsm_dyn.live.tick_setup import watch_port
+from fsm_dyn.live.mode_pool import OwnKernels
+from fsm_dyn.live.pacing import ask_for_privileges, clock, wait_until
+from fsm_dyn.live.stepper import LiveStepper
+from fsm_dyn.live.tick import TickColumns, watch_port
+from fsm_dyn.programs.kernels import link
+from fsm_dyn.run.structures import Bundle, Packed
 from fsm_dyn.runtime import abi, library
 from fsm_dyn.runtime.abi import Back, Fault, LiveHeader, PaceNumbers, TickCounts, TickNumbers, TickState
 from fsm_dyn.runtime.layouts import Ring
 from fsm_dyn.runtime.library import finish_tick
-from fsm_dyn.simulation.array_structs import Packed
+
+# -- Outputs of a tick (``runtime/tick_publishing.c``) -------------------------------------------------------
+#
+# Outputs of a tick (``runtime/tick_publishing.c``): rings in shared memory and histograms of times.
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+RING: Final = Bundle(Ring)
+
+
+# -- Kernel loading in a thread of the tick process, for modes from the derivation process -------------------
+
+# below the ticks, above normal processes: a preempted thread that holds the interpreter lock would delay a tick
+_PRIORITY: Final = 10
+Arrived = tuple[tuple[int, ...], OwnKernels]
+
+
+class Receiver:
+    """Thread that reads machine code from a pipe and loads it, without the interpreter lock.
+
+    Parameters
+    ----------
+    pipe : int
+        Descriptor of the pipe from :mod:`fsm_dyn.live.derivation_process`; closed by this thread.
+    privileges : bool
+        Whether to ask for real-time scheduling.
+
+    Attributes
+    ----------
+    arrived : deque
+        Contact states and kernels for the ticks; None after the end of the derivation process.
+    wake : callable
+        Called after each arrival.
+    """
+
+    def __init__(self, pipe: int, privileges: bool) -> None:
+        self.arrived: deque[Arrived | None] = deque()
+        self.wake: Callable[[], None] = lambda: None
+        self._privileges = privileges
+        self._file = os.fdopen(pipe, "rb")
+        threading.Thread(target=self._run, name="receiver", daemon=True).start()
+
+    def _run(self) -> None:
+        with self._file as file:
+            if self._privileges:  # of this thread alone
+                with contextlib.suppress(OSError, AttributeError):
+                    os.sched_setscheduler(threading.get_native_id(), os.SCHED_FIFO, os.sched_param(_PRIORITY))
+            while (found := received(file)) is not None:
+                self.arrived.append(found)
+                self.wake()
+        self.arrived.append(None)
+        self.wake()
+
+
+def received(file: IO[bytes]) -> Arrived | None:
+    """Read and load the kernels of one mode; None at the end of the pipe.
+
+    Parameters
+    ----------
+    file : IO[bytes]
+        The pipe from the deriver.
+
+    Returns
+    -------
+    Arrived or None
+    """
+    line = file.readline()
+    if not line.endswith(b"\n"):
+        return None
+    head = json.loads(line)
+    addresses: list[int] = []
+    libraries = []
+    for size, names in head["parts"]:
+        code = file.read(size)
+        library = link(code, names) if len(code) == size else None
+        if library is None:
+            return None
+        libraries.append(library)
+        addresses += [int(library[name]) for name in names]
+    rhs, full = addresses
+    return tuple(head["states"]), OwnKernels(rhs, full, libraries)
+
+
+# -- Tick process: runs the servo loop of device and model ---------------------------------------------------
+#
+# The watchdog process starts it as ``python -m fsm_dyn.live.tick_process``; it never imports SymPy. In every tick it
+# reads the device, advances the model by one period, writes the force, and writes a row to shared memory. It sleeps
+# until absolute deadlines; an overrun shifts all later deadlines, so that model time slows down and is not caught up.
 
 SWITCHING: Final = 2e-4  # s that another thread may keep the interpreter from a tick
 WARM_UP: Final = 200  # ticks of a copy before the loop begins, so that nothing is loaded or grown in it
@@ -192,7 +278,7 @@ class TickProcess:
         kept = data.counts.copy(), data.numbers.copy()
         bins = [np.zeros(abi.BINS, np.int64) for _ in range(3)]
         header = np.zeros(shared_memory.HEADER, np.int64)
-        elsewhere = cp.RING.pack(Ring(header, np.zeros((1, shape.row)), np.zeros((1, shape.record)), *bins))
+        elsewhere = RING.pack(Ring(header, np.zeros((1, shape.row)), np.zeros((1, shape.record)), *bins))
         self.stepper.publish_to(elsewhere)
         data.counts[TickCounts.PHASE] = abi.LivePhase.PAUSED
         for k in range(WARM_UP):
@@ -458,9 +544,7 @@ def wants_compiled(settings: dict[str, Any], driver: type) -> bool:
 
 def ring_of(block: shared_memory.SharedBlock) -> Packed:
     """Return the rings of a block as every tick writes to them."""
-    return cp.RING.pack(
-        Ring(block.header, block.rows, block.records, block.durations, block.latenesses, block.processor)
-    )
+    return RING.pack(Ring(block.header, block.rows, block.records, block.durations, block.latenesses, block.processor))
 
 
 def main() -> None:

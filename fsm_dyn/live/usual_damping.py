@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.automaton.mode_graph import ModeGraph, graph_with_parameters
+from fsm_dyn.language.elements import CoupledPort, PortAxis
 from fsm_dyn.live.device_map import SMALLEST, DeviceMaps
 from fsm_dyn.live.driver_protocol import DeviceDynamics
-from fsm_dyn.live.live_stepper import LiveStepper
-from fsm_dyn.live.port_coupling import CoupledPort, PortAxis
-from fsm_dyn.live.stability_bounds import RATES
+from fsm_dyn.live.stepper import RATES, LiveStepper
 from fsm_dyn.runtime.abi import Counters
 
 Floats = NDArray[np.float64]

@@ -4,23 +4,14 @@
 before a picture is asked for.
 """
 
-from fsm_dyn.plot.animation import animation
+from fsm_dyn.core.renamed import renamed_in_module
+from fsm_dyn.plot.animation import animation, film_strip
 from fsm_dyn.plot.drawing import draw
-from fsm_dyn.plot.energy import energy
-from fsm_dyn.plot.film_strip import film_strip
-from fsm_dyn.plot.forces import forces
-from fsm_dyn.plot.guards import guards
-from fsm_dyn.plot.modes import modes
-from fsm_dyn.plot.motion import motion
-from fsm_dyn.plot.outcome import outcome
-from fsm_dyn.plot.phase import phase
-from fsm_dyn.plot.states import states
-from fsm_dyn.plot.study import study
+from fsm_dyn.plot.forces import energy, forces, guards
+from fsm_dyn.plot.motion import motion, outcome, thumbnail
+from fsm_dyn.plot.study import requirements, sequence_map, study, z_width
 from fsm_dyn.plot.style import save
-from fsm_dyn.plot.thumbnail import thumbnail
-from fsm_dyn.plot.tolerance_study import requirements, sequence_map
-from fsm_dyn.plot.z_width import z_width
-from fsm_dyn.renamed import renamed_in_module
+from fsm_dyn.plot.timelines import modes, phase, states
 
 __getattr__ = renamed_in_module("fsm_dyn.plot", {"ending": "outcome"})
 

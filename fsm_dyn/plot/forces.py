@@ -1,4 +1,4 @@
-"""Contact forces in their friction cones."""
+"""Contact forces, guards and energy over time."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fsm_dyn.errors import InputError, did_you_mean
-from fsm_dyn.graphics import palette
-from fsm_dyn.modes.unconstrained_system import ContactInfo
+from fsm_dyn.core.arrays import BoolArray, FloatArray
+from fsm_dyn.core.errors import InputError, did_you_mean
+from fsm_dyn.derive.unconstrained_system import ContactInfo
+from fsm_dyn.draw import svg as palette
+from fsm_dyn.draw.timeline import Timeline
 from fsm_dyn.plot import style
-from fsm_dyn.plot.mode_bands import head
-from fsm_dyn.results.arrays import BoolArray, FloatArray
-from fsm_dyn.results.run_timeline import dense_rows, timeline_of
-from fsm_dyn.results.samples import Samples
-from fsm_dyn.results.trajectory import Trajectory
+from fsm_dyn.plot.timelines import head, time_panel
+from fsm_dyn.run.run_timeline import dense_rows, timeline_of
+from fsm_dyn.run.samples import Samples
+from fsm_dyn.run.trajectory import Trajectory
+
+# -- Contact forces in their friction cones ------------------------------------------------------------------
 
 _ACROSS = 3  # panels side by side
 _PANEL = 2.5  # inches
@@ -174,3 +177,188 @@ def _friction(rows: Samples, contact: ContactInfo) -> FloatArray:
     tangents = rows.multiplier_table[:, list(contact.tangent_rows)]
     found: FloatArray = tangents[:, 0] if tangents.shape[1] == 1 else np.linalg.norm(tangents, axis=1)
     return found
+
+
+# -- Guards of a run over time -------------------------------------------------------------------------------
+
+_GUARD_PANEL = 0.95  # inches
+_MOST = 12
+
+
+@overload
+def guards(trajectory: Trajectory, names: Sequence[str] | None = None) -> Figure: ...
+
+
+@overload
+def guards(trajectory: Trajectory, names: Sequence[str], *, ax: Axes) -> Axes: ...
+
+
+def guards(trajectory: Trajectory, names: Sequence[str] | None = None, *, ax: Axes | None = None) -> Figure | Axes:
+    """Draw the guards of the modes over time: gaps, normal forces, margins of friction limits, slip velocities.
+
+    A guard fires where its line reaches zero; it has no line while its mode is inactive.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+    names : sequence of str, optional
+        Guards by their text, as in transitions ("gap of floor"); by default those of the run that come nearest to
+        zero, at most twelve.
+    ax : Axes, optional
+        Where to draw one guard, without heading and legend; it is returned.
+
+    Returns
+    -------
+    matplotlib.figure.Figure or matplotlib.axes.Axes
+        The axes if they were given.
+
+    Raises
+    ------
+    InputError
+        A guard does not occur in the run, or with ``ax`` there is not one guard.
+    """
+    rows = dense_rows(trajectory.rows, trajectory.sample)
+    found = _distances(rows)
+    for name in names or ():
+        if name not in found:
+            raise InputError(
+                f"no guard '{name}' in this run", found=name, allowed=", ".join(found),
+                remedy=did_you_mean(name, found),
+            )  # fmt: skip
+    chosen = list(names) if names else _nearest_to_zero(found)
+    timeline = timeline_of(trajectory.model, trajectory.record)
+    if ax is not None:
+        if len(chosen) != 1:
+            raise InputError("axes take one guard", found=", ".join(chosen) or "none")
+        with style.settings():
+            _draw(ax, timeline, rows, found, chosen[0])
+            ax.set_xlabel("time, s")
+        return ax
+    with style.settings():
+        height = 1.2 + _GUARD_PANEL * max(len(chosen), 1)
+        picture = style.new_figure(8.0, height)
+        grid = picture.add_gridspec(
+            max(len(chosen), 1), 1, left=0.11, right=0.97, top=1.0 - 0.75 / height, bottom=0.45 / height, hspace=0.35
+        )
+        for i, name in enumerate(chosen):
+            axes = picture.add_subplot(grid[i])
+            _draw(axes, timeline, rows, found, name)
+            axes.tick_params(labelbottom=i == len(chosen) - 1)
+        if chosen:
+            axes.set_xlabel("time, s")
+        head(picture, timeline)
+    return picture
+
+
+def _draw(axes: Axes, timeline: Timeline, rows: Samples, found: dict[str, FloatArray], name: str) -> None:
+    time_panel(axes, timeline)
+    axes.plot(rows.t, found[name], color=palette.LINES[0], zorder=3)
+    axes.axhline(0.0, color=palette.INK, lw=0.7, zorder=2)
+    axes.annotate(
+        name, (0.006, 0.9), xycoords="axes fraction", fontsize=8.5, va="top", zorder=4,
+        bbox={"facecolor": "white", "alpha": 0.75, "lw": 0, "pad": 1.5},
+    )  # fmt: skip
+
+
+def _distances(rows: Samples) -> dict[str, FloatArray]:
+    """Return every guard's value over the rows, nan where its mode is inactive or the row only ends a step."""
+    found: dict[str, FloatArray] = {}
+    for index in np.unique(rows.mode):
+        chosen = np.flatnonzero(rows.mode == index)
+        out = rows.model.full[index].evaluate(rows.t[chosen], rows.x[chosen], rows.context[chosen])
+        values = np.broadcast_to(out["guards"], (len(chosen), out["guards"].shape[-1]))
+        for guard, column in zip(rows.model.charts[index].guards, values.T, strict=True):
+            line = found.setdefault(guard.text, np.full(len(rows), np.nan))
+            # two guards of one text are the two sides of a friction limit: the nearer one counts
+            line[chosen] = np.fmin(line[chosen], column)
+    return found
+
+
+def _nearest_to_zero(found: dict[str, FloatArray]) -> list[str]:
+    """Return the guards that come nearest to zero, compared to how far away they get, in the order found."""
+    share = {name: np.nanmin(np.abs(line)) / max(np.nanmax(np.abs(line)), 1e-300) for name, line in found.items()}
+    kept = sorted(share, key=lambda name: float(share[name]))[:_MOST]
+    return [name for name in found if name in kept]
+
+
+# -- Energy balance of a run as a figure (see docs/theory.md) ------------------------------------------------
+
+_NAMED = 1.1  # inches for a name in the legend
+_NOTHING = 1e-9  # of the energy exchanged: smaller entries are omitted
+
+
+@overload
+def energy(trajectory: Trajectory) -> Figure: ...
+
+
+@overload
+def energy(trajectory: Trajectory, *, ax: Axes) -> Axes: ...
+
+
+def energy(trajectory: Trajectory, *, ax: Axes | None = None) -> Figure | Axes:
+    """Draw the energies of a run, the work and heat exchanged, and the residual of the energy balance.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+        The run.
+    ax : Axes, optional
+        Where to draw kinetic, potential and total energy alone, without heading; it is returned.
+
+    Returns
+    -------
+    Figure or Axes
+        Three panels over time: energies; cumulative energy in (positive) and out (negative), by load, contact and
+        transitions; the residual.
+    """
+    balance = trajectory.energy
+    timeline = timeline_of(trajectory.model, trajectory.record)
+    stored = [("kinetic", balance.kinetic), ("potential", balance.potential), ("total", balance.total)]
+    if ax is not None:
+        with style.settings():
+            _lines(ax, trajectory.t, stored, outside=False)
+            time_panel(ax, timeline)
+            ax.set_xlabel("time, s")
+            ax.set_ylabel("energy, J")
+        return ax
+    passed: list[tuple[str, FloatArray]] = []
+    passed += [(name, values) for name, values in balance.work.items()]
+    passed += [(f"{name} (drive)", values) for name, values in balance.constraints.items()]
+    passed += [(f"{name} (heat)", -values) for name, values in balance.friction.items()]
+    passed += [("moving points (drive)", balance.drive), ("transitions", balance.transitions)]
+    passed = [(name, values) for name, values in passed if np.abs(values).max() > _NOTHING * balance.exchanged]
+    with style.settings():
+        picture = style.new_figure(8.0, 6.0)
+        grid = picture.add_gridspec(
+            3, 1, height_ratios=[1, 1, 0.5], left=0.13, right=0.79, top=0.885, bottom=0.09, hspace=0.3
+        )
+        panels = [picture.add_subplot(grid[i]) for i in range(3)]
+        _lines(panels[0], trajectory.t, stored)
+        _lines(panels[1], trajectory.t, passed)
+        panels[2].plot(trajectory.t, balance.residual, color=palette.INK, lw=1.0, zorder=3)
+        for panel, label in zip(panels, ("energy, J", "in and out, J", "residual, J"), strict=True):
+            time_panel(panel, timeline)
+            panel.set_ylabel(label)
+            panel.yaxis.set_label_coords(-0.14, 0.5)
+            panel.tick_params(labelbottom=panel is panels[2])
+        panels[2].set_xlabel("time, s")
+        head(picture, timeline, f"energy-balance residual: {balance.relative_residual:.1e} of the energy exchanged")
+    return picture
+
+
+def _lines(axes: Axes, t: FloatArray, lines: list[tuple[str, FloatArray]], outside: bool = True) -> None:
+    for i, (name, values) in enumerate(lines):
+        dashes = ("-", "--", ":")[(i // len(palette.LINES)) % 3]
+        axes.plot(
+            t,
+            values,
+            dashes,
+            color=palette.LINES[i % len(palette.LINES)],
+            label=style.fitted(name, _NAMED, 8.5),
+            zorder=3,
+        )
+    if lines and outside:
+        axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), handlelength=1.4, borderaxespad=0.0)
+    elif lines:
+        axes.legend(handlelength=1.4)
+    axes.margins(y=0.1)

@@ -1,19 +1,30 @@
-"""Projection of a scene: outlines of a mechanism at several times in the plane of the figure."""
+"""Outlines of a mechanism at several times in the plane of a figure, with forces, as a grid."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrow, Polygon
 
-from fsm_dyn.errors import InputError
-from fsm_dyn.graphics import palette
-from fsm_dyn.results.arrays import FloatArray
-from fsm_dyn.results.scene import ORIGIN, Scene, SceneShape
-from fsm_dyn.results.scene_placement import Placed, place_scene
-from fsm_dyn.results.trajectory import Trajectory
+from fsm_dyn.core.arrays import FloatArray
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.draw import svg as palette
+from fsm_dyn.plot import style
+from fsm_dyn.plot.style import mode_legend
+from fsm_dyn.run.contact_forces import WIDTH, Forces, Kinematics
+from fsm_dyn.run.record import scene_of
+from fsm_dyn.run.run_timeline import Placed, place_scene
+from fsm_dyn.run.scene import ORIGIN, Scene, SceneShape
+from fsm_dyn.run.trajectory import Trajectory
+
+# -- Projection of a scene -----------------------------------------------------------------------------------
+#
+# Projection of a scene: outlines of a mechanism at several times in the plane of the figure.
 
 PATH_POINTS = 600
 _AROUND_PATCH = 1.4  # half width of the square of a plane, of that of the mechanism
@@ -53,7 +64,7 @@ class View:
         return boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)
 
 
-def scene_of(trajectory: Trajectory) -> Scene:
+def trajectory_scene(trajectory: Trajectory) -> Scene:
     """Return what is drawn of a run.
 
     Raises
@@ -190,3 +201,122 @@ def draw_instant(
                     width=min(0.03 * longest, 0.3 * point), color=palette.FORCE, alpha=share, lw=0, zorder=order + 0.5,
                 )
             )  # fmt: skip
+
+
+# -- Contact forces as arrows, with one scale for all instants of a drawing ----------------------------------
+
+LONGEST: Final = 0.18  # of the larger side of the drawing
+FULL: Final = 90.0  # percent of the instants with contact forces
+_SHORTEST: Final = 0.03  # of the longest: shorter arrows are left out
+
+
+def with_force_arrows(trajectory: Trajectory, view: View) -> View:
+    """Return a view of a run with the contact forces as arrows.
+
+    Their length is proportional to the force, up to :data:`LONGEST` of the larger side of the drawing.  In
+    :data:`FULL` percent of the instants with contact forces, at least, none is longer; greater forces are shortened.
+    """
+    places, forces = contact_forces(trajectory, view)
+    norms = np.linalg.norm(forces, axis=-1)
+    largest = norms.max(axis=1, initial=0.0)
+    if not largest.any():
+        return view
+    low, high = view.limits()
+    share = np.minimum(norms / np.percentile(largest[largest > 0.0], FULL, method="higher"), 1.0)
+    share[share < _SHORTEST] = np.nan
+    along = forces * (LONGEST * (high - low).max() * share / np.where(norms > 0.0, norms, 1.0))[..., None]
+    return replace(view, arrows=np.stack([places, places + along], axis=2))
+
+
+def contact_forces(trajectory: Trajectory, view: View) -> tuple[FloatArray, FloatArray]:
+    """Return contact points, m, and the forces there on the first body, N, in the plane of a view, each (n, k, 2).
+
+    Of the k contacts whose force acts at a known point.  The force is zero where a contact is open, and where it is not
+    finite.
+    """
+    model, rows = trajectory.model, trajectory.rows
+    if model.automaton is None or not model.contacts:
+        return np.zeros((len(view.times), 0, 2)), np.zeros((len(view.times), 0, 2))
+    kinematics = Kinematics(model.automaton)
+    scene = scene_of(model.automaton, model.parameters, model.values, solids=False)
+    forces = Forces(kinematics, scene, view.flat, rows.x[0], rows.context[0])
+    samples = trajectory.sample(view.times)
+    drawn = [
+        forces.drawn(x, c, model.charts[mode].states, multipliers)
+        for x, c, mode, multipliers in zip(
+            samples.x, samples.context, samples.mode, samples.multiplier_table, strict=True
+        )
+    ]
+    acting = [location.kind == "force" for location in forces.locations]
+    table = np.reshape(drawn, (len(drawn), len(acting), WIDTH))[:, acting]
+    table[~np.isfinite(table).all(axis=2)] = 0.0
+    return table[..., 1:3], table[..., 3:5] + table[..., 5:7]
+
+
+# -- Grid of snapshots of a motion, each with its axes, for mechanisms too large for one row -----------------
+
+_WIDTH, _HIGHEST = 8.0, 6.2  # inches, of all panels together
+_HEAD, _GAP = 0.45, 0.28  # inches above all panels, and above each for its time
+_MARGIN = 0.06  # of the panel's larger side
+
+
+def frames(trajectory: Trajectory, scene: Scene, count: int) -> Figure:
+    """Draw ``count`` snapshots of a run in panels of common size.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+        The run.
+    scene : Scene
+        What is drawn.
+    count : int
+        Number of snapshots, evenly over the run.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    view = project(trajectory, scene, representative_times(trajectory, scene, count))
+    boxes = np.array([view.box(i) for i in range(count)])
+    low, high = boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)
+    margin = _MARGIN * float((high - low).max())
+    low, high = low - margin, high + margin
+    columns = _columns(count, high - low)
+    rows = math.ceil(count / columns)
+    width, height = _frame(columns, rows, high - low)
+    colours = palette.mode_colours(trajectory.model.labels)
+    with style.settings():
+        tall = rows * (height + _GAP) + _HEAD
+        picture = style.new_figure(_WIDTH, tall)
+        step = _WIDTH / columns
+        for i in range(count):
+            left = (i % columns) * step + 0.5 * (step - width)
+            bottom = tall - _HEAD - (i // columns + 1) * (height + _GAP)
+            axes = picture.add_axes((left / _WIDTH, bottom / tall, width / _WIDTH, height / tall))
+            axes.set_xlim(low[0], high[0])
+            axes.set_ylim(low[1], high[1])
+            axes.set_axis_off()
+            for path in view.paths.values():
+                axes.plot(*path.T, color=palette.FAINT, lw=0.6, zorder=1)
+            draw_instant(axes, view, scene.shapes, i, np.zeros(2), colours[view.modes[i]], 1.0)
+            axes.set_title(f"{view.times[i]:.3g} s", fontsize=8.5, pad=3.0)
+        y = 1.0 - 0.25 / tall
+        picture.text(0.15 / _WIDTH, y, trajectory.model.name, fontsize=11, fontweight="bold", va="center")
+        begin = 0.4 + style.text_width(trajectory.model.name, 11.0, "bold") / 72.0
+        mode_legend(picture, _weights(view, colours), colours, begin, _WIDTH - 0.1, y)
+    return picture
+
+
+def _weights(view: View, colours: dict[str, str]) -> dict[str, float]:
+    return {name: float(view.modes.count(name)) for name in colours if name in view.modes}
+
+
+def _columns(count: int, size: FloatArray) -> int:
+    """Return the number of panels per row for the largest panels; of equals, the fewest."""
+    return max(range(1, count + 1), key=lambda n: (_frame(n, math.ceil(count / n), size)[0], -n))
+
+
+def _frame(columns: int, rows: int, size: FloatArray) -> tuple[float, float]:
+    """Return width and height of a panel, inches, for a box of this size, m."""
+    scale = min((_WIDTH / columns - 0.15) / size[0], (_HIGHEST / rows - _GAP) / size[1])
+    return float(scale * size[0]), float(scale * size[1])

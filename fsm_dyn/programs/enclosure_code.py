@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.programs.operations import OPERATIONS
-from fsm_dyn.programs.program import Program
-from fsm_dyn.programs.program_format import Instruction
+from fsm_dyn.programs.program import Instruction, Program
 from fsm_dyn.runtime.abi import OPERAND_BITS, EnclosedOperation
 
 _CODES: Final = {op: int(EnclosedOperation[op.upper()]) for op in (*OPERATIONS, "norm")}

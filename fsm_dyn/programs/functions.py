@@ -5,8 +5,8 @@ Angles are in radians.  Even and odd functions move a sign out of their argument
 
 from __future__ import annotations
 
-from fsm_dyn.errors import InputError, did_you_mean
-from fsm_dyn.programs.expression_graph import ExpressionGraph, Node, Scalar
+from fsm_dyn.core.errors import InputError, did_you_mean
+from fsm_dyn.programs.graph import ExpressionGraph, Node, Scalar
 from fsm_dyn.programs.operations import TRUTH_VALUED
 
 ODD = frozenset({"sin", "tan", "asin", "atan", "sinh", "tanh", "sign"})

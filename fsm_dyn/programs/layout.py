@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, fields
 from functools import cached_property
 
-from fsm_dyn.errors import InputError, did_you_mean
+from fsm_dyn.core.errors import InputError, did_you_mean
 
 TIME = "t"
 LONGEST_NAME = 200

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fsm_dyn.runtime.elementary import FUNCTIONS
+from fsm_dyn.runtime.library import ELEMENTARY
 
 
 class Operation(NamedTuple):
@@ -68,20 +68,20 @@ OPERATIONS: dict[str, Operation] = {
     "sub": Operation(2, "add", lambda a, b: a - b, np.subtract),
     "mul": Operation(2, "multiply", lambda a, b: a * b, np.multiply),
     "div": Operation(2, "divide", lambda a, b: a / b, np.divide),
-    "pow": Operation(2, "other", FUNCTIONS["pow"], _power),
+    "pow": Operation(2, "other", ELEMENTARY["pow"], _power),
     "sqrt": Operation(1, "other", math.sqrt, np.sqrt),
-    "exp": Operation(1, "other", FUNCTIONS["exp"], np.exp),
-    "log": Operation(1, "other", FUNCTIONS["log"], np.log),
-    "sin": Operation(1, "trig", FUNCTIONS["sin"], np.sin),
-    "cos": Operation(1, "trig", FUNCTIONS["cos"], np.cos),
-    "tan": Operation(1, "trig", FUNCTIONS["tan"], np.tan),
-    "asin": Operation(1, "trig", FUNCTIONS["asin"], np.arcsin),
-    "acos": Operation(1, "trig", FUNCTIONS["acos"], np.arccos),
-    "atan": Operation(1, "trig", FUNCTIONS["atan"], np.arctan),
-    "atan2": Operation(2, "trig", FUNCTIONS["atan2"], np.arctan2),
-    "sinh": Operation(1, "other", FUNCTIONS["sinh"], np.sinh),
-    "cosh": Operation(1, "other", FUNCTIONS["cosh"], np.cosh),
-    "tanh": Operation(1, "other", FUNCTIONS["tanh"], np.tanh),
+    "exp": Operation(1, "other", ELEMENTARY["exp"], np.exp),
+    "log": Operation(1, "other", ELEMENTARY["log"], np.log),
+    "sin": Operation(1, "trig", ELEMENTARY["sin"], np.sin),
+    "cos": Operation(1, "trig", ELEMENTARY["cos"], np.cos),
+    "tan": Operation(1, "trig", ELEMENTARY["tan"], np.tan),
+    "asin": Operation(1, "trig", ELEMENTARY["asin"], np.arcsin),
+    "acos": Operation(1, "trig", ELEMENTARY["acos"], np.arccos),
+    "atan": Operation(1, "trig", ELEMENTARY["atan"], np.arctan),
+    "atan2": Operation(2, "trig", ELEMENTARY["atan2"], np.arctan2),
+    "sinh": Operation(1, "other", ELEMENTARY["sinh"], np.sinh),
+    "cosh": Operation(1, "other", ELEMENTARY["cosh"], np.cosh),
+    "tanh": Operation(1, "other", ELEMENTARY["tanh"], np.tanh),
     "abs": Operation(1, "other", abs, np.abs),
     "sign": Operation(1, "other", _sign, np.sign),
     "floor": Operation(1, "other", lambda a: float(math.floor(a)), np.floor),

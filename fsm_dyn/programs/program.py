@@ -1,26 +1,215 @@
-"""Straight-line programs: frozen lists of operations, the form in which models are stored, run and exported."""
+"""Straight-line programs: frozen lists of operations from nodes, their order, and their stored form."""
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec import Meta
 
-from fsm_dyn.errors import InputError
-from fsm_dyn.programs.expression_graph import ExpressionGraph, Node
-from fsm_dyn.programs.graph_traversal import rebuild
-from fsm_dyn.programs.instruction_order import order_instructions
+from fsm_dyn.core.errors import InputError, did_you_mean
+from fsm_dyn.core.files import convert
+from fsm_dyn.programs.graph import CONSTANT, SYMBOL, ExpressionGraph, Node
 from fsm_dyn.programs.layout import Layout
 from fsm_dyn.programs.operations import OPERATIONS
-from fsm_dyn.programs.program_format import FORMAT, Instruction, Output, StoredProgram
-from fsm_dyn.schemata import convert
+from fsm_dyn.programs.traversal import rebuild
+
+# -- Instruction lists from nodes: dead code removed, in an order that suits registers -----------------------
+
+CALLS = frozenset(op for op, operation in OPERATIONS.items() if operation.kind == "trig") | frozenset(
+    {"pow", "exp", "log", "sinh", "cosh", "tanh", "mod"}
+)
+
+
+def order_instructions(
+    layout: Layout, outputs: Sequence[Node | float]
+) -> tuple[tuple[float, ...], tuple[tuple[str, tuple[int, ...]], ...], tuple[int, ...]]:
+    """Return constants, instructions and the indices of `outputs`, numbered as in a program.
+
+    Calls of library functions destroy all vector registers, so what is called (mostly sines and cosines of
+    coordinates) comes first; the rest follows in the order in which the outputs ask for it.
+
+    Parameters
+    ----------
+    layout : Layout
+        The arguments, which are numbered first.
+
+    Raises
+    ------
+    InputError
+        A symbol is not an argument of the layout.
+    """
+    order = _order([entry for entry in outputs if isinstance(entry, Node)])
+    uses = Counter(operand for node in order for operand in node.operands)
+    uses.update(entry for entry in outputs if isinstance(entry, Node))
+    spelled = [(node, *_spelling(node, uses)) for node in order if node.operands]
+    skipped = {node.operands[0] for node, op, _ in spelled if node.op == "neg" and op != "neg"}
+    spelled = [entry for entry in spelled if entry[0] not in skipped]
+
+    index: dict[Node | float, int] = {
+        node: layout.position(node.name) for node in order if node.op == SYMBOL and node not in skipped
+    }
+    constants: dict[float, int] = {}
+    first = len(layout.arguments)
+
+    def place(entry: Node | float) -> int:
+        value = entry.constant_value if isinstance(entry, Node) else float(entry) + 0.0
+        if value is None:
+            return index[entry]
+        return constants.setdefault(value, first + len(constants))
+
+    for _, _, operands in spelled:
+        for operand in operands:
+            if not isinstance(operand, Node) or operand.op == CONSTANT:
+                place(operand)
+    for entry in outputs:
+        if not isinstance(entry, Node) or entry.op == CONSTANT:
+            place(entry)
+    instructions = []
+    for node, op, operands in spelled:
+        instructions.append((op, tuple([place(operand) for operand in operands])))
+        index[node] = first + len(constants) + len(instructions) - 1
+    return tuple(constants), tuple(instructions), tuple(place(entry) for entry in outputs)
+
+
+def _spelling(node: Node, uses: Counter[Node]) -> tuple[str, tuple[Node | float, ...]]:
+    """Write ``-(a - b)`` as ``b - a`` and ``-(c + a)`` as ``-c - a`` where the inner sum has no other use."""
+    if node.op == "neg" and uses[node.operands[0]] == 1:
+        inner = node.operands[0]
+        if inner.op == "sub":
+            return "sub", (inner.operands[1], inner.operands[0])
+        if inner.op == "add" and inner.operands[0].constant_value is not None:
+            return "sub", (-inner.operands[0].constant_value, inner.operands[1])
+    return node.op, node.operands
+
+
+def _order(outputs: Sequence[Node]) -> list[Node]:
+    """Return all nodes below `outputs`, operands first: those that calls need, then by demand of the outputs."""
+    below: list[Node] = _by_demand(outputs, set())
+    placed: set[Node] = set()
+    early = _by_demand([node for node in below if node.op in CALLS], placed)
+    return early + _by_demand(outputs, placed)
+
+
+def _by_demand(outputs: Iterable[Node], placed: set[Node]) -> list[Node]:
+    """Return what is below `outputs` and not yet `placed` in depth-first postorder; adds it to `placed`."""
+    order: list[Node] = []
+    for output in outputs:
+        stack = [(output, iter(output.operands))] if output not in placed else []
+        placed.add(output)
+        while stack:
+            node, operands = stack[-1]
+            for operand in operands:
+                if operand not in placed:
+                    placed.add(operand)
+                    stack.append((operand, iter(operand.operands)))
+                    break
+            else:
+                order.append(node)
+                stack.pop()
+    return order
+
+
+# -- Validating reader of stored programs: every size, index and operation is checked ------------------------
+
+FORMAT: Literal[1] = 1
+MOST_VALUES = 2_000_000
+MOST_ARGUMENTS = 100_000
+MOST_OUTPUTS = 1_000_000
+MOST_AXES = 8
+
+Instruction: TypeAlias = tuple[str, tuple[int, ...]]
+_Number = Annotated[int, Meta(ge=0)]
+_Names = Annotated[tuple[str, ...], Meta(max_length=MOST_ARGUMENTS)]
+_LENGTHS = {name: operation.arity + 1 for name, operation in OPERATIONS.items()}
+
+
+class Output(NamedTuple):
+    """A named result: where its entries (row-major) stand among the values of the program."""
+
+    name: Annotated[str, Meta(max_length=200)]
+    shape: Annotated[tuple[Annotated[int, Meta(ge=0, le=MOST_OUTPUTS)], ...], Meta(max_length=MOST_AXES)]
+    indices: Annotated[tuple[_Number, ...], Meta(max_length=MOST_OUTPUTS)]
+
+
+class _StoredLayout(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The names of a layout."""
+
+    q: _Names
+    u: _Names
+    p: _Names
+    w: _Names
+    contacts: _Names
+    memory: _Names
+
+
+@functools.lru_cache(maxsize=4)  # all programs of an automaton have one
+def _layout(stored: _StoredLayout) -> Layout:
+    return Layout(**msgspec.structs.asdict(stored))
+
+
+class StoredProgram(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A program as it is stored; an instruction is a list of an operation and the numbers of its operands."""
+
+    format: Literal[1]
+    layout: _StoredLayout
+    constants: Annotated[tuple[float, ...], Meta(max_length=MOST_VALUES)]
+    instructions: Annotated[
+        tuple[Annotated[tuple[str | _Number, ...], Meta(min_length=1)], ...], Meta(max_length=MOST_VALUES)
+    ]
+    outputs: Annotated[tuple[Output, ...], Meta(max_length=MOST_OUTPUTS)]
+
+    def checked(self) -> tuple[Layout, tuple[float, ...], tuple[Instruction, ...], tuple[Output, ...]]:
+        """Return layout, constants, instructions and results, of which every operand is computed before it is read.
+
+        Raises
+        ------
+        InputError
+            They do not hold together.
+        """
+        layout = _layout(self.layout)
+        if not all(map(math.isfinite, self.constants)):
+            raise _refusal("a constant is not finite", "")
+        known = len(layout.arguments) + len(self.constants)
+        instructions: list[Any] = []
+        for row in self.instructions:
+            op, operands = row[0], row[1:]
+            if _LENGTHS.get(op) != len(row):  # type: ignore[arg-type]
+                raise _refusal(
+                    "unknown operation, or not with so many operands", row, did_you_mean(str(op)[:40], OPERATIONS)
+                )
+            for operand in operands:
+                if type(operand) is not int or operand >= known:
+                    raise _refusal(f"an operand is to be the number of a value computed before, below {known}", row)
+            instructions.append((op, operands))
+            known += 1
+        total = 0
+        for output in self.outputs:
+            total += len(output.indices)
+            if math.prod(output.shape) != len(output.indices) or max(output.indices, default=0) >= known:
+                raise _refusal("an output does not fit its shape, or holds what is not computed", output.name)
+        if len({output.name for output in self.outputs}) < len(self.outputs) or total > MOST_OUTPUTS:
+            raise _refusal("outputs of one name, or too many", total)
+        return layout, self.constants, tuple(instructions), self.outputs
+
+
+def _refusal(what: str, found: object, remedy: str = "") -> InputError:
+    return InputError(f"stored program: {what}", found=repr(found)[:200], remedy=remedy)
+
+
+# -- Straight-line programs ----------------------------------------------------------------------------------
+#
+# Straight-line programs: frozen lists of operations, the form in which models are stored, run and exported.
 
 Array: TypeAlias = npt.NDArray[np.float64]
 Only: TypeAlias = Mapping[str, Sequence[int] | None]  # names of outputs and which rows of each, None for all

@@ -12,7 +12,7 @@ import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from fsm_dyn.programs.expression_graph import ExpressionGraph, Node
+from fsm_dyn.programs.graph import ExpressionGraph, Node
 
 Form = Mapping[int, Node]
 

@@ -1,15 +1,11 @@
-"""The functions of the shared library, with the types of their arguments.
-
-The library is found as Python finds a module, so that an installation from a wheel, an editable one and a checkout with
-a library beside its sources all work.  Calls release the interpreter's lock.
-"""
+"""The functions of the shared library, with the types of their arguments; its elementary functions."""
 
 from __future__ import annotations
 
 import ctypes
 import hashlib
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from ctypes import POINTER, Structure, c_bool, c_char_p, c_double, c_int, c_int64, c_uint64, c_void_p
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +13,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm_dyn.errors import FsmDynError
+from fsm_dyn.core.errors import FsmDynError
+
+# -- The functions of the shared library, with the types of their arguments ----------------------------------
+#
+# The library is found as Python finds a module, so that an installation from a wheel, an editable one and a checkout
+# with a library beside its sources all work. Calls release the interpreter's lock.
 
 _MODULE: Final = "fsm_dyn.runtime._fsm_runtime"
 
@@ -265,3 +266,24 @@ def moreau_jean_may_start(
 ) -> bool:  # fmt: skip
     """Whether no open contact is deeper than its tolerance where a run begins; see ``moreau_jean.c``."""
     return bool(_moreau_jean_may_start(tables, work, t, vector(x), vector(c), vector(codes), vector(free_side)))
+
+
+# -- The elementary functions of the runtime, called from Python ---------------------------------------------
+#
+# The elementary functions of the runtime, called from Python: the same bits as in kernels, on every platform.
+#
+# Each takes and returns floats; special values are those of C99: nothing is raised, ``log(0)`` is minus infinity.
+
+OF_ONE: Final = ("sin", "cos", "tan", "asin", "acos", "atan", "exp", "log", "sinh", "cosh", "tanh")
+OF_TWO: Final = ("atan2", "pow")
+
+
+def _function(name: str, arity: int) -> Callable[..., float]:
+    types = (arity + 1) * (ctypes.c_double,)
+    return ctypes.CFUNCTYPE(*types)(address(f"fsm_{name}"))
+
+
+ELEMENTARY: Final[Mapping[str, Callable[..., float]]] = {
+    **{name: _function(name, 1) for name in OF_ONE},
+    **{name: _function(name, 2) for name in OF_TWO},
+}

@@ -67,7 +67,7 @@ static int64_t append(fsm_vector row, int64_t at, fsm_vector values)
     return at + values.n;
 }
 
-/* Fill the row of a tick; its columns are those of fsm_dyn/live/tick_columns.py. */
+/* Fill the row of a tick; its columns are those of fsm_dyn/live/tick.py. */
 static void fill_row(const struct fsm_tick *tick, fsm_vector row)
 {
     const struct fsm_state *state = tick->places->run.state;

@@ -1,6 +1,6 @@
 /* Reading and writing of the driver `udp`, for loops faster than 2 kHz.
 
-   Datagrams are those of fsm_dyn/devices/wire/datagrams.py, on a connected socket, so that only those of the peer arrive.
+   Datagrams are those of fsm_dyn/devices/udp.py, on a connected socket, so that only those of the peer arrive.
    A header is read as two integers and a float, in the memory layout of a little-endian machine. */
 
 #include "elementary.h"

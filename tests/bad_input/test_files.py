@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from fsm_dyn import spec
 from fsm_dyn.cli.app import app
-from fsm_dyn.errors import ModelError
+from fsm_dyn.core.errors import ModelError
+from fsm_dyn.language.loader import load
 
 FILES = sorted((Path(__file__).parent / "files").glob("*.yaml"))
 
@@ -23,7 +23,7 @@ def test_message_and_place(path: Path) -> None:
     place = re.match(r"# line: (\d+), column: (\d+)\n", text)
     assert place
     with pytest.raises(ModelError) as caught:
-        spec.load(path)
+        load(path)
     message = str(caught.value)
     for fragment in re.findall(r"^# says: (.*)$", text, re.MULTILINE):
         assert fragment in message

@@ -8,18 +8,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fsm_dyn import spec
-from fsm_dyn.errors import ExpressionError, InputError, ModelError
-from fsm_dyn.expressions import FloatAlgebra, fold, free_names, parse
-from fsm_dyn.expressions.keywords import FUNCTIONS
-from fsm_dyn.spec.forms.form import Form
-from fsm_dyn.spec.reader import compose
-from fsm_dyn.spec.yaml_tree import LocatedList, LocatedMapping, Tree
+from fsm_dyn.core.errors import ExpressionError, InputError, ModelError
+from fsm_dyn.language.expression_tree import FUNCTIONS, fold, free_names
+from fsm_dyn.language.expressions import FloatAlgebra, parse
+from fsm_dyn.language.form import Form
+from fsm_dyn.language.loader import load
+from fsm_dyn.language.yaml import LocatedList, LocatedMapping, Tree, compose
 
 ROOT = Path(__file__).parents[2]
 MODELS = [
     path.read_text(encoding="utf-8")
-    for folder in ("yaml_models", "tests/unit/spec/models")
+    for folder in ("yaml_models", "tests/unit/language/models")
     for path in sorted((ROOT / folder).glob("*.yaml"))
 ]
 
@@ -70,7 +69,7 @@ values = st.recursive(
 
 def load_or_refuse(source: Any = None, **more: Any) -> None:
     try:
-        mechanism = spec.load(source, **more)
+        mechanism = load(source, **more)
     except InputError:
         return
     assert mechanism.digest
@@ -82,7 +81,7 @@ def test_mappings(model: dict[str, Any]) -> None:
     load_or_refuse({"fsm_dyn": 1, **model})
 
 
-@given(st.dictionaries(st.sampled_from(spec.load(text=MODELS[0]).__slots__), values, max_size=8))
+@given(st.dictionaries(st.sampled_from(load(text=MODELS[0]).__slots__), values, max_size=8))
 @quick
 def test_sections(sections: dict[str, Any]) -> None:
     load_or_refuse(

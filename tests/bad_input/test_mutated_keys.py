@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from fsm_dyn import spec
-from fsm_dyn.errors import ModelError
-from fsm_dyn.expressions import free_names, parse
-from fsm_dyn.spec.checks.unit_usage import texts_of
-from fsm_dyn.spec.contact import Contact
-from fsm_dyn.spec.model import Mechanism
-from fsm_dyn.spec.reader import compose
-from fsm_dyn.spec.yaml_tree import LocatedList, LocatedMapping, LocatedStr, Tree
+from fsm_dyn.core.errors import ModelError
+from fsm_dyn.language import loader
+from fsm_dyn.language.contacts import Contact
+from fsm_dyn.language.dimensions import texts_of
+from fsm_dyn.language.expression_tree import free_names
+from fsm_dyn.language.expressions import parse
+from fsm_dyn.language.model import Mechanism
+from fsm_dyn.language.yaml import LocatedList, LocatedMapping, LocatedStr, Tree, compose
 
 ROOT = Path(__file__).parents[2]
-MODELS = [*sorted((ROOT / "yaml_models").glob("*.yaml")), *sorted((ROOT / "tests/unit/spec/models").glob("*.yaml"))]
+MODELS = [*sorted((ROOT / "yaml_models").glob("*.yaml")), *sorted((ROOT / "tests/unit/language/models").glob("*.yaml"))]
 
 LARGE = {"piano_action"}  # a quarter of the time of all, and the kinds of keys of piano_action_simple and everything
 
@@ -156,7 +156,7 @@ def _default_speed(name: str, mechanism: Mechanism) -> set[str]:
 def test_every_key(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     tree = compose(text, path.name)
-    mechanism = spec.load(path)
+    mechanism = loader.load(path)
     used = used_names(mechanism, tree)
     keys = list(keys_of(tree))
     assert len(keys) > 20
@@ -169,7 +169,7 @@ def test_every_key(path: Path) -> None:
             check_declaration(key, changed, derived(key, mechanism), used)
         else:
             with pytest.raises(ModelError) as caught:
-                spec.load(path.name, text=changed)
+                loader.load(path.name, text=changed)
             assert caught.value.where == key.word.where, f"{key.path}: {caught.value}"
             assert f"{key.word}xq" in str(caught.value)
 
@@ -182,7 +182,7 @@ def check_addition(changed: str) -> None:
     """What a variant does not change it adds: the model is refused where that does not fit, or loads."""
     refusal = None
     try:
-        spec.load("changed.yaml", text=changed)
+        loader.load("changed.yaml", text=changed)
     except ModelError as error:
         refusal = error
     assert refusal is None or refusal.where.line > 1
@@ -190,10 +190,10 @@ def check_addition(changed: str) -> None:
 
 def check_declaration(key: Key, changed: str, names: set[str], used: set[str]) -> None:
     if not names & used:
-        spec.load(key.word.where.file, text=changed)
+        loader.load(key.word.where.file, text=changed)
         return
     with pytest.raises(ModelError) as caught:
-        spec.load(key.word.where.file, text=changed)
+        loader.load(key.word.where.file, text=changed)
     line = changed.split("\n")[caught.value.where.line - 1]
     assert any(re.search(rf"\b{name}\b", line) for name in names), f"{key.path}: {caught.value}"
     assert any(repr(name) in str(caught.value) for name in names), f"{key.path}: {caught.value}"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import fsm_dyn
-from fsm_dyn import spec
-from fsm_dyn.errors import LONGEST_WORD, InputError, ModelError
+from fsm_dyn.core.errors import LONGEST_WORD, InputError, ModelError
+from fsm_dyn.language.loader import load
 
 PENDULUM = """fsm_dyn: 1
 parameters: {l: 1 m, m: 1 kg}
@@ -27,12 +27,12 @@ def pendulum(at: str = "-l*B.y + x*N.x", mass: str = "m", start: str = "0.1 rad"
 
 def refusal(text: str) -> ModelError:
     with pytest.raises(ModelError) as caught:
-        fsm_dyn.compile(spec.load("a.yaml", text=text), cache=False)
+        fsm_dyn.compile(load("a.yaml", text=text), cache=False)
     return caught.value
 
 
 def test_the_model_itself_can_be_compiled() -> None:
-    assert fsm_dyn.compile(spec.load("a.yaml", text=pendulum()), cache=False).modes
+    assert fsm_dyn.compile(load("a.yaml", text=pendulum()), cache=False).modes
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_starts_that_cannot_be_assembled_name_a_line() -> None:
 def test_long_numbers_do_not_take_long() -> None:
     """Common divisors of definitions are looked for where the numbers in them are short alone."""
     text = pendulum().replace("u: rate(q)", "u: 123456789012345678901234567890.5*rate(q) + rate(x)/(1 m)")
-    assert fsm_dyn.compile(spec.load("a.yaml", text=text), cache=False).modes
+    assert fsm_dyn.compile(load("a.yaml", text=text), cache=False).modes
 
 
 @pytest.mark.parametrize(
@@ -89,6 +89,6 @@ def test_messages_repeat_little(piece: str) -> None:
         *(pendulum(mass=f"{{value: 1 kg, unit: {piece}}}"), f"{pendulum()}\nnumerics: {{method: {piece}}}\n"),
     ):
         with pytest.raises(InputError) as caught:
-            spec.load("a.yaml", text=text)
+            load("a.yaml", text=text)
         assert piece[: LONGEST_WORD + 1] not in str(caught.value)
         assert len(str(caught.value)) < 1500

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from fsm_dyn import spec
-from fsm_dyn.errors import InputError, ModelError
+from fsm_dyn.core.errors import InputError, ModelError
+from fsm_dyn.language.loader import load
+from fsm_dyn.language.schema import starter
 
 
 def error_of(source: object, **more: str) -> str:
     with pytest.raises(InputError) as caught:
-        spec.load(source, **more)  # type: ignore[arg-type]
+        load(source, **more)  # type: ignore[arg-type]
     return str(caught.value)
 
 
@@ -68,8 +69,8 @@ def test_binary(tmp_path: Path, content: bytes) -> None:
 
 def test_byte_order_mark_is_read_over(tmp_path: Path) -> None:
     path = tmp_path / "bom.yaml"
-    path.write_bytes(b"\xef\xbb\xbf" + spec.starter("bom").encode())
-    assert spec.load(path).name == "bom"
+    path.write_bytes(b"\xef\xbb\xbf" + starter("bom").encode())
+    assert load(path).name == "bom"
 
 
 def test_yaml_given_as_a_path() -> None:
@@ -114,4 +115,4 @@ class TestMapping:
     def test_not_finite(self) -> None:
         model = {"fsm_dyn": 1, "coordinates": ["x"], "bodies": {"b": {"center": "O", "mass": float("nan")}}}
         with pytest.raises(ModelError, match="finite number"):
-            spec.load(model)
+            load(model)

@@ -15,9 +15,9 @@ import time
 from pathlib import Path
 
 from fsm_dyn.devices.emulators.emulator_process import emulation
-from fsm_dyn.live.axis_alignment import device_map_for
-from fsm_dyn.live.device_map import DeviceMap, Limits
-from fsm_dyn.live.session import LiveSession, Settings
+from fsm_dyn.live.device_map import DeviceMap, Limits, device_map_for
+from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.session import LiveSession
 from tests.devices.makers.emulated_library import Device, build
 
 PAGE = Path(__file__).parents[2] / "docs" / "how_to" / "device.md"
@@ -61,7 +61,7 @@ sys.stdin.read()
 
 def start(graph, driver, options, stiffness, **changes):
     """A session with usual settings: the wall, held through a coupler of a stiffness (N/m)."""
-    from fsm_dyn.live.session_launch import coupled_graph
+    from fsm_dyn.live.launch import coupled_graph
 
     if options.get("kind") == "admittance":
         return LiveSession.start(graph, driver, options, settings=Settings(**changes), parameters={"m": HEAVY})

@@ -12,10 +12,11 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 from sympy.physics import mechanics as me
 
-from fsm_dyn.expressions import fold, parse
-from fsm_dyn.spec.layout import speed_definitions
-from fsm_dyn.spec.loads import ForceLoad, GravityLoad, LawLoad, TorqueLoad
-from fsm_dyn.spec.values import flat_parameters
+from fsm_dyn.language.elements import ForceLoad, GravityLoad, LawLoad, TorqueLoad
+from fsm_dyn.language.expression_tree import fold
+from fsm_dyn.language.expressions import parse
+from fsm_dyn.language.memory import speed_definitions
+from fsm_dyn.language.values import flat_parameters
 
 TIME = me.dynamicsymbols._t
 OPERATIONS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "**": operator.pow}

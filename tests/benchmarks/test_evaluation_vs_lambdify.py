@@ -7,8 +7,8 @@ import pytest
 import sympy
 
 import fsm_dyn
-from fsm_dyn.programs import compile_programs
-from fsm_dyn.symbolic.equation_printing import read_equations
+from fsm_dyn.derive.printing import read_equations
+from fsm_dyn.programs.kernels import compile_programs
 from tests.benchmarks.repeating import evaluate_all
 
 pytestmark = pytest.mark.benchmark

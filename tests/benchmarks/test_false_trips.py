@@ -18,7 +18,7 @@ import time
 import pytest
 
 import fsm_dyn
-from fsm_dyn.errors import RunError
+from fsm_dyn.core.errors import RunError
 from fsm_dyn.runtime.abi import LiveHeader
 from tests.benchmarks.hand import BEHIND, DRIVERS, HAND, Hand, put_table
 

@@ -13,11 +13,11 @@ import time
 import pytest
 
 import fsm_dyn
+from fsm_dyn.core.errors import RunError
 from fsm_dyn.devices.emulators.emulator_process import emulation
-from fsm_dyn.errors import RunError
-from fsm_dyn.live.axis_alignment import device_map_for
-from fsm_dyn.live.port_coupling import add_couplers
-from fsm_dyn.live.session import LiveSession, Settings
+from fsm_dyn.live.device_map import add_couplers, device_map_for
+from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.session import LiveSession
 
 pytestmark = pytest.mark.benchmark
 

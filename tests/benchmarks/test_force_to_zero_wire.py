@@ -15,7 +15,8 @@ import pytest
 import fsm_dyn
 from fsm_dyn.devices.emulators.emulator_process import emulation
 from fsm_dyn.live.device_map import Limits
-from fsm_dyn.live.session import LiveSession, Settings
+from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.session import LiveSession
 
 pytestmark = pytest.mark.benchmark
 ALLOWED = 20e-3  # s

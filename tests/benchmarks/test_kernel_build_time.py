@@ -8,7 +8,11 @@ import time
 
 import pytest
 
-from fsm_dyn import programs as p
+from fsm_dyn.programs.functions import cos, sin
+from fsm_dyn.programs.graph import ExpressionGraph
+from fsm_dyn.programs.kernels import ObjectCache, compile_programs
+from fsm_dyn.programs.layout import Layout
+from fsm_dyn.programs.program import Program
 
 pytestmark = pytest.mark.benchmark
 
@@ -17,23 +21,23 @@ TRIES = 5
 
 def mode_sized(seed):
     """Return a program of about 650 operations with 12 sines and cosines, different for every seed."""
-    graph = p.ExpressionGraph()
+    graph = ExpressionGraph()
     names = tuple(f"q{i}" for i in range(14))
     values = [graph.symbol(name) for name in names]
-    values += [function(value) for value in values[:6] for function in (p.sin, p.cos)]
+    values += [function(value) for value in values[:6] for function in (sin, cos)]
     for i in range(320):
         values.append(values[-1 - (i * 7 + seed) % 23] * values[-1 - (i * 11) % 19] + values[-2])
-    return p.Program.from_nodes(p.Layout(q=names), {"a": values[-20:]})
+    return Program.from_nodes(Layout(q=names), {"a": values[-20:]})
 
 
 def test_building_nodes(capsys):
     best = float("inf")
     for _ in range(TRIES):
-        graph = p.ExpressionGraph()
+        graph = ExpressionGraph()
         x, y = graph.symbol("x"), graph.symbol("y")
         start, node = time.perf_counter(), x
         while len(graph) < 100_000:
-            node = node * y + p.sin(node) - x
+            node = node * y + sin(node) - x
         best = min(best, time.perf_counter() - start)
     with capsys.disabled():
         print(f"\n100,000 nodes in {best:.2f} s")
@@ -41,12 +45,12 @@ def test_building_nodes(capsys):
 
 
 def test_compiling_a_mode(capsys):
-    p.compile_programs([mode_sized(0)], p.ObjectCache(None))  # starts the code generator
+    compile_programs([mode_sized(0)], ObjectCache(None))  # starts the code generator
     times = []
     for seed in range(1, TRIES + 1):
         program = mode_sized(seed)
         start = time.perf_counter()
-        p.compile_programs([program], p.ObjectCache(None))
+        compile_programs([program], ObjectCache(None))
         times.append(time.perf_counter() - start)
     with capsys.disabled():
         print(f"\n{program.counts().total} operations compiled in {sorted(times)[TRIES // 2] * 1e3:.0f} ms")

@@ -15,8 +15,13 @@ import time
 import numpy as np
 import pytest
 
-from fsm_dyn import compilation
-from fsm_dyn import programs as p
+from fsm_dyn.automaton import compilation
+from fsm_dyn.programs.functions import cos, sin
+from fsm_dyn.programs.graph import ExpressionGraph
+from fsm_dyn.programs.kernels import ObjectCache, compile_programs
+from fsm_dyn.programs.layout import Layout
+from fsm_dyn.programs.program import Program
+from fsm_dyn.programs.sources import to_c
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")]
 
@@ -42,12 +47,12 @@ double nanoseconds(kernel k, long states, long repeats, const double *x, long n_
 def chain(n):
     """Return the program of a hanging chain of `n` links: relative angles q, rates u, outputs q_dot and u_dot."""
     numbers = range(1, n + 1)
-    layout = p.Layout(
+    layout = Layout(
         q=tuple(f"q{i}" for i in numbers),
         u=tuple(f"u{i}" for i in numbers),
         p=("g", *(f"{letter}{i}" for letter in "mlI" for i in numbers)),
     )
-    graph = p.ExpressionGraph()
+    graph = ExpressionGraph()
     q, u = ([graph.symbol(name) for name in names] for names in (layout.q, layout.u))
     mass, length, inertia = ([graph.symbol(f"{letter}{i}") for i in numbers] for letter in "mlI")
     zero = graph.zero
@@ -56,7 +61,7 @@ def chain(n):
     angle, rate = zero, zero
     for i in range(n):
         angle, rate = angle + q[i], rate + u[i]
-        along = np.array([length[i] * p.cos(angle), length[i] * p.sin(angle)])
+        along = np.array([length[i] * cos(angle), length[i] * sin(angle)])
         across = np.array([-along[1], along[0]])
         partial = tip.copy()
         partial[: i + 1] = partial[: i + 1] + across / 2
@@ -65,7 +70,7 @@ def chain(n):
         f = f - mass[i] * (partial @ acceleration)
         tip[: i + 1] = tip[: i + 1] + across
         tip_acceleration = tip_acceleration - along * rate**2
-    return p.Program.from_nodes(layout, {"q_dot": u, "u_dot": solve(M, f)})
+    return Program.from_nodes(layout, {"q_dot": u, "u_dot": solve(M, f)})
 
 
 def solve(M, f):
@@ -112,7 +117,7 @@ def shipped(tmp_path):
 
     def load(model, name):
         compilation.compile(model, cache=False).save(tmp_path / "automaton")
-        return p.Program.from_data(json.loads((tmp_path / "automaton").read_text())["modes"][0][name])
+        return Program.from_data(json.loads((tmp_path / "automaton").read_text())["modes"][0][name])
 
     return load
 
@@ -129,9 +134,9 @@ def shipped(tmp_path):
 def test_kernel_vs_gcc(source, request, build, nanoseconds, shipped, capsys):
     program = source() if callable(source) else shipped(*source)
     label = request.node.callspec.id
-    library, gcc_seconds = build(p.to_c(program, "kernel"), program.digest[:16])
+    library, gcc_seconds = build(to_c(program, "kernel"), program.digest[:16])
     start = time.perf_counter()
-    kernel = p.compile_programs([program], p.ObjectCache(None))[0]
+    kernel = compile_programs([program], ObjectCache(None))[0]
     seconds = time.perf_counter() - start
     addresses = {"llvm": kernel.address, "gcc": ctypes.cast(library.kernel, ctypes.c_void_p).value}
 

@@ -12,18 +12,19 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn import models
 from fsm_dyn.devices.scripted import Driver, usual_motion
+from fsm_dyn.language import models
+from fsm_dyn.language.loader import load
 from fsm_dyn.live import shared_memory
+from fsm_dyn.live.controller import RUNNING, RunController
+from fsm_dyn.live.device_map import Limits, add_couplers
 from fsm_dyn.live.driver_protocol import Sample
-from fsm_dyn.live.live_stepper import Limits, LiveStepper
-from fsm_dyn.live.port_coupling import add_couplers
-from fsm_dyn.live.run_controller import RUNNING, RunController
-from fsm_dyn.live.session import LiveSession, Settings
+from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.session import LiveSession
+from fsm_dyn.live.stepper import LiveStepper
+from fsm_dyn.live.tick import PASSIVITY_WORDS, watch_port
 from fsm_dyn.live.tick_process import columns_of, ring_of
-from fsm_dyn.live.tick_setup import PASSIVITY, watch_port
 from fsm_dyn.runtime.library import live_tick
-from fsm_dyn.spec import load
 
 pytestmark = pytest.mark.benchmark
 LIVE_MODELS = {"shopping_cart": 3, "latch": 1, "bouncing_ball": 1, "virtual_wall": 2}
@@ -230,10 +231,10 @@ def test_watching_the_energy_at_the_port():
     controller = RunController(stepper, lambda event: None)
     for i in range(300):
         controller.tick(Sample(0.0, i, (0.0,) * 3, (0.0,) * 3))
-    best = dict.fromkeys(PASSIVITY, np.inf)
+    best = dict.fromkeys(PASSIVITY_WORDS, np.inf)
     stepper.tick_data.device[3:] = 1e-3
     for turn in range(12):
-        for kind in PASSIVITY:
+        for kind in PASSIVITY_WORDS:
             watch_port(stepper.tick_data, kind, 1.0)
             before = time.process_time_ns()
             for i in range(5000):

@@ -15,10 +15,10 @@ import pytest
 import yaml
 
 import fsm_dyn
+from fsm_dyn.automaton.compilation import compile as compile_model
 from fsm_dyn.automaton.initial_values import initial_state
-from fsm_dyn.compilation import compile as compile_model
-from fsm_dyn.online.online_executable import OnlineExecutable
-from fsm_dyn.simulation.executable import Executable
+from fsm_dyn.run.executable import Executable
+from fsm_dyn.run.online_executable import OnlineExecutable
 from tests.benchmarks.repeating import repeat
 
 pytestmark = pytest.mark.benchmark

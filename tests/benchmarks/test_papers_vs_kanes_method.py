@@ -7,7 +7,7 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.automaton.initial_values import initial_state
-from fsm_dyn.programs import compile_programs
+from fsm_dyn.programs.kernels import compile_programs
 from tests.benchmarks.kanes_method import KaneModel
 from tests.benchmarks.repeating import repeat
 

@@ -20,7 +20,7 @@ import json, time
 import sympy, llvmlite, pydantic, networkx, scipy
 import fsm_dyn
 from fsm_dyn import compilation, simulator, symbolic
-from fsm_dyn.simulation.executable import Executable
+from fsm_dyn.run.executable import Executable
 begin = time.perf_counter()
 graph = fsm_dyn.compile("piano_action")
 compiled = time.perf_counter() - begin

@@ -7,11 +7,11 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.devices.emulators.emulator_process import emulation
-from fsm_dyn.live.axis_alignment import device_map_for
-from fsm_dyn.live.port_coupling import add_couplers
-from fsm_dyn.live.session import LiveSession, Settings
+from fsm_dyn.live.device_map import add_couplers, device_map_for
+from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.session import LiveSession
 from fsm_dyn.live.strokes import FINGER_DAMPING, FINGER_STIFFNESS, NOTES, REPETITION
-from fsm_dyn.viewer.impact_sounds import ImpactSounds
+from fsm_dyn.page.live_view import ImpactSounds
 
 pytestmark = pytest.mark.benchmark
 SCALE = 0.5

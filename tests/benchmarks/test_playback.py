@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.live.live_stepper import Limits
-from fsm_dyn.live.recording_reader import read_recording
-from fsm_dyn.live.session import LiveSession, Settings
-from fsm_dyn.viewer.live_broadcast import plain
-from fsm_dyn.viewer.playback_frames import CHARTED, PlaybackFrames, plain_json
-from fsm_dyn.viewer.recorded_run import from_recording
+from fsm_dyn.live.device_map import Limits
+from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.recording import read_recording
+from fsm_dyn.live.session import LiveSession
+from fsm_dyn.page.broadcast import plain
+from fsm_dyn.page.playback import CHARTED, PlaybackFrames, from_recording, plain_json
 from tests.browser.conftest import *  # noqa: F403 - the fixtures of the browser
 from tests.browser.conftest import Viewed
 

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.simulation import run_loop as running
+from fsm_dyn.run import loop as running
+from fsm_dyn.runtime import library
 from tests.benchmarks.repeating import compiled
 
 pytestmark = pytest.mark.benchmark
@@ -52,7 +53,7 @@ class Advance:
     """The runtime's function with the time that it takes added up."""
 
     def __init__(self, monkeypatch):
-        self.spent, real = 0.0, running.advance
+        self.spent, real = 0.0, library.advance
 
         def timed(*arguments):
             begin = time.process_time()

@@ -13,9 +13,9 @@ from matplotlib.ticker import LogLocator, StrMethodFormatter
 
 import fsm_dyn
 from fsm_dyn import plot
-from fsm_dyn.graphics import palette
+from fsm_dyn.draw import svg as palette
 from fsm_dyn.plot import style
-from fsm_dyn.programs import SELDOM_RUN, ObjectCache, compile_programs
+from fsm_dyn.programs.kernels import SELDOM_RUN, ObjectCache, compile_programs
 from mechanisms.chain import chain
 from mechanisms.four_bar_row import four_bar_row
 from tests.benchmarks.repeating import repeat

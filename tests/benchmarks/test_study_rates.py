@@ -12,10 +12,11 @@ from scipy.optimize import brentq
 
 import fsm_dyn
 from fsm_dyn.analysis.judged_runs import judged_alone, judged_runs
-from fsm_dyn.models import find
-from fsm_dyn.simulation import run_batch
-from fsm_dyn.simulator import Simulator
-from fsm_dyn.spec import load
+from fsm_dyn.language.loader import load
+from fsm_dyn.language.models import find
+from fsm_dyn.run import loop as run_batch
+from fsm_dyn.run.simulator import Simulator
+from fsm_dyn.runtime.library import advance_batch
 from mechanisms.chain import chain
 from tests.benchmarks.test_scale import mujoco_chain
 
@@ -53,7 +54,7 @@ def settings(graph, **run):
 def test_cost_beyond_stepping(monkeypatch, capsys):
     """A judged run compared with the compiled loop in it, and with the same run made alone; memory flat."""
     graph, stepping = latch(), [0.0]
-    advance = run_batch.advance_batch
+    advance = advance_batch
 
     def timed(*given):
         begin = time.process_time()

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from fsm_dyn.devices.scripted import Driver
-from fsm_dyn.live.run_controller import PHASES, RUNNING
+from fsm_dyn.live.controller import PHASES, RUNNING
 from tests.benchmarks.ticks import PERIOD, REACH, RandomHand, compiled, port_axes, run_ticks
 
 pytestmark = pytest.mark.benchmark

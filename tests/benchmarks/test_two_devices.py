@@ -10,8 +10,9 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.devices.emulators.emulator_process import emulation
-from fsm_dyn.live.live_stepper import DeviceMap
-from fsm_dyn.live.session import LiveSession, Settings
+from fsm_dyn.live.device_map import DeviceMap
+from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.session import LiveSession
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(900)]
 SECONDS = int(os.environ.get("SECONDS", "15"))

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 import fsm_dyn
 from fsm_dyn.devices.scripted import Driver
 from fsm_dyn.live import shared_memory
+from fsm_dyn.live.controller import RUNNING, RunController
 from fsm_dyn.live.device_map import Limits
 from fsm_dyn.live.driver_protocol import Sample
-from fsm_dyn.live.live_stepper import LiveStepper
-from fsm_dyn.live.run_controller import RUNNING, RunController
-from fsm_dyn.live.session_launch import coupled_graph
+from fsm_dyn.live.launch import coupled_graph
+from fsm_dyn.live.stepper import LiveStepper
+from fsm_dyn.live.tick import usual_substeps
 from fsm_dyn.live.tick_process import columns_of, ring_of
-from fsm_dyn.live.tick_setup import usual_substeps
 from fsm_dyn.runtime.abi import Counters, TickCounts
 
 PERIOD = 1e-3  # s
@@ -133,7 +133,7 @@ def random_hand(name, graph, seconds):
 
 
 def port_axes(graph):
-    from fsm_dyn.live.port_coupling import coupled_ports
+    from fsm_dyn.live.device_map import coupled_ports
 
     return coupled_ports(graph.automaton.mechanism)[0].axes
 

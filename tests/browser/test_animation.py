@@ -7,7 +7,7 @@ import pytest
 from PIL import Image, ImageSequence
 
 import fsm_dyn
-from fsm_dyn.viewer.report import write_report
+from fsm_dyn.page.report import write_report
 
 pytestmark = pytest.mark.browser
 BAND = 30  # pixels above the mechanism

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from fsm_dyn.live.recorder import read_recording
+from fsm_dyn.live.recording import read_recording
 from fsm_dyn.live.replay import replay
 
 pytestmark = pytest.mark.browser

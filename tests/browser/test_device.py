@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fsm_dyn.live.recorder import read_recording
+from fsm_dyn.live.recording import read_recording
 
 pytestmark = pytest.mark.browser
 

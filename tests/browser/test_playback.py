@@ -5,7 +5,7 @@ import re
 import pytest
 
 import fsm_dyn
-from fsm_dyn.viewer.report import write_report
+from fsm_dyn.page.report import write_report
 from tests.browser.conftest import tabbed
 
 pytestmark = pytest.mark.browser
@@ -128,8 +128,9 @@ def test_keyboard_operation_of_all_controls(saved, new_page, tmp_path):
 
 
 def test_playback_of_a_recording(viewed, tmp_path):
-    from fsm_dyn.live.live_stepper import Limits
-    from fsm_dyn.live.session import LiveSession, Settings
+    from fsm_dyn.live.device_map import Limits
+    from fsm_dyn.live.launch import Settings
+    from fsm_dyn.live.session import LiveSession
 
     path = tmp_path / "wall.mcap"
     hand = {"axes": 2, "motion": [[0, 0.05, 0.9, 0.0], [1, 0.03, 1.1, 3.0]], "stop": "watchdog"}

@@ -5,7 +5,7 @@ import math
 import pytest
 import yaml
 
-from fsm_dyn import models
+from fsm_dyn.language import models
 
 pytestmark = pytest.mark.browser
 

@@ -6,8 +6,8 @@ import shutil
 import pytest
 
 import fsm_dyn
-from fsm_dyn import models
-from fsm_dyn.viewer.report import write_report
+from fsm_dyn.language import models
+from fsm_dyn.page.report import write_report
 from tests.browser.conftest import NAMES, Page
 
 pytestmark = pytest.mark.browser

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 import fsm_dyn
-from fsm_dyn.viewer.live_broadcast import LiveBroadcast
-from fsm_dyn.viewer.live_view import LiveOptions
-from fsm_dyn.viewer.serve import LOOPBACK, Server, address, configured, listen
+from fsm_dyn.page.broadcast import LiveBroadcast
+from fsm_dyn.page.live_view import LiveOptions
+from fsm_dyn.page.server import LOOPBACK, Server, address, configured, listen
 
 pytestmark = pytest.mark.browser
 

@@ -15,20 +15,18 @@ import numpy as np
 
 import fsm_dyn
 from fsm_dyn.automaton import storage
+from fsm_dyn.core.errors import InputError
 from fsm_dyn.devices.scripted import Driver
-from fsm_dyn.errors import InputError
 from fsm_dyn.live import shared_memory
-from fsm_dyn.live.device_map import Limits
-from fsm_dyn.live.port_coupling import add_couplers
-from fsm_dyn.live.recording_reader import read_recording
+from fsm_dyn.live.controller import RunController
+from fsm_dyn.live.device_map import Limits, add_couplers
+from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.recording import read_recording
 from fsm_dyn.live.replay import input_tables
-from fsm_dyn.live.run_controller import RunController
-from fsm_dyn.live.settings import Settings
 from fsm_dyn.live.tick_process import columns_of, new_stepper, ring_of
-from fsm_dyn.programs.cache import ObjectCache
+from fsm_dyn.page.playback import PlaybackFrames, open_recorded_run
+from fsm_dyn.programs.kernels import ObjectCache
 from fsm_dyn.runtime.abi import LiveHeader
-from fsm_dyn.viewer.playback_frames import PlaybackFrames
-from fsm_dyn.viewer.playback_session import open_recorded_run
 from tests.campaigns.files import LEAVES, places
 from tests.campaigns.judging import batch
 from tests.continued import METHODS

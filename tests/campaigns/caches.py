@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 import fsm_dyn
-from fsm_dyn.programs.cache import ObjectCache
+from fsm_dyn.programs.kernels import ObjectCache
 from tests.campaigns.artefacts import tampered_bytes
 from tests.campaigns.judging import batch
 

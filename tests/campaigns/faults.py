@@ -22,9 +22,9 @@ from pathlib import Path
 import numpy as np
 
 import fsm_dyn
-from fsm_dyn.errors import InputError
-from fsm_dyn.live.recording_reader import read_recording
-from fsm_dyn.programs.cache import cache_directory
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.live.recording import read_recording
+from fsm_dyn.programs.kernels import cache_directory
 from tests.campaigns.ledger import ROOT
 from tests.marked import PATIENT, Marked
 

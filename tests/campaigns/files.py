@@ -14,13 +14,12 @@ import warnings
 from functools import cache
 
 import fsm_dyn
-from fsm_dyn import spec
-from fsm_dyn.spec.python_mapping import plain_data
-from fsm_dyn.spec.reader import compose
+from fsm_dyn.language.loader import load
+from fsm_dyn.language.yaml import compose, plain_data
 from tests.campaigns.judging import batch
 from tests.campaigns.ledger import ROOT
 
-FOLDERS = ("yaml_models", "tests/unit/spec/models")
+FOLDERS = ("yaml_models", "tests/unit/language/models")
 SMALL = ("bouncing_ball", "pendulum_with_stop", "stick_slip_belt", "latch", "sliding_rod", "four_bar", "rolling_disk")
 READ, COMPILED = 200, 10  # trials of a batch
 
@@ -166,7 +165,7 @@ def read(seed, trials=READ):
 
 def _reading(seed, number):
     name, way, text = file(seed, number)
-    return (lambda: spec.load(f"{name}.yaml", text=text)), text, True, f"{number} {way} {name}"
+    return (lambda: load(f"{name}.yaml", text=text)), text, True, f"{number} {way} {name}"
 
 
 @cache
@@ -188,7 +187,7 @@ def _compiling(seed, number):
 
 def compile_and_run(name, text):
     """From a text to a short run."""
-    mechanism = spec.load(name, text=text)
+    mechanism = load(name, text=text)
     with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
         warnings.simplefilter("ignore")
         graph = fsm_dyn.compile(mechanism, cache=False)

@@ -9,7 +9,7 @@ import signal
 import time
 import traceback
 
-from fsm_dyn.errors import FsmDynError, InputError
+from fsm_dyn.core.errors import FsmDynError, InputError
 
 LONGEST = 20.0  # s of processor time of a trial: other processes on the machine do not count
 WAITING = 200.0  # s of a trial that may wait for something

@@ -19,7 +19,7 @@ SOURCES = (
     "fsm_dyn/runtime/*.[ch]",
     "yaml_models/*.yaml",
     "docs/cookbook/*.yaml",
-    "tests/unit/spec/models/*.yaml",
+    "tests/unit/language/models/*.yaml",
     "tests/campaigns/*.py",
     "tests/physics/*.py",
 )

@@ -7,10 +7,9 @@ from functools import cache
 from unittest import mock
 
 import fsm_dyn
-from fsm_dyn.viewer import playback_session
-from fsm_dyn.viewer.commands import read_command
-from fsm_dyn.viewer.playback_session import PlaybackSession
-from fsm_dyn.viewer.recorded_run import from_trajectory
+from fsm_dyn.page import playback as playback_session
+from fsm_dyn.page.broadcast import read_command
+from fsm_dyn.page.playback import PlaybackSession, from_trajectory
 from tests.campaigns.artefacts import NUMBERS, tampered_bytes, tampered_values
 from tests.campaigns.files import LEAVES
 from tests.campaigns.judging import batch

@@ -11,9 +11,9 @@ from functools import cache
 import numpy as np
 
 import fsm_dyn
-from fsm_dyn.modes.embedding import ActiveSet
-from fsm_dyn.programs import support
-from fsm_dyn.spec.values import coordinate_bounds
+from fsm_dyn.derive.embedding import ActiveSet
+from fsm_dyn.language.values import coordinate_bounds
+from fsm_dyn.programs.traversal import support
 
 # all shipped models of which something is proved impossible; the clocks take minutes to assess
 MODELS = (

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import fsm_dyn
-from fsm_dyn import models
+from fsm_dyn.language import models
 from tests.campaigns.ledger import ROOT
 
 CASES = 89  # published runs; reading all models to count them takes a second

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.errors import InputError, Location
-from tests.campaigns import (
+from fsm_dyn.core.errors import InputError, Location
+from tests.campaigns import (  # fmt: skip
     artefacts,
     caches,
     continued,
@@ -30,7 +30,7 @@ from tests.campaigns import (
     refutations,
     report,
     steps,
-)  # fmt: skip
+)
 from tests.campaigns.kinds import CAMPAIGNS, Kind
 from tests.campaigns.ledger import ROOT, Ledger, key
 from tests.campaigns.run import outcome, pending, run
@@ -127,7 +127,7 @@ def test_a_case_loads_no_source_that_its_version_leaves_out(campaign):
         Path(line).relative_to(ROOT).as_posix() for line in done.stdout.splitlines() if Path(line).is_relative_to(ROOT)
     ]
     loaded = [name for name in loaded if not name.startswith(".venv")]
-    assert "fsm_dyn/simulator/simulator.py" in loaded
+    assert "fsm_dyn/run/simulator.py" in loaded
     assert not [name for name in loaded if name.removeprefix("fsm_dyn/").startswith(ledger.NOT_OF_RUNS)]
 
 

@@ -4,10 +4,10 @@ import time
 from typing import NamedTuple
 
 import fsm_dyn
-from fsm_dyn import models
 from fsm_dyn.analysis.worst_case import worst_case
-from fsm_dyn.spec import load
-from fsm_dyn.spec.values import parameter_values
+from fsm_dyn.language import models
+from fsm_dyn.language.loader import load
+from fsm_dyn.language.values import parameter_values
 
 LONGEST = 60.0  # s of processor time, of a search
 RUNS = 16  # of a search

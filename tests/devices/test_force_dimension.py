@@ -12,11 +12,12 @@ import time
 import pytest
 
 import fsm_dyn
+from fsm_dyn.core.errors import InputError
 from fsm_dyn.devices import force_dimension
-from fsm_dyn.errors import InputError
 from fsm_dyn.live.device_map import Limits
 from fsm_dyn.live.driver_protocol import NOTHING, WATCHDOG
-from fsm_dyn.live.session import LiveSession, Settings
+from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.session import LiveSession
 from tests.devices.makers.emulated_library import HERE, Device, build, stubs, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the emulated library is an ELF file")
@@ -142,7 +143,7 @@ def test_an_unplugged_device_is_an_error(library, device):
 def test_a_library_that_does_not_fit_is_named(library, device, tmp_path, monkeypatch):
     complete = force_dimension.Driver.complete
     monkeypatch.delenv("FDSDK", raising=False)
-    monkeypatch.setattr("fsm_dyn.devices.maker_library.find_library", lambda name: None)
+    monkeypatch.setattr("fsm_dyn.devices.connections.find_library", lambda name: None)
     with pytest.raises(InputError, match="not installed"):
         complete({})
     monkeypatch.setenv("FDSDK", str(library.parents[3]))

@@ -13,9 +13,9 @@ import signal
 import pytest
 
 import fsm_dyn
-from fsm_dyn.live.axis_alignment import device_map_for
-from fsm_dyn.live.port_coupling import add_couplers
-from fsm_dyn.live.session import LiveSession, Settings
+from fsm_dyn.live.device_map import add_couplers, device_map_for
+from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.session import LiveSession
 from tests.devices.rigs import PATIENT, Rig, wait_for
 
 PRESSED = -0.03  # m, where the hand wants to be: 2 cm behind the wall
@@ -151,7 +151,7 @@ def test_a_device_that_does_not_answer_is_no_riddle(wall, tmp_path, monkeypatch)
     """What a driver says when it cannot be opened is reported as the fault of the run, which ends in order."""
     (tmp_path / "silent.py").write_text(
         "from fsm_dyn.devices.scripted import Driver as Scripted\n"
-        "from fsm_dyn.errors import InputError\n"
+        "from fsm_dyn.core.errors import InputError\n"
         "class Driver(Scripted):\n"
         "    def open(self):\n"
         "        raise InputError('nobody answers', remedy='knock')\n"

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import fsm_dyn
-from fsm_dyn.live.axis_alignment import device_map_for
-from fsm_dyn.live.session import LiveSession, Settings
-from fsm_dyn.live.session_launch import coupled_graph
+from fsm_dyn.live.device_map import device_map_for
+from fsm_dyn.live.launch import Settings, coupled_graph
+from fsm_dyn.live.session import LiveSession
 from tests.unit.live.stalling import STALLS, stalling_wall
 
 SECONDS = 4.0  # of the program, from the first force

@@ -13,14 +13,15 @@ import pytest
 from HaplyHAPI import Board, Device, Pantograph
 
 import fsm_dyn
+from fsm_dyn.core.errors import InputError
 from fsm_dyn.devices import pantograph
+from fsm_dyn.devices import pantograph as haply_board
+from fsm_dyn.devices.connections import DeviceDisconnected
 from fsm_dyn.devices.emulators.emulator_process import emulation
-from fsm_dyn.devices.serial_line import DeviceDisconnected
-from fsm_dyn.devices.wire import haply_board
-from fsm_dyn.devices.wire.five_bar import angles_of
-from fsm_dyn.errors import InputError
+from fsm_dyn.devices.pantograph import angles_of
 from fsm_dyn.live.device_map import Limits
-from fsm_dyn.live.session import LiveSession, Settings
+from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.session import LiveSession
 from tests.devices.makers.emulated_library import until
 
 STEP = 2e-4  # m, that one count of an encoder moves the handle at most
@@ -169,7 +170,7 @@ def test_what_does_not_answer_is_named(device, opened, monkeypatch):
     it.do("unplug")
     with pytest.raises(InputError, match="cannot open the serial port"):
         opened(it.options)
-    monkeypatch.setattr("fsm_dyn.devices.serial_line.ports", list)
+    monkeypatch.setattr("fsm_dyn.devices.connections.ports", list)
     with pytest.raises(InputError, match="no serial port"):
         pantograph.Driver.open_transport({})
 

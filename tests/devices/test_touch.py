@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 
 import fsm_dyn
+from fsm_dyn.core.errors import InputError
 from fsm_dyn.devices import touch
-from fsm_dyn.errors import InputError
 from fsm_dyn.live.device_map import Limits
 from fsm_dyn.live.driver_protocol import UNSTOPPED_FORCE_FRACTION
-from fsm_dyn.live.session import LiveSession, Settings
+from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.session import LiveSession
 from tests.devices.makers.emulated_library import HERE, Device, build, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the emulated library is an ELF file")
@@ -119,7 +120,7 @@ def test_what_is_not_ready_is_refused_before_any_force(library, device, tmp_path
     with pytest.raises(ConnectionError, match="communication error"):
         touch.Driver({"library": str(library), "device": "Left"}).open()
     assert it.log() == []
-    monkeypatch.setattr("fsm_dyn.devices.maker_library.find_library", lambda name: None)
+    monkeypatch.setattr("fsm_dyn.devices.connections.find_library", lambda name: None)
     with pytest.raises(InputError, match="the library of OpenHaptics is not installed"):
         touch.Driver.complete({})
     (tmp_path / "empty.c").write_text("int hdInitDevice(void);\nint hdInitDevice(void) { return 0; }\n")

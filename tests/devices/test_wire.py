@@ -15,11 +15,11 @@ import time
 import pytest
 
 import fsm_dyn
+from fsm_dyn.devices import udp as datagrams
 from fsm_dyn.devices.emulators.emulator_process import emulation
-from fsm_dyn.devices.wire import datagrams
-from fsm_dyn.devices.wire.datagrams import SampleDatagram
+from fsm_dyn.devices.udp import SampleDatagram
 from fsm_dyn.live.device_map import Limits
-from fsm_dyn.live.session import Settings
+from fsm_dyn.live.launch import Settings
 from tests.devices.rigs import PATIENT, Rig, wait_for
 
 STALLED = "the device gave no new sample"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fsm_dyn import models
+from fsm_dyn.language import models
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 import fsm_dyn
-from fsm_dyn import models, plot
+from fsm_dyn import plot
+from fsm_dyn.language import models
 from fsm_dyn.plot import style
 from tests.docs.overlaps import overlaps
 

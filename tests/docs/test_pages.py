@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-import fsm_dyn.errors
-from fsm_dyn import spec
-from fsm_dyn.spec import older_spellings
+import fsm_dyn.core.errors
+from fsm_dyn.language import older_spellings
+from fsm_dyn.language.loader import load
+from fsm_dyn.language.schema import json_schema
 from tests.exports.building import quick_units
 
 ROOT = Path(__file__).parents[2]
@@ -68,10 +69,10 @@ def test_models_load_and_parts_fit_the_model_before_them(page):
     for text in blocks(page, "yaml"):
         if is_model(text):
             base = plain(text)
-            assert spec.load(base).name == base["name"]
+            assert load(base).name == base["name"]
         else:
             assert base is not None, f"a part of a model without a model before it:\n{text}"
-            spec.load(merged(base, plain(text)))
+            load(merged(base, plain(text)))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
@@ -86,13 +87,13 @@ def test_python_runs(page, tmp_path, monkeypatch):
     namespace = {"__name__": "__main__"}
     for text in blocks(page, "python"):
         exec(compile(text, str(page), "exec"), namespace)  # noqa: S102 - the pages are ours
-    assert fsm_dyn.errors
+    assert fsm_dyn.core.errors
 
 
 def test_every_section_of_the_language_is_described():
     text = (DOCS / "language.md").read_text(encoding="utf-8")
     headings = " ".join(re.findall(r"^## (.*)$", text, re.MULTILINE))
-    sections = spec.json_schema()["properties"]
+    sections = json_schema()["properties"]
     for key in (key for key, schema in sections.items() if not schema.get("deprecated")):
         assert key in ("fsm_dyn", "name", "summary", "source") or f"`{key}`" in headings
 

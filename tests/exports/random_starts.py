@@ -23,11 +23,11 @@ from pathlib import Path
 import numpy as np
 
 import fsm_dyn
-from fsm_dyn.errors import FsmDynError
+from fsm_dyn.core.errors import FsmDynError
 from fsm_dyn.exports.export import _c99, _write, prepared
+from fsm_dyn.run.loop import run_automaton
+from fsm_dyn.run.simulator import Simulator
 from fsm_dyn.runtime.abi import Status
-from fsm_dyn.simulation.run_loop import run_automaton
-from fsm_dyn.simulator import Simulator
 from tests.campaigns.ledger import ROOT, Ledger
 from tests.campaigns.run import run as run_cases
 from tests.exports.building import COMPILER, FLAGS, PLAIN, SANITIZE, machine_object

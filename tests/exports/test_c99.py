@@ -11,20 +11,20 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.errors import InputError
-from fsm_dyn.exports.c_names import identifiers, mode_identifiers, prefix_of
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.exports.c_model import tunable_parameters
 from fsm_dyn.exports.export import _c99, _write, prepared
+from fsm_dyn.exports.exported_run import identifiers, mode_identifiers, prefix_of
 from fsm_dyn.exports.spare_modes import with_spare_modes
-from fsm_dyn.exports.tunable import tunable_parameters
-from fsm_dyn.online.online_executable import OnlineExecutable
+from fsm_dyn.run.loop import run_automaton
+from fsm_dyn.run.online_executable import OnlineExecutable
 from fsm_dyn.runtime.abi import Status
-from fsm_dyn.simulation.run_loop import run_automaton
 from tests.exports.building import FLAGS, LONG, SANITIZE, Machine, built, exported, machine_object, printed
 from tests.runtime.building import COMPILER, sanitizers_work
 
 STIFFER = {"k_door": "90 N/m"}
 QUICK = ["latch", "shopping_cart", "cart_on_ramp", "piano_action_simple"]
-ALL = [pytest.param(name, marks=() if name in QUICK else LONG) for name in fsm_dyn.models.names()]
+ALL = [pytest.param(name, marks=() if name in QUICK else LONG) for name in fsm_dyn.language.models.names()]
 
 
 def check_same(graph, program, **options):
@@ -333,8 +333,10 @@ def test_identifiers():
 
 @pytest.mark.parametrize("name", ["main", "fsm_machine", "runtime", "clean"])
 def test_a_model_that_would_write_over_files_of_the_export_is_refused(name, tmp_path):
-    text = fsm_dyn.models.find("bouncing_ball").read_text(encoding="utf-8")
-    graph = fsm_dyn.compile(fsm_dyn.spec.load(name, text=text.replace("name: bouncing_ball", f"name: {name}")))
+    text = fsm_dyn.language.models.find("bouncing_ball").read_text(encoding="utf-8")
+    graph = fsm_dyn.compile(
+        fsm_dyn.language.loader.load(name, text=text.replace("name: bouncing_ball", f"name: {name}"))
+    )
     with pytest.raises(InputError, match="the export has files of that name"):
         fsm_dyn.export(graph, tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -5,7 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-import fsm_dyn.models
+import fsm_dyn.language.models
 from fsm_dyn.cli.app import app
 from tests.exports.building import quick_units
 
@@ -19,7 +19,7 @@ def ball(tmp_path):
     """Return a function that writes the ball's model under another name, with other lines."""
 
     def write(name, more=""):
-        text = fsm_dyn.models.find("bouncing_ball").read_text(encoding="utf-8")
+        text = fsm_dyn.language.models.find("bouncing_ball").read_text(encoding="utf-8")
         path = tmp_path / "model.yaml"
         path.write_text(text.replace("name: bouncing_ball", f"name: {name}") + more, encoding="utf-8")
         return path

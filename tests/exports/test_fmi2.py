@@ -8,7 +8,7 @@ import zipfile
 import numpy as np
 import pytest
 
-import fsm_dyn.models
+import fsm_dyn.language.models
 from tests.exports.building import FLAGS, LONG, SANITIZE, quick_units
 from tests.runtime.building import COMPILER, sanitizers_work
 
@@ -19,7 +19,7 @@ from fmpy.validation import validate_fmu  # noqa: E402
 from tests.exports.importer import QUIET, Importer, compare  # noqa: E402
 
 QUICK = ["bouncing_ball", "latch", "shopping_cart", "piano_action_simple"]
-ALL = [pytest.param(name, marks=() if name in QUICK else LONG) for name in fsm_dyn.models.names()]
+ALL = [pytest.param(name, marks=() if name in QUICK else LONG) for name in fsm_dyn.language.models.names()]
 
 
 @pytest.fixture(autouse=True, scope="module")

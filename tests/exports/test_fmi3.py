@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.errors import InputError
-from fsm_dyn.exports.fmi_variables import unit_exponents
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.exports.fmi import unit_exponents
 
 fmpy = pytest.importorskip("fmpy")
 from fmpy.fmi3 import FMU3Slave  # noqa: E402
@@ -17,7 +17,7 @@ from fmpy.validation import validate_fmu  # noqa: E402
 from tests.exports.building import LONG, quick_units  # noqa: E402
 
 QUICK = ["bouncing_ball", "latch", "shopping_cart", "piano_action_simple"]
-ALL = [pytest.param(name, marks=() if name in QUICK else LONG) for name in fsm_dyn.models.names()]
+ALL = [pytest.param(name, marks=() if name in QUICK else LONG) for name in fsm_dyn.language.models.names()]
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -5,7 +5,7 @@ import ctypes
 import numpy as np
 import pytest
 
-import fsm_dyn.models
+import fsm_dyn.language.models
 
 fmpy = pytest.importorskip("fmpy")
 from fmpy.fmi1 import FMICallException  # noqa: E402
@@ -14,7 +14,7 @@ from tests.exports.building import LONG, quick_units  # noqa: E402
 from tests.exports.importer import Importer, compare, instance, pointer  # noqa: E402
 
 QUICK = ["bouncing_ball", "latch", "shopping_cart", "piano_action_simple"]
-ALL = [pytest.param(name, marks=() if name in QUICK else LONG) for name in fsm_dyn.models.names()]
+ALL = [pytest.param(name, marks=() if name in QUICK else LONG) for name in fsm_dyn.language.models.names()]
 #: Of our own run, where its errors at the usual tolerances are seen: 151 closings and openings of felt add them up
 TIGHTER = {"felt_drop": {"rtol": 1e-10, "atol": 1e-13}}
 #: s; of the piano: then contacts close and open within 1e-9 s, and the last bits of states decide their order; of the

@@ -10,25 +10,25 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.errors import InputError
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.derive.guards import list_guards
+from fsm_dyn.derive.unconstrained_system import of_one_corner
 from fsm_dyn.exports.export import prepared
-from fsm_dyn.exports.html_page import for_page
-from fsm_dyn.exports.page_data import machine_lengths, page_data
+from fsm_dyn.exports.html import for_page, machine_lengths, page_data
 from fsm_dyn.exports.spare_modes import guards_by_state
+from fsm_dyn.exports.wasm import wasm_model
 from fsm_dyn.exports.wasm_build import BINARY, build
-from fsm_dyn.exports.wasm_model import wasm_model
-from fsm_dyn.laws import GuardQuantity
-from fsm_dyn.modes.guard_list import list_guards
-from fsm_dyn.modes.unconstrained_system import of_one_corner
-from fsm_dyn.programs import Program, compile_programs
-from fsm_dyn.programs.expression_graph import ExpressionGraph
+from fsm_dyn.page.broadcast import plain
+from fsm_dyn.page.report import bundled
+from fsm_dyn.programs.graph import ExpressionGraph
+from fsm_dyn.programs.kernels import compile_programs
 from fsm_dyn.programs.operations import OPERATIONS
-from fsm_dyn.viewer.live_broadcast import plain
-from fsm_dyn.viewer.report import bundled
+from fsm_dyn.programs.program import Program
+from fsm_dyn.runtime.abi import GuardQuantity
 from tests.exports.building import LONG
 
 QUICK = ["latch", "shopping_cart", "cart_on_ramp", "piano_action"]
-ALL = [pytest.param(name, marks=() if name in QUICK else LONG) for name in fsm_dyn.models.names()]
+ALL = [pytest.param(name, marks=() if name in QUICK else LONG) for name in fsm_dyn.language.models.names()]
 
 # A run of the schedule, then kernels called from outside; numbers as the bits of doubles.
 RUN = """

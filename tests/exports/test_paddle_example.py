@@ -6,7 +6,7 @@ from importlib import resources
 import pytest
 
 import fsm_dyn
-from fsm_dyn.devices.hapkit_packets import HelloBody, IdentityBody, SampleBody, decode_packet, encode_packet
+from fsm_dyn.devices.hapkit import HelloBody, IdentityBody, SampleBody, decode_packet, encode_packet
 from tests.exports.building import COMPILER, FLAGS, machine_object
 
 HAND, COUPLER, PLATE = 60.0, 500.0, 20e3  # N/m, as in the sources

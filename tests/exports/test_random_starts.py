@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from fsm_dyn.run.simulator import Simulator
 from fsm_dyn.runtime.abi import Status
-from fsm_dyn.simulator import Simulator
 from tests.exports import random_starts
 
 CASES = ["bouncing_ball", "rocking_block", "stick_slip_belt"]

@@ -11,7 +11,7 @@ import pytest
 
 import fsm_dyn
 import fsm_dyn.runtime
-from fsm_dyn.errors import InputError
+from fsm_dyn.core.errors import InputError
 from fsm_dyn.exports.export import prepared
 from fsm_dyn.exports.single_precision import (
     DOUBLE_EPS,
@@ -23,8 +23,8 @@ from fsm_dyn.exports.single_precision import (
     runtime_in_floats,
     single_tolerances,
 )
-from fsm_dyn.simulation.tolerances import Tolerances
-from fsm_dyn.spec.scales import SI, Scales
+from fsm_dyn.language.scales import SI, Scales
+from fsm_dyn.run.tolerances import Tolerances
 from tests.exports.building import FLAGS, SANITIZE, built, exported, printed
 from tests.runtime.building import COMPILER, sanitizers_work
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import fsm_dyn.devices
-from fsm_dyn.devices import hapkit_packets as hf
+from fsm_dyn.devices import hapkit as hf
 
 SKETCH = Path(fsm_dyn.devices.__file__).parent / "firmware" / "hapkit"
 CORE = Path("/usr/share/arduino/hardware/arduino/avr")

@@ -9,7 +9,7 @@ import concurrent.futures
 import numpy as np
 import pytest
 
-from fsm_dyn.devices import hapkit_packets as hf
+from fsm_dyn.devices import hapkit as hf
 from tests.firmware import rig
 
 pytestmark = pytest.mark.firmware
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.firmware
 READINGS = [(48, 971), (0, 1023), (20, 1000), (110, 905), (300, 1001)]  # least and largest of a sensor, counts
 NOISE = 1.0  # counts either way
 SETTLED = 4  # counts by which readings after a flip may differ (``hapkit_sensor.h``)
-HELLO = [(0.005, hf.encode_packet(hf.HelloBody()) + hf.encode_packet(hf.ZeroBody()) + hf.SAFE_FRAME)]
+HELLO = [(0.005, hf.encode_packet(hf.HelloBody()) + hf.encode_packet(hf.ZeroBody()) + hf.SAFE_PACKET)]
 RADIUS, SECTOR, PULLEY, FULL = 0.0657, 0.0732, 0.0042, 0.03  # the sketch's: m, m, m, N m
 
 
@@ -141,7 +141,7 @@ def test_the_force_on_the_pins(tools):
 def test_the_watchdog_lets_go(tools):
     """20 ms after the last force, by the crystal; no force again before one of zero, whatever noise comes."""
     force = [(0.02 + 0.001 * k, hf.encode_packet(hf.ForceBody(k + 1, 2_000_000))) for k in range(10)]
-    again = [(0.1, hf.encode_packet(hf.ForceBody(21, 2_000_000))), (0.11, hf.SAFE_FRAME)]
+    again = [(0.1, hf.encode_packet(hf.ForceBody(21, 2_000_000))), (0.11, hf.SAFE_PACKET)]
     again += [(0.115, hf.encode_packet(hf.ForceBody(22, 1_000_000)))]
     noise = [(0.06, bytes(range(1, 200)) + b"\0")]
     seen = rig.run(*tools, 0.125, HELLO + force + noise + again)

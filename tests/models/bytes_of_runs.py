@@ -13,8 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import fsm_dyn
-from fsm_dyn.errors import FsmDynError
-from fsm_dyn.spec.values import parameter_values
+from fsm_dyn.core.errors import FsmDynError
+from fsm_dyn.language.values import parameter_values
 
 UNTIL = {"seven_body_mechanism": 0.005, "felt_drop": 0.5, "push_button": 0.5, "chain": 1.0, "rattleback": 1.0}  # s
 LONGEST = 2.0  # s

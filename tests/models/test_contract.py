@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn import models
-from fsm_dyn.automaton.label_forms import LONGEST
-from fsm_dyn.simulation import state
+from fsm_dyn.automaton.labels import LONGEST
+from fsm_dyn.language import models
+from fsm_dyn.run import structures as state
 
 MOST_FLOATS, MOST_INTEGERS = 2, 3  # entries of ``Work.top``
 UNTIL = {"seven_body_mechanism": 0.03}
@@ -173,7 +173,7 @@ def test_labels_of_modes_are_short_and_distinct(run):
 def test_text_round_trip(run):
     graph, _ = run
     mechanism = graph.automaton.mechanism
-    from fsm_dyn.spec import load
+    from fsm_dyn.language.loader import load
 
     assert load("again", text=mechanism.text).digest == mechanism.digest
 

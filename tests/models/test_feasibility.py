@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import fsm_dyn
-from fsm_dyn import models
+from fsm_dyn.language import models
 
 PAGE = Path(__file__).parents[2] / "docs" / "how_to" / "feasibility.md"
 SLOW = ("cart_on_ramp", "gripper", "piano_action_simple")  # seconds to a minute each

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fsm_dyn import models
+from fsm_dyn.language import models
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = Path(__file__).parent / "bytes_of_runs.py"

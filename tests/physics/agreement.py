@@ -28,8 +28,8 @@ from functools import lru_cache
 import numpy as np
 
 import fsm_dyn
-from fsm_dyn.errors import FsmDynError, InputError
-from fsm_dyn.results.dense import quartic
+from fsm_dyn.core.errors import FsmDynError, InputError
+from fsm_dyn.run.extremes import quartic
 from tests.physics.campaign import coulomb_motion
 from tests.physics.more_starts import MORE_STARTS
 from tests.physics.starts import STARTS

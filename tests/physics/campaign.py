@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 import fsm_dyn
-from fsm_dyn.programs import Program
-from fsm_dyn.results.dense import quartic
+from fsm_dyn.programs.program import Program
+from fsm_dyn.run.extremes import quartic
 
 PLACES = 200  # of a step, where gaps are looked at
 FORCE_PLACES = 8

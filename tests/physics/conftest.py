@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from fsm_dyn.compilation import compile as compile_model
+from fsm_dyn.automaton.compilation import compile as compile_model
 
 
 @pytest.fixture(scope="session")

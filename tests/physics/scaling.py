@@ -6,11 +6,10 @@ import numpy as np
 import yaml
 
 import fsm_dyn
-from fsm_dyn.errors import NOWHERE, ExpressionError
-from fsm_dyn.expressions import DIMENSIONLESS
-from fsm_dyn.expressions.tokens import tokenise
-from fsm_dyn.expressions.unit_literals import read_quantity
-from fsm_dyn.spec.scales import SI, units_of
+from fsm_dyn.core.errors import NOWHERE, ExpressionError
+from fsm_dyn.language.expression_tree import read_quantity, tokenise
+from fsm_dyn.language.scales import SI, units_of
+from fsm_dyn.language.units import DIMENSIONLESS
 
 TEXTS = {"summary", "source", "because", "text", "name", "view"}  # no expressions of the mechanism
 LEFT_OUT = {"variants"}

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn import models, spec
+from fsm_dyn.language import models
+from fsm_dyn.language.loader import load
 
 CASES = {
     # model: its own coordinates, a start in absolute coordinates, the time
@@ -36,7 +37,7 @@ def absolute(name, initial, names):
 def test_the_motion_is_the_same(name):
     """Both runs at 1e-10: what differs is their error, which stays below 1e-7 over these times."""
     names, initial, until = CASES[name]
-    mechanism = spec.load(text=absolute(name, initial, names))
+    mechanism = load(text=absolute(name, initial, names))
     assert all(joint.rows and joint.coordinates for joint in mechanism.joints.values())
     free = fsm_dyn.simulate(fsm_dyn.compile(mechanism), until, rtol=1e-10, atol=1e-12)
     start = {n: float(free.outputs[f"own_{n}"][0]) for n in names}
@@ -51,7 +52,7 @@ def test_the_motion_is_the_same(name):
 def test_a_plane_mechanism_has_three_coordinates_a_body():
     text = Path(models.find("four_bar")).read_text(encoding="utf-8")
     text = text[: text.index("initial:")] + "joint_coordinates: absolute\n"
-    mechanism = spec.load(text=text)
+    mechanism = load(text=text)
     assert list(mechanism.coordinates) == [
         f"{b}_{c}" for b in ("crank", "coupler", "rocker") for c in ("x", "y", "turn")
     ]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn import spec
-from fsm_dyn.errors import ModelError
+from fsm_dyn.core.errors import ModelError
+from fsm_dyn.language.loader import load
 
 SERVO = """
 fsm_dyn: 1
@@ -37,7 +37,7 @@ loads: [{gravity: -9.81 m/s^2*N.y}]
 
 
 def graph_of(text):
-    return fsm_dyn.compile(spec.load(text=text))
+    return fsm_dyn.compile(load(text=text))
 
 
 def servo_position(t):
@@ -78,7 +78,7 @@ def test_an_impact_leaves_the_speed_that_the_constraint_integrates():
 
 
 def test_independent_derivations_agree():
-    assert fsm_dyn.verify(spec.load(text=SERVO)).passed
+    assert fsm_dyn.verify(load(text=SERVO)).passed
 
 
 def test_a_linearised_mode_keeps_the_speed_as_a_state():

@@ -8,11 +8,11 @@ import pytest
 import fsm_dyn
 from fsm_dyn import plot
 from fsm_dyn.automaton.initial_values import initial_state
-from fsm_dyn.errors import ModelError
+from fsm_dyn.core.errors import ModelError
 from fsm_dyn.exports.export import prepared
-from fsm_dyn.live.tick_columns import TickColumns
+from fsm_dyn.live.tick import TickColumns
+from fsm_dyn.page.frames import FrameEncoder
 from fsm_dyn.plot.scene_projection import project
-from fsm_dyn.viewer.frame_encoder import FrameEncoder
 from tests.exports.building import built, quick_units
 from tests.exports.test_c99 import check_same
 from tests.exports.test_html import bits, in_node

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.errors import RunError
+from fsm_dyn.core.errors import RunError
 
 WHEEL = """
 fsm_dyn: 1

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn import spec
-from fsm_dyn.errors import ModelError
+from fsm_dyn.core.errors import ModelError
+from fsm_dyn.language.loader import load
 
 HEAD = "fsm_dyn: 1\nparameters: {m: 2 kg, mu: 0.2, r: 20 mm, l: 0.3 m, J: 0.02 kg*m^2}\n"
 GRAVITY = "loads: [{gravity: -9.81 m/s^2*N.y}]\n"
@@ -65,7 +65,7 @@ TWO = {
 
 
 def run_of(text, until=0.5, **options):
-    return fsm_dyn.simulate(fsm_dyn.compile(spec.load(text=text)), until, **options)
+    return fsm_dyn.simulate(fsm_dyn.compile(load(text=text)), until, **options)
 
 
 @pytest.mark.parametrize("options", ROUTES)
@@ -139,7 +139,7 @@ def test_a_body_that_moves_otherwise_than_the_child_is_refused_by_name(at):
     with pytest.raises(
         ModelError, match="'P' moves with the joint 'rail', but not as a point of its child 'block'"
     ) as said:
-        fsm_dyn.compile(spec.load(text=text))
+        fsm_dyn.compile(load(text=text))
     assert "give it from block_origin" in str(said.value)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.spec import load
+from fsm_dyn.language.loader import load
 
 FOUR_BAR = """
 fsm_dyn: 1

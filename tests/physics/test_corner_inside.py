@@ -3,8 +3,10 @@
 import pytest
 
 import fsm_dyn
+from fsm_dyn.run import loop as run_loop
+from fsm_dyn.run import loop_state
+from fsm_dyn.runtime import library
 from fsm_dyn.runtime.abi import Counters, Event, GuardStatus, Status, ToleranceTable
-from fsm_dyn.simulation import run_loop
 from tests.physics.flush import brick, polygon, rectangle, scene
 
 ABOVE = 0.1  # m
@@ -41,7 +43,7 @@ def test_a_corner_far_inside_a_polygon_ends_the_run(hovering, monkeypatch, depth
             sunk(depth, begun[-1])
         return status
 
-    real_begin, real_advance = run_loop.begin, run_loop.advance
+    real_begin, real_advance = loop_state.begin, library.advance
     monkeypatch.setattr(run_loop, "begin", begin)
     monkeypatch.setattr(run_loop, "advance", advance)
     monkeypatch.setattr(run_loop, "_FIRST_CHUNK", 3)

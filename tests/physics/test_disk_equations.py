@@ -6,9 +6,9 @@
 import numpy as np
 import pytest
 
-from fsm_dyn.errors import InputError
-from fsm_dyn.modes.embedding import ActiveSet, embed
-from fsm_dyn.programs import Program
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.derive.embedding import ActiveSet, embed
+from fsm_dyn.programs.program import Program
 
 LIMIT = 1e-12
 PUSH, LIFT = 30.0, 20.0

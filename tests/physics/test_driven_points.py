@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn import spec
+from fsm_dyn.language.loader import load
 
 HEAD = "fsm_dyn: 1\nparameters: {m: 2 kg, J: 0.05 kg*m^2, g: 9.81 m/s^2}\n"
 GRAVITY = "loads: [{gravity: -g*N.y}]\n"
@@ -89,12 +89,12 @@ MODELS = {
 @pytest.mark.parametrize("name", MODELS)
 def test_the_balance_closes(name, options):
     text, more = MODELS[name]
-    run = fsm_dyn.simulate(fsm_dyn.compile(spec.load(text=text)), 1.0, **options, **more)
+    run = fsm_dyn.simulate(fsm_dyn.compile(load(text=text)), 1.0, **options, **more)
     assert run.energy.relative_residual < 1e-6
 
 
 def test_the_drive_of_a_pivot_does_the_work_of_its_force():
-    run = fsm_dyn.simulate(fsm_dyn.compile(spec.load(text=MOVING_PIVOT)), 1.0, rtol=1e-10, max_step=1e-3)
+    run = fsm_dyn.simulate(fsm_dyn.compile(load(text=MOVING_PIVOT)), 1.0, rtol=1e-10, max_step=1e-3)
     t, j, w = run.t, run["j"], run["j_dot"]
     alpha = run.record.x_dot[:, 1]
     # a_C = a_Q + alpha x r - w^2 r with r = 0.3 (sin j, -cos j); the force along x is m a_C.x
@@ -106,7 +106,7 @@ def test_the_drive_of_a_pivot_does_the_work_of_its_force():
 
 def test_a_turntable_gives_the_energy_of_a_bead_that_slides_out():
     text = TURNTABLE.replace("100 N/m", "0 N/m").replace("2 N*s/m", "0 N*s/m")
-    run = fsm_dyn.simulate(fsm_dyn.compile(spec.load(text=text)), 1.0)
+    run = fsm_dyn.simulate(fsm_dyn.compile(load(text=text)), 1.0)
     r = 0.2 * np.cosh(3 * run.t)  # r'' = w^2 r
     np.testing.assert_allclose(run["slot"], r, rtol=1e-7)
     # torque w d(m r^2)/dt times w
@@ -116,15 +116,15 @@ def test_a_turntable_gives_the_energy_of_a_bead_that_slides_out():
 def test_an_input_that_moves_a_pivot_is_a_drive_too():
     text = MOVING_PIVOT.replace("0.1 m*sin(20*t/1 s)", "w") + "inputs: {w: m}\n"
     run = fsm_dyn.simulate(
-        fsm_dyn.compile(spec.load(text=text)), 1.0, inputs={"w": lambda t: 0.1 * np.sin(20 * t)}, max_step=1e-3
+        fsm_dyn.compile(load(text=text)), 1.0, inputs={"w": lambda t: 0.1 * np.sin(20 * t)}, max_step=1e-3
     )
     assert run.energy.relative_residual < 1e-3  # rates of a callable are differences
-    by_time = fsm_dyn.simulate(fsm_dyn.compile(spec.load(text=MOVING_PIVOT)), 1.0)
+    by_time = fsm_dyn.simulate(fsm_dyn.compile(load(text=MOVING_PIVOT)), 1.0)
     assert run.energy.drive[-1] == pytest.approx(by_time.energy.drive[-1], rel=1e-3)
 
 
 def test_what_rests_by_itself_has_no_drive():
     text = MOVING_PIVOT.replace('"0.1 m*sin(20*t/1 s)*N.x"', "0.1 m*N.x")
-    run = fsm_dyn.simulate(fsm_dyn.compile(spec.load(text=text)), 1.0)
+    run = fsm_dyn.simulate(fsm_dyn.compile(load(text=text)), 1.0)
     assert not run.energy.drive.any()
     assert run.energy.relative_residual < 1e-8

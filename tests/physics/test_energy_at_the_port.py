@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.devices.emulators.handle import EmulatedHandle
+from fsm_dyn.devices.emulators.emulated_device import EmulatedHandle
+from fsm_dyn.live.controller import RunController
+from fsm_dyn.live.device_map import DeviceMap, Limits, add_couplers
 from fsm_dyn.live.driver_protocol import Sample
-from fsm_dyn.live.live_stepper import DeviceMap, Limits, LiveStepper
-from fsm_dyn.live.port_coupling import add_couplers
-from fsm_dyn.live.run_controller import RunController
+from fsm_dyn.live.stepper import LiveStepper
 from fsm_dyn.runtime.abi import TickCounts
 
 T, SUBSTEPS, TICKS = 1e-3, 4, 2500

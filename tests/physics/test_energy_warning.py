@@ -10,9 +10,10 @@ from typer.testing import CliRunner
 import fsm_dyn
 from fsm_dyn.analysis import judged_runs
 from fsm_dyn.cli.app import app
-from fsm_dyn.cli.study_output import print_study
-from fsm_dyn.errors import EnergyWarning
-from fsm_dyn.results.energy_warning import rates_are_contradicted
+from fsm_dyn.cli.study import print_study
+from fsm_dyn.core.errors import EnergyWarning
+from fsm_dyn.run import energy
+from fsm_dyn.run.energy import rates_are_contradicted
 
 COARSE = {"method": "rk4", "step": 1e-3}  # a felt that is struck in five steps
 
@@ -102,7 +103,7 @@ def test_runs_of_a_study_that_are_made_together_are_looked_at_too(monkeypatch):
     simulator, looked_at = fsm_dyn.Simulator(fsm_dyn.compile("bouncing_ball")), []
     options = {"requirements": (), "outputs": ("y",), "times": np.empty(0), "run": {"until": 0.3}}
     cases = [{"h": float(h)} for h in np.linspace(0.1, 0.2, 6)]
-    found = judged_runs.rates_are_contradicted
+    found = energy.rates_are_contradicted
 
     def some(first_row, *rows):
         looked_at.extend(found(first_row, *rows).tolist())

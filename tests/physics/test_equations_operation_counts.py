@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fsm_dyn.programs import Program
+from fsm_dyn.programs.program import Program
 
 BASELINE = Path(__file__).with_name("operation_counts.yaml")
 COUNTED = yaml.safe_load(BASELINE.read_text(encoding="utf-8"))

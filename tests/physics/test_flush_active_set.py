@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.automaton.features import active_features
-from fsm_dyn.simulation.executable import Executable
-from fsm_dyn.simulation.state import TABLES
-from fsm_dyn.simulation.terms import TERM_NAMES, TERMS, TermArrays, nonzero_of
+from fsm_dyn.automaton.initial_state import active_features
+from fsm_dyn.run.executable import Executable
+from fsm_dyn.run.structures import TABLES, TERM_NAMES, TERMS, TermArrays, nonzero_of
 from tests.physics.flush import Tiles, brick, scene
 from tests.runtime.internals import Arena, internals
 

@@ -146,7 +146,7 @@ def test_a_push_across_turns_the_slip_without_a_transition():
 def test_an_impact_with_friction_keeps_the_direction_of_slip(ball, spin):
     """A ball thrown on the table: slip that the impulse cannot stop loses 7/2 mu (1 + e) v_n, else it rolls off."""
     model = fsm_dyn.load("billiard_ball").text.replace("friction: mu}", "friction: mu, restitution: 0.5}")
-    from fsm_dyn.spec import load
+    from fsm_dyn.language.loader import load
 
     graph = fsm_dyn.compile(load("thrown", text=model.replace("name: billiard_ball", "name: thrown")))
     start = {"mode": "flying", "z": R + 0.05, "vx": 0.4, "vy": -0.2, "wx": spin[0], "wy": spin[1]}
@@ -173,7 +173,7 @@ def test_a_ball_rolls_off_a_ball_at_ten_seventeenths():
     x, y, z = total * np.array([np.sin(a) * np.cos(b), np.sin(a) * np.sin(b), np.cos(a)])
     start = f"initial: {{mode: rolling, x: {x:.17g} m, y: {y:.17g} m, z: {z:.17g} m}}"
     text = text.replace("initial: {mode: sliding, z: r, vx: v0, wx: spin}", start)
-    from fsm_dyn.spec import load
+    from fsm_dyn.language.loader import load
 
     run = fsm_dyn.simulate(fsm_dyn.compile(load("off", text=text)), 2.0, **FINE)
     off = run.transitions[0]
@@ -220,7 +220,7 @@ def test_a_coin_rolls_as_the_equations_of_the_rolling_disk_say():
     (A + m r²) a'' = A p² sin a cos a - (C + m r²) s p sin a - m g r cos a,  (C + m r²) s' = m r² p a' sin a,
     A p' sin a = C s a' - 2 A p a' cos a.
     """
-    from fsm_dyn.spec import load
+    from fsm_dyn.language.loader import load
 
     m, r = 0.05, 0.04
     A, C = m * r**2 / 4.0, m * r**2 / 2.0

@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import BDF, Radau
 
 import fsm_dyn
-from fsm_dyn.simulation import dense_output
+from fsm_dyn.run import implicit_methods as dense_output
 from tests.physics.campaign import Checked, Start
 from tests.physics.starts import STARTS
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.errors import InputError, ModelError
+from fsm_dyn.core.errors import InputError, ModelError
 
 ROUNDING = 1e-13
 AT = 0.25  # s

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.simulator import ALL_METHODS
+from fsm_dyn.run.run_setup import ALL_METHODS
 
 ORDER = {"euler": 1, "heun": 2, "rk4": 4, "moreau_jean": 2}  # of methods with fixed steps, between impacts
 ADAPTIVE = [name for name in ALL_METHODS if name not in ORDER]

@@ -7,10 +7,11 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import fsm_dyn
-from fsm_dyn import spec
-from fsm_dyn.errors import ModelError
+from fsm_dyn import language as spec
+from fsm_dyn.core.errors import ModelError
+from fsm_dyn.language import loader
+from fsm_dyn.language.check_values import self_locking_screws
 from fsm_dyn.runtime.abi import Status
-from fsm_dyn.spec.checks.self_locking import self_locking_screws
 
 G = 9.81
 SCREW = """
@@ -57,7 +58,7 @@ ROUTES = [{}, {"strategy": "online"}, {"method": "radau"}]
 
 
 def graph_of(text, **values):
-    return fsm_dyn.compile(spec.load(text=text.format(**values) if values else text))
+    return fsm_dyn.compile(loader.load(text=text.format(**values) if values else text))
 
 
 def wheel(J=0.02, r=0.01, l=0.0, kinetic=0.2, angle=0.0, speed=0.0):  # noqa: E741
@@ -94,7 +95,7 @@ def test_a_self_locking_screw_holds_its_load_until_the_driving_torque_is_large_e
 
 def test_check_names_the_screws_that_lock_themselves():
     def named(lead):
-        mechanism = spec.load(text=SCREW.format(axis="", lead=lead, torque=0, speed=0))
+        mechanism = loader.load(text=SCREW.format(axis="", lead=lead, torque=0, speed=0))
         return self_locking_screws(mechanism, spec.evaluate.evaluate_parameters(mechanism, {}))
 
     limit = 0.2 * 2 * math.pi * 8e-3  # tan(lead angle) = mu
@@ -191,7 +192,9 @@ def arm():
 
 
 def test_independent_derivations_agree_in_every_mode():
-    report = fsm_dyn.verify(spec.load(text=RELATIVE.replace("30 mm, friction: mu", "", 1).replace(", radius: }", "}")))
+    report = fsm_dyn.verify(
+        loader.load(text=RELATIVE.replace("30 mm, friction: mu", "", 1).replace(", radius: }", "}"))
+    )
     assert report.passed, report
 
 
@@ -315,13 +318,13 @@ initial: {a: 60 deg, a_dot: 8 rad/s, guess: {b: -20 deg, c: 80 deg}}
 def test_joints_that_are_refused_with_their_place(joint, message):
     text = f"fsm_dyn: 1\njoints:\n  j: {{{joint}}}\nbodies:\n  b: {{frame: B, center: B_origin, mass: 1}}\n"
     with pytest.raises(ModelError, match=message) as refused:
-        spec.load(text=text)
+        loader.load(text=text)
     assert refused.value.where.line == 3
 
 
 def test_units_of_a_radius_and_a_rest_that_is_searched_for_are_refused():
     with pytest.raises(ModelError, match="static friction of 'shaft_friction'"):
-        spec.load(text=WHEEL.format(J=1, r=1, l=1, kinetic=0.3, angle=0, speed=0).replace("r: 1 m", "r: 1 kg"))
+        loader.load(text=WHEEL.format(J=1, r=1, l=1, kinetic=0.3, angle=0, speed=0).replace("r: 1 m", "r: 1 kg"))
     text = WHEEL.format(J=1, r=0.1, l=1, kinetic=0.3, angle=0, speed=0).replace(
         "initial: {", "initial: {settle: true, "
     )
@@ -341,7 +344,7 @@ bodies:
   two: {frame: B, center: B_origin, mass: 1, inertia: {yy: 1}}
 """
     with pytest.raises(ModelError, match="joint 'c' cannot have friction where it closes a loop in space") as refused:
-        spec.load(text=text)
+        loader.load(text=text)
     assert refused.value.where.line == 6
     assert "let it make its child" in str(refused.value)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn import spec
+from fsm_dyn.language.loader import load
 from mechanisms.chain import chain_with_backlash
 
 HINGE = """
@@ -87,7 +87,7 @@ contacts:
 
 
 def run(text, until, **settings):
-    return fsm_dyn.simulate(fsm_dyn.compile(spec.load(text=text)), until=until, **settings)
+    return fsm_dyn.simulate(fsm_dyn.compile(load(text=text)), until=until, **settings)
 
 
 @pytest.mark.parametrize("joint", BY_HAND)

@@ -8,8 +8,8 @@ import pytest
 import sympy as sp
 
 import fsm_dyn
-from fsm_dyn.errors import InputError
-from fsm_dyn.symbolic.kane_equations import OUTPUTS
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.derive.equations import OUTPUTS
 
 
 @pytest.fixture(scope="module")

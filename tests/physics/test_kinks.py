@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.errors import InputError, ModelError
+from fsm_dyn.core.errors import InputError, ModelError
 from fsm_dyn.runtime.abi import Status
 
 METHODS = {"dopri5": {}, "rk4": {"step": 0.01}, "radau": {}, "bdf": {}}

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn import spec
-from fsm_dyn.modes.embedding import ActiveSet, embed
-from fsm_dyn.modes.tree_embedding import embed_along_tree
-from fsm_dyn.programs import Program
-from fsm_dyn.symbolic import derive
+from fsm_dyn.derive.derivation import derive
+from fsm_dyn.derive.embedding import ActiveSet, embed
+from fsm_dyn.derive.tree_embedding import embed_along_tree
+from fsm_dyn.language.loader import load
+from fsm_dyn.programs.program import Program
 from mechanisms.chain import chain
 from mechanisms.four_bar_row import four_bar_row, pendulum
 
@@ -104,7 +104,7 @@ MODELS = {
 
 @pytest.fixture(scope="module", params=MODELS)
 def mechanism(request):
-    return spec.load(MODELS[request.param]())
+    return load(MODELS[request.param]())
 
 
 def states(layout, quaternions, count=4):
@@ -133,7 +133,7 @@ def terms_program(terms):
 def test_terms_are_those_derived_speed_by_speed(mechanism, monkeypatch):
     terms = derive(mechanism)
     assert terms.tree is not None
-    monkeypatch.setattr(importlib.import_module("fsm_dyn.symbolic.derive"), "is_long", lambda system: False)
+    monkeypatch.setattr(importlib.import_module("fsm_dyn.derive.derivation"), "is_long", lambda system: False)
     usual = derive(mechanism)
     assert usual.tree is None
     found, wanted = terms_program(terms), terms_program(usual)
@@ -168,7 +168,7 @@ def test_accelerations_and_forces_are_those_of_the_dense_embedding(mechanism):
 
 def test_a_sliding_contact_is_embedded_with_the_mass_matrix():
     """Friction in units of the normal force makes the equations unsymmetric, which the recursion is not made for."""
-    automaton = fsm_dyn.compile(spec.load(touching_the_ground())).automaton
+    automaton = fsm_dyn.compile(load(touching_the_ground())).automaton
     active = ActiveSet.of(automaton.system, (2, 0, 0))
     assert embed_along_tree(automaton.system, active, {}) is None
 
@@ -215,7 +215,7 @@ def test_a_saved_long_chain_gives_the_same_modes(tmp_path):
 
 @pytest.mark.parametrize(("name", "twin"), [("chain", chain(10)), ("four_bar_row", four_bar_row(4))])
 def test_the_shipped_models_are_those_of_their_twins(name, twin):
-    found, wanted = fsm_dyn.load(name), spec.load(twin)
+    found, wanted = fsm_dyn.load(name), load(twin)
     assert list(found.points) == list(wanted.points)
     assert list(found.joints) == list(wanted.joints)
     one, other = (fsm_dyn.compile(model).automaton.modes[0].programs.full for model in (found, wanted))

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.errors import ModelError
-from fsm_dyn.modes import redundancy
+from fsm_dyn.core.errors import ModelError
+from fsm_dyn.derive import embedding as redundancy
 
 M, G, H, A = 2.0, 9.81, 0.15, 0.2
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.errors import ModelError, RunError
+from fsm_dyn.core.errors import ModelError, RunError
 from fsm_dyn.exports.export import prepared
 from tests.exports.building import built, quick_units
 from tests.exports.test_c99 import check_same

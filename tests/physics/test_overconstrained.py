@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn import spec
+from fsm_dyn.language.loader import load
 
 ROUTES = {
     "dopri5": {"rtol": 1e-10},
@@ -41,7 +41,7 @@ initial: {{j1: {j1}, j1_dot: {speed}, guess: {{j2: {j2}, j3: {j3}}}}}
 
 
 def run_of(text, until, **options):
-    graph = fsm_dyn.compile(spec.load(text=text))
+    graph = fsm_dyn.compile(load(text=text))
     return graph, fsm_dyn.simulate(graph, until, **options)
 
 

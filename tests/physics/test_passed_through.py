@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.errors import InputError
+from fsm_dyn.core.errors import InputError
 
 MODEL = """
 fsm_dyn: 1

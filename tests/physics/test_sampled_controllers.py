@@ -12,7 +12,7 @@ import pytest
 import fsm_dyn
 from fsm_dyn.analysis import exploration
 from fsm_dyn.analysis.sensitivities import sensitivities
-from fsm_dyn.errors import InputError, ModelError
+from fsm_dyn.core.errors import InputError, ModelError
 from tests.continued import rows_that_differ
 
 EXACT = 1e-12

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.models import names
-from fsm_dyn.spec.scales import SI, Scales, own_scales
-from fsm_dyn.spec.values import parameter_values
+from fsm_dyn.language.models import names
+from fsm_dyn.language.scales import SI, Scales, own_scales
+from fsm_dyn.language.values import parameter_values
 from tests.physics.scaling import Run, scaled
 
 K = 1024.0

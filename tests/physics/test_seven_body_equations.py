@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from fsm_dyn.modes.assembly import PrescribedValues
-from fsm_dyn.programs import Program
+from fsm_dyn.derive.assembly import PrescribedValues
+from fsm_dyn.programs.program import Program
 
 LIMIT = 1e-10
 OPERATIONS = 700

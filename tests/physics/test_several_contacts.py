@@ -32,7 +32,7 @@ initial: {x: 0, y: h, th: 0}
 
 @pytest.fixture(scope="module")
 def block():
-    from fsm_dyn.spec import load
+    from fsm_dyn.language.loader import load
 
     return fsm_dyn.compile(load("block.yaml", text=BLOCK))
 
@@ -101,7 +101,7 @@ initial: {x1: -0.5, x2: 0, x3: 0.1, x1_dot: 1}
     ],
 )
 def test_three_balls(law, order, e, after):
-    from fsm_dyn.spec import load
+    from fsm_dyn.language.loader import load
 
     text = CRADLE.replace("LAW", law).replace("ORDER", order)
     graph = fsm_dyn.compile(load("balls.yaml", text=text), parameters={"e": e})
@@ -132,7 +132,7 @@ initial: {x: 0, th: 1.1071487177940904, y: 0.8944271909999159, x_dot: -2, y_dot:
 
 
 def rod(mu, slip, policy="stop", **options):
-    from fsm_dyn.spec import load
+    from fsm_dyn.language.loader import load
 
     graph = fsm_dyn.compile(load("rod.yaml", text=ROD.replace("on_inconsistent: stop", f"on_inconsistent: {policy}")))
     return fsm_dyn.simulate(graph, 0.02, parameters={"mu": mu}, initial={"x_dot": slip}, **options)
@@ -179,7 +179,7 @@ initial: {x: 0, x_dot: 5}
 
 def test_a_slot_rubs_on_either_face():
     """Pressed on one face until 1 s and on the other after: friction always opposes, and the states tell which."""
-    from fsm_dyn.spec import load
+    from fsm_dyn.language.loader import load
 
     run = fsm_dyn.simulate(fsm_dyn.compile(load("slot.yaml", text=SLOT)), 4.0)
     face, rest = run.transitions[-2:]

@@ -6,8 +6,8 @@ A negative or vanishing ``SᵀMT`` is no Painlevé paradox by itself; a vanishin
 import numpy as np
 import pytest
 
-from fsm_dyn.modes.embedding import ActiveSet, embed
-from fsm_dyn.programs import Program
+from fsm_dyn.derive.embedding import ActiveSet, embed
+from fsm_dyn.programs.program import Program
 
 LIMIT = 1e-12
 SLIDE = 2

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.errors import RunError
+from fsm_dyn.core.errors import RunError
 from tests.physics import flush
 from tests.physics.test_compliant_seams import SEAMS, STIFFNESS, cushioned, tiles
 

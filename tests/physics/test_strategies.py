@@ -19,11 +19,10 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn import models
 from fsm_dyn.analysis.analysis_setup import AnalysisSetup
-from fsm_dyn.errors import InputError
-from fsm_dyn.online.earned_modes import EarnedExecutable
-from fsm_dyn.online.online_executable import OnlineExecutable
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.language import models
+from fsm_dyn.run.online_executable import EarnedExecutable, OnlineExecutable
 from fsm_dyn.runtime.abi import Reason
 from tests.physics.starts import STARTS
 from tests.physics.variants import VARIANTS

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 import fsm_dyn
-from fsm_dyn import models
-from fsm_dyn.errors import InputError
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.language import models
 from tests.physics.agreement import moved, states_at
 from tests.physics.variants import shipped
 

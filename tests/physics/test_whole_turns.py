@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn import spec
-from fsm_dyn.errors import ModelError
+from fsm_dyn.core.errors import ModelError
+from fsm_dyn.language.loader import load
 
 HEAD = "fsm_dyn: 1\n"
 STOPPED = """
@@ -17,7 +17,7 @@ ROUTES = [{}, {"strategy": "online"}, {"method": "radau"}, {"method": "moreau_je
 
 
 def run_of(text, until, **options):
-    return fsm_dyn.simulate(fsm_dyn.compile(spec.load(text=HEAD + text)), until, **options)
+    return fsm_dyn.simulate(fsm_dyn.compile(load(text=HEAD + text)), until, **options)
 
 
 @pytest.mark.parametrize("options", ROUTES)
@@ -62,9 +62,9 @@ loads: [{torsion_spring: {coordinate: k, stiffness: 0.05 N*m}}]
 )
 def test_what_counts_turns_in_space_is_refused_by_name(part):
     with pytest.raises(ModelError, match="the angle 'j' is known up to whole turns") as said:
-        spec.load(text=HEAD + STOPPED.replace("AXIS", "N.x") + part + "joint_coordinates: absolute\n")
+        load(text=HEAD + STOPPED.replace("AXIS", "N.x") + part + "joint_coordinates: absolute\n")
     assert "`joint_coordinates: relative` counts the turns" in str(said.value)
-    spec.load(text=HEAD + STOPPED.replace("AXIS", "N.x") + part)
+    load(text=HEAD + STOPPED.replace("AXIS", "N.x") + part)
 
 
 def test_what_does_not_count_turns_in_space_is_accepted():
@@ -99,7 +99,7 @@ def test_a_screw_in_absolute_coordinates_comes_down_many_turns(sign, options):
 def test_the_wrench_of_a_screw(friction):
     """What the screw gives its nut: Newton along the axis."""
     text = SCREW.replace("SIGN", "").replace("lead: lead", f"lead: lead{friction}")
-    graph = fsm_dyn.compile(spec.load(text=HEAD + text))
+    graph = fsm_dyn.compile(load(text=HEAD + text))
     run = fsm_dyn.simulate(graph, 0.2)
     names = ["s"] if not friction else ["s", "s_friction"]
     force = sum(fsm_dyn.wrench(graph, run, name, on="b").force for name in names)
@@ -114,7 +114,7 @@ def test_the_wrench_of_a_screw(friction):
 def test_a_screw_with_friction_is_refused_in_absolute_coordinates():
     text = SCREW.replace("SIGN", "").replace("lead: lead", "lead: lead, radius: 8 mm, friction: 0.1")
     with pytest.raises(ModelError, match="joint 's' cannot have friction"):
-        spec.load(text=HEAD + text + "joint_coordinates: absolute\n")
+        load(text=HEAD + text + "joint_coordinates: absolute\n")
 
 
 GUIDE = """

@@ -7,8 +7,8 @@ from scipy.stats import norm
 
 import fsm_dyn
 from fsm_dyn.analysis.study import tolerance_study
-from fsm_dyn.analysis.yields import wilson
-from fsm_dyn.spec import load
+from fsm_dyn.analysis.study_results import wilson
+from fsm_dyn.language.loader import load
 
 # a slide leaves its stop if the pull is stronger than the preload, which is normal
 SNAP = """

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import yaml
 
-from fsm_dyn.compilation import load
+from fsm_dyn.automaton.compilation import load
 
 MODELS = Path(__file__).parents[2] / "yaml_models"
 LEFT_OUT = ("modes", "outputs", "requirements", "view", "scenarios", "drives", "variants", "ports")

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from fsm_dyn.compilation import compile as compile_model
-from fsm_dyn.modes.assembly import PrescribedValues
+from fsm_dyn.automaton.compilation import compile as compile_model
+from fsm_dyn.derive.assembly import PrescribedValues
 
 
 class Bench:

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn import models, spec
+from fsm_dyn.language import models
+from fsm_dyn.language.loader import load
 
 STEP = 1e-5
 LIMIT = 2e-8  # relative: the differences of closed forms
@@ -282,7 +283,7 @@ def test_flat_follower_moves_as_the_corrected_closed_form_does(psi):
     text = Path(models.find("cam_flat_follower")).read_text(encoding="utf-8")
     for section in ("constraints", "inputs", "schedule", "modes", "initial", "view"):
         text = re.sub(rf"^{section}:.*\n(?:^[ ].*\n)*", "", text, flags=re.MULTILINE)
-    mechanism = spec.load(text=text + "modes: {following: {face: closed}}\n")
+    mechanism = load(text=text + "modes: {following: {face: closed}}\n")
     graph = fsm_dyn.compile(mechanism)
     p = dict(zip(graph.automaton.terms.layout.p, graph.parameters, strict=True))
     rate, a1 = 9.0, p["d"] * along(psi)

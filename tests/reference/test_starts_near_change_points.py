@@ -9,7 +9,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import fsm_dyn
-from fsm_dyn import ModelError
+from fsm_dyn.core.errors import ModelError
 from tests.reference.linkages import bricard, four_bar, parallelogram_angle, parallelograms
 
 OFFSETS = [0.0, *(sign * 10.0**power for power in range(-12, -2) for sign in (1, -1))]

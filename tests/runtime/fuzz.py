@@ -208,10 +208,10 @@ def batches(library):
     from tests.runtime.runs import use
 
     use(library)
-    from fsm_dyn.compilation import compile as compile_model
-    from fsm_dyn.simulation import run_batch
-    from fsm_dyn.simulation.loop_state import Workspace
-    from fsm_dyn.simulator import Simulator
+    from fsm_dyn.automaton.compilation import compile as compile_model
+    from fsm_dyn.run import loop as run_batch
+    from fsm_dyn.run.loop_state import Workspace
+    from fsm_dyn.run.simulator import Simulator
 
     class Underived(run_batch._Batch):
         """Runs with the modes that there are: huge numbers are nothing to derive a mode for."""

@@ -56,9 +56,9 @@ def ticks(graph):
     """Digest of live ticks with a hand at the first port, or that there is none."""
     import fsm_dyn
     from fsm_dyn.devices.scripted import Driver, usual_motion
-    from fsm_dyn.live.live_stepper import LiveStepper
-    from fsm_dyn.live.port_coupling import add_couplers, coupled_ports
-    from fsm_dyn.live.run_controller import RunController
+    from fsm_dyn.live.controller import RunController
+    from fsm_dyn.live.device_map import add_couplers, coupled_ports
+    from fsm_dyn.live.stepper import LiveStepper
 
     ports = coupled_ports(graph.automaton.mechanism)
     if not ports:
@@ -77,10 +77,10 @@ def ticks(graph):
 
 def batch(graph):
     """Digest of runs made by one call, which have the bits that each has alone; the buffers are full on the way."""
-    from fsm_dyn.simulation import run_batch
-    from fsm_dyn.simulation.loop_state import Workspace
-    from fsm_dyn.simulation.run_loop import run_automaton
-    from fsm_dyn.simulator import Simulator
+    from fsm_dyn.run import loop as run_batch
+    from fsm_dyn.run.loop import run_automaton
+    from fsm_dyn.run.loop_state import Workspace
+    from fsm_dyn.run.simulator import Simulator
 
     simulator = Simulator(graph)
     executable = simulator.take("compiled")

@@ -5,15 +5,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fsm_dyn.compilation import compile as compile_model
+from fsm_dyn.automaton.compilation import compile as compile_model
+from fsm_dyn.run import structures as st
+from fsm_dyn.run.input_signals import assemble_inputs
+from fsm_dyn.run.integrators import METHOD, METHODS
+from fsm_dyn.run.loop_state import LoopState, Workspace, provide_requested
+from fsm_dyn.run.simulator import Simulator
 from fsm_dyn.runtime import library
 from fsm_dyn.runtime.abi import Counters
 from fsm_dyn.runtime.layouts import Options
-from fsm_dyn.simulation import state as st
-from fsm_dyn.simulation.input_signals import assemble_inputs
-from fsm_dyn.simulation.integrators import METHOD, METHODS
-from fsm_dyn.simulation.loop_state import LoopState, Workspace, provide_requested
-from fsm_dyn.simulator import Simulator
 
 HEADER, LENGTH, CHECK_SUM = 8, 3, 7  # words of a saved state (``saved_state.h``)
 MODELS = {"ball_in_corner": "compiled", "compass_gait": "compiled", "shopping_cart": "online", "four_bar": "compiled"}

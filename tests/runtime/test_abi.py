@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import fsm_dyn
+from fsm_dyn.run.outcomes import OUTCOMES
 from fsm_dyn.runtime import abi, abi_build, library
 from fsm_dyn.runtime.abi_build import FOLDER, HEADERS, Unknown, read, records
-from fsm_dyn.simulation.outcomes import OUTCOMES
 
 PACKAGE = Path(fsm_dyn.__file__).parent
 DECLARED = read()

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from fsm_dyn.errors import FsmDynError
+from fsm_dyn.core.errors import FsmDynError
 from fsm_dyn.runtime import library
 from tests.runtime.building import COMPILER, FOLDER, LANGUAGE, WARNINGS, compile_library, separate_sources
 

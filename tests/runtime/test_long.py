@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import fsm_dyn
-from fsm_dyn.models import names
+from fsm_dyn.language.models import names
 from tests.checkouts import environment
 from tests.runtime.building import BUILT, FOLDER, LANGUAGE, compile_library
 
@@ -92,8 +92,8 @@ def test_valgrind(tmp_path):
 
 #: Tests that call the runtime, run with a library that counts its lines.
 COVERING = [
-    "tests/unit/simulation", "tests/unit/laws", "tests/unit/online", "tests/unit/passivity", "tests/unit/live",
-    "tests/unit/devices", "tests/unit/results", "tests/stored", "tests/physics", "tests/models", "tests/reference",
+    "tests/unit/run", "tests/unit/language/laws", "tests/unit/run", "tests/unit/live/passivity", "tests/unit/live",
+    "tests/unit/devices", "tests/unit/run/results", "tests/stored", "tests/physics", "tests/models", "tests/reference",
 ]  # fmt: skip
 LEAST_LINES = 95.0  # % of each file
 
@@ -207,10 +207,10 @@ def test_dependencies(versions, tmp_path):
     for name in ("pyproject.toml", "docs", "mechanisms", "yaml_models"):
         (tmp_path / name).symlink_to(ROOT / name)
     folders = [
-        "tests/unit/spec",
-        "tests/unit/modes",
-        "tests/unit/simulation",
-        "tests/unit/results",
+        "tests/unit/language",
+        "tests/unit/derive/modes",
+        "tests/unit/run",
+        "tests/unit/run/results",
         "tests/reference",
     ]
     done = subprocess.run(

@@ -5,10 +5,10 @@ import re
 import numpy as np
 import pytest
 
+from fsm_dyn.run import structures as st
+from fsm_dyn.run.moreau_jean import _arrays
 from fsm_dyn.runtime import library
 from fsm_dyn.runtime.abi import Clock, Counters, Phase, Sizes
-from fsm_dyn.simulation import state as st
-from fsm_dyn.simulation.moreau_jean_run import _arrays
 from tests.runtime import saved_states as saved
 from tests.runtime.test_layers import FOLDER, code
 

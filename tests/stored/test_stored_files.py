@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn import spec
-from fsm_dyn.live.recording_reader import read_recording
+from fsm_dyn.language.loader import load
+from fsm_dyn.live.recording import read_recording
 from fsm_dyn.live.replay import off_line
-from fsm_dyn.viewer.playback_session import open_recorded_run
+from fsm_dyn.page.playback import open_recorded_run
 
 FOLDER = Path(__file__).parent
 FILES = sorted(path.relative_to(FOLDER).as_posix() for path in FOLDER.glob("*/*.*"))
@@ -29,7 +29,7 @@ def compiled():
     @functools.cache
     def graph(path):
         text = json.loads(path.read_text())["text"]
-        return fsm_dyn.compile(spec.load(str(path), text=text))
+        return fsm_dyn.compile(load(str(path), text=text))
 
     return lambda name: graph((FOLDER / name.partition(".")[0]).with_suffix(".automaton.json"))
 

@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 import fsm_dyn
-from fsm_dyn.live.session import LiveSession, Settings
+from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.session import LiveSession
 
 HAND = {"axes": 2, "motion": [[1, 0.03, 6.0, 3.0]]}
 UNTIL = {"latch": 1.0, "box_on_table": 0.5}  # s

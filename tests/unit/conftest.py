@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fsm_dyn.automaton.initial_values import initial_state
-from fsm_dyn.spec.values import units
+from fsm_dyn.language.values import units
 
 
 def length_of(graph):

@@ -8,11 +8,11 @@ from typer.testing import CliRunner
 
 import fsm_dyn
 from fsm_dyn.cli.app import app
-from fsm_dyn.cli.run_summary import describe
-from fsm_dyn.errors import InputError
-from fsm_dyn.models import find
+from fsm_dyn.cli.run import describe
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.language.models import find
+from fsm_dyn.run.outcomes import OUTCOMES
 from fsm_dyn.runtime.abi import Status
-from fsm_dyn.simulation.outcomes import OUTCOMES
 
 SLIDER = """\
 fsm_dyn: 1

@@ -1,19 +1,216 @@
-"""Common part of emulated devices with several axes: handles, watchdog, and commands that inject faults."""
+"""Common parts of emulated devices: handles, followers, axes, the command channel."""
 
 from __future__ import annotations
 
+import argparse
+import json
 import math
 import os
+import shutil
+import sys
+import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, Final
 
-from fsm_dyn.devices.driver_options import OptionReader
-from fsm_dyn.devices.emulators.following import FollowingHandle
-from fsm_dyn.devices.emulators.handle import EmulatedHandle, Meter
+import numpy as np
+from scipy.linalg import expm
+
+from fsm_dyn.devices.driver_tools import OptionReader
 from fsm_dyn.live.driver_protocol import ADMITTANCE, IMPEDANCE
+
+# -- Mechanics of an emulated device along one axis ----------------------------------------------------------
+#
+# Mechanics of an emulated device along one axis: a mass with damping, dry friction and optionally a hand.
+#
+# The force shown is constant between two instants, as at the output stage of a device, and the motion is the exact
+# solution of
+#
+#     m x'' + b x' = force + k (target - x) - c x'
+#
+# so that any energy gained in a loop is due to sampling and hold, not to the integration of the handle. Dry friction
+# is an impulse per step, at most the one that stops the handle (Moreau), with short steps.
+
+_SHORT: Final = 1e-4  # s, longest step with dry friction
+
+
+@lru_cache(maxsize=64)
+def _held_solution(mass: float, damping: float, stiffness: float, step: float) -> tuple[float, ...]:
+    """Return the exact map over a step: (x, v) from (x, v, force), row by row."""
+    matrix = np.array([[0.0, 1.0, 0.0], [-stiffness / mass, -damping / mass, 1.0 / mass], [0.0, 0.0, 0.0]])
+    return tuple(float(value) for value in expm(matrix * step)[:2].ravel())
+
+
+@dataclass
+class EmulatedHandle:
+    """A handle that moves along one axis.
+
+    Attributes
+    ----------
+    mass, damping, friction : float
+        Of the handle: kg, N s/m and N.
+    resolution : float
+        Of the sensor, m; 0: exact.
+    hand_stiffness, hand_damping : float
+        Of the hand that holds it, N/m and N s/m; zero: no hand.
+    target : float
+        Target of the hand, m.
+    force : float
+        Shown, N; constant until it is changed.
+    position, velocity : float
+        True ones, m and m/s.
+    """
+
+    mass: float
+    damping: float = 0.0
+    friction: float = 0.0
+    resolution: float = 0.0
+    hand_stiffness: float = 0.0
+    hand_damping: float = 0.0
+    target: float = 0.0
+    force: float = 0.0
+    position: float = field(default=0.0)
+    velocity: float = field(default=0.0)
+
+    @property
+    def measured(self) -> float:
+        """Position that the sensor measures, m."""
+        if self.resolution <= 0.0:
+            return self.position
+        return self.resolution * math.floor(self.position / self.resolution + 0.5)
+
+    def advance(self, duration: float) -> None:
+        """Advance by a time (s) under the force shown; solutions for a few durations are cached."""
+        if duration <= 0.0:
+            return
+        steps = max(1, math.ceil(duration / _SHORT - 1e-9)) if self.friction > 0.0 else 1
+        step = duration / steps
+        damping = self.damping + self.hand_damping
+        xx, xv, xf, vx, vv, vf = _held_solution(self.mass, damping, self.hand_stiffness, step)
+        stops = self.friction * step / self.mass
+        for _ in range(steps):
+            x, v = self.position - self.target, self.velocity
+            self.position = self.target + xx * x + xv * v + xf * self.force
+            v = vx * x + vv * v + vf * self.force
+            if self.friction > 0.0:
+                v = math.copysign(max(0.0, abs(v) - stops), v)
+                if v == 0.0 and self.velocity == 0.0:
+                    self.position = x + self.target  # it sticks
+            self.velocity = v
+
+
+@dataclass
+class Meter:
+    """Meter of the work done on the handles of a device by the forces shown, and of their speed.
+
+    Attributes
+    ----------
+    work, most_work : float
+        Done on handles and hand by the forces shown, J, and its largest value so far.
+    peak_speed : float
+        Norm of the velocities of all axes, m/s.
+    peak_energy : float
+        Largest kinetic energy of the handles, J.
+    """
+
+    work: float = 0.0
+    most_work: float = 0.0
+    peak_speed: float = 0.0
+    peak_energy: float = 0.0
+
+    def advance(self, handles: Sequence[EmulatedHandle], duration: float) -> None:
+        """Advance the handles by a time (s) under the forces shown, and measure."""
+        square = energy = 0.0
+        for handle in handles:
+            before = handle.position
+            handle.advance(duration)
+            self.work += handle.force * (handle.position - before)
+            square += handle.velocity**2
+            energy += 0.5 * handle.mass * handle.velocity**2
+        self.most_work = max(self.most_work, self.work)
+        self.peak_speed = max(self.peak_speed, math.sqrt(square))
+        self.peak_energy = max(self.peak_energy, energy)
+
+
+# -- Mechanics of an emulated device that follows, along one axis --------------------------------------------
+#
+# Mechanics of an emulated device that follows, along one axis: stiff, geared, with position loop and force sensor.
+#
+# Its gears keep the hand from moving it. The velocity commanded is integrated to a position, which the loop follows
+# as
+#
+#     x'' = w^2 (command - x) - 2 d w x'
+#
+# and the sensor measures the force of a hand ``k (place - x) - c x'`` whose place moves to its target. The velocity
+# commanded is constant between two instants, and the motion is the exact solution.
+
+HAND_SPEED: Final = 1.0  # m/s, with which a hand moves to another place: its force is measured, and does not jump
+BANDWIDTH: Final = 40.0  # Hz, of the position loop
+DAMPING_RATIO: Final = 1.0
+
+
+@lru_cache(maxsize=16)
+def _exact_step(rate: float, ratio: float, step: float) -> tuple[float, ...]:
+    """Return the exact map over a step: (command, x, v) from (command, x, v, commanded velocity), row by row."""
+    matrix = np.zeros((4, 4))
+    matrix[0, 3] = matrix[1, 2] = 1.0
+    matrix[2, :3] = rate * rate, -rate * rate, -2.0 * ratio * rate
+    return tuple(float(value) for value in expm(matrix * step)[:3].ravel())
+
+
+@dataclass
+class FollowingHandle(EmulatedHandle):
+    """A handle that follows the integral of ``force``, which is the velocity commanded, m/s.
+
+    Attributes
+    ----------
+    bandwidth : float
+        Of the position loop, Hz.
+    damping_ratio : float
+    command : float
+        Position commanded, m.
+    place : float
+        Where the hand is on its way to ``target``, m.
+    """
+
+    bandwidth: float = BANDWIDTH
+    damping_ratio: float = DAMPING_RATIO
+    command: float = 0.0
+    place: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.place = self.target
+
+    @property
+    def delay(self) -> float:
+        """By how much the position follows the command late, s, for motions slower than the loop."""
+        return self.damping_ratio / (math.pi * self.bandwidth)
+
+    @property
+    def hand_force(self) -> float:
+        """Force of the hand that the sensor measures, N."""
+        return self.hand_stiffness * (self.place - self.position) - self.hand_damping * self.velocity
+
+    def advance(self, duration: float) -> None:
+        """Advance by a time (s) at the velocity commanded."""
+        if duration <= 0.0:
+            return
+        way = HAND_SPEED * duration
+        self.place += min(max(self.target - self.place, -way), way)
+        state = self.command, self.position, self.velocity, self.force
+        step = _exact_step(2.0 * math.pi * self.bandwidth, self.damping_ratio, duration)
+        self.command, self.position, self.velocity = (
+            sum(factor * value for factor, value in zip(step[4 * i : 4 * i + 4], state, strict=True)) for i in range(3)
+        )
+
+
+# -- Common part of emulated devices with several axes -------------------------------------------------------
+#
+# Common part of emulated devices with several axes: handles, watchdog, and commands that inject faults.
 
 STEP: Final = 2.5e-4  # s, in which the handles move: a force takes effect within one
 _LATE: Final = 0.1  # s behind the clock at the most; more is skipped
@@ -257,3 +454,75 @@ class PacketCorruption:
 
     def _half(self, on: bool = True) -> None:
         self.how = "half" if on else ""
+
+
+# -- Command channel of an emulator: one line of JSON per command, read without blocking ---------------------
+
+_FOLDER: Final = "fsm_dyn_emulator_{}_"  # with the number of the process
+_CHUNK: Final = 65536
+
+
+def given_options() -> dict[str, Any]:
+    """Return the value of ``--options`` on the command line."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--options", default="{}", help="a mapping as JSON")
+    found: dict[str, Any] = json.loads(parser.parse_args().options)
+    return found
+
+
+def new_folder() -> Path:
+    """Make a temporary folder of this process."""
+    return Path(tempfile.mkdtemp(prefix=_FOLDER.format(os.getpid())))
+
+
+def remove_folders(process: int) -> None:
+    """Remove the temporary folders of an emulator that has ended, however it ended."""
+    for folder in Path(tempfile.gettempdir()).glob(_FOLDER.format(process) + "*"):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class CommandChannel:
+    """Commands from the standard input, answers to the standard output.
+
+    Parameters
+    ----------
+    table : mapping
+        Function of each command; called with the arguments by name, returns the answer or None.
+    """
+
+    def __init__(self, table: Mapping[str, Callable[..., Mapping[str, Any] | None]]) -> None:
+        self._table = table
+        self._rest = b""
+        self.descriptor: Final = sys.stdin.fileno()  # to wait for together with other descriptors
+        os.set_blocking(self.descriptor, False)
+
+    def ready(self, options: Mapping[str, Any], commands: Iterable[str]) -> None:
+        """Report that the device can be opened, with these options of its driver."""
+        self._tell({"options": dict(options), "commands": list(commands)})
+
+    def serve(self) -> bool:
+        """Carry out the commands received; return whether there may be more."""
+        try:
+            found = os.read(self.descriptor, _CHUNK)
+        except BlockingIOError:
+            return True
+        if not found:
+            return False
+        *lines, self._rest = (self._rest + found).split(b"\n")
+        for line in lines:
+            self._tell(self._carried_out(json.loads(line)))
+        return True
+
+    def _carried_out(self, command: dict[str, Any]) -> Mapping[str, Any]:
+        name = command.pop("do", "")
+        if name not in self._table:
+            return {"refused": f"no command '{name}'; there are {', '.join(self._table)}"}
+        try:
+            return self._table[name](**command) or {}
+        except (TypeError, ValueError) as error:
+            return {"refused": f"{name}: {error}"}
+
+    @staticmethod
+    def _tell(message: Mapping[str, Any]) -> None:
+        sys.stdout.write(json.dumps(message) + "\n")
+        sys.stdout.flush()

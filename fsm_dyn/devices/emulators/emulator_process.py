@@ -15,8 +15,8 @@ import threading
 from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
-from fsm_dyn.devices.emulators.command_channel import remove_folders
-from fsm_dyn.errors import InputError, RunError
+from fsm_dyn.core.errors import InputError, RunError
+from fsm_dyn.devices.emulators.emulated_device import remove_folders
 
 PATIENCE: Final = 20.0  # s until an emulator is ready: it loads NumPy and SciPy
 ANSWER: Final = 5.0  # s for an answer

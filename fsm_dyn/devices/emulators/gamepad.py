@@ -18,12 +18,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from fsm_dyn.devices.driver_options import OptionReader
-from fsm_dyn.devices.emulators.command_channel import CommandChannel, given_options, new_folder
-from fsm_dyn.devices.emulators.emulated_device import PacketCorruption
+from fsm_dyn.devices.driver_tools import OptionReader
+from fsm_dyn.devices.emulators.emulated_device import CommandChannel, PacketCorruption, given_options, new_folder
 from fsm_dyn.devices.emulators.emulator_process import EmulationProcess
-from fsm_dyn.devices.gamepad import BUTTONS, CODES, EV_ABS, EV_KEY, EV_SYN, named_axes
-from fsm_dyn.devices.wire.evdev import EVENT
+from fsm_dyn.devices.gamepad import BUTTONS, CODES, EV_ABS, EV_KEY, EV_SYN, EVENT, named_axes
 
 FULL: Final = 32767
 _FIRST: Final = BUTTONS.start + 0x10  # BTN_SOUTH

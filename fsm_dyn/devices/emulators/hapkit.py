@@ -1,24 +1,4 @@
-"""An emulated paddle across a pseudo-terminal: state machine of the firmware, and mechanics of a handle.
-
-Options
--------
-mass, damping, friction : float
-    Of the handle: kg, N s/m and N (0.1, 0.5 and 0).
-resolution : float
-    Distance per count of the sensor, m (20 µm).
-force : float
-    The largest it shows, N (5).
-watchdog : float
-    Time without a force after which the firmware removes the force, s (0.02); 0: never.
-rate : float
-    Samples a second (2000).
-radius : float
-    Of the handle, m (0.08).
-power : str
-    Supply of the board: the ``line``, so that there is no force when that is unplugged, or its ``own``.
-hand : mapping
-    That holds it: ``stiffness``, ``damping``, ``target`` (60 N/m, 0.2 N s/m, 0 m: a light grip); both 0: no hand.
-"""
+"""An emulated paddle across a pseudo-terminal: state machine of the firmware, and mechanics of its handle."""
 
 from __future__ import annotations
 
@@ -30,16 +10,107 @@ import shutil
 import time
 import tty
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-from fsm_dyn.devices.emulators.command_channel import CommandChannel, given_options, new_folder
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.devices import hapkit as hf
+from fsm_dyn.devices.emulators.emulated_device import CommandChannel, EmulatedHandle, Meter, given_options, new_folder
 from fsm_dyn.devices.emulators.emulator_process import EmulationProcess
-from fsm_dyn.devices.emulators.handle import EmulatedHandle, Meter
-from fsm_dyn.devices.emulators.hapkit_firmware import WORD, Board
-from fsm_dyn.errors import InputError
-from fsm_dyn.live.realtime import ask_for_privileges
+from fsm_dyn.live.pacing import ask_for_privileges
 from fsm_dyn.live.strokes import Rhythm, Stroke
+
+# -- State machine of the paddle's firmware: the force shown, and the packets sent ---------------------------
+#
+# The same as ``hapkit_board`` in ``firmware/hapkit/hapkit_protocol.h``; a test compares them.
+
+WORD: Final = 1 << 32  # its clock begins anew after so many microseconds
+HALF_WORD: Final = 1 << 16
+
+
+@dataclass
+class Board:
+    """State of the firmware; units as in the packets: µm, nm, µN, µs.
+
+    After its start, and after its watchdog has removed the force, it shows no force before it has received one of zero.
+    """
+
+    radius: int
+    resolution: int
+    most: int
+    watchdog: int
+    force: int = 0
+    let_go: bool = True
+    limited: bool = False
+    talks: bool = False
+    wants_zero: bool = False
+    echo: int = 0
+    sequence: int = 0
+    last: int = 0
+    reader: hf.PacketReader = field(default_factory=hf.PacketReader)
+
+    def take(self, data: bytes, now: int) -> bytes:
+        """Carry out the packets that end in these bytes; return the answers."""
+        answers = b""
+        for body in self.reader.feed(data):
+            answers += self._obey(body, now)
+        return answers
+
+    def _obey(self, body: hf.Body, now: int) -> bytes:
+        match body:
+            case hf.HelloBody():
+                self.talks = True
+                return hf.encode_packet(
+                    hf.IdentityBody(hf.VERSION, self.radius, self.resolution, self.most, self.watchdog)
+                )
+            case hf.ZeroBody():
+                self.wants_zero = True
+            case hf.ForceBody():
+                self.echo, self.last = body.sequence, now
+                force = max(-self.most, min(self.most, body.force))
+                self.limited = force != body.force
+                self.let_go = self.let_go and force != 0
+                self.force = 0 if self.let_go else force
+        return b""
+
+    def watch(self, now: int) -> None:
+        """Remove the force when none was received in time; called in every cycle, after the packets received."""
+        if self.watchdog and not self.let_go and (now - self.last) % WORD > self.watchdog:
+            self.force, self.let_go = 0, True
+
+    def sample(self, now: int, counts: int, velocity: int) -> bytes:
+        """Return a sample as a packet."""
+        self.sequence = (self.sequence + 1) % HALF_WORD
+        state = hf.LET_GO * self.let_go | hf.LIMITED * self.limited
+        return hf.encode_packet(
+            hf.SampleBody(
+                self.sequence, now % WORD, counts, velocity, self.echo, self.force, state, self.reader.dropped % 256
+            )
+        )
+
+
+# -- An emulated paddle across a pseudo-terminal -------------------------------------------------------------
+#
+# An emulated paddle across a pseudo-terminal: state machine of the firmware, and mechanics of a handle.
+#
+# Options
+# -------
+# mass, damping, friction : float
+#     Of the handle: kg, N s/m and N (0.1, 0.5 and 0).
+# resolution : float
+#     Distance per count of the sensor, m (20 µm).
+# force : float
+#     The largest it shows, N (5).
+# watchdog : float
+#     Time without a force after which the firmware removes the force, s (0.02); 0: never.
+# rate : float
+#     Samples a second (2000).
+# radius : float
+#     Of the handle, m (0.08).
+# power : str
+#     Supply of the board: the ``line``, so that there is no force when that is unplugged, or its ``own``.
+# hand : mapping
+#     That holds it: ``stiffness``, ``damping``, ``target`` (60 N/m, 0.2 N s/m, 0 m: a light grip); both 0: no hand.
 
 USUAL: Final[dict[str, Any]] = {
     "mass": 0.1, "damping": 0.5, "friction": 0.0, "resolution": 20e-6, "force": 5.0, "watchdog": 0.02, "rate": 2000.0,

@@ -23,13 +23,12 @@ from websockets.http11 import Request
 from websockets.protocol import State
 from websockets.server import ServerProtocol
 
-from fsm_dyn.devices.driver_options import OptionReader
-from fsm_dyn.devices.emulators.command_channel import CommandChannel, given_options
-from fsm_dyn.devices.emulators.emulated_device import EmulatedDevice, check
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.devices.driver_tools import OptionReader
+from fsm_dyn.devices.emulators.emulated_device import CommandChannel, EmulatedDevice, check, given_options
 from fsm_dyn.devices.emulators.emulator_process import EmulationProcess
 from fsm_dyn.devices.inverse3 import AXES, FORMATS, listed, parsed, vector, within
-from fsm_dyn.errors import InputError
-from fsm_dyn.live.realtime import ask_for_privileges
+from fsm_dyn.live.pacing import ask_for_privileges
 
 _SWITCHES: Final = ("velocity", "calibrated", "gravity_compensation", "torque_scaling")
 _KNOWN: Final = frozenset({"port", "device_id", "service", *_SWITCHES})

@@ -17,13 +17,18 @@ import tty
 from collections.abc import Mapping
 from typing import Any, Final
 
-from fsm_dyn.devices.emulators.command_channel import CommandChannel, given_options, new_folder
-from fsm_dyn.devices.emulators.emulated_device import STEP, EmulatedDevice, check
+from fsm_dyn.devices import pantograph as hb
+from fsm_dyn.devices.emulators.emulated_device import (
+    STEP,
+    CommandChannel,
+    EmulatedDevice,
+    check,
+    given_options,
+    new_folder,
+)
 from fsm_dyn.devices.emulators.emulator_process import EmulationProcess
-from fsm_dyn.devices.pantograph import BOARD, VERSIONS, origin_of
-from fsm_dyn.devices.wire import haply_board as hb
-from fsm_dyn.devices.wire.five_bar import angles_of, force_of, pose_of
-from fsm_dyn.live.realtime import ask_for_privileges
+from fsm_dyn.devices.pantograph import BOARD, VERSIONS, angles_of, force_of, origin_of, pose_of
+from fsm_dyn.live.pacing import ask_for_privileges
 
 _KNOWN: Final = frozenset({"hardware", "board"})
 _CHUNK: Final = 4096

@@ -1,4 +1,4 @@
-"""Emulated device program with the datagrams of :mod:`fsm_dyn.devices.wire.datagrams`.
+"""Emulated device program with the datagrams of :mod:`fsm_dyn.devices.udp`.
 
 Options are those of :class:`~fsm_dyn.devices.emulators.emulated_device.EmulatedDevice` and ``port`` (that the driver
 is to listen at; a free one), ``velocity`` (whether samples have velocities; true).
@@ -13,13 +13,12 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
-from fsm_dyn.devices.emulators.command_channel import CommandChannel, given_options
-from fsm_dyn.devices.emulators.emulated_device import EmulatedDevice, check
+from fsm_dyn.devices import udp as datagrams
+from fsm_dyn.devices.emulators.emulated_device import CommandChannel, EmulatedDevice, check, given_options
 from fsm_dyn.devices.emulators.emulator_process import EmulationProcess
-from fsm_dyn.devices.wire import datagrams
-from fsm_dyn.devices.wire.datagrams import BadDatagramError, SampleDatagram
+from fsm_dyn.devices.udp import BadDatagramError, SampleDatagram
 from fsm_dyn.live.driver_protocol import ADMITTANCE
-from fsm_dyn.live.realtime import ask_for_privileges
+from fsm_dyn.live.pacing import ask_for_privileges
 from fsm_dyn.runtime.abi import ForceFlag
 
 _KNOWN: Final = frozenset({"port", "velocity"})

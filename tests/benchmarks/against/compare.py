@@ -26,7 +26,7 @@ from subprocess import DEVNULL, PIPE
 import numpy as np
 
 import fsm_dyn
-from fsm_dyn import models
+from fsm_dyn.language import models
 from tests.checkouts import build_runtime, environment
 
 ROOT = Path(__file__).parents[3]

@@ -11,9 +11,8 @@ import mmap
 import select
 from pathlib import Path
 
-from fsm_dyn.devices.emulators.command_channel import CommandChannel, given_options
-from fsm_dyn.devices.emulators.emulated_device import STEP, EmulatedDevice
-from fsm_dyn.live.realtime import ask_for_privileges
+from fsm_dyn.devices.emulators.emulated_device import STEP, CommandChannel, EmulatedDevice, given_options
+from fsm_dyn.live.pacing import ask_for_privileges
 
 WORDS = 19  # of 8 bytes
 SAMPLES, POSITION, VELOCITY, STATE, FORCES, FORCE, ENABLED, WATCHDOG = 0, 1, 4, 7, 13, 14, 17, 18  # indices of words

@@ -12,7 +12,7 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.analysis import cluster
-from fsm_dyn.errors import InputError, RunError
+from fsm_dyn.core.errors import InputError, RunError
 from tests.unit.analysis.test_ledger import bouncing_ball, rows, runs_made
 
 VARY = {"e": np.linspace(0.2, 0.9, 40).tolist(), "m": ["1 kg", "2 kg"]}

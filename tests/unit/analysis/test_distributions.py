@@ -7,11 +7,11 @@ import pytest
 from typer.testing import CliRunner
 
 import fsm_dyn
-from fsm_dyn.analysis.distributions import varied_quantities
+from fsm_dyn.analysis.sampling import varied_quantities
 from fsm_dyn.cli.app import app
-from fsm_dyn.errors import InputError
-from fsm_dyn.spec import load
-from fsm_dyn.spec.parameter_tolerances import Deviation
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.language.evaluate import Deviation
+from fsm_dyn.language.loader import load
 
 TEXT = """
 fsm_dyn: 1

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn import models
-from fsm_dyn.errors import InputError
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.language import models
 from fsm_dyn.plot import drawing
 
 MUST = ["latch", "shopping_cart", "escapement_deadbeat", "piano_action_simple"]

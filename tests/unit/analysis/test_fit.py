@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn import spec
-from fsm_dyn.errors import InputError
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.language.loader import load
 
 SPRING = """
 fsm_dyn: 1
@@ -29,7 +29,7 @@ NOISE = {"x": 5e-4, "x_dot": 4e-3}  # m, m/s
 
 @pytest.fixture(scope="module")
 def graph():
-    return fsm_dyn.compile(spec.load("damped", text=SPRING))
+    return fsm_dyn.compile(load("damped", text=SPRING))
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import pytest
 import fsm_dyn
 from fsm_dyn.analysis.limit_cycle import limit_cycle
 from fsm_dyn.analysis.sensitivities import sensitivities
-from fsm_dyn.errors import RunError
+from fsm_dyn.core.errors import RunError
 
 STEP = 1e-4
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.analysis.jacobians import mode_derivatives
-from fsm_dyn.programs import compile_programs
+from fsm_dyn.analysis.linearisation import mode_derivatives
+from fsm_dyn.programs.kernels import compile_programs
 
 
 @pytest.fixture(scope="module", params=["rolling_disk", "shopping_cart", "pendulum_with_stop"])

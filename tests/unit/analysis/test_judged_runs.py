@@ -5,12 +5,11 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.analysis import judged_runs as together
-from fsm_dyn.analysis.judged_runs import judged_alone, judged_runs
-from fsm_dyn.analysis.run_preparation import RunPreparation
-from fsm_dyn.analysis.study_points import grid_points
-from fsm_dyn.models import find
-from fsm_dyn.simulator import Simulator
-from fsm_dyn.spec import load
+from fsm_dyn.analysis.judged_runs import RunPreparation, judged_alone, judged_runs
+from fsm_dyn.analysis.study import grid_points
+from fsm_dyn.language.loader import load
+from fsm_dyn.language.models import find
+from fsm_dyn.run.simulator import Simulator
 
 BALL = """
 fsm_dyn: 1
@@ -107,7 +106,7 @@ def test_shipped_models(name, monkeypatch):
 def test_full_buffers(monkeypatch):
     """Room for less than a run: it grows, and runs that did not fit begin again."""
     for name, count in (("ROWS", 300), ("_TRANSITIONS", 8), ("_PASSAGES", 2)):
-        monkeypatch.setattr(f"fsm_dyn.simulation.run_batch.{name}", count)
+        monkeypatch.setattr(f"fsm_dyn.run.loop.{name}", count)
     claims, vary, run, runs = SHIPPED["latch"]
     many, one, count = both(requirements("latch", claims), vary, runs, 4, run, monkeypatch)
     assert repr(many) == repr(one)

@@ -11,11 +11,11 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.analysis import study_runs
-from fsm_dyn.analysis.ledger import Ledger, study_settings
-from fsm_dyn.errors import InputError, RunError
-from fsm_dyn.models import find
+from fsm_dyn.analysis.study_runs import Ledger, study_settings
+from fsm_dyn.core.errors import InputError, RunError
+from fsm_dyn.language.loader import load
+from fsm_dyn.language.models import find
 from fsm_dyn.runtime import library
-from fsm_dyn.spec import load
 
 ROOT = Path(__file__).parents[3]
 
@@ -92,7 +92,7 @@ def test_a_study_does_not_continue_with_another_runtime(ball, tmp_path, monkeypa
     path = tmp_path / "study.sqlite"
     fsm_dyn.study(ball, {"e": [0.5]}, until=0.5, jobs=1, ledger=path)
     assert library.SOURCES in study_settings("model", [], {})
-    monkeypatch.setattr("fsm_dyn.analysis.ledger.SOURCES", "0" * 64)
+    monkeypatch.setattr("fsm_dyn.runtime.library.SOURCES", "0" * 64)
     with pytest.raises(InputError, match=r"ledger of another study[\s\S]*found: other sources of the runtime\n"):
         fsm_dyn.study(ball, {"e": [0.5]}, until=0.5, jobs=1, ledger=path)
     with pytest.raises(InputError, match=r"found: other options, sources of the runtime\n"):

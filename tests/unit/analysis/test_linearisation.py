@@ -5,7 +5,7 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.analysis.linearisation import linearise
-from fsm_dyn.modes.assembly import PrescribedValues
+from fsm_dyn.derive.assembly import PrescribedValues
 
 
 def test_pendulum_that_hangs():

@@ -8,9 +8,9 @@ from matplotlib.colors import to_rgb
 import fsm_dyn
 from fsm_dyn import plot
 from fsm_dyn.analysis.study import read_range, study
-from fsm_dyn.cli.study_output import write_study
-from fsm_dyn.errors import InputError
-from fsm_dyn.spec import load
+from fsm_dyn.cli.study import write_study
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.language.loader import load
 
 
 @pytest.fixture(scope="module")

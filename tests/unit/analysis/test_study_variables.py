@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.analysis.ledger import study_settings
-from fsm_dyn.errors import InputError
-from fsm_dyn.run_inputs import input_in_effect, scaled_input
-from fsm_dyn.spec import load
+from fsm_dyn.analysis.study_runs import study_settings
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.language.loader import load
+from fsm_dyn.run.run_inputs import input_in_effect, scaled_input
 
 UNTIL = 1.3
 

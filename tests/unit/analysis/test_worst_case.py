@@ -6,8 +6,8 @@ from typer.testing import CliRunner
 
 import fsm_dyn
 from fsm_dyn.cli.app import app
-from fsm_dyn.errors import InputError
-from fsm_dyn.spec import load
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.language.loader import load
 
 # A mass without forces: its position after 1 s is x0 + v0, linear in both parameters.
 TEXT = """

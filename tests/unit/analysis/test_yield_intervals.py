@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import norm
 
 from fsm_dyn.analysis.sampling import REPLICATES, sampled_deviations
-from fsm_dyn.analysis.yields import yield_estimate
-from fsm_dyn.spec.parameter_tolerances import Deviation
+from fsm_dyn.analysis.study_results import yield_estimate
+from fsm_dyn.language.evaluate import Deviation
 
 UNIFORM, NORMAL = Deviation(-1.0, 1.0), Deviation(sigma=1.0)
 _SUM = 2.7  # of three numbers of [-1, 1], from -3: the distribution of Irwin and Hall in halves

@@ -7,11 +7,11 @@ from scipy.stats import norm
 
 import fsm_dyn
 from fsm_dyn.analysis.sampling import sampled_deviations
-from fsm_dyn.analysis.study import ALL, tolerance_study
-from fsm_dyn.analysis.yields import wilson
-from fsm_dyn.errors import InputError
-from fsm_dyn.spec import load
-from fsm_dyn.spec.parameter_tolerances import Deviation
+from fsm_dyn.analysis.study import tolerance_study
+from fsm_dyn.analysis.study_results import ALL, wilson
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.language.evaluate import Deviation
+from fsm_dyn.language.loader import load
 
 TEXT = """
 fsm_dyn: 1

@@ -3,19 +3,22 @@
 import numpy as np
 import pytest
 
-from fsm_dyn import programs as p
-from fsm_dyn.automaton.free_shifts import free_shifts
+from fsm_dyn.automaton.configuration_search import free_shifts
 from fsm_dyn.automaton.proof_check import _is_still
+from fsm_dyn.programs.functions import cos, minimum, sin
+from fsm_dyn.programs.graph import ExpressionGraph
+from fsm_dyn.programs.layout import Layout
+from fsm_dyn.programs.program import Program
 
-LAYOUT = p.Layout(q=("x", "y", "s", "q"), p=("k",))
+LAYOUT = Layout(q=("x", "y", "s", "q"), p=("k",))
 X, Y, S, Q = 1, 2, 3, 4
 CASES = {  # outputs, and how many of the four coordinates can be chosen
-    "a difference": (lambda x, y, s, q, k: [x - s, (x - s) * p.cos(q) + k], 2),  # x or s; y is in none
-    "in another frame": (lambda x, y, s, q, k: [(x - s) * p.cos(q) + y * p.sin(q), p.minimum(s - x, k)], 1),
-    "two differences": (lambda x, y, s, q, k: [(x - s) * p.cos(q) + (y - s) * p.sin(q)], 1),
-    "sums of three": (lambda x, y, s, q, k: [x + y - 2.0 * s, p.sin(x - y) + q], 1),
-    "the least of two": (lambda x, y, s, q, k: [p.minimum(x - y, q), x + s], 1),
-    "angles": (lambda x, y, s, q, k: [p.sin(q - x), p.cos(x - q) * y * y + s], 1),
+    "a difference": (lambda x, y, s, q, k: [x - s, (x - s) * cos(q) + k], 2),  # x or s; y is in none
+    "in another frame": (lambda x, y, s, q, k: [(x - s) * cos(q) + y * sin(q), minimum(s - x, k)], 1),
+    "two differences": (lambda x, y, s, q, k: [(x - s) * cos(q) + (y - s) * sin(q)], 1),
+    "sums of three": (lambda x, y, s, q, k: [x + y - 2.0 * s, sin(x - y) + q], 1),
+    "the least of two": (lambda x, y, s, q, k: [minimum(x - y, q), x + s], 1),
+    "angles": (lambda x, y, s, q, k: [sin(q - x), cos(x - q) * y * y + s], 1),
     "two places": (lambda x, y, s, q, k: [x - s, x + s, y, q], 0),
     "a factor that is a parameter": (lambda x, y, s, q, k: [k * (x - s), k * (y - q)], 2),
     "squares": (lambda x, y, s, q, k: [x * x - s * s, y - q], 1),
@@ -26,9 +29,9 @@ CASES = {  # outputs, and how many of the four coordinates can be chosen
 
 @pytest.fixture(params=CASES)
 def case(request):
-    graph = p.ExpressionGraph()
+    graph = ExpressionGraph()
     make, number = CASES[request.param]
-    return p.Program.from_nodes(LAYOUT, {"values": make(*map(graph.symbol, ("x", "y", "s", "q", "k")))}), number
+    return Program.from_nodes(LAYOUT, {"values": make(*map(graph.symbol, ("x", "y", "s", "q", "k")))}), number
 
 
 def test_as_many_coordinates_can_be_chosen_as_shifts_are_independent(case):

@@ -12,13 +12,13 @@ import pytest
 from scipy.optimize import least_squares
 
 import fsm_dyn
-from fsm_dyn import models
-from fsm_dyn.automaton import combined_contacts
-from fsm_dyn.automaton import geometric_feasibility as geometry
+from fsm_dyn.automaton import configuration_search as combined_contacts
+from fsm_dyn.automaton import feasibility as geometry
 from fsm_dyn.automaton.configuration_search import EXACT, MARGIN
-from fsm_dyn.automaton.geometric_feasibility import assess_geometry
+from fsm_dyn.automaton.feasibility import assess_geometry
 from fsm_dyn.automaton.initial_values import parameter_vector
-from fsm_dyn.spec.values import parameter_values
+from fsm_dyn.language import models
+from fsm_dyn.language.values import parameter_values
 
 SMALL = ("box_on_table", "latch", "latch_door", "newtons_cradle", "push_button", "toggle_switch", "twelve_contacts")
 

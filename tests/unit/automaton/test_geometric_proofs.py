@@ -11,8 +11,8 @@ from mpmath import libmp, mp
 
 import fsm_dyn
 from fsm_dyn.automaton.geometric_proofs import ExclusionProof, GeometricProofs, ProofCondition
-from fsm_dyn.automaton.real_intervals import bounds, narrowed, result
-from fsm_dyn.errors import InputError
+from fsm_dyn.automaton.proof_check import bounds, narrowed, result
+from fsm_dyn.core.errors import InputError
 
 SMALL = ("box_on_table", "gripper", "push_button", "magnetic_latch", "toggle_switch", "latch_door", "twelve_contacts")
 LONG = ("piano_action_simple", "cart_on_ramp", "geneva_drive", "seat_belt_reel", "escapement_anchor")

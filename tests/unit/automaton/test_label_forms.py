@@ -5,8 +5,8 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm_dyn.automaton.label_forms import LONGEST, Closed, brief_label, full_label
-from fsm_dyn.graphics.diagram import elided
+from fsm_dyn.automaton.labels import LONGEST, Closed, brief_label, full_label
+from fsm_dyn.draw.graph_layout import elided
 
 LONG = [Closed(f"contact_of_the_door_with_stop_{k}", "stick") for k in range(3)]
 

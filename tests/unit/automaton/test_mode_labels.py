@@ -8,18 +8,17 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn import plot
-from fsm_dyn.automaton.label_forms import LONGEST
-from fsm_dyn.automaton.notebook import diagram_of
-from fsm_dyn.cli.run_summary import describe as described
-from fsm_dyn.compilation import compile as compile_mechanism
-from fsm_dyn.graphics.diagram import abridged
-from fsm_dyn.plot.drawing.diagram import diagram
-from fsm_dyn.results.run_timeline import timeline_of
-from fsm_dyn.results.transitions import counted
-from fsm_dyn.spec.contact import FeatureContact
-from fsm_dyn.viewer.mode_graph_payload import mode_map
-from fsm_dyn.viewer.playback_frames import PlaybackFrames
-from fsm_dyn.viewer.recorded_run import from_trajectory
+from fsm_dyn.automaton.compilation import compile as compile_mechanism
+from fsm_dyn.automaton.labels import LONGEST
+from fsm_dyn.automaton.mode_graph import diagram_of
+from fsm_dyn.cli.run import describe as described
+from fsm_dyn.draw.graph_layout import abridged
+from fsm_dyn.language.contacts import FeatureContact
+from fsm_dyn.page.frames import mode_map
+from fsm_dyn.page.playback import PlaybackFrames, from_trajectory
+from fsm_dyn.plot.drawing import diagram
+from fsm_dyn.run.run_timeline import timeline_of
+from fsm_dyn.run.transitions import counted
 
 SQUARE = [["-a/2", "-a/2"], ["a/2", "-a/2"], ["a/2", "a/2"], ["-a/2", "a/2"]]
 TILES = {
@@ -79,7 +78,7 @@ def label(graph, **states):
 NUMBERED = r"_(\d+|face\d+)(_|$)"
 
 
-@pytest.mark.parametrize("name", fsm_dyn.models.names())
+@pytest.mark.parametrize("name", fsm_dyn.language.models.names())
 def test_no_label_of_a_single_contact_numbers_its_features(name):
     """``pushes_3_face_closed`` is the name of a mode; people read which part is on which."""
     automaton = fsm_dyn.compile(name).automaton

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.automaton.named_array import NamedArray
-from fsm_dyn.errors import InputError
+from fsm_dyn.automaton.mode_view import NamedArray
+from fsm_dyn.core.errors import InputError
 
 MODELS = ["rolling_disk", "shopping_cart", "spherical_wrist", "felt_drop", "rolling_coin", "stick_slip_belt", "latch"]
 STEP = 1e-6  # of coordinates: central differences are then good to 1e-9 of positions of the order of 1

@@ -9,7 +9,7 @@ import pytest
 from typer.main import get_command
 
 from fsm_dyn.cli.app import app
-from fsm_dyn.errors import InputError, RunError
+from fsm_dyn.core.errors import InputError, RunError
 from tests.unit.cli.conftest import call
 
 DOCS = Path(__file__).parents[3] / "docs"

@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from fsm_dyn import models
-from fsm_dyn.cli.file_watch import watch
-from fsm_dyn.errors import InputError
+from fsm_dyn.cli.run import watch
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.language import models
 
 
 def test_watch_runs_again_after_a_save_and_ends_with_ctrl_c(tmp_path):

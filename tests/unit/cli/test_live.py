@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from fsm_dyn.live.recording_reader import read_recording
+from fsm_dyn.live.recording import read_recording
 from tests.unit.cli.conftest import call
 
 

@@ -6,7 +6,7 @@ import re
 import pytest
 
 import fsm_dyn
-from fsm_dyn import models
+from fsm_dyn.language import models
 from tests.pictures import is_drawn
 from tests.unit.cli.conftest import call
 

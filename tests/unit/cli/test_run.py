@@ -10,8 +10,8 @@ import time
 import pytest
 
 import fsm_dyn
-from fsm_dyn.cli.assignments import assignments
-from fsm_dyn.errors import InputError
+from fsm_dyn.cli.options import assignments
+from fsm_dyn.core.errors import InputError
 from tests.unit.cli.conftest import call
 
 
@@ -224,7 +224,7 @@ def test_run_draws_the_plots_asked_for(tmp_path):
 @pytest.mark.parametrize(("model", "columns"), [("bouncing_ball", ["from", "to"]), ("piano_action_simple", ["to"])])
 def test_of_two_long_names_a_line_tells_where_it_leads(model, columns):
     """Where it comes from is where the line before ended."""
-    from fsm_dyn.cli.run_summary import describe
+    from fsm_dyn.cli.run import describe
 
     heading = describe(fsm_dyn.simulate(fsm_dyn.compile(model), until=1.0)).splitlines()[2].split()
     assert heading[2 : 2 + len(columns)] == columns

@@ -12,16 +12,17 @@ from typer.testing import CliRunner
 
 import fsm_dyn
 from fsm_dyn.cli.app import app
+from fsm_dyn.core.errors import InputError
 from fsm_dyn.devices import combined, scripted
 from fsm_dyn.devices.emulators.emulator_process import emulation
-from fsm_dyn.errors import InputError
+from fsm_dyn.live.controller import RunController
+from fsm_dyn.live.device_map import DeviceMap, Limits
 from fsm_dyn.live.driver_protocol import DeviceSpec, Sample
-from fsm_dyn.live.live_stepper import DeviceMap, Limits, LiveStepper
-from fsm_dyn.live.recording_reader import read_recording
+from fsm_dyn.live.launch import Settings, coupled_graph
+from fsm_dyn.live.recording import read_recording
 from fsm_dyn.live.replay import replay
-from fsm_dyn.live.run_controller import RunController
-from fsm_dyn.live.session import LiveSession, Settings
-from fsm_dyn.live.session_launch import coupled_graph
+from fsm_dyn.live.session import LiveSession
+from fsm_dyn.live.stepper import LiveStepper
 from fsm_dyn.live.watchdog import make_safe
 from fsm_dyn.runtime.abi import TickCounts
 

@@ -13,12 +13,13 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.devices import udp
+from fsm_dyn.devices import udp as datagrams
 from fsm_dyn.devices.emulators.emulator_process import emulation
-from fsm_dyn.devices.wire import datagrams
-from fsm_dyn.devices.wire.datagrams import SampleDatagram
+from fsm_dyn.devices.udp import SampleDatagram
 from fsm_dyn.live import shared_memory
 from fsm_dyn.live.device_map import Limits
-from fsm_dyn.live.session import LiveSession, Settings
+from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.session import LiveSession
 from fsm_dyn.runtime import library
 from fsm_dyn.runtime.abi import Fault, ForceFlag, LiveHeader, LivePhase
 

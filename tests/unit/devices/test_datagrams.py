@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from fsm_dyn.devices.wire import datagrams
-from fsm_dyn.devices.wire.datagrams import BadDatagramError, ForceDatagram, SampleDatagram
+from fsm_dyn.devices import udp as datagrams
+from fsm_dyn.devices.udp import BadDatagramError, ForceDatagram, SampleDatagram
 from fsm_dyn.runtime.abi import ForceFlag
 
 WORDS = some.integers(0, 2**32 - 1)

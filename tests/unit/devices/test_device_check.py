@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from fsm_dyn.cli.app import app
+from fsm_dyn.core.errors import InputError
 from fsm_dyn.devices import device_check, hapkit, scripted, udp
 from fsm_dyn.devices.device_check import check_device, report, workspace_picture
-from fsm_dyn.errors import InputError
 from fsm_dyn.live.driver_protocol import ADMITTANCE, Sample
 
 HAND = {"axes": 2, "mass": 0.1, "stiffness": 100.0, "damping": 5.0}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fsm_dyn.errors import InputError
+from fsm_dyn.core.errors import InputError
 from fsm_dyn.live.driver_protocol import DeviceSpec
 
 HOSTILE: tuple[Any, ...] = (

@@ -7,8 +7,7 @@ import math
 import pytest
 
 from fsm_dyn.devices.emulators import emulated_device
-from fsm_dyn.devices.emulators.emulated_device import STEP, EmulatedDevice
-from fsm_dyn.devices.emulators.handle import EmulatedHandle
+from fsm_dyn.devices.emulators.emulated_device import STEP, EmulatedDevice, EmulatedHandle
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from fsm_dyn.core.errors import InputError
 from fsm_dyn.devices.emulators.emulator_process import emulation
-from fsm_dyn.errors import InputError
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ import random
 import pytest
 from HaplyHAPI import Pantograph
 
-from fsm_dyn.devices.pantograph import VERSIONS
-from fsm_dyn.devices.wire.five_bar import FiveBar, angles_of, force_of, pose_of, torques_of
+from fsm_dyn.devices.pantograph import VERSIONS, FiveBar, angles_of, force_of, pose_of, torques_of
 
 BARS = FiveBar(0.07, 0.09, 0.038)
 ROUNDING = 1e-12

@@ -17,11 +17,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from fsm_dyn.core.errors import InputError
 from fsm_dyn.devices import gamepad
-from fsm_dyn.devices.gamepad import ABSOLUTE, EV_ABS, EV_KEY, EV_SYN, SYN_DROPPED, deflection
-from fsm_dyn.devices.wire import evdev
-from fsm_dyn.devices.wire.evdev import EVENT
-from fsm_dyn.errors import InputError
+from fsm_dyn.devices import gamepad as evdev
+from fsm_dyn.devices.gamepad import ABSOLUTE, EV_ABS, EV_KEY, EV_SYN, EVENT, SYN_DROPPED, deflection
 
 H = 1e-3
 RANGES = {"x": [-100, 100], "y": [0, 255]}

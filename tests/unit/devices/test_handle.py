@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from fsm_dyn.devices.emulators.handle import EmulatedHandle
+from fsm_dyn.devices.emulators.emulated_device import EmulatedHandle
 
 
 def test_a_held_force_moves_it_as_the_closed_form_says() -> None:

@@ -6,11 +6,12 @@ import tty
 
 import pytest
 
-from fsm_dyn.devices import hapkit, serial_line
-from fsm_dyn.devices import hapkit_packets as hf
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.devices import connections as serial_line
+from fsm_dyn.devices import hapkit
+from fsm_dyn.devices import hapkit as hf
 from fsm_dyn.devices.emulators.emulator_process import emulation
 from fsm_dyn.devices.hapkit import Driver
-from fsm_dyn.errors import InputError
 from fsm_dyn.live.driver_protocol import SAFE_FRAME, DeviceDynamics
 from fsm_dyn.live.watchdog import make_safe
 

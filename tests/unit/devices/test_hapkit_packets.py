@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import fsm_dyn.devices
-from fsm_dyn.devices import hapkit_packets as hf
-from fsm_dyn.devices.emulators.hapkit_firmware import Board
+from fsm_dyn.devices import hapkit as hf
+from fsm_dyn.devices.emulators.hapkit import Board
 
 FIRMWARE = Path(fsm_dyn.devices.__file__).parent / "firmware" / "hapkit"
 HARNESS = Path(__file__).with_name("hapkit_harness.c")
@@ -77,7 +77,7 @@ def test_the_safe_packet_is_understood_after_every_half_of_a_frame():
     before = hf.encode_packet(hf.ForceBody(257, -1_000_000))
     for length in range(len(before) - 1):  # all but its last zero is the whole of it
         reader = hf.PacketReader()
-        found = reader.feed(before[:length]) + reader.feed(hf.SAFE_FRAME)
+        found = reader.feed(before[:length]) + reader.feed(hf.SAFE_PACKET)
         assert found[-1] == hf.ForceBody(0, 0)
         assert len(found) == 1
         assert reader.dropped == (length > 1)

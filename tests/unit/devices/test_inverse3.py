@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from websockets.frames import Frame, Opcode
 
+from fsm_dyn.core.errors import InputError
 from fsm_dyn.devices import inverse3
+from fsm_dyn.devices.connections import WebSocketLine, text_frame
 from fsm_dyn.devices.emulators import inverse3 as emulated
 from fsm_dyn.devices.emulators.inverse3 import Service
-from fsm_dyn.devices.wire.websocket import WebSocketLine, text_frame
-from fsm_dyn.errors import InputError
 
 NUMBERS = some.floats(allow_nan=False, allow_infinity=False)
 

@@ -11,11 +11,12 @@ import types
 import numpy as np
 import pytest
 
-from fsm_dyn.devices import udp, wire
-from fsm_dyn.devices.velocity_estimation import VelocityFilter
-from fsm_dyn.devices.wire import datagrams
-from fsm_dyn.devices.wire.datagrams import ForceDatagram, SampleDatagram
-from fsm_dyn.errors import InputError
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.devices import connections as wire
+from fsm_dyn.devices import udp
+from fsm_dyn.devices import udp as datagrams
+from fsm_dyn.devices.driver_tools import VelocityFilter
+from fsm_dyn.devices.udp import ForceDatagram, SampleDatagram
 from fsm_dyn.live.driver_protocol import NOTHING, SAFE_FRAME, DeviceDynamics
 from fsm_dyn.runtime.abi import ForceFlag
 

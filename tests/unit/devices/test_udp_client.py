@@ -17,10 +17,11 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.devices import udp
-from fsm_dyn.devices.wire import datagrams
-from fsm_dyn.devices.wire.datagrams import ForceDatagram, SampleDatagram
+from fsm_dyn.devices import udp as datagrams
+from fsm_dyn.devices.udp import ForceDatagram, SampleDatagram
 from fsm_dyn.live.device_map import Limits
-from fsm_dyn.live.session import LiveSession, Settings
+from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.session import LiveSession
 from fsm_dyn.runtime.abi import ForceFlag
 from tests.runtime.building import sanitizers_work
 

@@ -5,9 +5,9 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.devices.scripted import Driver
-from fsm_dyn.live.live_stepper import DeviceMap, LiveStepper
-from fsm_dyn.live.port_coupling import add_couplers
-from fsm_dyn.live.run_controller import RunController
+from fsm_dyn.live.controller import RunController
+from fsm_dyn.live.device_map import DeviceMap, add_couplers
+from fsm_dyn.live.stepper import LiveStepper
 
 # axis, amplitude (m), frequency (Hz), phase (rad)
 MOTIONS = {

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from fsm_dyn.devices.emulators.handle import EmulatedHandle, Meter
-from fsm_dyn.live.axis_alignment import device_map_for
+from fsm_dyn.devices.emulators.emulated_device import EmulatedHandle, Meter
+from fsm_dyn.live.controller import RUNNING, RunController
+from fsm_dyn.live.device_map import DeviceMap, Limits, device_map_for
 from fsm_dyn.live.driver_protocol import Sample
-from fsm_dyn.live.live_stepper import DeviceMap, Limits, LiveStepper
-from fsm_dyn.live.run_controller import RUNNING, RunController
-from fsm_dyn.live.tick_setup import watch_port
+from fsm_dyn.live.stepper import LiveStepper
+from fsm_dyn.live.tick import watch_port
 from fsm_dyn.runtime.abi import Fault, TickCounts, TickNumbers
 
 PERIOD = 1e-3

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import yaml
 
-from fsm_dyn.devices.emulators.handle import EmulatedHandle, Meter
+from fsm_dyn.devices.emulators.emulated_device import EmulatedHandle, Meter
+from fsm_dyn.live.controller import RunController
+from fsm_dyn.live.device_map import Limits
 from fsm_dyn.live.driver_protocol import Sample
-from fsm_dyn.live.live_stepper import Limits, LiveStepper
-from fsm_dyn.live.run_controller import RunController
+from fsm_dyn.live.stepper import LiveStepper
 from fsm_dyn.runtime.abi import TickCounts
 
 PERIOD = 1e-3

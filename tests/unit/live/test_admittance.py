@@ -13,18 +13,19 @@ from typer.testing import CliRunner
 
 import fsm_dyn
 from fsm_dyn.cli.app import app
+from fsm_dyn.core.errors import InputError
 from fsm_dyn.devices import combined, udp
+from fsm_dyn.devices.emulators.emulated_device import FollowingHandle
 from fsm_dyn.devices.emulators.emulator_process import emulation
-from fsm_dyn.devices.emulators.following import FollowingHandle
-from fsm_dyn.errors import InputError
+from fsm_dyn.live.controller import FAULT, FAULTS, RunController
+from fsm_dyn.live.device_map import DeviceMap, Limits
 from fsm_dyn.live.driver_protocol import ADMITTANCE, DeviceSpec, Sample
-from fsm_dyn.live.live_stepper import DeviceMap, Limits, LiveStepper
-from fsm_dyn.live.recording_reader import read_recording
+from fsm_dyn.live.launch import Settings, coupled_graph
+from fsm_dyn.live.passivity import assess_admittance, inertia_seen, least_inertia
+from fsm_dyn.live.recording import read_recording
 from fsm_dyn.live.replay import replay
-from fsm_dyn.live.run_controller import FAULT, FAULTS, RunController
-from fsm_dyn.live.session import LiveSession, Settings
-from fsm_dyn.live.session_launch import coupled_graph
-from fsm_dyn.passivity.admittance import assess_admittance, inertia_seen, least_inertia
+from fsm_dyn.live.session import LiveSession
+from fsm_dyn.live.stepper import LiveStepper
 from fsm_dyn.runtime.abi import Fault, TickCounts
 
 SLIDER = {

@@ -2,8 +2,8 @@
 
 import pytest
 
-from fsm_dyn.errors import InputError
-from fsm_dyn.live.axis_alignment import aligned_axes, device_map_for
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.live.device_map import aligned_axes, device_map_for
 
 
 def test_a_paddle_is_put_where_it_meets_the_wall(held):

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from fsm_dyn.errors import InputError
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.live.controller import FAULT, RUNNING
+from fsm_dyn.live.device_map import DeviceMap, Limits
 from fsm_dyn.live.driver_protocol import NOTHING, DeviceSpec, Sample
-from fsm_dyn.live.live_stepper import DeviceMap, Limits, LiveStepper
-from fsm_dyn.live.run_controller import FAULT, RUNNING
-from fsm_dyn.live.session_launch import effective_limits
-from fsm_dyn.live.settings import Settings
+from fsm_dyn.live.launch import Settings, effective_limits
+from fsm_dyn.live.stepper import LiveStepper
 from fsm_dyn.runtime.abi import TickCounts, TickNumbers
 
 WIDE = Limits(force=1e6, slew=1e9, torque=1e6, torque_slew=1e9, velocity=1e3, angular_velocity=1e3, ramp=0.0)

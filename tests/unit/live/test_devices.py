@@ -6,12 +6,13 @@ import time
 import numpy as np
 import pytest
 
+from fsm_dyn.core.errors import InputError
 from fsm_dyn.devices import pointer, scripted
-from fsm_dyn.errors import InputError
 from fsm_dyn.live import shared_memory
+from fsm_dyn.live.device_map import Limits
 from fsm_dyn.live.driver_protocol import BlockingReader, DeviceSpec, Sample, driver_class
-from fsm_dyn.live.live_stepper import Limits
-from fsm_dyn.live.session import LiveSession, Settings
+from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.session import LiveSession
 from fsm_dyn.runtime.abi import LiveHeader
 
 

@@ -2,11 +2,12 @@
 
 import pytest
 
-from fsm_dyn.devices.emulators.handle import EmulatedHandle, Meter
+from fsm_dyn.devices.emulators.emulated_device import EmulatedHandle, Meter
+from fsm_dyn.live.controller import RunController
+from fsm_dyn.live.device_map import DeviceMap
 from fsm_dyn.live.driver_protocol import Sample
-from fsm_dyn.live.live_stepper import DeviceMap, LiveStepper
-from fsm_dyn.live.run_controller import RunController
-from fsm_dyn.live.session_launch import coupled_graph
+from fsm_dyn.live.launch import coupled_graph
+from fsm_dyn.live.stepper import LiveStepper
 from fsm_dyn.runtime.abi import TickNumbers
 
 PERIOD = 1e-3

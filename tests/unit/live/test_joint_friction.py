@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.live.live_stepper import Limits
-from fsm_dyn.live.port_coupling import add_couplers
-from fsm_dyn.live.recorder import read_recording
+from fsm_dyn.live.device_map import Limits, add_couplers
+from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.recording import read_recording
 from fsm_dyn.live.replay import off_line, replay
-from fsm_dyn.live.session import LiveSession, Settings
+from fsm_dyn.live.session import LiveSession
 
 WHEEL = {
     "fsm_dyn": 1,

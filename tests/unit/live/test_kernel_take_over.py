@@ -8,17 +8,18 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.automaton.edges import successors
+from fsm_dyn.automaton.hybrid_automaton import successors
 from fsm_dyn.automaton.initial_values import model_start
-from fsm_dyn.errors import InputError
+from fsm_dyn.core.errors import InputError
 from fsm_dyn.live import mode_pool
 from fsm_dyn.live.derivation_process import message
-from fsm_dyn.live.kernel_loading import received
-from fsm_dyn.live.live_stepper import Limits
-from fsm_dyn.live.recorder import read_recording
+from fsm_dyn.live.device_map import Limits
+from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.recording import read_recording
 from fsm_dyn.live.replay import _own_kernels, off_line, replay
-from fsm_dyn.live.session import LiveSession, Settings
-from fsm_dyn.live.tick_columns import ADVANCED
+from fsm_dyn.live.session import LiveSession
+from fsm_dyn.live.tick import ADVANCED
+from fsm_dyn.live.tick_process import received
 from fsm_dyn.runtime.abi import RecordColumn
 from tests.marked import PATIENT
 

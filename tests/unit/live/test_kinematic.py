@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.errors import InputError, ModelError
+from fsm_dyn.core.errors import InputError, ModelError
+from fsm_dyn.live.device_map import DeviceMap, Limits, add_couplers, coupled_ports
 from fsm_dyn.live.driver_protocol import Sample
-from fsm_dyn.live.live_stepper import DeviceMap, Limits, LiveStepper
-from fsm_dyn.live.port_coupling import add_couplers, coupled_ports
-from fsm_dyn.live.recorder import read_recording
+from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.recording import read_recording
 from fsm_dyn.live.replay import input_tables, replay
-from fsm_dyn.live.session import LiveSession, Settings
+from fsm_dyn.live.session import LiveSession
+from fsm_dyn.live.stepper import LiveStepper
 from fsm_dyn.live.tick_process import columns_of
 from fsm_dyn.runtime.abi import TickCounts, TickNumbers
 

@@ -13,8 +13,8 @@ import time
 
 import pytest
 
-from fsm_dyn.live.session import LiveSession, Settings
-from fsm_dyn.live.session_launch import prepare
+from fsm_dyn.live.launch import Settings, prepare
+from fsm_dyn.live.session import LiveSession
 from tests.marked import PATIENT, Marked
 
 HANDS = {
@@ -131,7 +131,7 @@ def test_ctrl_c_ends_all_that_other_commands_have_started(marked, program):
 STUDY = """
 import itertools, multiprocessing, signal, sys, fsm_dyn
 from fsm_dyn.analysis.study import study
-from fsm_dyn.interrupts import asked_to_end
+from fsm_dyn.core.interrupts import asked_to_end
 
 sys.unraisablehook = lambda _: None  # where Python cannot pass an exception on, the flag does
 
@@ -312,7 +312,7 @@ def test_ctrl_c_at_the_guard_before_it_can_ignore_it_changes_nothing(held):
         return process
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fsm_dyn.live.session_launch.subprocess.Popen", interrupted)
+        patch.setattr("fsm_dyn.live.launch.subprocess.Popen", interrupted)
         session = LiveSession.start(held("virtual_wall"), "scripted", hand)
     with session:
         session.wait_for_ticks(20)

@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.errors import InputError
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.live.controller import RUNNING, RunController
+from fsm_dyn.live.device_map import DeviceMap, Limits, add_couplers
 from fsm_dyn.live.driver_protocol import Sample
-from fsm_dyn.live.live_stepper import DeviceMap, Limits, LiveStepper
-from fsm_dyn.live.port_coupling import add_couplers
-from fsm_dyn.live.run_controller import RUNNING, RunController
-from fsm_dyn.live.session_launch import coupled_graph as held_graph
-from fsm_dyn.live.session_launch import substeps_of
-from fsm_dyn.live.settings import Settings
+from fsm_dyn.live.launch import Settings, substeps_of
+from fsm_dyn.live.launch import coupled_graph as held_graph
+from fsm_dyn.live.stepper import LiveStepper
 from fsm_dyn.runtime.abi import CAUGHT_UP_MOST, WORK_OF_MODE, Counters, Status, TickCounts, TickNumbers
 
 MODELS = ["shopping_cart", "latch", "bouncing_ball", "virtual_wall"]

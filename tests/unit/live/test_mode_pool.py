@@ -4,17 +4,18 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn import models
+from fsm_dyn.derive.guards import list_guards
+from fsm_dyn.language import models
+from fsm_dyn.language.loader import load
 from fsm_dyn.live import mode_pool
-from fsm_dyn.live.live_stepper import Limits, LiveStepper
-from fsm_dyn.live.port_coupling import add_couplers
-from fsm_dyn.live.recorder import read_recording
+from fsm_dyn.live.controller import RUNNING
+from fsm_dyn.live.device_map import Limits, add_couplers
+from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.recording import read_recording
 from fsm_dyn.live.replay import off_line, replay
-from fsm_dyn.live.run_controller import RUNNING
-from fsm_dyn.live.session import LiveSession, Settings
-from fsm_dyn.modes.guard_list import list_guards
+from fsm_dyn.live.session import LiveSession
+from fsm_dyn.live.stepper import LiveStepper
 from fsm_dyn.runtime.abi import Status
-from fsm_dyn.spec import load
 
 HAND = {"motion": [[0, 0.2, 0.7, 0.0]], "stop": "watchdog"}
 

@@ -1,7 +1,8 @@
 """Rows that a ring no longer has: named by an event, with their number."""
 
 import fsm_dyn
-from fsm_dyn.live.session import LiveSession, Settings
+from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.session import LiveSession
 
 TICKS, KEPT = 6000, 4095
 

@@ -12,11 +12,11 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.live import shared_memory
-from fsm_dyn.live.live_stepper import Limits
-from fsm_dyn.live.owner_heartbeat import SignOfLife
-from fsm_dyn.live.recorder import read_recording
+from fsm_dyn.live.device_map import Limits
+from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.recording import read_recording
 from fsm_dyn.live.replay import replay
-from fsm_dyn.live.session import LiveSession, Settings
+from fsm_dyn.live.session import LiveSession, SignOfLife
 from fsm_dyn.live.tick_process import columns_of, ring_of
 from fsm_dyn.runtime import library
 from fsm_dyn.runtime.abi import LiveHeader, TickCounts, TickNumbers
@@ -26,9 +26,9 @@ GRIP, ADVANCED = 12, 9  # columns of a row
 
 OWNER = """
 import json, sys, time, fsm_dyn
-from fsm_dyn.live.port_coupling import add_couplers
+from fsm_dyn.live.device_map import add_couplers
 from fsm_dyn.live.session import LiveSession, Settings
-from fsm_dyn.live.live_stepper import Limits
+from fsm_dyn.live.stepper import Limits
 hand = {"axes": 2, "motion": [[1, 0.05, 6.0, 3.0]], "stop": "watchdog", "period": 2e-4}
 settings = Settings(period=2e-4, realtime_privileges=False, watchdog_timeout=20.0, stall_ticks=10**6, release_after=0.0,
     owner_timeout=0.3, limits=Limits(ramp=0.05))

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from fsm_dyn.devices.scripted import Driver
-from fsm_dyn.live.live_stepper import Limits
-from fsm_dyn.live.recorder import read_recording
+from fsm_dyn.live.device_map import Limits
+from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.recording import read_recording
 from fsm_dyn.live.replay import replay
-from fsm_dyn.live.session import LiveSession, Settings
+from fsm_dyn.live.session import LiveSession
 from fsm_dyn.live.tick_process import wants_compiled
 from fsm_dyn.runtime import library
 
@@ -117,7 +118,7 @@ def test_a_killed_fast_run_is_found(start):
 BROKEN = """
 import ctypes
 from fsm_dyn.devices import scripted
-from fsm_dyn.live.paced_loop import CompiledIO
+from fsm_dyn.live.pacing import CompiledIO
 
 class Driver(scripted.Driver):
     def compiled(self):

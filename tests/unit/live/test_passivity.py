@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from fsm_dyn.devices.emulators.handle import EmulatedHandle
+from fsm_dyn.devices.emulators.emulated_device import EmulatedHandle
+from fsm_dyn.live.controller import RunController
+from fsm_dyn.live.device_map import Limits
 from fsm_dyn.live.driver_protocol import Sample
-from fsm_dyn.live.live_stepper import Limits, LiveStepper
-from fsm_dyn.live.run_controller import RunController
-from fsm_dyn.live.tick_setup import watch_port
+from fsm_dyn.live.stepper import LiveStepper
+from fsm_dyn.live.tick import watch_port
 from fsm_dyn.runtime.abi import TickNumbers
 from mechanisms.wall_chatter import KICK, MASS, PERIOD, Wall
 

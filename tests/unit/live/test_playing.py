@@ -3,20 +3,19 @@
 import numpy as np
 import pytest
 
-from fsm_dyn.devices.emulators.handle import EmulatedHandle
-from fsm_dyn.laws import Event
-from fsm_dyn.live.axis_alignment import device_map_for
+from fsm_dyn.devices.emulators.emulated_device import EmulatedHandle
+from fsm_dyn.live.controller import RUNNING, RunController
+from fsm_dyn.live.device_map import Limits, device_map_for
 from fsm_dyn.live.driver_protocol import Sample
-from fsm_dyn.live.live_stepper import Limits, LiveStepper
-from fsm_dyn.live.recording_reader import read_recording
-from fsm_dyn.live.run_controller import RUNNING, RunController
-from fsm_dyn.live.session import LiveSession, Settings
-from fsm_dyn.live.session_launch import substeps_of
+from fsm_dyn.live.launch import Settings, substeps_of
+from fsm_dyn.live.recording import read_recording
+from fsm_dyn.live.session import LiveSession
+from fsm_dyn.live.stepper import LiveStepper
 from fsm_dyn.live.strokes import FINGER_DAMPING, FINGER_STIFFNESS, NOTES, REPETITION, Rhythm, Stroke
+from fsm_dyn.live.tick import watch_port
 from fsm_dyn.live.tick_process import _take_sent
-from fsm_dyn.live.tick_setup import watch_port
-from fsm_dyn.runtime.abi import CAUGHT_UP_MOST, TickCounts
-from fsm_dyn.simulation.run_arrays import read_transitions
+from fsm_dyn.run.loop_state import read_transitions
+from fsm_dyn.runtime.abi import CAUGHT_UP_MOST, Event, TickCounts
 from tests.benchmarks.ticks import random_hand, run_ticks
 
 BEGINS = 0.5  # s, when the first note does; the grip is closed then

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.errors import InputError
-from fsm_dyn.live.port_coupling import add_couplers, coupled_ports, is_coupled
-from fsm_dyn.spec import load
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.language.loader import load
+from fsm_dyn.live.device_map import add_couplers, coupled_ports, is_coupled
 
 PARTICLE = {
     "fsm_dyn": 1,

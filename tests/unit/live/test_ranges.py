@@ -3,8 +3,8 @@
 import pytest
 
 import fsm_dyn
-from fsm_dyn.live.port_coupling import add_couplers
-from fsm_dyn.live.run_controller import RUNNING, STOPPED
+from fsm_dyn.live.controller import RUNNING, STOPPED
+from fsm_dyn.live.device_map import add_couplers
 from fsm_dyn.runtime.abi import Status, TickCounts
 
 BLOCK = {

@@ -10,12 +10,12 @@ import pytest
 from typer.testing import CliRunner
 
 from fsm_dyn.cli.app import app
-from fsm_dyn.errors import InputError
-from fsm_dyn.live import recorder, shared_memory
-from fsm_dyn.live.live_stepper import DeviceMap, Limits
-from fsm_dyn.live.recorder import Recorder
-from fsm_dyn.live.recording_reader import read_recording
-from fsm_dyn.live.tick_columns import TickColumns
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.live import recording as recorder
+from fsm_dyn.live import shared_memory
+from fsm_dyn.live.device_map import DeviceMap, Limits
+from fsm_dyn.live.recording import Recorder, read_recording
+from fsm_dyn.live.tick import TickColumns
 from fsm_dyn.runtime.abi import LiveHeader
 
 COLUMNS = TickColumns((), ("x",), 1, (), (), ())

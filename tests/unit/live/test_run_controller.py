@@ -7,10 +7,9 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.live import shared_memory
+from fsm_dyn.live.controller import FAULT, PAUSED, RUNNING
+from fsm_dyn.live.device_map import DeviceMap, Limits, add_couplers
 from fsm_dyn.live.driver_protocol import Sample
-from fsm_dyn.live.live_stepper import DeviceMap, Limits
-from fsm_dyn.live.port_coupling import add_couplers
-from fsm_dyn.live.run_controller import FAULT, PAUSED, RUNNING
 from fsm_dyn.live.tick_process import columns_of, ring_of
 from fsm_dyn.runtime.abi import LiveHeader, TickCounts
 

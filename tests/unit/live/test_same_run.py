@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 import fsm_dyn
+from fsm_dyn.language.models import names
+from fsm_dyn.live.device_map import Limits, coupled_ports
 from fsm_dyn.live.driver_protocol import driver_class
-from fsm_dyn.live.live_stepper import Limits
-from fsm_dyn.live.port_coupling import coupled_ports
-from fsm_dyn.live.recorder import read_recording
+from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.recording import read_recording
 from fsm_dyn.live.replay import off_line, replay
-from fsm_dyn.live.session import LiveSession, Settings
-from fsm_dyn.live.tick_columns import ADVANCED, INCOMPLETE
-from fsm_dyn.models import names
+from fsm_dyn.live.session import LiveSession
+from fsm_dyn.live.tick import ADVANCED, INCOMPLETE_COLUMN
 from tests.unit.live.test_session import wait_for
 
 DRIVER = """
@@ -86,6 +86,6 @@ def test_what_was_rejected_and_a_fault_are_part_of_the_recording(held, lying, tm
     state = recorded.columns.places["state"]
     assert np.array_equal(stepper.loop.state.x, moved[-1, state])
     trajectory = off_line(recorded)
-    complete = moved[moved[:, INCOMPLETE] == 0.0][-1]  # ends of ticks of the piano actions are not, at times
+    complete = moved[moved[:, INCOMPLETE_COLUMN] == 0.0][-1]  # ends of ticks of the piano actions are not, at times
     assert np.array_equal(trajectory.rows.x[-1], complete[state])
     assert [x.time for x in trajectory.transitions] == [time for time in recorded.records[:, 1] if time <= complete[1]]

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.errors import InputError
-from fsm_dyn.live.live_stepper import LiveStepper
-from fsm_dyn.live.port_coupling import add_couplers
-from fsm_dyn.passivity.sampled_response import linearise_sampled_loop
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.live.device_map import add_couplers
+from fsm_dyn.live.sampled_response import linearise_sampled_loop
+from fsm_dyn.live.stepper import LiveStepper
 
 SERVO = {
     "fsm_dyn": 1,

@@ -5,15 +5,15 @@ import math
 import numpy as np
 import pytest
 
+from fsm_dyn.core.errors import InputError
 from fsm_dyn.devices.gamepad import Driver as Gamepad
 from fsm_dyn.devices.hapkit import Driver as Hapkit
 from fsm_dyn.devices.inverse3 import Driver as Inverse3
 from fsm_dyn.devices.udp import Driver as Udp
-from fsm_dyn.errors import InputError
+from fsm_dyn.live.controller import FAULT, RUNNING, RunController
 from fsm_dyn.live.device_map import Limits
 from fsm_dyn.live.driver_protocol import Sample
-from fsm_dyn.live.run_controller import FAULT, RUNNING, RunController
-from fsm_dyn.live.session_launch import effective_limits
+from fsm_dyn.live.launch import effective_limits
 from fsm_dyn.runtime.abi import Fault, TickCounts
 from tests.unit.live.disengaging import RELEASE, Pressed
 

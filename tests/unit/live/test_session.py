@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.errors import InputError, RunError
-from fsm_dyn.live.live_stepper import DeviceMap, Limits
-from fsm_dyn.live.recorder import read_recording
+from fsm_dyn.core.errors import InputError, RunError
+from fsm_dyn.live.device_map import DeviceMap, Limits
+from fsm_dyn.live.launch import Settings, merge_parameters
+from fsm_dyn.live.launch import coupled_graph as held_graph
+from fsm_dyn.live.recording import read_recording
 from fsm_dyn.live.replay import off_line, replay
-from fsm_dyn.live.session import LiveSession, Settings
-from fsm_dyn.live.session_launch import coupled_graph as held_graph
-from fsm_dyn.live.session_launch import merge_parameters
-from fsm_dyn.live.tick_columns import ADVANCED, INCOMPLETE
+from fsm_dyn.live.session import LiveSession
+from fsm_dyn.live.tick import ADVANCED, INCOMPLETE_COLUMN
 from tests.test_architecture import deriving
 from tests.unit.live.conftest import MOTIONS
 
@@ -114,7 +114,7 @@ def test_ticks_are_the_same_live_offline_and_replayed(start, tmp_path, name):
     assert recorded.complete
     assert len(recorded.rows) == ticks
     advanced = recorded.rows[recorded.rows[:, ADVANCED] != 0.0]  # a paused tick keeps what the last one left incomplete
-    assert report["lagging_ticks"] == (advanced[:, INCOMPLETE] != 0.0).sum()
+    assert report["lagging_ticks"] == (advanced[:, INCOMPLETE_COLUMN] != 0.0).sum()
     assert ("lagging" in told) == (report["lagging_ticks"] > 0)
     assert report["lagging_ticks"] > 0 or name not in LITTLE
     assert ("mode_added" in told) == (name in ("latch_door", "piano_action", "piano_action_simple"))
@@ -124,7 +124,7 @@ def test_ticks_are_the_same_live_offline_and_replayed(start, tmp_path, name):
     assert np.array_equal(recorded.rows[-1, state], stepper.loop.state.x)
 
     trajectory = off_line(recorded)
-    finished = recorded.rows[recorded.rows[:, INCOMPLETE] == 0.0][-1]
+    finished = recorded.rows[recorded.rows[:, INCOMPLETE_COLUMN] == 0.0][-1]
     made = recorded.records[recorded.records[:, 0] <= finished[0]]
     assert [x.time for x in trajectory.transitions] == made[:, 1].tolist()
     assert len(trajectory.transitions) >= 2
@@ -388,7 +388,7 @@ def test_the_tick_process_never_loads_the_derivation(held, motions, own_driver, 
         assert session.wait(PATIENT), session.log()
         assert session.transitions(0)[0]
     loaded = (tmp_path / "loaded").read_text().split()
-    assert "fsm_dyn.live.live_stepper" in loaded
+    assert "fsm_dyn.live.stepper" in loaded
     assert deriving(loaded) == []
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fsm_dyn.live import shared_memory, watchdog
-from fsm_dyn.live.realtime import bin_upper_edge, percentiles
+from fsm_dyn.live.pacing import bin_upper_edge, percentiles
 from fsm_dyn.live.tick_process import TickProcess
 from fsm_dyn.runtime.abi import BINS, LiveHeader
 from tests.runtime.internals import internals

@@ -3,7 +3,7 @@
 import pytest
 
 import fsm_dyn
-from fsm_dyn.live.session_launch import coupled_graph
+from fsm_dyn.live.launch import coupled_graph
 from fsm_dyn.runtime.abi import TickCounts, TickNumbers
 from tests.unit.live.stalling import Stalled, stalling_wall
 

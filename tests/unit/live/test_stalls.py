@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.errors import InputError
-from fsm_dyn.live.live_stepper import LiveStepper
-from fsm_dyn.live.run_controller import FAULT, FAULTS, PAUSED, RUNNING
-from fsm_dyn.live.session_launch import coupled_graph, prepare
-from fsm_dyn.live.stability_bounds import stability_interval
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.live.controller import FAULT, FAULTS, PAUSED, RUNNING
+from fsm_dyn.live.launch import coupled_graph, prepare
+from fsm_dyn.live.stepper import LiveStepper, stability_interval
+from fsm_dyn.run.integrators import METHODS
 from fsm_dyn.runtime.abi import Fault, TickCounts, TickNumbers
-from fsm_dyn.simulation.integrators import METHODS
 from tests.unit.live.disengaging import COMMANDS
 from tests.unit.live.stalling import PERIOD, STALLS, Stalled, stalling_wall
 

@@ -3,8 +3,8 @@
 import pytest
 
 import fsm_dyn
-from fsm_dyn.live.live_stepper import DeviceMap
-from fsm_dyn.live.session_launch import coupled_graph, watching_times
+from fsm_dyn.live.device_map import DeviceMap
+from fsm_dyn.live.launch import coupled_graph, watching_times
 from fsm_dyn.runtime.abi import TickNumbers
 from tests.unit.live.stalling import PERIOD, Stalled, stalling_wall
 

@@ -11,8 +11,10 @@ import types
 
 import pytest
 
-from fsm_dyn.live import realtime, shared_memory, watchdog
-from fsm_dyn.live.session import LiveSession, Settings
+from fsm_dyn.live import pacing as realtime
+from fsm_dyn.live import shared_memory, watchdog
+from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.session import LiveSession
 from fsm_dyn.runtime.abi import LiveHeader
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 import fsm_dyn
-from tests.unit.results.conftest import block  # noqa: F401 - the fixture
+from tests.unit.run.results.conftest import block  # noqa: F401 - the fixture
 
 
 @pytest.fixture(scope="session")

@@ -9,9 +9,10 @@ from matplotlib.animation import FFMpegWriter
 from PIL import Image
 
 import fsm_dyn
-from fsm_dyn import plot, viewer
-from fsm_dyn.errors import InputError
-from fsm_dyn.graphics import palette
+from fsm_dyn import page as viewer
+from fsm_dyn import plot
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.draw import svg as palette
 from fsm_dyn.plot.animation import MOST_DISPLAY_FRAMES, animation, playback
 
 module = importlib.import_module("fsm_dyn.plot.animation")  # as an attribute of the package the name is the function

@@ -3,8 +3,8 @@
 import pytest
 
 from fsm_dyn import plot
-from fsm_dyn.errors import InputError
-from fsm_dyn.plot.film_strip import select_transitions
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.plot.animation import select_transitions
 from tests.docs.overlaps import overlaps
 
 

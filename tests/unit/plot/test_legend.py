@@ -5,10 +5,10 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn import plot
-from fsm_dyn.graphics import palette
+from fsm_dyn.draw import svg as palette
 from fsm_dyn.plot import style
-from fsm_dyn.plot.legend import mode_legend
 from fsm_dyn.plot.scene_projection import representative_times
+from fsm_dyn.plot.style import mode_legend
 
 LONG = {f"capstan_slide+lever_knuckle_stick+number_{i}": float(i) for i in range(9)}
 
@@ -54,7 +54,7 @@ def test_most_instants_of_a_strip_lie_where_most_moves():
 
 
 def test_names_that_are_cut_keep_what_differs():
-    from fsm_dyn.plot.legend import distinct_labels
+    from fsm_dyn.plot.style import distinct_labels
 
     stem = "a very long name of a mode in which many contacts stick or slide and others roll, "
     end = "closed, and the end of it is long too"
@@ -68,7 +68,7 @@ def test_names_that_are_cut_keep_what_differs():
 
 
 def test_no_two_modes_share_a_colour():
-    from fsm_dyn.graphics.palette import AREAS, mode_colours
+    from fsm_dyn.draw.svg import AREAS, mode_colours
 
     names = [f"mode {i}" for i in range(400)]
     colours = mode_colours(names)

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from fsm_dyn.errors import NOWHERE
-from fsm_dyn.expressions import Text
+from fsm_dyn.core.errors import NOWHERE
+from fsm_dyn.language.expression_tree import Text
+from fsm_dyn.language.model import Body, Coordinate, Mechanism, Point
+from fsm_dyn.language.shapes import CircleOutline, PolygonOutline
 from fsm_dyn.plot import style
 from fsm_dyn.plot.motion import motion
-from fsm_dyn.results.result_builder import links_of, shapes_of
-from fsm_dyn.results.scene import Scene, SceneShape
-from fsm_dyn.results.scene_placement import place_scene
-from fsm_dyn.spec.drawn_outline import CircleOutline, PolygonOutline
-from fsm_dyn.spec.model import Body, Coordinate, Mechanism, Point
+from fsm_dyn.run.record import links_of, shapes_of
+from fsm_dyn.run.run_timeline import place_scene
+from fsm_dyn.run.scene import Scene, SceneShape
 
 
 class Turning:

@@ -6,9 +6,9 @@ from matplotlib.colors import to_hex
 
 import fsm_dyn
 from fsm_dyn import plot
-from fsm_dyn.graphics import palette
+from fsm_dyn.draw import svg as palette
 from fsm_dyn.plot.drawing import diagram
-from fsm_dyn.results.run_timeline import dense_rows
+from fsm_dyn.run.run_timeline import dense_rows
 from tests.pictures import is_drawn
 
 KINDS = ["modes", "states", "motion", "film_strip", "phase", "forces", "guards", "energy"]

@@ -5,7 +5,7 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.plot.scene_projection import project
-from fsm_dyn.results.scene_placement import place_scene
+from fsm_dyn.run.run_timeline import place_scene
 
 R = 0.1  # m
 MODEL = {

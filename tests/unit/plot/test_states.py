@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.errors import InputError
+from fsm_dyn.core.errors import InputError
 from fsm_dyn.plot import style
-from fsm_dyn.plot.states import states
-from fsm_dyn.results import Trajectory
+from fsm_dyn.plot.timelines import states
+from fsm_dyn.run.trajectory import Trajectory
 
 
 def test_one_panel_per_unit_under_the_strip_of_modes(block):

@@ -8,9 +8,8 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn import plot
-from fsm_dyn.analysis.study import Study
-from fsm_dyn.analysis.study_diagrams import shares_diagram, shares_svg
-from fsm_dyn.graphics.diagram import sequence_labels
+from fsm_dyn.analysis.study_results import Study, shares_diagram, shares_svg
+from fsm_dyn.draw.graph_layout import sequence_labels
 from tests.pictures import is_drawn
 
 SEQUENCES = (("a", "b"), ("a", "b"), ("a", "c"), ("a", "b", "c"))

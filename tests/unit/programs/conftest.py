@@ -8,12 +8,14 @@ import subprocess
 import numpy as np
 import pytest
 
-from fsm_dyn import programs as p
-from fsm_dyn.programs.graph_traversal import rebuild
+from fsm_dyn.programs.graph import ExpressionGraph
+from fsm_dyn.programs.layout import Layout
 from fsm_dyn.programs.operations import OPERATIONS
+from fsm_dyn.programs.program import Program
+from fsm_dyn.programs.traversal import rebuild
 
 SMOOTH = ("neg", "add", "sub", "mul", "sin", "cos", "tanh", "atan")
-LAYOUT = p.Layout(q=("q1", "q2"), u=("u1", "u2"), p=("m", "lip[0]"), w=("push",), contacts=("tip",), memory=("hits",))
+LAYOUT = Layout(q=("q1", "q2"), u=("u1", "u2"), p=("m", "lip[0]"), w=("push",), contacts=("tip",), memory=("hits",))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -35,7 +37,7 @@ def random_program():
 
     def make(seed, size=60, ops=tuple(OPERATIONS)):
         rng = np.random.default_rng(seed)
-        graph = p.ExpressionGraph()
+        graph = ExpressionGraph()
         nodes = [graph.symbol(name) for name in LAYOUT.arguments]
         nodes += [graph.constant(value) for value in (0.5, -2.0, 3.0, 1.5)]
         while len(nodes) < size:
@@ -44,7 +46,7 @@ def random_program():
             node = rebuild(graph, op, operands)
             if node.constant_value is None and node not in nodes:
                 nodes.append(node)
-        return p.Program.from_nodes(LAYOUT, {"all": [node for node in nodes if node.operands]})
+        return Program.from_nodes(LAYOUT, {"all": [node for node in nodes if node.operands]})
 
     return make
 

@@ -9,8 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fsm_dyn import programs as p
-from fsm_dyn.programs import cache
+from fsm_dyn.programs import kernels as cache
+from fsm_dyn.programs.functions import sin
+from fsm_dyn.programs.graph import ExpressionGraph
+from fsm_dyn.programs.kernels import ObjectCache, cache_directory, compile_programs
+from fsm_dyn.programs.program import Program
 
 KEY = "ab" * 32
 posix = pytest.mark.skipif(sys.platform == "win32", reason="owners and modes are of POSIX")
@@ -19,13 +22,13 @@ root = pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason=
 
 @pytest.fixture
 def objects(tmp_path):
-    return p.ObjectCache(tmp_path / "deep" / "kernels")
+    return ObjectCache(tmp_path / "deep" / "kernels")
 
 
 @pytest.fixture
 def program(layout):
-    graph = p.ExpressionGraph()
-    return p.Program.from_nodes(layout, {"a": p.sin(graph.symbol("q1")) * 3})
+    graph = ExpressionGraph()
+    return Program.from_nodes(layout, {"a": sin(graph.symbol("q1")) * 3})
 
 
 def value(kernels):
@@ -65,8 +68,8 @@ def test_store_and_load(objects):
 
 
 def test_code_is_found_again(objects, program):
-    assert not p.compile_programs([program], objects).from_cache
-    again = p.compile_programs([program], objects)
+    assert not compile_programs([program], objects).from_cache
+    again = compile_programs([program], objects)
     assert again.from_cache
     assert value(again) == pytest.approx(3 * np.sin(1.0), rel=1e-15)
 
@@ -85,21 +88,21 @@ DAMAGE = {
 
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_damaged_files_are_made_again(objects, program, damage):
-    p.compile_programs([program], objects)
+    compile_programs([program], objects)
     path = file_of(objects)
     content = path.read_bytes()
     path.write_bytes(DAMAGE[damage](content))
-    again = p.compile_programs([program], objects)
+    again = compile_programs([program], objects)
     assert not again.from_cache
     assert value(again) == pytest.approx(3 * np.sin(1.0), rel=1e-15)
     assert path.read_bytes() == content  # repaired
-    assert p.compile_programs([program], objects).from_cache
+    assert compile_programs([program], objects).from_cache
 
 
 def test_checksummed_nonsense_is_made_again(objects, program, capfd):
-    p.compile_programs([program], objects)
+    compile_programs([program], objects)
     objects.store(file_of(objects).stem, b"no object file at all")
-    again = p.compile_programs([program], objects)
+    again = compile_programs([program], objects)
     assert not again.from_cache
     assert value(again) == pytest.approx(3 * np.sin(1.0), rel=1e-15)
 
@@ -166,14 +169,14 @@ def test_something_else_in_the_place_of_a_file(objects):
 def test_without_a_usable_directory(tmp_path, program):
     (tmp_path / "file").write_text("")
     for directory in (tmp_path / "file", tmp_path / "file" / "kernels", Path("/proc/none"), None):
-        compiled = p.compile_programs([program], p.ObjectCache(directory))
+        compiled = compile_programs([program], ObjectCache(directory))
         assert not compiled.from_cache
         assert value(compiled) == pytest.approx(3 * np.sin(1.0), rel=1e-15)
-        assert p.ObjectCache(directory).clear() == 0
+        assert ObjectCache(directory).clear() == 0
 
 
 def test_the_oldest_go_first(tmp_path):
-    objects = p.ObjectCache(tmp_path / "kernels", largest_size=3500)
+    objects = ObjectCache(tmp_path / "kernels", largest_size=3500)
     for i in range(5):
         key = f"{i:064x}"
         assert objects.store(key, bytes(900))
@@ -204,32 +207,32 @@ def test_clear(objects, monkeypatch):
     assert objects.load(KEY) is None
     assert other.exists()
     monkeypatch.setenv(cache.ENVIRONMENT, str(objects.directory.parent))
-    p.ObjectCache.default().store(KEY, b"code")
+    ObjectCache.default().store(KEY, b"code")
     assert cache.clear() == 1
 
 
 def test_the_place_of_the_cache(monkeypatch, tmp_path):
     monkeypatch.setenv(cache.ENVIRONMENT, str(tmp_path / "mine"))
-    assert p.cache_directory() == tmp_path / "mine"
+    assert cache_directory() == tmp_path / "mine"
     monkeypatch.delenv(cache.ENVIRONMENT)
-    assert p.cache_directory().name == "fsm_dyn"
+    assert cache_directory().name == "fsm_dyn"
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert p.cache_directory() == tmp_path / "fsm_dyn"
+    assert cache_directory() == tmp_path / "fsm_dyn"
     monkeypatch.setattr(sys, "platform", "darwin")
-    assert p.cache_directory().parts[-3:] == ("Library", "Caches", "fsm_dyn")
+    assert cache_directory().parts[-3:] == ("Library", "Caches", "fsm_dyn")
     monkeypatch.setattr(sys, "platform", "win32")
     monkeypatch.setenv("LOCALAPPDATA", str(tmp_path))
-    assert p.cache_directory() == tmp_path / "fsm_dyn"
+    assert cache_directory() == tmp_path / "fsm_dyn"
 
     def homeless():
         raise RuntimeError
 
     monkeypatch.setattr(Path, "home", homeless)
-    assert p.cache_directory() == tmp_path / "fsm_dyn", "the platform's place is known without a home"
+    assert cache_directory() == tmp_path / "fsm_dyn", "the platform's place is known without a home"
     monkeypatch.setenv("LOCALAPPDATA", "relative")
-    assert p.cache_directory() is None
-    assert p.ObjectCache.default().directory is None
+    assert cache_directory() is None
+    assert ObjectCache.default().directory is None
 
 
 COMPILE = """
@@ -264,7 +267,7 @@ def test_processes_that_compile_the_same_at_once(tmp_path):
 CHURN = """
 import sys, time
 from pathlib import Path
-from fsm_dyn.programs.cache import ObjectCache
+from fsm_dyn.programs.kernels import ObjectCache
 objects, letter, until = ObjectCache(Path(sys.argv[1])), sys.argv[2].encode(), time.time() + 1.0
 while time.time() < until:
     for size in (10, 200_000, 3_000):

@@ -3,18 +3,20 @@
 import numpy as np
 import pytest
 
-from fsm_dyn import programs as p
-from fsm_dyn.programs.contraction import Contractor
-from fsm_dyn.programs.intervals import Interval
+from fsm_dyn.programs.functions import absolute, cos, sin, sqrt
+from fsm_dyn.programs.graph import ExpressionGraph
+from fsm_dyn.programs.intervals import Contractor, Interval
+from fsm_dyn.programs.layout import Layout
+from fsm_dyn.programs.program import Program
 
-LINE = p.Layout(q=("a", "b"))
+LINE = Layout(q=("a", "b"))
 
 
 def contracted(expression, low, high, condition):
     """Contract one box of a and b, with the value of an expression of them within a condition."""
-    graph = p.ExpressionGraph()
+    graph = ExpressionGraph()
     a, b = (graph.symbol(name) for name in LINE.q)
-    program = p.Program.from_nodes(LINE, {"value": [expression(a, b)]})
+    program = Program.from_nodes(LINE, {"value": [expression(a, b)]})
     constants = Interval(np.zeros(len(program.arguments)), np.zeros(len(program.arguments)))
     contract = Contractor(program, [1, 2], constants, {"value": Interval(*np.array([condition]).T)})
     (found_low, found_high), kept = contract(Interval(np.array([low]).T, np.array([high]).T))
@@ -52,10 +54,10 @@ def test_no_point_that_meets_the_conditions_is_lost(random_program, seed):
         (lambda a, b: 2.0 * a + b, (0.0, 0.0), (-4.5, -9.0), (4.5, 9.0)),
         (lambda a, b: a * a, (1.0, 4.0), (-2.0, -9.0), (2.0, 9.0)),
         (lambda a, b: a / 2.0, (1.0, np.inf), (2.0, -9.0), (9.0, 9.0)),
-        (lambda a, b: p.sqrt(a), (2.0, 2.5), (4.0, -9.0), (6.25, 9.0)),
-        (lambda a, b: p.absolute(a), (0.0, 0.5), (-0.5, -9.0), (0.5, 9.0)),
-        (lambda a, b: p.sin(a / 9.0), (0.0, 0.5), (0.0, -9.0), (9.0 * np.pi / 6.0, 9.0)),
-        (lambda a, b: p.cos(a / 9.0), (0.8, 1.0), (-9.0 * np.arccos(0.8), -9.0), (9.0 * np.arccos(0.8), 9.0)),
+        (lambda a, b: sqrt(a), (2.0, 2.5), (4.0, -9.0), (6.25, 9.0)),
+        (lambda a, b: absolute(a), (0.0, 0.5), (-0.5, -9.0), (0.5, 9.0)),
+        (lambda a, b: sin(a / 9.0), (0.0, 0.5), (0.0, -9.0), (9.0 * np.pi / 6.0, 9.0)),
+        (lambda a, b: cos(a / 9.0), (0.8, 1.0), (-9.0 * np.arccos(0.8), -9.0), (9.0 * np.arccos(0.8), 9.0)),
     ],
 )
 def test_a_box_becomes_the_hull_of_its_solutions_where_every_argument_enters_once(expression, condition, low, high):

@@ -3,8 +3,12 @@ import math
 import numpy as np
 import pytest
 
-from fsm_dyn.errors import InputError
-from fsm_dyn.programs import ExpressionGraph, Layout, Program, cos, evaluate, reachable, sin, sqrt
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.programs.functions import cos, sin, sqrt
+from fsm_dyn.programs.graph import ExpressionGraph
+from fsm_dyn.programs.layout import Layout
+from fsm_dyn.programs.program import Program
+from fsm_dyn.programs.traversal import evaluate, reachable
 
 
 @pytest.fixture

@@ -4,12 +4,15 @@ import mpmath
 import numpy as np
 import pytest
 
-from fsm_dyn import programs as p
 from fsm_dyn.programs import intervals
+from fsm_dyn.programs.functions import compare, sqrt, where
+from fsm_dyn.programs.graph import ExpressionGraph
 from fsm_dyn.programs.intervals import Interval, enclose
+from fsm_dyn.programs.layout import Layout
 from fsm_dyn.programs.operations import OPERATIONS, TRUTH_VALUED
+from fsm_dyn.programs.program import Program
 
-ONE = p.Layout(q=("a", "b", "c"))
+ONE = Layout(q=("a", "b", "c"))
 ENDS = [
     -np.inf,
     -1e300,
@@ -35,11 +38,11 @@ BY_MPMATH = {
 
 
 def program_of(op):
-    graph = p.ExpressionGraph()
+    graph = ExpressionGraph()
     symbols = [graph.symbol(name) for name in ONE.q][: OPERATIONS[op].arity]
-    from fsm_dyn.programs.graph_traversal import rebuild
+    from fsm_dyn.programs.traversal import rebuild
 
-    return p.Program.from_nodes(ONE, {"value": rebuild(graph, op, symbols)})
+    return Program.from_nodes(ONE, {"value": rebuild(graph, op, symbols)})
 
 
 def boxes_of(random, arguments, count):
@@ -140,9 +143,9 @@ def test_ends_without_bound_and_of_zero_give_bounds_or_nothing(op):
 
 
 def test_what_has_no_value_is_empty():
-    graph = p.ExpressionGraph()
+    graph = ExpressionGraph()
     a, b, _ = (graph.symbol(name) for name in ONE.q)
-    program = p.Program.from_nodes(ONE, {"root": p.sqrt(a) + b, "other": p.where(p.compare("<", a, 0.0), b, p.sqrt(a))})
+    program = Program.from_nodes(ONE, {"root": sqrt(a) + b, "other": where(compare("<", a, 0.0), b, sqrt(a))})
     boxes = Interval(np.array([[0.0], [-2.0], [1.0], [0.0]]), np.array([[0.0], [-1.0], [2.0], [0.0]]))
     found = enclose(program, boxes)
     assert found["root"].empty.all()

@@ -6,9 +6,14 @@ import threading
 import numpy as np
 import pytest
 
-from fsm_dyn import programs as p
-from fsm_dyn.errors import InputError
-from fsm_dyn.programs import kernels, llvm, program_splitting
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.programs import kernels, llvm
+from fsm_dyn.programs import llvm as program_splitting
+from fsm_dyn.programs.functions import compare, sin, where
+from fsm_dyn.programs.graph import ExpressionGraph
+from fsm_dyn.programs.kernels import ObjectCache, compile_programs
+from fsm_dyn.programs.layout import Layout
+from fsm_dyn.programs.program import Program
 
 
 @pytest.fixture
@@ -16,29 +21,29 @@ def chain():
     """Return a function that makes a long program: each value depends on the one before and on a far one."""
 
     def make(length, wide=0):
-        graph = p.ExpressionGraph()
+        graph = ExpressionGraph()
         names = tuple(f"q{i}" for i in range(7))
         symbols = [graph.symbol(name) for name in names]
         values = list(symbols)
         for i in range(length // 2):
             values.append(values[-1] * 0.5 + values[-(i % 50) - 1] * symbols[i % 7])
             if i % 97 == 0:
-                values.append(p.sin(values[-1]))
-        truth = p.compare("<", values[20], values[21])
+                values.append(sin(values[-1]))
+        truth = compare("<", values[20], values[21])
         outputs = {"few": values[8::101], "last": values[-1], "argument": symbols[3]}
-        outputs |= {"where": p.where(truth, values[-2], values[-3]), "constant": 2.5}
+        outputs |= {"where": where(truth, values[-2], values[-3]), "constant": 2.5}
         if wide:
             outputs["matrix"] = [symbols[3], 0.0, 1.0] * wide
-        return p.Program.from_nodes(p.Layout(q=names), outputs)
+        return Program.from_nodes(Layout(q=names), outputs)
 
     return make
 
 
 def test_several_programs_in_one_call(layout):
-    graph = p.ExpressionGraph()
+    graph = ExpressionGraph()
     q1, m = graph.symbol("q1"), graph.symbol("m")
-    programs = [p.Program.from_nodes(layout, {"a": [[q1 * i, m]], "b": p.sin(q1)}) for i in (1, 2, 3, 2)]
-    compiled = p.compile_programs(programs)
+    programs = [Program.from_nodes(layout, {"a": [[q1 * i, m]], "b": sin(q1)}) for i in (1, 2, 3, 2)]
+    compiled = compile_programs(programs)
     assert len(compiled) == len(compiled.addresses) == 4
     assert compiled[1].address == compiled[3].address != compiled[0].address
     assert list(compiled.addresses) == [kernel.address for kernel in compiled]
@@ -50,7 +55,7 @@ def test_several_programs_in_one_call(layout):
 
 
 def test_shapes_are_checked(layout):
-    kernel = p.compile_programs([p.Program.from_nodes(layout, {"a": 1.0})])[0]
+    kernel = compile_programs([Program.from_nodes(layout, {"a": 1.0})])[0]
     with pytest.raises(InputError, match=r"\(4,\)"):
         kernel(0.0, np.zeros(5), np.zeros(8))
     with pytest.raises(InputError, match=r"\(8,\)"):
@@ -58,25 +63,25 @@ def test_shapes_are_checked(layout):
 
 
 def test_arguments_of_any_kind(layout):
-    graph = p.ExpressionGraph()
-    kernel = p.compile_programs([p.Program.from_nodes(layout, {"a": graph.symbol("u2") + graph.symbol("hits")})])[0]
+    graph = ExpressionGraph()
+    kernel = compile_programs([Program.from_nodes(layout, {"a": graph.symbol("u2") + graph.symbol("hits")})])[0]
     assert kernel(0, [0, 0, 0, 1], range(8)) == 7.0
     assert kernel(0, np.arange(8.0)[::2], np.zeros(8, dtype=np.float32)) == 6.0
 
 
 def test_products_and_sums_are_fused():
-    graph = p.ExpressionGraph()
+    graph = ExpressionGraph()
     a, b, c = (graph.symbol(name) for name in "abc")
-    program = p.Program.from_nodes(p.Layout(q=("a", "b", "c")), {"value": a * b - c})
+    program = Program.from_nodes(Layout(q=("a", "b", "c")), {"value": a * b - c})
     x = [1 + 2**-30, 1 + 2**-30, 1 + 2**-29]
     assert program.evaluate(0.0, x, [])["value"] == 0.0
-    value = p.compile_programs([program])[0](0.0, x, [])
+    value = compile_programs([program])[0](0.0, x, [])
     assert value in (0.0, 2**-60)  # the latter where the processor fuses
 
 
 def test_kernels_outlive_what_made_them(layout):
-    graph = p.ExpressionGraph()
-    calls = [p.compile_programs([p.Program.from_nodes(layout, {"a": graph.symbol("q1") + i})])[0] for i in range(20)]
+    graph = ExpressionGraph()
+    calls = [compile_programs([Program.from_nodes(layout, {"a": graph.symbol("q1") + i})])[0] for i in range(20)]
     del calls[::2]
     assert [call(0, np.zeros(4), np.zeros(8))[0] for call in calls] == list(range(1, 20, 2))
 
@@ -85,12 +90,12 @@ def test_long_programs_are_compiled_in_parts(chain, monkeypatch):
     program = chain(3000)
     rng = np.random.default_rng(5)
     x = rng.uniform(-1, 1, (5, 7))
-    expected = [p.compile_programs([program])[0](0.0, row, []) for row in x]
+    expected = [compile_programs([program])[0](0.0, row, []) for row in x]
     numpy = program.evaluate(0.0, x, [])
     monkeypatch.setattr(llvm, "LONGEST_FUNCTION", 100)
     for length in (1, 7, 600):
         monkeypatch.setattr(llvm, "PART_LENGTH", length)
-        cut = p.compile_programs([program], p.ObjectCache(None))[0]
+        cut = compile_programs([program], ObjectCache(None))[0]
         for i, row in enumerate(x):
             np.testing.assert_allclose(cut(0.0, row, []), expected[i], rtol=1e-9, atol=1e-12)
             np.testing.assert_allclose(cut.outputs(0.0, row, [])["few"], numpy["few"][i], rtol=1e-9, atol=1e-12)
@@ -114,19 +119,19 @@ def test_what_is_written_is_shared_out_among_the_parts(chain):
     pieces, _ = program_splitting.divide(program, 200)
     assert max(len(piece.outputs) for piece in pieces) <= 1.5 * program.size / len(pieces)
     x = np.linspace(-1.0, 1.0, 7)
-    matrix = p.compile_programs([program], p.ObjectCache(None))[0].outputs(0.0, x, [])["matrix"]
+    matrix = compile_programs([program], ObjectCache(None))[0].outputs(0.0, x, [])["matrix"]
     np.testing.assert_array_equal(matrix, [x[3], 0.0, 1.0] * 2000)
 
 
 def test_threads_compile_at_once(layout):
-    graph = p.ExpressionGraph()
+    graph = ExpressionGraph()
     q1 = graph.symbol("q1")
-    programs = [p.Program.from_nodes(layout, {"a": p.sin(q1 * i) + i}) for i in range(1, 17)]
+    programs = [Program.from_nodes(layout, {"a": sin(q1 * i) + i}) for i in range(1, 17)]
     results = {}
 
     def work(start):
         for i in range(start, 16, 4):
-            results[i] = p.compile_programs([programs[i]], p.ObjectCache(None))[0](0, [1.0, 0, 0, 0], np.zeros(8))[0]
+            results[i] = compile_programs([programs[i]], ObjectCache(None))[0](0, [1.0, 0, 0, 0], np.zeros(8))[0]
 
     threads = [threading.Thread(target=work, args=(start,)) for start in range(4)]
     for thread in threads:

@@ -1,7 +1,8 @@
 import pytest
 
-from fsm_dyn.errors import InputError
-from fsm_dyn.programs import Layout, Program
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.programs.layout import Layout
+from fsm_dyn.programs.program import Program
 
 
 def test_positions(layout):

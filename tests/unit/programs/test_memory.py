@@ -6,7 +6,8 @@ import sys
 import pytest
 
 import fsm_dyn
-from fsm_dyn.programs import bound_kernels, kernels
+from fsm_dyn.programs import kernels
+from fsm_dyn.programs import kernels as bound_kernels
 
 
 def loaded(monkeypatch):

@@ -3,19 +3,22 @@ import json
 import numpy as np
 import pytest
 
-from fsm_dyn import programs as p
-from fsm_dyn.errors import InputError
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.programs.functions import exp, sin
+from fsm_dyn.programs.graph import ExpressionGraph
+from fsm_dyn.programs.kernels import compile_programs
+from fsm_dyn.programs.program import Counts, Program
 
 
 @pytest.fixture
 def spring(layout):
     """A program with outputs of several shapes, a constant entry and an unused input."""
-    graph = p.ExpressionGraph()
+    graph = ExpressionGraph()
     q1, q2, m = (graph.symbol(name) for name in ("q1", "q2", "m"))
     force = -(q1 - q2) * m
-    return p.Program.from_nodes(
+    return Program.from_nodes(
         layout,
-        {"energy": m * q1**2 / 2, "matrix": [[force, 0], [1.5, p.sin(q2) / 3]], "none": [], "t": [graph.symbol("t")]},
+        {"energy": m * q1**2 / 2, "matrix": [[force, 0], [1.5, sin(q2) / 3]], "none": [], "t": [graph.symbol("t")]},
     )
 
 
@@ -48,45 +51,45 @@ def test_outputs(spring, layout):
 
 def test_counts(spring):
     # m q1^2 / 2: 3 products; (q2 - q1) m: 1 sum, 1 product; sin(q2) / 3: 1 sine, 1 quotient
-    assert spring.counts() == p.Counts(multiply=4, add=1, divide=1, trig=1, other=0, total=7)
+    assert spring.counts() == Counts(multiply=4, add=1, divide=1, trig=1, other=0, total=7)
     assert spring.counts().multiply_divide == 5
 
 
 def test_dead_code_is_left_out_and_shared_code_made_once(layout):
-    graph = p.ExpressionGraph()
+    graph = ExpressionGraph()
     q1, q2 = graph.symbol("q1"), graph.symbol("q2")
-    p.exp(q1)
+    exp(q1)
     part = q1 * q2
-    program = p.Program.from_nodes(layout, {"a": p.sin(part) + part, "b": part * 2})
+    program = Program.from_nodes(layout, {"a": sin(part) + part, "b": part * 2})
     assert sorted(op for op, _ in program.instructions) == ["add", "mul", "mul", "sin"]
 
 
 def test_signs_of_differences_vanish(layout):
-    graph = p.ExpressionGraph()
+    graph = ExpressionGraph()
     q1, q2 = graph.symbol("q1"), graph.symbol("q2")
-    program = p.Program.from_nodes(layout, {"a": q2 - q1, "b": 1 - q1, "c": q1 - q2 * q2})
+    program = Program.from_nodes(layout, {"a": q2 - q1, "b": 1 - q1, "c": q1 - q2 * q2})
     assert sorted(op for op, _ in program.instructions) == ["mul", "sub", "sub", "sub"]
     assert program.evaluate(0, [3.0, 2.0, 0, 0], np.zeros(8)) == {"a": -1.0, "b": -2.0, "c": -1.0}
 
 
 def test_calls_come_first(layout):
-    graph = p.ExpressionGraph()
+    graph = ExpressionGraph()
     q1, q2 = graph.symbol("q1"), graph.symbol("q2")
-    program = p.Program.from_nodes(layout, {"a": q1 * q2 * 3, "b": p.sin(q1 + q2)})
+    program = Program.from_nodes(layout, {"a": q1 * q2 * 3, "b": sin(q1 + q2)})
     assert [op for op, _ in program.instructions][:2] == ["add", "sin"]
 
 
 def test_from_nodes_refuses(layout):
-    graph = p.ExpressionGraph()
+    graph = ExpressionGraph()
     q1 = graph.symbol("q1")
     with pytest.raises(InputError, match="'q3' is not an argument"):
-        p.Program.from_nodes(layout, {"a": graph.symbol("q3") + q1})
+        Program.from_nodes(layout, {"a": graph.symbol("q3") + q1})
     with pytest.raises(InputError, match="'a' is ragged"):
-        p.Program.from_nodes(layout, {"a": [[q1], [q1, q1]]})
+        Program.from_nodes(layout, {"a": [[q1], [q1, q1]]})
     with pytest.raises(InputError, match="neither"):
-        p.Program.from_nodes(layout, {"a": ["q1"]})
+        Program.from_nodes(layout, {"a": ["q1"]})
     with pytest.raises(InputError, match="neither"):
-        p.Program.from_nodes(layout, {"a": np.inf})
+        Program.from_nodes(layout, {"a": np.inf})
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -105,16 +108,16 @@ def test_a_part_of_a_program_has_the_same_values_in_the_same_order(random_progra
 
 
 def test_a_program_of_nothing(layout):
-    program = p.Program.from_nodes(layout, {})
+    program = Program.from_nodes(layout, {})
     assert program.evaluate(0, np.zeros(4), np.zeros(8)) == {}
-    assert p.compile_programs([program])[0](0, np.zeros(4), np.zeros(8)).shape == (0,)
-    assert p.compile_programs([]).addresses.shape == (0,)
+    assert compile_programs([program])[0](0, np.zeros(4), np.zeros(8)).shape == (0,)
+    assert compile_programs([]).addresses.shape == (0,)
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_round_trip(random_program, seed):
     program = random_program(seed)
-    read = p.Program.from_data(json.loads(json.dumps(program.to_data())))
+    read = Program.from_data(json.loads(json.dumps(program.to_data())))
     assert read == program
     assert read.digest == program.digest
 
@@ -124,7 +127,7 @@ def test_back_to_nodes(random_program, seed):
     program = random_program(seed)
     graph, symbols, outputs = program.graph()
     assert list(symbols) == list(program.arguments)
-    again = p.Program.from_nodes(program.layout, outputs)
+    again = Program.from_nodes(program.layout, outputs)
     rng = np.random.default_rng(seed)
     t, x, c = rng.normal(size=20), rng.normal(size=(20, 4)), rng.normal(size=(20, 8))
     np.testing.assert_array_equal(again.evaluate(t, x, c)["all"], program.evaluate(t, x, c)["all"])
@@ -133,10 +136,10 @@ def test_back_to_nodes(random_program, seed):
 
 
 def test_the_digest_tells_programs_apart(layout):
-    graph = p.ExpressionGraph()
+    graph = ExpressionGraph()
     q1, q2 = graph.symbol("q1"), graph.symbol("q2")
     programs = [
-        p.Program.from_nodes(layout, outputs)
+        Program.from_nodes(layout, outputs)
         for outputs in (
             {"a": q1},
             {"b": q1},

@@ -5,15 +5,17 @@ import math
 
 import pytest
 
-from fsm_dyn import programs as p
-from fsm_dyn.errors import InputError
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.programs.functions import sin
+from fsm_dyn.programs.graph import ExpressionGraph
+from fsm_dyn.programs.program import Program
 
 
 @pytest.fixture
 def data(layout):
-    graph = p.ExpressionGraph()
+    graph = ExpressionGraph()
     q1, q2 = graph.symbol("q1"), graph.symbol("q2")
-    return p.Program.from_nodes(layout, {"a": q1 * q2 + 1, "b": [p.sin(q1), 2]}).to_data()
+    return Program.from_nodes(layout, {"a": q1 * q2 + 1, "b": [sin(q1), 2]}).to_data()
 
 
 BAD = {
@@ -61,26 +63,26 @@ BAD = {
 
 @pytest.mark.parametrize("case", BAD)
 def test_refused(data, case):
-    assert p.Program.from_data(copy.deepcopy(data)).to_data() == data
+    assert Program.from_data(copy.deepcopy(data)).to_data() == data
     changed = BAD[case](data)
     with pytest.raises(InputError):
-        p.Program.from_data(changed if case == "no mapping" else data)
+        Program.from_data(changed if case == "no mapping" else data)
 
 
 @pytest.mark.parametrize("value", [None, 1, "text", {}, [], {1: 2}, {"format": 1}])
 def test_something_else_altogether(value):
     with pytest.raises(InputError, match="program"):
-        p.Program.from_data(value)
+        Program.from_data(value)
 
 
 def test_messages_stay_short(data):
     data["instructions"].append(["x" * 10_000_000, 0])
     with pytest.raises(InputError) as caught:
-        p.Program.from_data(data)
+        Program.from_data(data)
     assert len(str(caught.value)) < 1000
 
 
 def test_unknown_operations_get_a_hint(data):
     data["instructions"].append(["sine", 0])
     with pytest.raises(InputError, match="did you mean 'sin"):
-        p.Program.from_data(data)
+        Program.from_data(data)

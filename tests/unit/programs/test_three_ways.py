@@ -3,8 +3,12 @@
 import numpy as np
 import pytest
 
-from fsm_dyn import programs as p
+from fsm_dyn.programs.functions import absolute, compare, maximum, sin, where
+from fsm_dyn.programs.graph import ExpressionGraph
+from fsm_dyn.programs.kernels import compile_programs
 from fsm_dyn.programs.operations import OPERATIONS
+from fsm_dyn.programs.program import Program
+from fsm_dyn.programs.sources import to_c
 
 SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, np.nan, np.inf, -np.inf, 1e-300, 1e300, 0.5])
 
@@ -51,8 +55,8 @@ def assert_each_step_fits(program, t, x, c, out):
 @pytest.mark.parametrize("seed", range(12))
 def test_every_operation(random_program, compile_c, seed, special):
     program = random_program(seed, size=90)
-    kernel = p.compile_programs([program])[0]
-    in_c = compile_c(p.to_c(program, "f"), "f")
+    kernel = compile_programs([program])[0]
+    in_c = compile_c(to_c(program, "f"), "f")
     t, x, c = states(program, seed, special)
     batch = program.evaluate(t, x, c)["all"]
     for i in range(len(t)):
@@ -66,8 +70,8 @@ def test_smooth_programs_agree_as_a_whole(random_program, compile_c, seed):
     program = random_program(
         seed, size=80, ops=("neg", "add", "sub", "mul", "sin", "cos", "tanh", "atan", "where", "lt")
     )
-    kernel = p.compile_programs([program])[0]
-    in_c = compile_c(p.to_c(program, "f"), "f")
+    kernel = compile_programs([program])[0]
+    in_c = compile_c(to_c(program, "f"), "f")
     t, x, c = states(program, seed, special=False)
     batch = program.evaluate(t, x, c)["all"]
     well = np.abs(batch).max(axis=1) < 1e3
@@ -77,10 +81,10 @@ def test_smooth_programs_agree_as_a_whole(random_program, compile_c, seed):
 
 
 def test_nan_reaches_everything_that_depends_on_it(layout):
-    graph = p.ExpressionGraph()
+    graph = ExpressionGraph()
     q1, q2 = graph.symbol("q1"), graph.symbol("q2")
-    a = q1 * q2 + p.sin(q1)
-    outputs = [a, a - a * 2, p.maximum(a, 0), p.absolute(a), q2 * 2, p.where(p.compare("<", a, 0), 1, 2)]
-    program = p.Program.from_nodes(layout, {"all": outputs})
-    out = p.compile_programs([program])[0](0.0, [np.nan, 1, 0, 0], np.zeros(layout.n_c))
+    a = q1 * q2 + sin(q1)
+    outputs = [a, a - a * 2, maximum(a, 0), absolute(a), q2 * 2, where(compare("<", a, 0), 1, 2)]
+    program = Program.from_nodes(layout, {"all": outputs})
+    out = compile_programs([program])[0](0.0, [np.nan, 1, 0, 0], np.zeros(layout.n_c))
     np.testing.assert_equal(out, [np.nan] * 4 + [2.0, 2.0])

@@ -1,7 +1,7 @@
 /* What a one-axis paddle says and does, without a word about its hardware.
  *
  * Plain C99 (and C++, for Arduino): frames, their CRC, and the small machine that decides which force is shown.
- * fsm_dyn/devices/hapkit_packets.py and fsm_dyn/devices/emulators/hapkit_firmware.py are the same in Python.
+ * fsm_dyn/devices/hapkit.py and fsm_dyn/devices/emulators/hapkit.py are the same in Python.
  *
  * A frame is 00 COBS(kind, body, crc) 00; numbers are little-endian; the CRC is CRC-16/CCITT-FALSE of kind and body.
  */

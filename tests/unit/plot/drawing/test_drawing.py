@@ -12,11 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fsm_dyn.errors import InputError
-from fsm_dyn.graphics.diagram import Arrow, Box, Diagram
-from fsm_dyn.graphics.layered_layout import place
-from fsm_dyn.graphics.radial_layout import is_dense, place_radially, without_causes
-from fsm_dyn.plot.drawing import FORMATS, diagram, draw, files, to_dot, to_mermaid
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.draw.graph_layout import Arrow, Box, Diagram, is_dense, place, place_radially, without_causes
+from fsm_dyn.plot import drawing as files
+from fsm_dyn.plot.drawing import FORMATS, diagram, draw, to_dot, to_mermaid
 from tests.pictures import is_drawn
 
 GRAPHVIZ = pytest.mark.skipif(importlib.util.find_spec("pygraphviz") is None, reason="pygraphviz is not installed")

@@ -8,7 +8,7 @@ from transitions import Machine
 
 import fsm_dyn
 from fsm_dyn.plot import drawing
-from fsm_dyn.plot.drawing.exchange import plain
+from fsm_dyn.plot.drawing import plain
 
 
 @pytest.fixture(scope="module")

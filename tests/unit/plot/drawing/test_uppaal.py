@@ -9,10 +9,10 @@ from lxml import etree
 from typer.testing import CliRunner
 
 import fsm_dyn
-from fsm_dyn import models
 from fsm_dyn.cli.app import app
+from fsm_dyn.language import models
 from fsm_dyn.plot import drawing
-from fsm_dyn.plot.drawing.uppaal import KEYWORDS, identifiers
+from fsm_dyn.plot.drawing import KEYWORDS, identifiers
 
 #: Elements and attributes of flat systems 1.1, as UPPAAL reads them.
 DTD = """

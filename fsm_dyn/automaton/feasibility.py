@@ -1,0 +1,588 @@
+"""Geometric feasibility: contacts that can be closed in one configuration, held at once; proofs on demand."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Final, Literal
+
+import numpy as np
+
+from fsm_dyn.automaton.configuration_search import (
+    MARGIN,
+    Condition,
+    ConfigurationSearch,
+    Remaining,
+    Subdivision,
+    combine,
+    common,
+    missed,
+    ways,
+)
+from fsm_dyn.automaton.geometric_proofs import (
+    MOST_HELD_BOXES,
+    ExclusionProof,
+    GeometricProofs,
+    HeldAnswer,
+    HeldContacts,
+    ProofCondition,
+)
+from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.core.files import decode, encode
+from fsm_dyn.derive.enumeration import contradiction
+from fsm_dyn.programs.program import Array
+
+# -- Which contacts can be closed, or closed and open, in one configuration, and which can be held at --------
+#
+# Which contacts can be closed, or closed and open, in one configuration, and which can be held at once.
+#
+# A combination of contact states belongs to some configuration only if the gaps of its closed contacts vanish (of
+# compliant contacts: are not positive) within the ends of their faces, those of its open ones are not negative, the
+# loops are closed and the coordinates within their stated ranges (:mod:`fsm_dyn.automaton.configuration_search`).
+# Contacts that are held, closed without sliding, must agree on the speeds too
+# (:mod:`fsm_dyn.automaton.geometric_proofs`).
+
+Verdict = Literal["impossible", "possible", "undecided"]
+
+FIRST_BOXES: Final = 200  # of a proof before a configuration is searched for
+BOUND_BOXES: Final = 20_000  # for the bounds that reasons quote; after them the margin of the proofs is quoted
+MOST_BOXES: Final = 20_000  # that are looked at before a question stays undecided
+
+
+@dataclass(frozen=True)
+class ContactVerdict:
+    """Whether one or two contacts can have these states in one configuration.
+
+    Attributes
+    ----------
+    contacts : tuple of str
+        Names of the contacts.
+    closed : tuple of bool
+        Whether each of them is closed (stuck, sliding, compressed) or open.
+    without_sliding : bool
+        Whether closed means held: closed without sliding.
+    verdict : str
+        ``impossible`` (proved), ``possible`` (a configuration is shown) or ``undecided``.
+    reason : str
+        Why it is impossible: with the coordinate that would have to be in two places where there is one, else with a
+        bound on the gaps; of contacts that are held with the combination of their rows that no speeds can satisfy.
+    configuration : mapping of str to float
+        Coordinates of a configuration, with the speeds where contacts are held, SI units; empty unless the verdict is
+        ``possible``.
+    boxes : int
+        Boxes that the proof took.
+    """
+
+    contacts: tuple[str, ...]
+    closed: tuple[bool, ...]
+    verdict: Verdict
+    reason: str
+    configuration: Mapping[str, float]
+    boxes: int
+    without_sliding: bool = False
+
+    @property
+    def states(self) -> str:
+        """The states as text: ``string closed and rest open``, ``left held and right held``."""
+        if self.without_sliding:
+            return " and ".join(f"{name} held" for name in self.contacts)
+        return _states_text(self.contacts, self.closed)
+
+
+@dataclass(frozen=True)
+class GeometricFeasibility:
+    """Verdicts on contacts and pairs of them, and on combinations of all contact states.
+
+    Attributes
+    ----------
+    verdicts : tuple of ContactVerdict
+        Of every contact with a gap, closed; of every two that can be closed: both closed, one closed and one open; and
+        of three and more that are impossible together while any fewer of them are not.
+    combinations, remaining : int
+        Numbers of combinations of contact states: all, and those without anything impossible.
+    modes : mapping of str to ContactVerdict
+        Verdict on each mode that the graph has, with all its contacts at once.
+    possible, undecided : int
+        Numbers of combinations for which a configuration is shown, and of those for which none was found and nothing
+        proved; -1 where combinations are too many to be looked at one by one.
+    contacts : tuple of str
+        Contacts with a gap, in the order of ``states``.
+    states : mapping of str to int
+        Which of these contacts are closed, ``1``, or open, ``0``, to the index of a configuration in
+        ``configurations``, -1 for undecided; combinations with anything impossible are not listed.
+    configurations : tuple of mapping of str to float
+        Coordinates, SI units.
+    held_contacts : tuple of ContactVerdict
+        Of contacts and pairs of them whose rows something moves (a belt, a driven constraint): held.
+    boxes : int
+        Boxes of configurations that all of it took.
+    """
+
+    verdicts: tuple[ContactVerdict, ...]
+    combinations: int
+    remaining: int
+    modes: Mapping[str, ContactVerdict] = field(default_factory=dict)
+    possible: int = -1
+    undecided: int = -1
+    contacts: tuple[str, ...] = ()
+    states: Mapping[str, int] = field(default_factory=dict)
+    configurations: tuple[Mapping[str, float], ...] = ()
+    held_contacts: tuple[ContactVerdict, ...] = ()
+    boxes: int = 0
+
+    def verdict_on(self, states: Mapping[str, bool]) -> ContactVerdict:
+        """Return the verdict on a combination: every contact with a gap closed (True) or open, by name.
+
+        Raises
+        ------
+        InputError
+            A contact with a gap is missing, or combinations were too many to be looked at one by one.
+        """
+        missing = [name for name in self.contacts if name not in states]
+        if missing:
+            raise InputError("contacts without a state", found=", ".join(missing), allowed="every contact with a gap")
+        closed = tuple(bool(states[name]) for name in self.contacts)
+        item = _exclusion(self.verdicts, states)
+        if item is not None:
+            return ContactVerdict(self.contacts, closed, "impossible", item.reason, {}, item.boxes)
+        if self.possible < 0:
+            raise InputError("no verdicts on combinations", found=f"{self.combinations:,} combinations")
+        number = self.states["".join("01"[shut] for shut in closed)]
+        shown = {} if number < 0 else self.configurations[number]
+        return ContactVerdict(self.contacts, closed, "undecided" if number < 0 else "possible", "", shown, 0)
+
+    def excluded(self, states: Mapping[str, int]) -> str:
+        """Return why contacts with these states are impossible; empty where it is not known.
+
+        Verdicts on single contacts, on two, and on those that exclude each other only together are looked at.
+
+        Parameters
+        ----------
+        states : mapping of str to int
+            Codes by name: 0 open, 1 held (closed without sliding), 2 and 3 sliding.
+        """
+        closed = {name: code > 0 for name, code in states.items()}
+        found = _exclusion(self.verdicts, closed) or _exclusion(
+            self.held_contacts, {name: True for name, code in states.items() if code == 1}
+        )
+        return "" if found is None else found.reason
+
+    def to_bytes(self) -> bytes:
+        """Return it as JSON."""
+        large = ("combinations", "remaining", "possible", "undecided")
+        return encode(asdict(self) | {name: str(getattr(self, name)) for name in large})
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> GeometricFeasibility:
+        """Return it from JSON; raise InputError where it is something else."""
+        stored = decode(data, _StoredAssessment, "a geometric assessment")
+        numbers = (int(stored.possible), int(stored.undecided))
+        return cls(
+            stored.verdicts, int(stored.combinations), int(stored.remaining), stored.modes, *numbers,
+            stored.contacts, stored.states, stored.configurations, stored.held_contacts, stored.boxes,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _StoredAssessment:
+    """The assessment as JSON has it: the numbers of combinations may be too large for its integers."""
+
+    verdicts: tuple[ContactVerdict, ...]
+    combinations: str
+    remaining: str
+    modes: dict[str, ContactVerdict]
+    possible: str
+    undecided: str
+    contacts: tuple[str, ...]
+    states: dict[str, int]
+    configurations: tuple[dict[str, float], ...]
+    held_contacts: tuple[ContactVerdict, ...]
+    boxes: int
+
+
+def assess_geometry(
+    automaton: Automaton, parameters: Array, q: Array, progress: Callable[[int, int], None] = lambda done, all_: None
+) -> GeometricFeasibility:
+    """Return which contacts exclude each other, with proofs, and how many combinations remain.
+
+    Parameters
+    ----------
+    automaton : Automaton
+    parameters : ndarray, shape (n_p,)
+        SI units.
+    q : ndarray, shape (n_q,)
+        A configuration to begin the search for others from, SI units.
+    progress : callable
+        Called with the numbers of verdicts reached and asked for.
+    """
+    search = ConfigurationSearch(automaton, parameters, q)
+    questions = _Questions(search)
+    found = [questions.decide({i: True}) for i in range(len(automaton.contacts)) if search.has_gap(i)]
+    gaps = [automaton.terms.layout.contacts.index(item.contacts[0]) for item in found if item.verdict != "impossible"]
+    asked = [
+        {first: closed[0], second: closed[1]}
+        for first, second in itertools.combinations(gaps, 2)
+        for closed in ((True, True), (True, False), (False, True))
+        if search.conditions(first, closed[0]) and search.conditions(second, closed[1])
+    ]
+    for done, states in enumerate(asked):
+        progress(done, len(asked))
+        found.append(questions.decide(states))
+    held = [
+        questions.of_held(answer) for answer in HeldContacts(search).questions(_parts(automaton, found, "impossible"))
+    ]
+    within = [i for i in range(len(automaton.contacts)) if search.has_gap(i)]
+    combined = combine(search, _parts(automaton, found, "impossible"), _parts(automaton, found, "undecided"))
+    found += [] if combined is None else [questions.conflict(states, boxes) for states, boxes in combined.conflicts]
+    modes: dict[str, ContactVerdict] = {}
+    for mode in automaton.modes:
+        modes[mode.name] = questions.decide_mode({i: mode.states[i] for i in within}, mode.states, found, held)
+    combinations = int(np.prod([len(contact.codes) for contact in automaton.contacts], dtype=object))
+    names = tuple(automaton.contacts[i].name for i in within)
+    if combined is None:
+        remaining = _count(automaton, [*found, *held])
+        return GeometricFeasibility(
+            tuple(found),
+            combinations,
+            remaining,
+            modes,
+            contacts=names,
+            held_contacts=tuple(held),
+            boxes=search.looked_at,
+        )
+    never = [frozenset(item) for item in _parts(automaton, held, "impossible")]
+    possible, undecided = (ways(search, within, some, never) for some in (combined.possible, combined.undecided))
+    listed = combined.possible | dict.fromkeys(combined.undecided, -1)
+    return GeometricFeasibility(
+        tuple(found), combinations, possible + undecided, modes, possible, undecided, names,
+        {"".join("01"[shut] for shut in closed): number for closed, number in listed.items()},
+        tuple(dict(zip(automaton.terms.layout.q, shown.tolist(), strict=True)) for shown in combined.configurations),
+        tuple(held), search.looked_at,
+    )  # fmt: skip
+
+
+def _parts(automaton: Automaton, verdicts: Sequence[ContactVerdict], verdict: Verdict) -> list[dict[int, bool]]:
+    """Return contacts and states, by the numbers of the contacts, for which a verdict was reached."""
+    index = {contact.name: i for i, contact in enumerate(automaton.contacts)}
+    return [
+        {index[name]: shut for name, shut in zip(item.contacts, item.closed, strict=True)}
+        for item in verdicts
+        if item.verdict == verdict
+    ]
+
+
+class _Questions:
+    """Verdicts on the contacts of one automaton, in the order in which they are asked for."""
+
+    def __init__(self, search: ConfigurationSearch) -> None:
+        self.search = search
+        self.spent = 0  # boxes, for bounds that reasons quote
+        self.alone: dict[tuple[int, bool], tuple[list[Condition], Remaining]] = {}
+
+    def decide(self, asked: Mapping[int, bool]) -> ContactVerdict:
+        """Return the verdict on contacts that are to be closed (True) or open."""
+        search, automaton = self.search, self.search.automaton
+        names = tuple(automaton.contacts[i].name for i in asked)
+        closed = tuple(asked.values())
+
+        def verdict(what: Verdict, boxes: int, reason: str = "", shown: Array | None = None) -> ContactVerdict:
+            values = () if shown is None else zip(automaton.terms.layout.q, shown.tolist(), strict=True)
+            return ContactVerdict(names, closed, what, reason, dict(values), boxes)
+
+        conditions = [condition for i, shut in asked.items() for condition in search.conditions(i, shut)]
+        shown = search.known(conditions)
+        if shown is not None:
+            return verdict("possible", 0, shown=shown)
+        conditions += search.limits(conditions)
+        boxes = search.remaining(conditions, FIRST_BOXES, self._start(asked))
+        shown = None if boxes.empty else search.configuration(conditions, boxes)
+        if shown is not None:
+            return verdict("possible", boxes.count, shown=shown)
+        if not boxes.empty:
+            boxes = search.remaining(conditions, MOST_BOXES, boxes)
+            shown = None if boxes.empty else search.configuration(conditions, boxes)
+            if shown is not None:
+                return verdict("possible", boxes.count, shown=shown)
+        if boxes.empty:
+            return verdict("impossible", boxes.count, self.reason(asked, boxes.count))
+        return verdict("undecided", boxes.count)
+
+    def conflict(self, states: Mapping[int, bool], boxes: int) -> ContactVerdict:
+        """Return the verdict on contacts that are impossible together while fewer of them are not."""
+        names = tuple(self.search.automaton.contacts[i].name for i in states)
+        return ContactVerdict(names, tuple(states.values()), "impossible", self.reason(states, boxes), {}, boxes)
+
+    def of_held(self, answer: HeldAnswer) -> ContactVerdict:
+        """Return the verdict on contacts that are held, with the first combination of rows that proves it."""
+        automaton = self.search.automaton
+        names = tuple(automaton.contacts[i].name for i in answer.contacts)
+        closed = (True,) * len(names)
+        if answer.state is not None:
+            shown = dict(zip(automaton.terms.layout.x, answer.state.tolist(), strict=True))
+            return ContactVerdict(names, closed, "possible", "", shown, 0, without_sliding=True)
+        if not answer.impossible:
+            return ContactVerdict(names, closed, "undecided", "", {}, MOST_HELD_BOXES, without_sliding=True)
+        boxes = sum(cut is None for cut in answer.cuts)
+        return ContactVerdict(names, closed, "impossible", self._sum_of_rows(answer), {}, boxes, without_sliding=True)
+
+    def _sum_of_rows(self, answer: HeldAnswer) -> str:
+        """Return the shortest of the combinations by which held contacts exclude each other."""
+        shortest = min(range(len(answer.weights)), key=lambda k: len(answer.weights[k]) or np.inf)
+        rows = [(self.search.automaton.rows[row], weight) for row, weight in answer.weights[shortest]]
+        return contradiction(rows, answer.values[shortest])
+
+    def decide_mode(
+        self,
+        asked: Mapping[int, int],
+        codes: Sequence[int],
+        known: Sequence[ContactVerdict],
+        held: Sequence[ContactVerdict],
+    ) -> ContactVerdict:
+        """Return the verdict on the contacts of a mode: that of some of them if these exclude each other."""
+        contacts = self.search.automaton.contacts
+        names, closed = tuple(contacts[i].name for i in asked), tuple(code > 0 for code in asked.values())
+        together = {contact.name: True for contact, code in zip(contacts, codes, strict=True) if code == 1}
+        item = _exclusion(known, dict(zip(names, closed, strict=True))) or _exclusion(held, together)
+        if item is not None:
+            return ContactVerdict(names, closed, "impossible", item.reason, {}, item.boxes)
+        return self.decide(dict(zip(asked, closed, strict=True)))
+
+    def _start(self, asked: Mapping[int, bool]) -> Remaining | None:
+        """Return the boxes in which each of two closed contacts alone may be closed; None for other questions."""
+        if len(asked) != 2 or not all(asked.values()):
+            return None
+        (_, first), (_, second) = (self._alone(contact, True) for contact in asked)
+        return common(first, second)
+
+    def reason(self, asked: Mapping[int, bool], boxes: int) -> str:
+        """Return why contacts exclude each other: by two places of a coordinate, else by how far gaps are from it."""
+        search = self.search
+        contacts, layout = search.automaton.contacts, search.automaton.terms.layout
+        parts = [self._alone(i, shut) for i, shut in asked.items()]
+        texts = [_states_text([contacts[i].name], [shut]) for i, shut in asked.items()]
+        for variable in range(1, 1 + len(layout.q)) if len(parts) == 2 else ():
+            places = [_hull(boxes, variable) for conditions, boxes in parts if variable in search.variables(conditions)]
+            if len(places) < 2:
+                continue
+            if places[0][1] < places[1][0] or places[1][1] < places[0][0]:
+                unit = float(search.q_units[variable - 1])
+                said = [f"{_between(place, unit)} with {text}" for place, text in zip(places, texts, strict=True)]
+                return f"{layout.q[variable - 1]} would be {' and '.join(said)} (SI units)"
+        return self._by_gaps(asked, boxes)
+
+    def _by_gaps(self, asked: Mapping[int, bool], boxes: int) -> str:
+        """Return by how much gaps miss these states at least, as far as about so many boxes prove it."""
+        search, contacts = self.search, self.search.automaton.contacts
+        conditions = [c for i, shut in asked.items() for c in search.conditions(i, shut)]
+        normals = {i: contacts[i].normal_row for i in asked}
+        if len(asked) == 1 and all(asked.values()):
+            ((contact, row),) = normals.items()
+            away = self._missed_by([Condition(row, -1)], boxes)
+            if away > 0.0:
+                least = _rounded_down(away * float(search.scales[row]))
+                return f"in every configuration the gap of {contacts[contact].name} is more than {least:g} (SI units)"
+        away = max(self._missed_by(conditions, boxes), MARGIN)  # the verdict has proved the margin
+        near: dict[str, list[str]] = {}
+        for i, row in normals.items():
+            size = f"{_rounded_down(away * float(search.scales[row])):g}"
+            near.setdefault(f"within {size} of zero" if asked[i] else f"above -{size}", []).append(contacts[i].name)
+        gaps = [f"the gap{'s' * (len(of) > 1)} of {' and '.join(of)} {where}" for where, of in near.items()]
+        faces = ", between the ends of their faces" * any(c.value >= search.n_rows for c in conditions)
+        return f"no configuration has {' and '.join(gaps)}{faces} (SI units)"
+
+    def _missed_by(self, asked: list[Condition], boxes: int) -> float:
+        """Return by how much conditions are missed at least, in own units; zero if it was not found.
+
+        Nearly what the nearest known configuration misses is tried first, then less and less.
+        """
+        search, everything = self.search, [*asked, *self.search.limits(asked)]
+        least = 1.0
+        if len(search.known_values):
+            values = search.known_values[:, [c.value for c in asked]]
+            least = float(missed(values, np.array([c.sense for c in asked])).max(axis=1).min(initial=least))
+        for share in (0.9, 0.3, 0.03, 0.003):
+            away = share * least
+            if away <= MARGIN or self.spent > BOUND_BOXES:
+                break
+            left = search.remaining(everything, max(2 * boxes, 3 * FIRST_BOXES), margin=away)
+            self.spent += left.count
+            if left.empty:
+                return away
+        return 0.0
+
+    def _alone(self, contact: int, closed: bool) -> tuple[list[Condition], Remaining]:
+        """Return the conditions of one contact, and the boxes in which they may be met."""
+        key = contact, closed
+        if key not in self.alone:
+            own = self.search.conditions(contact, closed)
+            conditions = [*own, *self.search.limits(own)]
+            self.alone[key] = own, self.search.remaining(conditions, FIRST_BOXES, shifted=False)
+        return self.alone[key]
+
+
+def _exclusion(verdicts: Sequence[ContactVerdict], states: Mapping[str, bool]) -> ContactVerdict | None:
+    """Return the first verdict by which contacts with these states, closed or open, are impossible."""
+    for item in verdicts:
+        if item.verdict == "impossible" and all(
+            states.get(name) == shut for name, shut in zip(item.contacts, item.closed, strict=True)
+        ):
+            return item
+    return None
+
+
+def _hull(boxes: Remaining, variable: int) -> tuple[float, float]:
+    return float(boxes.low[variable].min(initial=np.inf)), float(boxes.high[variable].max(initial=-np.inf))
+
+
+def _states_text(names: Sequence[str], closed: Sequence[bool]) -> str:
+    return " and ".join(f"{name} {'closed' if shut else 'open'}" for name, shut in zip(names, closed, strict=True))
+
+
+def _between(hull: tuple[float, float], unit: float) -> str:
+    low, high = hull
+    if np.isinf(low) or np.isinf(high):
+        return f"at most {high:.4g}" if np.isinf(low) else f"at least {low:.4g}"
+    if high - low <= max(1e-3 * max(abs(low), abs(high)), 4.0 * MARGIN * unit):
+        middle = 0.5 * (low + high)
+        return f"{middle if abs(middle) > MARGIN * unit else 0.0:.4g}"
+    return f"from {low:.4g} to {high:.4g}"
+
+
+def _rounded_down(value: float) -> float:
+    """Return a value with two digits that is not larger."""
+    digit = 10.0 ** (np.floor(np.log10(value)) - 1.0)
+    return float(np.floor(value / digit) * digit)
+
+
+def _count(automaton: Automaton, verdicts: Sequence[ContactVerdict]) -> int:
+    """Return the number of combinations without anything impossible, counted contact by contact."""
+    index = {contact.name: i for i, contact in enumerate(automaton.contacts)}
+    banned: dict[int, list[tuple[ContactVerdict, int]]] = {}  # by the last contact, with the first
+    for verdict in verdicts:
+        if verdict.verdict == "impossible" and len(verdict.contacts) <= 2:
+            places = sorted(index[name] for name in verdict.contacts)
+            banned.setdefault(places[-1], []).append((verdict, places[0]))
+    last_use = {first: j for j in sorted(banned) for _, first in banned[j] if first < j}
+    counts: dict[tuple[tuple[int, int], ...], int] = {(): 1}
+    for j, contact in enumerate(automaton.contacts):
+        kinds = Counter(min(code, 2) for code in contact.codes)  # open, held, sliding
+        following: dict[tuple[tuple[int, int], ...], int] = {}
+        for known, number in counts.items():
+            for kind, number_of in kinds.items():
+                now = {**dict(known), j: kind}
+                if any(
+                    all(
+                        _is(now.get(index[n], -1), c, v.without_sliding)
+                        for n, c in zip(v.contacts, v.closed, strict=True)
+                    )
+                    for v, _ in banned.get(j, ())
+                ):
+                    continue
+                kept = tuple((i, state) for i, state in now.items() if last_use.get(i, -1) > j)
+                following[kept] = following.get(kept, 0) + number * number_of
+        counts = following
+    return sum(counts.values())
+
+
+def _is(kind: int, closed: bool, held: bool) -> bool:
+    """Whether a contact (0 open, 1 held, 2 sliding, -1 not known yet) has the state of a verdict."""
+    return kind == 1 if held else kind >= 0 and (kind > 0) == closed
+
+
+# -- Making of geometric proofs: the subdivisions behind the verdicts, recorded ------------------------------
+
+WIDER: Final = 1.001  # than the margin of the claim, by which the conditions of a proof are missed
+
+
+def prove_geometry(
+    automaton: Automaton,
+    parameters: Array,
+    q: Array,
+    found: GeometricFeasibility,
+    progress: Callable[[int, int], None] = lambda done, all_: None,
+) -> GeometricProofs:
+    """Return a proof of each verdict ``impossible``.
+
+    Parameters
+    ----------
+    automaton : Automaton
+    parameters : ndarray, shape (n_p,)
+        SI units, those of the verdicts.
+    q : ndarray, shape (n_q,)
+        A configuration, SI units.
+    found : GeometricFeasibility
+        The verdicts.
+    progress : callable
+        Called with the numbers of proofs made and asked for.
+    """
+    search = ConfigurationSearch(automaton, parameters, q)
+    asked, proofs, unproved = list(_impossible(found)), [], []
+    for done, item in enumerate(asked):
+        progress(done, len(asked))
+        proof = _proof(search, item)
+        if proof is None:
+            unproved.append(item.states)
+        else:
+            proofs.append(proof)
+    named = dict(zip(automaton.terms.layout.p, parameters.tolist(), strict=True))
+    mechanism = automaton.mechanism
+    return GeometricProofs(mechanism.name, mechanism.digest, named, MARGIN, tuple(proofs), tuple(unproved))
+
+
+def _impossible(found: GeometricFeasibility) -> Iterator[ContactVerdict]:
+    """Yield what is impossible, each once: a mode only if none of the other verdicts excludes it."""
+    known = [item for item in (*found.verdicts, *found.held_contacts) if item.verdict == "impossible"]
+    yield from known
+    reasons = {item.reason for item in known}
+    yield from (mode for mode in found.modes.values() if mode.verdict == "impossible" and mode.reason not in reasons)
+
+
+def _proof(search: ConfigurationSearch, item: ContactVerdict) -> ExclusionProof | None:
+    """Return how the space is cut until all boxes are excluded; None where that takes too many."""
+    automaton, layout = search.automaton, search.automaton.terms.layout
+    if item.without_sliding:
+        return _held_proof(search, item)
+    asked = [
+        condition
+        for name, shut in zip(item.contacts, item.closed, strict=True)
+        for condition in search.conditions(layout.contacts.index(name), shut)
+    ]
+    everything = [*asked, *search.limits(asked)]
+    cuts = Subdivision()
+    if not search.remaining(everything, 4 * MOST_BOXES, None, cuts, WIDER * MARGIN).empty:
+        return None
+    variables = search.variables(everything)
+    number = {argument: i for i, argument in enumerate(variables)}
+    shifts = search.shifts(everything, search.part(everything)[0]).values()
+    return ExclusionProof(
+        item.contacts, item.closed, item.reason, tuple(_named(automaton, condition) for condition in everything),
+        tuple(layout.arguments[i] for i in variables),
+        tuple(None if cut is None else (number[cut[0]], cut[1]) for cut in cuts.in_order()),
+        shifts=tuple(tuple((layout.arguments[i], float(rate)) for i, rate in moved.items()) for moved in shifts),
+    )  # fmt: skip
+
+
+def _held_proof(search: ConfigurationSearch, item: ContactVerdict) -> ExclusionProof:
+    """Return the proof that contacts cannot be held at once; it is found again as it was."""
+    automaton, layout = search.automaton, search.automaton.terms.layout
+    held = HeldContacts(search)
+    answer = held.answer(tuple(layout.contacts.index(name) for name in item.contacts))
+    conditions = held.conditions(answer.contacts)
+    variables = search.variables(conditions)
+    number = {argument: i for i, argument in enumerate(variables)}
+    return ExclusionProof(
+        item.contacts, item.closed, item.reason, tuple(_named(automaton, condition) for condition in conditions),
+        tuple(layout.arguments[i] for i in variables),
+        tuple(None if cut is None else (number[cut[0]], cut[1]) for cut in answer.cuts), True, answer.weights,
+    )  # fmt: skip
+
+
+def _named(automaton: Automaton, condition: Condition) -> ProofCondition:
+    rows = len(automaton.rows)
+    if condition.value < rows:
+        return ProofCondition("residual", condition.value, automaton.rows[condition.value].name, condition.sense)
+    contact = condition.value - rows
+    return ProofCondition("reach", contact, automaton.contacts[contact].name, condition.sense)

@@ -1,0 +1,1 @@
+"""Errors, files, processes, interrupts: the ground of every room."""

@@ -1,0 +1,146 @@
+"""Work spread over processes of this machine, which end with their owner, however that ends."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from itertools import islice
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnContext
+from multiprocessing.reduction import ForkingPickler
+from multiprocessing.synchronize import Lock
+from typing import Any, Final, TypeVar
+
+from fsm_dyn.core.errors import RunError
+from fsm_dyn.core.interrupts import held_back
+
+AHEAD: Final = 4  # cases that are handed over for each process
+
+Given = TypeVar("Given")
+Shared = TypeVar("Shared")
+Case = TypeVar("Case")
+Result = TypeVar("Result")
+
+
+def in_processes(
+    what: str,
+    workers: int,
+    prepare: Callable[[Given], Shared],
+    given: Given,
+    work: Callable[[Shared, Case], Result],
+    cases: Iterable[Case],
+) -> Iterator[Result]:
+    """Yield the result of each case, in their order.
+
+    Parameters
+    ----------
+    what : str
+        What the processes belong to, for messages.
+    workers : int
+        Number of processes.
+    prepare : function of a module
+        Called once in each process with ``given``; what it returns is handed to ``work``.
+    work : function of a module
+        Gives the result of a case; what it raises is raised here.
+    cases : iterable of Case
+        Arguments of ``work``, one a case; asked for as processes take them.
+
+    Raises
+    ------
+    RunError
+        A process was ended from outside.
+    """
+    spawn = multiprocessing.get_context("spawn")  # a forked child would inherit the locks of LLVM's threads
+    theirs, ours = spawn.Pipe(duplex=False)
+    pool = None
+    with theirs, ours, _copies(spawn, workers, ForkingPickler.dumps((prepare, given))) as copies:
+        try:
+            with held_back():  # passes an interrupt on when it ends: within the try
+                pool = ProcessPoolExecutor(workers, spawn, _begin, (*copies, theirs))
+                remaining = iter(cases)
+                first = islice(remaining, AHEAD * workers)
+                waiting = deque(_submit(pool, work, case) for case in first)  # starts all processes
+            while waiting:
+                result = waiting.popleft().result()
+                waiting.extend(_submit(pool, work, case) for case in islice(remaining, 1))
+                yield result
+        except BrokenProcessPool:
+            raise RunError(f"a process of {what} was ended from outside, or has no memory left") from None
+        except BaseException:
+            if pool is not None:
+                _end(pool, ours)
+            raise
+        pool.shutdown()
+
+
+def _submit(pool: ProcessPoolExecutor, work: Callable[[Shared, Case], Result], case: Case) -> Future[Result]:
+    """Hand a case over, for which the pool may start a process.
+
+    If one of them ends meanwhile, the pool closes the pipes of the next: an OSError, or a ValueError of the start if
+    another file has taken a pipe's number.
+    """
+    try:
+        return pool.submit(_work, work, case)
+    except (OSError, ValueError):
+        pool.submit(int)  # raises BrokenProcessPool if that was the cause
+        raise
+
+
+@contextlib.contextmanager
+def _copies(spawn: SpawnContext, count: int, data: memoryview) -> Iterator[tuple[Connection, Lock]]:
+    """A pipe with so many copies of a pickled object, and the lock under which a process takes one.
+
+    They are not arguments of the processes: those are written to a pipe whose other end stays open in this process, so
+    that a process that ends before it has read them would be waited for, for ever.
+    """
+    theirs, ours = spawn.Pipe(duplex=False)
+
+    def feed() -> None:
+        with contextlib.suppress(OSError):  # no process reads any more
+            for _ in range(count):
+                ours.send_bytes(data)
+
+    feeder = threading.Thread(target=feed, daemon=True)
+    feeder.start()
+    try:
+        yield theirs, spawn.Lock()
+    finally:
+        theirs.close()
+        feeder.join()
+        ours.close()
+
+
+def _end(pool: ProcessPoolExecutor, line: Connection) -> None:
+    """End the processes of a pool in the middle of their work."""
+    with held_back():
+        line.close()
+        pool.shutdown(cancel_futures=True)
+
+
+_shared: list[Any] = []  # what a process of the pool keeps between its cases
+
+
+def _begin(copies: Connection, lock: Lock, line: Connection) -> None:
+    """Prepare a process of the pool; it ends when the other end of a line closes, with its owner."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal: the owner ends these
+
+    def listen() -> None:
+        with contextlib.suppress(EOFError, OSError):
+            line.recv_bytes()
+        os._exit(1)
+
+    threading.Thread(target=listen, daemon=True).start()
+    with lock:
+        prepare, given = copies.recv()
+    _shared.append(prepare(given))
+
+
+def _work(work: Callable[[Any, Case], Result], case: Case) -> Result:
+    return work(_shared[0], case)

@@ -1,0 +1,391 @@
+"""Constraint and contact rows: ``A y + b``, its rate at u̇ = 0, and the configuration it belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from fsm_dyn.core.errors import ModelError
+from fsm_dyn.derive.algebra import NodeAlgebra
+from fsm_dyn.derive.contact_geometry import ContactKinematics, CurveParameter
+from fsm_dyn.derive.reduction import cost
+from fsm_dyn.derive.speeds import Speeds, sample
+from fsm_dyn.derive.symbols import MechanismSymbols, require_independent
+from fsm_dyn.derive.terms import ConstraintRow, ContactTerms, Role
+from fsm_dyn.derive.velocities import Motion
+from fsm_dyn.language.contacts import BearingContact, Contact, FeatureContact, SurfaceContact
+from fsm_dyn.language.elements import Constraint, PositionConstraint
+from fsm_dyn.language.expression_tree import CASE_FUNCTIONS, Text
+from fsm_dyn.language.values import flat_values
+from fsm_dyn.programs import functions
+from fsm_dyn.programs.graph import Node
+from fsm_dyn.programs.layout import TIME
+from fsm_dyn.programs.traversal import evaluate, reachable, substitute, support, tangent
+
+# -- The rate at which a place of contact follows along a curve: ``ξ̇ = -c_ξ⁻¹ (ċ + k c)`` -------------------
+#
+# The rate at which a place of contact follows along a curve: ``ξ̇ = -c_ξ⁻¹ (ċ + k c)`` (docs/theory.md).
+#
+# ``c`` is the slope of what is least at the place of contact. The term with ``k`` lets ξ, which is integrated, return
+# to it; it has no part in the motion of anything else, since the gap does not depend on ξ to first order.
+
+RETURN = 10.0  # 1/s
+
+
+@dataclass(frozen=True)
+class CurveParameterRate:
+    """The rate of a parameter: ``columns`` times the speeds plus ``rest``; ``rate`` with kinematic speeds at zero."""
+
+    parameter: Node
+    columns: tuple[Node, ...]
+    rest: Node
+    rate: Node
+
+
+def follow(motion: Motion, following: CurveParameter, speeds: Speeds) -> CurveParameterRate:
+    """Return the rate of the parameter of a contact on a curve.
+
+    Parameters
+    ----------
+    motion : Motion
+        With all speeds as symbols, kinematic ones included.
+    following : CurveParameter
+        The parameter and its equation.
+    """
+    *columns, rest = (column[0] for column in motion.columns([following.slope]))
+    factor = -1.0 / following.bend
+    W = tuple(factor * column for column in columns)
+    X = factor * (rest + RETURN * following.slope)
+    rate = X
+    for coefficient, symbol in zip(W, speeds.declared, strict=False):
+        rate = rate + coefficient * symbol
+    return CurveParameterRate(following.parameter, W, X, rate)
+
+
+# -- Constraint and contact rows: ``A y + b``, its rate at u̇ = 0, and the configuration it belongs ----------
+#
+# Constraint and contact rows: ``A y + b``, its rate at u̇ = 0, and the configuration it belongs to.
+
+_WITH_CASES = CASE_FUNCTIONS | {"where", "lt", "le", "eq", "ne"}
+SAMPLES = 3
+NOTHING = 1e-12
+BROKEN = 1e-9  # m, rad/s: a row that nothing can change and that is further from zero is broken
+
+
+class ConstraintRowBuilder:
+    """Builds rows.
+
+    Parameters
+    ----------
+    system, speeds
+        The model and its generalized speeds.
+    motion : Motion
+        With all speeds as symbols, kinematic ones included.
+    algebra : NodeAlgebra
+        Over that motion.
+    flow : mapping of Node to Node
+        Rates of coordinates, time and inputs with kinematic speeds at zero.
+    kinematics : mapping of str to ContactKinematics
+        Of the contacts between shapes.
+    """
+
+    def __init__(
+        self,
+        system: MechanismSymbols,
+        speeds: Speeds,
+        motion: Motion,
+        algebra: NodeAlgebra,
+        flow: Mapping[Node, Node],
+        kinematics: Mapping[str, ContactKinematics],
+    ) -> None:
+        self.system = system
+        self._speeds = speeds
+        self._motion = motion
+        self._algebra = algebra
+        self._flow = flow
+        self._symbols = motion.speeds
+        self._still = dict.fromkeys(self._symbols, system.graph.zero)
+        self.kinematics = kinematics
+        self._numbers: Mapping[str, int] = {}
+
+    # -- constraints ---------------------------------------------------------------------------------------
+
+    def constraints(self) -> list[ConstraintRow]:
+        """Return the rows of the constraints, kinematic ones first."""
+        zero, one = self.system.graph.zero, self.system.graph.one
+        constraints = self.system.mechanism.constraints.values()
+        n_u = len(self._speeds.declared)
+        n = len(self._symbols)
+        rows = []
+        for k, constraint in enumerate(c for c in constraints if c.kinematic):
+            unit = tuple(one if r == n_u + k else zero for r in range(n))
+            rows.append(ConstraintRow(constraint.name, "constraint", "kinematic", unit, zero, zero))
+        for constraint in constraints:
+            if not constraint.kinematic and not self._idle(constraint):
+                build = self.position if isinstance(constraint, PositionConstraint) else self.velocity
+                rows.append(build(constraint.name, "constraint", constraint.kind, constraint.expression, -1))
+        self._numbers = {row.name: number for number, row in enumerate(rows)}
+        return rows
+
+    def _idle(self, constraint: Constraint) -> bool:
+        """Whether a row of a joint is trivial: no motion of the model could violate it.
+
+        Raises
+        ------
+        ModelError
+            It is nevertheless violated, in every configuration.
+        """
+        if not constraint.joint:
+            return False
+        node = self._algebra.scalar(constraint.expression)
+        if isinstance(constraint, PositionConstraint):
+            columns = [column[0] for column in self._motion.columns([node])[:-1]]
+        else:
+            columns = self._slopes(node)
+        if not self._vanishes(tuple(self.system.reducer.reduce(column) for column in columns)):
+            return False
+        if support([node]) & {self.system.graph.symbol(TIME), *self.system.inputs}:
+            return False
+        amount = self._amount(node)
+        if not abs(amount) < BROKEN:
+            raise ModelError(
+                f"the joint '{constraint.joint}' cannot be closed: its row '{constraint.name}' is {amount:.6g} "
+                "in every configuration",
+                constraint.where,
+                found=f"'{constraint.expression.text}'",
+                remedy="no coordinate can change it: correct the points or axes, or give a body the freedom it needs",
+            )
+        return True
+
+    def _amount(self, node: Node) -> float:
+        """Return the value of a row that no coordinate changes, with the parameters of the file."""
+        values = {symbol.name: 0.7 for symbol in support([node])} | flat_values(self.system.mechanism)
+        values |= {symbol.name: 0.0 for symbol in self._symbols}
+        return float(evaluate([node], values)[0])
+
+    # -- contacts ------------------------------------------------------------------------------------------
+
+    def contacts(self, start: int) -> tuple[list[ConstraintRow], list[ContactTerms]]:
+        """Return the contacts' rows, numbered from `start`, and what else they say."""
+        rows: list[ConstraintRow] = []
+        terms = []
+        for index, contact in enumerate(self.system.mechanism.contacts.values()):
+            normal = tangential = -1
+            if isinstance(contact, FeatureContact):
+                meeting = self.kinematics[contact.name]
+                normal = start + len(rows)
+                rows += self._met(contact, index, meeting)
+                tangential = normal + 1 if contact.has_friction else -1
+                found = self._contact(contact, normal, tangential, meeting.reach)
+                found = replace(
+                    found,
+                    in_space=contact.has_friction and meeting.across is not None,
+                    margin_slope=meeting.margin_slope,
+                    starts_ahead=meeting.starts_ahead,
+                    aspect=meeting.aspect if contact.contact_law.rigid or meeting.whole_circle else None,
+                    whole_circle=meeting.whole_circle,
+                )
+                terms.append(self._pressed(found, rows, start))
+                continue
+            if not contact.contact_law.friction_only and (contact.gap is not None or contact.slip is not None):
+                normal = start + len(rows)
+                rows.append(self._normal(contact, index))
+            if contact.slip is not None and (contact.contact_law.has_gap or contact.contact_law.friction_only):
+                tangential = start + len(rows)
+                role: Role = "friction" if contact.contact_law.friction_only else "tangent"
+                rows.append(self.velocity(contact.name, "contact", role, contact.slip, index))
+            if isinstance(contact, SurfaceContact) and contact.across is not None:
+                rows.append(self.velocity(contact.name, "contact", "tangent2", contact.across, index))
+            terms.append(self._pressed(self._contact(contact, normal, tangential), rows, start))
+        return rows, terms
+
+    def _pressed(self, terms: ContactTerms, rows: list[ConstraintRow], start: int) -> ContactTerms:
+        """Add the force law of a contact that yields (docs/theory.md, "Compliant contacts")."""
+        if not isinstance(terms.spec, SurfaceContact) or terms.spec.compliance is None:
+            return terms
+        compliance = terms.spec.compliance
+        row = rows[terms.normal_row - start]
+        if row.residual is None:
+            raise ModelError(f"the contact '{terms.name}' has no gap", terms.spec.where)
+        one = self.system.graph.one
+        depth = functions.maximum(-row.residual, self.system.graph.zero)
+        exponent = one if compliance.exponent is None else self._value(compliance.exponent)
+        restoring = self._value(compliance.stiffness) * depth**exponent
+        stored = restoring * depth / (exponent + one)
+        if compliance.dissipation is None:
+            return replace(terms, elastic=restoring, restoring=restoring, stored=stored)
+        opening = self._speed_of(row.A, row.b)
+        firm = one - self._value(compliance.dissipation) * opening
+        return replace(terms, elastic=restoring * firm, firm=firm, restoring=restoring, stored=stored)
+
+    def _met(self, contact: FeatureContact, index: int, meeting: ContactKinematics) -> list[ConstraintRow]:
+        """Return the rows of a contact between shapes: normal, and tangent where there is friction."""
+        text = Text(" and ".join(feature.shape for feature in contact.features), contact.where)
+        rows = [self._position(contact.name, "contact", "normal", meeting.gap, text, index, meeting)]
+        if contact.has_friction:
+            rows.append(self._velocity(contact.name, "contact", "tangent", meeting.slip, text, index))
+            if meeting.across is not None:
+                rows.append(self._velocity(contact.name, "contact", "tangent2", meeting.across, text, index))
+        return rows
+
+    def _normal(self, contact: Contact, index: int) -> ConstraintRow:
+        role: Role = "lock" if contact.contact_law.switched else "normal"
+        if contact.gap is not None:
+            row = self.position(contact.name, "contact", role, contact.gap, index)
+            on_speeds = contact.contact_law.rigid and not contact.contact_law.has_gap
+            return replace(row, residual=None) if on_speeds else row
+        if contact.slip is not None and not contact.contact_law.has_gap:
+            return self.velocity(contact.name, "contact", role, contact.slip, index)
+        raise ModelError(f"the contact '{contact.name}' has no gap", contact.where)
+
+    def _contact(self, contact: Contact, normal: int, tangential: int, reach: Node | None = None) -> ContactTerms:
+        static = contact.static if contact.static is not None else contact.kinetic
+        kinetic = contact.kinetic if contact.kinetic is not None else contact.static
+        found = ContactTerms(
+            spec=contact,
+            normal_row=normal,
+            tangent_row=tangential,
+            static=self._value(static),
+            kinetic=self._value(kinetic),
+            restitution=self.system.graph.zero,
+            reach=reach,
+            reach_rate=None if reach is None else tangent([reach], self._flow)[0],
+        )
+        match contact:
+            case SurfaceContact():
+                return replace(
+                    found,
+                    restitution=self._value(contact.restitution),
+                    in_space=contact.across is not None,
+                    closes_if=None if contact.closes_if is None else self._value(contact.closes_if),
+                )
+            case BearingContact():
+                rows = (self._numbers[row] for row in contact.loaded_by if row in self._numbers)
+                return replace(found, load_rows=tuple(rows))
+        return found
+
+    def _value(self, text: Text | None) -> Node:
+        """Return a scalar at kinematic speeds zero; without a text, zero."""
+        if text is None:
+            return self.system.graph.zero
+        return self._held([self._algebra.scalar(text)])[0]
+
+    def _held(self, nodes: list[Node]) -> list[Node]:
+        """Put the kinematic speeds to zero."""
+        zero = self.system.graph.zero
+        return substitute(nodes, dict.fromkeys(self._speeds.kinematic, zero))
+
+    # -- one row -------------------------------------------------------------------------------------------
+
+    def position(
+        self, name: str, owner: Literal["constraint", "contact"], role: Role, text: Text, contact: int
+    ) -> ConstraintRow:
+        """Return the row of a function of the configuration that is to stay zero (or not to become negative)."""
+        return self._position(name, owner, role, self._algebra.scalar(text), text, contact)
+
+    def _position(
+        self, name: str, owner: Literal["constraint", "contact"], role: Role, node: Node, text: Text, contact: int,
+        meeting: ContactKinematics | None = None,
+    ) -> ConstraintRow:  # fmt: skip
+        require_independent(node, frozenset(self._symbols), f"the {_noun(role)} of '{name}'", text)
+        columns = [column[0] for column in self._motion.columns([node])]
+        if meeting is not None and meeting.following is not None and meeting.gap_slope is not None:
+            follower = follow(self._motion, meeting.following, self._speeds)
+            shares = (*follower.columns, follower.rest)
+            columns = [column + meeting.gap_slope * share for column, share in zip(columns, shares, strict=True)]
+        columns = [self.system.reducer.reduce(column) for column in columns]
+        return self._finish(name, owner, role, text, contact, columns, tangent([node], self._flow)[0], node)
+
+    def velocity(
+        self, name: str, owner: Literal["constraint", "contact"], role: Role, text: Text, contact: int
+    ) -> ConstraintRow:
+        """Return the row of an expression linear in the speeds.
+
+        Raises
+        ------
+        ModelError
+            It is not linear in them.
+        """
+        return self._velocity(name, owner, role, self._algebra.scalar(text), text, contact)
+
+    def _velocity(
+        self, name: str, owner: Literal["constraint", "contact"], role: Role, node: Node, text: Text, contact: int
+    ) -> ConstraintRow:
+        reduce = self.system.reducer.reduce
+        columns = [reduce(slope) for slope in self._slopes(node)]
+        met = support(columns) & frozenset(self._symbols)
+        if met:
+            raise ModelError(
+                f"the {_noun(role)} of '{name}' is not linear in the speeds",
+                text.where,
+                found=f"'{text.text}'; its derivative by a speed still has {', '.join(sorted(s.name for s in met))}",
+                allowed="a sum of speeds, each times a function of the coordinates",
+            )
+        columns.append(reduce(substitute([node], self._still)[0]))
+        return self._finish(name, owner, role, text, contact, columns, self._held([node])[0], None)
+
+    def _slopes(self, node: Node) -> list[Node]:
+        """Return the derivatives by all speeds."""
+        graph, met = self.system.graph, support([node])
+        return [tangent([node], {symbol: graph.one})[0] if symbol in met else graph.zero for symbol in self._symbols]
+
+    def _finish(
+        self,
+        name: str,
+        owner: Literal["constraint", "contact"],
+        role: Role,
+        text: Text,
+        contact: int,
+        columns: list[Node],
+        rate: Node,
+        residual: Node | None,
+    ) -> ConstraintRow:
+        A, b = tuple(columns[:-1]), columns[-1]
+        if self._vanishes(A):
+            raise ModelError(
+                f"the {_noun(role)} of '{name}' constrains nothing: no speed has a share in it",
+                text.where,
+                found=f"'{text.text}'",
+                remedy="it can be neither held nor broken by any motion: correct it or leave it out",
+            )
+        return ConstraintRow(name, owner, role, A, b, self._gamma(A, b, rate), residual, contact)
+
+    def _vanishes(self, A: tuple[Node, ...]) -> bool:
+        """Whether all coefficients are zero everywhere; what has cases may be zero in some of them only."""
+        A = tuple(node for node in A if not node.is_zero)
+        if all(self.system.reducer.is_zero(node) for node in A):
+            return True
+        if any(node.op in _WITH_CASES for node in reachable(A)):
+            return False
+        return bool(np.abs(sample(self.system, A, SAMPLES)).max(initial=0.0) < NOTHING)
+
+    def _speed_of(self, A: tuple[Node, ...], b: Node) -> Node:
+        """Return ``A u + b`` with kinematic speeds at zero."""
+        value = b
+        for coefficient, symbol in zip(A, self._symbols, strict=True):
+            if not coefficient.is_zero and symbol not in self._speeds.kinematic:
+                value = value + coefficient * symbol
+        return value
+
+    def _gamma(self, A: tuple[Node, ...], b: Node, rate: Node) -> Node:
+        """Return the derivative at u̇ = 0, of ``A u + b`` or of the row as written: what takes fewer operations."""
+        reduce = self.system.reducer.reduce
+        value = self._speed_of(A, b)
+        options = [reduce(gamma) for gamma in tangent([reduce(value), rate], self._flow)]
+        return min(options, key=lambda node: cost([node]))
+
+
+def _noun(role: Role) -> str:
+    return {
+        "kinematic": "kinematic constraint",
+        "velocity": "velocity constraint",
+        "position": "position constraint",
+        "normal": "gap",
+        "tangent": "slip speed",
+        "tangent2": "second slip speed",
+        "friction": "slip speed",
+        "lock": "lock",
+    }[role]

@@ -1,0 +1,310 @@
+"""The derivation: from a mechanism to its terms, with transitions and sampled controllers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal, TypeAlias
+
+from fsm_dyn.core.errors import ModelError
+from fsm_dyn.derive.algebra import NodeAlgebra
+from fsm_dyn.derive.constraint_rows import ConstraintRowBuilder, CurveParameterRate, follow
+from fsm_dyn.derive.contact_geometry import ContactGeometry
+from fsm_dyn.derive.features import Shapes
+from fsm_dyn.derive.kane import InertiaShare, Kane, Loads
+from fsm_dyn.derive.kinematics import NEWTONIAN, Matrix
+from fsm_dyn.derive.reduction import condense
+from fsm_dyn.derive.speeds import Speeds, solve_speeds
+from fsm_dyn.derive.symbols import MechanismSymbols, build_system
+from fsm_dyn.derive.terms import Terms, TransitionTerms
+from fsm_dyn.derive.tree_kane import TreeKane, along_tree, is_long, tree_motion
+from fsm_dyn.derive.velocities import Motion
+from fsm_dyn.language import expression_tree, expressions
+from fsm_dyn.language.expression_tree import Boolean, Compare, Text
+from fsm_dyn.language.memory import (
+    count_name,
+    is_condition,
+    is_steady,
+    later_values,
+    next_name,
+    parts_of,
+    without_negations,
+)
+from fsm_dyn.language.model import Controller, Mechanism, TransitionSpec
+from fsm_dyn.programs import functions
+from fsm_dyn.programs.functions import maximum, minimum
+from fsm_dyn.programs.graph import ExpressionGraph, Node
+from fsm_dyn.programs.layout import TIME
+from fsm_dyn.runtime.abi import ConditionKind
+
+# -- User-defined transitions: conditions as scalars that cross zero, resets as new values -------------------
+
+Crossing: TypeAlias = Literal["rising", "falling", "both"]
+
+_DECIDED: Final = (
+    1e9  # margin of a part of a condition that changes in jumps alone: it decides, or leaves it to the others
+)
+_WIDE: Final = 4e-12  # by which <= and >= are met early if they are joined with < and >, above what a guard may be off
+
+
+def transition_terms(
+    transition: TransitionSpec, mechanism: Mechanism, algebra: NodeAlgebra, impulse: Sequence[Node]
+) -> TransitionTerms:
+    """Return a transition's guard and resets as nodes, with its generalized impulses, shape (n,).
+
+    Parameters
+    ----------
+    transition : TransitionSpec
+        The entry of the model.
+    mechanism : Mechanism
+        The model.
+    algebra : NodeAlgebra
+        Gives names their meaning.
+    impulse : Sequence[Node]
+        Generalized impulses, one for each speed.
+    """
+    guard, crossing, condition = None, transition.crossing, ConditionKind.CROSSES
+    if transition.when is not None:
+        tree = expressions.parse(transition.when)
+        if is_condition(tree, mechanism):
+            guard, condition = _ConditionMargin(tree, transition.when, mechanism, algebra).guard()
+            crossing = "rising"
+        else:
+            guard = algebra.scalar(transition.when)
+    return TransitionTerms(
+        spec=transition,
+        guard=guard,
+        crossing=crossing,
+        condition=condition,
+        reset={name: algebra.scalar(text) for name, text in transition.reset.items()},
+        set={name: algebra.scalar(text) for name, text in transition.set.items()},
+        impulse=tuple(impulse),
+    )
+
+
+class _ConditionMargin:
+    """A condition as a scalar that is positive where it holds: the margin of a comparison, the extreme one of several.
+
+    Parameters
+    ----------
+    tree : expressions.Node
+        The condition.
+    text : Text
+        Its text.
+    mechanism : Mechanism
+        The model.
+    algebra : NodeAlgebra
+        Gives names their meaning.
+    """
+
+    def __init__(self, tree: expression_tree.Node, text: Text, mechanism: Mechanism, algebra: NodeAlgebra) -> None:
+        self._tree = without_negations(tree)
+        self._text, self._mechanism, self._algebra = text, mechanism, algebra
+        parts = parts_of(self._tree)
+        self._alone = len(parts) == 1 and isinstance(parts[0], Compare) and parts[0].op not in ("==", "!=")
+        self._moving = [part for part in parts if self._alone or not is_steady(part, mechanism)]
+        self._wide = bool(self._moving) and all(_is_wide(part) for part in self._moving)
+
+    def guard(self) -> tuple[Node, ConditionKind]:
+        """Return the scalar, and whether the condition is met where it is zero."""
+        return self._margin(self._tree), ConditionKind.WIDE if self._wide else ConditionKind.STRICT
+
+    def _margin(self, tree: expression_tree.Node) -> Node:
+        match tree:
+            case Boolean(op=op, operands=operands):
+                margins = [self._margin(operand) for operand in operands]
+                result = margins[0]
+                for margin in margins[1:]:
+                    result = minimum(result, margin) if op == "and" else maximum(result, margin)
+                return result
+            case Compare(op="==" | "!=") if tree in self._moving:
+                raise ModelError(
+                    "this condition does not begin to hold at a definite instant",
+                    self._text.where,
+                    found=f"'{self._text.text}'",
+                    allowed="a scalar that crosses zero, or < <= > >= joined by and, or, not",
+                )
+            case Compare(op=op, left=left, right=right) if tree in self._moving:
+                sides = [self._algebra.tree(side, self._text) for side in (left, right)]
+                margin = sides[0] - sides[1] if op in (">", ">=") else sides[1] - sides[0]
+                return margin + _WIDE if _is_wide(tree) and not self._wide else margin
+        return functions.where(self._algebra.tree(tree, self._text), _DECIDED, -_DECIDED)
+
+
+def _is_wide(part: expression_tree.Node) -> bool:
+    return isinstance(part, Compare) and part.op in ("<=", ">=")
+
+
+# -- Sampled controllers: their memory after a sample, as nodes ----------------------------------------------
+
+
+def sample_terms(system: MechanismSymbols, motion: Motion, names: Mapping[str, Node]) -> dict[str, Node]:
+    """Return what memory of controllers becomes at an instant, by name.
+
+    A controller changes where its next sample is not later than the time.  All controllers due in one instant see the
+    values before; `names` are those of speeds and memory.
+
+    Parameters
+    ----------
+    system : MechanismSymbols
+        The symbols of the mechanism.
+    motion : Motion
+        Velocities of points and frames.
+    names : Mapping[str, Node]
+        What further names mean.
+    """
+    graph, algebra = system.graph, system.algebra(motion, names)
+    found: dict[str, Node] = {}
+    for controller in system.mechanism.controllers.values():
+        sampled = {item.name: _rounded(algebra, item.value, item.quantum) for item in controller.inputs}
+        inner = system.algebra(motion, {**names, **sampled})
+        new = {
+            **sampled,
+            **{item.name: inner.scalar(item.value) for item in controller.memory},
+            **_outputs(graph, controller, inner),
+            **_clock(graph, controller, algebra.scalar(controller.period)),
+        }
+        due = functions.compare("<=", graph.symbol(next_name(controller)), graph.symbol(TIME))
+        found |= {str(name): functions.where(due, value, graph.symbol(name)) for name, value in new.items()}
+    return found
+
+
+def _rounded(algebra: NodeAlgebra, value: Text, quantum: Text | None) -> Node:
+    """Return a value, rounded to the nearest multiple of a quantum if there is one, halves upwards."""
+    exact = algebra.scalar(value)
+    if quantum is None:
+        return exact
+    step = algebra.scalar(quantum)
+    return functions.floor(exact / step + 0.5) * step
+
+
+def _outputs(graph: ExpressionGraph, controller: Controller, algebra: NodeAlgebra) -> dict[str, Node]:
+    """Return the outputs, each with its values that wait, moved up by one sample."""
+    found: dict[str, Node] = {}
+    for item in controller.outputs:
+        places = [item.name, *later_values(controller, item.name)]
+        values = [*map(graph.symbol, places[1:]), _rounded(algebra, item.value, item.quantum)]
+        found |= dict(zip(places, values, strict=True))
+    return found
+
+
+def _clock(graph: ExpressionGraph, controller: Controller, period: Node) -> dict[str, Node]:
+    """Return number and instant of the samples: a product, as a sum of periods would gather rounding."""
+    count = graph.symbol(count_name(controller)) + 1.0
+    return {count_name(controller): count, next_name(controller): period * count}
+
+
+# -- The derivation: from a mechanism to its terms -----------------------------------------------------------
+
+
+def derive(mechanism: Mechanism) -> Terms:
+    """Derive Kane's unconstrained terms of a mechanism (Gillespie 2003, (1)-(2), (13)-(15), (32)-(34)).
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        As `fsm_dyn.language.loader.load` returns it.
+
+    Returns
+    -------
+    Terms
+        Nodes of one graph: ``q̇ = W u + X``, ``M u̇ = f + A^T lambda``, rows, energies, guards.
+
+    Raises
+    ------
+    ModelError
+        The definitions of speeds do not determine the rates of the coordinates, a row is not linear in the
+        speeds or constrains nothing, a name means nothing where it stands.
+    """
+    system = build_system(mechanism)
+    speeds = solve_speeds(system)
+    long = is_long(system)
+    free: Motion = tree_motion(system, speeds) if long else system.motion(speeds.rates)
+    zero = system.graph.zero
+    kinematic = frozenset(speeds.kinematic)
+    held = free.at([zero if symbol in kinematic else symbol for symbol in free.speeds])
+    algebra = system.algebra(free, {})
+    meetings = ContactGeometry(system, Shapes(system, algebra), free).all()
+    followers = [follow(free, meeting.following, speeds) for meeting in meetings.values() if meeting.following]
+    flow = flow_of(system, speeds, followers)
+    names = {name: system.graph.symbol(name) for name in (*system.layout.u, *system.layout.memory)}
+
+    kane = (TreeKane if long else Kane)(system, held, flow)
+    algebra = system.algebra(held, names)
+    loads = Loads(kane, algebra).gather(mechanism.loads)
+    inertia = InertiaShare([], [zero] * free.n) if long else kane.equations(loads.gravity)
+    rows = ConstraintRowBuilder(system, speeds, free, system.algebra(free, names), flow, meetings)
+    constraints = rows.constraints()
+    contact_rows, contacts = rows.contacts(len(constraints))
+    potential = zero
+    for part in (*loads.potential, *(contact.stored for contact in contacts if contact.stored is not None)):
+        potential = potential + part
+    f = [a + b for a, b in zip(loads.f, inertia.f, strict=True)]
+    every_row = (*constraints, *contact_rows)
+    q_dot = (*speeds.q_dot, *(follower.rate for follower in followers))
+    shown = [
+        *q_dot,
+        *f,
+        *(node for row in inertia.M for node in row),
+        *(node for row in every_row for node in row.nodes),
+    ]
+    best = dict(zip(shown, shown, strict=True)) if long else condense(shown, system.reducer)
+    terms = Terms(
+        mechanism=mechanism,
+        layout=system.layout,
+        graph=system.graph,
+        n_k=len(speeds.kinematic),
+        W=(*(speeds.rates.columns[q] for q in system.coordinates), *(follower.columns for follower in followers)),
+        X=(*(speeds.rates.rest[q] for q in system.coordinates), *(follower.rest for follower in followers)),
+        q_dot=tuple(best[node] for node in q_dot),
+        M=tuple(tuple(best[node] for node in row) for row in inertia.M),
+        f=tuple(best[node] for node in f),
+        rows=tuple(row.replaced(best) for row in every_row),
+        contacts=tuple(contacts),
+        quaternions=tuple(system.coordinates.index(group[0]) for group in system.euler),
+        kinetic_energy=kane.kinetic_energy(),
+        potential_energy=potential,
+        load_powers=loads.powers,
+        outputs={name: algebra.scalar(text) for name, text in mechanism.outputs.items()},
+        transitions=tuple(
+            transition_terms(item, mechanism, algebra, _impulse(item, system, speeds, flow))
+            for item in mechanism.transitions
+        ),
+        points={name: system.space.resolve(free.position(name), NEWTONIAN) for name in system.points.names},
+        frames={name: _matrix(system, name) for name in system.frames.names},
+        followings=tuple(meeting.following for meeting in meetings.values() if meeting.following),
+        sample=sample_terms(system, held, names) if mechanism.controllers else None,
+    )
+    return along_tree(terms, kane, loads.gravity, speeds.kinematic) if isinstance(kane, TreeKane) else terms
+
+
+def _impulse(
+    item: TransitionSpec, system: MechanismSymbols, speeds: Speeds, flow: Mapping[Node, Node]
+) -> Sequence[Node]:
+    """Return the generalized impulses of a transition, without auxiliary speeds; nothing where it has none.
+
+    An impulse enters the equations of impulse and momentum as a load enters those of motion (Kane and Levinson 1985,
+    7.8): its scalar products with the partial velocities of where it acts.
+    """
+    if not item.impulses:
+        return ()
+    zero, kinematic = system.graph.zero, frozenset(speeds.kinematic)
+    free = system.motion(speeds.rates)
+    held = free.at([zero if symbol in kinematic else symbol for symbol in free.speeds])
+    names = {name: system.graph.symbol(name) for name in (*system.layout.u, *system.layout.memory)}
+    return Loads(Kane(system, held, flow), system.algebra(held, names)).gather(item.impulses).f
+
+
+def flow_of(system: MechanismSymbols, speeds: Speeds, followers: Sequence[CurveParameterRate] = ()) -> dict[Node, Node]:
+    """Return the direction of time derivatives at u̇ = 0: rates of coordinates, of time and of inputs."""
+    graph = system.graph
+    flow: dict[Node, Node] = dict(zip(system.coordinates, speeds.q_dot, strict=True))
+    flow |= {follower.parameter: follower.rate for follower in followers}
+    flow[graph.symbol(TIME)] = graph.one
+    for w in system.inputs:
+        flow[w] = graph.symbol(f"{w.name}.rate")
+        flow[flow[w]] = graph.symbol(f"{w.name}.rate2")
+    return flow
+
+
+def _matrix(system: MechanismSymbols, frame: str) -> Matrix:
+    return system.frames.rotation(NEWTONIAN, frame)

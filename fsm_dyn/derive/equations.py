@@ -1,0 +1,437 @@
+"""Kane's equations of one mode, for people: as SymPy, LaTeX, NumPy and C."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import sympy
+
+from fsm_dyn.core.errors import InputError, did_you_mean
+from fsm_dyn.derive.derivation import flow_of
+from fsm_dyn.derive.kane import Kane, Loads, partials, spin_partials
+from fsm_dyn.derive.kinematics import Vector
+from fsm_dyn.derive.printing import MINUS, PLUS, TIMES, Equations, latex, mathml, read_equations, read_nodes
+from fsm_dyn.derive.reduction import condense
+from fsm_dyn.derive.speeds import solve_speeds
+from fsm_dyn.derive.symbols import MechanismSymbols, build_system
+from fsm_dyn.language.model import Mechanism
+from fsm_dyn.programs.graph import Node
+from fsm_dyn.programs.program import Counts, Program
+from fsm_dyn.programs.sources import to_c, to_numpy
+
+# -- Partial velocities, generalized active and inertia forces of a mechanism, as in the tables of -----------
+#
+# Partial velocities, generalized active and inertia forces of a mechanism, as in the tables of Gillespie (2003).
+#
+# The derivation proper (:mod:`fsm_dyn.derive.derivation`) adds all forces up as it goes; here they stay apart.
+
+
+@dataclass(frozen=True)
+class KaneTables:
+    """What each speed adds to velocities and forces; n_u declared speeds.
+
+    Attributes
+    ----------
+    velocities : mapping of str to n_u vectors
+        Partial velocities (13)-(15) of the centres of bodies and of the points where forces act.
+    angular_velocities : mapping of str to n_u vectors
+        Partial angular velocities of the frames of bodies.
+    forces : Program
+        ``F`` (n_u,): generalized active forces (32) of the loads; ``F_star_0`` (n_u,): generalized inertia forces
+        (33) at u̇ = 0.
+    """
+
+    velocities: Mapping[str, tuple[Vector, ...]]
+    angular_velocities: Mapping[str, tuple[Vector, ...]]
+    forces: Program
+
+
+def kane_tables(mechanism: Mechanism) -> KaneTables:
+    """Derive the tables of a mechanism; arguments and errors as of :func:`fsm_dyn.derive.derivation.derive`.
+
+    Returns
+    -------
+    KaneTables
+    """
+    system = build_system(mechanism)
+    speeds = solve_speeds(system)
+    motion = system.motion(speeds.rates)
+    zero, kinematic = system.graph.zero, frozenset(speeds.kinematic)
+    held = motion.at([zero if symbol in kinematic else symbol for symbol in motion.speeds])
+    n_u = len(system.layout.u)
+    kane = Kane(system, held, flow_of(system, speeds))
+    names = {name: system.graph.symbol(name) for name in (*system.layout.u, *system.layout.memory)}
+    loads = Loads(kane, system.algebra(held, names)).gather(mechanism.loads)
+    active = loads.f[:n_u]
+    for body in kane.bodies:
+        moved = partials(held.velocity(body.center), n_u)
+        active = [a + body.mass * system.space.dot(v, loads.gravity) for a, v in zip(active, moved, strict=True)]
+    inertia = kane.equations(Vector()).f[:n_u]
+    best = condense([*active, *inertia], system.reducer)
+    return KaneTables(
+        velocities={point: tuple(partials(motion.velocity(point), n_u)) for point in _points(system)},
+        angular_velocities={
+            frame: tuple(spin_partials(frame, motion.spin(frame), n_u))
+            for frame in dict.fromkeys(system.body_frames.values())
+        },
+        forces=Program.from_nodes(
+            system.layout, {"F": [best[node] for node in active], "F_star_0": [best[node] for node in inertia]}
+        ),
+    )
+
+
+def _points(system: MechanismSymbols) -> list[str]:
+    """Return the points where forces act, then the centres of bodies, each once."""
+    mechanism = system.mechanism
+    acted = [point for load in mechanism.loads for point in load.points]
+    centers = [body.center for body in mechanism.bodies.values()]
+    return [point for point in dict.fromkeys((*acted, *centers)) if point != "O"]
+
+
+# -- Kane's equations of one mode, for people: as SymPy, LaTeX, NumPy and C ----------------------------------
+#
+# The letters are those of docs/theory.md; (n) are equations of Gillespie (2003).
+
+# What can be asked for by name, with what it is; p independent speeds, m active rows, d dependent speeds.
+OUTPUTS = {
+    "q_dot": "rates of the coordinates, q̇ = W u + X (2)",
+    "M": "mass matrix of all speeds",
+    "f": "generalized forces without u̇, known contact forces included: M u̇ = f + G λ",
+    "F": "generalized active forces (32), known contact forces included",
+    "F_star": "generalized inertia forces (33)",
+    "F_star_0": "generalized inertia forces (33) at u̇ = 0",
+    "A": "active constraint rows, A u + b = 0",
+    "b": "what the rows have without speeds",
+    "gamma": "what the rows' rates have without accelerations, A u̇ + γ = 0",
+    "G": "directions of the multipliers; Aᵀ where nothing slides",
+    "T": "natural orthogonal complement, u = T u_I + e",
+    "e": "speeds at u_I = 0",
+    "S": "test basis, Sᵀ G = 0; T where nothing slides",
+    "D": "dependent speeds by independent ones, u_D = D u_I + E (3)",
+    "E": "dependent speeds at u_I = 0",
+    "F_tilde": "constrained generalized active forces (44)",
+    "F_star_tilde": "constrained generalized inertia forces (45); minus F_tilde in motion (46)",
+    "F_star_tilde_0": "constrained generalized inertia forces (45) at u̇_I = 0",
+    "M_tilde": "mass matrix of the independent speeds, Sᵀ M T",
+    "u_dot": "accelerations of all speeds",
+    "multipliers": "forces of all rows, λ",
+    "guards": "guards of the mode, positive inside",
+    "partial_velocities": "partial velocities of points, by point, speed and axis of N",
+    "partial_angular_velocities": "partial angular velocities of frames, by frame, speed and axis of N",
+}
+
+
+@dataclass(frozen=True)
+class VectorForm:
+    """A vector as a sum over frames of components along their axes x, y, z."""
+
+    parts: Mapping[str, tuple[sympy.Expr, sympy.Expr, sympy.Expr]]
+
+    def __str__(self) -> str:
+        terms = [_term(value, f"{frame}.{axis}") for value, frame, axis in self._terms()]
+        return " + ".join(terms).replace("+ -", "- ") or "0"
+
+    def latex(self) -> str:
+        r"""Return the vector with unit vectors such as ``\mathbf{b}_x``."""
+        terms = [
+            _term_latex(value, rf"\mathbf{{{frame[0].lower()}{frame[1:]}}}_{axis}")
+            for value, frame, axis in self._terms()
+        ]
+        return " + ".join(terms).replace("+ -", "- ") or "0"
+
+    def mathml(self) -> str:
+        """Return the vector as MathML."""
+        terms = []
+        for value, frame, axis in self._terms():
+            negative = value.could_extract_minus_sign() and not value.is_Add
+            unit = f"<msub><mi style='font-weight: bold'>{frame[0].lower()}{frame[1:]}</mi><mi>{axis}</mi></msub>"
+            terms.append(
+                (MINUS if negative else PLUS) + f"<mrow>{_factor_mathml(-value if negative else value)}{unit}</mrow>"
+            )
+        return "".join(terms).removeprefix(PLUS) or "<mn>0</mn>"
+
+    def components(self, frame: str) -> tuple[sympy.Expr, ...]:
+        """Return the components of the part given in `frame`, zeros where there is none."""
+        return self.parts.get(frame, (sympy.S.Zero,) * 3)
+
+    def _terms(self) -> list[tuple[sympy.Expr, str, str]]:
+        return [
+            (value, frame, axis)
+            for frame, triple in self.parts.items()
+            for value, axis in zip(triple, "xyz", strict=True)
+            if value != 0
+        ]
+
+
+VectorTable = dict[str, dict[str, VectorForm]]  # by point or frame, and by speed
+
+
+@dataclass(frozen=True)
+class SplitCounts:
+    """Operation counts of one evaluation, as Table 3 of Gillespie (2003) has them."""
+
+    kinematics: Counts
+    dynamics: Counts
+    together: Counts
+
+
+class KaneEquations:
+    """Kane's equations of one mode; everything is formed when it is asked for.
+
+    ``equations["M"]`` is a SymPy matrix written out, with the model's own names as symbols; :meth:`read` keeps
+    intermediate symbols.  :data:`OUTPUTS` lists the names.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+    mode : str
+        Its name.
+    matrices : Program
+        :func:`fsm_dyn.derive.mode_programs.mode_matrices`.
+    full : Program
+        The mode's full program, which gives accelerations, multipliers and guards.
+    independent : tuple of int
+        Indices of the independent speeds.
+    rows : tuple of str
+        Names of the active rows.
+    row_names : tuple of str
+        Names of all rows, active or not, in the order of the multipliers.
+    guards : tuple of str
+        Texts of the guards.
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        mode: str,
+        matrices: Program,
+        full: Program,
+        independent: tuple[int, ...],
+        rows: tuple[str, ...],
+        row_names: tuple[str, ...],
+        guards: tuple[str, ...],
+    ) -> None:
+        self.mechanism, self.mode = mechanism, mode
+        self.rows, self.row_names, self.guards = rows, row_names, guards
+        self.coordinates, self.speeds = matrices.layout.q, matrices.layout.u
+        self.independent = tuple(self.speeds[i] for i in independent)
+        self.dependent = tuple(name for name in self.speeds if name not in self.independent)
+        self._matrices, self._full, self._places = matrices, full, list(independent)
+
+    def __repr__(self) -> str:
+        return f"<Kane's equations of {self.mechanism.name}, mode '{self.mode}': {', '.join(self.independent)}>"
+
+    # -- programs ------------------------------------------------------------------------------------------
+
+    @cached_property
+    def tables(self) -> KaneTables:
+        """Partial velocities and forces of the loads and of inertia, as expression nodes."""
+        return kane_tables(self.mechanism)
+
+    @cached_property
+    def program(self) -> Program:
+        """All of :data:`OUTPUTS` as one straight-line program."""
+        graph, _, known = self._matrices.graph()
+        _, forces = self.tables.forces.nodes(graph)
+        _, full = self._full.nodes(graph)
+        n_q, zero = len(self.coordinates), graph.zero
+        others = [self.speeds.index(name) for name in self.dependent]
+        S, M, T = known["S"], known["M"], known["T"]
+        active = [a + b for a, b in zip(forces["F"], known["contact_forces"], strict=True)]
+        drift = [a - b for a, b in zip(forces["F_star_0"], _product(M, known["c"], zero), strict=True)]
+        u_dot = full["x_dot"][n_q:]
+        rates = [u_dot[i] for i in self._places]
+        F_tilde, F_star_tilde_0 = _product(S.T, active, zero), _product(S.T, drift, zero)
+        M_tilde = _array([_product(S.T, _product(M, column, zero), zero) for column in T.T], T.T.shape[:1] * 2).T
+        outputs = {name: known[name] for name in ("q_dot", "M", "f", "A", "b", "gamma", "G", "T", "e", "S")}
+        outputs |= {
+            "F": _array(active, (len(active),)),
+            "F_star": forces["F_star_0"] - _product(M, u_dot, zero),
+            "F_star_0": forces["F_star_0"],
+            "D": T[others],
+            "E": known["e"][others],
+            "F_tilde": F_tilde,
+            "F_star_tilde": F_star_tilde_0 - _product(M_tilde, rates, zero),
+            "F_star_tilde_0": F_star_tilde_0,
+            "M_tilde": M_tilde,
+            "u_dot": u_dot,
+            "multipliers": full["multipliers"],
+            "guards": full["guards"],
+            "partial_velocities": known["point_velocities"],
+            "partial_angular_velocities": known["angular_velocities"],
+        }
+        return Program.from_nodes(self._matrices.layout, {name: outputs[name] for name in OUTPUTS})
+
+    def part(self, *names: str) -> Program:
+        """Return the program of some outputs alone.
+
+        Raises
+        ------
+        InputError
+            There is no such output.
+        """
+        for name in names:
+            if name not in OUTPUTS:
+                raise InputError(
+                    f"no output '{name}' of a mode", allowed=", ".join(OUTPUTS), remedy=did_you_mean(name, OUTPUTS)
+                )
+        return self.program.part(dict.fromkeys(names))
+
+    @cached_property
+    def counts(self) -> SplitCounts:
+        """Operation counts of ``q̇`` alone, of ``u̇`` alone and of both together."""
+        full = self._full.part({"x_dot": None})
+        dynamics = self.part("u_dot").counts()
+        return SplitCounts(self.part("q_dot").counts(), dynamics, full.counts())
+
+    # -- formulas ------------------------------------------------------------------------------------------
+
+    def read(self, *names: str, expand_symbols: bool = False) -> Equations:
+        """Return outputs with intermediate symbols ``Z1``, ``Z2`` ... for what occurs more than once, or without."""
+        return read_equations(self.part(*names), expand_symbols=expand_symbols)
+
+    def __getitem__(self, name: str) -> Any:
+        """Return one output as a SymPy matrix, written out."""
+        return read_equations(self.part(name), expand_symbols=True).results[name]
+
+    @property
+    def accelerations(self) -> sympy.ImmutableMatrix:
+        """Symbols ``u1_dot`` ... of the accelerations of all speeds, as a column."""
+        return _dots(self.speeds)
+
+    @cached_property
+    def generalized_active_forces(self) -> sympy.ImmutableMatrix:
+        """F of each speed (32)."""
+        return self["F"]
+
+    @cached_property
+    def generalized_inertia_forces(self) -> sympy.ImmutableMatrix:
+        """F* of each speed (33), with the symbols of :attr:`accelerations`."""
+        return self["F_star_0"] - self["M"] * self.accelerations
+
+    @cached_property
+    def constrained_active_forces(self) -> sympy.ImmutableMatrix:
+        """F of each independent speed after recombination (44)."""
+        return self["F_tilde"]
+
+    @cached_property
+    def constrained_inertia_forces(self) -> sympy.ImmutableMatrix:
+        """F* of each independent speed after recombination (45), in the accelerations of the independent speeds."""
+        return self["F_star_tilde_0"] - self["M_tilde"] * _dots(self.independent)
+
+    def partial_velocities(self, *, constrained: bool = False) -> VectorTable:
+        """Return the partial velocities of the points where forces act and of the centres of bodies, point by point.
+
+        Parameters
+        ----------
+        constrained : bool
+            By the independent speeds, the dependent ones following them, instead of by all speeds.
+        """
+        return self._table(self.tables.velocities, constrained)
+
+    def partial_angular_velocities(self, *, constrained: bool = False) -> VectorTable:
+        """Return the partial angular velocities of the bodies' frames; see :meth:`partial_velocities`."""
+        return self._table(self.tables.angular_velocities, constrained)
+
+    def read_velocities(self, longest: int) -> tuple[list[tuple[sympy.Symbol, sympy.Expr]], VectorTable, VectorTable]:
+        """Return intermediate symbols, and with them the partial velocities and the partial angular velocities.
+
+        Parameters
+        ----------
+        longest : int
+            Number of operations, shared ones once, up to which all is written out and there are no symbols.
+        """
+        tables = self.tables.velocities, self.tables.angular_velocities
+        definitions, written = read_nodes([node for table in tables for node in _entries(table)], longest)
+        velocities, spins = (self._table(table, False, written) for table in tables)
+        return definitions, velocities, spins
+
+    def _table(
+        self,
+        vectors: Mapping[str, Sequence[Vector]],
+        constrained: bool,
+        written: Mapping[Node, sympy.Expr] | None = None,
+    ) -> VectorTable:
+        T = self["T"] if constrained else sympy.eye(len(self.speeds))
+        names = self.independent if constrained else self.speeds
+        known = written or read_nodes(_entries(vectors))[1]
+        return {
+            name: {speed: _combined(columns, list(T[:, k]), known) for k, speed in enumerate(names)}
+            for name, columns in vectors.items()
+        }
+
+    def latex(self, *names: str) -> str:
+        """Return outputs as LaTeX, one aligned equation a line, intermediate symbols first."""
+        return self.read(*names).latex()
+
+    # -- source code ---------------------------------------------------------------------------------------
+
+    def c_source(self, *names: str, function: str = "evaluate") -> str:
+        """Return C99 source of outputs; see :func:`fsm_dyn.programs.to_c`."""
+        return to_c(self.part(*names), function)
+
+    def numpy_source(self, *names: str, function: str = "evaluate") -> str:
+        """Return Python source of outputs; see :func:`fsm_dyn.programs.sources.to_numpy`."""
+        return to_numpy(self.part(*names), function)
+
+
+def _dots(speeds: Sequence[str]) -> sympy.ImmutableMatrix:
+    return sympy.ImmutableMatrix(len(speeds), 1, [sympy.Symbol(f"{name}_dot") for name in speeds])
+
+
+def _entries(vectors: Mapping[str, Sequence[Vector]]) -> list[Node]:
+    return [node for columns in vectors.values() for vector in columns for _, triple in vector for node in triple]
+
+
+def _combined(
+    columns: Sequence[Vector], weights: Sequence[sympy.Expr], written: Mapping[Node, sympy.Expr]
+) -> VectorForm:
+    total: dict[str, list[sympy.Expr]] = {}
+    for vector, weight in zip(columns, weights, strict=True):
+        for frame, triple in vector if weight != 0 else ():
+            known = total.setdefault(frame, [sympy.S.Zero] * 3)
+            total[frame] = [a + weight * written[b] for a, b in zip(known, triple, strict=True)]
+    return VectorForm({frame: (x, y, z) for frame, (x, y, z) in total.items() if any((x, y, z))})
+
+
+def _product(matrix: npt.NDArray[Any], vector: Sequence[Node] | npt.NDArray[Any], zero: Node) -> npt.NDArray[Any]:
+    """Return a matrix times a vector of nodes, products with zero left out."""
+    found = []
+    for row in matrix:
+        total = zero
+        for a, b in zip(row, vector, strict=True):
+            total = total + a * b
+        found.append(total)
+    return _array(found, (len(found),))
+
+
+def _array(entries: Sequence[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    flat = [node for entry in entries for node in (entry if isinstance(entry, np.ndarray) else [entry])]
+    array = np.empty(math.prod(shape), dtype=object)
+    array[:] = flat
+    return array.reshape(shape)
+
+
+def _term(value: sympy.Expr, unit: str) -> str:
+    if value in (1, -1):
+        return unit if value == 1 else f"-{unit}"
+    return f"({value})*{unit}" if value.is_Add else f"{value}*{unit}"
+
+
+def _factor_mathml(value: sympy.Expr) -> str:
+    """Return a factor with the sign of multiplication behind it; nothing for 1."""
+    if value == 1:
+        return ""
+    return (f"<mo>(</mo>{mathml(value)}<mo>)</mo>" if value.is_Add else mathml(value)) + TIMES
+
+
+def _term_latex(value: sympy.Expr, unit: str) -> str:
+    if value in (1, -1):
+        return unit if value == 1 else f"-{unit}"
+    return rf"({latex(value)})\,{unit}" if value.is_Add else rf"{latex(value)}\,{unit}"

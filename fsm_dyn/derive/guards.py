@@ -1,0 +1,270 @@
+"""Guards of a mode: scalars that are positive in the mode and fire at their falling zero crossings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from fsm_dyn.derive.embedding import EmbeddedMode, IndeterminateForces, Limit, determinate_limits
+from fsm_dyn.derive.tree_embedding import resultant
+from fsm_dyn.derive.unconstrained_system import UnconstrainedSystem, name_in_common
+from fsm_dyn.language.contact_law import Watched
+from fsm_dyn.programs import functions
+from fsm_dyn.programs.graph import Node
+from fsm_dyn.programs.traversal import substitute
+from fsm_dyn.runtime.abi import SET_BACK, Event, GuardQuantity
+
+# -- Guards of a mode ----------------------------------------------------------------------------------------
+#
+# Guards of a mode: scalars that are positive in the mode and fire at their falling zero crossing.
+#
+# Which guards a contact has follows from its law (:mod:`fsm_dyn.language.laws`); here are the values that they
+# measure, as nodes. The friction force opposes the slip it gives way to: where λ_t has reached +μ_s λ_n the slip
+# begins with σ = -1.
+
+_LIMITS = (
+    GuardQuantity.NORMAL_FORCE,
+    GuardQuantity.FRICTION_LIMIT,
+    GuardQuantity.HOLDING_LIMIT,
+)  # of multipliers, maybe shared ones
+
+
+class Guard(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """One guard of a mode.
+
+    ``event``: its event; ``subject``: whose it is, a contact or a user-defined transition; ``direction``: the
+    slip direction begun; ``quantity`` and ``sign``: what it measures, and that times this is the guard.
+    """
+
+    event: Event
+    subject: int
+    direction: float
+    text: str
+    quantity: GuardQuantity
+    sign: float
+
+
+def contact_guards(
+    system: UnconstrainedSystem, states: Sequence[int], embedded: EmbeddedMode
+) -> list[tuple[Guard, Node]]:
+    """The guards of a mode's contacts as nodes, in the order of the contacts and of what their laws declare."""
+    guards: list[tuple[Guard, Node]] = []
+    forces = _force_guards(system, states, embedded)
+    for index, (contact, code) in enumerate(zip(system.contacts, states, strict=True)):
+        for watched in contact.contact_law.guards_of(contact, code):
+            if watched.quantity in _LIMITS:
+                guards += forces.pop(index, [])
+                continue
+            value = _value(system, states, embedded, index, watched.quantity)
+            if value is not None:
+                shared = system.of_one_corner(index) if watched.event is Event.CLOSES else [index]
+                name = contact.name if len(shared) == 1 else name_in_common([system.contacts[i].name for i in shared])
+                guard = Guard(watched.event, index, 0.0, f"{watched.text} of {name}", watched.quantity, watched.sign)
+                guards.append((guard, value if watched.sign > 0.0 else -value))
+    return guards
+
+
+def _value(
+    system: UnconstrainedSystem,
+    states: Sequence[int],
+    embedded: EmbeddedMode | None,
+    index: int,
+    quantity: GuardQuantity,
+) -> Node | None:
+    """Return what a guard measures; None where another contact has the guard for all of them.
+
+    ``embedded`` is needed for the quantities that are forces alone.
+    """
+    match quantity:
+        case GuardQuantity.GAP:
+            return system.gap(index)
+        case GuardQuantity.LARGEST_GAP:
+            return _largest_gap(system, index, states)
+        case GuardQuantity.MEETING:
+            length = system.units.scales.length if system.units else 1.0
+            return functions.maximum(system.gap(index), -length * system.nodes["firm"][index])
+        case GuardQuantity.FIRMNESS:
+            return _node(system, "firm", index)
+        case GuardQuantity.REACH:
+            return _node(system, "reach", index)
+        case GuardQuantity.SPEED:
+            return system.slip(system.contacts[index].normal_row)
+        case GuardQuantity.SLIP:
+            return system.ahead(index)
+        case GuardQuantity.FRICTION_CIRCLE if embedded is not None:
+            return _circle(system, index, embedded)
+    raise ValueError(f"no guard measures {quantity.name} of a contact")
+
+
+def _node(system: UnconstrainedSystem, name: str, index: int) -> Node:
+    node: Node = system.nodes[name][index]
+    return node
+
+
+def _largest_gap(system: UnconstrainedSystem, index: int, states: Sequence[int]) -> Node | None:
+    """The faces of a convex polygon have one guard for each corner, unless the corner is on one."""
+    members = system.of_one_corner(index)
+    if index != members[0] or any(states[i] for i in members):
+        return None
+    gaps = [_gap_to_face(system, i) if len(members) > 1 else system.gap(i) for i in members]
+    largest: Node = gaps[0]
+    for gap in gaps[1:]:
+        largest = functions.maximum(largest, gap)
+    return largest
+
+
+def _gap_to_face(system: UnconstrainedSystem, index: int) -> Node:
+    """Gap to one of several faces, a little less where a neighbour of the corner lies behind it.
+
+    That face does not keep the bodies apart: a corner that comes down flush on the end of the next one passes zero by
+    the gap to that.
+    """
+    behind: Node = system.nodes["aspect"][index]
+    return system.gap(index) + SET_BACK * functions.minimum(behind, 0.0)
+
+
+def _laws(system: UnconstrainedSystem, states: Sequence[int], embedded: EmbeddedMode) -> list[Limit]:
+    """What the multipliers of the mode must keep: no pull, and the static limit of what sticks."""
+    vectors, numbers = embedded.open_forces.vectors, embedded.open_forces.numbers
+    if numbers is None:
+        numbers = np.zeros((0, len(system.rows)))
+    zero = system.graph.constant(0.0)
+    laws: list[Limit] = []
+
+    def add(
+        event: Event, contact: int, direction: float, parts: list[tuple[int, Node | float, float]], rest: Node
+    ) -> None:
+        """One law: multipliers (row, coefficient, its number) plus what is given."""
+        value, columns = rest, [zero] * len(vectors)
+        entries = np.zeros(len(vectors))
+        for row, coefficient, number in parts:
+            value = value + coefficient * embedded.multipliers[row]
+            columns = [column + coefficient * v[row] for column, v in zip(columns, vectors, strict=True)]
+            entries += number * numbers[:, row]
+        members = frozenset({(int(event), contact, direction)})
+        laws.append(Limit(value, tuple(columns), tuple(float(entry) for entry in entries), members))
+
+    for index, (contact, code) in enumerate(zip(system.contacts, states, strict=True)):
+        normal, tangent, load = contact.normal_row, contact.tangent_row, contact.contact_law.normal
+        for watched in contact.contact_law.guards_of(contact, code):
+            if watched.quantity is GuardQuantity.NORMAL_FORCE:
+                add(watched.event, index, 0.0, [(normal, watched.sign, watched.sign)], zero)
+            if watched.quantity is GuardQuantity.HOLDING_LIMIT:
+                for direction in watched.directions:
+                    add(
+                        watched.event, index, direction, [(normal, direction, direction)], system.nodes["static"][index]
+                    )
+            if watched.quantity is not GuardQuantity.FRICTION_LIMIT:
+                continue
+            bound, size = system.friction_bound("static", index), float(embedded.static[index])
+            parts = [(normal, bound, size)] if load == "constraint" and not contact.bilateral else []
+            if contact.contact_law.loaded:
+                reaction = resultant([embedded.multipliers[row] for row in contact.load_rows])
+                bound = substitute([bound], {system.load(index): reaction})[0]
+            if contact.bilateral:
+                bound = bound * functions.absolute(embedded.multipliers[normal])
+            for direction in watched.directions:
+                rest = zero if parts else bound
+                add(watched.event, index, direction, [*parts, (tangent, direction, direction)], rest)
+    return laws
+
+
+def _force_guards(
+    system: UnconstrainedSystem, states: Sequence[int], embedded: EmbeddedMode
+) -> dict[int, list[tuple[Guard, Node]]]:
+    """Guards on multipliers by contact; a limit that several contacts share is guarded for each of them."""
+    laws = _laws(system, states, embedded)
+    found: dict[int, list[tuple[Guard, Node]]] = {}
+    for limit in determinate_limits(laws, len(embedded.open_forces.vectors)):
+        shared = " and ".join(sorted({system.contacts[contact].name for _, contact, _ in limit.members}))
+        for event, contact, direction in sorted(limit.members):
+            watched = _limit_of(system, contact, states[contact], Event(event))
+            text = f"{watched.text} of {shared}" + (" together" if len(limit.members) > 1 else "")
+            guard = Guard(watched.event, contact, direction, text, watched.quantity, direction or watched.sign)
+            found.setdefault(contact, []).append((guard, limit.value))
+    return found
+
+
+def _limit_of(system: UnconstrainedSystem, index: int, code: int, event: Event) -> Watched:
+    """Return the guard of a contact on its multipliers with an event."""
+    contact = system.contacts[index]
+    watched = contact.contact_law.guards_of(contact, code)
+    return next(item for item in watched if item.event is event and item.quantity in _LIMITS)
+
+
+def _circle(system: UnconstrainedSystem, index: int, embedded: EmbeddedMode) -> Node:
+    """Squares, because the length of a friction force has no slope where it is zero."""
+    contact = system.contacts[index]
+    bound = system.friction_bound("static", index)
+    if contact.contact_law.rigid:
+        bound = bound * embedded.multipliers[contact.normal_row]
+    value: Node = bound * bound
+    for row in contact.tangent_rows:
+        value = value - embedded.multipliers[row] * embedded.multipliers[row]
+    return value
+
+
+def guards_of_state(system: UnconstrainedSystem) -> dict[tuple[GuardQuantity, int, float], Node]:
+    """Return the guards of all modes that the state alone determines, without forces, by quantity, subject and sign."""
+    all_open = (0,) * len(system.contacts)
+    found: dict[tuple[GuardQuantity, int, float], Node] = {}
+    for index, contact in enumerate(system.contacts):
+        for code in contact.codes:
+            for watched in contact.contact_law.guards_of(contact, code):
+                if watched.quantity in _LIMITS or watched.quantity is GuardQuantity.FRICTION_CIRCLE:
+                    continue
+                value = _value(system, all_open, None, index, watched.quantity)
+                if value is not None:
+                    found[watched.quantity, index, watched.sign] = value if watched.sign > 0.0 else -value
+    for guard, node in transition_guards(system, range(len(system.user_transitions))):
+        found[guard.quantity, guard.subject, guard.sign] = node
+    return found
+
+
+def transition_guards(system: UnconstrainedSystem, leaving: Sequence[int]) -> list[tuple[Guard, Node]]:
+    """The guards of the user-defined transitions (given by index) that leave a mode."""
+    guards: list[tuple[Guard, Node]] = []
+    for index in leaving:
+        when = system.user_transitions[index]
+        if not when.has_guard:
+            continue
+        node = system.nodes["when"][index]
+        for sign, crossing in ((-1.0, "rising"), (1.0, "falling")):
+            if when.crossing in (crossing, "both"):
+                guard = Guard(Event.TRANSITION, index, 0.0, when.name, GuardQuantity.CONDITION, sign)
+                guards.append((guard, node if sign > 0.0 else -node))
+    return guards
+
+
+# -- Guards of a mode listed without deriving it; online embedding evaluates them from the terms -------------
+
+
+def list_guards(system: UnconstrainedSystem, states: Sequence[int], leaving: Sequence[int]) -> tuple[Guard, ...]:
+    """The guards of the mode with these contact states, in the order in which a derived mode has them.
+
+    Where rows are redundant a derived mode guards what contacts can bear together; here each contact's own laws
+    are listed, and shares are chosen that keep them as far from their limits as can be.
+
+    Parameters
+    ----------
+    system : UnconstrainedSystem
+        The unconstrained terms.
+    states : Sequence[int]
+        Contact states of the mode.
+    leaving : indices of the user-defined transitions that leave this mode
+
+    Returns
+    -------
+    tuple of Guard
+    """
+    speeds = [system.symbols[name] for name in system.layout.u]
+    with system.graph.scratch():
+        # any nodes will do: only what the guards are is wanted, not their expressions
+        forces = [system.graph.symbol(f"force {row}") for row in range(len(system.rows))]
+        unsolved = EmbeddedMode(
+            speeds, [], forces, [], (), (), (), [], [], IndeterminateForces(), np.ones(len(system.contacts))
+        )
+        pairs = contact_guards(system, states, unsolved) + transition_guards(system, leaving)
+        return tuple(guard for guard, _ in pairs)

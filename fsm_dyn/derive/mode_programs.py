@@ -1,0 +1,257 @@
+"""The programs of a mode, ``rhs`` for stages and ``full`` for ends of steps, and its matrices for reading."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from fsm_dyn.derive.elimination import Array, eliminate
+from fsm_dyn.derive.embedding import ActiveSet, EmbeddedMode, applied_forces, force_rows, free_motion_basis
+from fsm_dyn.derive.guards import Guard, contact_guards, transition_guards
+from fsm_dyn.derive.tree_embedding import embed_cheapest
+from fsm_dyn.derive.unconstrained_system import UnconstrainedSystem
+from fsm_dyn.programs import functions
+from fsm_dyn.programs.enclosure_code import EnclosureCode, enclosure_code
+from fsm_dyn.programs.graph import Node
+from fsm_dyn.programs.program import Program
+from fsm_dyn.programs.traversal import substitute, tangent
+
+# -- The two programs of a mode: ``rhs`` for the stages of a step, ``full`` for its ends ---------------------
+#
+# ``rhs`` gives the state's derivative. ``full`` adds the speeds with the dependent ones recomputed, the smallest
+# scaled pivot, guard values, their slopes along the flow, and all multipliers (docs/theory.md, "Programs").
+
+
+class Evaluates(Protocol):
+    """What gives named outputs over many states at once: a straight-line program, or what substitutes for one."""
+
+    def evaluate(self, t: Any, x: Any, c: Any) -> Mapping[str, Array]:
+        """Return every output with the leading axes of ``t`` (…,), ``x`` (…, n_x) and ``c`` (…, n_c)."""
+        ...  # pragma: no cover
+
+
+class RunnableMode(Protocol):
+    """What running a mode and reading its runs take: a mode's programs, or a mode embedded online."""
+
+    @property
+    def states(self) -> tuple[int, ...]:
+        """Return the contact state codes."""
+
+    @property
+    def guards(self) -> tuple[Guard, ...]:
+        """Return the guards of the mode."""
+
+    @property
+    def full(self) -> Evaluates:
+        """Return what gives derivative, speeds, pivot, guards, slopes and multipliers."""
+
+    @property
+    def indeterminate(self) -> tuple[int, ...]:
+        """Return the rows whose multipliers others can take over."""
+
+
+@dataclass(frozen=True)
+class ModePrograms:
+    """One mode in one chart, as data."""
+
+    states: tuple[int, ...]
+    chart: tuple[tuple[int, int], ...]
+    independent: tuple[int, ...]
+    redundant: tuple[int, ...]
+    guards: tuple[Guard, ...]
+    rhs: Program
+    full: Program
+    indeterminate: tuple[int, ...] = ()  # rows whose multipliers others can take over: the smallest are reported
+
+    @cached_property
+    def enclosure(self) -> EnclosureCode | None:
+        """The code that encloses the guards, None where there is none."""
+        return enclosure_code(self.full, "guards")
+
+
+def derive_mode(
+    system: UnconstrainedSystem,
+    states: Sequence[int],
+    leaving: Sequence[int],
+    samples: dict[str, Array],
+    chart: Sequence[tuple[int, int]] | None = None,
+) -> ModePrograms:
+    """Derive the programs of the mode with contact codes ``states``.
+
+    Parameters
+    ----------
+    leaving : indices of the user-defined transitions that leave this mode
+    samples : the terms at sampled states (leading axis), the first the present one; see :func:`embed`
+    chart : the elimination order to use, None to choose it
+
+    The programs follow from the arguments alone, whatever was derived from ``system`` before.
+    """
+    with system.graph.scratch():
+        return _derive_mode(system, states, leaving, samples, chart)
+
+
+def _derive_mode(
+    system: UnconstrainedSystem,
+    states: Sequence[int],
+    leaving: Sequence[int],
+    samples: dict[str, Array],
+    chart: Sequence[tuple[int, int]] | None,
+) -> ModePrograms:
+    active = ActiveSet.of(system, states)
+    embedded = embed_cheapest(system, active, samples, chart)
+    pairs = contact_guards(system, states, embedded) + transition_guards(system, leaving)
+    u = [system.symbols[name] for name in system.layout.u]
+    replace = {u[j]: node for j, node in enumerate(embedded.speeds) if node is not u[j]}
+    q_dot = substitute(list(system.nodes["q_dot"]), replace)
+    values = substitute([node for _, node in pairs], replace)
+    slopes = tangent(values, flow(system, q_dot, embedded))
+    x_dot = np.array([*q_dot, *embedded.accelerations], dtype=object)
+    full = {
+        "x_dot": x_dot,
+        "u": np.array(embedded.speeds, dtype=object),
+        "pivot": np.array([smallest(system, embedded.pivots)], dtype=object),
+        "guards": np.array(values, dtype=object),
+        "slopes": np.array(slopes, dtype=object),
+        "multipliers": np.array(embedded.multipliers, dtype=object),
+    }
+    return ModePrograms(
+        tuple(states),
+        embedded.chart,
+        embedded.independent,
+        embedded.redundant,
+        tuple(guard for guard, _ in pairs),
+        Program.from_nodes(system.layout, {"x_dot": x_dot}),
+        Program.from_nodes(system.layout, full),
+        embedded.open_forces.rows,
+    )
+
+
+def flow(system: UnconstrainedSystem, q_dot: Sequence[Node], embedded: EmbeddedMode) -> dict[Node, Node]:
+    """Seeds of the tangent sweep along the mode's motion: t, q, u and inputs at their rates."""
+    symbols = system.symbols
+    seeds = {symbols["t"]: system.graph.constant(1.0)}
+    seeds |= {symbols[name]: rate for name, rate in zip(system.layout.q, q_dot, strict=True)}
+    seeds |= {symbols[name]: rate for name, rate in zip(system.layout.u, embedded.accelerations, strict=True)}
+    for name in system.layout.w:
+        seeds[symbols[name]] = symbols[f"{name}.rate"]
+        seeds[symbols[f"{name}.rate"]] = symbols[f"{name}.rate2"]
+        seeds[symbols[f"{name}.rate2"]] = symbols[f"{name}.rate3"]
+    return seeds
+
+
+def smallest(system: UnconstrainedSystem, pivots: Sequence[Node]) -> Node:
+    """The smallest scaled pivot, 1 where nothing is eliminated."""
+    result = system.graph.constant(1.0)
+    for pivot in pivots:
+        result = functions.minimum(result, pivot)
+    return result
+
+
+# -- Matrices of a mode for reading: M, forces, constraint rows and the bases that embed them, ---------------
+#
+# Matrices of a mode for reading: M, forces, constraint rows and the bases that embed them, partial velocities.
+#
+# They are formed on demand; a run evaluates the mode's own programs (:mod:`fsm_dyn.derive.mode_programs`).
+
+Nodes = npt.NDArray[np.object_]
+
+
+def active_rows(system: UnconstrainedSystem, states: Sequence[int]) -> tuple[int, ...]:
+    """Return the indices of the rows that a mode holds, in the order of the matrices."""
+    return ActiveSet.of(system, states).rows
+
+
+def mode_matrices(
+    system: UnconstrainedSystem, states: Sequence[int], chart: Sequence[tuple[int, int]], geometry: Program
+) -> Program:
+    """Return a program of a mode's matrices, for n_u declared speeds, p independent ones and m rows.
+
+    Outputs, in the letters of docs/theory.md:
+
+    - ``q_dot`` (n_q,): ``q̇ = W u + X``;
+    - ``M`` (n_u, n_u), ``f`` (n_u,): ``M u̇ = f + G λ``; ``f`` with the contact forces known beforehand, which are
+      ``contact_forces`` (n_u,) alone;
+    - ``A`` (m, n_u), ``b``, ``gamma`` (m,): ``A u + b = 0``, ``A u̇ + gamma = 0``; ``G`` (n_u, m);
+    - ``T`` (n_u, p), ``e`` (n_u,): ``u = T u_I + e``; ``S`` (n_u, p): ``Sᵀ G = 0``, equal to T where nothing slides;
+      ``c`` (n_u,): ``u̇ = T u̇_I + c``;
+    - ``point_velocities`` (n_points, n_u, 3), ``angular_velocities`` (n_frames, n_u, 3): partial velocities, components
+      in N.
+
+    Parameters
+    ----------
+    system : UnconstrainedSystem
+        Its graph receives further nodes: not the sealed one of an automaton.
+    states, chart
+        Contact state codes and elimination order of the mode.
+    geometry : Program
+        Positions of points and directions of frames (:attr:`Automaton.geometry`).
+    """
+    n_u, zero = system.n_speeds, system.graph.zero
+    active = ActiveSet.of(system, states)
+    A, H = [list(system.nodes["A"][r, :n_u]) for r in active.rows], force_rows(system, active)
+    local = {row: k for k, row in enumerate(active.rows)}
+    order = [(local[row], column) for row, column in chart]
+    unused = np.zeros((1, len(A), n_u))  # numbers would choose the order, which is known
+    factors, transposed = (eliminate(rows, unused, range(n_u), order) for rows in (A, H))
+    independent = tuple(j for j in range(n_u) if j not in factors.columns)
+    T = free_motion_basis(factors, n_u, independent, zero)
+    rows = list(active.rows)
+    b, gamma = system.nodes["b"][rows], system.nodes["gamma"][rows]
+    contact = applied_forces(system, active, [zero] * n_u)
+    velocities, spins = _partial_velocities(system, geometry)
+    return Program.from_nodes(
+        system.layout,
+        {
+            "q_dot": system.nodes["q_dot"],
+            "M": system.nodes["M"][:n_u, :n_u],
+            "f": _table(applied_forces(system, active), (n_u,)),
+            "contact_forces": _table(contact, (n_u,)),
+            "A": _table(A, (len(A), n_u)),
+            "b": b,
+            "gamma": gamma,
+            "G": _table(H, (len(A), n_u)).T,
+            "T": _table(T, (n_u, len(independent))),
+            "e": _column(factors.solve([-node for node in b]), n_u, zero),
+            "S": _table(
+                free_motion_basis(transposed, n_u, independent, zero) if active.sliding else T, (n_u, len(independent))
+            ),
+            "c": _column(factors.solve([-node for node in gamma]), n_u, zero),
+            "point_velocities": velocities,
+            "angular_velocities": spins,
+        },
+    )
+
+
+def _partial_velocities(system: UnconstrainedSystem, geometry: Program) -> tuple[Nodes, Nodes]:
+    """Return the derivatives of positions and directions along each column of W; ``ω× = Ṙ Rᵀ``."""
+    _, outputs = geometry.nodes(system.graph)
+    points, frames, n_u = outputs["points"], outputs["frames"], system.n_speeds
+    q = [system.symbols[name] for name in system.layout.q]
+    velocities: Nodes = np.empty((len(points), n_u, 3), dtype=object)
+    spins: Nodes = np.empty((len(frames), n_u, 3), dtype=object)
+    for s in range(n_u):
+        along = dict(zip(q, system.nodes["W"][:, s], strict=True))
+        velocities[:, s] = np.array(tangent(list(points.ravel()), along), dtype=object).reshape(points.shape)
+        rates = np.array(tangent(list(frames.ravel()), along), dtype=object).reshape(frames.shape)
+        for k, (R, dR) in enumerate(zip(frames, rates, strict=True)):
+            spins[k, s] = [_dot(dR[2], R[1]), _dot(dR[0], R[2]), _dot(dR[1], R[0])]
+    return velocities, spins
+
+
+def _dot(a: Sequence[Node], b: Sequence[Node]) -> Node:
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+def _table(entries: Sequence[Any], shape: tuple[int, ...]) -> Nodes:
+    table: Nodes = np.empty(shape, dtype=object)
+    table[...] = np.array(entries, dtype=object).reshape(shape)
+    return table
+
+
+def _column(values: dict[int, Node], size: int, zero: Node) -> Nodes:
+    return _table([values.get(j, zero) for j in range(size)], (size,))

@@ -1,0 +1,444 @@
+"""Symbols, frames, points and bodies of a mechanism as nodes: the ground of every derivation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from fsm_dyn.core.errors import ModelError
+from fsm_dyn.derive.algebra import NodeAlgebra
+from fsm_dyn.derive.kinematics import Frames, Matrix, Points, Space, Vector
+from fsm_dyn.derive.reduction import Reducer
+from fsm_dyn.derive.velocities import Motion, Rates
+from fsm_dyn.language.dimensions import words_of
+from fsm_dyn.language.elements import Joint
+from fsm_dyn.language.expression_tree import Text
+from fsm_dyn.language.memory import layout_of, parameters_of_contacts
+from fsm_dyn.language.model import Body, Mechanism, Point
+from fsm_dyn.programs.graph import ExpressionGraph, Node
+from fsm_dyn.programs.layout import TIME, Layout
+from fsm_dyn.programs.traversal import evaluate, substitute, support, tangent
+
+# -- Whose a point is ----------------------------------------------------------------------------------------
+#
+# Whose a point is: found by rigid motion, where a joint moves its child by coordinates that other points do not know.
+#
+# A joint with friction of its reaction, or with a clearance, moves its child across its axis or along its thread too
+# (docs/theory.md, "Friction of joints"). Points that are given from the child's origin follow. Another one, such as
+# ``{from: O, at: slide*N.x}``, belongs to the child too if it moves like a point of it where the joint does what it
+# would without those coordinates; so does the centre of a body, or the place of a shape, on the joint's own axis.
+
+Array = npt.NDArray[np.float64]
+
+NEWTONIAN: Final = "N"
+_PLACES: Final = 3  # configurations at which motions are compared
+_SEED: Final = 20030818
+_EQUAL: Final = 1e-9  # of lengths about 1
+_NAMES: Final = re.compile(r"[A-Za-z]\w*")
+
+
+def with_carried_points(
+    mechanism: Mechanism, points: Points, space: Space, euler: Sequence[Sequence[Node]], algebra: NodeAlgebra
+) -> Mechanism:
+    """Return a mechanism in which points move with the children of joints that carry them.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+    points : Points
+    space : Space
+    euler : sequence of sequence of Node
+        Symbols of each set of Euler parameters.
+    algebra : NodeAlgebra
+        Its geometry as it is written, in a separate graph.
+
+    Returns
+    -------
+    Mechanism
+
+    Raises
+    ------
+    ModelError
+        A point that something acts on moves neither with a joint's child nor without it.
+    """
+    geometry = _Geometry(points, space, euler, algebra)
+    changed = mechanism
+    for joint in mechanism.joints.values():
+        if joint.displacement is not None:
+            changed = _carried_by(joint, joint.displacement, changed, geometry)
+    return changed
+
+
+def check_freed_bodies(
+    mechanism: Mechanism, points: Points, space: Space, euler: Sequence[Sequence[Node]], algebra: NodeAlgebra
+) -> None:
+    """Check that in absolute coordinates the centre of every body moves with a child of a joint, or without it.
+
+    Arguments are as of :func:`with_carried_points`.
+
+    Raises
+    ------
+    ModelError
+        A centre moves with a child but not as a point of it: the forces of joints would not be those of the body.
+    """
+    geometry = _Geometry(points, space, euler, algebra)
+    for joint in mechanism.joints.values():
+        if joint.is_freed:
+            for body in mechanism.bodies.values():
+                if body.center in points.names and not geometry.follows_or_rests(joint, body.center):
+                    raise ModelError(
+                        f"the centre {str(body.center)!r} of {str(body.name)!r} moves with {str(joint.child)!r}, but "
+                        "not as a point of it, so that the forces of joints would not be those of the body",
+                        body.where,
+                        found=f"a point that is not given from {joint.origin}, in absolute coordinates",
+                        remedy=f"give it from {joint.origin} along the axes of {joint.child}",
+                    )
+
+
+@dataclass(frozen=True)
+class _Motions:
+    """How the child of a joint and all points move with the joint alone, at some configurations.
+
+    ``across``: whether a point moves with the coordinates that are zero; ``along``, ``rigid``: rates of points, as they
+    are written and as points of the child, shape (places, 3).
+    """
+
+    across: Mapping[str, bool]
+    along: Mapping[str, Array]
+    rigid: Mapping[str, Array]
+
+    def is_of_child(self, point: str) -> bool:
+        """Whether a point moves with the child."""
+        return _equal(self.along[point], self.rigid[point])
+
+    def rests(self, point: str) -> bool:
+        """Whether a point stays where it is."""
+        return _equal(self.along[point], np.zeros_like(self.along[point]))
+
+
+class _Geometry:
+    """Positions and turns as numbers at some configurations."""
+
+    def __init__(self, points: Points, space: Space, euler: Sequence[Sequence[Node]], algebra: NodeAlgebra) -> None:
+        self.points, self.space, self.algebra = points, space, algebra
+        self._euler = euler
+
+    def motions(self, joint: Joint) -> _Motions:
+        """Return the motions of a joint."""
+        hidden = {self.algebra.graph.symbol(name): self.algebra.scalar(value) for name, value in joint.hidden}
+        own = [self.algebra.graph.symbol(name) for name in joint.coordinates]
+        moving = {q: q.graph.one for q in own if q not in hidden}
+        names = self.points.names
+        places = {name: list(self.space.resolve(self.points.position(name), NEWTONIAN)) for name in names}
+        turn = [node for row in self.space.frames.rotation(NEWTONIAN, joint.child) for node in row]
+        at = [node for triple in places.values() for node in triple]
+        across = [tangent(at, {q: q.graph.one}) for q in hidden]
+        at, turn = substitute(at, hidden), substitute(turn, hidden)
+        found = self._numbers(
+            [*at, *tangent(at, moving), *turn, *tangent(turn, moving), *(n for c in across for n in c)]
+        )
+        count = 3 * len(names)
+        P, rates = (found[:, k * count : (k + 1) * count].reshape(-1, len(names), 3) for k in (0, 1))
+        R, R_rate = (found[:, 2 * count + 9 * k : 2 * count + 9 * (k + 1)].reshape(-1, 3, 3) for k in (0, 1))
+        beside = found[:, 2 * count + 18 :].reshape(len(found), len(hidden), len(names), 3)
+        origin = names.index(joint.origin)
+        spin = R_rate @ R.transpose(0, 2, 1)
+        rigid = rates[:, origin, None] + np.einsum("nij,npj->npi", spin, P - P[:, origin, None])
+        return _Motions(
+            {name: _equal(beside[:, :, i], beside[:, :, origin]) for i, name in enumerate(names)},
+            {name: rates[:, i] for i, name in enumerate(names)},
+            {name: rigid[:, i] for i, name in enumerate(names)},
+        )
+
+    def follows_or_rests(self, joint: Joint, point: str) -> bool:
+        """Whether a point moves as one of the child, whose absolute coordinates the joint has, or not at all.
+
+        In space the turns of a child are compared by whether there are any: Euler parameters are not independent.
+        """
+        graph = self.algebra.graph
+        at, origin = (list(self.space.resolve(self.points.position(name), NEWTONIAN)) for name in (point, joint.origin))
+        moves = [tangent(at, {graph.symbol(q): graph.one}) for q in joint.coordinates]
+        if all(node.is_zero for rates in moves for node in rates):
+            return True
+        plane = f"{joint.child}_turn"
+        wanted: list[list[Node]] = []
+        for q in joint.coordinates:
+            unit = [graph.one if q == f"{joint.child}_{c}" else graph.zero for c in "xyz"]
+            if q == plane:
+                unit = [origin[1] - at[1], at[0] - origin[0], graph.zero]
+            wanted.append(unit)
+        compared = [k for k, q in enumerate(joint.coordinates) if q == plane or q[-1] in "xyz"]
+        found = self._numbers([n for k in compared for n in (*moves[k], *wanted[k])]).reshape(-1, len(compared), 2, 3)
+        return _equal(found[:, :, 0], found[:, :, 1])
+
+    def _numbers(self, nodes: Sequence[Node]) -> Array:
+        random = np.random.default_rng(_SEED)
+        symbols = sorted(support(nodes) | {e for group in self._euler for e in group}, key=lambda node: node.name)
+        values = {symbol.name: random.uniform(0.3, 1.3, _PLACES) for symbol in symbols}
+        for group in self._euler:
+            norm = np.sqrt(sum(values[e.name] ** 2 for e in group))
+            values |= {e.name: values[e.name] / norm for e in group}
+        with np.errstate(all="ignore"):
+            return np.stack([np.broadcast_to(v, (_PLACES,)) for v in evaluate(list(nodes), values)], axis=-1)
+
+
+def _carried_by(joint: Joint, displacement: Text, mechanism: Mechanism, geometry: _Geometry) -> Mechanism:
+    """Return a mechanism in which what the child of one joint carries moves with it."""
+    family = {joint.child}
+    for name, frame in mechanism.frames.items():
+        family |= {name} if frame.parent in family else set()
+    motions, known = geometry.motions(joint), set(geometry.points.names)
+    origins = {other.origin for other in mechanism.joints.values() if other.parent in family}
+    points, following = dict(mechanism.points), set()
+    in_order = sorted(known & points.keys(), key=lambda name: len(geometry.points.chain(name)))
+    for name in in_order:
+        if motions.across[name] or points[name].origin in following:
+            following.add(name)
+        elif motions.is_of_child(name) and (not motions.rests(name) or name in origins):
+            points[name] = _moved(points[name], displacement)
+            following.add(name)
+        elif not motions.rests(name) and not motions.is_of_child(name) and name in _names_used(mechanism):
+            raise _refused(joint, points[name])
+    places: dict[str, Point] = {}
+
+    def of_child(frame: str | None, point: str) -> str:
+        """Return the point of the child where a point on the joint's axis is."""
+        if frame not in family or point in following or not motions.is_of_child(point):
+            return point
+        name = f"{point}_of_{joint.child}"
+        places[name] = _moved(Point(name, point, Text("0*N.x"), joint.where), displacement)
+        return name
+
+    bodies = {
+        name: replace(
+            body,
+            center=of_child(body.frame, body.center),
+            about=None if body.about is None else of_child(body.frame, body.about),
+        )
+        for name, body in mechanism.bodies.items()
+        if body.center in known
+    }
+    shapes = {
+        name: replace(shape, origin=of_child(shape.frame, shape.origin))
+        for name, shape in mechanism.shapes.items()
+        if shape.origin in known
+    }
+    return replace(
+        mechanism, points={**points, **places}, bodies={**mechanism.bodies, **bodies},
+        shapes={**mechanism.shapes, **shapes},
+    )  # fmt: skip
+
+
+def _moved(point: Point, displacement: Text) -> Point:
+    return replace(point, at=Text(f"({point.at.text}) + {displacement.text}", point.at.where))
+
+
+def _equal(a: Array, b: Array) -> bool:
+    """Whether rates agree at all configurations at which they are known."""
+    known = np.isfinite(a) & np.isfinite(b)
+    return bool((np.abs(a - b)[known] <= _EQUAL * (1.0 + np.abs(b[known]))).all())
+
+
+def _names_used(mechanism: Mechanism) -> set[str]:
+    """Return what bodies, loads, contacts, constraints, shapes and joints name."""
+    used = (mechanism.bodies, mechanism.loads, mechanism.contacts, mechanism.constraints, mechanism.shapes)
+    return {name for text in words_of((*used, mechanism.joints)) for name in _NAMES.findall(str(text))}
+
+
+def _refused(joint: Joint, point: Point) -> ModelError:
+    return ModelError(
+        f"the point {str(point.name)!r} moves with the joint {str(joint.name)!r}, but not as a point of its child "
+        f"{str(joint.child)!r}: what acts there would not load the joint",
+        point.where,
+        found=point.at.text,
+        remedy=f"give it from {joint.origin} along the axes of {joint.child}, or from a point that stays where it is",
+    )
+
+
+# -- What a mechanism consists of, as nodes ------------------------------------------------------------------
+#
+# What a mechanism consists of, as nodes: symbols, frames, points. The ground on which everything else is built.
+
+
+@dataclass(frozen=True)
+class MechanismSymbols:
+    """Symbols and geometry of a mechanism.
+
+    Attributes
+    ----------
+    coordinates : tuple of Node
+        Symbols of the coordinates, Euler parameters last; without the parameters of contacts on curves.
+    euler : tuple of tuple of Node
+        The symbols of each set of Euler parameters.
+    inputs : tuple of Node
+        Symbols of the inputs.
+    names : mapping of str to Node
+        Everything a geometric expression may name.
+    """
+
+    mechanism: Mechanism
+    layout: Layout
+    graph: ExpressionGraph
+    reducer: Reducer
+    space: Space
+    points: Points
+    coordinates: tuple[Node, ...]
+    euler: tuple[tuple[Node, ...], ...]
+    inputs: tuple[Node, ...]
+    names: Mapping[str, Node]
+
+    @property
+    def frames(self) -> Frames:
+        """The tree of frames."""
+        return self.space.frames
+
+    @property
+    def body_frames(self) -> dict[str, str]:
+        """The frame of each body that has one."""
+        return {name: body.frame for name, body in self.mechanism.bodies.items() if body.frame is not None}
+
+    @property
+    def carried(self) -> dict[str, str]:
+        """For each frame on which a body sits, the centre of the first such body."""
+        result: dict[str, str] = {}
+        for body in self.mechanism.bodies.values():
+            if body.frame is not None:
+                result.setdefault(body.frame, body.center)
+        return result
+
+    @property
+    def speeds(self) -> tuple[Node, ...]:
+        """Symbols of the declared generalized speeds."""
+        return tuple(self.graph.symbol(name) for name in self.layout.u)
+
+    def motion(self, rates: Rates) -> Motion:
+        """Return velocities for the given rates."""
+        return Motion(self.space, self.points, rates, self.carried)
+
+    def algebra(self, motion: Motion | None, names: Mapping[str, Node]) -> NodeAlgebra:
+        """Return the algebra for expressions that may name `names` and those of the geometry."""
+        return NodeAlgebra(self.graph, {**self.names, **names}, self.space, self.points, motion, self.body_frames)
+
+
+def build_system(mechanism: Mechanism) -> MechanismSymbols:
+    """Return symbols and geometry of a mechanism.
+
+    Raises
+    ------
+    ModelError
+        A frame or point is missing, depends on itself in a cycle, or depends on what geometry may not depend on.
+    """
+    if any(joint.displacement is not None for joint in mechanism.joints.values()):
+        written = _symbols_of(mechanism)
+        algebra = written.algebra(None, {})
+        mechanism = with_carried_points(mechanism, written.points, written.space, written.euler, algebra)
+    if any(joint.is_freed for joint in mechanism.joints.values()):
+        written = _symbols_of(mechanism)
+        check_freed_bodies(mechanism, written.points, written.space, written.euler, written.algebra(None, {}))
+    return _symbols_of(mechanism)
+
+
+def _symbols_of(mechanism: Mechanism) -> MechanismSymbols:
+    """Return symbols and geometry of a mechanism as it is written."""
+    layout = layout_of(mechanism)
+    graph = ExpressionGraph()
+    euler = tuple(
+        tuple(graph.symbol(name) for name in frame.euler_names)
+        for frame in mechanism.frames.values()
+        if frame.euler_names
+    )
+    names = {name: graph.symbol(name) for name in (TIME, *layout.q, *layout.p, *layout.w)}
+    reducer = Reducer(graph, euler)
+    frames = Frames(graph, reducer, mechanism.frames, NodeAlgebra(graph, names).scalar)
+    space = Space(graph, frames, reducer)
+    algebra = NodeAlgebra(graph, names, space)
+
+    def offset(point: Point) -> Vector:
+        return algebra.vector(point.at)
+
+    points = Points(space, mechanism.points, offset)
+    for name, point in mechanism.points.items():
+        points.chain(name, point.where)
+    return MechanismSymbols(
+        mechanism=mechanism,
+        layout=layout,
+        graph=graph,
+        reducer=reducer,
+        space=space,
+        points=points,
+        coordinates=tuple(names[q] for q in layout.q if q not in parameters_of_contacts(mechanism)),
+        euler=euler,
+        inputs=tuple(names[w] for w in layout.w),
+        names=names,
+    )
+
+
+def require_independent(node: Node, forbidden: frozenset[Node], what: str, text: Text) -> None:
+    """Raise if `node` depends on any of the symbols.
+
+    Raises
+    ------
+    ModelError
+        Naming them.
+    """
+    met = sorted(symbol.name for symbol in support([node]) & forbidden)
+    if met:
+        raise ModelError(
+            f"{what} may not depend on {', '.join(met)}",
+            text.where,
+            found=f"'{text.text}'",
+            allowed="coordinates, parameters, inputs and t",
+        )
+
+
+# -- Masses and inertias of the bodies -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Inertia:
+    """A body's mass (kg) and its inertia about the centre (kg m²), resolved in its frame.
+
+    A particle has no frame; ``tensor`` is None where all entries are zero.
+    """
+
+    name: str
+    center: str
+    mass: Node
+    frame: str | None = None
+    tensor: Matrix | None = None
+
+
+def inertias(system: MechanismSymbols) -> list[Inertia]:
+    """Return the inertias of all bodies in file order.
+
+    Parameters
+    ----------
+    system : MechanismSymbols
+        The symbols of the mechanism.
+    """
+    return [_inertia(system, name, body) for name, body in system.mechanism.bodies.items()]
+
+
+def _inertia(system: MechanismSymbols, name: str, body: Body) -> Inertia:
+    """Return a body's inertia, moved from ``about`` to the centre by the parallel axes."""
+    algebra = system.algebra(None, {})
+    mass = algebra.scalar(body.mass)
+    if body.frame is None or not body.inertia:
+        return Inertia(name, body.center, mass, body.frame)
+    zero = system.graph.zero
+    entry = {key: algebra.scalar(text) for key, text in body.inertia.items()}
+    xx, yy, zz, xy, yz, xz = (entry.get(key, zero) for key in ("xx", "yy", "zz", "xy", "yz", "xz"))
+    if body.about is not None and body.about != body.center:
+        arm = system.space.resolve(system.points.position(body.center, body.about, body.where), body.frame)
+        x, y, z = (system.reducer.reduce(node) for node in arm)
+        xx, yy, zz = xx - mass * (y * y + z * z), yy - mass * (z * z + x * x), zz - mass * (x * x + y * y)
+        xy, yz, xz = xy + mass * (x * y), yz + mass * (y * z), xz + mass * (x * z)
+    tensor = ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz))
+    if all(node.is_zero for row in tensor for node in row):
+        return Inertia(name, body.center, mass, body.frame)
+    return Inertia(name, body.center, mass, body.frame, tensor)

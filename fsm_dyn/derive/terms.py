@@ -1,0 +1,295 @@
+"""The result of the derivation: Kane's unconstrained terms with everything that modes are made from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+from fsm_dyn.derive.contact_geometry import CurveParameter
+from fsm_dyn.language.contacts import Contact
+from fsm_dyn.language.model import Mechanism, TransitionSpec
+from fsm_dyn.programs.graph import ExpressionGraph, Node
+from fsm_dyn.programs.layout import Layout
+from fsm_dyn.programs.program import Program
+from fsm_dyn.programs.quadratic import QuadraticForm
+from fsm_dyn.runtime.abi import ConditionKind
+
+NodeRow: TypeAlias = tuple[Node, ...]
+NodeMatrix: TypeAlias = tuple[NodeRow, ...]
+
+Role: TypeAlias = Literal["kinematic", "velocity", "position", "normal", "tangent", "tangent2", "friction", "lock"]
+
+
+@dataclass(frozen=True)
+class ConstraintRow:
+    """A row ``A y + b`` that a constraint or a contact may hold at zero.
+
+    Attributes
+    ----------
+    name : str
+        Of the constraint or contact; equal for normal and tangent of a contact.
+    owner : {"constraint", "contact"}
+    role : str
+        ``kinematic velocity position`` (constraints), ``normal tangent tangent2 friction lock``
+        (contacts; the second tangent follows the first).
+    A : tuple of Node, length n
+        Coefficients of all speeds, kinematic ones last.
+    b : Node
+        What remains at rest: moving surfaces, prescribed inputs.
+    gamma : Node
+        d/dt(A u + b) at u̇ = 0, rates of inputs included; ``A u̇ + gamma = 0`` holds the row.
+    residual : Node or None
+        The configuration's value whose rate the row is (positions, gaps, locks on positions).
+    contact : int
+        Index of the contact, -1 for constraints.
+    """
+
+    name: str
+    owner: Literal["constraint", "contact"]
+    role: Role
+    A: NodeRow
+    b: Node
+    gamma: Node
+    residual: Node | None = None
+    contact: int = -1
+
+    @property
+    def nodes(self) -> NodeRow:
+        """Coefficients, remainder and rate."""
+        return (*self.A, self.b, self.gamma)
+
+    def replaced(self, forms: Mapping[Node, Node]) -> ConstraintRow:
+        """Return the row with its expressions in other forms."""
+        return replace(self, A=tuple(forms[node] for node in self.A), b=forms[self.b], gamma=forms[self.gamma])
+
+
+@dataclass(frozen=True)
+class SparseRow:
+    """A row ``A x + gamma`` in accelerations of speeds and auxiliary speeds."""
+
+    form: Mapping[int, Node]
+    gamma: Node
+
+
+@dataclass(frozen=True)
+class TreeTerms:
+    """The equations before auxiliary speeds are eliminated (docs/theory.md, "Long chains and trees").
+
+    Numbers of variables: the n speeds first, kinematic ones included, then the auxiliary ones.
+
+    Attributes
+    ----------
+    definitions : tuple of (form, rest)
+        Accelerations of the auxiliary speeds, in order; each by variables with smaller numbers.
+    quadratic : QuadraticForm
+        ``1/2 xᵀ Q x - Fᵀ x`` over all accelerations.
+    rows : tuple of SparseRow
+        In the order of :attr:`Terms.rows`.
+    """
+
+    n: int
+    definitions: tuple[tuple[Mapping[int, Node], Node], ...]
+    quadratic: QuadraticForm
+    rows: tuple[SparseRow, ...]
+
+
+@dataclass(frozen=True)
+class ContactTerms:
+    """What a contact adds to its rows.
+
+    Attributes
+    ----------
+    spec : Contact
+        As the model file says.
+    normal_row, tangent_row : int
+        Indices into :attr:`Terms.rows`, -1 where there is none.  A lock and a dry friction have their one row
+        as `normal_row` and `tangent_row` respectively.
+    static, kinetic : Node
+        Coefficients of friction, or for dry friction the bounds of the force (N or N m); 0 where not given.  Of a lock
+        with a limit `static` is the force it holds to.
+    restitution : Node
+    load_rows : tuple of int
+        Of a bearing the rows whose forces load it.
+    in_space : bool
+        Whether it slips in two directions: the row after the tangent row is its second one.
+    closes_if : Node or None
+        1 where the contact may close, else 0.
+    elastic : Node or None
+        Force of a compliant contact where it is compressed (N); None for others.
+    firm : Node or None
+        Its factor ``1 + loss δ'``, where a loss is given: negative where the surface cannot follow what leaves it.
+    restoring, stored : Node or None
+        The part of its force that has a potential (N), and that potential (J).
+    reach, reach_rate : Node or None
+        How far inside the ends of a face the place of contact is (m), negative beyond them, and its rate (m/s); None
+        where no face ends.
+    margin_slope : Node or None
+    starts_ahead : bool
+    aspect : Node or None
+    whole_circle : bool
+        See :class:`~fsm_dyn.derive.contact_geometry.ContactKinematics`; a contact that yields has no aspect, as
+        neighbours sink in too.
+    """
+
+    spec: Contact
+    normal_row: int
+    tangent_row: int
+    static: Node
+    kinetic: Node
+    restitution: Node
+    load_rows: tuple[int, ...] = ()
+    closes_if: Node | None = None
+    in_space: bool = False
+    elastic: Node | None = None
+    firm: Node | None = None
+    restoring: Node | None = None
+    stored: Node | None = None
+    reach: Node | None = None
+    reach_rate: Node | None = None
+    margin_slope: Node | None = None
+    starts_ahead: bool = True
+    aspect: Node | None = None
+    whole_circle: bool = False
+
+    @property
+    def name(self) -> str:
+        """Name of the contact."""
+        return self.spec.name
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """Names of its states in the order of their codes."""
+        return self.spec.states
+
+    @property
+    def infinite_friction(self) -> bool:
+        """Whether it sticks whenever closed."""
+        return self.spec.infinite_friction
+
+
+@dataclass(frozen=True)
+class TransitionTerms:
+    """A user-defined transition.
+
+    Attributes
+    ----------
+    spec : TransitionSpec
+    guard : Node or None
+        Fires when it crosses zero as `crossing` says; a comparison ``a > b`` is read as ``a - b`` rising.
+    crossing : {"rising", "falling", "both"}
+    condition : ConditionKind
+        Whether the guard is an expression or a condition, and if so whether it is met at zero.
+    reset : dict of str to Node
+        New values of coordinates and speeds, from the values before.
+    set : dict of str to Node
+        New values of memory.
+    impulse : n nodes
+        Generalized impulses; none without.
+    """
+
+    spec: TransitionSpec
+    guard: Node | None
+    crossing: Literal["rising", "falling", "both"]
+    condition: ConditionKind
+    reset: Mapping[str, Node]
+    set: Mapping[str, Node]
+    impulse: NodeRow = ()
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Kane's terms of a mechanism with no constraint imposed but the kinematic rows (docs/theory.md).
+
+    With ``n_u`` declared and ``n_k`` kinematic speeds, ``n = n_u + n_k``: ``M ẏ = f + sum_rows A^T lambda``
+    (Gillespie 2003, (32)-(34)), where the kinematic speeds have columns and rows, but the value 0.
+
+    Attributes
+    ----------
+    W : n_q rows of n nodes; X : n_q nodes
+        ``q̇ = W y + X`` (2).
+    q_dot : n_q nodes
+        The same with kinematic speeds at zero, in fewer operations.
+    M : n rows of n nodes; f : n nodes
+    rows : tuple of Row
+        Kinematic constraints, other constraints, then each contact's normal before its tangent.
+    quaternions : tuple of int
+        Index in q of the first of each four Euler parameters.
+    kinetic_energy, potential_energy : Node
+        J; the potential is that of gravity and springs.
+    load_powers : dict of str to Node
+        W; power of the loads without a potential, dampers of springs included.
+    points : dict of str to three nodes
+        Positions in N, from O.
+    frames : dict of str to 3 x 3 nodes
+        The columns are the frame's unit vectors resolved in N.
+    followings : tuple of CurveParameter
+        Of the contacts on curves, in the order of their parameters, which come last in q.
+    tree : TreeTerms or None
+        Of mechanisms with many bodies: the equations before auxiliary speeds are eliminated.
+    sample : dict of str to Node, or None
+        Memory of controllers as it is after a sample, by name; None without any.
+    """
+
+    mechanism: Mechanism
+    layout: Layout
+    graph: ExpressionGraph
+    n_k: int
+    W: NodeMatrix
+    X: NodeRow
+    q_dot: NodeRow
+    M: NodeMatrix
+    f: NodeRow
+    rows: tuple[ConstraintRow, ...]
+    contacts: tuple[ContactTerms, ...]
+    quaternions: tuple[int, ...]
+    kinetic_energy: Node
+    potential_energy: Node
+    load_powers: Mapping[str, Node]
+    outputs: Mapping[str, Node]
+    transitions: tuple[TransitionTerms, ...]
+    points: Mapping[str, NodeRow]
+    frames: Mapping[str, NodeMatrix]
+    followings: tuple[CurveParameter, ...] = ()
+    tree: TreeTerms | None = None
+    sample: Mapping[str, Node] | None = None
+
+    @property
+    def n_q(self) -> int:
+        """Number of coordinates."""
+        return len(self.layout.q)
+
+    @property
+    def n_u(self) -> int:
+        """Number of declared speeds."""
+        return len(self.layout.u)
+
+    @property
+    def n(self) -> int:
+        """Number of speeds, kinematic ones included."""
+        return self.n_u + self.n_k
+
+    @property
+    def u(self) -> NodeRow:
+        """Symbols of the declared speeds."""
+        return tuple(self.graph.symbol(name) for name in self.layout.u)
+
+    def program(self, outputs: Mapping[str, Any] | Sequence[str]) -> Program:
+        """Return a program over this model's arguments.
+
+        Parameters
+        ----------
+        outputs : mapping of str to nodes, or sequence of str
+            Names to (nested sequences of) nodes; or names of this class's own terms, as ``["M", "f", "A"]``,
+            with ``A b gamma residual`` gathered from all rows.
+        """
+        if not isinstance(outputs, Mapping):
+            outputs = {name: self._term(name) for name in outputs}
+        return Program.from_nodes(self.layout, outputs)
+
+    def _term(self, name: str) -> Any:
+        if name in ("A", "b", "gamma"):
+            return [getattr(row, name) for row in self.rows]
+        if name == "residual":
+            return [self.graph.zero if row.residual is None else row.residual for row in self.rows]
+        return getattr(self, name)

@@ -1,0 +1,1 @@
+"""Diagrams, layouts and timelines as SVG text, without Matplotlib and the rest of the package."""

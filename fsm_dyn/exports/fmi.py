@@ -1,0 +1,598 @@
+"""Functional Mock-up Units: variables, descriptions for FMI 2.0 and 3.0, sources and binary."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import platform
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from importlib import resources
+from pathlib import Path
+from typing import Any, Final
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+import numpy as np
+
+from fsm_dyn.core.errors import InputError, RunError
+from fsm_dyn.exports.c_model import parameter_limits, text
+from fsm_dyn.exports.exported_run import ExportedRun
+from fsm_dyn.exports.spare_modes import spare_parts
+from fsm_dyn.language.units import TABLE, dimension_text
+from fsm_dyn.language.values import units
+from fsm_dyn.programs.graph import Node
+from fsm_dyn.programs.program import Program
+from fsm_dyn.programs.sources import c_function, share_angles
+from fsm_dyn.programs.traversal import tangent
+from fsm_dyn.runtime.abi import Event
+
+# -- The variables of a Functional Mock-up Unit, as both versions of the standard describe them --------------
+
+BASE_UNITS: Final = ("m", "kg", "s", "A", "K", "mol", "cd")
+_EVENTS: Final = {
+    Event.CLOSES: "closes", Event.OPENS: "opens", Event.SLIDES: "slides", Event.STICKS: "sticks", Event.LEAVES: "leaves"
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One variable of a unit.
+
+    Attributes
+    ----------
+    role : str
+        ``time``, ``parameter``, ``input``, ``output``, ``state``, ``mode``, ``contact``, ``derivative`` or
+        ``indicator``.
+    name : str
+        In the syntax of structured names.
+    description : str
+    reference : int
+        The value reference: its place among all variables.
+    causality, variability, initial : str
+        In the words of the standard; ``initial`` is empty where the standard has one value only.
+    start : float, optional
+    limits : tuple of float
+        Least and greatest value, infinite where there is none.
+    unit : str
+        Empty where there is none.
+    state : int, optional
+        Of a derivative, the value reference of its state.
+    """
+
+    role: str
+    name: str
+    description: str
+    reference: int
+    causality: str
+    variability: str
+    initial: str = ""
+    start: float | None = None
+    unit: str = ""
+    state: int | None = None
+    limits: tuple[float, float] = (-math.inf, math.inf)
+
+    @property
+    def attributes(self) -> dict[str, str]:
+        """The attributes that both versions write alike, in their order."""
+        found = {
+            "name": self.name,
+            "valueReference": str(self.reference),
+            "description": self.description,
+            "causality": self.causality,
+            "variability": self.variability,
+            "initial": self.initial,
+        }
+        return {key: value for key, value in found.items() if value}
+
+
+def list_variables(run: ExportedRun) -> list[Variable]:
+    """Return all variables in the order of their value references, which the sources of a unit number alike.
+
+    Raises
+    ------
+    InputError
+        Two of them have the same name.
+    """
+    found = [replace(variable, reference=k) for k, variable in enumerate(_variables(run))]
+    first_state = next((v.reference for v in found if v.role == "state"), 0)
+    of_state = itertools.count(first_state)
+    found = [replace(v, state=next(of_state)) if v.role == "derivative" else v for v in found]
+    taken = Counter(variable.name for variable in found)
+    for name, times in taken.items():
+        if times > 1:
+            raise InputError(f"two variables of the unit are called '{name}'", remedy="rename one of them in the model")
+    return found
+
+
+def _variables(run: ExportedRun) -> Iterator[Variable]:
+    """Yield the variables without their references."""
+    names, known = run.names, units(run.automaton.mechanism)
+    given = parameter_limits(run)
+    pairs = zip(given["lowest"].tolist(), given["highest"].tolist(), strict=True)
+    limits = dict(zip(run.automaton.terms.layout.p, pairs, strict=True))
+    tunable = {name for name, flag in zip(limits, given["tunable"], strict=True) if flag}
+    start = dict(zip((*names["parameter"], *names["input"]), map(float, run.c), strict=False))
+
+    def made(role: str, name: str, description: str, causality: str, variability: str, initial: str = "") -> Variable:
+        value = start[name] if role in ("parameter", "input") else None
+        return Variable(
+            role, _quoted(name), description, 0, causality, variability, initial, value, known.get(name, "")
+        )  # fmt: skip
+
+    yield Variable("time", "time", "time", 0, "independent", "continuous", unit="s")
+    for name in names["parameter"]:
+        if name in tunable:
+            found = made("parameter", name, "parameter", "parameter", "tunable", "exact")
+            yield replace(found, limits=limits[name])
+        else:
+            yield made("parameter", name, "parameter, set when the unit is made", "local", "constant", "exact")
+    for name in names["input"]:
+        yield made("input", name, "input", "input", "continuous")
+    for name in names["output"]:
+        yield made("output", name, "output", "output", "continuous", "calculated")
+    coordinates = len(run.automaton.terms.layout.q)
+    for k, name in enumerate(names["state"]):
+        word = "coordinate" if k < coordinates else "generalized speed"
+        yield made("state", name, word, "local", "continuous", "calculated")
+    yield Variable("mode", "mode", "mode of the automaton", 0, "output", "discrete", "calculated")
+    for contact in run.automaton.contacts:
+        codes = ", ".join(f"{code} {state}" for code, state in enumerate(contact.states) if state)
+        name = f"contact.{_quoted(contact.name)}"
+        yield Variable("contact", name, f"state of the contact: {codes}", 0, "output", "discrete", "calculated")
+    for name in names["state"]:
+        unit = _per_second(known[name]) if name in known else ""
+        text = f"derivative of {name}"
+        yield Variable(
+            "derivative", f"der({_quoted(name)})", text, 0, "local", "continuous", "calculated", unit=unit
+        )  # fmt: skip
+    for name in event_indicators(run)[1]:
+        text = "event indicator: it crosses zero where this happens"
+        yield Variable("indicator", name, text, 0, "local", "continuous", "calculated")
+
+
+def limit_attributes(variable: Variable) -> dict[str, str]:
+    """Return the attributes ``min`` and ``max`` of a variable, as far as it has limits."""
+    named = zip(("min", "max"), variable.limits, strict=True)
+    return {word: repr(value) for word, value in named if math.isfinite(value)}
+
+
+def event_indicators(run: ExportedRun) -> tuple[list[int], list[str]]:
+    """Return the number of the event indicator of every guard, and the names of the indicators.
+
+    The guards are those in the tables, then those that spare modes are made of.
+
+    Guards of several modes are one indicator if they detect the same event at the same contact; each direction of slip
+    has one.  A name is ``guard.EVENT.CONTACT``, that of a user-defined transition ``guard.transition[K]``.
+    """
+    tables, contacts = run.tables, run.names["contact"]
+    numbers: dict[str, int] = {}
+    of_guard: list[int] = []
+    columns = (tables.guard_event, tables.guard_contact, tables.guard_direction)
+    guards = list(zip(*(column.tolist() for column in columns), strict=True))
+    groups = [guards[begin:end] for begin, end in itertools.pairwise(tables.mode_guard_start.tolist())]
+    if run.spare:
+        parts = spare_parts(run.automaton, tables, run.numerics)
+        groups += [
+            [guard[:3] for guard in parts.guards[begin:end]] for begin, end in itertools.pairwise(parts.guard_begin)
+        ]
+    for group in groups:
+        met: Counter[str] = Counter()
+        for event, contact, sign in group:
+            if event == Event.TRANSITION:
+                name = f"guard.transition[{contact}]"
+            else:
+                name = f"guard.{_EVENTS[event]}.{_quoted(contacts[contact])}"
+            if sign:
+                name += ".forward" if sign > 0 else ".backward"
+            met[name] += 1
+            if met[name] > 1:
+                name += f".n{met[name]}"
+            of_guard.append(numbers.setdefault(name, len(numbers)))
+    return of_guard, list(numbers)
+
+
+def unit_exponents(name: str) -> tuple[float, ...]:
+    """Return the exponents of m, kg, s, A, K, mol and cd of a unit such as ``kg*m^2/(s*A)``."""
+    total = [0.0] * len(BASE_UNITS)
+    above, _, below = name.partition("/")
+    for sign, part in ((1.0, above), (-1.0, below.strip("()"))):
+        for factor in filter(None, part.split("*")):
+            symbol, _, power = factor.partition("^")
+            if symbol != "1":
+                exponent = sign * float(power or 1)
+                for k, base in enumerate(TABLE[symbol][1]):
+                    total[k] += exponent * base
+    return tuple(total)
+
+
+def unit_definitions(variables: list[Variable]) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield the units of variables with their powers of the base units of SI; none where these are no whole numbers."""
+    for name in sorted({variable.unit for variable in variables} - {""}):
+        exponents = unit_exponents(name)
+        powers = {base: f"{power:g}" for base, power in zip(BASE_UNITS, exponents, strict=True) if power}
+        if re.fullmatch(r"rad(/s(\^2)?)?", name):
+            powers["rad"] = "1"
+        yield name, powers if all(float(power).is_integer() for power in powers.values()) else {}
+
+
+def _per_second(unit: str) -> str:
+    """Return the unit of a rate; angles stay radians."""
+    m, kg, s, *others = unit_exponents(unit)
+    rate = dimension_text((m, kg, s - 1.0, *others))  # type: ignore[arg-type]
+    return f"rad{rate[1:]}" if unit.startswith("rad") else rate
+
+
+def _quoted(part: str) -> str:
+    """Return a part of a structured name, in quotes unless it is an identifier."""
+    return part if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*(\[\d+\])?", part) else f"'{part}'"
+
+
+# -- What the descriptions of units for both versions of FMI have in common, as XML --------------------------
+
+
+def description_root(run: ExportedRun, version: str, **attributes: str) -> Element:
+    """Return the root of a modelDescription.xml."""
+    mechanism = run.automaton.mechanism
+    shared = {
+        "fmiVersion": version, "modelName": mechanism.name, "description": " ".join(mechanism.summary.split()),
+        "generationTool": "fsm_dyn", "variableNamingConvention": "structured",
+    }  # fmt: skip
+    return Element("fmiModelDescription", {**shared, **attributes})
+
+
+def add_units(root: Element, variables: Sequence[Variable]) -> None:
+    """Write the units of the variables, each as a product of powers of the base units of SI."""
+    definitions = SubElement(root, "UnitDefinitions")
+    for name, powers in unit_definitions(list(variables)):
+        unit = SubElement(definitions, "Unit", name=name)
+        if powers or name == "1":
+            SubElement(unit, "BaseUnit", powers)
+
+
+def add_mode_items(enumeration: Element, run: ExportedRun) -> None:
+    """Write the modes of the automaton as the items of an enumeration."""
+    SubElement(enumeration, "Item", name="other", value="0", description="a mode that was not exported")
+    for number, name in enumerate(run.names["mode"], start=1):
+        SubElement(enumeration, "Item", name=name, value=str(number))
+
+
+def add_categories(root: Element) -> None:
+    """Write what is logged."""
+    categories = SubElement(root, "LogCategories")
+    SubElement(categories, "Category", name="logEvents", description="transitions: time, modes, guards")
+    SubElement(categories, "Category", name="logStatusError", description="how a run failed")
+
+
+def add_experiment(root: Element, run: ExportedRun) -> None:
+    """Write how the model's own schedule is simulated."""
+    SubElement(root, "DefaultExperiment", startTime="0", stopTime=repr(run.until), tolerance=repr(run.rtol))
+
+
+def written(root: Element) -> bytes:
+    """Return a document."""
+    indent(root)
+    body: bytes = tostring(root, encoding="utf-8")
+    return b'<?xml version="1.0" encoding="UTF-8"?>\n' + body + b"\n"
+
+
+# -- Description of a unit for FMI 2.0: model exchange and co-simulation -------------------------------------
+
+_KINDS_2: Final = {"mode": "Enumeration", "contact": "Integer"}
+
+
+def model_description_2(run: ExportedRun, variables: Sequence[Variable], token: str, compiled: Sequence[str]) -> bytes:
+    """Return modelDescription.xml; `compiled` are the sources that make the binary.
+
+    Parameters
+    ----------
+    run : ExportedRun
+        What is exported.
+    variables : Sequence[Variable]
+        In the order of their value references.
+    token : str
+        The unit's ``guid``.
+    compiled : Sequence[str]
+        Names of C sources.
+    """
+    indicators = sum(variable.role == "indicator" for variable in variables)
+    root = description_root(run, "2.0", guid=token, numberOfEventIndicators=str(indicators))
+    kept = {
+        "modelIdentifier": run.prefix, "canNotUseMemoryManagementFunctions": "true", "canGetAndSetFMUstate": "true",
+        "canSerializeFMUstate": "true", "providesDirectionalDerivative": "true",
+    }  # fmt: skip
+    for element in (
+        SubElement(root, "ModelExchange", kept),
+        SubElement(
+            root, "CoSimulation", kept, canHandleVariableCommunicationStepSize="true", canInterpolateInputs="true"
+        ),
+    ):
+        files = SubElement(element, "SourceFiles")
+        for name in compiled:
+            SubElement(files, "File", name=name)
+    add_units(root, variables)
+    mode = SubElement(SubElement(root, "TypeDefinitions"), "SimpleType", name=f"{run.prefix}_mode")
+    add_mode_items(SubElement(mode, "Enumeration"), run)
+    add_categories(root)
+    add_experiment(root, run)
+    listed = SubElement(root, "ModelVariables")
+    for variable in variables:
+        _add_variable(listed, variable, run.prefix)
+    structure = SubElement(root, "ModelStructure")
+    unknown = ("output", "mode", "contact", "state", "derivative")
+    for kind, chosen in (
+        ("Outputs", [v for v in variables if v.causality == "output"]),
+        ("Derivatives", [v for v in variables if v.role == "derivative"]),
+        ("InitialUnknowns", [v for v in variables if v.role in unknown]),
+    ):
+        if chosen:
+            group = SubElement(structure, kind)
+            for variable in chosen:
+                SubElement(group, "Unknown", index=str(variable.reference + 1))
+    return written(root)
+
+
+def _add_variable(listed: Element, variable: Variable, prefix: str) -> None:
+    """Write one variable, with what belongs to its type."""
+    own: dict[str, str] = {}
+    if variable.role == "mode":
+        own["declaredType"] = f"{prefix}_mode"
+    if variable.unit:
+        own["unit"] = variable.unit
+    own |= limit_attributes(variable)
+    if variable.start is not None:
+        own["start"] = repr(variable.start)
+    if variable.state is not None:
+        own["derivative"] = str(variable.state + 1)  # its number in the list, from 1
+    if variable.role == "state":
+        own["reinit"] = "true"
+    SubElement(SubElement(listed, "ScalarVariable", variable.attributes), _KINDS_2.get(variable.role, "Real"), own)
+
+
+# -- Description of a unit for FMI 3.0 -----------------------------------------------------------------------
+#
+# Description of a unit for FMI 3.0: model exchange and co-simulation, with event mode in both.
+
+_KINDS_3: Final = {"mode": "Enumeration", "contact": "Int64"}
+
+
+def build_description(prefix: str, compiled: Sequence[str]) -> bytes:
+    """Return sources/buildDescription.xml."""
+    root = Element("fmiBuildDescription", fmiVersion="3.0")
+    configuration = SubElement(root, "BuildConfiguration", modelIdentifier=prefix)
+    files = SubElement(configuration, "SourceFileSet", language="C99", compilerOptions="-ffp-contract=off")
+    for name in compiled:
+        SubElement(files, "SourceFile", name=name)
+    SubElement(files, "PreprocessorDefinition", name="FSM_NO_HOST")
+    SubElement(files, "IncludeDirectory", name=".")
+    return written(root)
+
+
+def model_description_3(run: ExportedRun, variables: Sequence[Variable], token: str) -> bytes:
+    """Return modelDescription.xml."""
+    root = description_root(run, "3.0", instantiationToken=token)
+    kept = {
+        "modelIdentifier": run.prefix,
+        "canGetAndSetFMUState": "true",
+        "canSerializeFMUState": "true",
+        "providesDirectionalDerivatives": "true",
+    }
+    SubElement(root, "ModelExchange", kept, needsCompletedIntegratorStep="true")
+    SubElement(
+        root, "CoSimulation", kept, canHandleVariableCommunicationStepSize="true", hasEventMode="true",
+        mightReturnEarlyFromDoStep="true",
+    )  # fmt: skip
+    add_units(root, variables)
+    add_mode_items(SubElement(SubElement(root, "TypeDefinitions"), "EnumerationType", name=f"{run.prefix}_mode"), run)
+    add_categories(root)
+    add_experiment(root, run)
+    listed = SubElement(root, "ModelVariables")
+    for variable in variables:
+        SubElement(listed, _KINDS_3.get(variable.role, "Float64"), _attributes(variable, run.prefix))
+    structure = SubElement(root, "ModelStructure")
+    unknown = ("output", "mode", "contact", "state", "derivative")
+    for kind, chosen in (
+        ("Output", [v for v in variables if v.causality == "output"]),
+        ("ContinuousStateDerivative", [v for v in variables if v.role == "derivative"]),
+        ("InitialUnknown", [v for v in variables if v.role in unknown]),
+        ("EventIndicator", [v for v in variables if v.role == "indicator"]),
+    ):
+        for variable in chosen:
+            SubElement(structure, kind, valueReference=str(variable.reference))
+    return written(root)
+
+
+def _attributes(variable: Variable, prefix: str) -> dict[str, str]:
+    """Return the attributes of the element of a variable."""
+    found = variable.attributes
+    if variable.unit:
+        found["unit"] = variable.unit
+    found |= limit_attributes(variable)
+    if variable.start is not None:
+        found["start"] = repr(variable.start)
+    if variable.state is not None:
+        found["derivative"] = str(variable.state)
+    if variable.role == "state":
+        found["reinit"] = "true"
+    if variable.role == "mode":
+        found["declaredType"] = f"{prefix}_mode"
+    return found
+
+
+# -- Directional derivatives of a unit -----------------------------------------------------------------------
+#
+# Directional derivatives of a unit: the tangents of the kernels of its modes and of its outputs, as C.
+
+
+def tangents_source(run: ExportedRun) -> str:
+    """Return the source of the tangents: ``fsm_fmu_tangents`` of the modes, and ``fsm_fmu_output_tangent``.
+
+    Their argument ``x`` is the state, then its direction, then that of the inputs.  A mode gives the directional
+    derivatives of ``x_dot``, of all speeds, which follow from the independent ones, and of its guards.
+
+    Parameters
+    ----------
+    run : ExportedRun
+        What is exported.
+    """
+    parts = ['/* Tangents of the kernels, generated. */\n\n#include "fsm_fmu.h"\n#include "fsm_kernels.h"\n']
+    names = []
+    for number, (_, full) in enumerate(run.programs):
+        names.append(f"tangent_{number}")
+        parts.append(_function(_tangent(full, ("x_dot", "u", "guards")), names[-1]))
+    report = run.automaton.report
+    shown = ("outputs",) if "outputs" in report.slices else ()
+    parts.append(_function(_tangent(report, shown), "tangent_of_outputs"))
+    parts.append(f"const fsm_kernel fsm_fmu_tangents[] = {{{', '.join(names)}}};")
+    parts.append("const fsm_kernel fsm_fmu_output_tangent = tangent_of_outputs;\n")
+    return "\n".join(parts)
+
+
+def _function(program: Program, name: str) -> str:
+    return "static " + c_function(share_angles(program), name, own_functions=True)
+
+
+def _tangent(program: Program, names: tuple[str, ...]) -> Program:
+    """Return the program of the directional derivatives of some outputs; their direction follows the state."""
+    layout = program.layout
+    moving = (*layout.x, *layout.w)
+    seeded = replace(layout, u=(*layout.u, *(f"{name}.seed" for name in moving)))
+    graph, symbols, nodes = program.graph()
+    seeds = {symbols[name]: graph.symbol(f"{name}.seed") for name in moving}
+    outputs: list[Node] = [node for name in names for node in nodes[name].ravel()]
+    found: np.ndarray[Any, Any] = np.empty(len(outputs), dtype=object)
+    found[:] = tangent(outputs, seeds)
+    return Program.from_nodes(seeded, {"tangent": found})
+
+
+# -- Functional Mock-up Units as files -----------------------------------------------------------------------
+#
+# Functional Mock-up Units as files: the sources of a unit, their binary for this platform, and its description.
+
+_SHARED: Final = (
+    "fsm_exchange.h", "fsm_exchange.c", "fsm_fmu.h", "fsm_fmu.c", "fsm_fmu_copies.c", "fsm_fmu_run.c",
+    "fsm_fmu_tangents.c",
+)  # fmt: skip
+#: What each version of the standard adds: the file that is compiled, and those that it includes.
+_OWN: Final = {2: ("fsm_fmi2.c",), 3: ("fsm_fmi3.c", "fsm_fmi3_absent.c")}
+_UNIT: Final = """\
+/* The unit: the exported model, the token by which it is instantiated, and what the adapter knows of its variables. */
+
+#include "{prefix}.h"
+#include "fsm_fmu.h"
+
+const struct fsm_model *const fsm_fmu_model = &{prefix}_model;
+const char *const fsm_fmu_token = {token};
+const int64_t fsm_fmu_indicators = {count};
+const int32_t fsm_fmu_indicator_of[] = {{{numbers}}};
+"""
+_FLAGS: Final = (
+    "-std=c99",
+    "-O2",
+    "-ffp-contract=off",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-shared",
+    "-DFSM_NO_HOST",
+    "-I.",
+)
+_SYSTEMS: Final = {"linux": ("linux", ".so"), "darwin": ("darwin", ".dylib"), "win32": ("windows", ".dll")}
+
+
+def unit_files(run: ExportedRun, sources: Mapping[str, bytes], version: int) -> dict[str, bytes]:
+    """Return the files in a unit by their paths, its binary for this platform among them.
+
+    Parameters
+    ----------
+    run : ExportedRun
+    sources : mapping
+        The files of the export to C99.
+    version : int
+        2 or 3, of the standard.
+
+    Raises
+    ------
+    InputError
+        There is no C compiler; two variables have the same name.
+    RunError
+        The compiler failed.
+    """
+    prefix, variables = run.prefix, list_variables(run)
+    own = resources.files("fsm_dyn.exports") / "fmi"
+    kept = {name: sources[name] for name in sources if name.endswith((".c", ".h")) and name != "main.c"}
+    kept |= {name: (own / name).read_bytes() for name in (*_SHARED, *_OWN[version])}
+    token = "{" + sha256(b"".join(kept[name] for name in sorted(kept))).hexdigest()[:32] + "}"
+    kept["fsm_unit.c"] = _own_source(run, token)
+    kept["fsm_tangents.c"] = tangents_source(run).encode()
+    compiled = [f"{prefix}.c", "fsm_tangents.c", "fsm_unit.c", _OWN[version][0]]
+    files = {
+        f"binaries/{_folder(version)}/{prefix}{_SYSTEMS[sys.platform][1]}": _library(kept, compiled),
+        **{f"sources/{name}": content for name, content in kept.items()},
+    }
+    if version == 2:
+        files["modelDescription.xml"] = model_description_2(run, variables, token, compiled)
+        files["documentation/LICENSE"] = sources["LICENSE"]
+    else:
+        files["modelDescription.xml"] = model_description_3(run, variables, token)
+        files["sources/buildDescription.xml"] = build_description(prefix, compiled)
+        files["documentation/licenses/LICENSE"] = sources["LICENSE"]
+    return files
+
+
+def _own_source(run: ExportedRun, token: str) -> bytes:
+    """Return the generated source of a unit."""
+    of_guard, names = event_indicators(run)
+    numbers = ", ".join(map(str, of_guard or [0]))
+    return _UNIT.format(prefix=run.prefix, token=text(token), count=len(names), numbers=numbers).encode()
+
+
+def _folder(version: int) -> str:
+    """Return the folder of binaries of this platform, as a version of the standard names it."""
+    machine = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine().lower(), platform.machine().lower())
+    system = _SYSTEMS[sys.platform][0]
+    if version == 3:
+        return f"{machine}-{system}"
+    return {"windows": "win", "darwin": "darwin"}.get(system, system) + ("64" if sys.maxsize > 2**32 else "32")
+
+
+def compiler() -> list[str]:
+    """Return the C compiler: of the environment variable CC, the one Python was built with, or cc.
+
+    Raises
+    ------
+    InputError
+        There is none.
+    """
+    for command in (os.environ.get("CC"), sysconfig.get_config_var("CC"), "cc", "gcc", "clang"):
+        if command and shutil.which(shlex.split(command)[0]):
+            return shlex.split(command)[:1]
+    raise InputError(
+        "there is no C compiler, which an export to FMI needs",
+        remedy="install one (Debian, Ubuntu: the package gcc; macOS: xcode-select --install), or name it by CC",
+    )
+
+
+def _library(sources: Mapping[str, bytes], compiled: list[str]) -> bytes:
+    """Compile sources to a shared library and return it."""
+    command = compiler()
+    with tempfile.TemporaryDirectory() as place:
+        for name, content in sources.items():
+            path = Path(place) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        flags = [*_FLAGS, *shlex.split(os.environ.get("CFLAGS", ""))]
+        done = subprocess.run(
+            [*command, *flags, *compiled, "-o", "unit", "-lm"], cwd=place, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise RunError(f"{command[0]} could not compile the unit\n{done.stderr[-2000:]}")
+        return (Path(place) / "unit").read_bytes()

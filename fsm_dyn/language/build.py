@@ -1,0 +1,491 @@
+"""The whole mechanism from the whole form, with the couplers of its ports."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Final, TypeVar
+
+from fsm_dyn.core.errors import ModelError, did_you_mean
+from fsm_dyn.language.body_forms import BodyForm, ConstraintForm
+from fsm_dyn.language.build_contacts import contact_entries, contacts_of, shapes_of
+from fsm_dyn.language.build_loads import (
+    controllers_of,
+    frame_of,
+    free_name,
+    loads_of,
+    port_of,
+    range_transitions,
+    transitions_of,
+)
+from fsm_dyn.language.contacts import Contact
+from fsm_dyn.language.dimensions import uses_units
+from fsm_dyn.language.elements import (
+    AccelerationConstraint,
+    Constraint,
+    CoupledPort,
+    ForceLoad,
+    Frame,
+    Input,
+    LawLoad,
+    Load,
+    PortAxis,
+    PositionConstraint,
+    Schedule,
+    TorqueLoad,
+    VelocityConstraint,
+)
+from fsm_dyn.language.expression_tree import Text
+from fsm_dyn.language.form import exactly_one, only_with
+from fsm_dyn.language.joint_expansion import refuse_whole_turns
+from fsm_dyn.language.joint_kinds import joints_of
+from fsm_dyn.language.mechanism_form import MechanismForm
+from fsm_dyn.language.model import Body, Coordinate, Mechanism, Parameter, Point, Port
+from fsm_dyn.language.rewriting import reattached, substituted, substituted_points, with_accelerations, with_kinks
+from fsm_dyn.language.shapes import Shape
+from fsm_dyn.language.yaml import LocatedStr, where_of
+
+# -- Ports coupled to a device -------------------------------------------------------------------------------
+#
+# Ports coupled to a device: virtual couplers as inputs, parameters, loads and outputs of the mechanism.
+#
+# The coupler is a spring and damper between the device and the port (Colgate, Stanley and Brown 1995, "Issues in the
+# haptic display of tool use").  Every mode is derived with it, the integrator sees its stiffness, and the same model
+# runs offline with the recorded inputs of a device.  Per axis of a port ``P``, the device at ``w``, the port at ``p``::
+#
+#     force = P_1_engagement (P_1_stiffness (w - p) + P_1_damping (w' - p'))
+#
+# acts on the model; the device gets the opposite. Along a body-fixed axis there is no such ``p``: the displacement
+# along it is an additional coordinate, whose rate is the velocity of the port along the axis.
+#
+# A kinematic port has no coupler: a constraint makes its coordinate follow the input ``P_1_device``, and the device
+# gets the multiplier (docs/theory.md, "Kinematic ports").
+
+T = TypeVar("T")
+
+ROTATION: Final = "rotation"
+STIFFNESS: Final = 200.0  # N/m, default
+DAMPING: Final = 2.0  # N s/m
+TURNING: Final = 0.02  # share of these for a rotational axis, per rad
+
+# what follows the name of an axis in the names of what couples it
+SUFFIXES: Final = {
+    "device": "_device", "rate": "_device_rate", "engagement": "_engagement", "applied_force": "_applied_force",
+    "stiffness": "_stiffness", "damping": "_damping", "initial": "_initial", "force": "_force",
+    "position": "_position", "velocity": "_velocity", "constraint": "_constraint", "displacement": "_displacement",
+    "displacement_row": "_displacement_row",
+}  # fmt: skip
+
+_DIRECTION: Final = re.compile(r"([A-Za-z_]\w*)\s*\.\s*([xyz])")
+_NEXT: Final = {"x": ("y", "z"), "y": ("z", "x"), "z": ("x", "y")}
+
+
+def axes_of(
+    mechanism: Mechanism,
+    admittance: bool = False,
+    suffixes: Mapping[str, str] = SUFFIXES,
+    rotation: str = ROTATION,
+) -> tuple[CoupledPort, ...]:
+    """Return the ports of a mechanism with their axes for coupling.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        With its joints as coordinates.
+    admittance : bool
+        Whether the force of the hand is an input, for devices that measure it and follow the motion of the port.
+    suffixes : mapping
+        What follows the name of an axis in the names of what couples it, by role.
+    rotation : str
+        The same in the name of an axis of rotation.
+    """
+
+    def axis(
+        port: str, own: int | str, is_rotational: bool, coordinate: str = "", bandwidth: Text | None = None
+    ) -> PortAxis:
+        name = f"{port}_{own}"
+        names = {role: name + suffix for role, suffix in suffixes.items()}
+        return PortAxis(
+            port=port, name=name, is_rotational=is_rotational, prescribed_coordinate=coordinate, bandwidth=bandwidth,
+            is_applied_force=admittance, **names,
+        )  # fmt: skip
+
+    def axes(port: Port) -> list[PortAxis]:
+        if port.coordinate is not None:
+            turns = mechanism.coordinates[port.coordinate].unit in ("rad", "deg")
+            kinematic = None if admittance else port.kinematic
+            return [axis(port.name, 1, turns, port.coordinate if kinematic is not None else "", kinematic)]
+        found = [axis(port.name, i + 1, False) for i in range(len(port.axes))]
+        return found if port.rotation is None else [*found, axis(port.name, rotation, True)]
+
+    return tuple(CoupledPort(port.name, tuple(axes(port))) for port in mechanism.ports.values())
+
+
+def coupled(written: Mechanism, expanded: Mechanism, admittance: bool, own_speeds: bool) -> Mechanism:
+    """Return a mechanism with what couples its ports, after what is written by hand.
+
+    Parameters
+    ----------
+    written : Mechanism
+        Without what its joints stand for.
+    expanded : Mechanism
+        With it.
+    admittance : bool
+        Whether the force of the hand is an input, for devices that measure it and follow the motion of the port.
+    own_speeds : bool
+        Whether speeds are written by hand; otherwise every coordinate has a speed.
+
+    Raises
+    ------
+    ModelError
+        There is no port; the body of a rotation has no frame; a name is taken.
+    """
+    if not written.ports:
+        raise ModelError(
+            f"'{written.name}' has no port to hold it by",
+            written.where,
+            remedy="give it one: ports: {handle: {point: P, body: B, axes: [N.x, N.y]}} or {handle: {coordinate: q}}",
+        )
+    ports = axes_of(expanded, admittance)
+    couplers = _Couplers(written, expanded, own_speeds)
+    for port, own in zip(written.ports.values(), ports, strict=True):
+        couplers.couple(port, own.axes)
+    return replace(
+        written,
+        coordinates=couplers.coordinates,
+        speeds=couplers.speeds,
+        inputs=couplers.inputs,
+        parameters=couplers.parameters,
+        constraints=couplers.constraints,
+        outputs=couplers.outputs,
+        loads=tuple(couplers.loads),
+        initial=replace(written.initial, values=couplers.initial),
+        coupled_ports=ports,
+    )
+
+
+class _Couplers:
+    """The sections of a mechanism, to which couplers are added."""
+
+    def __init__(self, written: Mechanism, expanded: Mechanism, own_speeds: bool) -> None:
+        self._expanded, self._own_speeds, self._units = expanded, own_speeds, uses_units(expanded)
+        self.coordinates, self.speeds = dict(written.coordinates), dict(written.speeds)
+        self.inputs, self.parameters = dict(written.inputs), dict(written.parameters)
+        self.constraints, self.outputs = dict(written.constraints), dict(written.outputs)
+        self.loads, self.initial = list(written.loads), dict(written.initial.values)
+
+    def couple(self, port: Port, axes: tuple[PortAxis, ...]) -> None:
+        """Add the couplers of one port."""
+        if port.coordinate is not None:
+            self._coordinate(port, axes[0], port.coordinate)
+            return
+        parts = []
+        for axis, text in zip(axes, port.axes, strict=False):
+            rate = f"dot(vel({port.point}), {text.text})"
+            at = self._displacement(port, axis, rate) if self._moves(text) else f"dot(pos({port.point}), {text.text})"
+            parts.append(f"({self._force(port, axis, at, rate, f'{axis.device} - {at}')})*({text.text})")
+        force = Text(" + ".join(parts), port.where)
+        self._load(ForceLoad(name="", value=force, at=port.point or "", where=port.where))
+        if port.rotation is not None:
+            self._rotation(port, axes[-1], port.rotation)
+
+    def _coordinate(self, port: Port, axis: PortAxis, at: str) -> None:
+        if not axis.prescribed_coordinate:
+            force = self._force(port, axis, at, f"rate({at})", f"{axis.device} - {at}")
+            self._load(LawLoad(name="", value=Text(force, port.where), along=Text(at, port.where), where=port.where))
+            return
+        zero = ("0 rad" if axis.is_rotational else "0 m") if self._units else "0"
+        self._parameter(port, axis.initial, self.initial.get(at, Text(zero, port.where)))
+        self._input(port, axis.device, "rad" if axis.is_rotational else "m")
+        residual = Text(f"{at} - {axis.initial} - {axis.device}", port.where)
+        self._constraint(port, PositionConstraint(name=axis.constraint, expression=residual, where=port.where))
+        for name, text in self._expanded.speeds.items():
+            if text.text == f"rate({at})":  # the device engages at rest
+                self.initial.pop(name, None)
+        self._outputs(port, axis.outputs[1:], (at, f"rate({at})"))
+
+    def _moves(self, text: Text) -> bool:
+        """Whether a direction is body-fixed."""
+        return any(name in self._expanded.frames for name, _ in _DIRECTION.findall(text.text))
+
+    def _displacement(self, port: Port, axis: PortAxis, rate: str) -> str:
+        """Add the displacement along an axis as a coordinate, so that the coupler conserves power."""
+        name, length = axis.displacement, "rad" if axis.is_rotational else "m"
+        self._put(self.coordinates, port, name, Coordinate(name, length if self._units else "1", where=port.where))
+        if not self._own_speeds:
+            self._put(self.speeds, port, f"{name}_dot", Text(f"rate({name})", port.where))
+        row = Text(f"rate({name}) - {rate}", port.where)
+        self._constraint(
+            port,
+            VelocityConstraint(
+                name=axis.displacement_row, expression=row, kinematic=self._own_speeds, where=port.where
+            ),
+        )
+        return name
+
+    def _rotation(self, port: Port, axis: PortAxis, text: Text) -> None:
+        """Couple the rotation of the port's body: about an axis of N by its angle, else by an added coordinate."""
+        name, about = port.body or "", text.text.strip()
+        body = self._expanded.bodies.get(name)
+        if body is None or body.frame is None:
+            raise ModelError(
+                f"the rotation of port '{port.name}' cannot be held", port.where, found=f"'{name}' has no frame"
+            )
+        rate = f"dot(omega({name}), {text.text})"
+        if about not in ("N.x", "N.y", "N.z"):
+            at = self._displacement(port, axis, rate)
+            torque = f"({self._force(port, axis, at, rate, f'{axis.device} - {at}')})*({text.text})"
+        else:
+            first, second = _NEXT[about[-1]]
+            arm = f"{body.frame}.{first}"
+            across, along = f"dot({arm}, N.{second})", f"dot({arm}, N.{first})"
+            # the angle from the body to the device, between -pi and pi: no jump where the body's own angle wraps
+            lead = (
+                f"atan2({along}*sin({axis.device}) - {across}*cos({axis.device}), "
+                f"{along}*cos({axis.device}) + {across}*sin({axis.device}))"
+            )
+            torque = f"({self._force(port, axis, f'atan2({across}, {along})', rate, lead)})*{text.text}"
+        self._load(TorqueLoad(name="", value=Text(torque, port.where), on=name, where=port.where))
+
+    def _force(self, port: Port, axis: PortAxis, at: str, rate: str, lead: str) -> str:
+        """Declare inputs, parameters and outputs of one axis; return the force along it."""
+        length, force = ("rad", "N*m") if axis.is_rotational else ("m", "N")
+        if axis.is_applied_force:
+            self._input(port, axis.applied_force, force)
+            self._outputs(port, axis.outputs, (axis.applied_force, at, rate))
+            return axis.applied_force
+        self._input(port, axis.device, length)
+        self._input(port, axis.rate, f"{length}/s")
+        self._input(port, axis.engagement, "1")
+        scale = TURNING if axis.is_rotational else 1.0
+        own = (None, None) if axis.is_rotational and port.coordinate is None else (port.stiffness, port.damping)
+        for name, given, value, unit in (
+            (axis.stiffness, own[0], STIFFNESS * scale, f"{force}/{length}"),
+            (axis.damping, own[1], DAMPING * scale, f"{force}*s/{length}"),
+        ):
+            usual = Text(f"{value} {unit}" if self._units else repr(value), port.where)
+            self._parameter(port, name, usual if given is None else given)
+        text = f"{axis.engagement}*({axis.stiffness}*({lead}) + {axis.damping}*({axis.rate} - {rate}))"
+        self._outputs(port, axis.outputs, (text, at, rate))
+        return text
+
+    # -- what is added -----------------------------------------------------------------------------------------
+
+    def _input(self, port: Port, name: str, unit: str) -> None:
+        self._put(self.inputs, port, name, Input(name, unit if self._units else "1", where=port.where))
+
+    def _parameter(self, port: Port, name: str, value: Text) -> None:
+        self._put(self.parameters, port, name, Parameter(name, (value,), where=port.where))
+
+    def _outputs(self, port: Port, names: tuple[str, ...], texts: tuple[str, ...]) -> None:
+        for name, text in zip(names, texts, strict=True):
+            self._put(self.outputs, port, name, Text(text, port.where))
+
+    def _constraint(self, port: Port, row: Constraint) -> None:
+        self._put(self.constraints, port, row.name, row)
+
+    def _load(self, load: Load) -> None:
+        taken = {other.name for other in self.loads}
+        self.loads.append(replace(load, name=free_name("_".join([load.kind, *load.acts_on]), taken)))
+
+    def _put(self, section: dict[str, T], port: Port, name: str, value: T) -> None:
+        if name in section:
+            raise ModelError(
+                f"holding port '{port.name}' needs the name '{name}', which is taken",
+                port.where,
+                remedy="rename the port, or what has this name",
+            )
+        section[name] = value
+
+
+# -- The whole mechanism from the whole form -----------------------------------------------------------------
+
+
+def build(form: MechanismForm, default_name: str) -> Mechanism:
+    """Return the mechanism that `form` describes, before any cross-reference is checked.
+
+    Parameters
+    ----------
+    default_name : str
+        Of a model without a name.
+
+    Raises
+    ------
+    ModelError
+        Where keys contradict each other or what must be there is missing.
+    """
+    frames = {name: frame_of(name, entry) for name, entry in form.frames.items()}
+    if not form.bodies:
+        raise ModelError("the model has no bodies", form.key("bodies"), remedy="`ball: {center: P, mass: 1 kg}`")
+    if not form.coordinates and not form.joints and not any(frame.euler_names for frame in frames.values()):
+        raise ModelError(
+            "the model has no coordinates",
+            form.key("coordinates"),
+            remedy="add a section such as `coordinates: {x: m, q: rad}`, or joints",
+        )
+    shapes = shapes_of(form)
+    mechanism = Mechanism(
+        name=form.name or default_name,
+        summary=form.summary,
+        source=form.source,
+        parameters=form.parameters,
+        coordinates=form.coordinates,
+        frames=frames,
+        points={name: Point(name, p.origin, p.at, where_of(name)) for name, p in form.points.items()},
+        bodies={name: _body(name, body) for name, body in form.bodies.items()},
+        speeds=dict(form.speeds) or _default_speeds(form.coordinates, frames.values()),
+        constraints={name: _constraint(name, entry) for name, entry in form.constraints.items()},
+        shapes=shapes,
+        contacts=_contacts(form, shapes),
+        inputs=_scheduled(form.inputs, form.schedule),
+        scenarios=_scenarios(form),
+        loads=loads_of(form.loads),
+        modes=form.modes.modes,
+        only_listed=form.modes.only_listed,
+        memory=form.memory,
+        controllers=controllers_of(form.controllers),
+        transitions=transitions_of(form.transitions),
+        impacts=form.impacts,
+        on_inconsistent=form.on_inconsistent,
+        on_nonunique=form.on_nonunique,
+        numerics=form.numerics,
+        ports={name: port_of(name, port) for name, port in form.ports.items()},
+        initial=form.initial,
+        outputs=form.outputs,
+        requirements=form.requirements,
+        view=form.view,
+        variants=tuple(form.variants),
+        where=form.where,
+    )
+    if form.port_coupling != "none":
+        expanded = _with_joints(mechanism, form) if form.joints else mechanism
+        mechanism = coupled(mechanism, expanded, form.port_coupling == "admittance", bool(form.speeds))
+    mechanism = with_kinks(with_accelerations(_with_joints(mechanism, form) if form.joints else mechanism))
+    ends = range_transitions(mechanism.coordinates)
+    return replace(mechanism, transitions=(*mechanism.transitions, *ends)) if ends else mechanism
+
+
+def _with_joints(mechanism: Mechanism, form: MechanismForm) -> Mechanism:
+    """Return the mechanism with what its joints stand for after what is written by hand.
+
+    Raises
+    ------
+    ModelError
+        A joint cannot be what it is to be, or makes a name that exists.
+    """
+    absolute = form.joint_coordinates == "absolute"
+    made = joints_of(form.joints, mechanism.frames, uses_units(mechanism), absolute)
+    if absolute:
+        refuse_whole_turns(mechanism, made.relative)
+        points = substituted_points(mechanism.points, made.relative, made.points)
+        mechanism = reattached(substituted(replace(mechanism, points=points), made.relative), made.joints)
+    return replace(
+        mechanism,
+        joints=made.joints,
+        coordinates=_joined(mechanism.coordinates, made.coordinates),
+        frames=_joined(mechanism.frames, made.frames),
+        points=_joined(mechanism.points, made.points),
+        speeds=_joined(mechanism.speeds, made.speeds),
+        constraints=_joined(mechanism.constraints, made.rows),
+        contacts=_joined(mechanism.contacts, made.contacts),
+    )
+
+
+def _joined(written: Mapping[str, T], made: Mapping[str, T]) -> dict[str, T]:
+    for name in made:
+        if name in written:
+            raise ModelError(
+                f"a joint makes {str(name)!r}, which already exists", where_of(name), remedy="rename the joint"
+            )
+    return {**written, **made}
+
+
+def _body(name: str, form: BodyForm) -> Body:
+    if form.inertia is not None and form.frame is None:
+        raise ModelError(
+            f"body {str(name)!r} has an inertia but no frame",
+            form.key("inertia"),
+            remedy="add `frame: ...`; without one it is a particle",
+        )
+    entries = form.inertia.entries() if form.inertia is not None else {}
+    about = form.inertia.about if form.inertia is not None else None
+    return Body(name, form.center, form.mass, form.frame, entries, about, where_of(name))
+
+
+def _default_speeds(coordinates: Mapping[str, Coordinate], frames: Iterable[Frame]) -> dict[str, Text]:
+    for frame in frames:
+        if frame.euler_names:
+            raise ModelError(
+                f"frame {str(frame.name)!r} has Euler parameters, so `speeds` must be given",
+                frame.where,
+                remedy='such as `w1: "dot(omega(B), B.x)"`',
+            )
+    return {LocatedStr(f"{name}_dot", c.where): Text(f"rate({name})", c.where) for name, c in coordinates.items()}
+
+
+def _constraint(name: str, form: ConstraintForm) -> Constraint:
+    kind = exactly_one(form, ("velocity", "position", "acceleration"))
+    where = where_of(name)
+    if form.acceleration is not None:
+        only_with(form, kind, ("of",))
+        if form.of is None:
+            raise ModelError(
+                f"constraint {str(name)!r} lacks the speed whose rate it states", form.key("acceleration"),
+                remedy='add `of: "dot(vel(P), N.x)"`',
+            )  # fmt: skip
+        return AccelerationConstraint(name=name, expression=form.of, acceleration=form.acceleration, where=where)
+    only_with(form, kind, ("kinematic",))
+    if form.velocity is not None:
+        return VelocityConstraint(name=name, expression=form.velocity, kinematic=form.kinematic, where=where)
+    if form.position is None:
+        raise ModelError(
+            f"constraint {str(name)!r} has no content", where, allowed="velocity, position or acceleration"
+        )
+    if form.kinematic:
+        raise ModelError(
+            f"constraint {str(name)!r} is kinematic but on positions",
+            form.key("kinematic"),
+            remedy="only `velocity` rows can complete the speeds; remove `kinematic`",
+        )
+    return PositionConstraint(name=name, expression=form.position, where=where)
+
+
+def _contacts(form: MechanismForm, shapes: Mapping[str, Shape]) -> dict[str, Contact]:
+    found: dict[str, Contact] = {}
+    for name, entry in contact_entries(form, shapes).items():
+        for contact in contacts_of(name, entry, shapes):
+            if contact.name in found:
+                raise ModelError(
+                    f"contact {str(contact.name)!r} exists twice", contact.where, remedy="rename one of them"
+                )
+            found[contact.name] = contact
+    return found
+
+
+def _scenarios(form: MechanismForm) -> dict[str, Mapping[str, Schedule]]:
+    for schedules in form.scenarios.values():
+        for name in schedules:
+            _require_input(name, form.inputs)
+    return dict(form.scenarios)
+
+
+def _require_input(name: str, inputs: Mapping[str, Input]) -> None:
+    if name not in inputs:
+        raise ModelError(
+            f"there is no input {str(name)!r} to schedule",
+            where_of(name),
+            found=name,
+            allowed=", ".join(inputs) or "declare it under `inputs`",
+            remedy=did_you_mean(name, inputs),
+        )
+
+
+def _scheduled(inputs: Mapping[str, Input], schedules: Mapping[str, Schedule]) -> dict[str, Input]:
+    found = dict(inputs)
+    for name, schedule in schedules.items():
+        _require_input(name, found)
+        if found[name].schedule is not None:
+            raise ModelError(f"input {str(name)!r} is scheduled twice", where_of(name), remedy="remove one of them")
+        found[name] = replace(found[name], schedule=schedule)
+    return found

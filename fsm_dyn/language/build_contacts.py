@@ -1,0 +1,592 @@
+"""Shapes and contacts from their forms: which keys go together, pairs of features that can touch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import combinations, product
+from typing import Any
+
+from fsm_dyn.core.errors import ExpressionError, InputError, Location, ModelError, did_you_mean
+from fsm_dyn.language.body_forms import BodyForm, CurveForm, GeometryForm, PolygonForm, RepeatForm, SegmentForm
+from fsm_dyn.language.check_values import curve_sense, polygon_sense
+from fsm_dyn.language.contact_forms import ENTRIES, ComplianceForm, ContactForm, Friction, JointStopForm
+from fsm_dyn.language.contacts import Compliance, Contact, FeatureContact, GapContact, LawContact
+from fsm_dyn.language.curves import curve_pieces
+from fsm_dyn.language.evaluate import ParameterValue, evaluate_parameters
+from fsm_dyn.language.expression_tree import Text, is_name
+from fsm_dyn.language.form import Form, exactly_one, only_with
+from fsm_dyn.language.mechanism_form import MechanismForm
+from fsm_dyn.language.model import Mechanism
+from fsm_dyn.language.shapes import (
+    ArcShape,
+    BoxShape,
+    CircleShape,
+    CurveShape,
+    DiskShape,
+    Feature,
+    LineShape,
+    PlaneShape,
+    PolygonShape,
+    Repeat,
+    RoundShape,
+    SegmentShape,
+    Shape,
+    SphereShape,
+)
+from fsm_dyn.language.yaml import LocatedStr, where_of
+
+# -- Shapes: defaults, which keys go together, and the sense in which a polygon goes round -------------------
+
+SHAPE_KINDS = ("line", "segment", "circle", "arc", "polygon", "curve", "sphere", "plane", "disk", "box")
+NEWTONIAN, ORIGIN = "N", "O"
+
+
+def shapes_of(form: MechanismForm) -> dict[str, Shape]:
+    """Return the shapes of a model.
+
+    Parameters
+    ----------
+    form : MechanismForm
+        The whole model.
+
+    Raises
+    ------
+    ModelError
+        A shape says two things or too little, or a polygon encloses nothing.
+    """
+    values: Mapping[str, ParameterValue] | None = None
+    if form.shapes:
+        try:
+            values = evaluate_parameters(Mechanism("", parameters=form.parameters), {})
+        except InputError:
+            values = None  # reported with its location when parameters are checked
+    return {name: _shape(name, entry, form.bodies, values) for name, entry in form.shapes.items()}
+
+
+def _shape(
+    name: str, form: GeometryForm, bodies: Mapping[str, BodyForm], values: Mapping[str, ParameterValue] | None
+) -> Shape:
+    exactly_one(form, SHAPE_KINDS)
+    where, repeat = where_of(name), None if form.repeat is None else _repeat(form.repeat)
+    if form.line is not None:
+        frame, origin = form.line.frame, _origin(name, form.line.frame, form.line.origin, bodies)
+        side = _side(name, form)
+        return LineShape(
+            name=name, frame=frame, origin=origin, along=form.line.along, side=side, repeat=repeat, where=where
+        )
+    if form.segment is not None:
+        return _segment(name, form, form.segment, bodies, repeat)
+    if form.curve is not None:
+        return _curve(name, form, form.curve, bodies, repeat, values)
+    if form.polygon is not None:
+        inside, polygon = _inside(form, "polygon"), form.polygon
+        origin = _origin(name, polygon.frame, polygon.origin, bodies)
+        shape = PolygonShape(
+            name=name, frame=polygon.frame, origin=origin, points=polygon.points, inside=inside, repeat=repeat,
+            where=where,
+        )  # fmt: skip
+        return _turned(shape, polygon, values)
+    if form.arc is not None:
+        inside, arc = _inside(form, "arc"), form.arc
+        origin = _origin(name, arc.frame, arc.center, bodies)
+        return ArcShape(
+            name=name, frame=arc.frame, origin=origin, radius=arc.radius, angles=arc.angles, inside=inside,
+            repeat=repeat, where=where,
+        )  # fmt: skip
+    if form.circle is not None:
+        inside, circle = _inside(form, "circle"), form.circle
+        origin = _origin(name, circle.frame, circle.center, bodies)
+        return CircleShape(
+            name=name, frame=circle.frame, origin=origin, radius=circle.radius, inside=inside, repeat=repeat,
+            where=where,
+        )  # fmt: skip
+    return _spatial(name, form, bodies)
+
+
+def _segment(
+    name: str, form: GeometryForm, segment: SegmentForm, bodies: Mapping[str, BodyForm], repeat: Repeat | None
+) -> SegmentShape:
+    given = exactly_one(segment, ("points", "ends"))
+    if segment.points is not None and len(segment.points) != 2:
+        raise ModelError("a segment has two points", segment.key(given), found=f"{len(segment.points)}", allowed="2")
+    if segment.ends is not None and segment.origin is not None:
+        raise ModelError("'from' does not go with 'ends'", segment.key("from"), remedy="the ends are points already")
+    if segment.ends is not None:
+        origin = segment.ends[0]
+    else:
+        origin = _origin(name, segment.frame, segment.origin, bodies)
+    return SegmentShape(
+        name=name, frame=segment.frame, origin=origin, points=segment.points or (), ends=segment.ends,
+        side=_side(name, form), repeat=repeat, where=where_of(name),
+    )  # fmt: skip
+
+
+def _spatial(name: str, form: GeometryForm, bodies: Mapping[str, BodyForm]) -> Shape:
+    where = where_of(name)
+    if form.repeat is not None:
+        raise ModelError("shapes in space are not repeated", form.key("repeat"), remedy="write them one by one")
+    if form.plane is not None:
+        origin = _origin(name, form.plane.frame, form.plane.origin, bodies)
+        return PlaneShape(name=name, frame=form.plane.frame, origin=origin, side=_side(name, form), where=where)
+    if form.disk is not None:
+        if form.side is not None:
+            raise ModelError("a disk is touched at its rim", form.key("side"), remedy="leave `side` out")
+        disk = form.disk
+        origin = _origin(name, disk.frame, disk.center, bodies)
+        return DiskShape(name=name, frame=disk.frame, origin=origin, axis=disk.axis, radius=disk.radius, where=where)
+    if form.box is not None:
+        if form.side is not None:
+            raise ModelError("a box is touched at its corners", form.key("side"), remedy="leave `side` out")
+        origin = _origin(name, form.box.frame, form.box.center, bodies)
+        return BoxShape(name=name, frame=form.box.frame, origin=origin, size=form.box.size, where=where)
+    if form.sphere is None:
+        raise ModelError(f"shape {str(name)!r} has no content", where, allowed=", ".join(SHAPE_KINDS))
+    sphere, inside = form.sphere, _inside(form, "sphere")
+    origin = _origin(name, sphere.frame, sphere.center, bodies)
+    return SphereShape(name=name, frame=sphere.frame, origin=origin, radius=sphere.radius, inside=inside, where=where)
+
+
+def _curve(
+    name: str,
+    form: GeometryForm,
+    curve: CurveForm,
+    bodies: Mapping[str, BodyForm],
+    repeat: Repeat | None,
+    values: Mapping[str, ParameterValue] | None,
+) -> CurveShape:
+    given = exactly_one(curve, ("r", "x", "points"))
+    if (curve.x is None) != (curve.y is None):
+        raise ModelError("a curve needs both 'x' and 'y'", curve.key("x" if curve.x is not None else "y"))
+    if form.side is not None:
+        raise ModelError("a curve is touched from outside", form.key("side"), remedy="leave `side` out")
+    if curve.points is not None and len(curve.points) < 3:
+        raise ModelError("a spline goes through at least three points", curve.key(given), found=f"{len(curve.points)}")
+    formula = tuple(text for text in (curve.r, curve.x, curve.y) if text is not None)
+    origin = _origin(name, curve.frame, curve.origin, bodies)
+    shape = CurveShape(
+        name=name, frame=curve.frame, origin=origin, points=curve.points or (), formula=formula, repeat=repeat,
+        where=where_of(name),
+    )  # fmt: skip
+    return _run_round(shape, values)
+
+
+def _run_round(shape: CurveShape, values: Mapping[str, ParameterValue] | None) -> CurveShape:
+    """Return a curve that knows in which sense it goes round, and its pieces; it must close."""
+    if values is None:
+        return shape
+    try:
+        turned = replace(shape, turn=curve_sense(shape, values))
+        return replace(turned, pieces=curve_pieces(turned, values))
+    except ExpressionError:
+        return shape  # reported when expressions are checked
+
+
+def _side(name: str, form: GeometryForm) -> Text:
+    if form.side is None:
+        raise ModelError(
+            f"shape {str(name)!r} does not say which side is free", where_of(name), remedy="add a vector: `side: N.y`"
+        )
+    return form.side
+
+
+def _inside(form: GeometryForm, kind: str) -> bool:
+    if form.side is None or form.side.text == "outside":
+        return False
+    if form.side.text == "inside":
+        return True
+    raise ModelError(
+        f"the free side of a {kind} is one of two", form.side.where, found=form.side.text, allowed="outside, inside"
+    )
+
+
+def _repeat(form: RepeatForm) -> Repeat:
+    return Repeat(form.count, form.about, form.angle)
+
+
+def _origin(name: str, frame: str, given: str | None, bodies: Mapping[str, BodyForm]) -> str:
+    """Return the point with which a shape moves: the one given, or the centre of the first body on its frame."""
+    if given is not None:
+        return given
+    if frame == NEWTONIAN:
+        return ORIGIN
+    for body in bodies.values():
+        if body.frame == frame:
+            return body.center
+    raise ModelError(
+        f"nothing tells where shape {str(name)!r} is: no body has the frame {str(frame)!r}",
+        where_of(name),
+        remedy="name the point it is fixed to: `from: P` (`center: P` for circles)",
+    )
+
+
+def _turned(shape: PolygonShape, form: PolygonForm, values: Mapping[str, ParameterValue] | None) -> PolygonShape:
+    """Return a polygon that knows in which sense it goes round, and which corners nothing outside can touch."""
+    if len(form.points) < 3:
+        raise ModelError(
+            "a polygon has at least three points", form.key("points"), found=f"{len(form.points)}",
+            remedy="two make a segment",
+        )  # fmt: skip
+    if values is None:
+        return shape
+    try:
+        turn, concave = polygon_sense(shape, values)
+    except ExpressionError:
+        return shape  # reported when expressions are checked
+    return replace(shape, turn=turn, concave=concave)
+
+
+# -- Contacts between shapes: one for each pair of features that can touch -----------------------------------
+#
+# ================= ============================================== ========================================= shape
+# features name ================= ==============================================
+# ========================================= point itself line its face segment its face, its two ends ``face start
+# end`` circle itself; with a radius written as 0 a corner arc its round face, its two ends ``face start end`` polygon
+# its faces, its corners that stick out ``face1 face2 ...``, ``1 2 ...`` curve itself, or its pieces if it has hollows
+# ``1 2 ...``: as its parameter grows sphere, plane itself disk its rim, the three points on which it lies ``1 2 3``
+# box its eight corners ``1 2 ...``: below, then above, against the clock =================
+# ============================================== =========================================
+#
+# Copies of a repeated shape put their number in front. A contact has the name given, followed by the names of those
+# features that must be told apart: ``wheel_floor``, ``box_floor_2``, ``wheel_step_face``.
+
+MOST_PAIRS = 400
+
+
+def touching(
+    name: str, first: list[Feature], second: list[Feature], shapes: Mapping[str, Shape]
+) -> list[FeatureContact]:
+    """Return the contacts between two lists of features, named after `name`, with nothing else set.
+
+    Raises
+    ------
+    ModelError
+        No feature of the one can touch any of the other, or there are far too many pairs.
+    """
+    pairs = [(a, b) for a in first for b in second if can_touch(a, b, shapes)]
+    if not pairs:
+        raise ModelError(
+            f"nothing of {first[0].shape!r} can touch {second[0].shape!r}",
+            where_of(name),
+            allowed="points against anything but points; round against round or flat; corners against faces; curves "
+            "from outside, but not against curves; disks against planes; boxes by their corners against planes and the "
+            "insides of spheres; shapes in space not against planar ones",
+        )
+    if len(pairs) > MOST_PAIRS:
+        raise ModelError(
+            f"contact {str(name)!r} stands for {len(pairs)} pairs of features",
+            where_of(name),
+            allowed=f"at most {MOST_PAIRS}",
+            remedy="use fewer copies or corners",
+        )
+    plain = len(pairs) == 1
+    return [
+        FeatureContact(
+            name=LocatedStr("_".join([name] if plain else [name, *(f.label for f in pair if f.label)]), where_of(name)),
+            features=pair,
+            limited=_limited(pair, shapes),
+            entry=name,
+            where=where_of(name),
+        )
+        for pair in pairs
+    ]
+
+
+def can_touch(a: Feature, b: Feature, shapes: Mapping[str, Shape]) -> bool:
+    """Return whether two features are of kinds that can touch."""
+    parts = {a.part, b.part}
+    spatial = {shapes[f.shape].spatial for f in (a, b) if f.part != "point"}
+    if len(spatial) == 2:
+        return False
+    if "rim" in parts:
+        return parts == {"rim", "face"}
+    if "vertex" in parts:
+        of_box = any(f.part == "vertex" and isinstance(shapes[f.shape], BoxShape) for f in (a, b))
+        inner = of_box and any(_is_hollow(f, shapes) for f in (a, b))
+        return parts == {"vertex", "face"} or (parts == {"vertex", "round"} and inner)
+    if "curve" in parts:
+        flat_in_hollow = "face" in parts and any(_in_hollow(f, shapes) for f in (a, b))
+        return a.part != b.part and not flat_in_hollow and not any(_is_hollow(f, shapes) for f in (a, b))
+    if parts in ({"face"}, {"point"}, {"corner"}, {"point", "corner"}):
+        return False
+    hollow = [f for f in (a, b) if _is_hollow(f, shapes)]
+    return not hollow or (len(hollow) == 1 and "face" not in parts)
+
+
+def _is_hollow(feature: Feature, shapes: Mapping[str, Shape]) -> bool:
+    """Whether a round feature is touched from inside."""
+    shape = None if feature.part == "point" else shapes[feature.shape]
+    return feature.part == "round" and isinstance(shape, RoundShape) and shape.inside
+
+
+def _in_hollow(feature: Feature, shapes: Mapping[str, Shape]) -> bool:
+    """Whether a feature is a piece of a curve that bends inwards."""
+    shape = None if feature.part == "point" else shapes[feature.shape]
+    return isinstance(shape, CurveShape) and bool(shape.pieces) and not shape.pieces[feature.index].bulges
+
+
+def _limited(pair: tuple[Feature, Feature], shapes: Mapping[str, Shape]) -> bool:
+    """Whether the contact is possible only within a bounded face, or only beyond one."""
+    for feature, other in (pair, pair[::-1]):
+        if feature.part in ("face", "round") and shapes[feature.shape].bounded:
+            return True
+        if feature.part == "corner" and other.part in ("round", "curve"):
+            return True
+        shape = None if feature.part == "point" else shapes[feature.shape]
+        if isinstance(shape, CurveShape) and shape.pieces:
+            return True
+    return False
+
+
+def feature_list(name: str, shapes: Mapping[str, Shape]) -> list[Feature]:
+    """Return the features of the shape `name`.
+
+    Raises
+    ------
+    ModelError
+        There is no such shape.
+    """
+    shape = shapes.get(name)
+    if shape is None:
+        raise ModelError(
+            f"there is no shape {str(name)!r}",
+            where_of(name),
+            found=name,
+            allowed=", ".join(shapes) or "declare it under `shapes`",
+            remedy=did_you_mean(name, shapes) or "a point goes with `point: P, on: shape`",
+        )
+    return shape.features()
+
+
+# -- Contacts ------------------------------------------------------------------------------------------------
+#
+# Contacts: which keys go together; a joint stop becomes one gap contact per limit, shapes one per pair of features.
+
+CONTACT_KINDS = ("gap", "between", "point", "joint_stop", *ENTRIES)
+RESTITUTION = ("restitution", "restitution_law")  # of rigid contacts
+
+
+def contacts_of(name: str, form: ContactForm, shapes: Mapping[str, Shape]) -> list[Contact]:
+    """Return the contacts that the entry `name` stands for."""
+    kind = exactly_one(form, CONTACT_KINDS)
+    if kind in ENTRIES:
+        only_with(form, kind, ())
+        return [_by_entry(name, form, kind)]
+    surfaces = _surfaces(name, form)
+    if form.joint_stop is not None:
+        only_with(form, kind, _properties(form))
+        return [replace(contact, **surfaces) for contact in _stops(name, form, form.joint_stop)]
+    friction = form.friction or Friction()
+    found = [_by_gap(name, form)] if kind == "gap" else _by_shapes(name, form, kind, shapes)
+    return [
+        replace(
+            contact, static=friction.static, kinetic=friction.kinetic, infinite_friction=friction.infinite, **surfaces
+        )
+        for contact in found
+    ]
+
+
+def _surfaces(name: str, form: ContactForm) -> dict[str, Any]:
+    """Return the properties of a pair of surfaces, without gap and friction."""
+    compliant = form.compliant
+    return {
+        "compliance": None if compliant is None else compliance_of(f"contact {str(name)!r}", form, compliant),
+        "restitution": form.restitution,
+        "restitution_law": form.restitution_law,
+        "closes_if": form.closes_if,
+        "sound_frequency": form.sound_frequency,
+    }
+
+
+def compliance_of(what: str, form: Form, compliant: ComplianceForm) -> Compliance:
+    """Return the compliance of what `form` describes.
+
+    Raises
+    ------
+    ModelError
+        It has a restitution too.
+    """
+    for key in RESTITUTION:
+        if key in form.given():
+            raise ModelError(
+                f"{what} is compliant and has the key {form.spelling(key)!r}",
+                form.key(key),
+                remedy="remove it; energy is lost by `dissipation` under `compliant`",
+            )
+    return Compliance(compliant.stiffness, compliant.exponent, compliant.dissipation)
+
+
+def _properties(form: ContactForm) -> tuple[str, ...]:
+    always = ("compliant", "closes_if", "sound_frequency")
+    return always if form.compliant is not None else (*RESTITUTION, *always)
+
+
+def _by_entry(name: str, form: ContactForm, key: str) -> Contact:
+    """Return the contact with the law that has all it needs in the entry `key`."""
+    entry = form.entry(key)
+    if entry is None:
+        raise ModelError(f"contact {name!r} has no content", where_of(name), allowed=", ".join(CONTACT_KINDS))
+    given = set(entry.given())
+    laws = [law for law in ENTRIES[key] if law.entry and {option.key for option in law.entry.needs} <= given]
+    law = max(laws, key=lambda law: len(law.entry.needs) if law.entry else 0)
+    assert law.entry is not None
+    if law.entry.one_of:
+        exactly_one(entry, tuple(option.key for option in law.entry.one_of))
+    fields = {option.field: getattr(entry, option.key) for option in law.entry.options if option.key in given}
+    return LawContact(name=name, law=law.name, where=where_of(name), **fields)
+
+
+def _by_gap(name: str, form: ContactForm) -> GapContact:
+    extras = ("bilateral",) if form.bilateral else _properties(form)
+    only_with(form, "gap", ("slip", "friction", *extras))
+    if form.friction is not None and form.slip is None:
+        raise ModelError(
+            f"contact {name!r} has friction but no slip",
+            form.key("friction"),
+            remedy='add the sliding speed: `slip: "dot(vel(P), N.x)"`, or remove `friction`',
+        )
+    if form.slip is not None and form.friction is None:
+        raise ModelError(
+            f"contact {name!r} has a slip but no friction",
+            form.key("slip"),
+            remedy="add `friction: {static: ..., kinetic: ...}`, or remove `slip`",
+        )
+    slip, across = (*(form.slip or ()), None, None)[:2]
+    if across is not None and form.bilateral:
+        raise ModelError(
+            f"contact {str(name)!r} is bilateral and slips in two directions",
+            form.key("slip"),
+            remedy="write two contacts that face each other instead of `bilateral`",
+        )
+    return GapContact(name=name, gap=form.gap, slip=slip, across=across, bilateral=form.bilateral, where=where_of(name))
+
+
+def _by_shapes(name: str, form: ContactForm, kind: str, shapes: Mapping[str, Shape]) -> list[FeatureContact]:
+    if form.pair is not None:
+        only_with(form, kind, ("friction", *_properties(form)))
+        if form.pair[0] == form.pair[1]:
+            raise ModelError("a contact of a shape with itself", form.key(kind), found=form.pair[1])
+        first, second = (feature_list(shape, shapes) for shape in form.pair)
+    else:
+        only_with(form, kind, ("on", "friction", *_properties(form)))
+        if form.point is None or form.on is None:
+            raise ModelError(f"contact {str(name)!r} lacks the shape that its point touches", form.key(kind),
+                             remedy="add `on: shape`")  # fmt: skip
+        first, second = [Feature(form.point, "point")], feature_list(form.on, shapes)
+    return touching(name, first, second, shapes)
+
+
+def _stops(name: str, form: ContactForm, stop: JointStopForm) -> list[GapContact]:
+    where, q, found = where_of(name), _bracketed(stop.coordinate), []
+    if stop.lower is not None:
+        gap = Text(f"{q} - {_bracketed(stop.lower)}", stop.lower.where)
+        found.append(GapContact(name=name, gap=gap, limit="lower", where=where))
+    if stop.upper is not None:
+        gap = Text(f"{_bracketed(stop.upper)} - {q}", stop.upper.where)
+        found.append(GapContact(name=name, gap=gap, limit="upper", where=where))
+    if not found:
+        raise ModelError(f"joint stop {name!r} has no limit", form.key("joint_stop"), allowed="lower, upper or both")
+    return two_limits(name, found) if len(found) == 2 else found
+
+
+def two_limits(stop: str, contacts: list[GapContact]) -> list[GapContact]:
+    """Return the contacts of both limits of a stop under names of their own."""
+    return [replace(c, name=LocatedStr(f"{stop}_{c.limit}", c.where), stop=stop) for c in contacts]
+
+
+def _bracketed(text: Text) -> str:
+    return text.text if is_name(text.text) else f"({text})"
+
+
+# -- Contacts between all of several shapes ------------------------------------------------------------------
+#
+# Contacts between all of several shapes: one for each pair that can touch and is not rigidly connected.
+
+_SOLIDS = ("box", "sphere", "disk", "curve", "circle", "polygon")
+
+
+def contact_entries(form: MechanismForm, shapes: Mapping[str, Shape]) -> dict[str, ContactForm]:
+    """Return the entries of ``contacts``, those between all of several shapes written out.
+
+    A pair is named after its shapes.  One that another entry lists is left to that entry.
+
+    Raises
+    ------
+    ModelError
+        No two of the shapes can touch, two entries name the same pair, or two solids would pass through each other,
+        because contacts between their kinds are unknown.
+    """
+    listed = {frozenset(entry.pair) for entry in form.contacts.values() if entry.pair is not None}
+    entries: dict[str, ContactForm] = {}
+    for name, entry in form.contacts.items():
+        if entry.between is None or entry.pair is not None:
+            written = {name: entry}
+        else:
+            groups = entry.between or tuple((shape,) for shape in shapes)
+            pairs = _pairs(form, groups, shapes, entry.key("between"))
+            if not pairs:
+                raise ModelError(f"no two shapes of contact {str(name)!r} can touch", entry.key("between"))
+            written = {
+                LocatedStr("_".join(pair), where_of(name)): entry.model_copy(
+                    update={"between": tuple((shape,) for shape in pair)}
+                )
+                for pair in pairs
+                if frozenset(pair) not in listed
+            }
+        twice = next((key for key in written if key in entries), None)
+        if twice is not None:
+            raise ModelError(f"contact {str(twice)!r} exists twice", where_of(twice), remedy="rename one of them")
+        entries.update(written)
+    return entries
+
+
+def with_pairs_written_out(form: MechanismForm) -> MechanismForm:
+    """Return the form of a component with the contacts of its shapes, before those of other components join them."""
+    if all(entry.between is None or entry.pair is not None for entry in form.contacts.values()):
+        return form
+    return form.model_copy(update={"contacts": contact_entries(form, shapes_of(form))})
+
+
+def _pairs(
+    form: MechanismForm, groups: tuple[tuple[str, ...], ...], shapes: Mapping[str, Shape], where: Location
+) -> list[tuple[str, str]]:
+    """Return the pairs of shapes of different groups that move against each other and can touch."""
+    names = dict.fromkeys(name for group in groups for name in group)
+    features = {name: feature_list(name, shapes) for name in names}
+    places = {name: (shapes[name].frame, _anchor(form, shapes[name])) for name in names}
+    pairs: dict[frozenset[str], tuple[str, str]] = {}
+    for one, other in combinations(groups, 2):
+        for a, b in product(one, other):
+            if places[a] == places[b] or frozenset((a, b)) in pairs:
+                continue
+            if any(can_touch(first, second, shapes) for first in features[a] for second in features[b]):
+                pairs[frozenset((a, b))] = a, b
+            elif _is_solid(shapes[a]) and _is_solid(shapes[b]) and shapes[a].spatial == shapes[b].spatial:
+                raise ModelError(
+                    f"the {shapes[a].kind} {a!r} and the {shapes[b].kind} {b!r} would pass through each other",
+                    where,
+                    allowed="shapes of kinds between which there are contacts",
+                    remedy="give groups of shapes, [[...], [...]], that keep the two apart, or list the pairs",
+                )
+    return list(pairs.values())
+
+
+def _is_solid(shape: Shape) -> bool:
+    """Whether a shape is the outline of a body from outside, which nothing may enter."""
+    if shape.kind == "circle" and all(feature.part == "corner" for feature in shape.features()):
+        return False  # a point
+    return shape.kind in _SOLIDS and not getattr(shape, "inside", False)
+
+
+def _anchor(form: MechanismForm, shape: Shape) -> str:
+    """Return the first of the points a shape's origin is reached from that does not move in the shape's frame."""
+    moving = {*form.coordinates, *form.inputs, *form.memory, "t", "N", *form.frames, *form.points} - {shape.frame}
+    point = shape.origin
+    while point in form.points:
+        place = form.points[point]
+        # names, and not the letters of axes after a dot
+        if moving.intersection(re.findall(r"(?<![\w.])[A-Za-z_]\w*", place.at.text)):
+            break
+        point = place.origin
+    return point

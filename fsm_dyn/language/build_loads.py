@@ -1,0 +1,355 @@
+"""Frames, loads, controllers and transitions from their forms: which keys go together, names, defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from fsm_dyn.core.errors import ModelError
+from fsm_dyn.language.body_forms import DamperForm, FrameForm, ImpulseForm, LoadForm, SpringForm
+from fsm_dyn.language.contact_forms import ControllerForm, PortForm, TransitionForm
+from fsm_dyn.language.elements import (
+    BodyFrame,
+    DamperLoad,
+    EulerFrame,
+    ForceLoad,
+    Frame,
+    GravityLoad,
+    LawLoad,
+    Load,
+    PointPair,
+    SimpleFrame,
+    SpaceFrame,
+    SpringLoad,
+    TorqueLoad,
+    TorsionSpringLoad,
+)
+from fsm_dyn.language.expression_tree import Boolean, Compare, Node, Text, Unary
+from fsm_dyn.language.expressions import parse
+from fsm_dyn.language.form import exactly_one, only_with
+from fsm_dyn.language.model import Controller, ControllerQuantity, Coordinate, Port, TransitionSpec
+from fsm_dyn.language.yaml import where_of
+
+# -- Loads: which keys go together, and a name for each ------------------------------------------------------
+
+_COMPANIONS: dict[str, tuple[str, ...]] = {
+    "force": ("at",),
+    "torque": ("on", "reaction"),
+    "gravity": ("on",),
+    "spring": (),
+    "damper": (),
+    "torsion_spring": (),
+    "law": ("coordinate", "between"),
+}
+
+
+def loads_of(forms: list[LoadForm]) -> tuple[Load, ...]:
+    """Return the loads with unique names: the given one, or one made from what it acts on."""
+    written = [form.name for form in forms if form.name is not None]
+    for at, name in enumerate(written):
+        if name in written[:at]:
+            raise ModelError(f"two loads are called {str(name)!r}", where_of(name), remedy="rename one of them")
+    taken = {str(name) for name in written}
+    return tuple(_load(form, taken) for form in forms)
+
+
+_OF_IMPULSES: dict[str, tuple[str, ...]] = {
+    "linear": ("at",),
+    "angular": ("on", "reaction"),
+    "along": ("coordinate", "between"),
+}
+
+
+def impulses_of(forms: list[ImpulseForm], transition: str) -> tuple[Load, ...]:
+    """Return the impulses of a transition as loads whose values are time integrals; ``transition``: its name."""
+    found: list[Load] = []
+    for number, form in enumerate(forms, 1):
+        kind = exactly_one(form, tuple(_OF_IMPULSES))
+        only_with(form, kind, _OF_IMPULSES[kind])
+        found += _acting(form, kind, f"{transition}_impulse_{number}", form.linear, form.angular, form.along)
+    return tuple(found)
+
+
+def _load(form: LoadForm, taken: set[str]) -> Load:
+    kind = exactly_one(form, tuple(_COMPANIONS))
+    only_with(form, kind, (*_COMPANIONS[kind], "name"))
+    load = next(_of_kind(form, kind))
+    if form.name is None:
+        name = free_name("_".join([load.kind, *map(str, load.acts_on)]), taken)
+        taken.add(name)
+        load = replace(load, name=name)
+    return load
+
+
+def _of_kind(form: LoadForm, kind: str) -> Iterator[Load]:
+    """Yield the one load of a form."""
+    name, where = form.name or "", form.key(kind)
+    yield from _acting(form, kind, name, form.force, form.torque, form.law)
+    if form.gravity is not None:
+        yield GravityLoad(name=name, value=form.gravity, on=form.on, where=where)
+    if (spring := form.spring) is not None:
+        yield SpringLoad(
+            name=name, along=_along(spring), stiffness=spring.stiffness, free=spring.free, damping=spring.damping,
+            where=where,
+        )  # fmt: skip
+    if form.damper is not None:
+        yield DamperLoad(name=name, along=_along(form.damper), damping=form.damper.damping, where=where)
+    if (twist := form.torsion_spring) is not None:
+        yield TorsionSpringLoad(
+            name=name, along=twist.coordinate, stiffness=twist.stiffness, free=twist.free, damping=twist.damping,
+            where=where,
+        )  # fmt: skip
+
+
+def _acting(
+    form: LoadForm | ImpulseForm, kind: str, name: str, force: Text | None, torque: Text | None, law: Text | None
+) -> Iterator[Load]:
+    """Yield the load of a form that gives a force, a torque or a law, or the time integral of one."""
+    where = form.key(kind)
+    if force is not None:
+        yield ForceLoad(name=name, value=force, at=_needed(form, kind, "at"), where=where)
+    if torque is not None:
+        yield TorqueLoad(name=name, value=torque, on=_needed(form, kind, "on"), reaction=form.reaction, where=where)
+    if law is not None:
+        yield LawLoad(name=name, value=law, along=_along(form), where=where)
+
+
+def _along(form: LoadForm | ImpulseForm | SpringForm | DamperForm) -> PointPair | Text:
+    key: str = exactly_one(form, ("coordinate", "between"))
+    found: PointPair | Text = getattr(form, key)
+    return found
+
+
+def _needed(form: LoadForm | ImpulseForm, kind: str, key: str) -> str:
+    value: str | None = getattr(form, key)
+    if value is None:
+        raise ModelError(f"a {kind} lacks the key {key!r}", form.key(kind), remedy=_WHAT[key])
+    return value
+
+
+_WHAT = {"at": "name the point it acts at", "on": "name the body it acts on"}
+
+
+def free_name(stem: str, taken: set[str]) -> str:
+    """Return a name that is not taken: the stem, or the stem with a number."""
+    if stem not in taken:
+        return stem
+    number = 2
+    while f"{stem}_{number}" in taken:
+        number += 1
+    return f"{stem}_{number}"
+
+
+# -- Frames: one kind each, as many angles as axes -----------------------------------------------------------
+
+
+def frame_of(name: str, form: FrameForm) -> Frame:
+    """Return the frame `name`.
+
+    Parameters
+    ----------
+    form : FrameForm
+        Its entry.
+
+    Raises
+    ------
+    ModelError
+        Its keys are not compatible, or an axis is unknown.
+    """
+    kind = exactly_one(form, ("rotate", "body", "space", "euler_parameters"))
+    where = where_of(name)
+    if form.rotate is not None:
+        only_with(form, kind, ("parent",))
+        if len(form.rotate) != 1:
+            raise ModelError(
+                "`rotate` has one axis",
+                form.key(kind),
+                found=", ".join(form.rotate) or "none",
+                allowed="{z: angle}",
+                remedy="for several rotations write `body: zx, angles: [a, b]`",
+            )
+        ((axis, angle),) = form.rotate.items()
+        if axis not in ("x", "y", "z"):
+            raise ModelError(f"{str(axis)!r} is no axis", where_of(axis), found=axis, allowed="x, y, z")
+        return SimpleFrame(name=name, parent=form.parent, rotations=((str(axis), angle),), where=where)
+    if form.euler_parameters is not None:
+        only_with(form, kind, ("parent",))
+        return EulerFrame(name=name, parent=form.parent, euler=form.euler_parameters, where=where)
+    return _sequence(name, form, kind)
+
+
+def _sequence(name: str, form: FrameForm, kind: str) -> Frame:
+    only_with(form, kind, ("parent", "angles"))
+    axes = form.body or form.space or ""
+    angles = form.angles or ()
+    if len(angles) != len(axes):
+        raise ModelError(
+            f"frame {str(name)!r} has {len(axes)} axes and {len(angles)} angles",
+            form.key("angles"),
+            allowed=f"{len(axes)} angles for {str(axes)!r}",
+        )
+    rotations = tuple(zip(axes, angles, strict=True))
+    made = SpaceFrame if form.body is None else BodyFrame
+    return made(name=name, parent=form.parent, rotations=rotations, where=where_of(name))
+
+
+# -- Sampled controllers as data -----------------------------------------------------------------------------
+
+
+def controllers_of(forms: Mapping[str, ControllerForm]) -> dict[str, Controller]:
+    """Return the controllers.
+
+    Parameters
+    ----------
+    forms : Mapping[str, ControllerForm]
+        Entries by name.
+
+    Raises
+    ------
+    ModelError
+        One has no output.
+    """
+    return {name: _controller(name, form) for name, form in forms.items()}
+
+
+def _controller(name: str, form: ControllerForm) -> Controller:
+    if not form.outputs:
+        raise ModelError(f"controller {str(name)!r} has no output", form.key("outputs"), remedy="name one at least")
+    inputs = [ControllerQuantity(n, item.value, quantum=item.quantum) for n, item in form.inputs.items()]
+    memory = [ControllerQuantity(n, item.update, item.unit, item.start) for n, item in form.memory.items()]
+    outputs = [
+        ControllerQuantity(n, item.value, item.unit, item.start, item.quantum) for n, item in form.outputs.items()
+    ]
+    return Controller(name, form.period, form.delay, tuple(inputs), tuple(memory), tuple(outputs), where_of(name))
+
+
+# -- Transitions and ports: which keys go together, and a name for each transition ---------------------------
+
+
+def transitions_of(forms: list[TransitionForm]) -> tuple[TransitionSpec, ...]:
+    """Return the transitions with unique names."""
+    taken: set[str] = set()
+    found: list[TransitionSpec] = []
+    for form in forms:
+        transition = _transition(form, taken)
+        if transition.name in taken:
+            raise ModelError(
+                f"two transitions are called {transition.name!r}", form.key("name"), remedy="rename one of them"
+            )
+        taken.add(transition.name)
+        found.append(transition)
+    return tuple(found)
+
+
+def _transition(form: TransitionForm, taken: set[str]) -> TransitionSpec:
+    exactly_one(form, ("when", "on"))
+    if form.on is not None and "crossing" in form.given():
+        raise ModelError("'crossing' does not go with 'on'", form.key("crossing"), remedy="it belongs to `when`")
+    if form.when is not None and "crossing" in form.given() and _is_comparison(parse(form.when)):
+        raise ModelError(
+            "a comparison already has a direction of crossing",
+            form.key("crossing"),
+            found=f"when: {form.when}",
+            remedy="remove `crossing`, or write the difference: `when: a - b`",
+        )
+    if form.reset and form.impulse:
+        raise ModelError(
+            "'impulse' does not go with 'reset'",
+            form.key("impulse"),
+            remedy="write two transitions: the impulse would depend on which came first",
+        )
+    if form.target is None and not (form.stop or form.reset or form.set or form.impulse):
+        raise ModelError(
+            "a transition without an effect",
+            form.where,
+            allowed="to, stop, reset, set, impulse",
+            remedy="add `to: <mode>`, `reset`, `set`, `impulse` or `stop: true`",
+        )
+    name = form.name or _free_name(form, taken)
+    return TransitionSpec(
+        name,
+        form.source,
+        form.target,
+        when=form.when,
+        crossing=form.crossing,
+        on=form.on,
+        reset=form.reset or {},
+        set=form.set or {},
+        impulses=impulses_of(form.impulse or [], name),
+        stop=form.stop,
+        because=form.because,
+        where=form.where,
+    )
+
+
+def _is_comparison(tree: Node) -> bool:
+    return isinstance(tree, (Compare, Boolean)) or (isinstance(tree, Unary) and tree.op == "not")
+
+
+def _free_name(form: TransitionForm, taken: set[str]) -> str:
+    stem = "_".join(
+        [
+            "any" if form.source == "*" else str(form.source),
+            *([] if form.on is None else [str(form.on[0]), form.on[1]]),
+            *([] if form.target is None else ["to", str(form.target)]),
+            *(["stops"] if form.stop else []),
+        ]
+    )
+    number = 1
+    while (name := stem if number == 1 else f"{stem}_{number}") in taken:
+        number += 1
+    return name
+
+
+def range_transitions(coordinates: Mapping[str, Coordinate]) -> tuple[TransitionSpec, ...]:
+    """Return the transitions that end a run where a coordinate leaves its range, one for each bound."""
+    found = []
+    for name, coordinate in coordinates.items():
+        for bound, sign, side in zip(coordinate.range, "<>", ("lower", "upper"), strict=False):
+            if bound is not None:
+                when = Text(f"{name} {sign} {bound.text}", bound.where)
+                because = f"{name} leaves its range at the {side} bound {bound.text}"
+                found.append(
+                    TransitionSpec(
+                        f"{name}_leaves_range_{side}", "*", None, when=when, stop=True, because=because,
+                        range_of=str(name), where=bound.where,
+                    )
+                )  # fmt: skip
+    return tuple(found)
+
+
+def port_of(name: str, form: PortForm) -> Port:
+    """Return the port `name`."""
+    kind = exactly_one(form, ("point", "coordinate"))
+    own = ("kinematic",) if kind == "coordinate" else ("body", "axes", "rotation")
+    only_with(form, kind, (*own, "stiffness", "damping", "press", "step"))
+    if kind == "point":
+        for key in ("body", "axes"):
+            if key not in form.given():
+                raise ModelError(
+                    f"port {str(name)!r} lacks the key {key!r}", form.where, allowed="point, body, axes, rotation"
+                )
+    axes = form.axes or ()
+    if len(axes) > 3:
+        raise ModelError(f"port {str(name)!r} has {len(axes)} axes", form.key("axes"), allowed="1 to 3")
+    _check_coupler(name, form)
+    return Port(
+        name, form.point, form.body, axes, form.rotation, form.coordinate, form.kinematic, form.stiffness, form.damping,
+        form.press or (), form.step, where_of(name),
+    )  # fmt: skip
+
+
+def _check_coupler(name: str, form: PortForm) -> None:
+    """Refuse what a port without a coupler has no use for, and a `press` that is not from one place to another."""
+    if form.kinematic is not None:
+        for key in ("stiffness", "damping", "press"):
+            if key in form.given():
+                raise ModelError(
+                    f"port {str(name)!r} is kinematic: no coupler holds it", form.key(key), found=key,
+                    remedy=f"remove {key}, or kinematic",
+                )  # fmt: skip
+    if form.press is not None and len(form.press) != 2:
+        raise ModelError(
+            f"`press` of port {str(name)!r} has {len(form.press)} places", form.key("press"),
+            allowed="2: where a hand is that has let up, and one that presses, from where the model begins",
+        )  # fmt: skip

@@ -1,0 +1,518 @@
+"""References between sections: names, orders, requirements; all checks in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+from fsm_dyn.core.errors import Location, ModelError, did_you_mean
+from fsm_dyn.language.check_expressions import check_expressions, parameter_scope, scopes_and_dimensions
+from fsm_dyn.language.check_values import check_numbers
+from fsm_dyn.language.contacts import Contact, FeatureContact, GapContact
+from fsm_dyn.language.dimensions import (
+    LENGTH,
+    POWER,
+    TIME,
+    Declaration,
+    Scope,
+    declarations,
+    expression_type,
+    unknown,
+    uses_units,
+)
+from fsm_dyn.language.elements import GravityLoad, LineLoad, Load, TorqueLoad
+from fsm_dyn.language.expression_tree import Call, Name, Text, walk
+from fsm_dyn.language.expressions import parse
+from fsm_dyn.language.model import Mechanism, Point, TransitionSpec
+from fsm_dyn.language.requirement import (
+    Always,
+    ContactEvent,
+    Count,
+    Eventually,
+    Extreme,
+    MeasuredQuantity,
+    NeverTwice,
+    QuantityComparison,
+    Requirement,
+    StateCondition,
+)
+from fsm_dyn.language.shapes import SegmentShape, Shape
+from fsm_dyn.language.units import DIMENSIONLESS, Dimension, dimension_text, divide
+from fsm_dyn.language.yaml import where_of
+
+# -- Requirements that could never be judged -----------------------------------------------------------------
+#
+# Requirements that could never be judged: unknown names, events that a contact does not have, wrong units.
+
+T = TypeVar("T")
+
+
+def check_requirements(
+    mechanism: Mechanism, known: Mapping[str, Declaration], dimensions: Mapping[str, Dimension], units: bool
+) -> None:
+    """Check the names and units of all requirements.
+
+    Parameters
+    ----------
+    dimensions : mapping of str to Dimension
+        Of coordinates, speeds, inputs and outputs, as ``check_expressions`` returns them.
+
+    Raises
+    ------
+    ModelError
+        At the first requirement that could never be judged, with its place.
+    """
+    if not mechanism.requirements:
+        return
+    scope = parameter_scope(mechanism, known, units)
+    for requirement in mechanism.requirements.values():
+        _check(requirement, mechanism, dimensions, scope)
+
+
+def requirement_units(mechanism: Mechanism) -> dict[str, str]:
+    """Return the unit of the margin of each requirement: ``"s"`` of times, ``"1"`` of counts and without units."""
+    dimensions: dict[str, Dimension] = {}
+    if mechanism.uses_units and mechanism.requirements:
+        scopes, named = scopes_and_dimensions(mechanism, declarations(mechanism), True)
+        dimensions = {**named.coordinates, **named.inputs, **named.speeds}
+        for name, text in mechanism.outputs.items():
+            dimensions[name] = expression_type(text, scopes.logic, f"output {name!r}").dimension or DIMENSIONLESS
+    found = {}
+    for item in mechanism.requirements.values():
+        unit = "1" if isinstance(item.claim, Count) else "s"
+        for compared in comparisons(item):
+            known = mechanism.uses_units
+            unit = dimension_text(dimension_of(mechanism, compared.quantity, dimensions)) if known else "1"
+        found[str(item.name)] = unit
+    return found
+
+
+def comparisons(requirement: Requirement) -> Iterator[QuantityComparison]:
+    """Yield the comparison of a quantity that a requirement makes, if it makes one."""
+    match requirement.claim:
+        case (
+            Always(condition=QuantityComparison() as compared)
+            | Eventually(condition=QuantityComparison() as compared)
+            | Extreme(comparison=compared)
+        ):
+            yield compared
+
+
+def contacts_named(mechanism: Mechanism, name: str) -> tuple[str, ...]:
+    """Return the contact of a name, or the feature pairs of the entry of that name; none if there is neither."""
+    if name in mechanism.contacts:
+        return (name,)
+    return tuple(contact.name for contact in mechanism.contacts.values() if contact.entry == name)
+
+
+def dimension_of(mechanism: Mechanism, quantity: MeasuredQuantity, dimensions: Mapping[str, Dimension]) -> Dimension:
+    """Return the dimension of a quantity: of a force of a contact that whose power is with its gap's rate or slip."""
+    if not quantity.part:
+        return dimensions.get(quantity.name, DIMENSIONLESS)
+    contact = mechanism.contacts[contacts_named(mechanism, quantity.name)[0]]
+    normal = quantity.part == "normal" and not contact.contact_law.friction_only
+    row = contact.gap if normal else contact.slip
+    if row is None:
+        on_speed = normal and contact.slip is not None
+        row = contact.slip if on_speed else None
+        if row is None:
+            return divide(POWER, divide(LENGTH, TIME))
+        normal = False
+    scopes, _ = scopes_and_dimensions(mechanism, declarations(mechanism), mechanism.uses_units)
+    scope = scopes.gap if normal else scopes.state
+    found = expression_type(row, scope, f"the contact {contact.name!r}").dimension or DIMENSIONLESS
+    return divide(POWER, divide(found, TIME) if normal else found)
+
+
+def _check(requirement: Requirement, mechanism: Mechanism, dimensions: Mapping[str, Dimension], scope: Scope) -> None:
+    what, where = f"requirement {str(requirement.name)!r}", requirement.where
+    for compared in comparisons(requirement):
+        _quantity(mechanism, compared.quantity, what, where)
+        _constant(compared.bound, scope, what, dimension_of(mechanism, compared.quantity, dimensions))
+    match requirement.claim:
+        case Always(condition=condition, during=during):
+            for state in (condition, *during):
+                _state(mechanism, state, what, where)
+        case Eventually(condition=condition, before=before):
+            _state(mechanism, condition, what, where)
+            if before is not None:
+                _constant(before, scope, what, TIME)
+        case NeverTwice(event=event, within=within):
+            _state(mechanism, event, what, where)
+            _constant(within, scope, what, TIME)
+        case Count(event=event, bound=bound):
+            _state(mechanism, event, what, where)
+            _constant(bound, scope, what, DIMENSIONLESS)
+
+
+def _constant(text: Text, scope: Scope, what: str, dimension: Dimension) -> None:
+    expression_type(text, scope, f"the bound of {what}", [dimension])
+
+
+def _quantity(mechanism: Mechanism, quantity: MeasuredQuantity, what: str, where: Location) -> None:
+    if quantity.part:
+        contact = _contact(mechanism, quantity.name, what, where)
+        has = contact.has_friction if quantity.part == "friction" else not contact.contact_law.friction_only
+        if not has:
+            raise ModelError(f"{what}: contact {quantity.name!r} has no {quantity.part} force", where)
+        return
+    names = (mechanism.coordinate_names, mechanism.speeds, mechanism.inputs, mechanism.memory, mechanism.outputs)
+    quantities = {str(name): name for section in names for name in section}
+    _known(quantity.name, quantities, "a coordinate, speed, input, memory or output", what, where)
+
+
+def _state(
+    mechanism: Mechanism, condition: QuantityComparison | StateCondition | ContactEvent, what: str, where: Location
+) -> None:
+    match condition:
+        case StateCondition(name=name, state=""):
+            _known(name, mechanism.modes, "a mode", what, where)
+        case StateCondition(name=name, state=state):
+            contact = _contact(mechanism, name, what, where)
+            _one_of(state, [word for word in contact.states if word], f"{what}: contact {name!r} has no state", where)
+        case ContactEvent(contact=name, word=word):
+            contact = _contact(mechanism, name, what, where)
+            _one_of(word, contact.events, f"{what}: contact {name!r} has no event", where)
+
+
+def _contact(mechanism: Mechanism, name: str, what: str, where: Location) -> Contact:
+    """Return a contact, of an entry with several pairs the first: they have one law."""
+    found = contacts_named(mechanism, name)
+    return _known(found[0] if found else name, mechanism.contacts, "a contact", what, where)
+
+
+def _known(name: str, section: Mapping[str, T], role: str, what: str, where: Location) -> T:
+    if name not in section:
+        _one_of(name, section, f"{what}: there is no {role.split(' ', 1)[1]}", where)
+    return section[name]
+
+
+def _one_of(word: str, allowed: Iterable[str], message: str, where: Location) -> None:
+    choices = [str(choice) for choice in allowed]
+    if word not in choices:
+        raise ModelError(
+            f"{message} {word!r}",
+            where,
+            found=word,
+            allowed=", ".join(choices[:20]) + (", ..." if len(choices) > 20 else "") or "there is none",
+            remedy=did_you_mean(word, choices),
+        )
+
+
+# -- References between sections: every name used exists and is of the right sort ----------------------------
+
+
+class References:
+    """Checks every reference of a mechanism; ``known`` are its declarations."""
+
+    def __init__(self, mechanism: Mechanism, known: Mapping[str, Declaration]) -> None:
+        self.mechanism = mechanism
+        self.known = known
+        self.points = ["O", *mechanism.points]
+        self.frames = ["N", *mechanism.frames]
+
+    def check(self) -> None:
+        """Check all of them.
+
+        Raises
+        ------
+        ModelError
+            At the first name that is unknown or of the wrong sort.
+        """
+        m = self.mechanism
+        for frame in m.frames.values():
+            self._frame(frame.parent)
+        for point in m.points.values():
+            self._point(point.origin)
+        for joint in m.joints.values():
+            for end in joint.at:
+                self._point(end)
+        for body in m.bodies.values():
+            self._point(body.center)
+            self._optional_point(body.about)
+            if body.frame is not None:
+                self._frame(body.frame)
+        for shape in m.shapes.values():
+            self._shape(shape)
+        for contact in m.contacts.values():
+            for feature in contact.features if isinstance(contact, FeatureContact) else ():
+                if feature.part == "point":
+                    self._point(feature.shape)
+        for load in m.loads:
+            self._load(load)
+        self._modes()
+        for transition in m.transitions:
+            self._transition(transition)
+        self._ports()
+        self._initial()
+        for name, outlines in m.view.items():
+            self._one_of(name, "a body", ["N", *m.bodies])
+            for outline in outlines:
+                if outline.frame is not None:
+                    self._one_of(outline.frame, "a frame", self.frames)
+
+    def _one_of(self, name: str, wanted: str, allowed: Mapping[str, object] | list[str]) -> None:
+        if name not in allowed:
+            raise unknown(name, wanted, allowed, self.known)
+
+    def _point(self, name: str) -> None:
+        self._one_of(name, "a point", self.points)
+
+    def _optional_point(self, name: str | None) -> None:
+        if name is not None:
+            self._point(name)
+
+    def _frame(self, name: str) -> None:
+        self._one_of(name, "a frame", self.frames)
+
+    def _shape(self, shape: Shape) -> None:
+        self._frame(shape.frame)
+        self._point(shape.origin)
+        if isinstance(shape, SegmentShape) and shape.ends is not None:
+            for point in shape.ends:
+                self._point(point)
+            if shape.ends[0] == shape.ends[1]:
+                raise ModelError("a segment from a point to itself", where_of(shape.ends[1]), found=shape.ends[1])
+        if shape.repeat is not None:
+            self._point(shape.repeat.about)
+
+    def _load(self, load: Load) -> None:
+        for name in load.points:
+            self._point(name)
+        match load:
+            case LineLoad(along=(first, second)) if first == second:
+                raise ModelError("a load between a point and itself", where_of(second), found=second)
+            case GravityLoad(on=str(body)):
+                self._one_of(body, "a body", self.mechanism.bodies)
+            case TorqueLoad():
+                for body in load.acts_on:
+                    self._rigid(body)
+                if load.reaction is not None and load.on == load.reaction:
+                    where = where_of(load.reaction)
+                    raise ModelError("a torque whose reaction is on the same body", where, found=load.reaction)
+
+    def _rigid(self, name: str) -> None:
+        rigid = {key: body for key, body in self.mechanism.bodies.items() if body.frame is not None}
+        if name in self.mechanism.bodies and name not in rigid:
+            raise ModelError(
+                f"{str(name)!r} is a particle and cannot take a torque",
+                where_of(name),
+                allowed=", ".join(rigid) or "a body with a frame",
+                remedy="give the body a frame",
+            )
+        self._one_of(name, "a body", rigid)
+
+    def _modes(self) -> None:
+        contacts = self.mechanism.contacts
+        for mode in self.mechanism.modes.values():
+            for name, state in mode.states.items():
+                self._contact(name)
+                self._state(contacts[name], state)
+        self._twins()
+
+    def _twins(self) -> None:
+        seen: dict[frozenset[tuple[str, str]], str] = {}
+        for mode in self.mechanism.modes.values():
+            pattern = frozenset((str(name), str(state)) for name, state in mode.states.items())
+            if pattern in seen:
+                raise ModelError(
+                    f"modes {seen[pattern]!r} and {str(mode.name)!r} describe the same states",
+                    mode.where,
+                    remedy="remove one of them, or let a `lock` tell them apart",
+                )
+            seen[pattern] = str(mode.name)
+
+    def _contact(self, name: str) -> None:
+        contacts = self.mechanism.contacts
+        limits = [
+            word for word, contact in contacts.items() if isinstance(contact, GapContact) and contact.stop == name
+        ]
+        if limits and name not in contacts:
+            raise ModelError(
+                f"joint stop {str(name)!r} has two limits, each a separate contact",
+                where_of(name),
+                found=name,
+                allowed=", ".join(limits),
+            )
+        parts = contacts_named(self.mechanism, name)
+        if name not in contacts and parts:
+            raise ModelError(
+                f"contact {str(name)!r} has several features, each a separate contact",
+                where_of(name),
+                found=name,
+                allowed=", ".join(parts[:20]) + (", ..." if len(parts) > 20 else ""),
+            )
+        self._one_of(name, "a contact", contacts)
+
+    def _state(self, contact: Contact, state: str) -> None:
+        states = [name for name in contact.states if name]
+        if state not in states:
+            raise ModelError(
+                f"contact {str(contact.name)!r} has no state {str(state)!r}",
+                where_of(state),
+                found=state,
+                allowed=", ".join(states),
+                remedy=did_you_mean(state, states),
+            )
+
+    def _mode(self, name: str) -> None:
+        if name not in self.mechanism.modes and not self.mechanism.modes:
+            raise ModelError(
+                f"there is no mode {str(name)!r}: the model names no modes",
+                where_of(name),
+                found=name,
+                remedy=f"name it: `modes: {{{name}: {{<contact>: <state>}}}}`",
+            )
+        self._one_of(name, "a mode", self.mechanism.modes)
+
+    def _transition(self, transition: TransitionSpec) -> None:
+        if transition.source != "*":
+            self._mode(transition.source)
+        if transition.target is not None:
+            self._mode(transition.target)
+        if transition.on is not None:
+            self._event(*transition.on)
+        for name in transition.reset:
+            self._one_of(name, "a coordinate or speed", [*self.mechanism.coordinate_names, *self.mechanism.speeds])
+        for name in transition.set:
+            self._one_of(name, "a memory", self.mechanism.memory)
+        for impulse in transition.impulses:
+            self._load(impulse)
+
+    def _event(self, name: str, event: str) -> None:
+        self._contact(name)
+        contact = self.mechanism.contacts[name]
+        possible = contact.events
+        if event not in possible:
+            raise ModelError(
+                f"contact {str(name)!r} never {event}",
+                where_of(name),
+                found=f"{name} {event}",
+                allowed=", ".join(f"{name} {word}" for word in possible) or "a lock changes only by transitions",
+            )
+
+    def _ports(self) -> None:
+        for port in self.mechanism.ports.values():
+            self._optional_point(port.point)
+            if port.body is not None:
+                self._one_of(port.body, "a body", self.mechanism.bodies)
+            if port.coordinate is not None:
+                self._one_of(port.coordinate, "a coordinate", list(self.mechanism.coordinates))
+
+    def _initial(self) -> None:
+        initial = self.mechanism.initial
+        if initial.mode is not None:
+            self._mode(initial.mode)
+        for name in initial.values:
+            if name in self.mechanism.memory:
+                raise ModelError(
+                    f"{str(name)!r} is a memory", where_of(name), remedy="its first value stands under `memory`"
+                )
+            self._one_of(name, "a coordinate or speed", [*self.mechanism.coordinate_names, *self.mechanism.speeds])
+        for name in initial.guess:
+            self._one_of(name, "a coordinate", list(self.mechanism.coordinate_names))
+
+
+# -- Orders: frames after their parents, points after what they are given from; no cycles --------------------
+
+
+def ordered(mechanism: Mechanism) -> Mechanism:
+    """Return the mechanism with frames and points in the order of their dependencies.
+
+    The order of the file is kept wherever it can be.
+
+    Raises
+    ------
+    ModelError
+        If frames or points form a cycle.
+    """
+    frame_needs = {name: [frame.parent] for name, frame in mechanism.frames.items()}
+    point_needs = {name: _points_of(point) for name, point in mechanism.points.items()}
+    frame_places = {name: frame.where for name, frame in mechanism.frames.items()}
+    point_places = {name: point.where for name, point in mechanism.points.items()}
+    return replace(
+        mechanism,
+        frames=_sorted(mechanism.frames, frame_needs, frame_places, "frames"),
+        points=_sorted(mechanism.points, point_needs, point_places, "points"),
+    )
+
+
+def _points_of(point: Point) -> list[str]:
+    needs = [point.origin]
+    for node in walk(parse(point.at)):
+        if isinstance(node, Call) and node.function == "pos":
+            needs += [argument.id for argument in node.arguments if isinstance(argument, Name)]
+    return needs
+
+
+def _sorted(
+    entries: Mapping[str, T], needs: Mapping[str, list[str]], places: Mapping[str, Location], what: str
+) -> dict[str, T]:
+    """Depth-first over `needs` without recursion: a chain of a thousand frames is legal."""
+    done: dict[str, T] = {}
+    for start in entries:
+        path = [start]
+        while path:
+            current = path[-1]
+            missing = [name for name in needs[current] if name in entries and name not in done]
+            if not missing:
+                done[path.pop()] = entries[current]
+            elif missing[0] in path:
+                raise _cycle(path[path.index(missing[0]) :], places, what)
+            else:
+                path.append(missing[0])
+    return done
+
+
+def _cycle(cycle: list[str], places: Mapping[str, Location], what: str) -> ModelError:
+    first = min(cycle, key=lambda name: places[name].line)
+    at = cycle.index(first)
+    chain = [*cycle[at:], *cycle[:at], first]
+    return ModelError(
+        f"{what} in a cycle: each is given from the next",
+        places[first],
+        found=" -> ".join(chain),
+        remedy=f"one of them must be given from {'N' if what == 'frames' else 'O'}",
+    )
+
+
+# -- All checks in their order -------------------------------------------------------------------------------
+
+
+def check(mechanism: Mechanism) -> Mechanism:
+    """Return the mechanism checked, with frames and points in order and ``uses_units`` set.
+
+    Raises
+    ------
+    ModelError
+        At the first thing that is wrong.
+    """
+    known = declarations(mechanism)
+    References(mechanism, known).check()
+    units = uses_units(mechanism)
+    mechanism = replace(ordered(mechanism), uses_units=units)
+    dimensions = check_expressions(mechanism, known, units)
+    check_requirements(mechanism, known, dimensions, units)
+    _check_count(mechanism)
+    check_numbers(mechanism)
+    return mechanism
+
+
+def _check_count(mechanism: Mechanism) -> None:
+    """Refuse a number of speeds that cannot define the rates of all coordinates (docs/theory.md, kinematics)."""
+    euler = sum(1 for frame in mechanism.frames.values() if frame.euler_names)
+    kinematic = sum(1 for row in mechanism.constraints.values() if row.kinematic)
+    coordinates, speeds = len(mechanism.coordinate_names), len(mechanism.speeds)
+    if coordinates == speeds + kinematic + euler:
+        return
+    counted = f"{speeds} speeds, {kinematic} kinematic constraints" + (f", {euler} unit norms" if euler else "")
+    raise ModelError(
+        f"{coordinates} coordinates need as many speeds and kinematic constraints",
+        next(iter(mechanism.speeds.values())).where,
+        found=counted,
+        allowed=str(coordinates),
+        remedy="add a speed, or mark a velocity constraint `kinematic: true`"
+        if coordinates > speeds + kinematic + euler
+        else "remove a speed or a `kinematic: true`",
+    )

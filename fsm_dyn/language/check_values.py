@@ -1,0 +1,508 @@
+"""Checks of values with the parameters of the file: finite, ordered, admissible signs, outlines."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from fsm_dyn.core.errors import InputError, ModelError
+from fsm_dyn.language.contacts import Contact, GapContact, SurfaceContact
+from fsm_dyn.language.curves import curve_pieces, formula_at
+from fsm_dyn.language.dimensions import texts_of
+from fsm_dyn.language.elements import HelicalJoint, Schedule
+from fsm_dyn.language.evaluate import ParameterValue, deviations, evaluate_expression, evaluate_parameters, names_in
+from fsm_dyn.language.expression_tree import AxisLetter, Text, excerpt, fold, free_names
+from fsm_dyn.language.expressions import FloatAlgebra, parse
+from fsm_dyn.language.model import Coordinate, Mechanism
+from fsm_dyn.language.shapes import (
+    ArcShape,
+    BoxShape,
+    CircleShape,
+    CurveShape,
+    DiskShape,
+    LineShape,
+    PolygonShape,
+    RoundShape,
+    SegmentShape,
+    Shape,
+)
+
+# -- Checks of values with the parameters of the file: finite, ordered, of an admissible sign ----------------
+
+Numbers = Mapping[str, float | Sequence[float]]
+
+LOWEST, HIGHEST = 20.0, 20e3  # Hz: what people hear
+
+
+def check_numbers(mechanism: Mechanism, values: Numbers | None = None) -> None:
+    """Evaluate what depends on parameters alone and refuse the impossible.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The model.
+    values : mapping, optional
+        All parameters, SI; by default those of the file.
+
+    Raises
+    ------
+    ModelError
+        Where a value is not finite, a mass negative, a table not in the order of time, and so on.
+    """
+    if values is None:
+        values = evaluate_parameters(mechanism, {})
+    deviations(mechanism, values)
+    for name, body in mechanism.bodies.items():
+        _not_negative(body.mass, values, f"the mass of {name!r}")
+        for entry in ("xx", "yy", "zz"):
+            if entry in body.inertia:
+                _not_negative(body.inertia[entry], values, f"the inertia {entry} of {name!r}")
+    for joint in mechanism.joints.values():
+        for word, text in joint.positive_numbers:
+            _positive(text, values, f"the {word} of {joint.name!r}")
+    for shape in mechanism.shapes.values():
+        _shape(shape, values)
+    for contact in mechanism.contacts.values():
+        _contact(contact, values)
+    _stops(mechanism, values)
+    for coordinate in mechanism.coordinates.values():
+        _range(coordinate, values)
+    for load in mechanism.loads:
+        for word, text in load.coefficients:
+            _value(text, values, f"the {word} of load {load.name!r}")
+    for entry_ in mechanism.inputs.values():
+        if entry_.schedule is not None:
+            _schedule(entry_.schedule, values, f"the schedule of {entry_.name!r}")
+    for scenario, schedules in mechanism.scenarios.items():
+        for name, schedule in schedules.items():
+            _schedule(schedule, values, f"{name!r} in the scenario {scenario!r}")
+    for name, text in (*mechanism.initial.values.items(), *mechanism.initial.guess.items()):
+        _value(text, values, f"the initial value of {name!r}")
+    for name, text in mechanism.numerics.items():
+        _positive(text, values, f"the tolerance {name!r}")
+    for controller in mechanism.controllers.values():
+        _positive(controller.period, values, f"the period of controller {controller.name!r}")
+        for item in controller.quantities:
+            _value(item.start, values, f"the start of {item.name!r}")
+            if item.quantum is not None:
+                _positive(item.quantum, values, f"the quantum of {item.name!r}")
+    for port in mechanism.ports.values():
+        if port.step is not None:
+            _positive(port.step, values, f"the step of port {port.name!r}")
+    for name, shapes in mechanism.view.items():
+        for text in texts_of(shapes):
+            _value(text, values, f"a length in the view of {name!r}")
+
+
+def _value(text: Text | None, values: Numbers, what: str) -> float | None:
+    """Return the value of an expression of parameters; None where there is none or it depends on more."""
+    if text is None:
+        return None
+    known = values.get(text.text)
+    if isinstance(known, float) and math.isfinite(known):  # a parameter itself, as most are
+        return known
+    if not names_in(text.text) <= values.keys():
+        return None
+    try:
+        return evaluate_expression(text, values)
+    except ModelError as error:
+        raise ModelError(
+            f"{what}: {error.message}", text.where, found=excerpt(text.text), remedy=error.remedy
+        ) from None
+
+
+def _not_negative(text: Text, values: Numbers, what: str) -> None:
+    value = _value(text, values, what)
+    if value is not None and value < 0:
+        raise ModelError(f"{what} is negative", text.where, found=excerpt(text.text), allowed="0 or more")
+
+
+def _positive(text: Text, values: Numbers, what: str) -> None:
+    value = _value(text, values, what)
+    if value is not None and not value > 0:
+        raise ModelError(f"{what} is not positive", text.where, found=excerpt(text.text), allowed="more than 0")
+
+
+def _shape(shape: Shape, values: Numbers) -> None:
+    what = f"shape {shape.name!r}"
+    match shape:
+        case SegmentShape(points=(first, last)) if (
+            None not in (ends := [_value(text, values, f"an end of {what}") for text in (*first, *last)])
+            and ends[:2] == ends[2:]
+        ):
+            raise ModelError(
+                f"the ends of {what} coincide", first[0].where, found=f"[{ends[0]:g}, {ends[1]:g}]",
+                remedy="a segment has a length; a point is a `circle` of radius 0",
+            )  # fmt: skip
+        case CircleShape(is_point=True):
+            pass
+        case RoundShape() | DiskShape():
+            radius = _value(shape.radius, values, f"the radius of {what}")
+            if radius is not None and radius <= 0:
+                raise ModelError(
+                    f"the radius of {what} is impossible", shape.radius.where, found=f"{radius:g}", allowed="> 0"
+                )
+        case BoxShape():
+            for text in shape.size:
+                _positive(text, values, f"a length of {what}")
+    for text in shape.lengths:
+        _value(text, values, f"a coordinate of {what}")
+    if isinstance(shape, ArcShape):
+        start, end = (_value(text, values, f"an angle of {what}") for text in shape.angles)
+        if start is not None and end is not None and not 0.0 < end - start < 2.0 * math.pi:
+            raise ModelError(
+                f"the angles of {what} are no arc",
+                shape.angles[1].where,
+                found=f"from {math.degrees(start):g} deg to {math.degrees(end):g} deg",
+                allowed="the second above the first, less than a whole turn",
+                remedy="a whole turn is a `circle`",
+            )
+
+
+def _contact(contact: Contact, values: Numbers) -> None:
+    bound = contact.contact_law.bound_noun
+    static = _value(contact.static, values, f"the {bound} of {contact.name!r}")
+    kinetic = _value(contact.kinetic, values, f"the kinetic friction of {contact.name!r}")
+    for text, value, word in ((contact.static, static, bound), (contact.kinetic, kinetic, "kinetic friction")):
+        if text is not None and value is not None and value < 0:
+            raise ModelError(f"the {word} of {contact.name!r} is negative", text.where, found=text.text)
+    if static is not None and kinetic is not None and static < kinetic and contact.kinetic is not None:
+        raise ModelError(
+            f"contact {contact.name!r} has a kinetic friction above the static one",
+            contact.kinetic.where,
+            found=f"static {static:g}, kinetic {kinetic:g}",
+            allowed="kinetic <= static",
+        )
+    if isinstance(contact, SurfaceContact):
+        _surfaces(contact, values)
+        _compliance(contact, values)
+
+
+def _surfaces(contact: SurfaceContact, values: Numbers) -> None:
+    frequency = _value(contact.sound_frequency, values, f"the sound frequency of {contact.name!r}")
+    if frequency is not None and contact.sound_frequency is not None and not LOWEST <= frequency <= HIGHEST:
+        raise ModelError(
+            f"the sound frequency of {contact.name!r} is outside the audible range",
+            contact.sound_frequency.where,
+            found=f"{frequency:g} Hz",
+            allowed=f"{LOWEST:g} to {HIGHEST:g} Hz",
+        )
+    restitution = _value(contact.restitution, values, f"the restitution of {contact.name!r}")
+    if restitution is not None and contact.restitution is not None and not 0 <= restitution <= 1:
+        raise ModelError(
+            f"the restitution of {contact.name!r} is impossible",
+            contact.restitution.where,
+            found=f"{restitution:g}",
+            allowed="0 to 1",
+        )
+
+
+def _compliance(contact: SurfaceContact, values: Numbers) -> None:
+    law = contact.compliance
+    if law is None:
+        return
+    for text, word in ((law.stiffness, "stiffness"), (law.dissipation, "dissipation")):
+        if text is not None:
+            _not_negative(text, values, f"the {word} of {contact.name!r}")
+    exponent = _value(law.exponent, values, f"the exponent of {contact.name!r}")
+    if law.exponent is not None and exponent is not None and not exponent >= 1.0:
+        raise ModelError(
+            f"the exponent of {contact.name!r} is below 1",
+            law.exponent.where,
+            found=f"{exponent:g}",
+            allowed="1 or more: the force begins at zero with a finite slope",
+        )
+
+
+def _stops(mechanism: Mechanism, values: Numbers) -> None:
+    """Refuse joint stops with the limits the wrong way round: the sum of both gaps is their distance."""
+    stops: dict[str, dict[str, GapContact]] = {}
+    for contact in mechanism.contacts.values():
+        if isinstance(contact, GapContact) and contact.stop:
+            stops.setdefault(contact.stop, {})[contact.limit] = contact
+    for name, limits in stops.items():
+        lower, upper = limits["lower"].gap, limits["upper"].gap
+        if lower is None or upper is None:
+            continue
+        room = _value(Text(f"({lower}) + ({upper})", lower.where), _with_zeros(mechanism, values), name)
+        if room is not None and room < 0:
+            raise ModelError(
+                f"joint stop {name!r} has its lower limit above the upper one",
+                lower.where,
+                found=f"{-room:g} too much",
+                allowed="lower <= upper",
+            )
+
+
+def _range(coordinate: Coordinate, values: Numbers) -> None:
+    lower, upper = (
+        _value(text, values, f"a bound of {coordinate.name!r}") for text in coordinate.range or (None, None)
+    )
+    first = coordinate.range[0] if coordinate.range else None
+    if first is not None and lower is not None and upper is not None and not lower < upper:
+        raise ModelError(
+            f"the range of {str(coordinate.name)!r} is empty", first.where,
+            found=f"from {lower:g} to {upper:g} (SI units)", allowed="lower < upper",
+        )  # fmt: skip
+
+
+def _with_zeros(mechanism: Mechanism, values: Numbers) -> Numbers:
+    return {**dict.fromkeys(mechanism.coordinate_names, 0.0), **values}
+
+
+def _schedule(schedule: Schedule, values: Numbers, what: str) -> None:
+    last: float | None = None
+    for text in schedule.values:
+        _value(text, values, what)
+    for time in schedule.times:
+        at = _value(time, values, f"{what}: time")
+        if at is not None and last is not None and at <= last:
+            raise ModelError(
+                f"{what}: times must increase",
+                time.where,
+                found=f"{at:g} s after {last:g} s",
+                remedy="for a jump write `steps`, or two times a little apart",
+            )
+        last = at
+
+
+# -- What the numbers of a shape decide for its equations ----------------------------------------------------
+#
+# What the numbers of a shape decide for its equations: which way it goes round, where its faces look.
+#
+# The equations are derived for the decisions that the file's own parameters make; other parameters must make the
+# same.
+
+Values = Mapping[str, ParameterValue]
+Place = tuple[float, float]
+
+LOOKS = 360  # points at which a curve is sampled
+CLOSED = 1e-9  # of a curve's size
+LIKE = 0.2  # rad; pieces of a curve that begin as near as that are the same
+
+
+def polygon_sense(shape: PolygonShape, values: Values) -> tuple[int, tuple[int, ...]]:
+    """Return in which sense the corners go round (+1: against the clock), and which of them nothing outside can touch.
+
+    Raises
+    ------
+    ModelError
+        Neighbouring points coincide, or the polygon encloses nothing.
+    """
+    points = places(shape, values)
+    count = len(points)
+    bends = []
+    area = 0.0
+    for i, (x, y) in enumerate(points):
+        (x0, y0), (x1, y1) = points[i - 1], points[(i + 1) % count]
+        bends.append((x - x0) * (y1 - y) - (y - y0) * (x1 - x))
+        area += x * y1 - y * x1
+        if (x1, y1) == (x, y):
+            raise ModelError(
+                f"two neighbouring points of polygon {str(shape.name)!r} coincide", shape.points[i][0].where,
+                found=f"[{x:g}, {y:g}]", remedy="leave one of them out",
+            )  # fmt: skip
+    if area == 0.0:
+        where = shape.points[0][0].where
+        raise ModelError(f"polygon {str(shape.name)!r} encloses nothing", where, remedy="correct its points")
+    turn = 1 if area > 0.0 else -1
+    outward = -turn if shape.inside else turn
+    return turn, tuple(i for i, bend in enumerate(bends) if bend * outward <= 0.0)
+
+
+def curve_sense(shape: CurveShape, values: Values) -> int:
+    """Return +1 for a curve that goes round against the clock, else -1; it must close.
+
+    Raises
+    ------
+    ModelError
+        It does not close, or encloses nothing.
+    """
+    if shape.points:
+        found = places(shape, values)
+    else:
+        found = [formula_at(shape.formula, 2.0 * math.pi * k / LOOKS, values) for k in range(LOOKS + 1)]
+        (x0, y0), (x1, y1) = found[0], found.pop()
+        if math.hypot(x1 - x0, y1 - y0) > CLOSED * (1.0 + math.hypot(x0, y0)):
+            raise ModelError(
+                f"curve {str(shape.name)!r} does not close", shape.formula[0].where,
+                found=f"from [{x0:g}, {y0:g}] to [{x1:g}, {y1:g}]",
+                remedy="its formula must come back after a whole turn",
+            )  # fmt: skip
+    area = sum(x0 * y1 - y0 * x1 for (x0, y0), (x1, y1) in zip(found, found[1:] + found[:1], strict=True))
+    if area == 0.0:
+        raise ModelError(f"curve {str(shape.name)!r} encloses nothing", shape.where)
+    return 1 if area > 0.0 else -1
+
+
+def check_outlines(mechanism: Mechanism, values: Values) -> None:
+    """Refuse parameters with which a shape is none, or not the one that the equations were derived for.
+
+    Parameters
+    ----------
+    values : mapping
+        All parameters, SI.
+
+    Raises
+    ------
+    ModelError
+        A polygon or curve encloses nothing, a shape goes round or looks the other way than with the file's parameters.
+    """
+    own = evaluate_parameters(mechanism, {})
+    changed = {name for name, value in values.items() if value != own[name]}
+    for shape in mechanism.shapes.values():
+        if _names(shape, mechanism) & changed and _decisions(shape, mechanism, values) != _decisions(
+            shape, mechanism, own
+        ):
+            raise ModelError(
+                f"shape {str(shape.name)!r} is turned over or bends another way, and its equations hold for the "
+                "values in the file",
+                shape.where,
+                remedy="change these values in the file, and compile it again",
+            )
+
+
+def _names(shape: Shape, mechanism: Mechanism) -> set[str]:
+    """Return the names that the numbers of a shape depend on."""
+    texts = [*shape.lengths, *shape.angles_given, *(text for _, text in shape.vectors)]
+    if isinstance(shape, CurveShape):
+        texts += shape.formula
+    if isinstance(shape, SegmentShape) and shape.ends is not None:
+        texts += [text for name in shape.ends for text in _way(name, mechanism)]
+    return {name for text in texts for name in free_names(parse(text))}
+
+
+def _way(name: str, mechanism: Mechanism) -> list[Text]:
+    """Return the steps by which a point of the model is reached from the Newtonian origin."""
+    found = []
+    while name in mechanism.points:
+        found.append(mechanism.points[name].at)
+        name = mechanism.points[name].origin
+    return found[::-1]
+
+
+def _chord(shape: SegmentShape, mechanism: Mechanism, values: Values) -> Place | None:
+    """Return the vector between the ends of a segment, as :func:`_vector` does."""
+    if shape.ends is None:
+        (x0, y0), (x1, y1) = places(shape, values)
+        return x1 - x0, y1 - y0
+    first, last = (_way(name, mechanism) for name in shape.ends)
+    while first and last and first[0] is last[0]:  # what both have in common may move as it likes
+        first, last = first[1:], last[1:]
+    steps = [(sign, _vector(shape, text, values)) for sign, way in ((-1.0, first), (1.0, last)) for text in way]
+    total = [0.0, 0.0]
+    for sign, step in steps:
+        if step is None:
+            return None
+        total = [total[0] + sign * step[0], total[1] + sign * step[1]]
+    return total[0], total[1]
+
+
+def places(shape: SegmentShape | PolygonShape | CurveShape, values: Values) -> list[Place]:
+    """Return the points of a shape (m)."""
+    return [(evaluate_expression(point[0], values), evaluate_expression(point[1], values)) for point in shape.points]
+
+
+def _decisions(shape: Shape, mechanism: Mechanism, values: Values) -> tuple[object, ...]:
+    """Return all that the equations of a shape take from numbers."""
+    match shape:
+        case PolygonShape():
+            points = places(shape, values)
+            edges = zip(shape.points, points, shape.points[1:] + shape.points[:1], points[1:] + points[:1], strict=True)
+            return (*polygon_sense(shape, values), *[_along_axis(*edge) for edge in edges])
+        case CurveShape():
+            sense = curve_sense(shape, values)
+            pieces = curve_pieces(replace(shape, turn=sense), values)
+            return (sense, len(pieces), *(round(piece.start / LIKE) for piece in pieces))
+        case SegmentShape():
+            return (_looks(shape, _chord(shape, mechanism, values), values),)
+        case LineShape():
+            return (_looks(shape, _vector(shape, shape.along, values), values),)
+        case ArcShape():
+            first, last = (evaluate_expression(text, values) for text in shape.angles)
+            return (last - first > math.pi,)
+    return ()
+
+
+def _along_axis(first: tuple[Text, ...], at: Place, last: tuple[Text, ...], to: Place) -> tuple[int, int]:
+    """Return the direction of an edge where the texts of its points put it along an axis, zeros elsewhere."""
+    same = [_always_equal(a, b) for a, b in zip(first[:2], last[:2], strict=True)]
+    return (_sign(to[0] - at[0]) if same[1] else 0, _sign(to[1] - at[1]) if same[0] else 0)
+
+
+def _always_equal(a: Text, b: Text) -> bool:
+    """Whether two coordinates are equal for all parameters."""
+    if a.text.split() == b.text.split():
+        return True
+    return (
+        not free_names(parse(a))
+        and not free_names(parse(b))
+        and evaluate_expression(a, {}) == evaluate_expression(b, {})
+    )
+
+
+def _looks(shape: LineShape | SegmentShape, along: Place | None, values: Values) -> int:
+    """Return +1 where the free side is on the left of a face, -1 where on the right, 0 if undecided numerically."""
+    side = _vector(shape, shape.side, values)
+    return 0 if along is None or side is None else _sign(along[0] * side[1] - along[1] * side[0])
+
+
+def _sign(value: float) -> int:
+    return (value > 0.0) - (value < 0.0)
+
+
+def _vector(shape: Shape, text: Text, values: Values) -> Place | None:
+    """Return a vector's components in the shape's frame; None where more than parameters and its axes are in it."""
+    try:
+        parts = [fold(parse(text), _Component(values, shape.frame, axis)) for axis in ("x", "y")]
+    except InputError:
+        return None
+    return parts[0], parts[1]
+
+
+class _Component(FloatAlgebra):
+    """Folds a vector that is linear in the axes of one frame to its component along one of them."""
+
+    def __init__(self, values: Values, frame: str, axis: str) -> None:
+        super().__init__(values)
+        self._kept = (frame, axis)
+
+    def axis(self, frame: str, axis: AxisLetter, /) -> float:
+        """Return the share of an axis in the component."""
+        if frame != self._kept[0]:
+            raise ModelError("another frame")
+        return float((frame, axis) == self._kept)
+
+
+# -- Screws that their friction keeps from turning under a load along the axis -------------------------------
+
+
+def self_locking_screws(mechanism: Mechanism, values: Mapping[str, float | Sequence[float]]) -> list[str]:
+    """Return a sentence for each screw whose lead angle is not above its angle of static friction.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The model.
+    values : mapping
+        All parameters, SI.  A screw whose friction depends on more (inputs, memory) is not judged.
+    """
+    return [
+        f"{name}: tan(lead angle) = {slope:.4g} <= {friction:.4g}, its static friction"
+        for name, slope, friction in _screws(mechanism, values)
+        if slope <= friction
+    ]
+
+
+def _screws(mechanism: Mechanism, values: Mapping[str, float | Sequence[float]]) -> Iterator[tuple[str, float, float]]:
+    """Yield name, tangent of the lead angle and static friction of each screw with friction."""
+    for joint in mechanism.joints.values():
+        if not isinstance(joint, HelicalJoint) or joint.thread is None:
+            continue
+        lead, radius, friction = joint.thread
+        try:
+            slope = abs(evaluate_expression(lead, values)) / (2.0 * math.pi * evaluate_expression(radius, values))
+            yield joint.name, slope, evaluate_expression(friction, values)
+        except ModelError:
+            continue

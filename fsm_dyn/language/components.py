@@ -1,0 +1,518 @@
+"""Other texts as parts of a model: variants, and components found, renamed and joined (the section ``use``)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from fsm_dyn.core.errors import InputError, Location, ModelError, did_you_mean
+from fsm_dyn.language import models
+from fsm_dyn.language.body_forms import (
+    SIGNS,
+    ArcForm,
+    BoxForm,
+    CircleForm,
+    CurveForm,
+    DiskForm,
+    FrameForm,
+    LineForm,
+    PlaneForm,
+    PolygonForm,
+    SegmentForm,
+    SphereForm,
+)
+from fsm_dyn.language.build_contacts import with_pairs_written_out
+from fsm_dyn.language.build_loads import frame_of
+from fsm_dyn.language.contact_forms import ControllerMemoryForm, ControllerOutputForm, TransitionForm
+from fsm_dyn.language.elements import EulerFrame, Input
+from fsm_dyn.language.expression_tree import Text, Token, read_quantity, tokenise
+from fsm_dyn.language.joint_expansion import JointExpansion
+from fsm_dyn.language.joint_kinds import joints_of
+from fsm_dyn.language.mechanism_form import MechanismForm, PlaceForm, UseForm, form_of
+from fsm_dyn.language.model import Coordinate
+from fsm_dyn.language.older_spellings import with_new_spellings
+from fsm_dyn.language.rewriting import made_names
+from fsm_dyn.language.yaml import LocatedList, LocatedMapping, LocatedStr, Scalar, Tree, compose, read_file, where_of
+
+# -- Variants of a model, given by their differences ---------------------------------------------------------
+
+ADDED = ("loads", "transitions")  # lists whose items are added, rather than replaced as a whole
+SEPARATOR = ":"
+
+
+def split_name(text: str) -> tuple[str, str | None]:
+    """Return what a text such as ``piano_action:felt`` names: a model or path, and a variant or None.
+
+    What follows the last colon is a variant if it is a name, and the part before it is more than the letter of a drive.
+    """
+    head, separator, tail = text.rpartition(SEPARATOR)
+    if separator and len(head) > 1 and tail.isidentifier():
+        return head, tail
+    return text, None
+
+
+def overlaid(tree: Tree, variant: str, default_name: str, where: Location | None = None) -> LocatedMapping:
+    """Return the tree of a model's variant.
+
+    Mappings are merged key by key; a key with nothing after it is taken out; lists and values are replaced, except that
+    ``loads`` and ``transitions`` are added to those of the model, in the place of one with the same ``name``.  The
+    model's name gets the variant's as an ending.  `where` is the place to name if there is no such variant.
+
+    Raises
+    ------
+    ModelError
+        There is no such variant.
+    """
+    base = tree if isinstance(tree, LocatedMapping) else LocatedMapping({}, tree.where)
+    variants = base.get(LocatedStr("variants"))
+    known = variants if isinstance(variants, LocatedMapping) else LocatedMapping({}, tree.where)
+    if variant not in known:
+        raise ModelError(
+            f"the model has no variant {variant!r}",
+            where or known.where,
+            found=variant,
+            allowed=", ".join(known) or "no variants at all",
+            remedy=did_you_mean(variant, list(known)),
+        )
+    overlay = known[LocatedStr(variant)]
+    merged = LocatedMapping(
+        {word: value for word, value in base.items() if word != "variants"}, base.where, flow=base.flow
+    )
+    if isinstance(overlay, LocatedMapping):
+        merged = _merged(merged, overlay, top=True)
+    if not (isinstance(overlay, LocatedMapping) and "name" in overlay):
+        own = base.get(LocatedStr("name"))
+        name = f"{own.text if isinstance(own, Scalar) else default_name}-{variant}"
+        merged = _with(merged, LocatedStr("name"), Scalar(name, name, tree.where))
+    return merged
+
+
+def _merged(base: LocatedMapping, overlay: LocatedMapping, *, top: bool = False) -> LocatedMapping:
+    for word, value in overlay.items():
+        before = base.get(word)
+        if isinstance(value, Scalar) and value.value is None:
+            if before is None:
+                raise ModelError(
+                    f"there is no {str(word)!r} to take out", word.where, remedy=did_you_mean(word, list(base))
+                )
+            base = LocatedMapping({key: item for key, item in base.items() if key != word}, base.where, flow=base.flow)
+        elif isinstance(value, LocatedMapping) and isinstance(before, LocatedMapping):
+            base = _with(base, word, _merged(before, value))
+        elif top and word in ADDED and isinstance(value, LocatedList) and isinstance(before, LocatedList):
+            base = _with(base, word, _added(before, value))
+        else:
+            base = _with(base, word, value)
+    return base
+
+
+def _with(section: LocatedMapping, word: LocatedStr, value: Tree) -> LocatedMapping:
+    """Return the section with one entry set, where it stood or at the end."""
+    key = word if word not in section else next(key for key in section if key == word)
+    return LocatedMapping({**section, key: value}, section.where, flow=section.flow)
+
+
+def _added(before: LocatedList, more: LocatedList) -> LocatedList:
+    items = list(before)
+    places = {name: at for at, item in enumerate(items) if (name := _name_of(item)) is not None}
+    for item in more:
+        name = _name_of(item)
+        if name is not None and name in places:
+            items[places[name]] = item
+        else:
+            items.append(item)
+    return LocatedList(items, before.where)
+
+
+def _name_of(item: Tree) -> str | None:
+    name = item.get(LocatedStr("name")) if isinstance(item, LocatedMapping) else None
+    return name.text if isinstance(name, Scalar) else None
+
+
+# -- Where components come from ------------------------------------------------------------------------------
+#
+# Where components come from: the shipped models, and the folder of the file that uses them; nowhere else.
+#
+# Models are untrusted input, so the name of a component is never a path.
+
+DEEPEST = 4  # components within components
+MOST = 100  # components in a whole model, those of components included
+
+_BESIDE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\.ya?ml")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a model was read: its folder (None: a text or a mapping), and the files that lead to it."""
+
+    folder: Path | None = None
+    files: tuple[str, ...] = ()
+
+
+def load_component(name: str, form: UseForm, origin: Origin) -> tuple[Tree, Origin]:
+    """Return the tree of a component and where it was found.
+
+    Raises
+    ------
+    ModelError
+        There is no such model or variant, it would contain itself, or components nest too deeply.
+    """
+    form.check()
+    if len(origin.files) >= DEEPEST:
+        raise ModelError(f"component {name!r} lies too deep", form.where, allowed=f"{DEEPEST} levels of components")
+    if form.model is not None:
+        return form.model, Origin(None, (*origin.files, f"<{name}>"))
+    text = str(form.file)
+    place = form.key("file")
+    stem, variant = split_name(text)
+    try:
+        path = models.find(stem) if models.is_bare_name(stem) else _beside(stem, origin)
+    except InputError as error:
+        raise ModelError(error.message, place, found=text, allowed=error.allowed, remedy=error.remedy) from None
+    file = str(path.resolve())
+    if file in origin.files:
+        raise ModelError(
+            f"component {name!r} contains itself",
+            place,
+            found=" in ".join(Path(item).name for item in (file, *reversed(origin.files))),
+        )
+    tree, _ = with_new_spellings(compose(read_file(path), str(path)), warn=True)
+    if variant is not None:
+        tree = overlaid(tree, variant, re.sub(r"\W", "_", path.stem), place)
+    return tree, Origin(path.parent, (*origin.files, file))
+
+
+def _beside(text: str, origin: Origin) -> Path:
+    if not _BESIDE.fullmatch(text):
+        raise InputError(
+            "a component is no path",
+            allowed="the bare name of a shipped model, or the name of a .yaml file in the same folder",
+        )
+    if origin.folder is None:
+        raise InputError(
+            "a model that is no file has no files beside it",
+            allowed="the bare name of a shipped model, or the component itself under `model`",
+        )
+    path = origin.folder / text
+    folder = origin.folder.resolve()
+    if path.resolve().parent != folder:
+        raise InputError("a component lies in the same folder, not where a link leads", found=text)
+    if not path.is_file():
+        beside = sorted(item.name for item in folder.glob("*.yaml"))
+        raise InputError(f"there is no file {text} beside the model", remedy=did_you_mean(text, beside))
+    return path
+
+
+def inlined(tree: Tree, name: str, component: Tree) -> Tree:
+    """Return the tree of a model with one component written out in it, so that it needs no other file."""
+    if not isinstance(tree, LocatedMapping):
+        return tree
+    section = tree[LocatedStr("use")]
+    entry = section[LocatedStr(name)] if isinstance(section, LocatedMapping) else None
+    if not isinstance(section, LocatedMapping) or not isinstance(entry, LocatedMapping):
+        return tree
+    whole = LocatedMapping(
+        {**{k: v for k, v in entry.items() if k != "file"}, LocatedStr("model"): component}, entry.where
+    )
+    use = LocatedMapping({**section, LocatedStr(name): whole}, section.where)
+    return LocatedMapping({**tree, LocatedStr("use"): use}, tree.where)
+
+
+# -- A component under its prefix: every name it declares, wherever it stands --------------------------------
+#
+# The component's own fixed frame becomes the frame it is attached to, its origin the point. What its expressions say
+# of motion, ``vel`` and ``omega``, stays motion against that frame, so that a slip or a damper within the component
+# means what it meant alone.
+
+T = TypeVar("T")
+
+FRAME, ORIGIN = "N", "O"
+# Words of the forms that are no names of the model: units, letters of axes.
+_KEPT: Mapping[type, frozenset[str]] = {
+    Coordinate: frozenset({"unit"}),
+    Input: frozenset({"unit"}),
+    ControllerMemoryForm: frozenset({"unit"}),
+    ControllerOutputForm: frozenset({"unit"}),
+    FrameForm: frozenset({"body", "space", "rotate"}),
+}
+_CENTRED = (CircleForm, ArcForm, SphereForm, DiskForm, BoxForm)
+_OUTLINES = (*_CENTRED, LineForm, SegmentForm, PolygonForm, CurveForm, PlaneForm)
+_MOTION = re.compile(r"\b(vel|omega|pos) ?\( ?(\w+) ?(?:, ?(\w+) ?)?\)")
+
+
+@dataclass(frozen=True)
+class Renaming:
+    """``names``: new names by old ones, those of the fixed frame and the origin among them."""
+
+    names: Mapping[str, str]
+
+    @property
+    def frame(self) -> str:
+        """The frame that the component is attached to."""
+        return self.names[FRAME]
+
+    def apply(self, value: T) -> T:
+        """Return `value` (forms, data, mappings, tuples, texts) with every name changed."""
+        changed: Any = value
+        if isinstance(value, Location):
+            pass  # of the component's own file
+        elif isinstance(value, Text):
+            changed = self._text(value)
+        elif isinstance(value, LocatedStr):
+            changed = LocatedStr(self.names.get(value, value), value.where)
+        elif isinstance(value, BaseModel):
+            changed = self._form(value)
+        elif is_dataclass(value) and not isinstance(value, type):
+            kept = _KEPT.get(type(value), frozenset())
+            changed = replace(
+                value, **{f.name: self.apply(getattr(value, f.name)) for f in fields(value) if f.name not in kept}
+            )
+        elif isinstance(value, Mapping):
+            changed = {self.apply(key): self.apply(item) for key, item in value.items()}
+        elif isinstance(value, tuple):
+            changed = tuple(self.apply(item) for item in value)
+        elif isinstance(value, list):
+            changed = [self.apply(item) for item in value]
+        return changed  # type: ignore[no-any-return]
+
+    def _form(self, form: BaseModel) -> BaseModel:
+        kept = _KEPT.get(type(form), frozenset())
+        update: dict[str, Any] = {}
+        for key in type(form).model_fields:
+            value = getattr(form, key)
+            if key == "on" and isinstance(form, TransitionForm) and value is not None:
+                update[key] = (self._contact(value[0]), value[1])
+            elif key in kept:
+                # letters of axes are keys there, but the angles are expressions
+                update[key] = {k: self.apply(v) for k, v in value.items()} if isinstance(value, dict) else value
+            elif value == FRAME and key in ("frame", "parent", "carrier"):
+                update[key] = LocatedStr(self.frame)  # also where nothing was written
+            else:
+                update[key] = self.apply(value)
+        if isinstance(form, _OUTLINES) and form.frame == FRAME and not getattr(form, "ends", None):
+            at = "center" if isinstance(form, _CENTRED) else "origin"
+            if update[at] is None:  # what stands still stands where the component's origin is
+                update[at] = LocatedStr(self.names[ORIGIN])
+        return form.model_copy(update=update)
+
+    def _contact(self, name: str) -> LocatedStr:
+        """Return the new name of a contact, or of one of the pairs that an entry of `contacts` stands for."""
+        entries = [entry for entry in self.names if name == entry or name.startswith(f"{entry}_")]
+        entry = max(entries, key=len, default="")
+        return LocatedStr(self.names.get(entry, "") + name[len(entry) :], where_of(name))
+
+    def _text(self, text: Text) -> Text:
+        return Text(_MOTION.sub(self._relative, self._renamed(text)), text.where)
+
+    def _renamed(self, text: Text) -> str:
+        """Return the text with its names changed; units, and the letters after a dot, are no names."""
+        source, tokens = text.text, tokenise(text.text, text.where)
+        pieces: list[str] = []
+        at = copied = 0
+        while at < len(tokens):
+            token = tokens[at]
+            if token.kind == "number":
+                at = read_quantity(tokens, at, text.where)[2]
+                continue
+            if token.kind == "name" and token.text in self.names and not _follows_dot(tokens, at):
+                pieces += [source[copied : token.start], self.names[token.text]]
+                copied = token.end
+            at += 1
+        return "".join([*pieces, source[copied:]])
+
+    def _relative(self, match: re.Match[str]) -> str:
+        """Return ``vel``, ``omega`` or ``pos`` against what the component is attached to."""
+        function, first, second = match.groups()
+        frame = self.frame
+        if frame == FRAME and self.names[ORIGIN] == ORIGIN:
+            return match.group()
+        if function == "pos":
+            return match.group() if second else f"pos({first}, {self.names[ORIGIN]})"
+        if frame == FRAME:
+            return match.group()
+        if function == "omega":
+            return f"(omega({first}) - omega({frame}))"
+        return f"({match.group()} - vel({first}, {frame}))"
+
+
+def _follows_dot(tokens: list[Token], at: int) -> bool:
+    return at > 0 and tokens[at - 1].text == "."
+
+
+# -- A model and its components as one form ------------------------------------------------------------------
+
+# Sections whose entries are those of the model followed by those of its components.
+_SECTIONS = (
+    *("parameters", "coordinates", "frames", "points", "bodies", "constraints", "shapes", "contacts"),
+    *("inputs", "schedule", "memory", "controllers", "outputs", "view", "joints"),
+)
+# Sections of a component that declare names; `modes` and `ports` stay behind.
+_DECLARING = (
+    *("parameters", "coordinates", "frames", "points", "bodies", "speeds", "constraints", "shapes", "contacts"),
+    *("inputs", "memory", "controllers", "outputs"),
+)
+
+
+def merge_components(tree: Tree, origin: Origin) -> tuple[MechanismForm, Tree]:
+    """Return a model with its components joined to it, and its tree with the components written out.
+
+    Raises
+    ------
+    ModelError
+        A component cannot be found or does not fit; the place is that of the component's own file where the mistake
+        is there.
+    """
+    return _joined(tree, origin, [0])
+
+
+def _joined(tree: Tree, origin: Origin, count: list[int]) -> tuple[MechanismForm, Tree]:
+    form = form_of(tree)
+    for name, use in form.use.items():
+        count[0] += 1
+        if count[0] > MOST:
+            raise ModelError("too many components", use.where, allowed=f"{MOST} in all")
+        component_tree, place = load_component(name, use, origin)
+        component, component_tree = _joined(component_tree, place, count)
+        tree = inlined(tree, name, component_tree)
+        form = _with_component(form, name, use, component)
+    return form, tree
+
+
+def _with_component(form: MechanismForm, name: str, use: UseForm, component: MechanismForm) -> MechanismForm:
+    component = with_pairs_written_out(component)
+    frame, point = _attachment(form, use)
+    names = {str(own): f"{name}_{own}" for own in declared(component)}
+    renaming = Renaming({**names, FRAME: frame, ORIGIN: point})
+    _check_transitions(component)
+    update: dict[str, Any] = {}
+    for section in _SECTIONS:
+        own, theirs = getattr(form, section), renaming.apply(getattr(component, section))
+        if section == "parameters":
+            theirs = _given(theirs, name, use)
+        taken = next((key for key in theirs if key in own), None)
+        if taken is not None:
+            raise ModelError(f"component {name!r} brings {str(taken)!r}, which already exists", use.where)
+        update[section] = {**own, **theirs}
+    update["speeds"] = _speeds(form, component, renaming)
+    # the gravity of the whole model acts on the bodies of its components
+    loads = [load for load in component.loads if load.gravity is None or load.on is not None]
+    update["loads"] = [*form.loads, *renaming.apply(loads)]
+    update["transitions"] = [*form.transitions, *renaming.apply(list(component.transitions))]
+    values = {**renaming.apply(component.initial.values), **form.initial.values}
+    guess = {**renaming.apply(component.initial.guess), **form.initial.guess}
+    update["initial"] = replace(
+        form.initial, values=values, guess={key: text for key, text in guess.items() if key not in values}
+    )
+    return form.model_copy(update=update)
+
+
+def declared(form: MechanismForm) -> list[str]:
+    """Return every name that a form declares, derived ones included."""
+    names: list[str] = [name for section in _DECLARING for name in getattr(form, section)]
+    for controller in form.controllers.values():
+        names += [*controller.inputs, *controller.memory, *controller.outputs]
+    names += [str(load.name) for load in form.loads if load.name]
+    names += [str(transition.name) for transition in form.transitions if transition.name]
+    for frame in form.frames.values():
+        names += [f"{frame.euler_parameters}{i}" for i in ("", *range(4))] if frame.euler_parameters else []
+    made = _made(form)
+    for section in (made.joints, made.coordinates, made.frames, made.points, made.speeds, made.rows, made.contacts):
+        names += [str(name) for name in section]
+    for turned in made.frames.values():
+        names += [turned.euler, *turned.euler_names] if isinstance(turned, EulerFrame) else []
+    for name, row in form.constraints.items():
+        names += made_names(name) if row.acceleration is not None else ()
+    if not form.speeds:
+        names += [f"{coordinate}_dot" for coordinate in form.coordinates]
+    return names
+
+
+def _made(form: MechanismForm) -> JointExpansion:
+    """What the joints of a form stand for."""
+    return joints_of(form.joints, {name: frame_of(name, frame) for name, frame in form.frames.items()}, False)
+
+
+def _attachment(form: MechanismForm, use: UseForm) -> tuple[str, str]:
+    """The frame and the point that stand for N and O of a component."""
+    if isinstance(use.attach, PlaceForm):
+        place, made = use.attach, _made(form)
+        for kind, name, known in (
+            ("frame", place.frame, [FRAME, *form.frames, *made.frames]),
+            ("point", place.point, [ORIGIN, *form.points, *made.points]),
+        ):
+            if name not in known:
+                raise ModelError(
+                    f"there is no {kind} {str(name)!r}",
+                    place.key(kind),
+                    found=name,
+                    allowed=", ".join(known),
+                    remedy=did_you_mean(name, known),
+                )
+        return place.frame, place.point
+    if use.attach == FRAME:
+        return FRAME, ORIGIN
+    body = form.bodies.get(use.attach)
+    if body is None or body.frame is None:
+        raise ModelError(
+            f"there is no body {str(use.attach)!r} with a frame to attach to",
+            use.key("attach"),
+            found=use.attach,
+            allowed=", ".join(name for name, item in form.bodies.items() if item.frame) or "no body has a frame",
+            remedy=did_you_mean(use.attach, list(form.bodies)) or "or write attach: {frame: B, point: P}",
+        )
+    return body.frame, body.center
+
+
+def _given(parameters: Mapping[str, Any], name: str, use: UseForm) -> dict[str, Any]:
+    changed = dict(parameters)
+    for word, values in use.values.items():
+        key = f"{name}_{word}"
+        if key not in changed:
+            own = [str(item).removeprefix(f"{name}_") for item in parameters]
+            raise ModelError(
+                f"component {name!r} has no parameter {str(word)!r}",
+                _place_of(word, use),
+                found=word,
+                allowed=", ".join(own) or "none",
+                remedy=did_you_mean(word, own),
+            )
+        if any(sign in text.text for text in values for sign in SIGNS):
+            raise ModelError(
+                "a value given to a component has no tolerance",
+                _place_of(word, use),
+                remedy="the component's own remains: give the value alone",
+            )
+        changed[key] = replace(changed[key], values=values, where=_place_of(word, use))
+    return changed
+
+
+def _place_of(word: str, use: UseForm) -> Location:
+    return word.where if isinstance(word, LocatedStr) else use.where
+
+
+def _speeds(form: MechanismForm, component: MechanismForm, renaming: Renaming) -> dict[str, Text]:
+    """Speeds of both; one without speeds gets the default speeds of its coordinates."""
+    if not form.speeds and not component.speeds:
+        return {}
+    own = dict(form.speeds) or _rates(form)
+    return {**own, **renaming.apply(dict(component.speeds) or _rates(component))}
+
+
+def _rates(form: MechanismForm) -> dict[str, Text]:
+    return {LocatedStr(f"{name}_dot", c.where): Text(f"rate({name})", c.where) for name, c in form.coordinates.items()}
+
+
+def _check_transitions(component: MechanismForm) -> None:
+    for transition in component.transitions:
+        if transition.source != "*" or transition.target is not None:
+            key = "from" if transition.source != "*" else "to"
+            raise ModelError(
+                "a transition of a component names a mode, and the modes are those of the whole model",
+                transition.key(key),
+                allowed='from: "*"',
+                remedy="write this transition in the model that uses the component",
+            )

@@ -1,0 +1,173 @@
+"""Curves as numbers: places along them, and pieces that touch a circle at one place at most."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from fsm_dyn.language.evaluate import ParameterValue, evaluate_expression
+from fsm_dyn.language.expression_tree import Text
+from fsm_dyn.language.model import PARAMETER, POLAR
+from fsm_dyn.language.shapes import CurvePiece, CurveShape
+
+if TYPE_CHECKING:
+    from scipy.interpolate import CubicSpline
+
+
+# -- Curves as numbers: places by a formula, and the periodic spline through points --------------------------
+
+TURN = 2.0 * math.pi
+
+
+def formula_at(formula: tuple[Text, ...], angle: float, values: Mapping[str, ParameterValue]) -> tuple[float, float]:
+    """Return the place of a curve at a value of its parameter (rad), in its frame, m."""
+    if len(formula) == 1:
+        r = evaluate_expression(formula[0], {**values, POLAR: angle})
+        return r * math.cos(angle), r * math.sin(angle)
+    x, y = (evaluate_expression(text, {**values, PARAMETER: angle}) for text in formula)
+    return x, y
+
+
+def periodic_spline(places: Sequence[Sequence[float]] | npt.NDArray[np.float64]) -> CubicSpline:
+    """Return the periodic cubic spline through places (m), its parameter in proportion to the chords, over a turn."""
+    from scipy.interpolate import CubicSpline  # only models with splines wait for it
+
+    closed = np.array([*places, places[0]], dtype=np.float64)
+    chords = np.hypot(*np.diff(closed, axis=0).T)
+    knots = np.concatenate([[0.0], np.cumsum(chords)]) * TURN / chords.sum()
+    knots[-1] = TURN
+    return CubicSpline(knots, closed, bc_type="periodic")
+
+
+# -- Pieces of curves that do not bulge everywhere -----------------------------------------------------------
+#
+# Pieces of curves that do not bulge everywhere: each has one place, at most, that a circle or a face touches.
+#
+# A piece turns by no more than :data:`MOST_TURN` and bends one way. It is seen along one direction, that of its
+# outward normal in the middle: there a place of the piece belongs to every place before it, and moves smoothly.
+
+Floats = npt.NDArray[np.float64]
+
+LOOKS = 1440  # samples of a curve
+MOST_TURN = math.radians(110.0)  # of a piece
+FLAT = 1e-3  # rad; a curve that bends inwards by less altogether bulges everywhere
+BORDER = math.radians(2.0)  # of a bulge at an inflection, which a face cannot touch
+SHARED = 1e-6  # rad; by which a piece extends past its ends, where the next has taken over already
+ROOM = (
+    0.02  # least difference of the curvatures of a circle and the hollow in which it touches, as a part of the former
+)
+
+
+@dataclass(frozen=True)
+class _Samples:
+    """A curve at equal steps of its parameter: points (n, 2) and the turns of the outline there, positive at bulges."""
+
+    xi: Floats
+    points: Floats
+    turns: Floats
+    chords: Floats
+
+
+def curve_pieces(shape: CurveShape, values: Mapping[str, ParameterValue]) -> tuple[CurvePiece, ...]:
+    """Return the pieces of a curve in the order of its parameter; none where it bulges everywhere.
+
+    Parameters
+    ----------
+    shape : CurveShape
+        The curve, with its sense.
+    values : mapping
+        All parameters, SI.
+    """
+    samples = _sampled(shape, values)
+    if -samples.turns[samples.turns < 0.0].sum() <= FLAT:
+        return ()
+    cuts = {0, *_inflections(samples.turns), *_deepest(samples)}
+    ordered = sorted(cuts)
+    pieces = []
+    for first, last in zip(ordered, [*ordered[1:], LOOKS], strict=True):
+        pieces += _of_equal_turns(samples, shape.turn, first, last)
+    return tuple(pieces)
+
+
+def touched_part(
+    shape: CurveShape, piece: CurvePiece, radius: float | None, values: Mapping[str, ParameterValue]
+) -> tuple[float, float] | None:
+    """Return the part of a piece that something touches, as bounds of the parameter (rad); None if nothing of it.
+
+    Parameters
+    ----------
+    radius : float or None
+        Of a circle (m), 0 of a point; None of a straight face, which touches bulges only.
+    """
+    samples = _sampled(shape, values)
+    step = TURN / LOOKS
+    inside = np.flatnonzero((samples.xi > piece.start + step) & (samples.xi < piece.end - step))
+    if radius is not None:
+        curvature = 2.0 * samples.turns / (samples.chords + np.roll(samples.chords, 1))
+        keep = inside[1.0 + curvature[inside] * radius >= ROOM]
+        if not len(keep):
+            return None
+        start = piece.start if keep[0] == inside[0] else float(samples.xi[keep[0]])
+        end = piece.end if keep[-1] == inside[-1] else float(samples.xi[keep[-1]])
+        return start - SHARED, end + SHARED
+    if not piece.bulges:
+        return None
+    border = min(BORDER, 0.25 * float(samples.turns[inside].sum()))
+    turned = np.cumsum(samples.turns[inside])
+    start = float(samples.xi[inside[np.searchsorted(turned, border)]]) if piece.hollows[0] else piece.start
+    end = float(samples.xi[inside[np.searchsorted(turned, turned[-1] - border)]]) if piece.hollows[1] else piece.end
+    return start - SHARED, end + SHARED
+
+
+def _sampled(shape: CurveShape, values: Mapping[str, ParameterValue]) -> _Samples:
+    xi = TURN * np.arange(LOOKS) / LOOKS
+    if shape.points:
+        spline = periodic_spline(
+            [(evaluate_expression(x, values), evaluate_expression(y, values)) for x, y in shape.points]
+        )
+        places = np.asarray(spline(xi), np.float64)
+    else:
+        places = np.array([formula_at(shape.formula, float(angle), values) for angle in xi])
+    ahead = np.roll(places, -1, axis=0) - places
+    angles = np.arctan2(ahead[:, 1], ahead[:, 0])
+    turns = angles - np.roll(angles, 1)
+    turns = shape.turn * ((turns + math.pi) % TURN - math.pi)
+    return _Samples(xi, places, turns, np.hypot(*ahead.T))
+
+
+def _inflections(turns: Floats) -> list[int]:
+    """Return the samples at which the bend changes its sense."""
+    return [int(i) for i in np.flatnonzero((turns < 0.0) != (np.roll(turns, 1) < 0.0))]
+
+
+def _deepest(samples: _Samples) -> list[int]:
+    """Return the samples at which a hollow bends most or least: between them a circle touches one part of it."""
+    bend = samples.turns / (samples.chords + np.roll(samples.chords, 1))
+    before, after = np.roll(bend, 1), np.roll(bend, -1)
+    hollow = (bend < 0.0) & (before < 0.0) & (after < 0.0)
+    return [int(i) for i in np.flatnonzero(hollow & ((bend - before) * (after - bend) < 0.0))]
+
+
+def _of_equal_turns(samples: _Samples, turn: int, first: int, last: int) -> list[CurvePiece]:
+    """Return pieces of the samples ``first`` to ``last`` that turn by the same amount, no more than allowed."""
+    turned = np.concatenate([[0.0], np.cumsum(samples.turns[first:last])])
+    total = abs(float(turned[-1]))
+    count = max(1, math.ceil(total / MOST_TURN))
+    inner = [first + int(np.searchsorted(np.abs(turned), total * k / count)) for k in range(1, count)]
+    step = TURN / LOOKS
+    hollow = (samples.turns[first - 1] < 0.0, samples.turns[last % LOOKS] < 0.0)
+    pieces = []
+    for start, end in pairwise([first, *inner, last]):
+        x, y = samples.points[start + 1 if start + 1 < LOOKS else 0] - samples.points[start]
+        half = 0.5 * float(samples.turns[start + 1 : end].sum())
+        facing = math.atan2(y, x) + turn * (half - math.pi / 2)
+        speed = float(samples.chords[start:end].sum()) / ((end - start) * step)
+        hollows = (start == first and bool(hollow[0]), end == last and bool(hollow[1]))
+        pieces.append(CurvePiece(start * step, end * step, facing, speed, bool(turned[-1] >= 0.0), hollows))
+    return pieces

@@ -1,0 +1,700 @@
+"""Names, scopes, kinds and dimensions: the algebra by which expressions are checked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias
+
+from fsm_dyn.core.errors import ExpressionError, Location, ModelError, did_you_mean
+from fsm_dyn.language.elements import EulerFrame
+from fsm_dyn.language.expression_tree import (
+    RESERVED_NAMES,
+    AxisLetter,
+    Call,
+    Name,
+    Number,
+    Text,
+    excerpt,
+    fold,
+    parse_unit,
+    walk,
+)
+from fsm_dyn.language.expressions import FloatAlgebra, parse
+from fsm_dyn.language.model import Mechanism
+from fsm_dyn.language.units import (
+    DIMENSIONLESS,
+    Dimension,
+    dimension,
+    dimension_text,
+    divide,
+    multiply,
+    power,
+    quantity_text,
+)
+from fsm_dyn.language.yaml import where_of
+
+# -- One namespace per model: who declares what, and no name twice -------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """What a name stands for (``"a parameter"``) and where it was declared."""
+
+    role: str
+    where: Location
+
+
+def declarations(mechanism: Mechanism) -> dict[str, Declaration]:
+    """Return every name of the model.
+
+    Raises
+    ------
+    ModelError
+        If a name is declared twice, or what the model makes of one (``e0``, ``q_dot``) is reserved.
+    """
+    found: dict[str, Declaration] = {}
+    for name, role, where in _all(mechanism):
+        if name in RESERVED_NAMES:
+            raise ModelError(f"the name {str(name)!r} of {role} is reserved", where, remedy="choose another name")
+        if name in found:
+            first = found[name]
+            raise ModelError(
+                f"{role} is called {str(name)!r}, which is already {first.role}",
+                where,
+                found=f"first at {first.where}",
+                allowed="each name once per model",
+                remedy="rename one of them",
+            )
+        found[str(name)] = Declaration(role, where)
+    return found
+
+
+def _all(mechanism: Mechanism) -> Iterator[tuple[str, str, Location]]:
+    sections: tuple[tuple[str, Mapping[str, object]], ...] = (
+        ("a parameter", mechanism.parameters),
+        ("a coordinate", mechanism.coordinates),
+        ("a frame", mechanism.frames),
+        ("a point", mechanism.points),
+        ("a body", mechanism.bodies),
+        ("a speed", mechanism.speeds),
+        ("a constraint", mechanism.constraints),
+        ("a shape", mechanism.shapes),
+        ("a contact", mechanism.contacts),
+        ("an input", mechanism.inputs),
+        ("a memory", mechanism.memory),
+        ("a controller", mechanism.controllers),
+        ("a mode", mechanism.modes),
+        ("a port", mechanism.ports),
+        ("an output", mechanism.outputs),
+        ("a requirement", mechanism.requirements),
+    )
+    for role, section in sections:
+        for name in section:
+            yield name, role, where_of(name)
+        if role == "an output":  # a joint with a single coordinate or row shares its name
+            taken = {*mechanism.coordinates, *mechanism.constraints}
+            yield from (
+                (joint.name, "a joint", joint.where) for joint in mechanism.joints.values() if joint.name not in taken
+            )
+        if role == "a controller":
+            for controller in mechanism.controllers.values():
+                parts = (
+                    ("an input", controller.inputs),
+                    ("a memory", controller.memory),
+                    ("an output", controller.outputs),
+                )
+                for part, items in parts:
+                    yield from ((item.name, f"{part} of a controller", where_of(item.name)) for item in items)
+        if role == "a coordinate":
+            for frame in mechanism.frames.values():
+                if isinstance(frame, EulerFrame):
+                    yield from ((name, "an Euler parameter", where_of(frame.euler)) for name in frame.euler_names)
+
+
+def unknown(
+    name: str, wanted: str, allowed: Mapping[str, object] | list[str], known: Mapping[str, Declaration]
+) -> ModelError:
+    """Return the error for a reference to something that is not there or is something else."""
+    choices = [str(choice) for choice in allowed]
+    other = known.get(name)
+    message = f"{str(name)!r} is {other.role}, not {wanted}" if other else f"there is no {_bare(wanted)} {str(name)!r}"
+    return ModelError(
+        message,
+        where_of(name),
+        found=name,
+        allowed=_listed(choices) or f"the model has no {_bare(wanted)}",
+        remedy=did_you_mean(name, choices),
+    )
+
+
+def _bare(wanted: str) -> str:
+    return wanted.split(" ", 1)[1] if wanted.startswith(("a ", "an ")) else wanted
+
+
+def _listed(choices: list[str], limit: int = 20) -> str:
+    return ", ".join(choices[:limit]) + (", ..." if len(choices) > limit else "")
+
+
+# -- The algebra of kinds and dimensions: scalar, vector or condition, and in which unit ---------------------
+
+Kind: TypeAlias = Literal["scalar", "vector", "condition"]
+
+_LENGTH = dimension(m=1)
+_SPEED = dimension(m=1, s=-1)
+_RATE = dimension(s=-1)
+
+_ANGLE_FUNCTIONS = frozenset(
+    {"sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "log", "asin", "acos", "atan", "floor"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DimensionedValue:
+    """What is known of a sub-expression.
+
+    ``dimension`` is None where dimensions are not checked.  ``zero`` marks a written 0, which fits any
+    dimension.  ``value`` is the number where it depends on parameters alone (exponents need it).
+    """
+
+    kind: Kind
+    dimension: Dimension | None
+    zero: bool = False
+    value: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What may be named in an expression, and what it is.
+
+    ``scalars`` and ``vectors`` (vector parameters) hold what is visible; ``functions`` what may be called
+    beyond plain arithmetic; ``known`` everything the model declares, for messages.
+    """
+
+    label: str
+    scalars: Mapping[str, DimensionedValue]
+    vectors: Mapping[str, tuple[DimensionedValue, ...]]
+    coordinates: frozenset[str] = frozenset()
+    frames: frozenset[str] = frozenset()
+    points: frozenset[str] = frozenset()
+    rotating: frozenset[str] = frozenset()
+    functions: frozenset[str] = frozenset()
+    known: Mapping[str, Declaration] = field(default_factory=dict)
+    units: bool = False
+
+
+class QuantityAlgebra:
+    """Folds an expression to a `DimensionedValue`, refusing what makes no sense."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+
+    def number(self, node: Number, /) -> DimensionedValue:
+        """Return the quantity of a number; bare numbers are dimensionless where units are used."""
+        known = node.dimension if node.dimension is not None else DIMENSIONLESS
+        if node.text in ("true", "false"):
+            return DimensionedValue("condition", None)
+        bare_zero = node.dimension is None and node.value == 0.0
+        return DimensionedValue("scalar", self._if_units(known), bare_zero, node.value)
+
+    def name(self, name: str, /) -> DimensionedValue:
+        """Return the quantity of a visible name."""
+        scope = self.scope
+        if name in scope.scalars:
+            return scope.scalars[name]
+        if name in scope.vectors:
+            raise ExpressionError(f"{name!r} is a vector parameter", remedy=f"write {name}[0], {name}[1], ...")
+        if name in scope.known and scope.known[name].role == "a parameter":
+            raise ExpressionError(
+                f"parameter {name!r} is not yet defined here",
+                found=name,
+                remedy="it may use those above it; move it down",
+            )
+        if name in scope.known:
+            raise ExpressionError(
+                f"{name!r} is {scope.known[name].role} and may not stand in {scope.label}",
+                found=name,
+                remedy=_HOW_TO_USE.get(scope.known[name].role, ""),
+            )
+        if name in ("N", "O", "t"):
+            raise ExpressionError(f"{name!r} may not stand in {scope.label}", found=name)
+        choices = [*scope.scalars, *scope.vectors]
+        raise ExpressionError(
+            f"unknown name {name!r} in {scope.label}", found=name, remedy=did_you_mean(name, [*choices, *scope.known])
+        )
+
+    def axis(self, frame: str, axis: AxisLetter, /) -> DimensionedValue:
+        """Return the quantity of a unit vector."""
+        if not self.scope.frames:
+            raise ExpressionError(f"the vector {frame}.{axis} may not stand in {self.scope.label}")
+        self._among(frame, self.scope.frames, "a frame")
+        return DimensionedValue("vector", self._if_units(DIMENSIONLESS))
+
+    def index(self, name: str, index: int, /) -> DimensionedValue:
+        """Return the quantity of an element of a vector parameter."""
+        elements = self.scope.vectors.get(name)
+        if elements is None:
+            if name in self.scope.scalars:
+                raise ExpressionError(f"{name!r} is a scalar", remedy=f"write {name} without brackets")
+            self.name(name)
+            raise ExpressionError(f"{name!r} is not a vector parameter")
+        if index >= len(elements):
+            raise ExpressionError(
+                f"{name!r} has no element {index}", allowed=f"{name}[0] to {name}[{len(elements) - 1}]"
+            )
+        return elements[index]
+
+    def unary(self, op: str, operand: DimensionedValue, /) -> DimensionedValue:
+        """Return the quantity of a sign or a negation."""
+        if op == "not":
+            self._want(operand, "condition", "not")
+            return operand
+        if operand.kind == "condition":
+            raise ExpressionError("a condition has no sign", remedy="write where(condition, 1, 0)")
+        value = operand.value if op == "+" or operand.value is None else -operand.value
+        return DimensionedValue(operand.kind, operand.dimension, operand.zero, value)
+
+    def binary(self, op: str, left: DimensionedValue, right: DimensionedValue, /) -> DimensionedValue:
+        """Return the quantity of a sum, product, quotient or power."""
+        if "condition" in (left.kind, right.kind):
+            raise ExpressionError(f"a condition in {op!r}", remedy="write where(condition, a, b)")
+        value = _value(op, left, right)
+        if op in ("+", "-"):
+            if left.kind != right.kind:
+                raise ExpressionError(
+                    f"a {left.kind} {_WORDS[op]} a {right.kind}", remedy="multiply the scalar by an axis"
+                )
+            return DimensionedValue(left.kind, self._same(left, right, _WORDS[op]), left.zero and right.zero, value)
+        if op == "**":
+            return DimensionedValue("scalar", self._power(left, right), left.zero, value)
+        if op == "/" and right.kind == "vector":
+            raise ExpressionError("division by a vector", remedy="divide by norm(v)")
+        if op == "/" and right.zero:
+            raise ExpressionError("division by zero")
+        if left.kind == right.kind == "vector":
+            raise ExpressionError("a vector times a vector", remedy="write dot(v, w) or cross(v, w)")
+        combine = multiply if op == "*" else divide
+        combined = (
+            None if left.dimension is None or right.dimension is None else combine(left.dimension, right.dimension)
+        )
+        kind: Kind = "vector" if "vector" in (left.kind, right.kind) else "scalar"
+        return DimensionedValue(kind, combined, left.zero or (op == "*" and right.zero), value)
+
+    def compare(self, op: str, left: DimensionedValue, right: DimensionedValue, /) -> DimensionedValue:
+        """Return a condition."""
+        self._want(left, "scalar", op)
+        self._want(right, "scalar", op)
+        self._same(left, right, f"{op}")
+        return DimensionedValue("condition", None)
+
+    def boolean(self, op: str, operands: list[DimensionedValue], /) -> DimensionedValue:
+        """Return a condition."""
+        for operand in operands:
+            self._want(operand, "condition", op)
+        return DimensionedValue("condition", None)
+
+    def call(self, function: str, arguments: list[Any], /) -> DimensionedValue:
+        """Return the quantity of a function's value."""
+        if function in _REFERENCES:
+            return self._reference(function, [name.id for name in arguments if isinstance(name, Name)])
+        if function in ("dot", "cross", "norm"):
+            return self._vector_function(function, arguments)
+        if function == "where":
+            condition, yes, no = arguments
+            self._want(condition, "condition", "where(condition, a, b)")
+            self._want(yes, "scalar", "where")
+            self._want(no, "scalar", "where")
+            return DimensionedValue("scalar", self._same(yes, no, "or"))
+        for argument in arguments:
+            self._want(argument, "scalar", function)
+        return self._scalar_function(function, arguments)
+
+    def _scalar_function(self, function: str, arguments: list[DimensionedValue]) -> DimensionedValue:
+        first = arguments[0]
+        if function in ("min", "max", "mod", "atan2"):
+            same = self._same(first, arguments[1], function)
+            return DimensionedValue("scalar", self._if_units(DIMENSIONLESS) if function == "atan2" else same)
+        if function == "sqrt":
+            value = None if first.value is None or first.value < 0 else first.value**0.5
+            return DimensionedValue(
+                "scalar", None if first.dimension is None else power(first.dimension, 0.5), first.zero, value
+            )
+        if function == "abs":
+            return DimensionedValue(
+                "scalar", first.dimension, first.zero, None if first.value is None else abs(first.value)
+            )
+        if function in _ANGLE_FUNCTIONS and first.dimension not in (None, DIMENSIONLESS):
+            raise ExpressionError(
+                f"{function} of a quantity in {_unit(first)}", allowed="an angle or a number without unit"
+            )
+        return DimensionedValue("scalar", self._if_units(DIMENSIONLESS))
+
+    def _vector_function(self, function: str, arguments: list[DimensionedValue]) -> DimensionedValue:
+        for argument in arguments:
+            self._want(argument, "vector", function)
+        if function == "norm":
+            return DimensionedValue("scalar", arguments[0].dimension)
+        left, right = arguments
+        kind: Kind = "scalar" if function == "dot" else "vector"
+        if left.dimension is None or right.dimension is None:
+            return DimensionedValue(kind, None)
+        return DimensionedValue(kind, multiply(left.dimension, right.dimension))
+
+    def _reference(self, function: str, names: list[str]) -> DimensionedValue:
+        scope = self.scope
+        if function not in scope.functions:
+            raise ExpressionError(f"{function}(...) may not stand in {scope.label}", remedy=_WHY_NOT.get(function, ""))
+        if function == "rate":
+            self._among(names[0], scope.coordinates, "a coordinate")
+            of = scope.scalars[names[0]].dimension
+            return DimensionedValue("scalar", None if of is None else divide(of, dimension(s=1)))
+        if function == "omega":
+            self._among(names[0], scope.rotating, "a frame or body")
+            return DimensionedValue("vector", self._if_units(_RATE))
+        self._among(names[0], scope.points, "a point")
+        if function == "vel" and len(names) == 2:
+            self._among(names[1], scope.rotating, "a frame or body")
+        elif len(names) == 2:
+            self._among(names[1], scope.points, "a point")
+        return DimensionedValue("vector", self._if_units(_LENGTH if function == "pos" else _SPEED))
+
+    def _among(self, name: str, allowed: frozenset[str], wanted: str) -> None:
+        if name in allowed:
+            return
+        declared = self.scope.known.get(name)
+        raise ExpressionError(
+            f"{name!r} is {declared.role}, not {wanted}" if declared else f"there is no {wanted[2:]} {name!r}",
+            found=name,
+            allowed=", ".join(sorted(allowed)),
+            remedy=did_you_mean(name, allowed),
+        )
+
+    def _if_units(self, value: Dimension) -> Dimension | None:
+        return value if self.scope.units else None
+
+    def _want(self, quantity: DimensionedValue, kind: Kind, where: str) -> None:
+        if quantity.kind != kind:
+            raise ExpressionError(f"{where} wants a {kind}, found a {quantity.kind}")
+
+    def _same(self, left: DimensionedValue, right: DimensionedValue, word: str) -> Dimension | None:
+        if left.dimension is None or right.dimension is None:
+            return None
+        if left.dimension != right.dimension and not left.zero and not right.zero:
+            bare = DIMENSIONLESS in (left.dimension, right.dimension)
+            unit = dimension_text(right.dimension if left.dimension == DIMENSIONLESS else left.dimension)
+            raise ExpressionError(
+                f"units do not match: {_unit(left)} {word} {_unit(right)}",
+                remedy=f"give the number the unit {unit}; an angle has none" if bare else "",
+            )
+        return right.dimension if left.zero else left.dimension
+
+    def _power(self, base: DimensionedValue, exponent: DimensionedValue) -> Dimension | None:
+        self._want(base, "scalar", "**")
+        self._want(exponent, "scalar", "**")
+        if base.dimension is None or exponent.dimension is None:
+            return None
+        if exponent.dimension != DIMENSIONLESS:
+            raise ExpressionError(f"an exponent in {_unit(exponent)}", allowed="numbers without unit")
+        if base.dimension == DIMENSIONLESS:
+            return DIMENSIONLESS
+        if exponent.value is None:
+            raise ExpressionError(
+                f"{_unit(base)} to a power that varies", allowed="exponents of numbers and parameters"
+            )
+        return power(base.dimension, exponent.value)
+
+
+_REFERENCES = frozenset({"rate", "pos", "vel", "omega"})
+_WORDS = {"+": "plus", "-": "minus"}
+_WHY_NOT = {
+    "rate": "only what depends on speeds may use rate, vel and omega",
+    "vel": "only what depends on speeds may use rate, vel and omega",
+    "omega": "only what depends on speeds may use rate, vel and omega",
+    "pos": "positions may stand only in what depends on the configuration",
+}
+_HOW_TO_USE = {
+    "a point": "write pos(P) or vel(P)",
+    "a frame": "write its axes B.x, B.y, B.z",
+    "a body": "write pos(its centre), omega(body)",
+}
+
+
+def _unit(quantity: DimensionedValue) -> str:
+    if quantity.dimension is None or quantity.dimension == DIMENSIONLESS:
+        return "a number without unit"
+    return dimension_text(quantity.dimension)
+
+
+def _value(op: str, left: DimensionedValue, right: DimensionedValue) -> float | None:
+    if left.value is None or right.value is None:
+        return None
+    return FloatAlgebra({}).binary(op, left.value, right.value)
+
+
+# -- Check of one expression: folding, kind and dimension, errors with their location ------------------------
+
+LENGTH = dimension(m=1)
+MASS = dimension(kg=1)
+TIME = dimension(s=1)
+FORCE = dimension(m=1, kg=1, s=-2)
+ENERGY = dimension(m=2, kg=1, s=-2)
+POWER = dimension(m=2, kg=1, s=-3)
+INERTIA = dimension(m=2, kg=1)
+ACCELERATION = dimension(m=1, s=-2)
+
+
+def expression_type(
+    text: Text, scope: Scope, what: str, wanted: Iterable[Dimension] | None = None, kind: Kind = "scalar"
+) -> DimensionedValue:
+    """Return the kind and dimension of an expression.
+
+    Parameters
+    ----------
+    text : Text
+        The expression.
+    scope : Scope
+        What may be named in it.
+    what : str
+        What it is, for messages: ``"the mass of 'ball'"``.
+    wanted : dimensions, optional
+        The dimensions it may have; None for any.
+    kind : {'scalar', 'vector', 'condition'}
+        What it must be.
+
+    Raises
+    ------
+    ModelError
+        With the place of the expression.
+    """
+    try:
+        quantity = fold(parse(text), QuantityAlgebra(scope))
+    except ExpressionError as error:
+        raise ExpressionError(
+            f"{what}: {error.message}",
+            text.where,
+            found=excerpt(text.text),
+            allowed=error.allowed,
+            remedy=error.remedy or _misread(text, scope.known),
+        ) from None
+    if quantity.kind != kind:
+        raise ModelError(
+            f"{what} must be a {kind}, found a {quantity.kind}",
+            text.where,
+            found=excerpt(text.text),
+            remedy=_KIND_REMEDIES.get((kind, quantity.kind), ""),
+        )
+    if wanted is not None and quantity.dimension is not None and not quantity.zero:
+        choices = list(wanted)
+        if quantity.dimension not in choices:
+            raise _wrong_unit(text, what, quantity.dimension, choices, scope.known)
+    return quantity
+
+
+_KIND_REMEDIES: Mapping[tuple[str, str], str] = {
+    ("vector", "scalar"): "multiply by an axis: 2*N.x; the zero vector is 0*N.x",
+    ("scalar", "vector"): "take a component: dot(v, N.x), or the length: norm(v)",
+    ("condition", "scalar"): "write a comparison: x > 0",
+    ("scalar", "condition"): "write where(condition, 1, 0)",
+}
+
+
+def unit_dimension(unit: str, what: str) -> Dimension:
+    """Return the dimension of an SI unit, none for no unit; raise ModelError for any other unit."""
+    if not unit:
+        return DIMENSIONLESS
+    factor, dimension = parse_unit(unit, where_of(unit))
+    if factor != 1.0:
+        raise ModelError(
+            f"{what} must be in an SI unit",
+            where_of(unit),
+            found=unit,
+            allowed=dimension_text(dimension) if dimension != DIMENSIONLESS else "rad",
+            remedy="values elsewhere may be in any unit: they are converted",
+        )
+    return dimension
+
+
+def _wrong_unit(
+    text: Text, what: str, found: Dimension, wanted: list[Dimension], known: Mapping[str, Declaration]
+) -> ModelError:
+    units = " or ".join(dict.fromkeys(dimension_text(d) if d != DIMENSIONLESS else "no unit" for d in wanted))
+    angle = misplaced_angle(text.text, found, wanted)
+    unit = angle or ("has no unit" if found == DIMENSIONLESS else f"is in {dimension_text(found)}")
+    remedy = _misread(text, known)
+    if not remedy and found == DIMENSIONLESS and not angle:
+        declared = known.get(text.text)
+        if _is_number(text):
+            remedy = f"write the unit: {excerpt(text.text)} {dimension_text(wanted[0])}"
+        elif declared is not None and declared.where.line:
+            place = f"{declared.role} of line {declared.where.line}"
+            remedy = f"{text.text} is {place}: give it the unit {dimension_text(wanted[0])} there"
+        else:
+            remedy = "once a model uses units, every quantity needs its own; coordinates in a list have none"
+    return ModelError(f"{what} {unit}", text.where, found=excerpt(text.text), allowed=units, remedy=remedy)
+
+
+def misplaced_angle(text: str, found: Dimension, wanted: Iterable[Dimension]) -> str:
+    """Return ``"is an angle where a length is expected"`` for an angle, nothing for another text."""
+    nodes = walk(parse(text))
+    angle = any(isinstance(node, Number) and node.dimension == DIMENSIONLESS for node in nodes)
+    if found != DIMENSIONLESS or not angle or any(isinstance(node, Call) for node in nodes):
+        return ""
+    return f"is an angle where {' or '.join(dict.fromkeys(map(quantity_text, wanted)))} is expected"
+
+
+def _is_number(text: Text) -> bool:
+    return isinstance(parse(text), Number)
+
+
+def _misread(text: Text, known: Mapping[str, Declaration]) -> str:
+    """Return a hint where a unit in the text has the name of something in the model."""
+    try:
+        numbers = [node for node in walk(parse(text)) if isinstance(node, Number) and node.dimension is not None]
+    except ExpressionError:
+        return ""
+    for number in numbers:
+        for word in re.findall(r"[*/(]\s*([A-Za-z]\w*)", number.text):
+            if word in known:
+                return (
+                    f"{word!r} in {number.text!r} is read as a unit; for {known[word].role} put brackets: (2 N)*{word}"
+                )
+    return ""
+
+
+# -- Whether a model uses units at all -----------------------------------------------------------------------
+
+
+def uses_units(mechanism: Mechanism) -> bool:
+    """Return whether any unit but that of an angle is written anywhere.
+
+    Angles (``rad``, ``deg``) are dimensionless: they convert, but alone they do not switch checking on.
+
+    Raises
+    ------
+    ExpressionError
+        At the first text that is not an expression or a unit.
+    """
+    units = [c.unit for c in mechanism.coordinates.values()] + [i.unit for i in mechanism.inputs.values()]
+    units += [item.unit for controller in mechanism.controllers.values() for item in controller.quantities]
+    found = False
+    for unit in filter(None, units):
+        found |= parse_unit(unit, where_of(unit))[1] != DIMENSIONLESS
+    for text in texts_of(mechanism):
+        for node in walk(parse(text)):
+            if isinstance(node, Number) and node.dimension not in (None, DIMENSIONLESS):
+                found = True
+    return found
+
+
+def texts_of(value: object) -> Iterator[Text]:
+    """Yield every expression in a mechanism or a part of it, in the order of the sections."""
+    return (text for text in words_of(value) if isinstance(text, Text))
+
+
+def words_of(value: object) -> Iterator[Text | str]:
+    """Yield every expression, name and plain text in a mechanism, a part of it, or data given by a user, in order."""
+    if isinstance(value, Text | str):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from words_of(item)
+    elif isinstance(value, tuple | list) and not isinstance(value, Location):
+        for item in value:
+            yield from words_of(item)
+    elif is_dataclass(value):
+        for field in fields(value):
+            yield from words_of(getattr(value, field.name))
+
+
+# -- What may be named where: one scope for each level of dependence -----------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Scopes:
+    """The scopes of a model, from the narrowest to the widest.
+
+    ``constant``: parameters.  ``schedule``: and ``t``.  ``configuration``: and inputs, coordinates, axes,
+    ``pos``.  ``definition``: and ``rate``, ``vel``, ``omega``.  ``state``: and speeds.  ``logic``: and memory, that of
+    controllers included.  ``axes``: parameters and axes (gravity).  ``angle``: as ``configuration``, without axes and
+    ``pos``, so that frames never depend on points.  ``gap``: as ``configuration``, with memory that transitions set.
+    """
+
+    constant: Scope
+    axes: Scope
+    schedule: Scope
+    angle: Scope
+    configuration: Scope
+    gap: Scope
+    definition: Scope
+    state: Scope
+    logic: Scope
+
+
+def constant_scope(known: Mapping[str, Declaration], units: bool) -> Scope:
+    """Return the scope in which no name is visible yet: that of the first parameter."""
+    return Scope("a constant expression", {}, {}, known=known, units=units)
+
+
+def scopes_of(
+    mechanism: Mechanism,
+    constant: Scope,
+    coordinates: Mapping[str, Dimension],
+    inputs: Mapping[str, Dimension],
+) -> Scopes:
+    """Return all scopes except that of the speeds, which `with_speeds` adds once their dimensions are known."""
+    units = constant.units
+    frames = frozenset({"N", *mechanism.frames})
+    rotating = frames | {name for name, body in mechanism.bodies.items() if body.frame is not None}
+    schedule = _extend(constant, "a schedule", {"t": dimension(s=1)})
+    axes = replace(constant, label="a constant vector", frames=frames)
+    angle = _extend(schedule, "an angle", {**inputs, **coordinates})
+    configuration = replace(
+        angle,
+        label="an expression of the configuration",
+        coordinates=frozenset(coordinates),
+        frames=frames,
+        points=frozenset({"O", *mechanism.points}),
+        rotating=rotating,
+        functions=frozenset({"pos"}),
+    )
+    definition = replace(
+        configuration,
+        label="the definition of a speed",
+        functions=frozenset({"pos", "rate", "vel", "omega"}),
+        units=units,
+    )
+    return Scopes(constant, axes, schedule, angle, configuration, configuration, definition, definition, definition)
+
+
+def with_speeds(scopes: Scopes, mechanism: Mechanism, speeds: Mapping[str, Dimension]) -> Scopes:
+    """Return the scopes with the speeds, and then the memory, visible where they may be."""
+    state = _extend(scopes.definition, "an expression of the motion", speeds)
+    logic = _with_memory(state, "an expression of the state", mechanism)
+    gap = _with_memory(scopes.configuration, "a gap", mechanism)
+    return replace(scopes, gap=gap, state=state, logic=logic)
+
+
+def _with_memory(scope: Scope, label: str, mechanism: Mechanism) -> Scope:
+    """Return a scope in which memory is visible: integers as scalars, booleans as conditions."""
+    extended = _extend(scope, label, dict.fromkeys(mechanism.memory, DIMENSIONLESS))
+    booleans = {
+        name: DimensionedValue("condition", None) for name, entry in mechanism.memory.items() if entry.is_boolean
+    }
+    return replace(extended, scalars=MappingProxyType({**extended.scalars, **booleans}))
+
+
+def with_scalar(scope: Scope, name: str) -> Scope:
+    """Return a scope in which one more number without a unit is visible, under any name."""
+    return _extend(scope, f"a formula of {name}", {name: DIMENSIONLESS})
+
+
+def with_names(scope: Scope, names: Mapping[str, Dimension]) -> Scope:
+    """Return a scope in which these numbers are visible too."""
+    return _extend(scope, scope.label, names)
+
+
+def _extend(scope: Scope, label: str, names: Mapping[str, Dimension]) -> Scope:
+    added = {str(name): DimensionedValue("scalar", d if scope.units else None) for name, d in names.items()}
+    return replace(scope, label=label, scalars=MappingProxyType({**scope.scalars, **added}))

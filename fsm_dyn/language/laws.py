@@ -1,0 +1,295 @@
+"""The contact laws: states, forces, guards, events, words and keys of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from fsm_dyn.language.contact_law import FREE, HELD, SLIDING, SLIDING_UNDER, Entry, Law, Option, Traits, Watched
+from fsm_dyn.runtime.abi import Event, GuardQuantity
+
+# -- Coulomb friction, shared by several laws ----------------------------------------------------------------
+#
+# Coulomb friction, shared by several laws: its guards, along one line or in space (docs/theory.md).
+
+
+def _along_a_line(contact: Traits) -> bool:
+    return contact.frictional and not contact.sticks_always and not contact.in_space
+
+
+def _in_space(contact: Traits) -> bool:
+    return contact.frictional and not contact.sticks_always and contact.in_space
+
+
+def _limited(contact: Traits) -> bool:
+    return contact.bounded_face
+
+
+#: where it sticks along one line: the friction force opposes the slip it gives way to, so one guard for each direction
+LIMIT: Final = Watched(
+    (HELD,), GuardQuantity.FRICTION_LIMIT, Event.SLIDES, (SLIDING,), "friction limit", directions=(-1.0, 1.0),
+    when=_along_a_line,
+)  # fmt: skip
+CIRCLE: Final = Watched(
+    (HELD,), GuardQuantity.FRICTION_CIRCLE, Event.SLIDES, (SLIDING,), "friction limit", when=_in_space
+)
+REST: Final = Watched((SLIDING, SLIDING_UNDER), GuardQuantity.SLIP, Event.STICKS, (HELD,), "slip speed")
+END_OF_FACE: Final = Watched((HELD, SLIDING), GuardQuantity.REACH, Event.LEAVES, (0,), "end of the face", when=_limited)
+
+
+#: what a contact did that is in a state now without a guard of its own
+BECAME: Final = {
+    "open": "opens", "closed": "closes", "compressed": "closes", "stick": "sticks", "slide": "slides",
+    "slide_opposite": "slides",
+}  # fmt: skip
+
+
+def events_of_faces(frictional: bool, infinite: bool, limited: bool) -> tuple[str, ...]:
+    """Words of the events of a contact that closes, with or without friction, on a face with or without ends.
+
+    Parameters
+    ----------
+    frictional : bool
+        Whether there is friction.
+    infinite : bool
+        Whether it never slides.
+    limited : bool
+        Whether the face has ends.
+
+    Returns
+    -------
+    tuple of str
+    """
+    closing = ("closes", "opens", *(("leaves_face",) if limited else ()))
+    if not frictional:
+        return closing
+    return (*closing, "sticks") if infinite else (*closing, "sticks", "slides")
+
+
+# -- The rigid unilateral contact: ``0 ≤ gap ⊥ λ ≥ 0``, with Coulomb friction or without ---------------------
+
+
+def _gap_states(frictional: bool, infinite: bool) -> tuple[str, ...]:
+    if frictional:
+        return ("open", "stick") if infinite else ("open", "stick", "slide")
+    return ("open", "closed")
+
+
+def _outlined(contact: Traits) -> bool:
+    return contact.outlined
+
+
+def _alone(contact: Traits) -> bool:
+    return not contact.outlined
+
+
+GAP: Final = Law(
+    name="gap",
+    normal="constraint",
+    has_gap=True,
+    states=_gap_states,
+    guards=(
+        Watched((FREE,), GuardQuantity.GAP, Event.CLOSES, (HELD, SLIDING), "gap", when=_alone),
+        Watched((FREE,), GuardQuantity.LARGEST_GAP, Event.CLOSES, (HELD, SLIDING), "gap", when=_outlined),
+        Watched((HELD, SLIDING), GuardQuantity.NORMAL_FORCE, Event.OPENS, (FREE,), "normal force"),
+        LIMIT,
+        END_OF_FACE,
+        CIRCLE,
+        REST,
+    ),
+    events=events_of_faces,
+    became=BECAME,
+)
+
+
+# -- The slot, a gap with ``bilateral ------------------------------------------------------------------------
+#
+# The slot, a gap with ``bilateral: true``: always closed, its normal force may have either sign, so has two faces.
+
+
+def _slot_states(frictional: bool, infinite: bool) -> tuple[str, ...]:
+    if not frictional:
+        return ("", "closed")
+    return ("", "stick") if infinite else ("", "stick", "slide", "slide_opposite")
+
+
+SLOT: Final = Law(
+    name="gap",
+    normal="constraint",
+    bilateral=True,
+    has_gap=True,
+    states=_slot_states,
+    guards=(
+        # the other face takes over
+        Watched((SLIDING,), GuardQuantity.NORMAL_FORCE, Event.OPENS, (SLIDING_UNDER,), "normal force"),
+        Watched((SLIDING_UNDER,), GuardQuantity.NORMAL_FORCE, Event.OPENS, (SLIDING,), "normal force", sign=-1.0),
+        LIMIT,
+        REST,
+    ),
+    events=events_of_faces,
+    became=BECAME,
+)
+
+
+# -- Compliant contact ---------------------------------------------------------------------------------------
+#
+# Compliant contact: normal force as a function of penetration and its rate (Hunt and Crossley 1975).
+
+
+def _compliant_states(frictional: bool, infinite: bool) -> tuple[str, ...]:
+    if frictional:
+        return ("open", "stick") if infinite else ("open", "stick", "slide")
+    return ("open", "compressed")
+
+
+def _lossy(contact: Traits) -> bool:
+    return contact.lossy
+
+
+def _lossless(contact: Traits) -> bool:
+    return not contact.lossy
+
+
+COMPLIANT: Final = Law(
+    name="compliant",
+    normal="force law",
+    has_gap=True,
+    states=_compliant_states,
+    guards=(
+        # open, what left faster than the surface follows may meet it again before the gap closes
+        Watched((FREE,), GuardQuantity.GAP, Event.CLOSES, (HELD, SLIDING), "gap", when=_lossless),
+        Watched((FREE,), GuardQuantity.MEETING, Event.CLOSES, (HELD, SLIDING), "gap", when=_lossy),
+        Watched((HELD, SLIDING), GuardQuantity.GAP, Event.OPENS, (FREE,), "depth", sign=-1.0),
+        Watched((HELD, SLIDING), GuardQuantity.FIRMNESS, Event.OPENS, (FREE,), "force", when=_lossy),
+        LIMIT,
+        END_OF_FACE,
+        CIRCLE,
+        REST,
+    ),
+    events=events_of_faces,
+    became=BECAME,
+)
+
+
+# -- The lock: a bilateral row that transitions engage and release -------------------------------------------
+
+POSITION: Final = Option("position", "gap")
+VELOCITY: Final = Option("velocity", "slip")
+
+LOCK: Final = Law(
+    name="lock",
+    normal="switched",
+    states=lambda frictional, infinite: ("released", "engaged"),
+    normal_noun="position of lock",
+    entry=Entry("lock", "a lock", "A row that transitions engage and release.", one_of=(POSITION, VELOCITY)),
+)
+
+
+# -- The lock with a limit -----------------------------------------------------------------------------------
+#
+# The lock with a limit: a lock that lets go by its own force, as magnets, detents and break-away couplings do.
+#
+# Engaged, it holds as a lock while its force is within ``±holds_to``; where the force reaches the limit it is
+# released, until a transition engages it again. The limit is on forces, and an impact is larger than any: an impact
+# that loads it releases it, unless it is the impact by which a transition engages it.
+
+LIMITED_LOCK: Final = Law(
+    name="limited_lock",
+    normal="switched",
+    force_limit=True,
+    states=lambda frictional, infinite: ("released", "engaged"),
+    guards=(
+        Watched((HELD,), GuardQuantity.HOLDING_LIMIT, Event.OPENS, (FREE,), "holding limit", directions=(-1.0, 1.0)),
+    ),
+    events=lambda frictional, infinite, limited: ("lets go",),
+    verbs={Event.OPENS: "lets go"},
+    signs={Event.OPENS: "force limit reached"},
+    normal_noun="position of lock",
+    bound_noun="holding force",
+    entry=Entry(
+        "lock", "a lock", "A row that transitions engage and release, or that lets go at a force.",
+        needs=(Option("holds_to", "static"),), one_of=(POSITION, VELOCITY),
+    ),
+)  # fmt: skip
+
+
+# -- The one-way clutch --------------------------------------------------------------------------------------
+#
+# The one-way clutch: a speed that cannot become negative, ``0 ≤ speed ⊥ λ ≥ 0``, as of freewheels and ratchets.
+#
+# A unilateral contact on the level of speeds: free while the speed is positive, locked while its force keeps it at
+# zero. Where others would bring the speed below zero at once, an impact without rebound locks it.
+
+ONE_WAY: Final = Law(
+    name="one_way",
+    normal="constraint",
+    states=lambda frictional, infinite: ("free", "locked"),
+    guards=(
+        Watched((FREE,), GuardQuantity.SPEED, Event.CLOSES, (HELD,), "speed"),
+        Watched((HELD,), GuardQuantity.NORMAL_FORCE, Event.OPENS, (FREE,), "locking force"),
+    ),
+    events=lambda frictional, infinite, limited: ("locks", "frees"),
+    verbs={Event.CLOSES: "locks", Event.OPENS: "frees"},
+    signs={Event.CLOSES: "velocity zero", Event.OPENS: "locking force zero"},
+    became={"free": "frees", "locked": "locks"},
+    normal_noun="coordinate of one-way clutch",
+    entry=Entry(
+        "one_way", "a one-way clutch", "A speed that cannot become negative.",
+        one_of=(Option("coordinate", "gap"), Option("velocity", "slip")),
+    ),
+)  # fmt: skip
+
+
+# -- Dry friction on a speed: a friction force with given bounds, and no normal force ------------------------
+
+DRY_FRICTION: Final = Law(
+    name="dry_friction",
+    normal="none",
+    states=lambda frictional, infinite: ("", "stick", "slide"),
+    guards=(LIMIT, REST),
+    events=lambda frictional, infinite, limited: ("sticks", "slides"),
+    became=BECAME,
+    entry=Entry(
+        "dry_friction",
+        "dry friction",
+        "Dry friction on a speed.",
+        needs=(Option("speed", "slip"), Option("static", "static"), Option("kinetic", "kinetic")),
+    ),
+)
+
+
+# -- Friction of a joint -------------------------------------------------------------------------------------
+#
+# Friction of a joint: on its speed, bounded in proportion to the resultant of the forces of the joint's rows.
+#
+# ``static`` and ``kinetic`` are coefficients of the resultant; in a journal bearing they contain the radius. In an
+# impact such a joint has no friction impulse (docs/theory.md, "Friction of joints").
+
+BEARING: Final = Law(
+    name="bearing",
+    normal="none",
+    loaded=True,
+    states=lambda frictional, infinite: ("", "stick", "slide"),
+    guards=(LIMIT, REST),
+    events=lambda frictional, infinite, limited: ("sticks", "slides"),
+    became=BECAME,
+)
+
+
+# -- Contact laws, one file each; other modules use only their declarations ----------------------------------
+
+#: all laws; those of one kind differ by being bilateral
+LAWS: Final = (GAP, SLOT, COMPLIANT, DRY_FRICTION, BEARING, LOCK, LIMITED_LOCK, ONE_WAY)
+
+_BY_KIND: Final[Mapping[tuple[str, bool], Law]] = {(law.name, law.bilateral): law for law in LAWS}
+
+
+def law_of(kind: str, bilateral: bool) -> Law:
+    """Return the law of contacts of a kind; KeyError where there is none.
+
+    Parameters
+    ----------
+    bilateral : bool
+        Whether the contact also pulls.
+    """
+    return _BY_KIND[kind, bilateral]

@@ -1,0 +1,300 @@
+"""From a path, a text or a mapping to a checked mechanism, and its digest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from fsm_dyn.core.errors import InputError, Location, ModelError, did_you_mean
+from fsm_dyn.language.build import build
+from fsm_dyn.language.check_references import check
+from fsm_dyn.language.components import Origin, merge_components, overlaid
+from fsm_dyn.language.contact_forms import SCHEDULE_KEYS
+from fsm_dyn.language.contacts import Contact
+from fsm_dyn.language.elements import Constraint, Frame, Joint, Load, Schedule
+from fsm_dyn.language.expression_tree import Text
+from fsm_dyn.language.joint_expansion import turns_uncounted
+from fsm_dyn.language.model import Mechanism
+from fsm_dyn.language.older_spellings import with_new_spellings
+from fsm_dyn.language.shapes import DrawnOutline, SphereShape
+from fsm_dyn.language.yaml import (
+    LocatedMapping,
+    LocatedStr,
+    Scalar,
+    Tree,
+    as_text,
+    compose,
+    plain_data,
+    read_file,
+    tree_of,
+    with_setting,
+)
+
+# -- Digest of the content of a model, and plain texts -------------------------------------------------------
+
+T = TypeVar("T")
+
+# Mappings whose keys are names of the language or look-ups: the order in which they are written means nothing.
+_UNORDERED = frozenset({"inertia", "states", "reset", "set", "values", "guess", "view", "ports", "numerics"})
+_LEFT_OUT = frozenset({"where", "digest", "text", "variants", "coupled_ports"})
+# Fields that came later: left out where they are empty, so that models without them keep their digest.
+_LATER = frozenset(
+    {"acceleration", "backlash", "clearance", "controllers", "kink", "loaded_by", "meaning", "numerics", "range",
+     "range_of", "requirements", "step", "thread", "tolerance"}
+)  # fmt: skip
+# Format 1 knew some entries as one record each, of these fields; those that a kind lacks count as none, or as these.
+_ABSENT: Mapping[str, Any] = {"rotations": (), "euler": "", "restitution_law": "newton", "limited": False}
+_RECORDS: Mapping[type, tuple[str, ...]] = {
+    Load: (
+        "name", "kind", "value", "at", "on", "reaction", "between", "coordinate", "stiffness", "free", "damping",
+    ),
+    Constraint: ("name", "kind", "expression", "kinematic", "joint", "acceleration"),
+    Contact: (
+        "name", "kind", "gap", "slip", "across", "static", "kinetic", "restitution", "infinite_friction",
+        "restitution_law", "closes_if", "features", "limited", "entry", "bilateral", "compliance", "sound_frequency",
+        "loaded_by",
+    ),
+    Frame: ("name", "parent", "kind", "rotations", "euler"),
+    Joint: (
+        "name", "kind", "parent", "child", "at", "origin", "coordinates", "rows", "backlash", "clearance", "thread",
+    ),
+}  # fmt: skip
+
+
+def with_digest(mechanism: Mechanism) -> Mechanism:
+    """Return the mechanism with its digest set."""
+    return replace(mechanism, digest=digest(mechanism))
+
+
+def digest(mechanism: Mechanism) -> str:
+    """Return a sha256 over the content of a model, without its spelling and layout.
+
+    Comments, places, quotes, spaces in expressions, and the order of keys where it means nothing do not
+    change it.  The order of coordinates, speeds, parameters, inputs, contacts and transitions does: it is
+    the order of columns and of priorities.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The model.
+    """
+    canonical = json.dumps(_canonical(mechanism, ""), separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(f"fsm_dyn model 1\n{canonical}".encode()).hexdigest()
+
+
+def _canonical(value: Any, field: str) -> Any:
+    if isinstance(value, Text):
+        return " ".join(value.text.split())
+    if isinstance(value, Mapping):
+        pairs = [[str(key), _canonical(item, "")] for key, item in value.items()]
+        return sorted(pairs) if field in _UNORDERED else pairs
+    if isinstance(value, DrawnOutline):
+        own = [] if value.frame is None else [str(value.frame)]
+        radius = getattr(value, "radius", None)
+        return [value.kind, _canonical(value.places, ""), _canonical(radius, ""), value.label, *own]
+    if isinstance(value, tuple | list):
+        return [_canonical(item, "") for item in value]
+    if isinstance(value, Schedule):
+        points, text = getattr(value, "points", ()), getattr(value, "value", None)
+        return [["kind", value.kind], ["points", _canonical(points, "")], ["value", _canonical(text, "")]]
+    if is_dataclass(value) and not isinstance(value, type):
+        record = next((names for kind, names in _RECORDS.items() if isinstance(value, kind)), None)
+        names = record or tuple(f.name for f in fields(value) if f.name not in _LEFT_OUT)
+        said = [(name, getattr(value, name, _ABSENT.get(name))) for name in names]
+        if isinstance(value, SphereShape):  # its fields are those of a circle
+            said.append(("kind", value.kind))
+        return [[name, _canonical(item, name)] for name, item in said if item or name not in _LATER]
+    return str(value) if isinstance(value, str) else value
+
+
+def plain(value: T) -> T:
+    """Return `value` with texts that know their place replaced by ordinary ones, at any depth."""
+    result: Any = value
+    if isinstance(value, Location | Text):
+        return value
+    if isinstance(value, str):
+        result = str(value)
+    elif isinstance(value, Mapping):
+        result = {plain(key): plain(item) for key, item in value.items()}
+    elif isinstance(value, tuple):
+        result = tuple(plain(item) for item in value)
+    elif is_dataclass(value) and not isinstance(value, type):
+        result = replace(value, **{f.name: plain(getattr(value, f.name)) for f in fields(value)})
+    return result  # type: ignore[no-any-return]
+
+
+# -- From a path, a text or a mapping to a checked mechanism -------------------------------------------------
+
+NO_FILE = Origin()
+
+
+def load(
+    source: str | os.PathLike[str] | Mapping[str, object] | None = None,
+    *,
+    text: str | None = None,
+    variant: str | None = None,
+) -> Mechanism:
+    """Read a model, check it completely and return it frozen.
+
+    Parameters
+    ----------
+    source : path or mapping
+        A YAML file, or the same content as a mapping.  With `text`, the name to use in places.
+    text : str, optional
+        The YAML itself, instead of a file.
+    variant : str, optional
+        One of the model's ``variants``.
+
+    Returns
+    -------
+    Mechanism
+        Its expressions are still text, each with its place; form, references, kinds, units and constant
+        values are checked.
+
+    Raises
+    ------
+    InputError
+        If the model cannot be used; the message holds ``file:line:column``, what was found, what is
+        allowed and what to do.  Nothing else is raised on account of what the model says.
+    """
+    if isinstance(source, Mapping):
+        if text is not None:
+            raise InputError("a mapping and a text were given", remedy="give one of them")
+        return from_tree(tree_of(source), "mechanism", as_text(source), variant, warn=True)
+    if text is not None:
+        name = str(source) if source is not None else "<text>"
+        return from_tree(compose(text, name), _stem(name), text, variant)
+    if source is None:
+        raise InputError("no model was given", allowed="a path, a mapping or a text")
+    if isinstance(source, str) and "\n" in source:
+        raise InputError("this is no path", found=source[:40], remedy="give the YAML itself as `text=`")
+    path = Path(source)
+    content = read_file(path)
+    origin = Origin(path.parent, (str(path.resolve()),))
+    return from_tree(compose(content, str(path)), _stem(str(path)), content, variant, origin, warn=True)
+
+
+def heading(path: Path) -> tuple[str, tuple[str, ...]]:
+    """Return the summary and the names of the variants of a model file, without checking the rest of it.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, or is no YAML mapping.
+    """
+    tree = compose(read_file(path), str(path))
+    if not isinstance(tree, LocatedMapping):
+        raise ModelError("a model is a mapping", tree.where)
+    found = plain_data(tree)
+    return str(found.get("summary", "")), tuple(found.get("variants") or ())
+
+
+def from_tree(
+    tree: Tree,
+    default_name: str,
+    text: str,
+    variant: str | None = None,
+    origin: Origin = NO_FILE,
+    *,
+    warn: bool = False,
+) -> Mechanism:
+    """Return the checked mechanism of a composed file; `text` is its source.
+
+    A model without a chosen variant is checked with each of its variants as well.  The text of a variant, or of a model
+    with components or older spellings, is complete: with the overlay applied, the components inlined and new spellings.
+    ``warn``: whether older spellings are warned of.
+    """
+    tree, older = with_new_spellings(tree, warn=warn)
+    if variant is not None:
+        tree = overlaid(tree, variant, default_name)
+    form, whole = merge_components(tree, origin)
+    if variant is not None or form.use or older:
+        text = as_text(plain_data(whole))
+    mechanism = check(build(form, default_name))
+    for name in form.variants:
+        try:
+            from_tree(tree, default_name, "", name, origin)
+        except ModelError as error:
+            raise ModelError(
+                f"in variant {name!s}: {error.message}",
+                error.where,
+                found=error.found,
+                allowed=error.allowed,
+                remedy=error.remedy,
+            ) from None
+    return with_digest(plain(replace(mechanism, text=text)))
+
+
+def in_absolute_coordinates(mechanism: Mechanism) -> Mechanism:
+    """Return a model with ``joint_coordinates: absolute``, without what names the coordinates it had.
+
+    Raises
+    ------
+    ModelError
+        Something else in it depends on speeds of its own joints.
+    """
+    tree = compose(mechanism.text, mechanism.name)
+    if isinstance(tree, LocatedMapping):
+        left_out = {"initial", "transitions", "ports", "outputs", "view", "modes", "variants"}
+        if not mechanism.coordinates.keys() - {
+            name for joint in mechanism.joints.values() for name in joint.coordinates
+        }:
+            left_out.add("speeds")  # all coordinates are those of joints: the new ones have speeds of their own
+        entries = {word: value for word, value in tree.items() if word not in left_out}
+        entries[LocatedStr("joint_coordinates")] = Scalar("absolute", "absolute")
+        tree = LocatedMapping(entries, tree.where)
+    with turns_uncounted():
+        return from_tree(tree, mechanism.name, mechanism.text)
+
+
+def with_settings(mechanism: Mechanism, **settings: object) -> Mechanism:
+    """Return a model with these keys of its top level, each a line of its text, and without variants to choose.
+
+    Raises
+    ------
+    ModelError
+        The model cannot be used with them.
+    """
+    text = mechanism.text
+    if mechanism.variants:
+        tree = compose(text, mechanism.name)
+        text = as_text({key: value for key, value in plain_data(tree).items() if key != "variants"})
+    for key, value in ({"name": mechanism.name} | settings).items():
+        text = with_setting(text, key, tree_of(value))
+    return from_tree(compose(text, mechanism.name), mechanism.name, text)
+
+
+def with_scenario(mechanism: Mechanism, scenario: str) -> Mechanism:
+    """Return a model whose inputs follow one of its scenarios, where that has a schedule for them.
+
+    Raises
+    ------
+    InputError
+        It has no scenario of that name.
+    """
+    if scenario not in mechanism.scenarios:
+        raise InputError(
+            f"'{mechanism.name}' has no scenario '{scenario}'",
+            allowed=", ".join(mechanism.scenarios) or "it has none",
+            remedy=did_you_mean(scenario, mechanism.scenarios),
+        )
+    data = plain_data(compose(mechanism.text, mechanism.name))
+    replaced = data["scenarios"][scenario]
+    for name, declared in data["inputs"].items():
+        if name in replaced and isinstance(declared, dict):
+            data["inputs"][name] = {word: value for word, value in declared.items() if word not in SCHEDULE_KEYS}
+    data["schedule"] = {**(data.get("schedule") or {}), **replaced}
+    text = as_text(data)
+    return from_tree(compose(text, mechanism.name), mechanism.name, text)
+
+
+def _stem(path: str) -> str:
+    """Return a model name made of a file name, for files that give none."""
+    stem = re.sub(r"[^A-Za-z0-9_-]", "_", Path(path).stem).lstrip("0123456789_-")[:64]
+    return stem or "mechanism"

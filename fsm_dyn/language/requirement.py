@@ -1,0 +1,278 @@
+"""Requirements of a model as data, and the grammar of their formulas (docs/language.md, "requirements").
+
+A formula is split into tokens by the tokeniser of expressions; its bounds are constant expressions and stay text until
+a run has values for the parameters.  Nothing of it is executed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NoReturn, TypeAlias
+
+from fsm_dyn.core.errors import NOWHERE, ExpressionError, Location
+from fsm_dyn.language.expression_tree import Text, Token, tokenise
+from fsm_dyn.language.laws import LAWS
+
+EXTREMES = ("peak", "trough", "final")
+PARTS = ("normal", "friction")
+_EVENTS = frozenset(word for law in LAWS for word in law.words)
+_NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_FORMS = (
+    "never CONTACT EVENT [twice within TIME], never CONDITION, always CONDITION [while STATE and ...], "
+    "eventually CONDITION or CONTACT EVENT [before TIME], peak|trough|final(QUANTITY) < VALUE, "
+    "count(CONTACT EVENT) <= NUMBER"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredQuantity:
+    """A coordinate, speed, input, memory or output, or a force (``part`` of PARTS) of a contact; or its magnitude."""
+
+    name: str
+    part: str = ""
+    magnitude: bool = False
+
+    def __str__(self) -> str:
+        text = f"{self.name}.{self.part}" if self.part else self.name
+        return f"abs({text})" if self.magnitude else text
+
+
+@dataclass(frozen=True, slots=True)
+class QuantityComparison:
+    """A quantity compared (``< <= > >=``) with a constant expression."""
+
+    quantity: MeasuredQuantity
+    op: str
+    bound: Text
+
+
+@dataclass(frozen=True, slots=True)
+class StateCondition:
+    """The mode pattern ``name`` applies; with ``state``, the contact or entry ``name`` is in that state; or not."""
+
+    name: str
+    state: str = ""
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ContactEvent:
+    """An event of a contact, or of any feature pair of an entry of ``contacts``, by its word in model files."""
+
+    contact: str
+    word: str
+
+
+Condition: TypeAlias = QuantityComparison | StateCondition
+
+
+@dataclass(frozen=True, slots=True)
+class Always:
+    """``always CONDITION [while STATE and ...]``; ``never CONDITION`` is the negated condition."""
+
+    condition: Condition
+    during: tuple[StateCondition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NeverTwice:
+    """``never CONTACT EVENT twice within TIME``."""
+
+    event: ContactEvent
+    within: Text
+
+
+@dataclass(frozen=True, slots=True)
+class Eventually:
+    """``eventually CONDITION or CONTACT EVENT [before TIME]``."""
+
+    condition: Condition | ContactEvent
+    before: Text | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Extreme:
+    """``peak``, ``trough`` or ``final`` value of a quantity over the run, compared with a constant expression."""
+
+    function: str
+    comparison: QuantityComparison
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """``count(CONTACT EVENT) <= NUMBER``; ``never CONTACT EVENT`` is a count of at most 0."""
+
+    event: ContactEvent
+    op: str
+    bound: Text
+
+
+Claim: TypeAlias = Always | NeverTwice | Eventually | Extreme | Count
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """A named requirement: what it says (``summary``), its formula as written, and that as data."""
+
+    name: str
+    formula: str
+    claim: Claim
+    summary: str = ""
+    where: Location = NOWHERE
+
+
+def read_formula(text: Text) -> Claim:
+    """Return a formula as data.
+
+    Parameters
+    ----------
+    text : Text
+        The formula.
+
+    Raises
+    ------
+    ExpressionError
+        With the place of the formula, if it is none of the grammar.
+    """
+    return _FormulaReader(text).claim()
+
+
+class _FormulaReader:
+    """Recursive descent over the tokens of a formula."""
+
+    def __init__(self, text: Text) -> None:
+        self.text = text
+        self.tokens: Sequence[Token] = tokenise(text.text, text.where)
+        self.at = 0
+
+    def claim(self) -> Claim:
+        word = self.next()
+        match word:
+            case "never":
+                claim = self._never()
+            case "always":
+                condition = self._condition()
+                claim = Always(condition, self._states() if self.accept("while") else ())
+            case "eventually":
+                event = self._is_event()
+                found = self._event() if event else self._condition()
+                claim = Eventually(found, self._bound() if self.accept("before") else None)
+            case "count":
+                self.expect("(")
+                event_counted = self._event()
+                self.expect(")")
+                claim = Count(event_counted, self._operator(), self._bound())
+            case _ if word in EXTREMES:
+                self.expect("(")
+                quantity = self._quantity()
+                self.expect(")")
+                claim = Extreme(word, QuantityComparison(quantity, self._operator(), self._bound()))
+            case _:
+                self._refuse(f"a requirement does not begin with {word!r}")
+        if self.at < len(self.tokens):
+            self._refuse(f"{self.peek()!r} is not expected here")
+        return claim
+
+    def peek(self, ahead: int = 0) -> str:
+        at = self.at + ahead
+        return self.tokens[at].text if at < len(self.tokens) else ""
+
+    def next(self) -> str:
+        word = self.peek()
+        self.at += 1
+        return word
+
+    def accept(self, word: str) -> bool:
+        if self.peek() != word:
+            return False
+        self.at += 1
+        return True
+
+    def expect(self, word: str) -> None:
+        if not self.accept(word):
+            self._refuse(f"{word!r} is missing" + (f" before {self.peek()!r}" if self.peek() else " at the end"))
+
+    def _never(self) -> Claim:
+        if self._is_event():
+            event = self._event()
+            if not self.accept("twice"):
+                return Count(event, "<=", Text("0", self.text.where))
+            self.expect("within")
+            return NeverTwice(event, self._bound())
+        condition = self._condition()
+        if isinstance(condition, QuantityComparison):
+            return Always(QuantityComparison(condition.quantity, _NEGATED[condition.op], condition.bound))
+        return Always(StateCondition(condition.name, condition.state, not condition.negated))
+
+    def _is_event(self) -> bool:
+        """Whether two names follow each other, the second one an event."""
+        following = self.tokens[self.at : self.at + 2]
+        return [token.kind for token in following] == ["name"] * 2 and following[1].text not in ("before", "is")
+
+    def _event(self) -> ContactEvent:
+        contact, word = self._name("a contact"), self._name("an event")
+        if f"{word} {self.peek()}" in _EVENTS:
+            word = f"{word} {self.next()}"
+        return ContactEvent(contact, word)
+
+    def _condition(self) -> Condition:
+        following = self.peek(1)
+        if following in ("", "is", "while", "before") or (self.peek() == "mode" and following in ("==", "!=")):
+            return self._state()
+        return QuantityComparison(self._quantity(), self._operator(), self._bound())
+
+    def _states(self) -> tuple[StateCondition, ...]:
+        states = [self._state()]
+        while self.accept("and"):
+            states.append(self._state())
+        return tuple(states)
+
+    def _state(self) -> StateCondition:
+        name = self._name("a mode or a contact")
+        if name == "mode" and self.peek() in ("==", "!="):
+            negated = self.next() == "!="
+            return StateCondition(self._name("a mode"), "", negated)
+        if self.accept("is"):
+            negated = self.accept("not")
+            return StateCondition(name, self._name("a contact state"), negated)
+        return StateCondition(name)
+
+    def _quantity(self) -> MeasuredQuantity:
+        if self.peek() == "abs" and self.peek(1) == "(":
+            self.at += 2
+            inner = self._quantity()
+            self.expect(")")
+            return MeasuredQuantity(inner.name, inner.part, True)
+        name = self._name("a quantity")
+        if not self.accept("."):
+            return MeasuredQuantity(name)
+        part = self._name("a force of the contact")
+        if part not in PARTS:
+            self._refuse(f"a contact has no force {part!r}", allowed=", ".join(PARTS))
+        return MeasuredQuantity(name, part)
+
+    def _operator(self) -> str:
+        op = self.next()
+        if op not in _NEGATED:
+            self._refuse(f"{op!r} does not compare" if op else "a comparison is missing", allowed="< <= > >=")
+        return op
+
+    def _bound(self) -> Text:
+        """Read a constant expression: all tokens up to a word of the grammar."""
+        first = self.at
+        while self.at < len(self.tokens) and self.peek() not in ("while", "before"):
+            self.at += 1
+        if self.at == first:
+            self._refuse("a value is missing")
+        return Text(self.text.text[self.tokens[first].start : self.tokens[self.at - 1].end], self.text.where)
+
+    def _name(self, what: str) -> str:
+        if self.at >= len(self.tokens) or self.tokens[self.at].kind != "name":
+            self._refuse(f"{what} is missing" + (f" before {self.peek()!r}" if self.peek() else " at the end"))
+        return self.next()
+
+    def _refuse(self, message: str, allowed: str = _FORMS) -> NoReturn:
+        raise ExpressionError(
+            f"not a requirement: {message}", self.text.where, found=self.text.text, allowed=allowed
+        ) from None

@@ -1,0 +1,132 @@
+"""The JSON Schema of model files, and a commented first model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.language.expression_tree import is_name
+from fsm_dyn.language.mechanism_form import FORMAT, MechanismForm
+from fsm_dyn.language.older_spellings import KEYS
+
+# -- The JSON Schema of model files, for editors that check while one types ----------------------------------
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of a model file.
+
+    It knows the keys and the forms of values; expressions and references are checked by
+    `load` only.
+    """
+    schema = MechanismForm.model_json_schema(by_alias=True)
+    for key in KEYS:
+        properties = (schema["$defs"][key.form] if key.form else schema)["properties"]
+        properties[key.old] = {**properties[key.new], "deprecated": True, "description": f"now `{key.new}`"}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"fsm_dyn model, format {FORMAT}",
+        **{key: _simplified(value) for key, value in schema.items() if key != "title"},
+    }
+
+
+def _simplified(schema: Any) -> Any:
+    """Return a schema without the markers of optional keys: "or null", "default null"."""
+    if isinstance(schema, list):
+        return [_simplified(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {key: _simplified(value) for key, value in schema.items() if not (key == "title" and isinstance(value, str))}
+    if "patternProperties" in kept:
+        kept["additionalProperties"] = False  # the pattern is that of names; nothing else may be a key
+    if kept.get("default", ...) is None:
+        del kept["default"]
+        options = [option for option in kept.pop("anyOf", []) if option != {"type": "null"}]
+        kept |= options[0] if len(options) == 1 else {"anyOf": options} if options else {}
+    return kept
+
+
+# -- A commented first model, for ``fsm-dyn new`` ------------------------------------------------------------
+
+_TEMPLATE = """\
+fsm_dyn: 1                        # format of this file
+name: @NAME@
+summary: A rod hangs from a pivot, swings under gravity and a moment, and strikes a stop.
+
+# Numbers carry units, here and in expressions; SI inside. Leave all units out to take everything as SI.
+parameters:
+  m: 1.2 kg
+  l: 0.8 m
+  J: m*l**2/12                    # expressions may use parameters above them
+  e: 0.6                          # restitution of the stop
+  stop: 35 deg
+
+# What can move, with SI units.
+coordinates: {q: rad}
+
+# N is the fixed frame, O its origin. A frame turns about an axis of its parent.
+frames:
+  R: {parent: N, rotate: {z: q}}
+
+# Points are given from other points by vectors along the axes of frames.
+points:
+  C: {from: O, at: -l/2*R.y}      # middle of the rod
+  T: {from: O, at: -l*R.y}        # its tip
+
+bodies:                           # without a frame a body is a particle
+  rod: {frame: R, center: C, mass: m, inertia: {zz: J}}
+
+# Speeds of your choice; without this section q_dot = rate(q). Quote what contains commas.
+speeds:
+  w: "dot(omega(R), N.z)"
+
+# A contact is a gap that cannot become negative; modes come and go with it.
+contacts:
+  block: {joint_stop: {coordinate: q, upper: stop}, restitution: e}
+  # floor contact of a tip with friction:
+  # ground: {gap: "dot(pos(T), N.y)", slip: "dot(vel(T), N.x)", friction: {static: 0.5, kinetic: 0.4}}
+  # friction in a joint:
+  # pivot: {dry_friction: {speed: w, static: 0.3 N*m, kinetic: 0.2 N*m}}
+
+# What acts from outside, and how it runs over time unless a run says otherwise.
+inputs: {moment: N*m}
+schedule:
+  moment: {steps: [[0 s, 0 N*m], [2 s, 1.5 N*m], [2.5 s, 0 N*m]]}
+
+loads:
+  - {gravity: -9.81 m/s^2*N.y}
+  - {torque: moment*N.z, on: rod}
+  - {damper: {coordinate: q, damping: 0.02 N*m*s}}
+
+modes:                            # names for what is in contact; others are named by themselves
+  swinging: {block: open}
+  resting: {block: closed}
+
+# Transitions beyond those of contacts, for example an end of the run:
+# transitions:
+#   - {from: "*", when: t - 10 s, crossing: rising, stop: true, because: that is enough}
+
+initial: {mode: swinging, q: -60 deg}   # what is not given is 0, or follows
+
+outputs:                          # extra columns
+  height: "dot(pos(T), N.y)"
+
+view:                             # in the body's frame, from its centre, in metres
+  rod: {polygon: [[-0.02, -l/2], [0.02, -l/2], [0.02, l/2], [-0.02, l/2]]}
+"""
+
+
+def starter(name: str) -> str:
+    """Return a commented model file called `name` that loads unchanged.
+
+    Raises
+    ------
+    InputError
+        If `name` cannot be the name of a model.
+    """
+    if not is_name(name.replace("-", "_")):
+        raise InputError(
+            f"{name!r} cannot name a model",
+            found=name,
+            allowed="letters, digits, _ and -, beginning with a letter, at most 64 characters",
+        )
+    return _TEMPLATE.replace("@NAME@", name)

@@ -1,0 +1,466 @@
+"""Shapes and outlines as data, one class each: their numbers, directions and features."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final, Literal, TypeAlias
+
+from fsm_dyn.core.errors import NOWHERE, Location
+from fsm_dyn.language.expression_tree import Text
+
+# -- Shapes, one class each ----------------------------------------------------------------------------------
+#
+# Shapes, one class each: outlines that contacts are made of, their numbers, directions and features.
+
+Corners: TypeAlias = tuple[tuple[Text, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """Copies of a shape, turned about the point ``about`` by ``angle`` each (default: evenly over a whole turn)."""
+
+    count: int
+    about: str
+    angle: Text | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """A part of a shape that can touch: ``part`` number ``index`` of the copy ``copy`` of a shape.
+
+    ``part`` is ``point`` (``shape`` names a point of the model), ``face`` (of a line, segment or polygon), ``round``
+    (circle, arc or sphere), ``corner`` (of a polygon, or an end of a segment or arc), ``curve``, ``rim`` (of a disk) or
+    ``vertex`` (of a box).
+    ``label`` distinguishes it in names.
+    """
+
+    shape: str
+    part: Literal["point", "face", "round", "corner", "curve", "rim", "vertex"]
+    index: int = 0
+    copy: int = 0
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape(ABC):
+    """A rigid outline that contacts are made of: it moves with the point ``origin`` and turns with ``frame``.
+
+    Attributes
+    ----------
+    kind : str
+        The key of the language.
+    spatial : bool
+        Whether it is a shape in space; the others lie in the plane of the x and y axes of their frame.
+    bounded : bool
+        Whether it is a face with two ends, or several.
+    """
+
+    kind: ClassVar[str]
+    spatial: ClassVar[bool] = False
+    bounded: ClassVar[bool] = False
+
+    name: str
+    frame: str
+    origin: str
+    repeat: Repeat | None = None
+    where: Location = NOWHERE
+
+    @property
+    def lengths(self) -> tuple[Text, ...]:
+        """The expressions of its coordinates and radii (m)."""
+        return ()
+
+    @property
+    def angles_given(self) -> tuple[Text, ...]:
+        """The expressions of its angles (rad)."""
+        return () if self.repeat is None or self.repeat.angle is None else (self.repeat.angle,)
+
+    @property
+    def vectors(self) -> tuple[tuple[str, Text], ...]:
+        """Its directions, each with a word for messages."""
+        return ()
+
+    @property
+    def straight_faces(self) -> int:
+        """The number of its straight faces with ends."""
+        return 0
+
+    @abstractmethod
+    def features_of_one(self) -> list[Feature]:
+        """Return the features of a single copy."""
+
+    def features(self) -> list[Feature]:
+        """Return the features of all copies."""
+        single = self.features_of_one()
+        if self.repeat is None:
+            return single
+        found = []
+        for copy in range(self.repeat.count):
+            for feature in single:
+                label = "_".join(part for part in (str(copy + 1), feature.label) if part)
+                found.append(replace(feature, copy=copy, label=label))
+        return found
+
+    def _between_ends(self, face: Feature) -> list[Feature]:
+        return [face, Feature(self.name, "corner", 0, 0, "start"), Feature(self.name, "corner", 1, 0, "end")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineShape(Shape):
+    """A line without ends through the origin; ``side`` is a vector to its free side."""
+
+    kind: ClassVar[str] = "line"
+
+    along: Text
+    side: Text
+
+    @property
+    def vectors(self) -> tuple[tuple[str, Text], ...]:
+        """Its direction and its free side."""
+        return ("direction", self.along), ("free side", self.side)
+
+    def features_of_one(self) -> list[Feature]:
+        """Return its face."""
+        return [Feature(self.name, "face")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentShape(Shape):
+    """A straight face between two ``points``, or between the points of the model named in ``ends``."""
+
+    kind: ClassVar[str] = "segment"
+    bounded: ClassVar[bool] = True
+
+    points: Corners = ()
+    ends: tuple[str, str] | None = None
+    side: Text
+
+    @property
+    def lengths(self) -> tuple[Text, ...]:
+        """The coordinates of its ends, where they are given."""
+        return tuple(text for point in self.points for text in point)
+
+    @property
+    def vectors(self) -> tuple[tuple[str, Text], ...]:
+        """Its free side."""
+        return (("free side", self.side),)
+
+    @property
+    def straight_faces(self) -> int:
+        """One."""
+        return 1
+
+    def features_of_one(self) -> list[Feature]:
+        """Return its face and its ends."""
+        return self._between_ends(Feature(self.name, "face", 0, 0, "face"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundShape(Shape):
+    """What has a radius about the origin; ``inside`` tells that the free side is the inner one."""
+
+    radius: Text
+    inside: bool = False
+
+    @property
+    def lengths(self) -> tuple[Text, ...]:
+        """The radius."""
+        return (self.radius,)
+
+    def features_of_one(self) -> list[Feature]:
+        """Return the whole."""
+        return [Feature(self.name, "round")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CircleShape(RoundShape):
+    """A whole circle."""
+
+    kind: ClassVar[str] = "circle"
+
+    @property
+    def is_point(self) -> bool:
+        """Whether its radius is written as 0: a corner without faces."""
+        return self.radius.text.split()[:1] == ["0"]
+
+    def features_of_one(self) -> list[Feature]:
+        """Return the whole, a corner where it is a point."""
+        return [Feature(self.name, "corner" if self.is_point else "round")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArcShape(RoundShape):
+    """A part of a circle, anticlockwise between two ``angles`` from the frame's x axis."""
+
+    kind: ClassVar[str] = "arc"
+    bounded: ClassVar[bool] = True
+
+    angles: tuple[Text, Text]
+
+    @property
+    def angles_given(self) -> tuple[Text, ...]:
+        """Its two angles, and that of its copies."""
+        return (*self.angles, *Shape.angles_given.__get__(self))
+
+    def features_of_one(self) -> list[Feature]:
+        """Return its face and its ends."""
+        return self._between_ends(Feature(self.name, "round", 0, 0, "face"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SphereShape(RoundShape):
+    """A sphere."""
+
+    kind: ClassVar[str] = "sphere"
+    spatial: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolygonShape(Shape):
+    """A closed chain of straight faces.
+
+    ``turn`` is +1 where its points follow each other anticlockwise, else -1; ``concave`` holds the corners that
+    nothing on the free side can touch.
+    """
+
+    kind: ClassVar[str] = "polygon"
+    bounded: ClassVar[bool] = True
+
+    points: Corners
+    inside: bool = False
+    turn: int = 1
+    concave: tuple[int, ...] = ()
+
+    @property
+    def lengths(self) -> tuple[Text, ...]:
+        """The coordinates of its corners."""
+        return tuple(text for point in self.points for text in point)
+
+    @property
+    def straight_faces(self) -> int:
+        """As many as it has corners."""
+        return len(self.points)
+
+    def features_of_one(self) -> list[Feature]:
+        """Return its faces and its convex corners."""
+        count = len(self.points)
+        faces = [Feature(self.name, "face", i, 0, f"face{i + 1}") for i in range(count)]
+        return faces + [Feature(self.name, "corner", i, 0, f"{i + 1}") for i in range(count) if i not in self.concave]
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePiece:
+    """A part of a curve that bends one way and turns by less than two right angles.
+
+    Attributes
+    ----------
+    start, end : float
+        The parameter at its ends (rad).
+    facing : float
+        The direction of the outward normal in its middle, from the x axis of the frame (rad).
+    speed : float
+        Its length by the parameter (m/rad).
+    bulges : bool
+        Whether it bends outwards.
+    hollows : tuple of two bool
+        Whether a hollow precedes it, and follows it.
+    """
+
+    start: float
+    end: float
+    facing: float
+    speed: float
+    bulges: bool
+    hollows: tuple[bool, bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurveShape(Shape):
+    """A smooth closed outline.
+
+    ``formula``: the distance from the origin as a function of ``phi``, or x and y as functions of ``s``, both over a
+    whole turn; or a periodic cubic spline through ``points``.  ``turn`` is +1 if it runs anticlockwise, else -1;
+    ``pieces`` are those of a curve that does not bulge everywhere.
+    """
+
+    kind: ClassVar[str] = "curve"
+
+    points: Corners = ()
+    formula: tuple[Text, ...] = ()
+    turn: int = 1
+    pieces: tuple[CurvePiece, ...] = ()
+
+    @property
+    def lengths(self) -> tuple[Text, ...]:
+        """The coordinates of the points of its spline."""
+        return tuple(text for point in self.points for text in point)
+
+    def features_of_one(self) -> list[Feature]:
+        """Return the whole, or its pieces."""
+        if not self.pieces:
+            return [Feature(self.name, "curve")]
+        return [Feature(self.name, "curve", i, 0, f"{i + 1}") for i in range(len(self.pieces))]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaneShape(Shape):
+    """A plane without ends through the origin; ``side`` is a vector to its free side."""
+
+    kind: ClassVar[str] = "plane"
+    spatial: ClassVar[bool] = True
+
+    side: Text
+
+    @property
+    def vectors(self) -> tuple[tuple[str, Text], ...]:
+        """Its free side."""
+        return (("free side", self.side),)
+
+    def features_of_one(self) -> list[Feature]:
+        """Return its face."""
+        return [Feature(self.name, "face")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiskShape(Shape):
+    """A thin disk about ``axis``, touched at its rim, and at three points close to it if it is flat on a plane."""
+
+    kind: ClassVar[str] = "disk"
+    spatial: ClassVar[bool] = True
+
+    axis: Text
+    radius: Text
+
+    @property
+    def lengths(self) -> tuple[Text, ...]:
+        """The radius."""
+        return (self.radius,)
+
+    @property
+    def vectors(self) -> tuple[tuple[str, Text], ...]:
+        """Its axis."""
+        return (("axis", self.axis),)
+
+    def features_of_one(self) -> list[Feature]:
+        """Return its rim, and the points on which it lies."""
+        return [Feature(self.name, "rim")] + [Feature(self.name, "vertex", i, 0, f"{i + 1}") for i in range(FEET)]
+
+
+FEET: Final = 3  # points on which a disk lies: as many as a plane needs
+
+#: Signs of the corners of a box: those below anticlockwise about z, then those above.
+VERTICES: Final = tuple((x, y, z) for z in (-1, 1) for x, y in ((-1, -1), (1, -1), (1, 1), (-1, 1)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoxShape(Shape):
+    """A box about the origin, of ``size`` along the axes of its frame, touched at its corners."""
+
+    kind: ClassVar[str] = "box"
+    spatial: ClassVar[bool] = True
+
+    size: tuple[Text, Text, Text]
+
+    @property
+    def lengths(self) -> tuple[Text, ...]:
+        """The lengths of its edges."""
+        return self.size
+
+    def features_of_one(self) -> list[Feature]:
+        """Return its corners."""
+        return [Feature(self.name, "vertex", i, 0, f"{i + 1}") for i in range(len(VERTICES))]
+
+
+# -- Outlines to draw a body with, one class each ------------------------------------------------------------
+
+DrawnPoint: TypeAlias = tuple[Text, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnOutline(ABC):
+    """One outline to draw a body with, in its frame, from its centre (m).
+
+    A point is 2 or 3 expressions of parameters.  ``frame`` is the one in whose x-y plane the outline lies, where that
+    is not the body's.
+
+    Attributes
+    ----------
+    kind : str
+        The key of the language.
+    closed : bool
+        Whether its line ends where it begins.
+    """
+
+    kind: ClassVar[str]
+    closed: ClassVar[bool] = False
+
+    frame: str | None = None
+
+    @property
+    def places(self) -> tuple[DrawnPoint, ...]:
+        """The points that it is given by; none where it is about the body's centre."""
+        return ()
+
+    @property
+    def label(self) -> str:
+        """What it writes; empty for lines."""
+        return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineOutline(DrawnOutline):
+    """A line through ``points``."""
+
+    kind: ClassVar[str] = "line"
+
+    points: tuple[DrawnPoint, ...]
+
+    @property
+    def places(self) -> tuple[DrawnPoint, ...]:
+        """Its points."""
+        return self.points
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolygonOutline(LineOutline):
+    """A closed line."""
+
+    kind: ClassVar[str] = "polygon"
+    closed: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedOutline(DrawnOutline):
+    """An outline about one point ``at``, the body's centre where none is given."""
+
+    at: DrawnPoint | None = None
+
+    @property
+    def places(self) -> tuple[DrawnPoint, ...]:
+        """Its point, where one is given."""
+        return () if self.at is None else (self.at,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CircleOutline(PlacedOutline):
+    """A circle of a ``radius`` (m)."""
+
+    kind: ClassVar[str] = "circle"
+    closed: ClassVar[bool] = True
+
+    radius: Text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextOutline(PlacedOutline):
+    """A ``text`` at a point."""
+
+    kind: ClassVar[str] = "text"
+
+    text: str
+
+    @property
+    def label(self) -> str:
+        """Its text."""
+        return self.text

@@ -1,0 +1,431 @@
+"""Parameters as numbers, with overrides and their units, of one run and of many."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from fsm_dyn.core.errors import ExpressionError, InputError, ModelError, did_you_mean
+from fsm_dyn.language.body_forms import SIGNS
+from fsm_dyn.language.check_expressions import check_expressions, parameter_scope, scopes_and_dimensions
+from fsm_dyn.language.check_values import Values, check_numbers, check_outlines
+from fsm_dyn.language.dimensions import (
+    DimensionedValue,
+    QuantityAlgebra,
+    Scope,
+    declarations,
+    misplaced_angle,
+    texts_of,
+)
+from fsm_dyn.language.evaluate import ParameterValue, evaluate_expression, evaluate_parameters, names_in
+from fsm_dyn.language.expression_tree import Index, Name, Number, Text, fold, walk
+from fsm_dyn.language.expressions import parse
+from fsm_dyn.language.model import Mechanism, Parameter
+from fsm_dyn.language.units import DIMENSIONLESS, Dimension, dimension, dimension_text
+
+# -- Values in addition to the model file --------------------------------------------------------------------
+#
+# Values in addition to the model file: a number is in SI units; a text is an expression that may carry a unit.
+#
+# The one rule for ``--set``, ``--input``, ``--initial``, ``--tolerance`` and their arguments in Python.
+
+TIME = dimension(s=1)
+
+
+class _PlainNumbersFit(QuantityAlgebra):
+    """A number without a unit is in SI units and fits any dimension."""
+
+    def number(self, node: Number, /) -> DimensionedValue:
+        """Return the quantity of a number."""
+        found = super().number(node)
+        return found if node.dimension is not None else replace(found, dimension=None)
+
+
+def is_plain(text: str) -> bool:
+    """Whether a text has neither names nor units: what it gives is in SI units."""
+    try:
+        nodes = list(walk(parse(text)))
+    except ExpressionError:
+        return False  # what is wrong is found where it is checked
+    return not any(
+        isinstance(node, (Name, Index)) or (isinstance(node, Number) and node.dimension is not None) for node in nodes
+    )
+
+
+def _has_unit(text: str) -> bool:
+    """Whether a number in an expression carries a unit."""
+    return any(isinstance(node, Number) and node.dimension is not None for node in walk(parse(text)))
+
+
+def check_unit(text: str, expected: Dimension, scope: Scope, what: str) -> None:
+    """Refuse a text that carries another unit than the expected one.
+
+    Parameters
+    ----------
+    text : str
+        An expression; numbers without a unit in it fit any, and so does a dimensionless one without a unit.
+    expected : Dimension
+    scope : Scope
+        What may be named in it.
+    what : str
+        What it is, for messages.
+
+    Raises
+    ------
+    InputError
+        The unit is another one, or the units in it contradict each other.
+    """
+    try:
+        found = fold(parse(text), _PlainNumbersFit(scope))
+    except ExpressionError as error:
+        raise InputError(f"{what}: {error.message}", found=text, allowed=error.allowed, remedy=error.remedy) from None
+    if found.kind != "scalar":
+        raise InputError(f"{what} must be a number", found=text)
+    if found.dimension == DIMENSIONLESS and not _has_unit(text):
+        return  # cos(9*t): a number in SI units
+    if found.dimension is not None and not found.zero and found.dimension != expected:
+        raise InputError(
+            f"{what} {misplaced_angle(text, found.dimension, [expected]) or 'has the wrong unit'}",
+            found=text,
+            allowed=f"{dimension_text(expected)}, or a plain number in SI units",
+        )
+
+
+class ArgumentUnits:
+    """The units of what may be given for a run of a mechanism; found when a text first needs one."""
+
+    def __init__(self, mechanism: Mechanism) -> None:
+        self._mechanism = mechanism
+        self._dimensions: Mapping[str, Dimension] | None = None
+
+    def check(self, name: str, text: str, what: str, *, over_time: bool = False) -> None:
+        """Refuse a text of another unit than that of a coordinate, speed or input.
+
+        ``over_time``: it may depend on the time ``t``.
+        """
+        if not self._mechanism.uses_units or is_plain(text):
+            return
+        if self._dimensions is None:
+            _, found = scopes_and_dimensions(self._mechanism, declarations(self._mechanism), True)
+            self._dimensions = {**found.coordinates, **found.inputs, **found.speeds}
+        if name in self._dimensions:
+            check_unit(text, self._dimensions[name], self._scope(over_time), what)
+
+    def check_time(self, text: str, what: str) -> None:
+        """Refuse a text that is no time."""
+        if self._mechanism.uses_units and not is_plain(text):
+            check_unit(text, TIME, self._scope(False), what)
+
+    def _scope(self, over_time: bool) -> Scope:
+        scope = parameter_scope(self._mechanism, declarations(self._mechanism), True)
+        if not over_time:
+            return scope
+        return replace(scope, scalars={**scope.scalars, "t": DimensionedValue("scalar", TIME)})
+
+
+# -- Parameters as numbers -----------------------------------------------------------------------------------
+#
+# Parameters as numbers: with overrides, flattened, and the units of everything that has a value.
+
+Given = float | str | Sequence[float | str]
+Parameters = Mapping[str, Given]  # SI numbers or text with units, by name
+LONGEST_LISTING = 200  # characters
+
+
+def parameter_values(mechanism: Mechanism, overrides: Parameters | None = None) -> dict[str, ParameterValue]:
+    """Return every parameter in SI units, in file order.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        A loaded model.
+    overrides : mapping, optional
+        Values that replace those of the file: numbers in SI units, texts that may carry a unit (``"12 kg"``), and for
+        vector parameters sequences of them.  Parameters that depend on a replaced one follow it.
+
+    Returns
+    -------
+    dict
+        A float for each scalar parameter, a tuple for each vector.
+
+    Raises
+    ------
+    InputError
+        For an unknown name, a text of the wrong unit, a wrong number of elements, a value not finite, and for all
+        that the file could not hold either: see :func:`check_values`.
+    """
+    given = override_values(mechanism, overrides or {})
+    values = evaluate_parameters(mechanism, given)
+    if given:
+        check_values(mechanism, values, {name: values[name] for name in given})
+    return values
+
+
+def override_values(mechanism: Mechanism, overrides: Parameters) -> dict[str, tuple[float, ...]]:
+    """Return the numbers of overrides, SI, a tuple each; they are not checked together with other parameters.
+
+    Raises
+    ------
+    InputError
+        For an unknown name, a text of the wrong unit, a wrong number of elements, a value not finite.
+    """
+    given: dict[str, tuple[float, ...]] = {}
+    for name, value in overrides.items():
+        if name not in mechanism.parameters:
+            raise InputError(
+                f"the model has no parameter {name!r}",
+                found=str(name),
+                allowed=", ".join(mechanism.parameters) or "no parameters",
+                remedy=did_you_mean(str(name), mechanism.parameters),
+            )
+        given[name] = _override(mechanism, mechanism.parameters[name], value)
+    return given
+
+
+def check_values(mechanism: Mechanism, values: Values, given: Values) -> None:
+    """Refuse parameters that the file could not hold.
+
+    Parameters
+    ----------
+    values : mapping
+        All parameters, SI.
+    given : mapping
+        Those of them that replace the file's.
+
+    Raises
+    ------
+    InputError
+        A check that the file passes is failed with these values.
+    """
+    try:
+        check_numbers(mechanism, values)
+        check_outlines(mechanism, values)
+    except ModelError as error:
+        said = "; ".join(f"{name} = {_listing(value)}" for name, value in given.items())
+        raise InputError(
+            f"these parameters are impossible, {said[:LONGEST_LISTING]}: {error.message}",
+            found=error.found,
+            allowed=error.allowed,
+            remedy=error.remedy or "give other values, as the file would need them",
+        ) from error
+
+
+def _listing(value: float | Sequence[float]) -> str:
+    numbers = value if isinstance(value, Sequence) else [value]
+    return ", ".join(f"{number:g}" for number in numbers)
+
+
+def _override(mechanism: Mechanism, parameter: Parameter, value: Given) -> tuple[float, ...]:
+    several = isinstance(value, Sequence) and not isinstance(value, str)
+    items = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [value]
+    if several != parameter.is_vector or len(items) != len(parameter.values):
+        wanted = f"{len(parameter.values)} values" if parameter.is_vector else "one value"
+        raise InputError(f"parameter {parameter.name!r} wants {wanted}", found=repr(value)[:60])
+    return tuple(_number(mechanism, parameter, item, at) for at, item in enumerate(items))
+
+
+def _number(mechanism: Mechanism, parameter: Parameter, item: object, at: int) -> float:
+    if isinstance(item, str):
+        if any(sign in item for sign in SIGNS):
+            raise InputError(
+                f"parameter {parameter.name!r} takes one value",
+                found=item,
+                remedy="write the tolerance in the model file",
+            )
+        if mechanism.uses_units and not is_plain(item):
+            check_unit(
+                item,
+                _dimension_of(mechanism, parameter, at),
+                Scope("an override", {}, {}, units=True),
+                f"parameter {parameter.name!r}",
+            )
+        return evaluate_expression(item, {})
+    if not isinstance(item, bool) and isinstance(item, numbers.Real) and math.isfinite(item):
+        return float(item)
+    raise InputError(f"parameter {parameter.name!r} wants a finite number or a text with a unit", found=repr(item)[:60])
+
+
+def _dimension_of(mechanism: Mechanism, parameter: Parameter, at: int) -> Dimension:
+    scope = parameter_scope(mechanism, declarations(mechanism), True)
+    if parameter.is_vector:
+        return scope.vectors[parameter.name][at].dimension or DIMENSIONLESS
+    return scope.scalars[parameter.name].dimension or DIMENSIONLESS
+
+
+def coordinate_bounds(mechanism: Mechanism, values: Mapping[str, ParameterValue]) -> dict[str, tuple[float, float]]:
+    """Return lower and upper bound (SI) of each coordinate with a stated range, infinite where a side is open."""
+    return {
+        str(name): (
+            -math.inf if coordinate.range[0] is None else evaluate_expression(coordinate.range[0], values),
+            math.inf if coordinate.range[1] is None else evaluate_expression(coordinate.range[1], values),
+        )
+        for name, coordinate in mechanism.coordinates.items()
+        if coordinate.range
+    }
+
+
+def flat_parameters(mechanism: Mechanism) -> list[str]:
+    """Return the names of all numbers among the parameters: ``m``, ``lip[0]``, ``lip[1]``, in file order."""
+    names: list[str] = []
+    for name, parameter in mechanism.parameters.items():
+        names += [f"{name}[{i}]" for i in range(len(parameter.values))] if parameter.is_vector else [name]
+    return names
+
+
+def flat_values(mechanism: Mechanism, overrides: Parameters | None = None) -> dict[str, float]:
+    """Return `parameter_values` under the names of `flat_parameters`."""
+    flat: dict[str, float] = {}
+    for name, value in parameter_values(mechanism, overrides).items():
+        if isinstance(value, tuple):
+            flat |= {f"{name}[{i}]": element for i, element in enumerate(value)}
+        else:
+            flat[name] = value
+    return flat
+
+
+def named_values(mechanism: Mechanism, numbers: Sequence[float]) -> dict[str, ParameterValue]:
+    """Return parameters given as numbers in the order of `flat_parameters` by name.
+
+    Raises
+    ------
+    InputError
+        Their number is not that of the model's.
+    """
+    if len(numbers) != len(flat_parameters(mechanism)):
+        raise InputError(
+            "a wrong number of parameters", found=str(len(numbers)), allowed=str(len(flat_parameters(mechanism)))
+        )
+    rest = iter(float(number) for number in numbers)
+    given = {name: tuple(next(rest) for _ in p.values) for name, p in mechanism.parameters.items()}
+    return {name: value if mechanism.parameters[name].is_vector else value[0] for name, value in given.items()}
+
+
+def units(mechanism: Mechanism) -> dict[str, str]:
+    """Return the SI unit of each parameter, coordinate, input, speed and output; empty where units are not used.
+
+    Coordinates and inputs keep the unit text of the file (``rad`` rather than ``1``); elements of vector
+    parameters stand under ``lip[0]``.
+    """
+    if not mechanism.uses_units:
+        return {}
+    found: dict[str, Dimension] = check_expressions(mechanism, declarations(mechanism), True)
+    written = {c.name: c.unit for c in (*mechanism.coordinates.values(),) if c.unit}
+    written |= {i.name: i.unit for i in mechanism.inputs.values() if i.unit}
+    return {name: written.get(name) or dimension_text(dimension) for name, dimension in found.items()}
+
+
+# -- Parameters of many runs that differ in some of them -----------------------------------------------------
+#
+# Parameters of many runs that differ in some of them: only what follows from these is evaluated and checked again.
+
+T = TypeVar("T")
+
+
+class VariedValues:
+    """Values of all parameters, SI, of runs that differ in some of them.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+    given : mapping
+        Overrides that all runs share, as for :func:`fsm_dyn.language.values.parameter_values`.
+    names : iterable of str
+        Scalar parameters that differ.
+
+    Attributes
+    ----------
+    base : dict
+        The values with ``given`` alone.
+    affected : frozenset of str
+        The parameters named, and all that follow from them.
+
+    Raises
+    ------
+    InputError
+        ``given`` is impossible.
+    """
+
+    def __init__(self, mechanism: Mechanism, given: Mapping[str, Given], names: Iterable[str]) -> None:
+        self._mechanism, self._given, self._names = mechanism, given, frozenset(names)
+        self.base = parameter_values(mechanism, given)
+        affected = set(self._names)
+        self._dependent = []
+        for name, parameter in mechanism.parameters.items():
+            if name not in affected and name not in given and affected & names_of(parameter.values):
+                affected.add(str(name))
+                self._dependent.append(parameter)
+        self.affected = frozenset(affected)
+        shapes = self._part(mechanism.shapes)
+        known = all(name in mechanism.parameters and not mechanism.parameters[name].is_vector for name in self._names)
+        self._whole = bool(shapes) or not known  # of a shape it is checked how it lies
+        contacts = mechanism.contacts if self._part(mechanism.contacts) else {}  # stops are checked in pairs
+        self._checked = replace(
+            mechanism,
+            parameters={
+                name: item for name, item in mechanism.parameters.items()
+                if item.tolerance is not None and self.concerns(item.tolerance)
+            },
+            bodies=self._part(mechanism.bodies), joints=self._part(mechanism.joints), shapes=shapes, contacts=contacts,
+            coordinates=self._part(mechanism.coordinates) if not contacts else mechanism.coordinates,
+            loads=tuple(item for item in mechanism.loads if self._computes([text for _, text in item.coefficients])),
+            inputs=self._part(mechanism.inputs), scenarios=self._part(mechanism.scenarios),
+            initial=replace(
+                mechanism.initial,
+                values={name: text for name, text in mechanism.initial.values.items() if self._computes([text])},
+                guess={name: text for name, text in mechanism.initial.guess.items() if self._computes([text])},
+            ),
+            numerics=self._part(mechanism.numerics), controllers=self._part(mechanism.controllers),
+            ports=self._part(mechanism.ports),
+            view={name: forms for name, forms in mechanism.view.items() if self._computes([*texts_of(forms)])},
+        )  # fmt: skip
+
+    def concerns(self, part: object) -> bool:
+        """Return whether an expression in a part of the mechanism names a parameter that differs."""
+        return bool(self.affected & names_of(part))
+
+    def of(self, case: Mapping[str, float]) -> dict[str, ParameterValue]:
+        """Return the values of a run.
+
+        Parameters
+        ----------
+        case : mapping
+            Values of the parameters that differ, SI.
+
+        Raises
+        ------
+        InputError
+            They are impossible: as of :func:`fsm_dyn.language.values.parameter_values`.
+        """
+        values: dict[str, ParameterValue] = {**self.base, **case}
+        try:
+            if case.keys() != self._names or self._whole or not all(map(math.isfinite, case.values())):
+                return parameter_values(self._mechanism, {**self._given, **case})
+            for parameter in self._dependent:
+                numbers = tuple(evaluate_expression(text, values) for text in parameter.values)
+                values[str(parameter.name)] = numbers if parameter.is_vector else numbers[0]
+            check_numbers(self._checked, values)
+        except ModelError:
+            return parameter_values(self._mechanism, {**self._given, **case})  # with the error of the whole file
+        return values
+
+    def _computes(self, texts: Iterable[Text]) -> bool:
+        """Return whether one of some expressions follows from what differs, and is not a parameter itself."""
+        return any(self.concerns(text) and text.text not in self._mechanism.parameters for text in texts)
+
+    def _part(self, section: Mapping[str, T]) -> dict[str, T]:
+        """Return the entries of a section of the file that name a parameter that differs."""
+        return {name: item for name, item in section.items() if self.concerns(item)}
+
+
+def names_of(part: object) -> frozenset[str]:
+    """Return the names in the expressions of a part of a mechanism."""
+    found: set[str] = set()
+    for text in texts_of(part):
+        try:
+            found |= names_in(text.text)
+        except ExpressionError:  # no expression of names
+            continue
+    return frozenset(found)

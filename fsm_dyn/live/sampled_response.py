@@ -1,0 +1,336 @@
+"""Discrete transfer function of a coupled model in the live loop (docs/theory.md, "Passivity")."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fsm_dyn.analysis.linearisation import independent_coordinates, jacobian
+from fsm_dyn.automaton.initial_state import find_initial_state
+from fsm_dyn.automaton.initial_values import initial_values
+from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.core.errors import InputError, did_you_mean
+from fsm_dyn.derive.mode_programs import ModePrograms
+from fsm_dyn.language.elements import CoupledPort, PortAxis
+from fsm_dyn.language.memory import refuse_controllers
+from fsm_dyn.live.device_map import DeviceMap, coupled_ports
+from fsm_dyn.live.tick import bandwidths
+from fsm_dyn.programs.program import Program
+from fsm_dyn.run.integrators import METHODS, Tableau
+
+Floats = NDArray[np.float64]
+Complexes = NDArray[np.complex128]
+INPUT_LENGTH = 4  # an input in a tick: value, rate, second rate, third rate
+
+
+@dataclass(frozen=True)
+class SampledLoop:
+    """Linearised sampled loop of a coupled port in one mode: the map of state and inputs over a tick.
+
+    With the state ``s`` and the inputs' values and rates at the begin of a tick in ``i``, ``s_next = step s + push i``;
+    the forces of the port on the model are ``out s + through i`` at the end of a tick.
+
+    Attributes
+    ----------
+    axes : tuple of Axis
+        Of the port, those that a device moves.
+    sources : tuple of int
+        The axes of the device that move them.
+    mode : str
+    period : float
+        s.
+    scales : ndarray, shape (n,)
+        Units of the model per unit of the device, along each axis.
+    force_scale : float
+        Newtons of the device per newton of the model, beyond what the scale makes.
+    step, push, out, through : ndarrays, shapes (n_s, n_s), (n_s, 4 m), (n, n_s), (n, 4 m)
+        Value, rate, second and third rate of each of m inputs stand together.
+    filters : tuple
+        For each axis the bandwidth of the filter of a coordinate that the device prescribes, rad per tick, or 0.
+    velocity_bandwidth : float or None
+        Of the device, see :class:`~fsm_dyn.live.driver_protocol.DeviceDynamics`.
+    """
+
+    axes: tuple[PortAxis, ...]
+    sources: tuple[int, ...]
+    mode: str
+    period: float
+    scales: Floats
+    force_scale: float
+    step: Floats
+    push: Floats
+    out: Floats
+    through: Floats
+    filters: tuple[float, ...]
+    velocity_bandwidth: float | None = math.inf
+
+    def response(self, w: ArrayLike) -> Complexes:
+        """Return ``H(exp(j w T))`` from the device's sampled positions to the forces that resist it, in its units.
+
+        Parameters
+        ----------
+        w : array, shape (k,)
+            rad/s, above 0.
+
+        Returns
+        -------
+        ndarray of complex, shape (k, n, n)
+        """
+        z = np.exp(1j * np.asarray(w, dtype=np.float64) * self.period)
+        begins, ends = self._inputs(z)
+        n = len(self.step)
+        s = np.linalg.solve(z[:, None, None] * np.eye(n) - self.step, z[:, None, None] * (self.push @ begins))
+        force = self.out @ s + self.through @ ends
+        return self.force_scale * self.scales[:, None] * force * self.scales
+
+    def _inputs(self, z: Complexes) -> tuple[Complexes, Complexes]:
+        """Inputs at begin and end of a tick for a motion ``z^n`` of each axis, shapes (k, 4 m, n)."""
+        m = self.push.shape[1] // INPUT_LENGTH
+        begins = np.zeros((len(z), m * INPUT_LENGTH, len(self.axes)), dtype=np.complex128)
+        ends = np.zeros_like(begins)
+        at, back = 0, velocity_response(z, self.period, self.velocity_bandwidth)
+        difference = (1.0 - 1.0 / z) / self.period
+        for a, bandwidth in enumerate(self.filters):
+            if bandwidth:
+                ends[:, at : at + 3, a] = _filtered(z, back, bandwidth, self.period)
+                begins[:, at : at + 3, a] = ends[:, at : at + 3, a] / z[:, None]
+                begins[:, at + 3, a] = difference * ends[:, at + 2, a]
+                at += INPUT_LENGTH
+                continue
+            for value in (np.ones_like(z), back):  # position and rate, each straight from tick to tick
+                ends[:, at, a], begins[:, at, a] = value, value / z
+                begins[:, at + 1, a] = difference * value
+                at += INPUT_LENGTH
+        return begins, ends
+
+    @property
+    def growth(self) -> float:
+        """The largest factor by which a motion of the model alone grows in a tick."""
+        return float(np.abs(np.linalg.eigvals(self.step)).max(initial=0.0))
+
+    def resonances(self) -> Floats:
+        """Return frequencies (rad/s) at which the model by itself swings."""
+        angles = np.abs(np.angle(np.linalg.eigvals(self.step)))
+        found: Floats = np.unique(angles[(angles > 1e-6) & (angles < np.pi)]) / self.period
+        return found
+
+
+def velocity_response(z: Complexes, period: float, bandwidth: float | None) -> Complexes:
+    """Return the velocity that a device reports for the sampled positions ``z^n``, 1/s.
+
+    Parameters
+    ----------
+    z : ndarray of complex, shape (k,)
+        Of absolute value one.
+    period : float
+        s.
+    bandwidth : float or None
+        Hz, see :class:`~fsm_dyn.live.driver_protocol.DeviceDynamics`; a measured velocity is that of the motion below
+        half the rate.
+    """
+    if bandwidth is None:
+        measured: Complexes = (1j * np.angle(z) / period).astype(np.complex128)
+        return measured
+    difference: Complexes = (1.0 - 1.0 / z) / period
+    if bandwidth == math.inf:
+        return difference
+    part = -math.expm1(-2.0 * math.pi * bandwidth * period)
+    found: Complexes = part * difference / (1.0 - (1.0 - part) / z)
+    return found
+
+
+def _filtered(z: Complexes, back: Complexes, g: float, period: float) -> Complexes:
+    """Value, rate and second rate of a smooth input at the end of a tick, see ``fsm_dyn.live.compiled_inputs``."""
+    whole = 1.0 + g * (3.0 + g * (1.5 + g / 6.0))
+    to_target = np.array([g**3, 3.0 * g * g * period]) / whole  # of target and target rate, as a third difference
+    from_state = -np.array([g**3, g**3 + 3.0 * g * g, 0.5 * g**3 + 3.0 * g * g + 3.0 * g]) / whole
+    ahead = np.array([[1.0, 1.0, 0.5], [0.0, 1.0, 1.0], [0.0, 0.0, 1.0]])
+    jerk = np.array([1.0 / 6.0, 0.5, 1.0])
+    matrix = ahead + np.outer(jerk, from_state)
+    drive = jerk[None, :] * (to_target[0] + to_target[1] * back)[:, None]
+    state = np.linalg.solve(np.eye(3) - matrix / z[:, None, None], drive[:, :, None])[:, :, 0]
+    found: Complexes = state / np.array([1.0, period, period * period])
+    return found
+
+
+def linearise_sampled_loop(
+    graph: ModeGraph,
+    mode: str | None = None,
+    *,
+    mapping: DeviceMap | None = None,
+    n_device: int | None = None,
+    period: float = 1e-3,
+    substeps: int = 1,
+    method: str = "rk4",
+    at: Mapping[str, float | str] | None = None,
+    velocity_bandwidth: float | None = math.inf,
+) -> SampledLoop:
+    """Linearise a coupled model in a mode over a tick, at rest, with the coupler closed and unstretched.
+
+    Parameters
+    ----------
+    graph : ModeGraph
+        Compiled from what :func:`fsm_dyn.live.device_map.add_couplers` returned.
+    mode : str, optional
+        A mode of the graph; by default the one it starts in.
+    mapping : DeviceMap, optional
+    n_device : int, optional
+        Axes of the device; by default as many as the port has.
+    period, substeps, method
+        As of a live run.
+    at : mapping, optional
+        What replaces entries of the model's ``initial``; speeds are zero where they are not given here.
+    velocity_bandwidth : float or None
+        Of the device, see :class:`~fsm_dyn.live.driver_protocol.DeviceDynamics`.
+
+    Returns
+    -------
+    SampledLoop
+
+    Raises
+    ------
+    InputError
+        The mode or the port is unknown, the axes do not fit, or the model has a sampled controller.
+    ModelError
+        The values contradict the mode.
+    """
+    mapping = mapping or DeviceMap()
+    port = _port(graph, mapping.port)
+    automaton = graph.automaton
+    refuse_controllers(automaton.mechanism, "passivity")
+    mode = mode or graph.initial
+    found = next((known for known in automaton.modes if known.name == mode), None)
+    if found is None:
+        names = [known.name for known in automaton.modes]
+        raise InputError(
+            f"no mode '{mode}' in '{graph.name}'", allowed=", ".join(names), remedy=did_you_mean(mode, names)
+        )
+    begin = initial_values(automaton, graph.values, graph.parameters, {**(at or {}), "settle": False})
+    layout = automaton.terms.layout
+    rest = {name: value for name, value in begin.values.items() if name in layout.q or name in (at or {})}
+    here = find_initial_state(automaton, rest, mode, 0.0, begin.context)
+    context = _closed(graph, port, here.x, here.context)
+    programs = automaton.derive(found.states, 0.0, here.x, context).programs
+    sources, scales = mapping.device_axes(port, n_device or len(port.axes)), mapping.scales(port)
+    axes = tuple(axis for axis, source in zip(port.axes, sources, strict=True) if source >= 0)
+    kept = [i for i, source in enumerate(sources) if source >= 0]
+    if not axes:
+        raise InputError(f"no axis of port '{port.name}' is moved", found=str(sources), remedy="give the device's axes")
+    inputs = [
+        name for axis in axes for name in ((axis.device,) if axis.prescribed_coordinate else (axis.device, axis.rate))
+    ]
+    A, B, C, D = _first_order(graph, programs, axes, inputs, here.x, context)
+    step, push = _one_tick(METHODS[method], A, B, period / substeps, substeps)
+    smooth = [axis.device for axis in axes if axis.prescribed_coordinate]
+    filters = dict(zip(smooth, bandwidths(smooth, axes, graph.values, period), strict=True))
+    return SampledLoop(
+        axes, tuple(sources[i] for i in kept), mode, period, np.array(scales)[kept], mapping.force_scale,
+        step, push, C, D,
+        tuple(filters.get(axis.device, 0.0) for axis in axes), velocity_bandwidth,
+    )  # fmt: skip
+
+
+def _port(graph: ModeGraph, name: str) -> CoupledPort:
+    ports = {port.name: port for port in coupled_ports(graph.automaton.mechanism)}
+    if not ports or any(i not in graph.automaton.terms.layout.w for port in ports.values() for i in port.inputs):
+        raise InputError(
+            f"'{graph.name}' has no couplers", remedy="compile what fsm_dyn.live.device_map.add_couplers returns"
+        )
+    name = name or next(iter(ports))
+    if name not in ports:
+        raise InputError(f"no port '{name}'", allowed=", ".join(ports), remedy=did_you_mean(name, list(ports)))
+    return ports[name]
+
+
+def _closed(graph: ModeGraph, port: CoupledPort, x: Floats, context: Floats) -> Floats:
+    """Return the context with the couplers of a port closed and unstretched."""
+    automaton = graph.automaton
+    layout = automaton.terms.layout
+    values = automaton.report.evaluate(0.0, x, context)["outputs"]
+    outputs = dict(zip(automaton.mechanism.outputs, values, strict=True))
+    closed = context.copy()
+    for axis in port.axes:
+        if not axis.prescribed_coordinate:
+            for name, value in ((axis.device, outputs[axis.outputs[1]]), (axis.engagement, 1.0)):
+                closed[layout.w_slice.start + layout.w.index(name)] = value
+    return closed
+
+
+def _first_order(
+    graph: ModeGraph, programs: ModePrograms, axes: tuple[PortAxis, ...], inputs: list[str], x: Floats, context: Floats
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return ``A B C D`` of ``s' = A s + B i``, ``force = C s + D i`` with the inputs' values and rates in ``i``."""
+    layout = graph.automaton.terms.layout
+    rows = [row.name for row in graph.automaton.rows]
+    by_inputs = np.zeros((len(rows), len(layout.w)))
+    for axis in axes:
+        if axis.prescribed_coordinate:  # the row is: coordinate - begin - input
+            by_inputs[rows.index(axis.constraint), layout.w.index(axis.device)] = -1.0
+    free, T, P = independent_coordinates(graph, programs.states, x, context, by_inputs)
+    n_q, n_free = len(layout.q), len(free)
+    kept = [*free, *(n_q + i for i in programs.independent)]
+    names = [name + end for name in inputs for end in ("", ".rate", ".rate2", ".rate3")]
+    followed, led = np.zeros((layout.n_x, len(kept))), np.zeros((layout.n_x, len(names)))
+    followed[:n_q, :n_free] = T
+    followed[kept[n_free:], range(n_free, len(kept))] = 1.0
+    led[:n_q, ::INPUT_LENGTH] = P[:, [layout.w.index(name) for name in inputs]]
+    mode = _Slopes(programs.full, names, x, context)
+    rate_x, rate_i = mode.of(mode.nodes["x_dot"])
+    speed_x, speed_i = mode.of(mode.nodes["u"])
+    A, B = rate_x[kept] @ followed, rate_i[kept] + rate_x[kept] @ led
+    followed[n_q:], led[n_q:] = speed_x @ followed, speed_i + speed_x @ led
+    C, D = np.zeros((len(axes), len(kept))), np.zeros((len(axes), len(names)))
+    report = _Slopes(graph.automaton.report, names, x, context)
+    outputs = list(graph.automaton.mechanism.outputs)
+    for k, axis in enumerate(axes):
+        if axis.prescribed_coordinate:
+            by_x, by_i = mode.of(mode.nodes["multipliers"][[rows.index(axis.constraint)]])
+        else:
+            by_x, by_i = report.of(report.nodes["outputs"][[outputs.index(axis.outputs[0])]])
+        C[k], D[k] = (by_x @ followed)[0], (by_i + by_x @ led)[0]
+    return A, B, C, D
+
+
+class _Slopes:
+    """Derivatives of a program's nodes by the state and by some inputs, at one point."""
+
+    def __init__(self, program: Program, names: list[str], x: Floats, context: Floats) -> None:
+        _, symbols, self.nodes = program.graph()
+        self._layout, self._x, self._context = program.layout, x, context
+        self._symbols = [symbols[name] for name in (*program.layout.x, *names)]
+
+    def of(self, nodes: NDArray[np.object_]) -> tuple[Floats, Floats]:
+        """Return the derivatives of these nodes, shapes (k, n_x) and (k, number of inputs)."""
+        n_x = self._layout.n_x
+        program = Program.from_nodes(self._layout, {"slopes": jacobian(list(nodes), self._symbols)})
+        found = program.evaluate(0.0, self._x, self._context)["slopes"]
+        return found[:, :n_x], found[:, n_x:]
+
+
+def _one_tick(method: Tableau, A: Floats, B: Floats, h: float, steps: int) -> tuple[Floats, Floats]:
+    """Return what the method makes of ``s' = A s + B i`` in so many steps of length ``h``, the inputs being cubics."""
+    n, m = len(A), B.shape[1]
+    stages: list[Floats] = []
+    for row, node in zip(method.a, method.nodes, strict=True):
+        state = np.hstack([np.eye(n), np.zeros((n, m))])
+        for weight, stage in zip(row, stages, strict=True):
+            state = state + h * float(weight) * stage
+        stages.append(A @ state + np.hstack([np.zeros((n, n)), B @ _later(m, float(node) * h)]))
+    once = np.hstack([np.eye(n), np.zeros((n, m))]) + h * sum(
+        float(w) * k for w, k in zip(method.b, stages, strict=True)
+    )
+    whole = np.eye(n + m)
+    whole[:n] = once
+    whole[n:, n:] = _later(m, h)
+    found = np.linalg.matrix_power(whole, steps)[:n]
+    return found[:, :n], found[:, n:]
+
+
+def _later(m: int, d: float) -> Floats:
+    """Return the matrix by which values and rates of inputs become those a time ``d`` later, shape (m, m)."""
+    one = np.array([[1.0, d, d * d / 2, d**3 / 6], [0.0, 1.0, d, d * d / 2], [0.0, 0.0, 1.0, d], [0.0, 0.0, 0.0, 1.0]])
+    return np.kron(np.eye(m // INPUT_LENGTH), one)

@@ -1,0 +1,346 @@
+"""Data of a tick: setup from ports, limits and settings; arrays shared with the runtime; columns of its row."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.core.errors import InputError, did_you_mean
+from fsm_dyn.language.elements import CoupledPort, PortAxis
+from fsm_dyn.language.evaluate import ParameterValue, evaluate_expression
+from fsm_dyn.language.model import Mechanism
+from fsm_dyn.live.device_map import DeviceMap, Limits
+from fsm_dyn.run.structures import Bundle, Packed
+from fsm_dyn.runtime.abi import LATEST, MovedBy, Sizes, TickCounts, TickNumbers, TickPlaces
+from fsm_dyn.runtime.layouts import Tables, Tick
+
+# -- Data of a tick: numbers, counts and arrays that Python and the compiled functions share -----------------
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+TICK: Final = Bundle(Tick)
+
+
+# -- Setup of the data of a tick from ports, limits and settings ---------------------------------------------
+
+WORK_PER_TICK: Final = 30  # of a model with many contacts, see :func:`usual_work`
+WORK_PER_SUBSTEP: Final = 4  # what is added for each: two trial steps, guards evaluated at their end and middle
+MANY_CONTACTS: Final = 12
+BANDWIDTH: Final = 20.0  # Hz, of smooth inputs that no port declares one for
+MOST_PER_TICK: Final = 3.0  # rad: where the filter is still stable
+MOST_SUBSTEPS: Final = 1000
+PASSIVITY_WORDS: Final = ("off", "observe", "control")
+FARTHEST: Final = 1e3  # m or rad, where no device is
+_GUARDS_EACH: Final = 6  # most guards of a contact or a user-defined transition
+
+
+def usual_work(contacts: int) -> int:
+    """Return the work after which a tick ends where nothing else is asked for, by the number of contacts of the model.
+
+    What counts like a trial step (docs/theory.md, "The work of a tick") takes longer with more of them.
+    """
+    return round(WORK_PER_TICK * min(4.0, max(1.0, MANY_CONTACTS / max(1, contacts))))
+
+
+def usual_substeps(mechanism: Mechanism, values: Mapping[str, ParameterValue], period: float) -> int:
+    """Return the steps of the integrator in a tick of this length (s) where nothing else is asked for.
+
+    None is longer than the ``step`` of any port of the model; without one there is a single step.
+    """
+    steps = [evaluate_expression(port.step, values) for port in mechanism.ports.values() if port.step is not None]
+    found = max((math.ceil(period / step * (1.0 - 1e-9)) for step in steps), default=1)  # 1 ms are 8 of 0.125 ms
+    return min(max(found, 1), MOST_SUBSTEPS)
+
+
+def new_tick(
+    automaton: Automaton, tables: Tables, axes: Sequence[PortAxis], smooth: Sequence[str], n_device: int
+) -> tuple[Tick, Packed]:
+    """Return the data of a tick, with the indices of the ports' inputs and rows, and their bundle."""
+    layout = automaton.terms.layout
+    n_a, n_w, n_s = len(axes), len(layout.w), len(smooth)
+    lengths = [
+        TickNumbers.COUNT,
+        TickCounts.COUNT,
+        TickPlaces.COUNT,
+        *3 * [n_w],
+        n_s,
+        *2 * [2 * n_s],
+        *2 * [n_s],
+    ]
+    lengths += [
+        *2 * [2 * n_device],
+        n_a,
+        3 * n_a,
+        *3 * [n_a],
+        3 * n_a,
+        *11 * [n_device],
+        (LATEST + 2) * n_device,
+        n_device,
+    ]
+    lengths += [4 * n_a, n_a, *2 * [n_device], 2 * n_a, n_a, 2 * n_a, _full_length(tables), layout.n_c]
+    tick, packed = TICK.allocate(*lengths)
+    rows = [row.name for row in automaton.rows]
+    tick.smooth[:] = [layout.w.index(name) for name in smooth]
+    tick.slot[:] = np.transpose([_slots(axis, layout.w, smooth) for axis in axes]).ravel()
+    tick.law[:] = [_law(axis, name, layout.p) for name in ("stiffness", "damping") for axis in axes]
+    tick.row[:] = [_row(axis, rows) for axis in axes]
+    return tick, packed
+
+
+def _row(axis: PortAxis, rows: Sequence[str]) -> int:
+    """Return the constraint by which a device prescribes an axis, or how else it moves it."""
+    if axis.is_applied_force:
+        return MovedBy.APPLIED
+    return rows.index(axis.constraint) if axis.prescribed_coordinate else -1
+
+
+def _slots(axis: PortAxis, inputs: Sequence[str], smooth: Sequence[str]) -> tuple[int, int, int]:
+    """Return where position, rate and engagement of an axis are, see :class:`~fsm_dyn.runtime.layouts.Tick`."""
+    if axis.is_applied_force:
+        return inputs.index(axis.applied_force), -1, -1
+    if axis.prescribed_coordinate:
+        return inputs.index(axis.device), smooth.index(axis.device), -1
+    return inputs.index(axis.device), inputs.index(axis.rate), inputs.index(axis.engagement)
+
+
+def _law(axis: PortAxis, name: str, parameters: Sequence[str]) -> int:
+    """Return where a parameter of an axis's coupler stands in the context, -1 where it has none."""
+    return -1 if axis.prescribed_coordinate or axis.is_applied_force else parameters.index(getattr(axis, name))
+
+
+def _full_length(tables: Tables) -> int:
+    """Return the longest output of a mode's kernel, also of modes that are embedded online later."""
+    s = tables.sizes
+    guards = max(int(s[Sizes.MAX_GUARDS]), _GUARDS_EACH * int(s[Sizes.N_CONTACTS] + s[Sizes.N_TRANSITIONS]))
+    return int(s[Sizes.N_Q] + 2 * s[Sizes.N_U] + 1 + 2 * guards + s[Sizes.N_ROWS])
+
+
+def set_limits(tick: Tick, limits: Limits, period: float, admittance: bool = False) -> None:
+    """Write the limits of a device into a tick of this length (s); with ``admittance`` of one that follows."""
+    numbers = tick.numbers
+    numbers[TickNumbers.PERIOD] = period
+    numbers[TickNumbers.ENGAGEMENT_STEP] = min(period / limits.ramp, 1.0) if limits.ramp > 0.0 else 1.0
+    numbers[TickNumbers.FORCE_LIMIT], numbers[TickNumbers.SLEW_LIMIT] = limits.force, limits.slew * period
+    numbers[TickNumbers.TORQUE_LIMIT], numbers[TickNumbers.TORQUE_SLEW_LIMIT] = (
+        limits.torque,
+        limits.torque_slew * period,
+    )
+    numbers[TickNumbers.VELOCITY_LIMIT], numbers[TickNumbers.ANGULAR_VELOCITY_LIMIT] = (
+        limits.velocity,
+        limits.angular_velocity,
+    )
+    if admittance:  # what is sent to the device are velocities
+        numbers[TickNumbers.FORCE_LIMIT], numbers[TickNumbers.SLEW_LIMIT] = (
+            limits.speed,
+            limits.acceleration * period,
+        )
+        numbers[TickNumbers.TORQUE_LIMIT] = limits.angular_speed
+        numbers[TickNumbers.TORQUE_SLEW_LIMIT] = limits.angular_acceleration * period
+    numbers[TickNumbers.HAND_FORCE_LIMIT], numbers[TickNumbers.HAND_FORCE_RATE] = (
+        limits.hand_force,
+        limits.hand_force_rate,
+    )
+    numbers[TickNumbers.HAND_TORQUE_LIMIT], numbers[TickNumbers.HAND_TORQUE_RATE] = (
+        limits.hand_torque,
+        limits.hand_torque_rate,
+    )
+    tick.counts[TickCounts.ADMITTANCE] = admittance
+    tick.low[:], tick.high[:] = limits.low or -FARTHEST, limits.high or FARTHEST
+    tick.counts[TickCounts.OUTLIERS] = limits.outliers
+    tick.fastest[:] = limits.velocities or np.inf
+
+
+def couple_ports(
+    tick: Tick,
+    ports: Sequence[CoupledPort],
+    maps: Sequence[DeviceMap],
+    parts: Sequence[int],
+    values: Mapping[str, ParameterValue],
+) -> None:
+    """Write into a tick by which axes of the devices each port is moved.
+
+    Parameters
+    ----------
+    tick : Tick
+    ports : sequence of CoupledPort
+        All of the model, in the order of its axes.
+    maps : sequence of DeviceMap
+        Of each device; one that names no port has that at the device's own place.
+    parts : sequence of int
+        Number of axes of each device.
+    values : mapping
+        Values of the parameters.
+
+    Raises
+    ------
+    InputError
+        There are more or fewer maps than devices, no such port, or two devices at one; axes do not fit; the devices
+        differ in what they need to have in common.
+    """
+    if len(maps) != len(parts):
+        raise InputError(
+            "device maps of a live run", found=str(len(maps)), allowed=f"{len(parts)}, one for each device"
+        )
+    if len({(bool(one.offset), one.force_scale) for one in maps}) != 1:
+        raise InputError(
+            "device maps of several devices", remedy="give all of them offsets or none, and the same force_scale"
+        )
+    if tick.counts[TickCounts.ADMITTANCE] and maps[0].force_scale == 0.0:
+        raise InputError("force_scale of a device that measures forces", found="0", allowed="above 0")
+    coupled = [_port_at(ports, one.port, k) for k, one in enumerate(maps)]
+    tick.source[:], tick.scale[:], tick.offset[:] = -1, 1.0, 0.0
+    for k, (one, port) in enumerate(zip(maps, coupled, strict=True)):
+        if port in coupled[:k]:
+            raise InputError(f"two devices at port '{port.name}'", allowed="a port for each device")
+        first = sum(len(other.axes) for other in ports[: ports.index(port)])
+        own = slice(first, first + len(port.axes))
+        tick.source[own] = [sum(parts[:k]) + i if i >= 0 else -1 for i in one.device_axes(port, parts[k])]
+        tick.scale[own], tick.offset[own] = one.scales(port), one.offsets(port) or 0.0
+        if one.offset:  # a prescribed coordinate counts from its initial value
+            tick.offset[own] -= [
+                float(np.sum(values[axis.initial])) if axis.prescribed_coordinate else 0.0 for axis in port.axes
+            ]
+    tick.counts[TickCounts.ABSOLUTE_OFFSET] = bool(maps[0].offset)
+    tick.numbers[TickNumbers.FORCE_SCALE] = maps[0].force_scale
+
+
+def _port_at(ports: Sequence[CoupledPort], name: str, place: int) -> CoupledPort:
+    """Return the port of this name, or without one that at a place; raise InputError where there is none."""
+    names = [port.name for port in ports]
+    if not name and place >= len(ports):
+        raise InputError(f"there is no port for device {place + 1}", found=", ".join(names))
+    if name and name not in names:
+        raise InputError(f"no port '{name}'", allowed=", ".join(names), remedy=did_you_mean(name, names))
+    return ports[names.index(name) if name else place]
+
+
+def bandwidths(
+    smooth: Sequence[str], axes: Sequence[PortAxis], values: Mapping[str, ParameterValue], period: float
+) -> list[float]:
+    """Return the bandwidth of the filter of each smooth input, rad per tick.
+
+    Raises
+    ------
+    InputError
+        One is too large for the period, or not positive.
+    """
+    declared = {axis.device: axis.bandwidth for axis in axes if axis.bandwidth is not None}
+    found = {name: evaluate_expression(declared[name], values) if name in declared else BANDWIDTH for name in smooth}
+    for name, value in found.items():
+        if not 0.0 < 2.0 * np.pi * period * value <= MOST_PER_TICK:
+            raise InputError(
+                f"the bandwidth of '{name}'",
+                found=f"{value:g} Hz",
+                allowed=f"above 0, up to {MOST_PER_TICK / (2.0 * np.pi * period):.4g} Hz at this period",
+            )
+    return [2.0 * np.pi * period * value for value in found.values()]
+
+
+def watch_port(tick: Tick, passivity: str, damping: float | None, delay: float = 0.0) -> None:
+    """Have the energy at the port watched: ``off``, ``observe`` or ``control``.
+
+    ``damping`` is that of the device along its straight axes, N s/m, None where it is not known; ``delay`` is from a
+    motion to the force that answers it, beyond the loop's own, s.
+    """
+    tick.numbers[TickNumbers.DELAY] = min(delay / tick.numbers[TickNumbers.PERIOD], LATEST)
+    tick.shown[:] = 0.0
+    tick.counts[TickCounts.PASSIVITY] = PASSIVITY_WORDS.index(passivity)
+    tick.balance[:] = tick.back[:] = tick.distrust[:] = 0.0
+    tick.device_damping[:] = np.where(tick.turns != 0, 0.0, damping or 0.0)
+
+
+# -- The columns of a row of a live run ----------------------------------------------------------------------
+#
+# The columns of a row of a live run: the data of one tick for viewers, recordings and replays.
+
+FIXED: Final = (
+    "tick", "t", "wall", "execution_time", "wakeup_latency", "mode", "status", "phase", "fault", "advanced",
+    "incomplete", "transitions", "engagement", "buttons",
+)  # fmt: skip
+ADVANCED: Final = FIXED.index("advanced")
+STATUS_COLUMN: Final = FIXED.index("status")
+INCOMPLETE_COLUMN: Final = FIXED.index("incomplete")
+
+
+@dataclass(frozen=True)
+class TickColumns:
+    """Names of the columns of a row after the fixed ones.
+
+    These are inputs, state, device, force shown, ports, discrete, motion.  ``ports`` are the axes of all ports; each
+    has three columns: force of the port on the model, position, rate.  ``discrete`` is what the model remembers beside
+    its state: the slip directions and the memory, by their names in the kernels' context.  With it a row says all that
+    forces and guards follow from.  ``smooth`` are the inputs that run as cubics, with two columns each: rate and
+    second rate.  ``execution_time`` (of the tick before) and
+    ``wakeup_latency`` are in s.
+    """
+
+    inputs: tuple[str, ...]
+    state: tuple[str, ...]
+    device: int
+    ports: tuple[str, ...]
+    discrete: tuple[str, ...] = ()
+    smooth: tuple[str, ...] = ()
+
+    @cached_property
+    def places(self) -> dict[str, slice]:
+        """Where each group stands."""
+        lengths = {
+            "fixed": len(FIXED), "inputs": len(self.inputs), "state": len(self.state), "position": self.device,
+            "velocity": self.device, "force": self.device, "ports": 3 * len(self.ports),
+            "discrete": len(self.discrete), "motion": 2 * len(self.smooth),
+        }  # fmt: skip
+        places, at = {}, 0
+        for name, length in lengths.items():
+            places[name] = slice(at, at + length)
+            at += length
+        return places
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return int(self.places["motion"].stop)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The name of every column."""
+        device = [f"device_{what}_{i + 1}" for what in ("position", "velocity", "force") for i in range(self.device)]
+        ports = [f"{axis}_{what}" for what in ("force", "position", "velocity") for axis in self.ports]
+        motion = [f"input_{name}_{what}" for what in ("rate", "rate2") for name in self.smooth]
+        return (
+            *FIXED,
+            *(f"input_{name}" for name in self.inputs),
+            *self.state,
+            *device,
+            *ports,
+            *self.discrete,
+            *motion,
+        )
+
+    def as_dict(self, row: NDArray[np.float64], modes: tuple[str, ...]) -> dict[str, Any]:
+        """Return a row as a mapping, with the mode by its name."""
+        found: dict[str, Any] = dict(zip(FIXED, row[: len(FIXED)].tolist(), strict=True))
+        for name in ("tick", "status", "phase", "fault", "transitions", "buttons"):
+            found[name] = int(found[name])
+        number = int(found["mode"])
+        found["mode"] = modes[number] if 0 <= number < len(modes) else f"mode {number}"
+        found["inputs"] = dict(zip(self.inputs, row[self.places["inputs"]].tolist(), strict=True))
+        found["discrete"] = dict(zip(self.discrete, row[self.places["discrete"]].tolist(), strict=True))
+        found["state"] = dict(zip(self.state, row[self.places["state"]].tolist(), strict=True))
+        for name in ("position", "velocity", "force"):
+            found[name] = row[self.places[name]].tolist()
+        n = len(self.ports)
+        ports = row[self.places["ports"]].tolist()
+        found["ports"] = {
+            axis: {"force": ports[i], "position": ports[n + i], "velocity": ports[2 * n + i]}
+            for i, axis in enumerate(self.ports)
+        }
+        return found

@@ -1,1 +1,0 @@
-"""Online embedding: modes without kernels of their own, embedded at run time from the unconstrained terms."""

@@ -1,0 +1,360 @@
+"""Display frame of a row: drawing, handles, forces, guards, quantities, mode graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from fsm_dyn.automaton.hybrid_automaton import Automaton, edges
+from fsm_dyn.automaton.mode_graph import ModeGraph, Outgoing, Successors, group_of, successors_of
+from fsm_dyn.derive.guards import Guard
+from fsm_dyn.derive.unconstrained_system import shared_name
+from fsm_dyn.draw.svg import mode_colours
+from fsm_dyn.language.contacts import SurfaceContact
+from fsm_dyn.language.evaluate import evaluate_expression
+from fsm_dyn.language.values import units as units_of
+from fsm_dyn.live.device_map import coupled_ports
+from fsm_dyn.live.tick import TickColumns
+from fsm_dyn.page.ports import PortHandles
+from fsm_dyn.page.row_evaluation import Floats, RowEvaluator
+from fsm_dyn.page.scene_drawing import Picture, find_grounds, find_solids
+from fsm_dyn.run.contact_forces import ContactLocation, Forces
+from fsm_dyn.run.scene import NEWTONIAN
+from fsm_dyn.runtime.abi import Event
+
+# -- What can be charted of a run: names, units, and the values at an instant --------------------------------
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """Scalar with a value in every row; ``group`` is its heading in lists."""
+
+    name: str
+    unit: str
+    group: str
+
+
+class Quantities:
+    """Quantities of a coupled graph.
+
+    Order: coordinates and speeds, inputs that no coupler sets, forces of constraints and contacts, outputs, memory,
+    energies (kinetic, potential, total), couplers' forces.
+    """
+
+    def __init__(self, graph: ModeGraph, evaluator: RowEvaluator, locations: tuple[ContactLocation, ...]) -> None:
+        automaton = graph.automaton
+        mechanism, layout = automaton.mechanism, evaluator.layout
+        units = units_of(mechanism)
+        ports = coupled_ports(mechanism)
+        coupling = {name for port in ports for name in port.inputs}
+        reported = {name for port in ports for axis in port.axes for name in axis.outputs}
+        turning = {automaton.contacts[location.contact].name for location in locations if location.kind == "torque"}
+        contacts = {contact.name for contact in automaton.contacts}
+        self._inputs = [i for i, name in enumerate(layout.w) if name not in coupling]
+        self._outputs = [i for i, name in enumerate(mechanism.outputs) if name not in reported]
+        outputs = list(mechanism.outputs)
+        axes = [axis for port in ports for axis in port.axes if axis.outputs[0] in outputs]
+        self._pulls = [outputs.index(axis.outputs[0]) for axis in axes]
+        displacements = {
+            name for port in ports for axis in port.axes for name in (axis.displacement, f"{axis.displacement}_dot")
+        }
+        self._state = [i for i, name in enumerate(layout.x) if name not in displacements]
+        rows = _rows(automaton.rows)
+        defining = {axis.displacement_row for port in ports for axis in port.axes}
+        self._rows = [i for i, (_, owner) in enumerate(rows) if owner not in defining]
+        self.all: tuple[Quantity, ...] = (
+            *(
+                Quantity(layout.x[i], units.get(layout.x[i], ""), "coordinates" if i < len(layout.q) else "speeds")
+                for i in self._state
+            ),
+            *(Quantity(layout.w[i], units.get(layout.w[i], ""), "inputs") for i in self._inputs),
+            *(
+                Quantity(label, "N·m" if owner in turning else "N", "contacts" if owner in contacts else "constraints")
+                for label, owner in (rows[i] for i in self._rows)
+            ),
+            *(Quantity(outputs[i], units.get(outputs[i], ""), "outputs") for i in self._outputs),
+            *(Quantity(name, units.get(name, ""), "memory") for name in layout.memory),
+            *(Quantity(f"{name} energy", "J", "energy") for name in ("kinetic", "potential", "total")),
+            *(Quantity(f"{axis.name} pull", "N·m" if axis.is_rotational else "N", "hand") for axis in axes),
+        )
+        self._evaluator = evaluator
+
+    @property
+    def sources(self) -> dict[str, list[int]]:
+        """Indices of the values of ``all``: numbers of states, inputs, rows and outputs."""
+        return {
+            "state": self._state, "inputs": self._inputs, "rows": self._rows, "outputs": self._outputs,
+            "memory": list(range(self._evaluator.layout.n_c))[self._evaluator.layout.memory_slice],
+            "pulls": self._pulls,
+        }  # fmt: skip
+
+    def values(self, x: Floats, c: Floats, multipliers: Floats) -> Floats:
+        """Return the values at one state, in the order of ``all``."""
+        layout = self._evaluator.layout
+        report = self._evaluator.report.outputs(0.0, x, c)
+        outputs = report["outputs"]
+        kinetic, potential = float(report["kinetic_energy"]), float(report["potential_energy"])
+        return np.concatenate(
+            [
+                x[self._state],
+                c[layout.w_slice][self._inputs],
+                multipliers[self._rows],
+                outputs[self._outputs],
+                c[layout.memory_slice],
+                [kinetic, potential, kinetic + potential],
+                outputs[self._pulls],
+            ]
+        )
+
+
+def _rows(rows: tuple[object, ...]) -> list[tuple[str, str]]:
+    """Return label and owner of every constraint row; the label has the role if the owner has several rows."""
+    owners = [str(getattr(row, "name", "")) for row in rows]
+    return [
+        (owner if owners.count(owner) == 1 else f"{owner} {getattr(row, 'role', '')}", owner)
+        for row, owner in zip(rows, owners, strict=True)
+    ]
+
+
+# -- Payload of the mode graph -------------------------------------------------------------------------------
+#
+# Payload of the mode graph: modes, derived and possible, edges with their causes, infeasible modes.
+
+PRUNED_SHOWN: Final = 60
+MOST_POSSIBLE: Final = 60  # possible modes above which none is sent: a page would lay out hundreds too slowly
+MODES_WITH_POSSIBLE: Final = 40  # derived modes up to which those that are possible are sent, at every new one again
+
+
+def mode_map(automaton: Automaton, initial: str, known: Outgoing | None = None) -> dict[str, Any]:
+    """Return modes with states and colours, edges with causes, infeasible modes with reasons.
+
+    Modes that differ by handovers alone are one, under their common label ``name``; ``full`` is the whole label
+    where it is longer.  ``possible`` are modes that are not derived and to which a guard of a derived one leads, while
+    there are few of those; ``known`` keeps what was found of their edges from call to call.
+    """
+    labels = {mode.name: automaton.labels.of(mode.states) for mode in automaton.modes}
+    colours = mode_colours(list(labels.values()))
+    modes = {labels[mode.name]: mode for mode in reversed(automaton.modes)}
+    modes |= {labels[mode.name]: mode for mode in automaton.modes if mode.name == initial}
+    causes: dict[tuple[str, str], dict[str, str]] = {}
+    for edge in edges(automaton):
+        pair = labels[edge.source], labels[edge.target]
+        if edge.source == edge.target or pair[0] != pair[1]:
+            causes.setdefault(pair, {})[edge.cause] = edge.reset
+    found = successors_of(automaton, known=known) if len(modes) <= MODES_WITH_POSSIBLE else Successors({}, ())
+    if len(found.modes) > MOST_POSSIBLE:
+        found = Successors({}, ())
+    names = labels | {name: automaton.labels.of(states) for name, states in found.modes.items()}
+    possible = {names[name]: states for name, states in reversed(list(found.modes.items())) if names[name] not in modes}
+    for source, target, cause, _ in found.edges:
+        if names[source] != names[target]:
+            causes.setdefault((names[source], names[target]), {}).setdefault(cause, "")
+    return {
+        "modes": [
+            {
+                "name": label,
+                "group": group_of(automaton, modes[label].states),
+                "states": _state_names(automaton, modes[label].states),
+                "colour": colour,
+                "initial": modes[label].name == initial,
+                **_full_name(automaton, label, modes[label].states),
+            }
+            for label, colour in colours.items()
+        ],
+        "possible": [
+            {"name": label, "group": group_of(automaton, states), "states": _state_names(automaton, states)}
+            for label, states in reversed(list(possible.items()))
+        ],
+        "edges": [{"source": a, "target": b, "causes": found} for (a, b), found in causes.items()],
+        "pruned": [{"name": n, "reason": why} for n, why in list(automaton.infeasible.items())[:PRUNED_SHOWN]],
+        "pruned_count": len(automaton.infeasible),
+        "complete": automaton.fully_enumerated,
+    }
+
+
+def _full_name(automaton: Automaton, label: str, states: Sequence[int]) -> dict[str, str]:
+    """Return the label that names everything closed, where the mode's own is shortened."""
+    full = automaton.labels.in_full(states)
+    return {} if full == label else {"full": full}
+
+
+def _state_names(automaton: Automaton, states: Sequence[int]) -> dict[str, str]:
+    return {contact.name: contact.states[code] for contact, code in zip(automaton.contacts, states, strict=True)}
+
+
+def guard_texts(automaton: Automaton, guards: Sequence[Guard]) -> list[dict[str, str]]:
+    """Return text and event of every guard of a mode."""
+    return [{"text": guard.text, "event": _event_text(automaton, guard)} for guard in guards]
+
+
+def _event_text(automaton: Automaton, guard: Guard) -> str:
+    if guard.event is Event.TRANSITION:
+        return automaton.mechanism.transitions[guard.subject].because or guard.text
+    contact = automaton.contacts[guard.subject]
+    if guard.event is Event.CLOSES:
+        return f"{shared_name(automaton.contacts, guard.subject)} {contact.contact_law.verb(guard.event)}"
+    sense = "" if contact.in_space or not guard.direction else " (+)" if guard.direction > 0 else " (−)"
+    return f"{contact.name} {contact.contact_law.verb(guard.event)}{sense}"
+
+
+# -- Frame encoder -------------------------------------------------------------------------------------------
+#
+# Frame encoder: drawing, handles, forces, guards and quantities of one row, live or recorded, as numbers.
+
+HEAD: Final = 10  # numbers at the head of a frame
+
+
+class FrameEncoder:
+    """Encoder of the display frames of runs of one graph.
+
+    Parameters
+    ----------
+    graph : ModeGraph
+        With the parameters of the run.
+    columns : TickColumns
+        Of the run's rows.
+    x, c : ndarrays
+        Initial state and context.
+    coupled : bool
+        Whether the model has couplers, whose port handles are drawn.
+    """
+
+    def __init__(self, graph: ModeGraph, columns: TickColumns, x: Floats, c: Floats, *, coupled: bool = True) -> None:
+        self.graph = graph
+        self._outgoing: Outgoing = {}
+        self.evaluator = RowEvaluator(graph, columns)
+        self.picture = Picture.of(graph, self.evaluator, x, c)
+        self.forces = Forces(self.evaluator, self.picture.scene, self.picture.flat, x, c)
+        self.grounds = find_grounds(self.evaluator, self.picture, self.forces.locations, x, c)
+        self.port_handles = PortHandles(graph, self.evaluator, self.picture, columns, x, c) if coupled else None
+        self.quantities = Quantities(graph, self.evaluator, self.forces.locations)
+        self.solids = () if self.picture.planar else find_solids(graph, self.evaluator, x, c)
+        points = self.evaluator.points(x, c)[0]
+        self._size = max([float(np.ptp(points, axis=0).max(initial=0.0)), *(solid.radius for solid in self.solids)])
+
+    def payload(self) -> dict[str, Any]:
+        """Return the payload that does not change from frame to frame."""
+        mechanism = self.graph.automaton.mechanism
+        return {
+            "name": mechanism.name,
+            "summary": mechanism.summary,
+            "picture": {
+                **self.picture.payload(),
+                "grounds": [ground.payload() for ground in self.grounds],
+                "solids": [solid.payload() for solid in self.solids],
+                "size": self._size,
+            },
+            "pitches": self._pitches(),
+            "ports": self.port_handles.payload() if self.port_handles is not None else [],
+            "forces": self._forces(),
+            "quantities": [vars(q) for q in self.quantities.all],
+            "graph": self.mode_map(),
+            "guards": self.guards(),
+        }
+
+    def _forces(self) -> list[dict[str, Any]]:
+        """Return contact and kind of each location."""
+        contacts = self.graph.automaton.contacts
+        return [{"contact": contacts[one.contact].name, "kind": one.kind} for one in self.forces.locations]
+
+    def _pitches(self) -> dict[str, float]:
+        """Return the sound frequency of contacts that have one, Hz."""
+        contacts = self.graph.automaton.mechanism.contacts.values()
+        return {
+            contact.name: evaluate_expression(contact.sound_frequency, self.graph.values)
+            for contact in contacts
+            if isinstance(contact, SurfaceContact) and contact.sound_frequency is not None
+        }
+
+    def mode_map(self) -> dict[str, Any]:
+        """Return the payload of the mode graph, as far as it is derived."""
+        return mode_map(self.evaluator.automaton, self.graph.initial, self._outgoing)
+
+    def guards(self) -> list[list[dict[str, str]]]:
+        """Return the lists of guards that frames refer to by their numbers."""
+        return [guard_texts(self.evaluator.automaton, reader.mode.guards) for reader in self.evaluator.readers]
+
+    def frame(
+        self,
+        head: Sequence[float],
+        states: Sequence[int],
+        x: Floats,
+        c: Floats,
+        row: Floats | None = None,
+        samples: Sequence[Floats] = (),
+    ) -> Floats:
+        """Encode one row as numbers.
+
+        Parameters
+        ----------
+        head : sequence of float
+            Number of the run, tick, time (s), phase, fault, transitions so far.
+        states : sequence of int
+            Contact states of the mode.
+        x, c : ndarrays
+        row : ndarray, optional
+            Row of the live run, for the port handles.
+        samples : sequence of ndarray
+            For the strip charts: time, mode, all quantities.
+
+        Returns
+        -------
+        ndarray
+            Head: number of the run, tick, time, mode, phase, fault, transitions, samples, the number of the guards'
+            list, guards.  Then the picture, the handles, the forces, (value, slope) of each guard, the placements of
+            outlines and solids of a spatial mechanism, and the samples.
+        """
+        with np.errstate(all="ignore"):  # of a state that is far off, what cannot be drawn is NaN on the page
+            return self._numbers(head, states, x, c, row, samples)
+
+    def _numbers(
+        self,
+        head: Sequence[float],
+        states: Sequence[int],
+        x: Floats,
+        c: Floats,
+        row: Floats | None,
+        samples: Sequence[Floats],
+    ) -> Floats:
+        """Return the numbers of :meth:`frame`."""
+        evaluator, handles = self.evaluator, self.port_handles
+        reader, full = evaluator.full(states, x, c)
+        points, frames = evaluator.points(x, c)
+        number, tick, t, *rest = head
+        parts = [
+            np.array(
+                [
+                    number, tick, t, evaluator.number(states), *rest, len(samples), reader.number,
+                    len(reader.mode.guards),
+                ],
+                dtype=np.float64,
+            ),
+            self.picture.placed(points, frames),
+            np.zeros(0) if handles is None or row is None else handles.drawn(row, x, c, points, frames),
+            self.forces.drawn(x, c, states, full["multipliers"]),
+            np.stack([full["guards"], full["slopes"]], axis=-1).ravel(),
+            self._in_space(points, frames),
+            *samples,
+        ]  # fmt: skip
+        return np.concatenate(parts)
+
+    def _in_space(self, points: Floats, frames: Floats) -> Floats:
+        """Return view directions, then axes and origin of every outline and solid; empty for a planar model."""
+        picture = self.picture
+        if picture.planar:
+            return np.zeros(0)
+        parts = [picture.flat.ravel()]
+        outlines = [(shape.frame, shape.origin) for shape in picture.scene.shapes]
+        for frame, origin in (*outlines, *((solid.frame, solid.origin) for solid in self.solids)):
+            turn = np.eye(3) if frame == NEWTONIAN else frames[picture.scene.frames.index(frame)]
+            parts += [turn.ravel(), picture.point(points, origin)]
+        return np.concatenate(parts)
+
+    def values(self, states: Sequence[int], x: Floats, c: Floats) -> Floats:
+        """Return the values of all quantities at one state."""
+        with np.errstate(all="ignore"):
+            _, full = self.evaluator.full(states, x, c)
+            return self.quantities.values(x, c, full["multipliers"])

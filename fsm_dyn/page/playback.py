@@ -1,0 +1,531 @@
+"""Playback of a recorded run: its rows in one form, its display frames, answers to pages."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm_dyn.automaton.compilation import compile as compile_mechanism
+from fsm_dyn.automaton.initial_values import initial_state
+from fsm_dyn.automaton.mode_graph import ModeGraph, graph_with_parameters
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.language.loader import load as load_mechanism
+from fsm_dyn.language.values import named_values
+from fsm_dyn.live.controller import PAUSED
+from fsm_dyn.live.recording import Recording, read_recording, recorded_graph
+from fsm_dyn.live.tick import ADVANCED, FIXED, TickColumns
+from fsm_dyn.page.broadcast import Listener, error_payload, package_error
+from fsm_dyn.page.frames import FrameEncoder
+from fsm_dyn.page.live_view import entry
+from fsm_dyn.page.row_evaluation import MODE, TIME, Floats
+from fsm_dyn.run.loop_state import read_transitions
+from fsm_dyn.run.record import transition_of
+from fsm_dyn.run.trajectory import Trajectory
+from fsm_dyn.run.transitions import Transition
+
+# -- Recorded runs, live or offline, in one form: rows in order, transitions, frame encoder ------------------
+
+Integers = NDArray[np.int64]
+States = tuple[int, ...]
+
+_TICK = FIXED.index("tick")
+
+
+@dataclass(frozen=True)
+class Instant:
+    """One row: contact states, state, context, and the tick row of a live run."""
+
+    states: States
+    x: Floats
+    c: Floats
+    row: Floats | None = None
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """Finished run.
+
+    Attributes
+    ----------
+    encoder : FrameEncoder
+    source : str
+        Text that names the origin.
+    t : ndarray, shape (n,)
+        Model time of every row, s; decreases where a live run was reset.
+    clock : ndarray, shape (n,)
+        Accumulated model time, s, without decrease at resets: the time axis of the page.
+    mode : ndarray of int, shape (n,)
+        Index into ``states``.
+    states : tuple of tuple of int
+        Contact states of the modes visited.
+    at : callable
+        Returns the row with a number.
+    changes : ndarray of int, shape (m, 2)
+        Mode before and after every transition, indices into ``states``.
+    when : ndarray, shape (m,)
+        ``clock`` of every transition.
+    transition : callable
+        Returns the transition with a number.
+    """
+
+    encoder: FrameEncoder
+    source: str
+    t: Floats
+    clock: Floats
+    mode: Integers
+    states: tuple[States, ...]
+    at: Callable[[int], Instant]
+    changes: Integers
+    when: Floats
+    transition: Callable[[int], Transition]
+
+    def number(self, clock: float, *, after: bool = False) -> int:
+        """Return the number of the last row not after a time of the clock, s, at least 0.
+
+        With ``after`` the first row not before it, and of several at one time the last.
+        """
+        last = int(np.searchsorted(self.clock, clock, side="right")) - 1
+        if after:
+            last = max(last, int(np.searchsorted(self.clock, clock, side="left")))
+        return max(0, min(last, len(self.clock) - 1))
+
+
+def from_recording(recorded: Recording, source: str = "") -> RecordedRun:
+    """Return the recorded run of a live session; raises InputError if the recording is inconsistent."""
+    graph = recorded_graph(recorded)
+    table, records = recorded.table, recorded.records
+    ticks, times, charts = table.columns((_TICK, TIME, MODE))
+    start = initial_state(graph.automaton, graph.values, graph.parameters)
+    encoder = FrameEncoder(graph, recorded.columns, start.x, start.context)
+    automaton = graph.automaton
+    states, mode, names = _modes_of(graph, recorded, ticks, charts)
+    parameters = _parameters_of(graph, recorded)
+    clock = np.concatenate([[0.0], np.cumsum(np.maximum(np.diff(times), 0.0))]) + (times[0] if len(times) else 0.0)
+
+    def at(number: int) -> Instant:
+        row = table[number]
+        before = table[number - 1] if number and row[ADVANCED] else None
+        x, c = encoder.evaluator.state(row, before)
+        c[encoder.evaluator.layout.p_slice] = parameters(row[_TICK])
+        return Instant(states[mode[number]], x, c, row)
+
+    made = np.minimum(np.searchsorted(ticks, records[:, 0]), max(len(ticks) - 1, 0))
+    found = read_transitions(records[:, 1:], len(automaton.rows), len(automaton.terms.layout.u))
+    known = names(records[:, 0])
+    changes = np.array(
+        [_looked_up(lookup, np.array([a, b])) for lookup, a, b in zip(known, found.source, found.target, strict=True)],
+        dtype=np.int64,
+    ).reshape(-1, 2)
+
+    def transition(number: int) -> Transition:
+        own = known[number]
+        labels = [automaton.name_of(states[k]).name for k in own]
+        return transition_of(automaton, labels, found, [states[k] for k in own], number)
+
+    # a transition is between two ticks; its own time gives the offset
+    within = found.time - times[made]
+    within[np.abs(within) > recorded.settings["period"]] = 0.0
+    return RecordedRun(encoder, source, times, clock, mode, states, at, changes, clock[made] + within, transition)
+
+
+def _modes_of(
+    graph: ModeGraph, recorded: Recording, ticks: Floats, charts: Floats
+) -> tuple[tuple[States, ...], Integers, Callable[[Floats], list[list[int]]]]:
+    """Return the contact states visited, the mode of every row, and a lookup of the mode numbers in records.
+
+    A live run numbers charts: ``charts``, shape (n,), are the numbers in the rows of ``ticks``. Events name the modes
+    added during the run; a reset keeps one chart per mode.
+    """
+    by_name = {mode.name: mode.states for mode in graph.automaton.modes}
+    current: list[States] = [by_name[name] for name in recorded.settings["modes"] if name in by_name]
+    stretches: list[tuple[float, list[States]]] = [(-np.inf, current)]
+    for event in recorded.events:
+        if event.get("event") == "mode_added":
+            current += [tuple(codes) for codes in event["states"]]
+        elif event.get("event") == "command_done" and event["command"]["do"] == "reset":
+            current = list(dict.fromkeys(current))
+            stretches.append((float(event["tick"]), current))
+    states = tuple(dict.fromkeys(codes for _, known in stretches for codes in known))
+    numbers = {codes: k for k, codes in enumerate(states)}
+    lookups = [[numbers[codes] for codes in known] for _, known in stretches]
+    begins = np.array([begin for begin, _ in stretches])
+
+    def known_at(some: Floats) -> list[list[int]]:
+        return [lookups[k] for k in np.searchsorted(begins, some, side="right") - 1]
+
+    mode = np.zeros(len(ticks), dtype=np.int64)
+    which = np.searchsorted(begins, ticks, side="right") - 1
+    for k, lookup in enumerate(lookups):
+        own = which == k
+        mode[own] = _looked_up(lookup, charts[own].astype(np.int64))
+    return states, mode, known_at
+
+
+def _looked_up(lookup: Sequence[int], numbers: Integers) -> Integers:
+    """Return the modes of chart numbers; raises InputError for an unknown number."""
+    if not ((numbers >= 0) & (numbers < len(lookup))).all():
+        raise InputError("the recording does not fit its model", found="an unknown mode number")
+    return np.array(lookup, dtype=np.int64)[numbers]
+
+
+def _parameters_of(graph: ModeGraph, recorded: Recording) -> Callable[[float], Floats]:
+    """Return a function of the tick that gives the parameters, with those set during the run."""
+    names = list(graph.automaton.terms.layout.p)
+    begins, values = [-np.inf], [graph.parameters]
+    for event in recorded.events:
+        if event.get("event") == "command_done" and event["command"]["do"] == "set":
+            changed = values[-1].copy()
+            for name, value in event["command"]["values"].items():
+                if name in names:
+                    changed[names.index(name)] = float(value)
+            begins.append(float(event["tick"]))
+            values.append(changed)
+    return lambda tick: values[int(np.searchsorted(begins, tick, side="right")) - 1]
+
+
+def from_trajectory(trajectory: Trajectory, source: str = "", graph: ModeGraph | None = None) -> RecordedRun:
+    """Return the recorded run of an offline trajectory; without a graph its model is compiled from its text."""
+    model, record = trajectory.model, trajectory.record
+    if graph is None:
+        mechanism = load_mechanism("run", text=model.text)
+        values = named_values(mechanism, model.parameters.tolist())
+        graph = graph_with_parameters(compile_mechanism(mechanism).automaton, values)
+    layout = graph.automaton.terms.layout
+    rows = trajectory.rows
+    encoder = FrameEncoder(
+        graph, TickColumns(layout.w, layout.x, 0, ()), rows.x[0], np.array(rows.context[0]), coupled=False
+    )
+    charts: Sequence[Any] = model.charts
+    states = tuple(dict.fromkeys(tuple(chart.states) for chart in charts))
+    lookup = np.array([states.index(tuple(chart.states)) for chart in charts], dtype=np.int64)
+    mode = lookup[record.mode]
+    transitions = trajectory.transitions
+    named = {name: lookup[k] for k, name in enumerate(model.modes)}
+    changes = np.array([[named[x.source], named[x.target]] for x in transitions], dtype=np.int64).reshape(-1, 2)
+
+    def at(number: int) -> Instant:
+        return Instant(states[mode[number]], rows.x[number], np.array(rows.context[number]))
+
+    when = np.array([x.time for x in transitions])
+    return RecordedRun(
+        encoder, source, record.t, record.t, mode, states, at, changes, when, lambda number: transitions[number]
+    )
+
+
+# -- Display frames of a recorded run ------------------------------------------------------------------------
+#
+# Display frames of a recorded run: constant payload, one frame per row, strip charts, event log.
+
+CHARTED: Final = 1500  # rows in the strip charts
+MAX_DETAILS: Final = 60  # transitions in one message
+
+
+class PlaybackFrames:
+    """Encoder of the display frames of a recorded run.
+
+    Parameters
+    ----------
+    run : RecordedRun
+    number : int
+        Number of the run, which the page compares with that of frames.
+    """
+
+    def __init__(self, run: RecordedRun, number: int = 1) -> None:
+        self.run, self.number = run, number
+        for states in run.states:
+            run.encoder.evaluator.number(states)
+        self._payload: dict[str, Any] | None = None
+
+    def payload(self) -> dict[str, Any]:
+        """Return the constant payload of the run."""
+        if self._payload is None:
+            run = self.run
+            self._payload = {
+                "kind": "model",
+                "number": self.number,
+                **run.encoder.payload(),
+                "port": "",
+                "speed": 1.0,
+                "schedule": None,
+                "period": 0.0,
+                "recording": "",
+                "transitions": [],
+                "totals": self._totals(),
+                "playback": {
+                    "source": run.source,
+                    "span": [float(run.clock[0]), float(run.clock[-1])],
+                    "rows": len(run.t),
+                    "when": packed(run.when),
+                    "bands": self._bands(),
+                },
+            }
+        return self._payload
+
+    def frame(self, number: int) -> Floats:
+        """Return the display frame of a row, see :meth:`.FrameEncoder.frame`.
+
+        Its one sample contains clock, s, mode and all quantities.
+        """
+        run = self.run
+        instant, clock = run.at(number), float(run.clock[number])
+        made = int(np.searchsorted(run.when, clock, side="right"))
+        head = (self.number, number, float(run.t[number]), PAUSED, 0, made)
+        values = run.encoder.values(instant.states, instant.x, instant.c)
+        sample = np.concatenate([[clock, run.encoder.evaluator.number(instant.states)], values])
+        return run.encoder.frame(head, instant.states, instant.x, instant.c, instant.row, [sample])
+
+    def readers(self) -> int:
+        """Return the number of guard lists so far."""
+        return len(self.run.encoder.evaluator.readers)
+
+    def transition_details(self, first: int, count: int = MAX_DETAILS) -> list[dict[str, Any]]:
+        """Return the log entries of at most ``count`` transitions from number ``first``."""
+        last = min(first + count, len(self.run.when))
+        return [entry(k, self.run.transition(k)) for k in range(max(0, first), last)]
+
+    def _modes(self) -> Integers:
+        """Return the number in the page's mode graph of every mode of the run."""
+        return np.array([self.run.encoder.evaluator.number(states) for states in self.run.states], dtype=np.int64)
+
+    def _bands(self) -> dict[str, str]:
+        """Return the begin of each mode, s of the clock, and its number."""
+        run = self.run
+        modes = self._modes()[run.mode]
+        begins = np.concatenate([[0], np.flatnonzero(np.diff(modes)) + 1])
+        return {"begins": packed(run.clock[begins]), "modes": packed(modes[begins], "<i4")}
+
+    def _totals(self) -> dict[str, Any]:
+        run = self.run
+        names = [run.encoder.evaluator.automaton.labels.of(states) for states in run.states]
+        pairs = Counter((names[a], names[b]) for a, b in run.changes.tolist() if a == b or names[a] != names[b])
+        visits: Counter[str] = Counter()
+        for (_, target), count in pairs.items():
+            visits[target] += count
+        spent = np.bincount(run.mode[1:], np.diff(run.clock), len(names)) if len(run.mode) > 1 else np.zeros(0)
+        seconds: Counter[str] = Counter()
+        for name, s in zip(names, spent.tolist(), strict=False):
+            if s > 0.0:
+                seconds[name] += s
+        return {
+            "visits": dict(visits),
+            "crossings": [[a, b, count] for (a, b), count in pairs.items()],
+            "seconds": dict(seconds),
+            "transitions": len(run.when),
+        }
+
+    def sampled(self, chosen: Integers) -> Floats:
+        """Return all quantities at some rows, shape (quantities, len(chosen))."""
+        run = self.run
+        rows = (run.at(int(number)) for number in chosen)
+        return np.array([run.encoder.values(one.states, one.x, one.c) for one in rows]).T
+
+    def charts(self, chosen: Integers, values: Floats) -> dict[str, Any]:
+        """Return the payload of the strip charts; ``values`` are those of :meth:`sampled`."""
+        run = self.run
+        return {
+            "kind": "charts",
+            "number": self.number,
+            "times": packed(run.clock[chosen]),
+            "modes": packed(self._modes()[run.mode[chosen]], "<i4"),
+            "values": packed(values, "<f4"),
+        }
+
+    def chosen(self, count: int, low: float = -np.inf, high: float = np.inf) -> Integers:
+        """Return the numbers of about ``count`` rows between two times of the clock, s.
+
+        They are evenly spaced over the clock, on both sides of transitions, and one beyond either end.
+        """
+        run = self.run
+        first, last = run.number(low), run.number(high, after=True)
+        even = np.linspace(run.clock[first], run.clock[last], max(2, count // 2))
+        numbers = np.searchsorted(run.clock, even, side="right") - 1
+        jumps = first + np.flatnonzero(np.diff(run.mode[first : last + 1]))
+        jumps = jumps[:: max(1, -(-4 * len(jumps) // count))]
+        return np.unique(np.clip(np.concatenate([numbers, jumps, jumps + 1, [first, last]]), first, last))
+
+
+def packed(values: Floats | Integers, kind: str = "<f8") -> str:
+    """Return numbers as base 64 of their bytes (``base64_arrays.js`` decodes them)."""
+    return base64.b64encode(np.ascontiguousarray(values, dtype=kind).tobytes()).decode()
+
+
+def plain_json(data: Any) -> str:
+    """Return data as JSON for a ``<script>`` element: no character in it can end the element."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+# -- Playback of a recorded run: serves the display frames that pages request --------------------------------
+
+COARSE: Final = 200  # rows of the first, coarse strip charts
+AT_ONCE: Final = 10  # rows evaluated between yields to the event loop
+
+
+def open_recorded_run(path: Path) -> RecordedRun:
+    """Open a recording of a live run (``.mcap``) or a saved run (``.run.json``).
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Returns
+    -------
+    RecordedRun
+
+    Raises
+    ------
+    InputError
+        The file is neither, is inconsistent, or has no rows.
+    """
+    if path.suffix == ".mcap":
+        recorded = read_recording(path)
+        if not len(recorded.table):
+            raise InputError(f"no ticks in '{path}'", remedy="record a run that ticks")
+        return from_recording(recorded, f"recording {path.name}")
+    # deferred: recordings do not require it
+    from fsm_dyn.run.simulate import open_run
+
+    return from_trajectory(open_run(path), f"run {path.name}")
+
+
+class PlaybackSession:
+    """Recorded run and the pages that show it, all at the same row.
+
+    Parameters
+    ----------
+    make : callable
+        Returns the recorded run; may take seconds.
+    name : str
+        Shown until then.
+    """
+
+    def __init__(self, make: Callable[[], RecordedRun], name: str) -> None:
+        self._make, self._name = make, name
+        self._playback: PlaybackFrames | None = None
+        self._error: dict[str, Any] | None = None
+        self._listeners: list[Listener] = []
+        self._since = time.monotonic()
+        self._row = 0
+        self._charting: asyncio.Task[None] | None = None
+        self.summary: list[dict[str, Any]] = []
+
+    def join(self, listener: Listener) -> None:
+        """Add a page and send it the present row, the error or the stage."""
+        self._listeners.append(listener)
+        if self._error is not None:
+            listener(self._error)
+        elif self._playback is None:
+            stage = f"reading {self._name} and compiling its model"
+            listener(
+                {"kind": "starting", "name": self._name, "stage": stage, "seconds": time.monotonic() - self._since}
+            )
+        else:
+            listener(self._playback.payload())
+            self._show(self._playback, [listener])
+
+    def leave(self, listener: Listener) -> None:
+        """Remove a page."""
+        with contextlib.suppress(ValueError):
+            self._listeners.remove(listener)
+
+    async def play(self) -> None:
+        """Load the run and show its first row."""
+        try:
+            self._playback = await asyncio.to_thread(self._ready)
+        except Exception as error:
+            self._error = error_payload(package_error(error, "the run cannot be shown"))
+            for listener in list(self._listeners):
+                listener(self._error)
+            return
+        for listener in list(self._listeners):
+            listener(self._playback.payload())
+        self._show(self._playback, self._listeners)
+
+    def _ready(self) -> PlaybackFrames:
+        playback = PlaybackFrames(self._make())
+        playback.payload()
+        return playback
+
+    async def close(self) -> None:
+        """Cancel the evaluation of strip charts."""
+        if self._charting is not None:
+            self._charting.cancel()
+
+    async def carry_out(self, command: Mapping[str, Any]) -> None:
+        """Execute a page command: show another row, send strip charts or details of transitions.
+
+        Raises
+        ------
+        InputError
+            The command is not available in playback, or no run is loaded yet.
+        """
+        playback = self._playback
+        if playback is None:
+            raise InputError("no run loaded")
+        match command["do"]:
+            case "seek":
+                self._row = playback.run.number(command["at"], after=command["after"])
+                self._show(playback, self._listeners)
+            case "seek_row":
+                self._row = max(0, min(command["number"], len(playback.run.t) - 1))
+                self._show(playback, self._listeners)
+            case "view_direction":
+                playback.run.encoder.picture.look(command["azimuth"], command["elevation"])
+                self._show(playback, self._listeners)
+            case "charts":
+                if self._charting is not None:
+                    self._charting.cancel()  # superseded by the new request
+                self._charting = asyncio.create_task(self._chart(playback, command["from"], command["to"]))
+            case "transition_details":
+                items = playback.transition_details(command["first"])
+                for listener in list(self._listeners):
+                    listener(
+                        {
+                            "kind": "transition_details",
+                            "number": playback.number,
+                            "first": command["first"],
+                            "items": items,
+                        }
+                    )
+            case what:
+                raise InputError(
+                    f"command '{what}' is not available in playback",
+                    allowed="seek, seek_row, transition_details, charts, view_direction",
+                )
+
+    async def _chart(self, playback: PlaybackFrames, low: float, high: float) -> None:
+        """Send the quantities between two times of the clock, s, first coarsely; yields to other commands."""
+        try:
+            for count in (COARSE, CHARTED):
+                chosen = playback.chosen(count, low, high)
+                parts = []
+                for begin in range(0, len(chosen), AT_ONCE):
+                    parts.append(playback.sampled(chosen[begin : begin + AT_ONCE]))
+                    await asyncio.sleep(0.0)
+                payload = {**playback.charts(chosen, np.concatenate(parts, axis=1)), "span": [low, high]}
+                for listener in list(self._listeners):
+                    listener(payload)
+        except Exception as error:
+            refusal = {**error_payload(package_error(error, "there are no charts of this")), "kind": "refused"}
+            for listener in list(self._listeners):
+                listener(refusal)
+
+    def _show(self, playback: PlaybackFrames, listeners: Sequence[Listener]) -> None:
+        known = playback.readers()
+        data = playback.frame(self._row).astype("<f8").tobytes()
+        for listener in list(listeners):
+            if playback.readers() > known:
+                listener({"kind": "guards", "number": playback.number, "guards": playback.run.encoder.guards()})
+            listener(data)

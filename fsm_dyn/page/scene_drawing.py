@@ -1,0 +1,301 @@
+"""Drawing of a mechanism on the page: outlines, solids, ground planes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.derive.unconstrained_system import ContactInfo
+from fsm_dyn.language.contacts import GapContact
+from fsm_dyn.language.evaluate import evaluate_expression
+from fsm_dyn.language.shapes import BoxShape
+from fsm_dyn.page.row_evaluation import Floats, RowEvaluator
+from fsm_dyn.run.contact_forces import ContactLocation, contact_at, neighbours
+from fsm_dyn.run.record import scene_of
+from fsm_dyn.run.scene import NEWTONIAN, ORIGIN, Scene, SceneShape, vector_of
+
+# -- Scene drawing of a mechanism: outlines sent once, their placements per display frame --------------------
+
+LONGEST_LINE: Final = 50.0  # m, half length of infinite lines
+
+AZIMUTH, ELEVATION = 0.36, 0.35  # rad, initial view direction of spatial mechanisms
+PLANAR: Final = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+
+
+def seen_from(azimuth: float, elevation: float) -> Floats:
+    """Return the directions in N of right and up on the page, shape (2, 3), for a view direction, rad; z is up.
+
+    Parameters
+    ----------
+    azimuth : float
+        About z, rad.
+    elevation : float
+        Above the plane of x and y, rad.
+    """
+    (sa, ca), (se, ce) = ((np.sin(angle), np.cos(angle)) for angle in (azimuth, elevation))
+    return np.array([[-sa, ca, 0.0], [-ca * se, -sa * se, ce]])
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Drawn scene of a mechanism.
+
+    Attributes
+    ----------
+    scene : Scene
+    flat : ndarray, shape (2, 3)
+        Projection from N to the page: x to the right, y up.
+    """
+
+    scene: Scene
+    flat: Floats
+
+    @classmethod
+    def of(cls, graph: ModeGraph, evaluator: RowEvaluator, x: Floats, c: Floats) -> Picture:
+        """Return the picture of a graph; ``x`` and ``c`` are its initial state and context."""
+        scene = scene_of(graph.automaton, graph.parameters, graph.values, solids=False)
+        return cls(scene, PLANAR if _is_planar(evaluator, x, c) else seen_from(AZIMUTH, ELEVATION))
+
+    @property
+    def planar(self) -> bool:
+        """Whether all motion is in planes normal to N.z."""
+        return self.flat is PLANAR
+
+    def look(self, azimuth: float, elevation: float) -> None:
+        """Set the view direction of a spatial mechanism, rad."""
+        if not self.planar:
+            self.flat[:] = seen_from(azimuth, elevation)
+
+    def payload(self) -> dict[str, Any]:
+        """Return the payload: outlines, each in its own plane."""
+        return {
+            "planar": self.planar,
+            "shapes": [_payload(shape) for shape in self.scene.shapes],
+            "links": len(self.scene.links),
+        }
+
+    def moving_corners(self, evaluator: RowEvaluator, x: Floats, c: Floats) -> Floats:
+        """Return the corners of all outlines of parts that can move, in N, m, shape (n, 2)."""
+        points, frames = evaluator.points(x, c)
+        linear, angular = evaluator.partial_velocities(x, c)
+        found = [np.zeros((0, 2))]
+        for shape in self.scene.shapes:
+            turn, moves = np.eye(3), shape.origin != ORIGIN and linear[self.scene.points.index(shape.origin)].any()
+            if shape.frame != NEWTONIAN:
+                number = self.scene.frames.index(shape.frame)
+                turn, moves = frames[number], moves or angular[number].any()
+            if moves and not shape.endless:
+                found.append(
+                    (self.point(points, shape.origin) + shape.points @ turn[:, : shape.points.shape[1]].T)[:, :2]
+                )
+        return np.concatenate(found)
+
+    def placed(self, points: Floats, frames: Floats) -> Floats:
+        """Return where everything is: per shape the matrix ``a b c d e f`` of SVG, then two ends per link."""
+        out = np.empty(6 * len(self.scene.shapes) + 4 * len(self.scene.links))
+        for i, shape in enumerate(self.scene.shapes):
+            turn = np.eye(3) if shape.frame == NEWTONIAN else frames[self.scene.frames.index(shape.frame)]
+            out[6 * i : 6 * i + 4] = (self.flat @ turn[:, :2]).T.ravel()
+            out[6 * i + 4 : 6 * i + 6] = self.flat @ self.point(points, shape.origin)
+        at = 6 * len(self.scene.shapes)
+        for a, b in self.scene.links:
+            out[at : at + 2] = self.flat @ self.point(points, a)
+            out[at + 2 : at + 4] = self.flat @ self.point(points, b)
+            at += 4
+        return out
+
+    def point(self, points: Floats, name: str) -> Floats:
+        """Return a point's position in N, m, shape (3,)."""
+        return np.zeros(3) if name == ORIGIN else points[self.scene.points.index(name)]
+
+
+def _payload(shape: SceneShape) -> dict[str, Any]:
+    points = shape.points
+    if shape.endless:
+        middle, along = points.mean(axis=0), points[-1] - points[0]
+        points = middle + np.outer([-LONGEST_LINE, LONGEST_LINE], along / np.linalg.norm(along))
+    return {
+        "body": shape.body,
+        "points": [[round(float(x), 7) for x in point] for point in points],
+        "closed": shape.closed,
+        "endless": shape.endless,
+        "text": shape.text,
+    }
+
+
+def _is_planar(evaluator: RowEvaluator, x: Floats, c: Floats) -> bool:
+    """Return whether all motion is in planes normal to N.z, for every speed."""
+    points, frames = evaluator.points(x, c)
+    if len(points) and np.ptp(points[:, 2]) > 1e-9:
+        return False
+    if np.abs(frames[:, 2, 2] - 1.0).max(initial=0.0) > 1e-9:
+        return False
+    linear, angular = evaluator.partial_velocities(x, c)
+    return bool(np.abs(linear[:, 2]).max(initial=0.0) < 1e-6 and np.abs(angular[:, :2]).max(initial=0.0) < 1e-6)
+
+
+# -- Solids of a spatial mechanism: spheres, disks, planes and boxes for the page's 3-D scene ----------------
+
+PLACED = 12  # numbers of a placement: rotation matrix of a frame, then its origin
+
+
+@dataclass(frozen=True)
+class Solid:
+    """A sphere (``radius``), a disk (``radius``, across ``axis``), a plane (facing ``axis``) or a box (``size``).
+
+    Each is fixed in a frame.  The radius of a box is that of the sphere through its corners (m); ``size`` is None of
+    all else.
+    """
+
+    name: str
+    kind: str
+    frame: str
+    origin: str
+    radius: float
+    axis: tuple[float, float, float]
+    size: tuple[float, float, float] | None = None
+
+    def payload(self) -> dict[str, Any]:
+        """Return the payload."""
+        about = {"name": self.name, "kind": self.kind, "radius": self.radius, "axis": list(self.axis)}
+        return about if self.size is None else {**about, "size": list(self.size)}
+
+
+def find_solids(graph: ModeGraph, evaluator: RowEvaluator, x: Floats, c: Floats) -> tuple[Solid, ...]:
+    """Return the spatial shapes of a model; the state resolves their axes.
+
+    Parameters
+    ----------
+    graph : ModeGraph
+        The compiled model.
+    evaluator : RowEvaluator
+        Evaluates rows of the model.
+    x : ndarray, shape (n_x,)
+        A state, SI.
+    c : ndarray, shape (n_c,)
+        Its context, SI.
+    """
+    _, frames = evaluator.points(x, c)
+    turns = dict(zip(evaluator.automaton.frame_names, frames, strict=True))
+    found = []
+    for shape in graph.automaton.mechanism.shapes.values():
+        if not shape.spatial:
+            continue
+        text = next((text for _, text in shape.vectors), None)  # the axis of a disk, the free side of a plane
+        own = turns.get(shape.frame, np.eye(3))
+        axis = np.array([0.0, 0.0, 1.0]) if text is None else own.T @ vector_of(text, graph.values, turns)
+        axis = axis / max(float(np.linalg.norm(axis)), 1e-12)
+        size = None
+        if isinstance(shape, BoxShape):
+            edges = np.array([float(np.sum(evaluate_expression(text, graph.values))) for text in shape.size])
+            radius, size = 0.5 * float(np.linalg.norm(edges)), _triple(edges)
+        else:
+            radius = float(
+                sum(np.sum(evaluate_expression(text, graph.values)) for text in shape.lengths)
+            )  # a plane has none
+        found.append(Solid(shape.name, shape.kind, shape.frame, shape.origin, radius, _triple(axis), size))
+    return tuple(found)
+
+
+def _triple(vector: Floats) -> tuple[float, float, float]:
+    x, y, z = vector.tolist()
+    return x, y, z
+
+
+# -- Ground planes: planes of N that bodies can touch, identified from the equations -------------------------
+#
+# If a gap is the distance ``n · r_P - h`` of a point P from a plane of N, its normal row gives the same ``n`` and
+# ``h`` at every configuration. Faces that end are drawn as the shapes they are. A stop, and a plane behind which
+# other parts of the mechanism are, is drawn as a short piece where its point is.
+
+SAME: Final = 1e-5
+SHORT: Final = 0.18  # of the mechanism's size: half length of a stop
+BEHIND: Final = 0.02  # of the mechanism's size: depth of a part behind a plane that is no ground for it
+
+
+@dataclass(frozen=True)
+class Ground:
+    """Plane drawn as a line: through ``at`` (2,), m, outward ``normal`` (2,); half length ``half``, m, 0: infinite."""
+
+    at: Floats
+    normal: Floats
+    half: float = 0.0
+
+    def payload(self) -> dict[str, Any]:
+        """Return the payload."""
+        return {"at": self.at.tolist(), "normal": self.normal.tolist(), "half": self.half}
+
+
+def find_grounds(
+    evaluator: RowEvaluator, picture: Picture, locations: tuple[ContactLocation, ...], x: Floats, c: Floats
+) -> tuple[Ground, ...]:
+    """Return the ground planes of a planar model; empty for a spatial one.
+
+    Parameters
+    ----------
+    evaluator : RowEvaluator
+        Evaluates rows of the model.
+    picture : Picture
+        The drawing.
+    locations : tuple[ContactLocation, ...]
+        Where contacts act.
+    x : ndarray, shape (n_x,)
+        A state, SI.
+    c : ndarray, shape (n_c,)
+        Its context, SI.
+    """
+    if picture.flat is not PLANAR:
+        return ()
+    found: list[Ground] = []
+    parts = picture.moving_corners(evaluator, x, c)
+    for location in locations:
+        contact = evaluator.automaton.contacts[location.contact]
+        if location.kind != "force" or location.other is not None:
+            continue
+        if contact.contact_law.has_gap and not contact.bounded_face:
+            ground = _ground(evaluator, location, contact, parts, x, c)
+            if ground is not None and not any(_same(ground, other) for other in found):
+                found.append(ground)
+    return tuple(found)
+
+
+def _ground(
+    evaluator: RowEvaluator, location: ContactLocation, contact: ContactInfo, parts: Floats, x: Floats, c: Floats
+) -> Ground | None:
+    point, row = location.one, contact.normal_row
+    rows = (row, *contact.tangent_rows)
+    normals, heights, ranks = [], [], []
+    for there in neighbours(evaluator, x):
+        at = evaluator.configuration(there, c)
+        touching, directions = contact_at(location, at, rows)
+        across = directions[0]
+        length = float(np.linalg.norm(across))
+        if not length > 0.0:
+            return None
+        normals.append(across[:2] / length)
+        heights.append(float(across @ touching - at.terms["residual"][row]) / length)
+        ranks.append(int(np.linalg.matrix_rank(at.linear[point], tol=1e-6)))
+    if np.ptp(normals, axis=0).max() > SAME or np.ptp(heights) > SAME:
+        return None
+    normal, height = normals[0], heights[0]
+    entry = evaluator.automaton.mechanism.contacts.get(contact.name)
+    stops, in_plane = isinstance(entry, GapContact) and bool(entry.limit), max(ranks) > 1
+    if stops and in_plane:  # between two bodies, as far as a coordinate says
+        return None
+    points = evaluator.points(x, c)[0][:, :2]
+    size = float(np.ptp(np.concatenate([points, parts]), axis=0).max())
+    behind = float((height - parts @ normal).max(initial=0.0)) > BEHIND * size
+    if not (stops or behind) and (in_plane or len(evaluator.layout.q) == 1):
+        return Ground(height * normal, normal)
+    return Ground(points[point] - (normal @ points[point] - height) * normal, normal, SHORT * size)
+
+
+def _same(one: Ground, other: Ground) -> bool:
+    return bool(
+        np.abs(one.normal - other.normal).max() < SAME
+        and abs(one.normal @ (one.at - other.at)) < SAME
+        and one.half == other.half
+    )

@@ -1,0 +1,33 @@
+// Display frame: doubles in the order of fsm_dyn/page/frames.py.
+
+import { LivePhase } from "./abi.js";
+
+const HEAD = 10;
+export const HANDLE = 5;
+export const FORCE = 9;
+export const PLACED = 12;
+
+export class Frame {
+  constructor(numbers, model) {
+    this.numbers = numbers;
+    [this.run, this.tick, this.t, this.mode, this.phase, this.fault, this.transitions, this.count, this.list, this.guardCount] =
+      numbers;
+    let at = HEAD;
+    const take = (length) => {
+      const part = numbers.subarray(at, at + length);
+      at += length;
+      return part;
+    };
+    this.shapes = take(6 * model.picture.shapes.length);
+    this.links = take(4 * model.picture.links);
+    this.handles = take(HANDLE * model.ports.length);
+    this.forces = take(FORCE * model.forces.length);
+    this.guards = take(2 * this.guardCount);
+    const { picture } = model;
+    this.space = take(picture.planar ? 0 : 6 + PLACED * (picture.shapes.length + picture.solids.length));
+    this.width = 2 + model.quantities.length;
+    this.samples = take(this.count * this.width);
+  }
+}
+
+export const PHASES = Object.keys(LivePhase).map((name) => name.toLowerCase());

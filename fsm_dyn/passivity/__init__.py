@@ -1,1 +1,0 @@
-"""Passivity of a coupled model with a device: conditions, response of the sampled loop, verdicts."""

@@ -1,0 +1,532 @@
+"""Contact forces as arrows with their friction cones: located by features of shapes or from constraint rows."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+import numpy as np
+
+from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.core.arrays import FloatArray
+from fsm_dyn.derive.unconstrained_system import ContactInfo
+from fsm_dyn.language import expressions
+from fsm_dyn.language.expression_tree import free_names
+from fsm_dyn.language.values import named_values
+from fsm_dyn.programs.kernels import compile_programs
+from fsm_dyn.run.scene import NEWTONIAN, ORIGIN, Outlines, PlacedFeature, Scene
+
+# -- Positions, partial velocities and constraint rows of a mechanism at one state, from compiled ------------
+#
+# Positions, partial velocities and constraint rows of a mechanism at one state, from compiled programs.
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A mechanism at one state.
+
+    Attributes
+    ----------
+    points, frames : ndarrays
+        As of :meth:`Kinematics.points`.
+    linear, angular : ndarrays
+        As of :meth:`Kinematics.partial_velocities`.
+    rows : ndarray, shape (n_rows, n_u)
+        Constraint rows.
+    terms : mapping of str to ndarray
+        All unconstrained terms.
+    """
+
+    points: FloatArray
+    frames: FloatArray
+    linear: FloatArray
+    angular: FloatArray
+    rows: FloatArray
+    terms: Mapping[str, FloatArray]
+
+    @property
+    def finite(self) -> bool:
+        """Whether rows and partial velocities are numbers."""
+        return all(np.isfinite(values).all() for values in (self.rows, self.linear, self.angular))
+
+
+class Kinematics:
+    """Evaluator of the programs of a mechanism that no mode changes; microseconds per evaluation.
+
+    Parameters
+    ----------
+    automaton : Automaton
+    """
+
+    def __init__(self, automaton: Automaton) -> None:
+        self.automaton = automaton
+        self.layout = automaton.terms.layout
+        self.geometry, self.report, self.terms = compile_programs(
+            [automaton.geometry, automaton.report, automaton.terms]
+        )
+
+    def points(self, x: FloatArray, c: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return positions of points, m, shape (n, 3), and rotation matrices of frames, shape (k, 3, 3)."""
+        out = self.geometry.outputs(0.0, x, c)
+        return out["points"], out["frames"]
+
+    def partial_velocities(self, x: FloatArray, c: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return partial velocities of points and partial angular velocities of frames.
+
+        Returns
+        -------
+        linear : ndarray, shape (n_points, 3, n_u)
+            Velocity of every point per speed, resolved in N.
+        angular : ndarray, shape (n_frames, 3, n_u)
+            Angular velocity of every frame per speed, resolved in N.
+        """
+        layout = self.layout
+        n_q = len(layout.q)
+        points, frames = self.points(x, c)
+        by_q = np.zeros((*points.shape, n_q))
+        turn = np.zeros((len(frames), 3, n_q))
+        for j in range(n_q):
+            h = 1e-6 * (1.0 + abs(x[j]))
+            ahead, behind = x.copy(), x.copy()
+            ahead[j] += h
+            behind[j] -= h
+            (p1, f1), (p0, f0) = self.points(ahead, c), self.points(behind, c)
+            by_q[..., j] = (p1 - p0) / (2.0 * h)
+            spin = np.einsum("fij,fkj->fik", (f1 - f0) / (2.0 * h), frames)  # Ṙ Rᵀ
+            turn[..., j] = np.stack([spin[:, 2, 1], spin[:, 0, 2], spin[:, 1, 0]], axis=-1)
+        w = self.terms.outputs(0.0, x, c)["W"][:n_q, : len(layout.u)]
+        return by_q @ w, turn @ w
+
+    def configuration(self, x: FloatArray, c: FloatArray) -> Configuration:
+        """Return the mechanism at a state (n_x,) and context (n_c,), SI."""
+        terms = self.terms.outputs(0.0, x, c)
+        rows = terms["A"][:, : len(self.layout.u)]
+        return Configuration(*self.points(x, c), *self.partial_velocities(x, c), rows, terms)
+
+
+# -- Contact locations ---------------------------------------------------------------------------------------
+#
+# Contact locations: of planar shapes from their features, of all others from the constraint rows.
+#
+# Two planar features with straight or circular outlines determine the contact point and the normal. The rows confirm
+# them and give their signs.
+#
+# Of all other contacts the location is recovered from the rows. A contact's row ``A`` of Kane's equations is the
+# power of a unit force per unit speed. If one and the same point P (or pair of points P, Q of two bodies) gives ``A =
+# d · (J_P - J_Q)`` for some direction ``d``, at several configurations, then the force acts at P along d (and at Q
+# against it); ``J`` are partial velocities. A row of relative angular velocity is a torque likewise. If the contact
+# point moves over shapes, the row is that of an unnamed point: ``A = d · (J_P - J_Q) + m · Ω_P - l · Ω_Q`` with P, Q
+# the centres of the bodies, Ω their partial angular velocities, and the moments ``m = (C - P) × d`` determine the
+# contact point C. A contact without a fit has no arrow.
+
+TOLERANCE: Final = 1e-5  # of a row, against differences of 1e-10
+TRIES: Final = 4  # configurations at which a location must fit
+SPREAD: Final = 0.3  # m or rad, of these configurations
+MOST_PAIRS: Final = 400
+
+
+@dataclass(frozen=True)
+class _LocatedFeature:
+    """A feature with the numbers of its point and frame."""
+
+    point: int
+    frame: int
+    placed: PlacedFeature
+
+    def position(self, at: Configuration) -> FloatArray:
+        """Return its centre, or a point of its face, m, shape (3,)."""
+        return np.asarray(at.points[self.point] + at.frames[self.frame] @ self.placed.offset)
+
+
+@dataclass(frozen=True)
+class ContactLocation:
+    """Location of a contact force or torque.
+
+    ``kind`` is ``"force"``: on the point ``one``, against ``other`` (None: N); or ``"torque"``: on the frame ``one``
+    against the frame ``other``, drawn at the point ``at``.  ``spins`` are the frames of the two bodies (None: N) where
+    the contact point travels over them.  ``back`` is how far behind ``one``, against the normal, the bodies touch (m).
+    ``features`` are those of the two bodies, where they determine the point.
+    """
+
+    contact: int
+    kind: Literal["force", "torque"]
+    one: int
+    other: int | None
+    at: int = -1
+    spins: tuple[int | None, int | None] | None = None
+    back: float = 0.0
+    features: tuple[_LocatedFeature, _LocatedFeature] | None = None
+
+
+def locate_contacts(kinematics: Kinematics, x: FloatArray, c: FloatArray) -> tuple[ContactLocation, ...]:
+    """Return the locations of the contacts that have one."""
+    automaton = kinematics.automaton
+    samples = [at for at in (kinematics.configuration(there, c) for there in neighbours(kinematics, x)) if at.finite]
+    if not samples:
+        return ()
+    parameters = c[kinematics.layout.p_slice]
+    outlines = Outlines(automaton, parameters, named_values(automaton.mechanism, parameters.tolist()))
+    found = []
+    for number, contact in enumerate(automaton.contacts):
+        rows = [r for r in (contact.normal_row, *contact.tangent_rows) if r >= 0]
+        named, others = _points_in_order(automaton, contact)
+        location = (
+            _between_features(automaton, samples, number, rows, outlines)
+            or _force(automaton, samples, number, rows, named)
+            or _torque(automaton, samples, number, rows)
+            or _force(automaton, samples, number, rows, [*named, *others])
+            or _travelling(automaton, samples, number, rows)
+        )
+        if location is not None:
+            found.append(location)
+    return tuple(found)
+
+
+def neighbours(kinematics: Kinematics, x: FloatArray) -> Iterator[FloatArray]:
+    """Yield the state and ``TRIES - 1`` perturbed ones, from a fixed seed."""
+    random = np.random.default_rng(20030818)
+    n_q = len(kinematics.layout.q)
+    for k in range(TRIES):
+        there = x.copy()
+        if k:
+            there[:n_q] += SPREAD * random.uniform(-1.0, 1.0, n_q)
+            for first in kinematics.automaton.quaternions:
+                there[first : first + 4] /= np.linalg.norm(there[first : first + 4])
+        yield there
+
+
+def _force(
+    automaton: Automaton, samples: list[Configuration], number: int, rows: list[int], order: list[str]
+) -> ContactLocation | None:
+    names = list(automaton.point_names)
+    singles: Iterator[tuple[str, str | None]] = ((one, None) for one in order)
+    pairs = itertools.islice(itertools.permutations(order, 2), MOST_PAIRS)
+    for one, other in itertools.chain(singles, pairs):
+        i, j = names.index(one), None if other is None else names.index(other)
+        if all(_fits(_between(s.linear, i, j), s.rows[r]) for s in samples for r in rows):
+            return ContactLocation(number, "force", i, j)
+    return None
+
+
+def _between_features(
+    automaton: Automaton, samples: list[Configuration], number: int, rows: list[int], outlines: Outlines
+) -> ContactLocation | None:
+    """Return the location of a contact of two planar features, None if it has others."""
+    contact = automaton.mechanism.contacts[automaton.contacts[number].name]
+    points, frames = list(automaton.point_names), list(automaton.frame_names)
+    found = []
+    for feature in getattr(contact, "features", ()):
+        placed = outlines.feature(feature)
+        if placed is None:
+            return None
+        found.append(_LocatedFeature(points.index(placed.origin), frames.index(placed.frame), placed))
+    for one, other in itertools.permutations(found, 2):
+        moving = [any(s.linear[i.point].any() or s.angular[i.frame].any() for s in samples) for i in (one, other)]
+        location = ContactLocation(
+            number, "force", one.point, other.point if moving[1] else None, spins=(one.frame, other.frame),
+            features=(one, other),
+        )  # fmt: skip
+        if moving[0] and all(_agree(location, s, rows) for s in samples):
+            return location
+    return None
+
+
+def _agree(location: ContactLocation, at: Configuration, rows: list[int]) -> bool:
+    """Return whether the features give the rows."""
+    found, wanted = _on_features(location, at, rows)[1] @ partial_of(location, at), at.rows[rows]
+    return bool(np.linalg.norm(found - wanted) <= TOLERANCE * max(float(np.linalg.norm(wanted)), 1e-12))
+
+
+def _travelling(
+    automaton: Automaton, samples: list[Configuration], number: int, rows: list[int]
+) -> ContactLocation | None:
+    """Return the location of a contact between shapes of two bodies, or of one and N."""
+    points, frames = list(automaton.point_names), list(automaton.frame_names)
+    bodies = [
+        (points.index(body.center), frames.index(body.frame) if body.frame in frames else None)
+        for body in automaton.mechanism.bodies.values()
+        if body.center in points
+    ]
+    pairs = itertools.chain(((one, None) for one in bodies), itertools.permutations(bodies, 2))
+    for one, other in itertools.islice(pairs, MOST_PAIRS):
+        location = ContactLocation(
+            number, "force", one[0], None if other is None else other[0],
+            spins=(one[1], None if other is None else other[1]),
+        )  # fmt: skip
+        if all(_fits(partial_of(location, s), s.rows[r]) for s in samples for r in rows):
+            return location
+    return None
+
+
+def partial_of(location: ContactLocation, at: Configuration) -> FloatArray:
+    """Return the basis of a contact's rows: relative partial velocity, and partial angular velocities of the bodies."""
+    parts = [_between(at.linear, location.one, location.other)]
+    if location.spins is not None:
+        nothing = np.zeros_like(parts[0])
+        one, other = location.spins
+        parts += [nothing if one is None else at.angular[one], nothing if other is None else -at.angular[other]]
+    return np.vstack(parts)
+
+
+def contact_at(location: ContactLocation, at: Configuration, rows: Sequence[int]) -> tuple[FloatArray, FloatArray]:
+    """Return the contact point, m, shape (3,), and the forces on the first body of unit multipliers of its rows (k, 3).
+
+    Of a contact without features, whose point travels: ``(C - P) × d = m`` for every row; of one row alone the closest
+    point to P.
+    """
+    if location.features is not None:
+        point, wrenches = _on_features(location, at, rows)
+        return point, wrenches[:, :3]
+    partial = partial_of(location, at)
+    wrenches = np.array([direction(partial, at.rows[row]) for row in rows])
+    directions = wrenches[:, :3]
+    if location.spins is None:
+        return at.points[location.one], directions
+    one = location.spins[0] is not None or location.other is None
+    moments, base = (wrenches[:, 3:6], location.one) if one else (wrenches[:, 6:9], location.other)
+    across = np.vstack([np.cross(np.eye(3), d).T for d in directions])  # (C - P) ↦ (C - P) × d
+    lever = np.linalg.lstsq(across, moments.ravel(), rcond=1e-7)[0]
+    return np.asarray(at.points[base] + lever, dtype=np.float64), directions
+
+
+def _on_features(location: ContactLocation, at: Configuration, rows: Sequence[int]) -> tuple[FloatArray, FloatArray]:
+    """Return the contact point, m, shape (3,), and the wrenches of a normal row and one tangential row (k, 9).
+
+    The normal is that of the face, or along the line of centres; the signs are those of the rows.
+    """
+    assert location.features is not None
+    one, other = location.features
+    second = one.placed.along is not None or one.placed.hollow  # it is the second that touches with a centre
+    touching, base = (other, one) if second else (one, other)
+    partial, axis, centre = partial_of(location, at), at.frames[base.frame][:, 2], touching.position(at)
+
+    def wrench(line: FloatArray, point: FloatArray, row: int) -> FloatArray:
+        unit = line / max(float(np.linalg.norm(line)), 1e-12)
+        moments = [np.cross(point - at.points[item.point], unit) for item in (one, other)]
+        found = np.concatenate([unit, *moments])
+        return -found if found @ partial @ at.rows[row] < 0.0 else found
+
+    along = base.placed.along
+    line = centre - base.position(at) if along is None else np.cross(axis, at.frames[base.frame] @ along)
+    wrenches = [wrench(line, centre, rows[0])]
+    normal = wrenches[0][:3]
+    point = centre + (normal if second else -normal) * touching.placed.radius
+    wrenches += [wrench(np.cross(axis, normal), point, row) for row in rows[1:]]
+    return point, np.array(wrenches)
+
+
+def _torque(automaton: Automaton, samples: list[Configuration], number: int, rows: list[int]) -> ContactLocation | None:
+    names = list(automaton.frame_names)
+    moving = [i for i, name in enumerate(names) if name != "N"]
+    candidates: Iterator[tuple[int, int | None]] = itertools.chain(
+        ((i, None) for i in moving), itertools.permutations(moving, 2)
+    )
+    for i, j in candidates:
+        if all(_fits(_between(s.angular, i, j), s.rows[r]) for s in samples for r in rows):
+            return ContactLocation(number, "torque", i, j, _joint(automaton, names[i], None if j is None else names[j]))
+    return None
+
+
+def _points_in_order(automaton: Automaton, contact: ContactInfo) -> tuple[list[str], list[str]]:
+    """Return the points named in the contact's text, and the others, centres of bodies first."""
+    mechanism = automaton.mechanism
+    form = mechanism.contacts[contact.name]
+    named: list[str] = []
+    for text in (form.gap, form.slip):
+        if text is not None:
+            free = free_names(expressions.parse(text))
+            named += [name for name in automaton.point_names if name in free]
+    centres = [body.center for body in mechanism.bodies.values()]
+    others = [p for p in dict.fromkeys([*centres, *automaton.point_names]) if p != ORIGIN and p not in named]
+    return named, others
+
+
+def _between(partial: FloatArray, one: int, other: int | None) -> FloatArray:
+    return np.asarray(partial[one] if other is None else partial[one] - partial[other], dtype=np.float64)
+
+
+def _fits(partial: FloatArray, row: FloatArray) -> bool:
+    apart, size = np.linalg.norm(direction(partial, row) @ partial - row), float(np.linalg.norm(row))
+    return bool(apart <= TOLERANCE * max(size, 1e-12))
+
+
+def direction(partial: FloatArray, row: FloatArray) -> FloatArray:
+    """Return the shortest ``d``, shape (3,), for which ``d @ partial`` (3, n_u) comes closest to ``row`` (n_u,)."""
+    return np.asarray(np.linalg.lstsq(partial.T, row, rcond=1e-7)[0], dtype=np.float64)
+
+
+def _joint(automaton: Automaton, one: str, other: str | None) -> int:
+    """Return the centre of relative rotation of two frames: the origin of the points of one of them."""
+    names = list(automaton.point_names)
+    if other is not None and automaton.mechanism.frames[other].parent == one:
+        one, other = other, one
+    for frame in (one, other):
+        for point in automaton.mechanism.points.values():
+            if frame is not None and f"{frame}." in point.at.text and point.origin in names:
+                beside = [p for p in automaton.mechanism.points.values() if p.name == point.origin]
+                if not beside or f"{frame}." not in beside[0].at.text:
+                    return names.index(point.origin)
+    centres = [body.center for body in automaton.mechanism.bodies.values() if body.frame == one]
+    return names.index(centres[0]) if centres and centres[0] in names else -1
+
+
+# -- Offsets of contact locations from body points to the drawn outline that agrees with the gap -------------
+
+AGREE: Final = 0.05  # of a distance
+
+
+def with_surface_offsets(
+    kinematics: Kinematics, scene: Scene, locations: Iterable[ContactLocation], x: FloatArray, c: FloatArray
+) -> tuple[ContactLocation, ...]:
+    """Return the locations with ``back``, m: distance of the contact point behind their first point.
+
+    The gap of two points is their distance along the normal less the extents of the bodies towards each other; the
+    outlines determine the share of each body.
+
+    Parameters
+    ----------
+    kinematics : Kinematics
+        Evaluates rows of the model.
+    scene : Scene
+        The outlines.
+    locations : Iterable[ContactLocation]
+        Where contacts act.
+    x : ndarray, shape (n_x,)
+        A state, SI.
+    c : ndarray, shape (n_c,)
+        Its context, SI.
+    """
+    at = kinematics.configuration(x, c)
+    found = []
+    for location in locations:
+        row = kinematics.automaton.contacts[location.contact].normal_row
+        back = 0.0
+        two = location.other is not None or location.spins is not None
+        if location.kind == "force" and location.features is None and row >= 0 and two:
+            across = direction(partial_of(location, at), at.rows[row])[:3]
+            length = max(float(np.linalg.norm(across)), 1e-12)
+            normal = across / length
+            mine = _reach(scene, at, location.one, -normal)
+            if location.other is None:
+                back = mine
+            else:
+                apart = float(normal @ (at.points[location.one] - at.points[location.other]))
+                theirs = _reach(scene, at, location.other, normal)
+                back = _share(apart - float(at.terms["residual"][row]) / length, mine, theirs)
+        found.append(replace(location, back=back))
+    return tuple(found)
+
+
+def _share(taken: float, mine: float, theirs: float) -> float:
+    """Return the first body's share of the extents between two bodies, m."""
+    for total, part in ((mine, mine), (theirs, 0.0), (mine + theirs, mine)):
+        if total > 0.0 and abs(taken - total) < AGREE * total:
+            return part
+    return taken if theirs == 0.0 else 0.5 * taken
+
+
+def _reach(scene: Scene, at: Configuration, point: int, toward: FloatArray) -> float:
+    """Return the extent, m, of the outlines with this origin in a direction."""
+    name = scene.points[point]
+    reach = 0.0
+    for shape in scene.shapes:
+        if shape.origin == name and not shape.endless:
+            turn = np.eye(3) if shape.frame == NEWTONIAN else at.frames[scene.frames.index(shape.frame)]
+            reach = max(reach, float((shape.points @ (turn[:, :2].T @ toward)).max()))
+    return reach
+
+
+# -- Contact forces as arrows with their friction cones, friction torques with their limits ------------------
+
+WIDTH: Final = 9  # numbers per contact in a display frame: active, location (2), normal (2), tangent (2), limit (2)
+
+
+class Forces:
+    """Forces of the contacts that have a location.
+
+    Parameters
+    ----------
+    kinematics : Kinematics
+    scene : Scene
+        Whose outlines the contacts are on.
+    flat : ndarray, shape (2, 3)
+        Projection from N to the plane of the drawing; read at each call, so that the view can turn.
+    x, c : ndarrays, shapes (n_x,) and (n_c,)
+        State and context near which the contacts are located, SI.
+    """
+
+    def __init__(self, kinematics: Kinematics, scene: Scene, flat: FloatArray, x: FloatArray, c: FloatArray) -> None:
+        self._kinematics, self._flat = kinematics, flat
+        self.locations = with_surface_offsets(kinematics, scene, locate_contacts(kinematics, x, c), x, c)
+
+    def drawn(self, x: FloatArray, c: FloatArray, states: Sequence[int], multipliers: FloatArray) -> FloatArray:
+        """Return the forces at a state, projected on the plane of the drawing, shape (WIDTH * locations,).
+
+        Of a force: location, normal and tangential parts, N, and the friction limit along the tangent, N.  Of a torque:
+        location, torque and limit, N m, each in the first number of its pair.
+        """
+        out = np.zeros(WIDTH * len(self.locations))
+        if not any(states[location.contact] > 0 for location in self.locations):
+            return out
+        at = self._kinematics.configuration(x, c)
+        if not at.finite:
+            return out
+        for k, location in enumerate(self.locations):
+            code = int(states[location.contact])
+            if code <= 0:
+                continue
+            contact = self._kinematics.automaton.contacts[location.contact]
+            bound = float(at.terms["static" if code == 1 else "kinetic"][location.contact])
+            if contact.contact_law.loaded:
+                bound *= float(np.linalg.norm(multipliers[list(contact.load_rows)]))
+            entry = out[WIDTH * k : WIDTH * (k + 1)]
+            entry[0] = 1.0
+            draw = self._torque if location.kind == "torque" else self._force
+            draw(entry, contact, location, multipliers, bound, at)
+        return out
+
+    def _force(
+        self,
+        entry: FloatArray,
+        contact: ContactInfo,
+        location: ContactLocation,
+        multipliers: FloatArray,
+        bound: float,
+        at: Configuration,
+    ) -> None:
+        flat = self._flat
+        acting = [row for row in (contact.normal_row, *contact.tangent_rows) if row >= 0]
+        point, directions = contact_at(location, at, acting)
+        normal = 0.0
+        if contact.normal_row >= 0:
+            normal = float(multipliers[contact.normal_row])
+            entry[3:5] = flat @ directions[0] * normal
+            if location.spins is None or not contact.tangent_rows:
+                point = point - location.back * directions[0] / max(float(np.linalg.norm(directions[0])), 1e-12)
+        entry[1:3] = flat @ point
+        if contact.tangent_rows:
+            alongs = directions[-len(contact.tangent_rows) :]
+            along, friction = alongs[0], multipliers[list(contact.tangent_rows)] @ alongs
+            size = float(np.linalg.norm(friction))
+            if contact.in_space and size > 0.0:  # of the cone the section that the force is in
+                along = friction / size
+            limit = bound * (abs(normal) if contact.normal_row >= 0 else 1.0)
+            entry[5:7] = flat @ friction
+            if np.isfinite(limit):
+                entry[7:9] = flat @ along * limit
+
+    def _torque(
+        self,
+        entry: FloatArray,
+        contact: ContactInfo,
+        location: ContactLocation,
+        multipliers: FloatArray,
+        bound: float,
+        at: Configuration,
+    ) -> None:
+        row = contact.tangent_row if contact.tangent_row >= 0 else contact.normal_row
+        entry[1:3] = self._flat @ (at.points[location.at] if location.at >= 0 else np.zeros(3))
+        entry[3] = multipliers[row]
+        entry[7] = bound if contact.contact_law.friction_only else 0.0

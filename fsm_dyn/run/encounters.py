@@ -1,0 +1,254 @@
+"""Encounters of shapes, and times of contact events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fsm_dyn.core.arrays import BoolArray, FloatArray
+from fsm_dyn.derive.unconstrained_system import ContactInfo
+from fsm_dyn.language.contact_law import FREE, HELD, SLIDING, SLIDING_UNDER
+from fsm_dyn.run.loop_state import TransitionArrays
+from fsm_dyn.run.record import RunModel
+from fsm_dyn.run.samples import Samples
+from fsm_dyn.run.tolerances import Tolerances
+from fsm_dyn.run.transitions import Transition
+from fsm_dyn.runtime.abi import Event
+
+# -- Times at which an event of a contact happened in a run --------------------------------------------------
+
+_SLIDES = (SLIDING, SLIDING_UNDER)
+
+
+def event_times(model: RunModel, transitions: Sequence[Transition], contacts: Sequence[str], word: str) -> FloatArray:
+    """Return the times of an event of one of some contacts, shape (n,), s.
+
+    An event happens at a transition at which the contact's state changes accordingly; a contact that rebounds closes
+    without such a change, and leaving a face is the event of a guard.  Feature transitions (handovers) are no events.
+
+    Parameters
+    ----------
+    transitions : Sequence[Transition]
+        Of the run, in order.
+    contacts : sequence of str
+        Feature pairs of one entry of the model count as one contact.
+    word : str
+        The event as in model files.
+    """
+    states = dict(zip(model.modes, (chart.states for chart in model.charts), strict=True))
+    infos = [(k, contact) for k, contact in enumerate(model.contacts) if contact.name in contacts]
+    return np.array(
+        [
+            item.time
+            for item in transitions
+            if not item.is_handover
+            and any(_happens(info, word, states[item.source][k], states[item.target][k], item) for k, info in infos)
+        ]
+    )
+
+
+def event_mask(
+    contacts: Sequence[ContactInfo],
+    chosen: Sequence[str],
+    word: str,
+    found: TransitionArrays,
+    states: npt.NDArray[np.int8],
+    owners: Sequence[str],
+    guard_name: Callable[[Event, int], str],
+) -> BoolArray:
+    """Return at which transitions an event of one of some contacts happens, handovers not told from others.
+
+    Parameters
+    ----------
+    contacts : sequence of ContactInfo
+        All of the mechanism.
+    chosen, word
+        As ``contacts`` and ``word`` of :func:`event_times`.
+    found : TransitionArrays
+    states : int8 array, shape (n_modes, n_contacts)
+        Contact states of the modes by number.
+    owners : sequence of str
+        Of each constraint row, the contact or constraint to which it belongs.
+    guard_name : callable
+        Name of a guard, by its event and subject (:func:`fsm_dyn.run.transitions.guard_name`).
+
+    Returns
+    -------
+    ndarray of bool, shape (n,)
+    """
+    happens = np.zeros(len(found), dtype=np.bool_)
+    present = np.arange(found.event.shape[1]) < found.fired[:, None]
+    pairs = {(int(e), int(s)) for e, s in zip(found.event[present], found.contact[present], strict=True)}
+    for k, contact in enumerate(contacts):
+        if contact.name not in chosen:
+            continue
+        law = contact.contact_law
+        event = law.event_named(word)
+        text = f"{contact.name} {law.verb(event)}"
+        fired = np.zeros(len(found), dtype=np.bool_)
+        for code, subject in pairs:
+            if guard_name(Event(code), subject) == text:
+                fired |= (present & (found.event == code) & (found.contact == subject)).any(axis=1)
+        before, after = states[found.source, k], states[found.target, k]
+        rows = [row for row, owner in enumerate(owners) if owner == contact.name]
+        match event:
+            case Event.CLOSES:
+                impulsive = (found.impulse[:, rows] != 0.0).any(axis=1)
+                happens |= ((before == FREE) & (after != FREE)) | (fired & impulsive)
+            case Event.OPENS:
+                happens |= ((before != FREE) & (after == FREE)) | (fired & contact.bilateral)
+            case Event.STICKS:
+                happens |= np.isin(before, _SLIDES) & (after == HELD)
+            case Event.SLIDES:
+                happens |= (before == HELD) & np.isin(after, _SLIDES)
+            case _:
+                happens |= fired
+    return happens
+
+
+def _happens(contact: ContactInfo, word: str, before: int, after: int, item: Transition) -> bool:
+    law = contact.contact_law
+    event = law.event_named(word)
+    fired = any(text == f"{contact.name} {law.verb(event)}" for text, _, _ in item.fired)
+    match event:
+        case Event.CLOSES:
+            return (before == FREE and after != FREE) or (fired and contact.name in item.impulse)
+        case Event.OPENS:
+            return (before != FREE and after == FREE) or (fired and contact.bilateral)
+        case Event.STICKS:
+            return before in _SLIDES and after == HELD
+        case Event.SLIDES:
+            return before == HELD and after in _SLIDES
+    return fired
+
+
+# -- Pairs of shapes in a run --------------------------------------------------------------------------------
+#
+# Pairs of shapes in a run: when they first came near, when they touched, how near they came.
+
+_AT_ONCE = 2**20  # gaps evaluated together
+_BEHIND = 10.0 * (Tolerances().scaled().gap or 0.0)  # a gap below this is no longer one (m)
+_CLOSES = "closes"  # the event of model files
+
+
+@dataclass(frozen=True)
+class Encounter:
+    """Two shapes of a contact in a run.
+
+    Attributes
+    ----------
+    pair : str
+        Entry of the model, ``a_b`` for one that ``between: all`` stands for.
+    near : float or None
+        Time of the first row in which the shapes were within the distance asked for, s; None if they never were.
+    touched : float or None
+        Time at which they first came to touch, s: 0 or later; None if they never did.
+    count : int
+        How often they came to touch.
+    least : float
+        Smallest gap over the rows of the run, m.  Of polygons it is the largest gap of a corner to all faces, which
+        near another corner is less than the distance.
+    least_at : float
+        Its time, s.
+    """
+
+    pair: str
+    near: float | None
+    touched: float | None
+    count: int
+    least: float
+    least_at: float
+
+
+def encounters(
+    model: RunModel, rows: Samples, transitions: Sequence[Transition], near: float = 0.0
+) -> tuple[Encounter, ...]:
+    """Return what became of all pairs of shapes of a run, those that touched first, in this order, then the nearest.
+
+    Parameters
+    ----------
+    model : RunModel
+    rows : Samples
+        Of the run.
+    transitions : sequence of Transition
+        Of the run, in order.
+    near : float
+        Gap up to which two shapes are near, m.
+    """
+    names = [name for name, members in model.contact_entries.items() if members]
+    gaps = _gaps(model, rows, names)
+    found = []
+    for name, gap in zip(names, gaps.T, strict=True):
+        times = _touches(model, rows, transitions, name)
+        within = np.flatnonzero(gap <= near)
+        least = int(np.argmin(gap))
+        found.append(
+            Encounter(
+                name,
+                float(rows.t[within[0]]) if len(within) else None,
+                float(times[0]) if len(times) else None,
+                len(times),
+                float(gap[least]),
+                float(rows.t[least]),
+            )
+        )
+    return tuple(sorted(found, key=lambda item: (np.inf if item.touched is None else item.touched, item.least)))
+
+
+def touched_pairs(model: RunModel, transitions: Sequence[Transition]) -> dict[str, FloatArray]:
+    """Return when the pairs of shapes came to touch that did, s, in the order in which they first did."""
+    states = {name: np.array(chart.states) for name, chart in zip(model.modes, model.charts, strict=True)}
+    names = {name: None for item in transitions for name in item.impulse}
+    for source, target in dict.fromkeys((item.source, item.target) for item in transitions):
+        names |= dict.fromkeys(model.contacts[k].name for k in np.flatnonzero(states[source] != states[target]))
+    owner = {member: pair for pair, members in model.contact_entries.items() for member in members}
+    pairs = dict.fromkeys(owner[name] for name in names if name in owner)
+    times = {pair: event_times(model, transitions, model.contact_entries[pair], _CLOSES) for pair in pairs}
+    return dict(sorted(((pair, at) for pair, at in times.items() if len(at)), key=lambda item: (item[1][0], item[0])))
+
+
+def _touches(model: RunModel, rows: Samples, transitions: Sequence[Transition], name: str) -> list[float]:
+    """Return when a pair came to touch, its start included, s."""
+    members = model.contact_entries[name]
+    numbers = [k for k, contact in enumerate(model.contacts) if contact.name in members]
+    start = any(model.charts[int(rows.mode[0])].states[k] for k in numbers)
+    return [*([float(rows.t[0])] if start else []), *event_times(model, transitions, members, _CLOSES).tolist()]
+
+
+def _gaps(model: RunModel, rows: Samples, names: Sequence[str]) -> FloatArray:
+    """Return the gap of each pair in each row, shape (n_rows, n_pairs), m; infinite where no feature faces another."""
+    numbers = {contact.name: k for k, contact in enumerate(model.contacts)}
+    members = [[numbers[name] for name in model.contact_entries[pair]] for pair in names]
+    states = np.array([chart.states for chart in model.charts])
+    gaps = np.full((len(rows.t), len(names)), np.inf)
+    step = max(1, _AT_ONCE // max(1, len(model.rows)))
+    for first in range(0, len(rows.t), step):
+        part = slice(first, first + step)
+        terms = model.terms.evaluate(
+            rows.t[part], rows.x[part], rows.context[part], only={"residual": None, "reach": None}
+        )
+        for column, own in enumerate(members):
+            closed = states[rows.mode[part]][:, own] != FREE
+            gaps[part, column] = _gap_of_pair(model.contacts, own, terms["residual"], terms["reach"], closed)
+    return gaps
+
+
+def _gap_of_pair(
+    contacts: Sequence[ContactInfo], own: Sequence[int], residual: FloatArray, reach: FloatArray, closed: BoolArray
+) -> FloatArray:
+    """Return the smallest gap of features that face each other; ``closed`` (n, len(own)): the contact is not open."""
+    corners: dict[int, FloatArray] = {}
+    for column, k in enumerate(own):
+        gap = residual[:, contacts[k].normal_row]
+        if contacts[k].outlined:  # the distance of a corner from a convex polygon is at least the largest of these
+            first = contacts[k].outline
+            corners[first] = np.maximum(corners.get(first, gap), gap)
+        else:
+            # behind a face whose contact is open there is another face, or nothing
+            faces = (reach[:, k] >= 0.0) & ((gap >= -_BEHIND) | closed[:, column])
+            corners[-1 - k] = np.where(faces, gap, np.inf)
+    smallest: FloatArray = np.min(list(corners.values()), axis=0)
+    return smallest

@@ -1,0 +1,273 @@
+"""Energy balance of a run, and a warning if it does not close (docs/theory.md, "The energy balance")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from fsm_dyn.core.arrays import BoolArray, FloatArray, IntArray
+from fsm_dyn.core.renamed import RenamedAttribute
+from fsm_dyn.run.record import RunModel, RunRecord
+from fsm_dyn.run.samples import SampleBetween, Samples
+
+# -- Energy balance of a run (docs/theory.md, "The energy balance") ------------------------------------------
+
+# Of Gauss and Legendre.  Five are exact to degree nine: a power is a product of two quartics in time, so what the
+# quadrature leaves out is below what the quartics leave out.
+POINTS: Final = 5
+_STEPS_AT_ONCE = 4096
+_DISSIPATIVE = frozenset({"tangent", "tangent2", "friction"})
+
+
+@dataclass(frozen=True)
+class EnergyBalance:
+    """Energies at every row of a run and what passed in and out up to there; all arrays of shape (n,), J.
+
+    Attributes
+    ----------
+    kinetic, potential : ndarray
+    work : mapping of str to ndarray
+        Work done on the motion by every load without a potential.
+    friction : mapping of str to ndarray
+        Heat made by every contact with friction or a loss of its own; it never decreases.
+    constraints : mapping of str to ndarray
+        Work done by every other constraint or contact: zero unless it is moved by an input or by time.
+    transitions : ndarray
+        Sum of the energy changes at transitions: impacts (negative) and user-defined resets (either sign).
+    drive : ndarray
+        Work done by what moves points and frames by time or inputs; zero where all rest while all speeds are zero.
+    """
+
+    kinetic: FloatArray
+    potential: FloatArray
+    work: Mapping[str, FloatArray]
+    friction: Mapping[str, FloatArray]
+    constraints: Mapping[str, FloatArray]
+    transitions: FloatArray
+    drive: FloatArray
+    closure = RenamedAttribute("relative_residual")
+    throughput = RenamedAttribute("exchanged")
+
+    @property
+    def total(self) -> FloatArray:
+        """Kinetic and potential energy together."""
+        return self.kinetic + self.potential
+
+    @property
+    def residual(self) -> FloatArray:
+        """Residual of the energy balance: the error of the integration."""
+        total = self.total
+        explained = total[0] + self.transitions + self.drive
+        for table, sign in ((self.work, 1.0), (self.friction, -1.0), (self.constraints, 1.0)):
+            for values in table.values():
+                explained = explained + sign * values
+        residual: FloatArray = total - explained
+        return residual
+
+    @property
+    def exchanged(self) -> float:
+        """Largest entry of the energy balance, the scale of its residual, J."""
+        tables = (self.work, self.friction, self.constraints)
+        entries = [self.kinetic, self.potential - self.potential[0], self.transitions, self.drive]
+        entries += [values for table in tables for values in table.values()]
+        return max(float(np.max(np.abs(values), initial=0.0)) for values in entries)
+
+    @property
+    def relative_residual(self) -> float:
+        """Largest residual relative to the energy exchanged."""
+        scale = self.exchanged
+        return float(np.max(np.abs(self.residual))) / scale if scale > 0.0 else 0.0
+
+
+def energy_balance(
+    rows: Samples,
+    starts: np.ndarray,
+    between: SampleBetween,
+    points: int = POINTS,
+) -> EnergyBalance:
+    """Draw up the energy balance of a run.
+
+    Parameters
+    ----------
+    rows : Samples
+        The recorded rows.
+    starts : ndarray of bool, shape (n,)
+        Which rows begin an interval of the run; no step leads to them.
+    between : SampleBetween
+    points : int
+        At which powers are evaluated in each step.
+
+    Returns
+    -------
+    EnergyBalance
+        Energies and work, J.
+    """
+    steps = np.flatnonzero(~starts)
+    loads = np.zeros((len(rows), len(rows.model.loads)))
+    forces = np.zeros((len(rows), len(rows.model.rows)))
+    losses = np.zeros((len(rows), len(rows.model.compliant)))
+    drive = np.zeros(len(rows))
+    for begin in range(0, len(steps), _STEPS_AT_ONCE):
+        chunk = steps[begin : begin + _STEPS_AT_ONCE]
+        loads[chunk], forces[chunk], losses[chunk], drive[chunk] = _work_in_steps(rows, chunk, between, points)
+    loads, forces, losses, drive = (np.cumsum(table, axis=0) for table in (loads, forces, losses, drive))
+
+    total = rows.kinetic_energy + rows.potential_energy
+    jumps = np.zeros(len(rows))
+    jumps[1:] = np.where(starts[1:], np.diff(total), 0.0)
+    friction, constraints = _by_owner(rows.model, forces, losses)
+    return EnergyBalance(
+        kinetic=rows.kinetic_energy,
+        potential=rows.potential_energy,
+        work={name: loads[:, i] for i, name in enumerate(rows.model.loads)},
+        friction=friction,
+        constraints=constraints,
+        transitions=np.cumsum(jumps),
+        drive=drive,
+    )
+
+
+def _work_in_steps(
+    rows: Samples, ends: IntArray, between: SampleBetween, points: int
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return the work of every load and row, the heat of compliant contacts, and the work of drives.
+
+    In the steps that end at the rows ``ends``.
+    """
+    h = rows.t[ends] - rows.t[ends - 1]
+    places, parts = np.polynomial.legendre.leggauss(points)  # on (-1, 1)
+    times = rows.t[ends - 1, None] + h[:, None] * (0.5 * (places + 1.0))
+    inner = between(times.ravel(), np.repeat(ends - 1, points))
+    weights = h[:, None] * (0.5 * parts)
+
+    def integrate(power: FloatArray) -> FloatArray:
+        work: FloatArray = np.einsum("sk,skj->sj", weights, power.reshape(*times.shape, -1))
+        return work
+
+    n_loads = len(rows.model.loads)
+    powers = inner.report["load_powers"] if n_loads else np.zeros((times.size, 0))
+    losses = integrate(inner.losses)
+    for i, (contact, r) in enumerate(rows.model.compliant):
+        # A surface that lags behind gives what it stored to nobody.  It may arrive within a step, at no event: the
+        # difference is exact where a quadrature would step over the kink.
+        idle = ~inner.multiplier_table[:, r].reshape(times.shape).any(axis=1)
+        stored = rows.report["stored"][:, contact]
+        losses[idle, i] = (stored[ends - 1] - stored[ends])[idle]
+    return integrate(powers), integrate(inner.row_powers), losses, integrate(inner.drive_powers)[:, 0]
+
+
+def _by_owner(
+    model: RunModel, forces: FloatArray, losses: FloatArray
+) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+    """Split the work of the rows into dissipation by contact and work of driven constraints by owner."""
+    friction: dict[str, FloatArray] = {}
+    constraints: dict[str, FloatArray] = {}
+    for i, row in enumerate(model.rows):
+        table, sign = (friction, -1.0) if row.role in _DISSIPATIVE else (constraints, 1.0)
+        table[row.owner] = table.get(row.owner, np.zeros(len(forces))) + sign * forces[:, i]
+    for i, (_, r) in enumerate(model.compliant):
+        owner = model.rows[r].owner
+        friction[owner] = friction.get(owner, np.zeros(len(forces))) + losses[:, i]
+    return friction, constraints
+
+
+# -- Whether the energy balance of a run closes --------------------------------------------------------------
+#
+# Whether the energy balance of a run closes: a warning where it does not (docs/theory.md, "The energy balance").
+
+LIMIT: Final = 0.01  # share of the energy exchanged that may remain unexplained
+_UNEXPLAINED: Final = 0.01  # part of a speed that its rates may leave unexplained, summed over the steps of a run
+_ROUNDING: Final = 1e-10  # part of the energies that their rounding adds up to
+_TINIEST: Final = 1e-30  # J
+
+
+def energy_warnings(rows: Samples, record: RunRecord, between: SampleBetween, fixed_steps: bool) -> tuple[str, ...]:
+    """Return a sentence if the energy balance of a run does not close, none if it does.
+
+    The balance itself takes longer than most runs.  With an error control it can be open only where the states of a
+    step contradict their rates, which the recorded rows show; with fixed steps nothing watches the error, and the
+    balance is drawn up with one point per step first.
+
+    Parameters
+    ----------
+    rows, record, between
+        The run: its recorded rows, all that was recorded, and samples within its steps.
+    fixed_steps : bool
+        Whether the run had no error control.
+
+    Returns
+    -------
+    tuple of str
+    """
+    if len(rows) < 2 or not _is_finite(record):
+        return ()
+
+    def without_shares(times: FloatArray, first: IntArray) -> Samples:
+        found = between(times, first)  # how redundant forces are shared changes no work
+        return replace(found, model=replace(found.model, indeterminate=()))
+
+    with np.errstate(all="ignore"):  # energies may overflow where states do not: such a balance is not open
+        if not fixed_steps:
+            first, speeds = np.array([0, len(record.t)]), slice(len(rows.model.layout.q), None)
+            parts = (part[:, speeds] for part in (record.x, record.x_dot, record.x_mid))
+            if not rates_are_contradicted(first, record.t, *parts)[0]:
+                return ()
+        balance = energy_balance(rows, record.starts, without_shares, points=1 if fixed_steps else 5)
+        if fixed_steps and _is_open(balance):
+            balance = energy_balance(rows, record.starts, without_shares)
+        return (_sentence(balance, rows.t),) if _is_open(balance) else ()
+
+
+def _is_finite(record: RunRecord) -> bool:
+    """Whether all states and rates are finite: a run that ends where they are not has no balance."""
+    tables = (record.x, record.x_dot, record.x_mid[~record.starts])
+    return all(bool(np.isfinite(table).all()) for table in tables)
+
+
+def _is_open(balance: EnergyBalance) -> bool:
+    """Whether more is unexplained than the limit, and than the rounding of the energies."""
+    least = LIMIT * balance.exchanged + _ROUNDING * float(np.abs(balance.total).max()) + _TINIEST
+    return float(np.abs(balance.residual).max()) > least
+
+
+def _sentence(balance: EnergyBalance, t: FloatArray) -> str:
+    step = int(np.argmax(np.abs(np.diff(balance.residual))))
+    return (
+        f"the energy balance does not close: {balance.relative_residual:.1%} of the energy exchanged is unexplained, "
+        f"most of it between t = {t[step]:.6g} s and {t[step + 1]:.6g} s; shorten the steps or reduce the tolerances "
+        "until it closes"
+    )
+
+
+def rates_are_contradicted(
+    first_row: IntArray, t: FloatArray, u: FloatArray, u_dot: FloatArray, u_mid: FloatArray
+) -> BoolArray:
+    """Return in which runs the middles of steps contradict their ends and rates, by a part of a speed's largest value.
+
+    Parameters
+    ----------
+    first_row : ndarray of int, shape (runs + 1,)
+        Where each run begins among the rows, and the end.
+    t : ndarray, shape (n,)
+        s
+    u, u_dot, u_mid : ndarray, shape (n, n_u)
+        Speeds, their rates, and the speeds in the middle of the step that ends at a row.
+
+    Returns
+    -------
+    ndarray of bool, shape (runs,)
+    """
+    h = np.zeros((len(t), 1))
+    h[1:, 0] = t[1:] - t[:-1]
+    is_step = h[:, 0] > 0.0
+    is_step[first_row[:-1]] = False
+    off = np.zeros_like(u)
+    off[1:] = np.abs(u_mid[1:] - 0.5 * (u[:-1] + u[1:]) - 0.125 * h[1:] * (u_dot[:-1] - u_dot[1:]))
+    off[~is_step] = 0.0
+    off = np.add.reduceat(off, first_row[:-1], axis=0)
+    largest = np.maximum.reduceat(np.abs(u), first_row[:-1], axis=0)
+    contradicted: BoolArray = np.asarray((~(off <= _UNEXPLAINED * largest)).any(axis=1), np.bool_)
+    return contradicted

@@ -1,0 +1,553 @@
+"""Executable form of an automaton: kernels in memory and tables of the runtime; saved states."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from numpy.typing import NDArray
+
+from fsm_dyn.automaton.hybrid_automaton import Automaton, DerivedMode
+from fsm_dyn.core.errors import InputError, RunError
+from fsm_dyn.derive.mode_programs import ModePrograms, RunnableMode
+from fsm_dyn.derive.unconstrained_system import ContactInfo
+from fsm_dyn.language.values import parameter_values
+from fsm_dyn.programs.enclosure_code import EnclosureCode
+from fsm_dyn.programs.kernels import OPTIMISATION, SELDOM_RUN, compile_programs
+from fsm_dyn.programs.program import Program
+from fsm_dyn.run import tables as tb
+from fsm_dyn.run.tables import GuardEnclosures, far_guards, far_tables, guard_enclosures
+from fsm_dyn.run.tolerances import Numerics, Tolerances, numerics_of
+from fsm_dyn.runtime import library
+from fsm_dyn.runtime.abi import NEVER, ContactFlag, ContactState, ModeFlag, Restored, RowRole, Sizes, TransitionColumn
+from fsm_dyn.runtime.layouts import Tables
+
+# -- Cache of derived modes, bounded, shared by the runs of a simulator --------------------------------------
+
+INSTRUCTION_BYTES: Final = 200  # of a program in memory: 177 to 205 in three models
+
+
+def program_memory(programs: ModePrograms) -> int:
+    """Return about how much memory the programs of a mode take, bytes."""
+    return INSTRUCTION_BYTES * (len(programs.rhs.instructions) + len(programs.full.instructions))
+
+
+class DerivedModes:
+    """Modes by their contact states, of which those that were used longest ago are dropped.
+
+    A mode that was dropped is derived again where a run needs it.  It has the same programs then, as modes are derived
+    for the model's own start: what is kept decides how long a run takes, and nothing else.
+
+    Parameters
+    ----------
+    most : float
+        Bytes, see :func:`program_memory`; the mode used last stays, however large it is.
+    """
+
+    def __init__(self, most: float = math.inf) -> None:
+        self.memory = 0
+        self._most = most
+        self._modes: OrderedDict[tuple[int, ...], DerivedMode] = OrderedDict()  # the one used last comes last
+
+    def __len__(self) -> int:
+        return len(self._modes)
+
+    def __iter__(self) -> Iterator[DerivedMode]:
+        return iter(self._modes.values())
+
+    def get(self, states: tuple[int, ...], derive: Callable[[], DerivedMode]) -> DerivedMode:
+        """Return the mode with these contact states, derived if need be."""
+        found = self._modes.get(states)
+        if found is None:
+            found = self._modes[states] = derive()
+            self.memory += program_memory(found.programs)
+            while self.memory > self._most and len(self._modes) > 1:
+                self.memory -= program_memory(self._modes.popitem(last=False)[1].programs)
+        else:
+            self._modes.move_to_end(states)
+        return found
+
+
+# -- Saved state of a run, from which it can be continued ----------------------------------------------------
+
+Floats = NDArray[np.float64]
+Words = NDArray[np.uint64]
+
+
+Place = tuple[tuple[int, ...], float, Floats, Floats]  # contact states, time (s), state and context
+
+
+@dataclass(frozen=True)
+class KnownCharts:
+    """Which charts a run has asked for, beside the first of every mode, and where; and where it did so in vain.
+
+    ``places``: in the order in which they came.  ``in_vain``: contact states, and the pivot there.
+    """
+
+    places: tuple[Place, ...] = ()
+    in_vain: tuple[tuple[tuple[int, ...], float], ...] = ()
+
+
+@dataclass  # not frozen: to fill one that is takes six times as long
+class SavedState:
+    """Where a run can be continued.
+
+    Attributes
+    ----------
+    words : uint64 array
+        What the runtime saved (``runtime/saved_state.h``).
+    rows, transitions, passages : int
+        How many were recorded before; those after it are made again.
+    charts : KnownCharts
+        Charts that the run had asked for.
+    charted : int
+        Number of steps made when a chart was asked for last.
+    solver : mapping, optional
+        State of an implicit method (:mod:`fsm_dyn.run.implicit_methods`).
+    """
+
+    words: Words
+    rows: int
+    transitions: int
+    passages: int
+    charts: KnownCharts = field(default_factory=KnownCharts)
+    charted: int = -1
+    solver: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class FirstRow:
+    """The last row recorded before a state was saved: t, x, x_dot, state at mid-step, context after the parameters."""
+
+    values: Floats
+    mode: int
+
+
+def check(result: int) -> None:
+    """Raise InputError where a state was not restored.
+
+    Parameters
+    ----------
+    result : int
+        The status returned by the runtime.
+
+    Raises
+    ------
+    InputError
+        It is not that of success.
+    """
+    if result != Restored.RESTORED:
+        raise InputError("the run cannot be continued", found=library.restored_sentence(result), remedy="run it again")
+
+
+# -- Executable form of an automaton: its kernels in memory and the tables of the runtime --------------------
+#
+# An executable grows during runs: a mode that is reached for the first time, or a chart required near a singular
+# configuration, is derived from the saved terms, compiled and appended. Numbers given out stay valid. So that a run
+# does not depend on the runs before it, a mode is always derived for the model's own start, and charts are forgotten
+# when the next run begins.
+
+Array = npt.NDArray[np.float64]
+
+_LONG = 4000  # instructions of the terms: compiling them well would take longer than they ever run
+# Instructions of a mode's kernel from which on it is compiled without optimisation: that takes a sixth of the time, and
+# the kernel, which consists of many parts anyway, runs 1.2 to 1.5 times as long.
+_LONG_MODE = 2000
+_LOWER = 0.1  # where the pivot has fallen so far since a better chart was looked for in vain, it is looked for again
+
+_NO_CHARTS = KnownCharts()
+NO_MODES = np.zeros(0, np.int64)
+_ROLES = {"kinematic": RowRole.KINEMATIC, "velocity": RowRole.ALWAYS, "position": RowRole.ALWAYS_POSITION}
+
+
+@dataclass(frozen=True)
+class ModeChart:
+    """One entry of the mode tables: a mode (by its number) in one chart, and the addresses of its kernels.
+
+    ``allowance``, ``core``, ``guard_kernels``: see :class:`fsm_dyn.runtime.layouts.Tables`.  ``code`` keeps the
+    kernels in memory, where nothing else does.
+    """
+
+    mode: int
+    programs: RunnableMode
+    rhs: int
+    full: int
+    allowance: int = NEVER
+    code: object = None
+    core: int = 0
+    guard_kernels: tuple[int, ...] = ()  # of the guards, 0 where the core has one; empty where there is no core
+
+
+class Executable:
+    """The running form of an automaton.
+
+    Parameters
+    ----------
+    automaton : Automaton
+    home : (x, c)
+        State and context for which further modes are derived: the model's own start.
+    tolerances : Tolerances, optional
+        Until other ones are given for a run, see :meth:`use`.
+    modes : sequence of DerivedMode, optional
+        The modes to compile beforehand; by default all that the automaton has.
+    known : DerivedModes, optional
+        Modes that other executables of this automaton have derived; those derived here are added.
+    """
+
+    def __init__(
+        self,
+        automaton: Automaton,
+        home: tuple[Array, Array] | None = None,
+        tolerances: Tolerances | None = None,
+        modes: Sequence[DerivedMode] | None = None,
+        known: DerivedModes | None = None,
+    ) -> None:
+        self.known = DerivedModes() if known is None else known
+        modes = automaton.modes if modes is None else modes
+        self.automaton = automaton
+        self._given = len(automaton.modes)
+        self._in_vain: dict[int, float] = {}  # per mode the pivot at which no better chart was found
+        self._places: list[Place] = []  # where the charts beside the first ones were asked for
+        layout = automaton.terms.layout
+        self.home = home if home is not None else (np.zeros(layout.n_x), np.zeros(layout.n_c))
+        self.numerics = numerics_of(automaton, parameter_values(automaton.mechanism), tolerances or Tolerances())
+        seldom = [program for program in (automaton.sample, *automaton.resets) if program is not None]
+        programs = [*seldom, *(program for mode in modes for program in (mode.programs.rhs, mode.programs.full))]
+        long = len(automaton.terms.instructions) > _LONG
+        terms = compile_programs([automaton.terms], optimisation=SELDOM_RUN) if long else None
+        kernels = compile_programs(programs if terms else [automaton.terms, *programs])
+        self._kernels = kernels, terms  # as long as their addresses are in use
+        addresses = iter([kernel.address for kernel in (*(terms or ()), *kernels)])
+        self._terms = next(addresses)
+        self._sample = 0 if automaton.sample is None else next(addresses)
+        self._resets = [0 if program is None else next(addresses) for program in automaton.resets]
+        self._far = far_guards(automaton)
+        self.charts = [
+            self._with_core(ModeChart(i, mode.programs, next(addresses), next(addresses)))
+            for i, mode in enumerate(modes)
+        ]
+        self._fixed = self._tables_of_the_model()
+        self._known: dict[tuple[int, ...], tuple[str, list[int]]] = {}  # by contact states, see _name_and_leaving
+        self._mode_flags: dict[tuple[tuple[int, ...], bool], int] = {}  # by contact states and whether shares are open
+        self.tables = self._build()
+
+    def reset_charts(self) -> None:
+        """Keep one chart of every mode, the one it was derived in."""
+        self._in_vain.clear()
+        self._places.clear()
+        if len(self.charts) == len(self._numbers):
+            return
+        known: set[int] = set()
+        first = [chart for chart in self.charts if not (chart.mode in known or known.add(chart.mode))]  # type: ignore[func-returns-value]
+        if len(first) < len(self.charts):
+            self.charts = first
+            self.tables = self._build()
+
+    def use(self, numerics: Numerics) -> None:
+        """Let the next run have these tolerances."""
+        known, self.numerics = self.numerics, numerics
+        if not numerics.same(known):
+            self.tables = self._build()
+
+    def charts_known(self) -> KnownCharts:
+        """What the run has asked for so far, with which :meth:`restore_charts` makes the same charts again."""
+        if not self._places and not self._in_vain:
+            return _NO_CHARTS
+        states = {chart.mode: chart.programs.states for chart in self.charts}
+        return KnownCharts(tuple(self._places), tuple((states[mode], pivot) for mode, pivot in self._in_vain.items()))
+
+    def restore_charts(self, known: KnownCharts) -> None:
+        """Have the charts that a run had asked for, and no others.
+
+        Raises
+        ------
+        RunError
+            The model lists its modes, and one of those is not among them.
+        """
+        self.reset_charts()
+        for states, t, x, c in known.places:
+            self._add_chart(self.mode_index(states), t, x, c)
+        self._places.extend(known.places)
+        for states, pivot in known.in_vain:
+            self._in_vain[self.charts[self.mode_index(states)].mode] = pivot
+
+    def chart_of(self, states: tuple[int, ...], chart: int) -> int:
+        """Number of one of the charts with these contact states; the mode is derived if need be.
+
+        Raises
+        ------
+        InputError
+            The mode has fewer charts.
+        """
+        self.mode_index(states)
+        numbers = [number for number, each in enumerate(self.charts) if each.programs.states == states]
+        if chart >= len(numbers):
+            raise InputError("the run cannot be continued", found="a chart is missing", remedy="run it again")
+        return numbers[chart]
+
+    @property
+    def memory(self) -> int:
+        """Memory of the modes that were reached since the executable was made, bytes."""
+        return sum(program_memory(mode.programs) for mode in self.automaton.modes[self._given :])
+
+    def online_modes(self) -> npt.NDArray[np.int64]:
+        """Addresses of the modes embedded online by their numbers, 0 for others, which may be missing at the end."""
+        return NO_MODES
+
+    def mode_index(self, states: tuple[int, ...]) -> int:
+        """Number of the mode with these contact states; it is derived if need be."""
+        if states not in self._numbers:
+            self.provide_mode(np.array(states, np.int8), 0.0, *self.home)
+        return self._numbers[states]
+
+    def provide_mode(self, states: npt.NDArray[np.int8], t: float, x: Array, c: Array) -> Tables:
+        """Derive and append the mode with these contact states.
+
+        Raises
+        ------
+        RunError
+            The model lists its modes and this is none of them.
+        """
+        mode = self.derived(self.check_listed(states, t))
+        self.automaton = self.automaton.with_mode(mode)
+        self._append(len(self.automaton.modes) - 1, mode.programs)
+        return self.tables
+
+    def kernels_needed(self, number: int, t: float, x: Array, c: Array) -> Tables:
+        """Return the tables as they are: all modes have kernels of their own."""
+        return self.tables
+
+    def derived(self, codes: tuple[int, ...]) -> DerivedMode:
+        """Return the mode with these contact states, derived if need be."""
+        return self.known.get(codes, lambda: self.automaton.derive(codes, 0.0, *self.home))
+
+    def check_listed(self, states: npt.NDArray[np.int8], t: float) -> tuple[int, ...]:
+        """Return contact states as codes; raise RunError if the model lists its modes and this is none of them."""
+        codes = tuple(int(code) for code in states)
+        name = self.automaton.name_of(codes)
+        if self.automaton.mechanism.only_listed and not name.pattern:
+            raise RunError(
+                f"at t = {t:.9g} s the motion leads to the contact states '{name.name}', which the model does not list"
+                "\n  remedy: name this combination under modes, or drop only_listed"
+            )
+        return codes
+
+    def provide_chart(self, number: int, t: float, x: Array, c: Array) -> Tables:
+        """Append a chart of a mode that is good at the state given, unless the mode has it."""
+        if self._add_chart(number, t, x, c):
+            self._places.append((self.charts[number].programs.states, t, x, c))
+        return self.tables
+
+    def _add_chart(self, number: int, t: float, x: Array, c: Array) -> bool:
+        """Append a chart as :meth:`provide_chart` does; tell whether there is one."""
+        chart = self.charts[number]
+        known = [other.programs for other in self.charts if other.mode == chart.mode]
+        pivot = max(abs(float(programs.full.evaluate(t, x, c)["pivot"].ravel()[0])) for programs in known)
+        if pivot > _LOWER * self._in_vain.get(chart.mode, np.inf):
+            return False
+        derived = self.automaton.derive(chart.programs.states, t, x, c)
+        if derived.programs.full in [programs.full for programs in known]:
+            self._in_vain[chart.mode] = pivot
+            return False
+        self._append(chart.mode, derived.programs)
+        return True
+
+    def _append(self, mode: int, programs: ModePrograms) -> None:
+        kernels = [compile_programs(part, optimisation=level) for part, level in compiled_together(programs)]
+        rhs, full = (kernel.address for each in kernels for kernel in each)
+        self.charts.append(self._with_core(ModeChart(mode, programs, rhs, full, code=kernels)))
+        self.tables = self._build()
+
+    def _with_core(self, chart: ModeChart) -> ModeChart:
+        """Return a chart with the kernels that steps take which leave guards out, where there are any."""
+        parts = None if self._far is None else self._far.compiled(chart.programs)
+        if parts is None:
+            return chart
+        return replace(chart, core=parts.core, guard_kernels=parts.guards, code=(chart.code, parts.code))
+
+    def _enclosures(self, counts: Sequence[int]) -> GuardEnclosures:
+        """Return the tables of what encloses the guards, of which each mode has so many."""
+        return guard_enclosures([self._enclosure(chart.programs) for chart in self.charts], counts)
+
+    def _enclosure(self, programs: RunnableMode) -> EnclosureCode | None:
+        """Return what encloses the guards of a mode, None where nothing does."""
+        return programs.enclosure if isinstance(programs, ModePrograms) else None
+
+    def _build(self) -> Tables:
+        automaton, charts = self.automaton, self.charts
+        known = [self._name_and_leaving(chart.programs.states) for chart in charts]
+        self.chart_names = tuple(name for name, _ in known)
+        self.chart_programs = tuple(chart.programs for chart in charts)
+        self._numbers = {chart.programs.states: number for number, chart in reversed(list(enumerate(charts)))}
+        layout = automaton.terms.layout
+        transitions = automaton.mechanism.transitions
+        guards = [guard for chart in charts for guard in chart.programs.guards]
+        counts = [len(chart.programs.guards) for chart in charts]
+        n_contacts = len(automaton.contacts)
+        sizes = np.zeros(Sizes.COUNT, np.int64)
+        sizes[Sizes.N_Q], sizes[Sizes.N_U], sizes[Sizes.N_K] = (
+            len(layout.q),
+            len(layout.u),
+            automaton.n_kinematic,
+        )
+        sizes[Sizes.N_P], sizes[Sizes.N_W], sizes[Sizes.N_CONTACTS] = (
+            len(layout.p),
+            len(layout.w),
+            n_contacts,
+        )
+        sizes[Sizes.N_MEMORY], sizes[Sizes.N_ROWS] = len(layout.memory), len(automaton.rows)
+        sizes[Sizes.N_CONTROLLERS] = len(automaton.mechanism.controllers)
+        sizes[Sizes.N_MODES], sizes[Sizes.MAX_GUARDS] = len(charts), max(counts, default=0)
+        sizes[Sizes.SEQUENTIAL] = automaton.mechanism.impacts == "sequential"
+        sizes[Sizes.ON_INCONSISTENT] = automaton.mechanism.on_inconsistent == "impact"
+        sizes[Sizes.ON_SEVERAL] = automaton.mechanism.on_nonunique == "prefer_previous"
+        sizes[Sizes.N_SHAPES] = 0 if self._far is None else self._far.shapes
+        sizes[Sizes.N_TRANSITIONS], sizes[Sizes.N_TERMS] = len(transitions), automaton.terms.size
+        enclosures = self._enclosures(counts)._asdict()
+        for place, size in enclosures.pop("sizes").items():
+            sizes[place] = size
+        leaves = np.zeros((len(automaton.user_transitions), len(charts)), np.int8)
+        for number, (_, leaving) in enumerate(known):
+            leaves[leaving, number] = 1
+        return Tables(
+            sizes=sizes,
+            **far_tables(self._far, [chart.core for chart in charts], [c.guard_kernels for c in charts], counts),
+            **enclosures,
+            mode_rhs=np.array([chart.rhs for chart in charts], np.int64),
+            mode_full=np.array([chart.full for chart in charts], np.int64),
+            mode_states=np.array([chart.programs.states for chart in charts], np.int8).reshape(len(charts), n_contacts),
+            mode_flags=np.array([self._flags(chart) for chart in charts], np.int64),
+            mode_group=np.array([chart.mode for chart in charts], np.int64),
+            mode_allowance=np.array([chart.allowance for chart in charts], np.int64),
+            mode_guard_start=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+            guard_event=np.array([guard.event for guard in guards], np.int64),
+            guard_contact=np.array([guard.subject for guard in guards], np.int64),
+            guard_direction=np.array([guard.direction for guard in guards], np.float64),
+            transition_states=self._transition_states(),
+            transition_leaves=leaves,
+            state_unit=self.numerics.states,
+            row_unit=self.numerics.rows,
+            guard_unit=self.numerics.guards(guards),
+            tolerances=self.numerics.tolerances.as_array(),
+            **self._fixed,
+        )
+
+    def _tables_of_the_model(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the entries of the tables that no further mode changes."""
+        automaton = self.automaton
+        contacts, n_contacts = automaton.contacts, len(automaton.contacts)
+        return {
+            "terms": np.array([self._terms], np.int64),
+            "sample": np.array([self._sample], np.int64),
+            "row_role": np.array([_ROLES.get(row.role, RowRole.CONTACT) for row in automaton.rows], np.int64),
+            "row_positional": np.array([row.positional for row in automaton.rows], np.int8),
+            "contact_flags": np.array([self._contact_flags(i) for i in range(n_contacts)], np.int64),
+            "contact_rows": np.array(
+                [(c.normal_row, c.tangent_row, *(*c.load_rows, -1, -1)[:2]) for c in contacts], np.int64
+            ).reshape(n_contacts, 4),
+            "contact_outline": np.array([_outline(contact) for contact in contacts], np.int64),
+            "contact_ends": np.array([contact.ends for contact in contacts], np.int64).reshape(n_contacts, 3),
+            **self._nonzero(),
+            "transitions": self._transitions(),
+            "quaternions": np.array(automaton.quaternions, np.int64),
+        }
+
+    def _name_and_leaving(self, states: tuple[int, ...]) -> tuple[str, list[int]]:
+        """Return the name of a mode and the user-defined transitions that leave it."""
+        if states not in self._known:
+            name = self.automaton.name_of(states)
+            self._known[states] = name.name, self.automaton.outgoing_transitions(name)
+        return self._known[states]
+
+    def _nonzero(self) -> dict[str, npt.NDArray[np.int64]]:
+        """Which entries of the rows and of the mass matrix can differ from zero, as the tables have it."""
+        terms, n = self.automaton.terms, len(self.automaton.terms.layout.u)
+        rows = tb.nonzero_columns(terms.can_differ_from_zero("A")[:, :n])
+        mass = tb.nonzero_columns(terms.can_differ_from_zero("M")[:n, :n])
+        return {"row_begin": rows[0], "row_columns": rows[1], "mass_begin": mass[0], "mass_columns": mass[1]}
+
+    def _flags(self, chart: ModeChart) -> int:
+        key = chart.programs.states, bool(chart.programs.indeterminate)
+        if key not in self._mode_flags:
+            self._mode_flags[key] = self._find_flags(chart)
+        return self._mode_flags[key]
+
+    def _find_flags(self, chart: ModeChart) -> int:
+        automaton = self.automaton
+        flags = ModeFlag.PROJECTS | ModeFlag.RANKS if any(row.role == "position" for row in automaton.rows) else 0
+        if chart.programs.indeterminate:
+            flags |= ModeFlag.REPEATS
+        for contact, code in zip(automaton.contacts, chart.programs.states, strict=True):
+            held = code and not contact.contact_law.compliant
+            if held and contact.normal_row >= 0 and automaton.rows[contact.normal_row].positional:
+                flags |= ModeFlag.PROJECTS
+            if contact.in_space and code == ContactState.SLIDING:
+                flags |= ModeFlag.TURNS
+            if contact.gated and not code:
+                flags |= ModeFlag.WATCHES_GATES
+        return flags
+
+    def _contact_flags(self, index: int) -> int:
+        contact = self.automaton.contacts[index]
+        friction = ContactFlag.FRICTION if contact.contact_law.rigid and contact.frictional else 0
+        flags = (ContactFlag.GATED if contact.gated else 0) | (ContactFlag.LIMITED if contact.bounded_face else 0)
+        flags |= (ContactFlag.POISSON if contact.poisson else 0) | (ContactFlag.TWO_SIDED if contact.bilateral else 0)
+        flags |= (ContactFlag.IN_SPACE if contact.in_space else 0) | tb.law_flags(contact.contact_law)
+        flags |= ContactFlag.GROUP * self._first_of_entry(index) + (
+            ContactFlag.WHOLE_CIRCLE if contact.whole_circle else 0
+        )
+        return friction | flags | (ContactFlag.STICKS_ALWAYS if contact.sticks_always else 0)
+
+    def _first_of_entry(self, index: int) -> int:
+        """Number of the first contact that the same entry of the model stands for."""
+        entries = [contact.entry or name for name, contact in self.automaton.mechanism.contacts.items()]
+        return entries.index(entries[index])
+
+    def _transitions(self) -> npt.NDArray[np.int64]:
+        automaton = self.automaton
+        names = [contact.name for contact in automaton.contacts]
+        table = np.zeros((len(automaton.user_transitions), TransitionColumn.WIDTH), np.int64)
+        for i, item in enumerate(automaton.mechanism.transitions):
+            table[i, TransitionColumn.STOP] = 2 if item.range_of else 3 if item.kink is not None else item.stop
+            table[i, TransitionColumn.RESET] = self._resets[i]
+            table[i, TransitionColumn.WHEN] = automaton.user_transitions[i].condition
+            if item.on is not None:
+                table[i, TransitionColumn.CONTACT] = subject = names.index(item.on[0])
+                table[i, TransitionColumn.EVENT] = automaton.contacts[subject].contact_law.event_named(item.on[1])
+        return table
+
+    def _transition_states(self) -> npt.NDArray[np.int8]:
+        """Contact states that each transition's target asks for, -1 where it leaves them open."""
+        automaton = self.automaton
+        table = np.full((len(automaton.user_transitions), len(automaton.contacts)), -1, np.int8)
+        patterns = {pattern.name: pattern.states for pattern in automaton.patterns}
+        modes = {mode.name: dict(enumerate(mode.states)) for mode in automaton.modes}
+        for i, item in enumerate(automaton.mechanism.transitions):
+            if item.target is not None:
+                for contact, code in patterns.get(item.target, modes.get(item.target, {})).items():
+                    table[i, contact] = code
+        return table
+
+
+def compiled_together(programs: ModePrograms) -> list[tuple[list[Program], int]]:
+    """Return ``rhs`` and ``full`` of a mode as they are compiled, in one part or two, each with its optimisation.
+
+    Parameters
+    ----------
+    programs : ModePrograms
+        Of the mode.
+    """
+    both = [programs.rhs, programs.full]
+    if len(programs.full.instructions) <= _LONG_MODE:
+        return [(both, OPTIMISATION)]
+    return [([item], SELDOM_RUN if len(item.instructions) > _LONG_MODE else OPTIMISATION) for item in both]
+
+
+def _outline(contact: ContactInfo) -> int:
+    """Return the entry of :attr:`fsm_dyn.runtime.layouts.Tables.contact_outline`."""
+    return -2 - contact.outline if contact.contact_law.compliant and contact.outlined else contact.outline

@@ -1,0 +1,528 @@
+"""Requirements judged over a run: verdict, signed margin and deciding time (docs/language.md, "requirements")."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Final, Literal
+
+import numpy as np
+
+from fsm_dyn.core.arrays import BoolArray, FloatArray, IntArray
+from fsm_dyn.language.contact_law import FREE
+from fsm_dyn.language.evaluate import evaluate_expression
+from fsm_dyn.language.expression_tree import Text
+from fsm_dyn.language.requirement import (
+    Always,
+    ContactEvent,
+    Count,
+    Eventually,
+    Extreme,
+    MeasuredQuantity,
+    NeverTwice,
+    QuantityComparison,
+    Requirement,
+    StateCondition,
+)
+from fsm_dyn.run.encounters import event_times
+from fsm_dyn.run.extremes import Steps, largest_of_runs, quartic_bounds, state_within
+from fsm_dyn.run.record import RunModel, RunRecord
+from fsm_dyn.run.samples import SampleBetween, Samples
+from fsm_dyn.run.tolerances import Numerics, numerics_of
+from fsm_dyn.run.transitions import Transition
+from fsm_dyn.runtime.abi import Status
+
+# -- Errors of the quantities of a run, as far as its tolerances determine them ------------------------------
+#
+# Errors of the quantities of a run, as far as its tolerances determine them: within them a margin is no verdict.
+
+_PROBE: Final = 1e3  # how many times its error a state is moved, to find what that changes
+_ROUNDING: Final = 8.0 * np.finfo(np.float64).eps
+
+
+def state_errors(numerics: Numerics, x: FloatArray, n_q: int) -> FloatArray:
+    """Return the errors of states (n, n_x): the tolerance of a step, or of gaps and speeds that count as zero; SI.
+
+    Parameters
+    ----------
+    numerics : Numerics
+    x : ndarray, shape (n, n_x)
+        Coordinates and speeds, SI.
+    n_q : int
+        Number of coordinates.
+    """
+    tolerances = numerics.tolerances
+    scales = tolerances.scales
+    zero = np.full(x.shape[1], (tolerances.speed or 0.0) * scales.time / scales.length)
+    zero[:n_q] = (tolerances.gap or 0.0) / scales.length
+    return np.maximum(numerics.rtol * np.abs(x) + numerics.atol, zero * numerics.states)
+
+
+def derived_errors(
+    rows_at: Callable[[IntArray], Samples], rows: IntArray, sizes: FloatArray, quantity: Callable[[Samples], FloatArray]
+) -> FloatArray:
+    """Return the errors of what the state determines: those of all states, times what they change in it; (n,).
+
+    Parameters
+    ----------
+    rows_at : callable
+        Returns rows of the runs, by their numbers, as samples.
+    rows : ndarray of int, shape (n,)
+    sizes : ndarray, shape (n, n_x)
+        Errors of the states.
+    quantity : callable
+        Returns the quantity at samples.
+    """
+    n, n_x = sizes.shape
+    samples = rows_at(np.repeat(rows, n_x + 1))
+    moved = samples.x.reshape(n, n_x + 1, n_x).copy()
+    moved[:, 1:] += _PROBE * sizes[:, None, :] * np.eye(n_x)
+    values = quantity(replace(samples, x=moved.reshape(-1, n_x))).reshape(n, n_x + 1)
+    error: FloatArray = np.abs(values[:, 1:] - values[:, :1]).sum(axis=1) / _PROBE + _ROUNDING * np.abs(values[:, 0])
+    return error
+
+
+# -- Requirements judged over a run --------------------------------------------------------------------------
+#
+# Requirements judged over a run: verdict, signed margin and deciding time (docs/language.md, "requirements").
+
+Verdict = Literal["met", "violated", "undecided"]
+VERDICTS: Final[tuple[Verdict, ...]] = "met", "violated", "undecided"
+COMPLETE: Final = (Status.DONE, Status.STOPPED)  # outcomes of runs that are judged to their end
+_BLOCK: Final = 4096  # rows whose intermediate results fit into a processor's cache
+_MET, _VIOLATED, _UNDECIDED = range(3)
+_COMPARED: Final = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A requirement judged over one run.
+
+    Attributes
+    ----------
+    name, formula : str
+    verdict : {'met', 'violated', 'undecided'}
+        Undecided: the run ended or failed before it could be judged.
+    margin : float
+        How far the run is from the other verdict: positive if met, negative if violated, in ``unit``; of an undecided
+        requirement that of the run so far.  Infinite where nothing came near, nan where there is none.
+    unit : str
+        Of the margin: that of the quantity, ``"s"`` for times and modes, ``"1"`` for counts.
+    time : float or None
+        The time that decides, s; None where no single one does.
+    chain : tuple of Transition
+        The transitions up to it, in order.
+    """
+
+    name: str
+    formula: str
+    verdict: Verdict
+    margin: float
+    unit: str
+    time: float | None
+    chain: tuple[Transition, ...] = field(default=(), repr=False)
+
+    def __str__(self) -> str:
+        at = "" if self.time is None else f" at {self.time:.6f} s"
+        return f"{self.name}: {self.verdict}, margin {self.margin:.6g} {self.unit}{at}"
+
+
+@dataclass(frozen=True)
+class JudgedRuns:
+    """Runs that are judged together: their rows, of one run behind that of another.
+
+    Attributes
+    ----------
+    model : RunModel
+        Of all runs; what depends on parameters is given by ``number`` and the samples.
+    begin : ndarray of int, shape (runs + 1,)
+        First row of each run, and the number of rows.
+    t, x, x_dot, x_mid, mode
+        As of :class:`~fsm_dyn.run.record.RunRecord`.
+    complete : ndarray of bool, shape (runs,)
+        Which runs reached their end.
+    rows : callable
+        Returns all rows as samples.
+    rows_at : callable
+        Returns some rows, by their numbers, as samples.
+    between : callable
+        Samples the runs at times (m,) within the steps that begin at the rows (m,).
+    number : callable
+        Value of an expression of parameters in each run, shape (runs,), SI.
+    event_times : callable
+        Times of an event of a contact in each run, s.
+    """
+
+    model: RunModel
+    begin: IntArray
+    t: FloatArray
+    x: FloatArray
+    x_dot: FloatArray
+    x_mid: FloatArray
+    mode: IntArray
+    complete: BoolArray
+    rows: Callable[[], Samples]
+    rows_at: Callable[[IntArray], Samples]
+    between: SampleBetween
+    number: Callable[[Text], FloatArray]
+    event_times: Callable[[ContactEvent], Sequence[FloatArray]]
+
+
+@dataclass(frozen=True)
+class Findings:
+    """A requirement judged over several runs.
+
+    Attributes
+    ----------
+    verdicts : ndarray of int, shape (runs,)
+        Numbers into ``VERDICTS``.
+    margins : ndarray, shape (runs,)
+        As of :class:`Judgement`.
+    times : ndarray, shape (runs,)
+        The times that decide, s; nan where no single one does.
+    """
+
+    verdicts: IntArray
+    margins: FloatArray
+    times: FloatArray
+
+
+class Judge:
+    """Judges requirements over several runs at once; each run is judged as if it were alone, to the last bit.
+
+    Parameters
+    ----------
+    runs : JudgedRuns
+    """
+
+    def __init__(self, runs: JudgedRuns) -> None:
+        self.runs, self.model, self.complete = runs, runs.model, runs.complete
+        self.count = len(runs.begin) - 1
+        self.last_rows = runs.begin[1:] - 1
+        self.end = runs.t[self.last_rows]
+        # rows that begin a step, and the last row of each run: its mode may begin there
+        begins = np.zeros(len(runs.t), dtype=np.bool_)
+        begins[:-1] = runs.t[1:] > runs.t[:-1]
+        begins[self.last_rows] = True
+        first = np.flatnonzero(begins)
+        run = np.repeat(np.arange(self.count), np.add.reduceat(begins, runs.begin[:-1], dtype=np.int64))
+        self.steps = Steps(first, np.minimum(first + 1, self.last_rows[run]), run, self.count, runs.begin)
+        self.durations = runs.t[self.steps.last] - runs.t[first]
+        self.none = np.full(self.count, np.nan)
+
+    def judge(self, requirement: Requirement) -> Findings:
+        """Return the verdicts of a requirement."""
+        match requirement.claim:
+            case Always(condition=QuantityComparison() as compared, during=during):
+                return self._always(compared, during)
+            case Always(condition=StateCondition() as state, during=during):
+                return self._always_in_state(state, during)
+            case Eventually(condition=QuantityComparison() as compared, before=before):
+                return self._eventually(compared, before)
+            case Eventually(condition=StateCondition() | ContactEvent() as condition, before=before):
+                return self._reached(condition, before)
+            case Extreme(function=function, comparison=compared):
+                return self._extreme(function, compared)
+            case NeverTwice(event=event, within=within):
+                return self._never_twice(event, self.runs.number(within))
+            case Count(event=event, op=op, bound=bound):
+                return self._count(event, op, self.runs.number(bound))
+        raise TypeError(f"no claim of a requirement: {requirement.claim!r}")
+
+    def _always(self, compared: QuantityComparison, during: Sequence[StateCondition]) -> Findings:
+        steps = self.steps if not during else self.steps.only(self._applies(during))
+        margin, time = self._least_margin(compared, steps)
+        satisfied = self._satisfied(compared, margin, time)
+        if len(steps) < len(self.steps):
+            empty = np.bincount(steps.run, minlength=self.count) == 0
+            margin[empty], time[empty], satisfied[empty] = math.inf, math.nan, True
+        return Findings(self._unless_failed(satisfied), margin, time)
+
+    def _always_in_state(self, state: StateCondition, during: Sequence[StateCondition]) -> Findings:
+        applies = self._applies(during)
+        violated = applies & ~self._in_state(state)
+        counted = violated & (self.durations > 0.0)
+        satisfied = np.ones(self.count, dtype=np.bool_)
+        margin, time = np.empty(self.count), self.none.copy()
+        parts = np.searchsorted(self.steps.run, np.arange(self.count + 1))
+        for k in range(self.count):
+            part = slice(parts[k], parts[k + 1])
+            if counted[part].any():
+                satisfied[k] = False
+                margin[k] = -self.durations[part][violated[part]].sum()
+                time[k] = self.runs.t[self.steps.first[part][counted[part]][0]]
+            else:
+                margin[k] = self.durations[part][applies[part]].sum()
+        return Findings(self._unless_failed(satisfied), margin, time)
+
+    def _eventually(self, compared: QuantityComparison, before: Text | None) -> Findings:
+        deadline = np.full(self.count, math.inf) if before is None else self.runs.number(before)
+        steps = self.steps.only(self.runs.t[self.steps.first] <= deadline[self.steps.run])
+        margin, time = self._greatest_margin(compared, steps, deadline)
+        satisfied = self._satisfied(compared, margin, time)
+        empty = np.bincount(steps.run, minlength=self.count) == 0
+        margin[empty], time[empty], satisfied[empty] = -math.inf, math.nan, False
+        failed = np.where(empty | (self.end >= deadline), _VIOLATED, _UNDECIDED)
+        return Findings(np.where(satisfied, _MET, failed), margin, time)
+
+    def _reached(self, condition: StateCondition | ContactEvent, before: Text | None) -> Findings:
+        deadline = self.end if before is None else self.runs.number(before)
+        time = self.none.copy()
+        if isinstance(condition, ContactEvent):
+            for k, times in enumerate(self.runs.event_times(condition)):
+                time[k] = times[0] if len(times) else math.nan
+        else:
+            true = np.flatnonzero(self._in_state(condition))[::-1]  # of each run the first is entered last
+            time[self.steps.run[true]] = self.runs.t[self.steps.first[true]]
+        never = np.isnan(time)
+        undecided = never & ((self.end < deadline) | (before is None))
+        margin = np.where(undecided, math.nan, deadline - np.where(never, self.end, time))
+        verdicts = np.where(~never & (margin >= -self._late), _MET, _VIOLATED)
+        return Findings(np.where(undecided, _UNDECIDED, verdicts), margin, time)
+
+    def _extreme(self, function: str, compared: QuantityComparison) -> Findings:
+        if function == "final":
+            value = self._column(self.runs.rows_at(self.last_rows), compared.quantity)
+            margin = self._sign(compared) * (value - self.runs.number(compared.bound))
+            return Findings(self._if_complete(self._satisfied(compared, margin, self.end)), margin, self.end)
+        above = compared.op in (">", ">=")
+        if above == (function == "trough"):  # of every value
+            return self._always(compared, ())
+        margin, time = self._greatest_margin(compared, self.steps, np.full(self.count, math.inf))
+        met = self._satisfied(compared, margin, time)
+        return Findings(np.where(met, _MET, self._if_complete(np.zeros_like(met))), margin, time)
+
+    def _never_twice(self, event: ContactEvent, within: FloatArray) -> Findings:
+        margin, time = np.full(self.count, math.inf), self.none.copy()
+        for k, times in enumerate(self.runs.event_times(event)):
+            if len(times) > 1:
+                gaps = np.diff(times)
+                shortest = int(gaps.argmin())
+                margin[k], time[k] = gaps[shortest] - within[k], times[shortest + 1]
+        return Findings(self._unless_failed(margin >= -self._late), margin, time)
+
+    def _count(self, event: ContactEvent, op: str, bound: FloatArray) -> Findings:
+        at_most = op in ("<", "<=")
+        times = self.runs.event_times(event)
+        counts = np.array([len(each) for each in times], dtype=np.float64)
+        margin = bound - counts if at_most else counts - bound
+        satisfied = _COMPARED[op](counts, bound)
+        decided = ~satisfied if at_most else satisfied
+        # number of the event that settles it
+        deciding = np.maximum(np.floor(bound) if op in ("<=", ">") else np.ceil(bound) - 1, 0).astype(np.int64)
+        time = self.none.copy()
+        for k in np.flatnonzero(decided & (counts > deciding)).tolist():
+            time[k] = times[k][deciding[k]]
+        surely = np.where(satisfied, _MET, _VIOLATED)
+        return Findings(np.where(decided, surely, self._if_complete(satisfied)), margin, time)
+
+    def _unless_failed(self, satisfied: BoolArray) -> IntArray:
+        """Return the verdicts of a claim on every time: a violation remains one."""
+        return np.where(~satisfied, _VIOLATED, np.where(self.complete, _MET, _UNDECIDED))
+
+    def _if_complete(self, satisfied: BoolArray) -> IntArray:
+        return np.where(self.complete, np.where(satisfied, _MET, _VIOLATED), _UNDECIDED)
+
+    @staticmethod
+    def _sign(compared: QuantityComparison) -> float:
+        return 1.0 if compared.op in (">", ">=") else -1.0
+
+    def _satisfied(self, compared: QuantityComparison, margin: FloatArray, time: FloatArray) -> BoolArray:
+        """Return which runs satisfy a comparison with these margins at these times: one within the error does."""
+        satisfied: BoolArray = (margin > 0.0) | ((margin == 0.0) & (compared.op in ("<=", ">=")))
+        against = np.flatnonzero((margin < 0.0) & np.isfinite(margin) & ~np.isnan(time))
+        if len(against) and self._numerics is not None:
+            satisfied[against] = -margin[against] <= self._errors(compared.quantity, self._numerics, against, time)
+        return satisfied
+
+    @cached_property
+    def _numerics(self) -> Numerics | None:
+        """Tolerances and units of the runs; None where the model is not known."""
+        model = self.model
+        if model.numerics is None and model.automaton is not None:
+            return numerics_of(model.automaton, model.values)
+        return model.numerics
+
+    @property
+    def _late(self) -> float:
+        """Time within which events count as simultaneous, s."""
+        return 0.0 if self._numerics is None else self._numerics.tolerances.coincidence or 0.0
+
+    def _errors(self, quantity: MeasuredQuantity, numerics: Numerics, runs: IntArray, time: FloatArray) -> FloatArray:
+        """Return the error of a quantity in some runs at their deciding times, shape (len(runs),), SI."""
+        model = self.model
+        if quantity.name in model.layout.memory:
+            return np.zeros(len(runs))
+        bounds = zip(self.runs.begin[runs], self.last_rows[runs], time[runs], strict=True)
+        t = self.runs.t
+        rows = np.array([a + np.searchsorted(t[a : b + 1], at, side="right") - 1 for a, b, at in bounds])
+        sizes = state_errors(numerics, self.runs.x[rows], len(model.layout.q))
+        number = self._state_number(quantity)
+        if number is not None:
+            found: FloatArray = sizes[:, number]
+            return found
+        error = derived_errors(self.runs.rows_at, rows, sizes, lambda samples: self._column(samples, quantity))
+        if quantity.part:
+            largest = np.maximum.reduceat(np.abs(self._at_rows(quantity)), self.runs.begin[:-1])
+            error += (numerics.tolerances.multiplier or 0.0) * largest[runs]
+        return error
+
+    def _applies(self, during: Sequence[StateCondition]) -> BoolArray:
+        applies = np.ones(len(self.steps), dtype=np.bool_)
+        for state in during:
+            applies &= self._in_state(state)
+        return applies
+
+    def _in_state(self, condition: StateCondition) -> BoolArray:
+        """Return in which steps a condition on modes or contact states is true, shape (steps,)."""
+        if condition.state:
+            numbers = self._contacts(condition.name)
+            code = self.model.contacts[numbers[0]].states.index(condition.state)
+            quantifier = all if code == FREE else any  # of the pairs of one entry
+            true = [quantifier(chart.states[k] == code for k in numbers) for chart in self.model.charts]
+        else:
+            pattern = next(item for item in self.model.patterns if item.name == condition.name)
+            true = [pattern.fits(chart.states) for chart in self.model.charts]
+        in_state: BoolArray = np.array(true, dtype=np.bool_)[self.runs.mode[self.steps.first]]
+        return ~in_state if condition.negated else in_state
+
+    def _contacts(self, name: str) -> list[int]:
+        """Return the numbers of a contact, or of the feature pairs of an entry."""
+        members = self.model.contact_entries.get(name, (name,))
+        return [number for number, contact in enumerate(self.model.contacts) if contact.name in members]
+
+    def _least_margin(self, compared: QuantityComparison, steps: Steps) -> tuple[FloatArray, FloatArray]:
+        """Return the least of a comparison's margins over steps of each run, and its time."""
+        value, time = self._largest(compared.quantity, -self._sign(compared), steps, np.full(self.count, math.inf))
+        return -value - self._sign(compared) * self.runs.number(compared.bound), time
+
+    def _greatest_margin(
+        self, compared: QuantityComparison, steps: Steps, end: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        sign = self._sign(compared)
+        value, time = self._largest(compared.quantity, sign, steps, end)
+        return value - sign * self.runs.number(compared.bound), time
+
+    def _largest(
+        self, quantity: MeasuredQuantity, sign: float, steps: Steps, end: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        number = self._state_number(quantity)
+
+        def between(times: FloatArray, first: IntArray) -> FloatArray:
+            if number is None:
+                return sign * self._column(self.runs.between(times, first), quantity)
+            runs, column = self.runs, slice(number, number + 1)
+            values = state_within(runs.t, runs.x, runs.x_dot, runs.x_mid, times, first, column)[0][:, 0]
+            return sign * (np.abs(values) if quantity.magnitude else values)
+
+        bound = None if number is None else self._bound(number, sign, quantity.magnitude)
+        return largest_of_runs(self.runs.t, sign * self._at_rows(quantity), steps, end, between, bound)
+
+    def _state_number(self, quantity: MeasuredQuantity) -> int | None:
+        """Return the column of a coordinate or speed in the states; None of other quantities."""
+        names = (*self.model.layout.q, *self.model.layout.u)
+        other = quantity.part or quantity.name in self.model.outputs or quantity.name not in names
+        return None if other else names.index(quantity.name)
+
+    def _bound(self, number: int, sign: float, magnitude: bool) -> FloatArray:
+        """Return what a coordinate or speed, or its magnitude, times a sign does not exceed after each row."""
+        runs = self.runs
+        bounds = np.empty((2, len(runs.t)))
+        with np.errstate(invalid="ignore", over="ignore"):  # from row to row, also where no step is between
+            for begin in range(0, len(runs.t) - 1, _BLOCK):
+                rows = slice(begin, begin + _BLOCK + 1)
+                t = runs.t[rows]
+                x, rate, middle = (part[rows, number].copy() for part in (runs.x, runs.x_dot, runs.x_mid))
+                steps = quartic_bounds(t[1:] - t[:-1], x[:-1], rate[:-1], middle[1:], x[1:], rate[1:])
+                bounds[:, begin : begin + len(t) - 1] = steps
+        bounds[:, self.last_rows] = runs.x[self.last_rows, number]
+        lower, upper = bounds
+        if magnitude:
+            lower, upper = np.maximum(np.maximum(lower, -upper), 0.0), np.maximum(-lower, upper)
+        return upper if sign > 0.0 else -lower
+
+    @cached_property
+    def _rows(self) -> Samples:
+        return self.runs.rows()
+
+    def _at_rows(self, quantity: MeasuredQuantity) -> FloatArray:
+        """Return a quantity at all rows, shape (n,)."""
+        number = self._state_number(quantity)
+        if number is None:
+            return self._column(self._rows, quantity)
+        return np.abs(self.runs.x[:, number]) if quantity.magnitude else self.runs.x[:, number]
+
+    def _column(self, samples: Samples, quantity: MeasuredQuantity) -> FloatArray:
+        """Return a quantity at samples, shape (n,): a friction force in space by its magnitude.
+
+        The forces of an entry are those of all its feature pairs together.
+        """
+        if not quantity.part:
+            column = samples.outputs[quantity.name] if quantity.name in self.model.outputs else samples[quantity.name]
+        else:
+            column = np.zeros(len(samples))
+            for number in self._contacts(quantity.name):
+                contact = self.model.contacts[number]
+                rows = (contact.normal_row,) if quantity.part == "normal" else contact.tangent_rows
+                forces = samples.multiplier_table[:, list(rows)]
+                column = column + (forces[:, 0] if len(rows) == 1 else np.linalg.norm(forces, axis=1))
+        return np.abs(column) if quantity.magnitude else column
+
+
+def judge(rows: Samples, record: RunRecord, between: SampleBetween, chains: bool = True) -> dict[str, Judgement]:
+    """Return the model's requirements, judged over a run, by name.
+
+    Parameters
+    ----------
+    rows : Samples
+        The recorded rows.
+    record : RunRecord
+        The run as recorded.
+    between : callable
+        Samples the run within steps, as of :class:`JudgedRuns`.
+    chains : bool
+        Whether judgements have the chains of transitions.
+
+    Returns
+    -------
+    dict of str to Judgement
+    """
+    model = rows.model
+
+    def times(event: ContactEvent) -> list[FloatArray]:
+        contacts = model.contact_entries.get(event.contact, (event.contact,))
+        return [event_times(model, record.transitions, contacts, event.word)]
+
+    judging = Judge(
+        JudgedRuns(
+            model=model,
+            begin=np.array([0, len(record.t)]),
+            t=record.t,
+            x=record.x,
+            x_dot=record.x_dot,
+            x_mid=record.x_mid,
+            mode=record.mode,
+            complete=np.array([record.outcome.code in COMPLETE]),
+            rows=lambda: rows,
+            rows_at=rows.only,
+            between=between,
+            number=lambda text: np.array([evaluate_expression(text, model.values)]),
+            event_times=times,
+        )
+    )
+    return {item.name: _judgement(item, judging.judge(item), model, record, chains) for item in model.requirements}
+
+
+def _judgement(
+    requirement: Requirement, found: Findings, model: RunModel, record: RunRecord, chains: bool
+) -> Judgement:
+    """Return what was found of the only run."""
+    verdict, margin, time = VERDICTS[found.verdicts[0]], float(found.margins[0]), float(found.times[0])
+    decided = not math.isnan(time)
+    chain = tuple(item for item in record.transitions if item.time <= time) if decided and chains else ()
+    unit = model.requirement_units[requirement.name]
+    return Judgement(
+        requirement.name, requirement.formula, verdict, margin, unit, time if decided else None, chain
+    )  # fmt: skip

@@ -1,0 +1,476 @@
+"""Event-driven runs, one or a batch: calls the runtime and serves its requests for modes, charts and room."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fsm_dyn.core.errors import InputError, RunError, did_you_mean
+from fsm_dyn.run import structures as st
+from fsm_dyn.run import tables as tb
+from fsm_dyn.run.executable import Executable, FirstRow, SavedState
+from fsm_dyn.run.input_signals import InputSignals, assemble_inputs
+from fsm_dyn.run.integrators import METHOD, METHODS
+from fsm_dyn.run.loop_state import (
+    NEARLY_SPENT,
+    LoopState,
+    ModeProvider,
+    RunArrays,
+    Saver,
+    Workspace,
+    begin,
+    end_window,
+    enter_next_window,
+    finish,
+    provide_requested,
+    restore,
+)
+from fsm_dyn.run.structures import Packed
+from fsm_dyn.runtime.abi import (
+    FEW,
+    ArenaTop,
+    Clock,
+    Counters,
+    EndColumn,
+    MethodCounts,
+    OptionCounts,
+    OptionNumbers,
+    Sizes,
+    Status,
+)
+from fsm_dyn.runtime.layouts import MethodArrays, Options, Tables
+from fsm_dyn.runtime.library import RunBatch, RunStructure, advance, advance_batch, end_is_near, matrix, vector
+
+# -- Event-driven run: calls the runtime and serves its requests for modes, charts and room ------------------
+
+Floats = NDArray[np.float64]
+
+STIFF_METHODS: Final = ("radau", "bdf")
+
+_FIRST_CHUNK: Final = 2000
+_CHUNK_SECONDS: Final = 0.1
+
+
+@lru_cache(maxsize=len(METHODS))
+def tableau(name: str) -> tuple[MethodArrays, Packed]:
+    """Return the arrays of a method, and their structure."""
+    arrays = METHODS[name].arrays()
+    return arrays, METHOD.pack(arrays)
+
+
+def run_automaton(
+    tables: Tables,
+    x0: ArrayLike,
+    c0: ArrayLike,
+    mode0: int,
+    t0: float,
+    until: float,
+    *,
+    method: str = "dopri5",
+    rtol: float = 1e-9,
+    atol: float | ArrayLike = 1e-12,
+    step: float = 0.0,
+    max_step: float = np.inf,
+    drive: InputSignals | None = None,
+    mode_source: ModeProvider | None = None,
+    max_steps: int = 10_000_000,
+    max_instant: int = 100,
+    mask: NDArray[np.int8] | None = None,
+    jacobians: Sequence[int] = (),
+    progress: Callable[[float], None] | None = None,
+    workspace: Workspace | None = None,
+    saver: Saver | None = None,
+    resumed: tuple[SavedState, FirstRow] | None = None,
+) -> RunArrays:
+    """Run an automaton from ``t0`` to ``until``.
+
+    Parameters
+    ----------
+    tables : Tables
+        The automaton.
+    x0 : array-like, shape (n_q + n_u,)
+        Coordinates and speeds at ``t0``.
+    c0 : array-like, shape (n_p + 3 n_w + n_contacts + n_memory,)
+        Context; its inputs are overwritten from ``drive``.
+    mode0 : int
+        Mode to begin with; the resolution at the start may choose another.
+    t0, until : float
+        Time span (s).
+    method : str
+        ``dopri5`` (adaptive), ``rk4``, ``heun``, ``euler`` (fixed step), ``radau``, ``bdf`` (stiff models).
+    rtol, atol : float
+        Tolerances of adaptive methods; ``atol`` may be one per state.
+    step : float
+        Step of the methods with fixed step (s); rows are at ``t0 + k step`` and at the events.
+    max_step : float
+        Longest step (s).
+    drive : InputSignals, optional
+        Inputs over time; all zero without.
+    mode_source : ModeProvider, optional
+        Asked for modes and charts that the tables lack.
+    max_steps, max_instant : int
+        Bounds on the steps of the run and on the transitions in one instant (ten times as many in a microsecond).
+    mask : int8 array, shape (1 or n_modes, n_q + n_u), optional
+        Zero for states that the error estimate leaves out.
+    jacobians : sequence of int, optional
+        For ``radau`` and ``bdf``: per mode the address of a kernel that writes the derivative of ``x_dot`` with
+        respect to the state, row by row; 0, and modes beyond the sequence, mean central differences.
+    progress : callable, optional
+        Called about ten times a second with the time reached (s).
+    workspace : Workspace, optional
+        Memory of earlier runs in this thread, to be used again.
+    saver : Saver, optional
+        Saves the state from which the run can be continued.
+    resumed : (SavedState, FirstRow), optional
+        The state to continue from, to be restored by ``saver``, and the row recorded last, with which the recording
+        begins; ``max_steps`` are further ones then.  ``x0``, ``c0``, ``mode0`` and ``t0`` are overwritten.
+
+    Returns
+    -------
+    RunArrays
+        Whatever the outcome: what was recorded up to then.
+
+    Raises
+    ------
+    InputError
+        An argument is impossible.
+    RunError
+        From ``mode_source``.
+    """
+    x, c = np.asarray(x0, dtype=np.float64), np.asarray(c0, dtype=np.float64)
+    sizes = tables.sizes.tolist()
+    _check(sizes, x, c, mode0, t0, until, method, rtol, step, max_step)
+    if drive is None:
+        drive = assemble_inputs([f"w{i}" for i in range(sizes[Sizes.N_W])], sizes[Sizes.N_P])
+    drive = drive.at(t0 if resumed is None else float(resumed[1].values[0]))
+    method_arrays, method_packed = tableau("dopri5" if method in STIFF_METHODS else method)
+    stages = int(method_arrays.counts[MethodCounts.STAGES])
+    loop = begin(tables, t0, x, c, mode0, drive, stages, workspace or Workspace())
+    options = set_options(
+        loop,
+        (until, step, max_step, rtol),
+        (_FIRST_CHUNK, max_steps, max_instant, 2**62, saver is not None),
+        atol,
+        mask,
+    )
+    if method in STIFF_METHODS:
+        # scipy takes a fifth of a second to import, and few runs need it
+        from fsm_dyn.run.implicit_methods import run_stiff
+
+        return run_stiff(
+            loop, options, method, method_packed, drive, mode_source, jacobians, progress, saver, resumed
+        )  # fmt: skip
+
+    signals = drive
+
+    def handle() -> RunStructure:
+        return loop.run(signals.packed, method_packed, options[1])
+
+    if resumed is not None and saver is not None:
+        restore(loop, handle, *resumed, saver, mode_source)
+        options[0].counts[OptionCounts.MAX_STEPS] += steps_tried(loop)
+    status: int = Status.DONE
+    while True:
+        last = end_window(options[0], signals, until)
+        options[0].counts[OptionCounts.BEFORE_END] = last and saver is not None and not saver.before_end
+        status = _drive_loop(loop, options[0], handle, mode_source, progress, saver)
+        if last or status != Status.DONE:
+            break
+        signals = enter_next_window(loop, signals)
+    return finish(loop, status, saver.saved_of(status) if saver is not None else None)
+
+
+def set_options(
+    loop: LoopState,
+    numbers: tuple[float, ...],
+    counts: tuple[int, ...],
+    atol: float | ArrayLike,
+    mask: NDArray[np.int8] | None,
+) -> tuple[Options, Packed]:
+    """Return the options of a run with their structure, written over those of the run before in this memory."""
+    n = len(loop.state.x)
+    if loop.options is None or mask is not None:
+        shown = np.ones((1, n), dtype=np.int8) if mask is None else mask
+        made = Options(np.empty(OptionNumbers.COUNT), np.empty(OptionCounts.COUNT, dtype=np.int64), np.empty(n), shown)
+        options = made, st.OPTIONS.pack(made)
+        loop.options = options if mask is None else None
+    else:
+        options = loop.options
+    options[0].numbers[:] = numbers
+    options[0].counts[:] = counts
+    options[0].atol[:] = atol
+    return options
+
+
+def _check(
+    sizes: list[int],
+    x: Floats,
+    c: Floats,
+    mode0: int,
+    t0: float,
+    until: float,
+    method: str,
+    rtol: float,
+    step: float,
+    max_step: float,
+) -> None:
+    if method not in METHODS and method not in STIFF_METHODS:
+        known = (*METHODS, *STIFF_METHODS)
+        raise InputError(f"there is no method '{method}'", allowed=", ".join(known), remedy=did_you_mean(method, known))
+    for name, found, wanted in (
+        ("x0", len(x), sizes[Sizes.N_Q] + sizes[Sizes.N_U]),
+        ("c0", len(c), tb.context_length(sizes)),
+    ):
+        if found != wanted:
+            raise InputError(f"{name} has the wrong length", found=str(found), allowed=str(wanted))
+    if not 0 <= mode0 < sizes[Sizes.N_MODES]:
+        raise InputError("there is no such mode number", found=str(mode0), allowed=f"0 to {sizes[Sizes.N_MODES] - 1}")
+    if not (math.isfinite(t0) and math.isfinite(until) and until >= t0):
+        raise InputError("a run goes forward between two finite times", found=f"from {t0} to {until}")
+    if not (rtol > 0.0 and max_step > 0.0):
+        raise InputError("rtol and max_step must be positive", found=f"rtol = {rtol}, max_step = {max_step}")
+    if method in METHODS and not METHODS[method].adaptive and not (math.isfinite(step) and step > 0.0):
+        raise InputError(
+            f"method '{method}' needs the length of its steps", found=f"step = {step}", remedy="give step=... (s)"
+        )
+
+
+def _drive_loop(
+    loop: LoopState,
+    options: Options,
+    handle: Callable[[], RunStructure],
+    mode_source: ModeProvider | None,
+    progress: Callable[[float], None] | None,
+    saver: Saver | None,
+) -> int:
+    """Call the compiled loop until the run has ended, and provide what it requests; return how the run ended."""
+    counts, chunk = options.counts, _FIRST_CHUNK
+    run = handle()
+    try:
+        while True:
+            if saver is not None:
+                counts[OptionCounts.CHUNK] = min(chunk, _turns(loop, int(counts[OptionCounts.MAX_STEPS])))
+            began = time.perf_counter()
+            status = int(advance(run))
+            if status == Status.PAUSED:
+                took = max(time.perf_counter() - began, 1e-6)
+                if counts[OptionCounts.CHUNK] == chunk:
+                    chunk = counts[OptionCounts.CHUNK] = max(100, int(chunk * min(_CHUNK_SECONDS / took, 10.0)))
+                if saver is not None and counts[OptionCounts.BEFORE_END] and end_is_near(run):
+                    counts[OptionCounts.BEFORE_END] = 0
+                    saver.save(loop, run, before_end=True)
+                elif saver is not None and counts[OptionCounts.CHUNK] < chunk:
+                    saver.save(loop, run)  # the steps allowed are nearly spent
+                if progress is not None:
+                    progress(float(loop.state.clock[Clock.TIME]))
+            elif status > Status.LAST_INTERNAL:
+                return status
+            else:
+                refused = provide_requested(loop, status, mode_source)
+                if refused is not None:
+                    return refused
+                run = handle()
+    except KeyboardInterrupt:
+        if saver is not None:
+            saver.save(loop, handle())  # memory may have moved
+        return Status.INTERRUPTED
+
+
+def steps_tried(loop: LoopState) -> int:
+    """Return how many steps a run has tried, accepted and rejected ones."""
+    return int(loop.state.counters[Counters.STEPS] + loop.state.counters[Counters.REJECTED])
+
+
+def _turns(loop: LoopState, most: int) -> int:
+    """Return after how many turns at most to pause: more often where the ``most`` steps allowed are nearly spent."""
+    left = most - steps_tried(loop)
+    return 1 if left < NEARLY_SPENT else left // 8
+
+
+# -- Runs of one automaton in one call of the runtime --------------------------------------------------------
+#
+# Runs of one automaton in one call of the runtime: each has its own start, all have the same inputs and options.
+#
+# The runs have the bits of :func:`fsm_dyn.run.loop.run_automaton`. What is recorded is stored in one table, of one
+# run behind that of another.
+
+Integers = NDArray[np.int64]
+
+ROWS: Final = 65536  # of the runs that are returned together
+_TRANSITIONS: Final = 4096
+_PASSAGES: Final = 512
+_CHUNK: Final = 100_000  # steps after which a run returns, so that it can be interrupted
+
+
+@dataclass(frozen=True)
+class Starts:
+    """Where runs begin: states (n, n_q + n_u), contexts (n, n_c), and contact states of their modes."""
+
+    x: Floats
+    c: Floats
+    states: list[tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class SharedOptions:
+    """Options of :func:`~fsm_dyn.run.loop.run_automaton` that runs of a batch share, by the same names."""
+
+    until: float
+    method: str
+    rtol: float
+    atol: Floats
+    step: float
+    max_step: float
+    max_steps: int
+    max_instant: int = 100
+
+
+@dataclass(frozen=True)
+class RecordedRuns:
+    """What some runs recorded, of one behind that of another.
+
+    Attributes
+    ----------
+    numbers : range
+        Of these runs among those of the batch.
+    first_row, first_transition : int64 array, shape (n + 1,)
+        Where each run begins, and the end.
+    rows, modes, records
+        As of :class:`~fsm_dyn.runtime.layouts.Buffers`; modes have the numbers of the executable.
+    statuses : int64 array, shape (n,)
+        Codes of the outcomes.
+    """
+
+    numbers: range
+    first_row: Integers
+    first_transition: Integers
+    rows: Floats
+    modes: Integers
+    records: Floats
+    statuses: Integers
+
+
+@dataclass(frozen=True)
+class NeedsItself:
+    """A run that needs further charts or switches over time, which are its own: it is to be made alone."""
+
+    number: int
+
+
+def run_batch(
+    executable: Executable, starts: Starts, inputs: InputSignals, options: SharedOptions, workspace: Workspace
+) -> Iterator[RecordedRuns | NeedsItself]:
+    """Yield the runs in their order, as many together as there is room for.
+
+    Parameters
+    ----------
+    executable : Executable
+        With the tolerances of all runs; modes that runs reach are added to it.
+    starts : Starts
+    inputs : InputSignals
+        Of all runs.
+    options : SharedOptions
+    workspace : Workspace
+        Memory of earlier runs of this thread.
+    """
+    if inputs.until < options.until:  # they have further switches, in separate windows
+        yield from map(NeedsItself, range(len(starts.states)))
+        return
+    batch = _Batch(executable, starts, inputs, options, workspace)
+    while batch.next < len(starts.states):
+        yield from batch.advance()
+
+
+class _Batch:
+    """The runs of a batch, those made and those to be made."""
+
+    def __init__(
+        self, executable: Executable, starts: Starts, inputs: InputSignals, options: SharedOptions, workspace: Workspace
+    ) -> None:
+        self.executable, self.starts, self.inputs, self.options = executable, starts, inputs, options
+        self.workspace = workspace
+        self.next = 0
+        self.rows = ROWS
+        self.contacts = FEW
+        self.ends = np.zeros((len(starts.states), EndColumn.WIDTH), np.int64)
+        self.numbers = np.array([executable.mode_index(states) for states in starts.states], np.int64)
+
+    def advance(self) -> Iterator[RecordedRuns | NeedsItself]:
+        """Make runs until something is wanted, yield those that have ended, and provide it."""
+        loop, batch = self._packed()
+        first, status = self.next, int(Status.PAUSED)
+        while status == Status.PAUSED or (status == Status.DONE and self.next < len(self.starts.states)):
+            alone = len(self.executable.online_modes()) > 0  # choices of charts are those of one run
+            if alone:
+                self.executable.reset_charts()
+            end = self.next + 1 if alone else len(self.starts.states)
+            status = int(advance_batch(batch, end))
+            self.next = int(batch.next)
+            if status == Status.BUFFER_FULL and self.next > first:
+                yield self._recorded(loop, range(first, self.next))
+                batch.rows = batch.transitions = batch.passages = batch.under_way = 0
+                first, status = self.next, int(Status.PAUSED)
+        if self.next > first:
+            yield self._recorded(loop, range(first, self.next))
+        self.workspace.give_back(loop)
+        if status == Status.BUFFER_FULL and loop.work.top[ArenaTop.OVERFLOWN] != 0:
+            self.contacts = int(loop.tables.sizes[Sizes.N_CONTACTS])
+        elif status == Status.BUFFER_FULL:
+            self.rows *= 2
+        elif status != Status.DONE and not (status == Status.NEED_MODE and self._provides_mode(loop)):
+            yield NeedsItself(self.next)
+            self.next += 1
+
+    def _provides_mode(self, loop: LoopState) -> bool:
+        """Have a mode that a run has reached, for all runs; return whether there is one."""
+        before = int(loop.tables.sizes[Sizes.N_MODES])
+        try:
+            time = float(loop.state.clock[Clock.TIME])
+            self.executable.provide_mode(loop.work.wanted.copy(), time, loop.state.x.copy(), loop.state.c.copy())
+        except RunError:  # the model lists its modes
+            return False
+        return int(self.executable.tables.sizes[Sizes.N_MODES]) > before
+
+    def _packed(self) -> tuple[LoopState, RunBatch]:
+        """Return memory for runs with the modes that there are now, and the batch from the next run on."""
+        tables, given, number = self.executable.tables, self.options, self.next
+        method, packed = tableau(given.method)
+        x, c = self.starts.x[number], self.starts.c[number]
+        mode = int(self.numbers[number])
+        loop = begin(tables, 0.0, x, c, mode, self.inputs, int(method.counts[MethodCounts.STAGES]), self.workspace)
+        if self.contacts != FEW:
+            loop.work, loop.work_packed = st.new_work(tables, loop.stages, self.contacts)
+        if len(loop.buffers.modes) < self.rows:
+            share = self.rows // ROWS
+            loop.buffers = st.new_buffers(tables, self.rows, _TRANSITIONS * share, _PASSAGES * share)
+            loop.buffers_packed = st.BUFFERS.pack(loop.buffers)
+        numbers = given.until, given.step, given.max_step, given.rtol
+        counts = _CHUNK, given.max_steps, given.max_instant, 2**62, 0
+        options = set_options(loop, numbers, counts, given.atol, None)
+        run = loop.run(self.inputs.packed, packed, options[1])
+        state, work = loop.state_packed.table, loop.work_packed.table
+        self.kept = run, self.starts, state.copy(), work.copy(), self.inputs, options  # as long as they are in use
+        batch = RunBatch(
+            ctypes.pointer(run), vector(state), vector(self.kept[2]), vector(work), vector(self.kept[3]),
+            matrix(self.starts.x), matrix(self.starts.c), vector(self.numbers), matrix(self.ends), number, 0, 0, 0, 0,
+        )  # fmt: skip
+        return loop, batch
+
+    def _recorded(self, loop: LoopState, numbers: range) -> RecordedRuns:
+        ends = self.ends[numbers.start : numbers.stop]
+        zero = np.zeros(1, np.int64)
+        rows = np.concatenate([zero, np.cumsum(ends[:, EndColumn.ROWS])])
+        transitions = np.concatenate([zero, np.cumsum(ends[:, EndColumn.TRANSITIONS])])
+        buffers = loop.buffers
+        return RecordedRuns(
+            numbers, rows, transitions, buffers.rows[: rows[-1]], buffers.modes[: rows[-1]],
+            buffers.transitions[: transitions[-1]], ends[:, EndColumn.STATUS].copy(),
+        )  # fmt: skip

@@ -1,0 +1,601 @@
+"""State of a run between calls of the runtime, the answers to its requests, its results as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm_dyn.core.errors import RunError
+from fsm_dyn.run import structures as st
+from fsm_dyn.run.executable import FirstRow, KnownCharts, SavedState, check
+from fsm_dyn.run.input_signals import InputSignals
+from fsm_dyn.run.outcomes import OUTCOMES, Outcome
+from fsm_dyn.run.structures import Packed
+from fsm_dyn.runtime import library
+from fsm_dyn.runtime.abi import (
+    GUARD_WIDTH,
+    MAX_FIRED,
+    ROWS_PER_TURN,
+    ArenaTop,
+    Clock,
+    Counters,
+    Notes,
+    OptionNumbers,
+    Phase,
+    Reason,
+    RecordColumn,
+    Restored,
+    Sizes,
+    Status,
+)
+from fsm_dyn.runtime.layouts import Buffers, Options, RunState, Tables, Work
+from fsm_dyn.runtime.library import RunStructure
+
+# -- Results of a run as plain arrays ------------------------------------------------------------------------
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class TransitionArrays:
+    """The transitions of a run, one entry (or row) each.
+
+    ``row`` is the row of the state after; the row before it holds the state before.  ``reason`` is one of
+    :class:`fsm_dyn.runtime.abi.Reason`.  Of the guards that fired together, ``fired`` in number, ``event contact
+    direction value slope`` have shape (n, MAX_FIRED); for a user transition ``contact`` is its index.  ``impulse``
+    has shape (n, n_rows), ``u_before u_after`` (n, n_u), energies are in J.  ``candidates consistent chosen_by log``
+    tell of the decision: see :mod:`fsm_dyn.run.outcomes`.
+    """
+
+    time: Floats
+    source: Integers
+    target: Integers
+    row: Integers
+    reason: Integers
+    fired: Integers
+    candidates: Integers
+    written: Integers
+    energy_before: Floats
+    energy_after: Floats
+    beta: Floats
+    event: Integers
+    contact: Integers
+    direction: Floats
+    value: Floats
+    slope: Floats
+    impulse: Floats
+    u_before: Floats
+    u_after: Floats
+    consistent: Integers
+    chosen_by: Integers
+    log: Floats
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+
+@dataclass  # not frozen: to fill one that is takes six times as long
+class RunArrays:
+    """A run as arrays, which nothing changes.
+
+    Attributes
+    ----------
+    t : float64 array, shape (n,)
+        Times (s); equal neighbours are the two sides of a transition or of a jump of an input.
+    x, x_dot : float64 arrays, shape (n, n_q + n_u)
+        States and derivatives.
+    x_mid : float64 array, shape (n, n_q + n_u)
+        State at the middle of the step that ends at the row.
+    mode : int64 array, shape (n,)
+        Mode number; a row that ends a step carries the mode of the step.
+    held : float64 array, shape (n, 3 n_w + n_contacts + n_memory)
+        Context after the parameters: inputs, their rates and second rates, slip directions, memory, third rates.
+    records : float64 array
+        The transitions as the loop wrote them; read them as ``transitions``.
+    outcome : Outcome
+        Why the run ended.
+    tables : Tables
+        The automaton as it is at the end, with the modes added on the way.
+    requested_states : int8 array, shape (n_contacts,)
+        Contact states asked for last.
+    steps, rejected, retakes : int
+        Steps accepted, rejected, and retaken to locate events.
+    drift_energy, drift_residual : float
+        Energy put in by projections (J), largest residual met.
+    tried, log
+        Of the last decision: how many combinations were tried, and the log of candidates.
+    mode_end, c_end
+        Mode and context at the end.
+    rank : float64 array
+        What was known last of the rank of the rows held (``State.rank``).
+    passages : float64 array
+        Passages through change points as the loop wrote them, a row each (``PASSAGE_TIME`` ... of the state).
+    saved : SavedState, optional
+        From where the run can be continued, if it was to be and can.
+    """
+
+    t: Floats
+    x: Floats
+    x_dot: Floats
+    x_mid: Floats
+    mode: Integers
+    held: Floats
+    records: Floats = field(repr=False)
+    outcome: Outcome
+    tables: Tables
+    requested_states: NDArray[np.int8]
+    steps: int
+    rejected: int
+    retakes: int
+    drift_energy: float
+    drift_residual: float
+    mode_end: int
+    c_end: Floats = field(repr=False)
+    tried: int = 0
+    log: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
+    rank: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
+    passages: Floats = field(default_factory=lambda: np.zeros((0, 0)), repr=False)
+    saved: SavedState | None = field(default=None, repr=False)
+
+    @cached_property
+    def transitions(self) -> TransitionArrays:
+        """The transitions, taken out of their records when first asked for."""
+        return read_transitions(self.records, int(self.tables.sizes[Sizes.N_ROWS]), int(self.tables.sizes[Sizes.N_U]))
+
+
+def read_transitions(records: Floats, n_rows: int, n_u: int) -> TransitionArrays:
+    """Take records of transitions apart."""
+    whole = records[:, : RecordColumn.GUARDS]
+    at = RecordColumn.GUARDS + MAX_FIRED * GUARD_WIDTH
+    guards = records[:, RecordColumn.GUARDS : at].reshape(len(records), MAX_FIRED, GUARD_WIDTH)
+    present = np.arange(MAX_FIRED) < whole[:, RecordColumn.FIRED, None]
+
+    def integers(column: int) -> Integers:
+        return whole[:, column].astype(np.int64)
+
+    def guard(column: int) -> Any:
+        return np.where(present, guards[:, :, column], -1.0 if column < 2 else np.nan)
+
+    return TransitionArrays(
+        time=whole[:, RecordColumn.TIME].copy(),
+        source=integers(RecordColumn.SOURCE),
+        target=integers(RecordColumn.TARGET),
+        row=integers(RecordColumn.ROW),
+        reason=integers(RecordColumn.REASON),
+        fired=integers(RecordColumn.FIRED),
+        candidates=integers(RecordColumn.CANDIDATES),
+        written=integers(RecordColumn.WRITTEN),
+        energy_before=whole[:, RecordColumn.ENERGY_BEFORE].copy(),
+        energy_after=whole[:, RecordColumn.ENERGY_AFTER].copy(),
+        beta=whole[:, RecordColumn.BETA].copy(),
+        event=guard(0).astype(np.int64),
+        contact=guard(1).astype(np.int64),
+        direction=guard(2),
+        value=guard(3),
+        slope=guard(4),
+        impulse=records[:, at : at + n_rows].copy(),
+        u_before=records[:, at + n_rows : at + n_rows + n_u].copy(),
+        u_after=records[:, at + n_rows + n_u : at + n_rows + 2 * n_u].copy(),
+        consistent=integers(RecordColumn.CONSISTENT),
+        chosen_by=integers(RecordColumn.CHOSEN_BY),
+        log=records[:, at + n_rows + 2 * n_u :].copy(),
+    )
+
+
+def order_of(mode: Integers, changes: Integers, mode_end: int, fixed: int) -> tuple[int, ...]:
+    """Return the modes of a run in the order of their appearance, after the first ``fixed`` ones.
+
+    Parameters
+    ----------
+    mode : int64 array, shape (n,)
+        Mode of each row.
+    changes : int64 array, shape (m, 2)
+        Modes before and after each transition.
+    mode_end : int
+        Mode at the end.
+    """
+    turns = mode[1:][mode[1:] != mode[:-1]]  # charts change between transitions as well
+    met = [mode[:1], changes.ravel(), turns, np.array([mode_end])]
+    return tuple(dict.fromkeys([*range(fixed), *np.concatenate(met).tolist()]))
+
+
+def renumbered(raw: RunArrays, fixed: int, order: tuple[int, ...] | None = None) -> tuple[RunArrays, tuple[int, ...]]:
+    """Number the modes of a run by what happened in it alone.
+
+    An executable numbers modes in the order in which its runs reached them, earlier runs too.
+
+    Parameters
+    ----------
+    fixed : int
+        How many modes were there before any run; they keep their numbers.
+    order : tuple of int, optional
+        The modes by new number, where the run is a part of a longer one (:func:`order_of`).
+
+    Returns
+    -------
+    RunArrays
+        The run; the further modes it reached have the next numbers in their order of appearance.
+    tuple of int
+        By new number the number in the executable.
+    """
+    count = int(raw.tables.sizes[Sizes.N_MODES])
+    if order is None and count <= fixed:
+        return raw, tuple(range(count))
+    columns = [RecordColumn.SOURCE, RecordColumn.TARGET]
+    changes = raw.records[:, columns].astype(np.int64)
+    if order is None:
+        order = order_of(raw.mode, changes, raw.mode_end, fixed)
+    if order == tuple(range(len(order))):
+        return raw, order
+    new = np.full(max(order) + 1, -1)
+    new[list(order)] = np.arange(len(order))
+    records = raw.records.copy()
+    records[:, columns] = new[changes]
+    tables = raw.tables._replace(mode_states=raw.tables.mode_states[list(order)])
+    changed = replace(raw, mode=new[raw.mode], records=records, mode_end=int(new[raw.mode_end]), tables=tables)
+    return changed, order
+
+
+# -- State of a run between calls of the runtime, and the answers to its requests ----------------------------
+
+_FIRST_ROWS: Final = 512
+_FIRST_TRANSITIONS: Final = 64
+_WORST_PIVOT: Final = 1e-13
+_MOST_IDLE: Final = 4
+_MOST_IDLE_ROWS: Final = 4096
+_MOST_PACKED: Final = 8
+
+
+class ModeProvider(Protocol):
+    """Gives modes and charts that were not derived in advance.
+
+    Both return tables in which what was there keeps its number.
+    """
+
+    def provide_mode(self, states: NDArray[np.int8], t: float, x: Floats, c: Floats) -> Tables:
+        """Append the mode with these contact states; raise RunError where it may not be."""
+
+    def provide_chart(self, number: int, t: float, x: Floats, c: Floats) -> Tables:
+        """Append another chart of mode ``number`` that is good at the state given, if there is one."""
+
+    def kernels_needed(self, number: int, t: float, x: Floats, c: Floats) -> Tables:
+        """Append a chart, with kernels of its own, of mode ``number`` embedded online, if that can be had."""
+
+
+@dataclass
+class LoopState:
+    """What one run holds between calls of the compiled loop."""
+
+    workspace: Workspace
+    tables: Tables
+    tables_packed: Packed
+    state: RunState
+    state_packed: Packed
+    work: Work
+    work_packed: Packed
+    buffers: Buffers
+    buffers_packed: Packed
+    stages: int
+    charted: int = -1  # number of steps made when a chart was asked for last
+    options: tuple[Options, Packed] | None = None  # of the run, for the next one to write its own into
+
+    def run(self, inputs: Packed, method: Packed, options: Packed) -> RunStructure:
+        """Return the addresses of all that the run works on, as they are now."""
+        return RunStructure(
+            self.tables_packed.address, inputs.address, method.address, options.address, self.state_packed.address,
+            self.work_packed.address, self.buffers_packed.address,
+        )  # fmt: skip
+
+
+@dataclass
+class Workspace:
+    """Memory that the runs of one thread use one after the other.
+
+    What a run has taken out no other run has, so that a run may begin while another one waits.
+    """
+
+    packed: list[tuple[Tables, Packed]] = field(default_factory=list)
+    idle: list[LoopState] = field(default_factory=list)
+
+    def pack(self, tables: Tables) -> Packed:
+        """Return the structure of tables, remembering those of the tables used last."""
+        for known, packed in self.packed:
+            if known is tables:
+                return packed
+        packed = st.TABLES.pack(tables)
+        self.packed.insert(0, (tables, packed))
+        del self.packed[_MOST_PACKED:]
+        return packed
+
+    def take(self, tables: Tables, stages: int) -> LoopState | None:
+        """Return the loop of an earlier run of the same automaton by a method of so many stages, if one is idle."""
+        for k, loop in enumerate(self.idle):
+            if loop.tables is tables and loop.stages == stages:
+                return self.idle.pop(k)
+        return None
+
+    def give_back(self, loop: LoopState) -> None:
+        """Keep what a finished run has used, and of what earlier ones have used the latest, up to a bound of rows.
+
+        A run that derives modes ends with other tables: what the run before has used is then of no use any more.
+        """
+        self.idle.append(loop)
+        del self.idle[:-_MOST_IDLE]
+        while self.idle and sum(len(kept.buffers.modes) for kept in self.idle) > _MOST_IDLE_ROWS:
+            del self.idle[0]
+
+
+def begin(
+    tables: Tables, t0: float, x: Floats, c: Floats, mode0: int, drive: InputSignals, stages: int, workspace: Workspace
+) -> LoopState:
+    """Return the loop of a run that is about to start with a method of so many stages."""
+    loop = workspace.take(tables, stages)
+    if loop is None:
+        state, state_packed = st.new_state(tables, t0, x, c, mode0)
+        work, work_packed = st.new_work(tables, stages)
+        buffers = st.new_buffers(tables, _FIRST_ROWS, _FIRST_TRANSITIONS)
+        loop = LoopState(
+            workspace, tables, workspace.pack(tables), state, state_packed, work, work_packed, buffers,
+            st.BUFFERS.pack(buffers), stages,
+        )  # fmt: skip
+    else:
+        loop.charted = -1
+        st.clear_work(loop.work, loop.work_packed)
+        st.restart_state(loop.state, loop.state_packed, tables, t0, x, c, mode0)
+    loop.state.counters[Counters.SEGMENT] = drive.segment_at(t0)
+    return loop
+
+
+def end_window(options: Options, signals: InputSignals, until: float) -> bool:
+    """Let a run end where the switches over time that its inputs have do; return whether that is its own end (s).
+
+    A step ends there in any case: the run continues as if it had known all switches.
+    """
+    options.numbers[OptionNumbers.UNTIL] = min(until, signals.until)
+    return until <= signals.until
+
+
+def enter_next_window(loop: LoopState, signals: InputSignals) -> InputSignals:
+    """Return the inputs with the switches that follow, of which the run is about to enter the first."""
+    following = signals.following()
+    loop.state.counters[Counters.SEGMENT] = following.segment_before(signals.until)
+    return following
+
+
+def provide_requested(loop: LoopState, status: int, mode_source: ModeProvider | None) -> int | None:
+    """Provide what the compiled loop requests; return how the run ends where that cannot be had."""
+    if status == Status.BUFFER_FULL and loop.work.top[ArenaTop.OVERFLOWN] != 0:
+        loop.work, loop.work_packed = st.new_work(loop.tables, loop.stages, int(loop.tables.sizes[Sizes.N_CONTACTS]))
+    elif status == Status.BUFFER_FULL:
+        _grow_buffers(loop)
+    elif status == Status.NEED_MODE:
+        if mode_source is None:
+            return Status.MODE_NOT_LISTED
+        t, x, c = float(loop.state.clock[Clock.TIME]), loop.state.x.copy(), loop.state.c.copy()
+        before = int(loop.tables.sizes[Sizes.N_MODES])
+        try:
+            _take_tables(loop, mode_source.provide_mode(loop.work.wanted.copy(), t, x, c))
+        except RunError:  # the model lists its modes
+            return Status.MODE_NOT_LISTED
+        if int(loop.tables.sizes[Sizes.N_MODES]) == before:
+            return Status.MODE_NOT_LISTED
+    elif status == Status.NEED_CHART and loop.state.counters[Counters.PHASE] == Phase.RESOLVING:
+        _entry_chart(loop, mode_source)
+    elif asks_for_kernels(loop, status):
+        _own_kernels(loop, mode_source)
+    elif status == Status.NEED_CHART and not _other_chart(loop, mode_source):
+        return Status.SINGULAR
+    return None
+
+
+def _other_chart(loop: LoopState, mode_source: ModeProvider | None) -> bool:
+    """Ask for another chart; where there is none, continue in the present one as long as its pivot allows."""
+    state = loop.state
+    steps = int(state.counters[Counters.STEPS])
+    if mode_source is not None and loop.charted != steps:
+        loop.charted = steps
+        t, x, c = float(state.clock[Clock.TIME]), state.x.copy(), state.c.copy()
+        before = int(loop.tables.sizes[Sizes.N_MODES])
+        _take_tables(loop, mode_source.provide_chart(int(state.counters[Counters.MODE]), t, x, c))
+        if int(loop.tables.sizes[Sizes.N_MODES]) > before:
+            return True
+    pivot = float(state.clock[Clock.PIVOT])
+    state.clock[Clock.PIVOT_ALARM] = 0.1 * pivot
+    return pivot > _WORST_PIVOT
+
+
+def has_earned_kernels(loop: LoopState) -> bool:
+    """Whether the current mode, embedded online, has taken as many evaluations as kernels would be worth."""
+    mode = int(loop.state.counters[Counters.MODE])
+    return bool(loop.state.spent[mode] > loop.tables.mode_allowance[mode])
+
+
+def asks_for_kernels(loop: LoopState, status: int) -> bool:
+    """Whether kernels of its own are asked for, for the current mode."""
+    resolving = loop.state.counters[Counters.PHASE] == Phase.RESOLVING
+    return status == Status.NEED_CHART and not resolving and has_earned_kernels(loop)
+
+
+def _own_kernels(loop: LoopState, mode_source: ModeProvider | None) -> None:
+    """Ask for kernels of the current mode; where there are none that are good here, its evaluations count from zero."""
+    mode, before = int(loop.state.counters[Counters.MODE]), int(loop.tables.sizes[Sizes.N_MODES])
+    if mode_source is not None:
+        t, x, c = float(loop.state.clock[Clock.TIME]), loop.state.x.copy(), loop.state.c.copy()
+        _take_tables(loop, mode_source.kernels_needed(mode, t, x, c))
+    if int(loop.tables.sizes[Sizes.N_MODES]) == before:
+        loop.state.spent[mode] = 0
+
+
+def _entry_chart(loop: LoopState, mode_source: ModeProvider | None) -> None:
+    """Ask for a chart that is good where the pending transition leads."""
+    if mode_source is None:
+        return
+    t, x, c = float(loop.state.clock[Clock.TIME]), loop.work.x_mid.copy(), loop.work.c_after.copy()
+    _take_tables(loop, mode_source.provide_chart(int(loop.work.notes[Notes.TARGET]), t, x, c))
+
+
+def _take_tables(loop: LoopState, tables: Tables) -> None:
+    """Go on with tables that have grown."""
+    if tables is loop.tables:
+        return
+    before = loop.tables
+    wanted = loop.work.wanted.copy()
+    loop.state, loop.state_packed = st.resized_state(loop.state, before, tables)
+    loop.work, loop.work_packed = st.new_work(tables, loop.stages)
+    loop.work.wanted[:] = wanted
+    loop.tables, loop.tables_packed = tables, loop.workspace.pack(tables)
+
+
+def _grow_buffers(loop: LoopState) -> None:
+    """Double the room for what is nearly full."""
+    old = loop.buffers
+    rows, records = int(loop.state.counters[Counters.ROWS]), int(loop.state.counters[Counters.TRANSITIONS])
+    more_rows = len(old.modes) * (2 if rows + ROWS_PER_TURN > len(old.modes) else 1)
+    more_records = len(old.transitions) * (2 if records >= len(old.transitions) else 1)
+    passed = int(loop.state.counters[Counters.PASSED])
+    more_passages = len(old.passages) * (2 if passed >= len(old.passages) else 1)
+    new = st.new_buffers(loop.tables, more_rows, more_records, more_passages)
+    new.rows[:rows] = old.rows[:rows]
+    new.modes[:rows] = old.modes[:rows]
+    new.transitions[:records] = old.transitions[:records]
+    new.passages[:passed] = old.passages[:passed]
+    loop.buffers, loop.buffers_packed = new, st.BUFFERS.pack(new)
+
+
+def finish(loop: LoopState, status: int, saved: SavedState | None = None) -> RunArrays:
+    """Cut what was recorded out of the buffers; ``saved``: from where the run can be continued."""
+    state = loop.state
+    counters = state.counters.tolist()
+    drift_energy, drift_residual = state.drift.tolist()
+    n = counters[Counters.ROWS]
+    n_x = len(state.x)
+    rows = loop.buffers.rows[:n].copy()
+    raw = RunArrays(
+        t=rows[:, 0].copy(),
+        x=rows[:, 1 : 1 + n_x],
+        x_dot=rows[:, 1 + n_x : 1 + 2 * n_x],
+        x_mid=rows[:, 1 + 2 * n_x : 1 + 3 * n_x],
+        mode=loop.buffers.modes[:n].copy(),
+        held=rows[:, 1 + 3 * n_x :],
+        records=loop.buffers.transitions[: counters[Counters.TRANSITIONS]].copy(),
+        outcome=OUTCOMES[status],
+        tables=loop.tables,
+        requested_states=loop.work.wanted.copy(),
+        steps=counters[Counters.STEPS],
+        rejected=counters[Counters.REJECTED],
+        retakes=counters[Counters.RETAKES],
+        drift_energy=drift_energy,
+        drift_residual=drift_residual,
+        mode_end=counters[Counters.MODE],
+        c_end=state.c.copy(),
+        tried=int(loop.work.notes[Notes.CANDIDATES]),
+        log=loop.work.log.copy(),
+        rank=state.rank.copy(),
+        passages=loop.buffers.passages[: counters[Counters.PASSED]].copy(),
+        saved=saved,
+    )
+    loop.workspace.give_back(loop)
+    return raw
+
+
+# -- Saving the state of a run before its end time affects it, and restoring it ------------------------------
+#
+# A run ends with a step that is shortened to end there. So that a run which is continued takes the same steps as one
+# that was not interrupted, what is saved is its state before it first mattered where it ends
+# (``runtime/end_of_run.c``); rows and transitions recorded after that are made again.
+
+NEARLY_SPENT: Final = 64  # steps left of those allowed, from which on the state is saved before every turn
+CONTINUABLE: Final = (Status.DONE, Status.INTERRUPTED, Status.TOO_MANY_STEPS)
+
+
+class Savable(Protocol):
+    """What beside the runtime's state belongs to a run: a :class:`~fsm_dyn.run.executable.Executable`."""
+
+    def charts_known(self) -> KnownCharts:
+        """Charts that the run has asked for."""
+
+    def online_modes(self) -> NDArray[np.int64]:
+        """Addresses of the modes embedded online by their numbers, 0 for others."""
+
+
+class Saver:
+    """Saves the state of a run that may be continued.
+
+    Parameters
+    ----------
+    source : Savable
+    digest : int
+        Digest (64 bits) of the model.
+    """
+
+    def __init__(self, source: Savable, digest: int) -> None:
+        self.source = source
+        self.digest = digest
+        self.before_end = False  # whether what was saved stands before it mattered where the run ends
+        self._saved: SavedState | None = None
+
+    def save(
+        self, loop: LoopState, run: RunStructure, solver: Mapping[str, Any] | None = None, *, before_end: bool = False
+    ) -> None:
+        """Save the current state; not once it has mattered where the run ends, nor before anything was recorded."""
+        counters = loop.state.counters.tolist()
+        fits = len(loop.state.armed) == loop.tables.sizes[Sizes.MAX_GUARDS]
+        starting = counters[Counters.PHASE] == Phase.RESOLVING and counters[Counters.REASON] == Reason.START
+        if self.before_end or not fits or starting or counters[Counters.ROWS] == 0:
+            return
+        self.before_end = before_end
+        self._saved = SavedState(
+            library.save(run, self.source.online_modes(), self.digest),
+            counters[Counters.ROWS], counters[Counters.TRANSITIONS], counters[Counters.PASSED],
+            self.source.charts_known(), loop.charted, solver,
+        )  # fmt: skip
+
+    def keep(self, saved: SavedState) -> None:
+        """Take a state that was saved otherwise."""
+        self._saved = saved
+
+    def saved_of(self, outcome: int) -> SavedState | None:
+        """Return the state from which a run that ended so can be continued; None where it cannot."""
+        return self._saved if outcome in CONTINUABLE else None
+
+
+def restore(
+    loop: LoopState,
+    handle: Callable[[], RunStructure],
+    saved: SavedState,
+    first: FirstRow,
+    saver: Saver,
+    modes: ModeProvider | None,
+) -> None:
+    """Give a loop that is about to start a saved state, and the row recorded last.
+
+    Parameters
+    ----------
+    loop : LoopState
+    handle : callable
+        Gives the addresses of all that the run works on, as they are now.
+    saved, first, saver
+        What was saved, and of which model and settings.
+    modes : ModeProvider, optional
+        Asked for modes of the saved state that the tables lack.
+
+    Raises
+    ------
+    InputError
+        The state is damaged, or does not belong to this model and these settings.
+    """
+    while True:
+        result = library.restore(handle(), saver.source.online_modes(), saver.digest, saved.words)
+        if result != Restored.LACKS_MODE or provide_requested(loop, Status.NEED_MODE, modes) is not None:
+            break
+    check(result)
+    loop.charted = saved.charted
+    loop.buffers.rows[0] = first.values
+    loop.buffers.modes[0] = first.mode
+    loop.state.counters[Counters.ROWS] = 1

@@ -1,0 +1,458 @@
+"""Modes embedded online: context, evaluator and kernels of each."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numpy.typing import NDArray
+
+from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.derive.embedding import ActiveSet
+from fsm_dyn.derive.guards import Guard, guards_of_state, list_guards
+from fsm_dyn.derive.unconstrained_system import FOLLOWS as SLIP_FOLLOWED
+from fsm_dyn.derive.unconstrained_system import UnconstrainedSystem
+from fsm_dyn.programs.enclosure_code import EnclosureCode, enclosure_code
+from fsm_dyn.programs.kernels import BoundKernels, Kernels
+from fsm_dyn.programs.program import Program
+from fsm_dyn.run import tables as tb
+from fsm_dyn.run.structures import Bundle, Packed
+from fsm_dyn.runtime import library
+from fsm_dyn.runtime.abi import (
+    ONLINE_LISTS,
+    ArenaTop,
+    GuardQuantity,
+    OnlineChoice,
+    OnlineKernel,
+    OnlineLimits,
+    OnlinePlace,
+    Sizes,
+    ToleranceTable,
+)
+from fsm_dyn.runtime.layouts import Online, Tables
+
+# -- Context of one mode embedded online: tables, chart, workspace -------------------------------------------
+#
+# Every mode has a context of its own, as a closure has; the address of the context is all that the kernels standing
+# for the mode hand on (:mod:`fsm_dyn.run.kernels`).
+#
+# A *chart* is an array of integers: first where things begin in the workspace, which follows from the sizes of the
+# automaton and is worked out once; then which rows and speeds are taken. Compiled code reads places from the array
+# because passing thirty numbers from function to function costs more than a small mechanism's evaluation.
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+ONLINE: Final = Bundle(Online)
+
+
+_SHARED: Final = (
+    "sizes", "row_role", "contact_flags", "contact_rows", "contact_outline", "row_begin", "row_columns", "mass_begin",
+    "mass_columns",
+)  # fmt: skip
+
+
+def limits_of(tables: Tables) -> Floats:
+    """Return what :attr:`Online.limits` are with the tolerances of these tables."""
+    given = tables.tolerances
+    limits = np.zeros(OnlineLimits.COUNT)
+    limits[OnlineLimits.FLOOR], limits[OnlineLimits.KEPT] = (
+        given[ToleranceTable.PIVOT],
+        1.0 / given[ToleranceTable.HYSTERESIS],
+    )
+    limits[OnlineLimits.FOLLOWS] = SLIP_FOLLOWED * given[ToleranceTable.LENGTH_SCALE] / given[ToleranceTable.TIME_SCALE]
+    limits[OnlineLimits.REDUNDANCY] = given[ToleranceTable.REDUNDANCY]
+    limits[OnlineLimits.LENGTH_SCALE], limits[OnlineLimits.TIME_SCALE] = (
+        given[ToleranceTable.LENGTH_SCALE],
+        given[ToleranceTable.TIME_SCALE],
+    )
+    return limits
+
+
+class Context(NamedTuple):
+    """The context of one mode: arrays of :class:`Online` by name, the structure that compiled code reads, bytes."""
+
+    chart: Integers
+    state_unit: Floats
+    row_unit: Floats
+    limits: Floats
+    packed: Packed
+    memory: int
+
+
+class _Plan(NamedTuple):
+    """How the context of a mode with so many guards lies in one block of words, the structure behind the arrays."""
+
+    words: int
+    places: dict[str, slice]  # of the arrays
+    structure: Integers
+    own: Integers  # words of the structure that are addresses in the block
+    chart: Integers
+
+
+class Contexts:
+    """Makes contexts for the modes of one automaton; what they have in common is described once.
+
+    Parameters
+    ----------
+    tables : Tables
+        Any of the automaton's.
+    kernels : Kernels
+        ``rows motion watched`` (:mod:`fsm_dyn.run.online`).
+    """
+
+    def __init__(self, tables: Tables, kernels: Kernels) -> None:
+        self.tables, self.kernels = tables, kernels
+        self._shared = {name: getattr(tables, name) for name in _SHARED} | {"programs": kernels.addresses}
+        self._plans: dict[int, _Plan] = {}
+        self.use(tables)
+
+    def use(self, tables: Tables) -> None:
+        """Give contexts the tolerances and units of these tables from now on."""
+        self._units, self._row_units, self._limits = tables.state_unit, tables.row_unit, limits_of(tables)
+
+    def new(self, states: Sequence[int], guards: Sequence[Guard]) -> Context:
+        """Return a context of the mode with these contact states and guards, nothing chosen in it yet."""
+        plan = self._plan(len(guards))
+        block = np.zeros(plan.words + len(plan.structure), np.int64)
+        structure = block[plan.words :]
+        structure[:] = plan.structure
+        structure[plan.own] += block.ctypes.data
+        floats = block.view(np.float64)
+        first = 8 * plan.places["states"].start
+        block.view(np.int8)[first : first + len(states)] = states
+        if guards:
+            block[plan.places["guard_quantity"]] = [guard.quantity for guard in guards]
+            block[plan.places["guard_subject"]] = [guard.subject for guard in guards]
+            floats[plan.places["guard_sign"]] = [guard.sign for guard in guards]
+        units, row_units, limits = (floats[plan.places[name]] for name in ("state_unit", "row_unit", "limits"))
+        units[:], row_units[:], limits[:] = self._units, self._row_units, self._limits
+        chart = block[plan.places["chart"]]
+        chart[:] = plan.chart
+        packed = Packed(structure.ctypes.data, structure, (block, self._shared))
+        return Context(chart, units, row_units, limits, packed, block.nbytes)
+
+    def _plan(self, guards: int) -> _Plan:
+        if guards not in self._plans:
+            self._plans[guards] = self._new_plan(guards)
+        return self._plans[guards]
+
+    def _new_plan(self, guards: int) -> _Plan:
+        sizes = self.tables.sizes
+        lengths = array_lengths(sizes, len(self.tables.mass_columns), guards)
+        room = room_lengths(sizes, guards)
+        lengths |= {"room": sum(room)}
+        chart = np.zeros(lengths["chart"], np.int64)
+        chart[1 : OnlinePlace.PLACES] = np.cumsum(room)[:-1]
+        structure: list[int] = []
+        own: list[int] = []
+        places: dict[str, slice] = {}
+        words = 0
+        for name in Online._fields:
+            if name in self._shared:
+                structure += (self._shared[name].ctypes.data, *self._shared[name].shape)
+                continue
+            own.append(len(structure))
+            structure += (8 * words, lengths[name])
+            places[name] = slice(words, words + lengths[name])
+            words += lengths[name] if name != "states" else 1 + lengths[name] // 8
+        return _Plan(words, places, np.array(structure, np.int64), np.array(own), chart)
+
+
+def room_lengths(sizes: Integers, guards: int) -> list[int]:
+    """Lengths of what the workspace holds, in the order of the constants above."""
+    n_q, U, K, R, C, W = (
+        int(sizes[i])
+        for i in (
+            Sizes.N_Q,
+            Sizes.N_U,
+            Sizes.N_K,
+            Sizes.N_ROWS,
+            Sizes.N_CONTACTS,
+            Sizes.N_TRANSITIONS,
+        )
+    )
+    rows = [R * U, R]
+    motion = [n_q, U * U, U, R, C, C]
+    watch = [C, R, W, C, C, C, C, K * U, K, R * K]
+    scratch = [n_q + U, R * (U + 2), R * U, R * U, U * U, U * U, U, U, U, U, R, 2 * R * R, n_q + U]
+    return [*rows, *motion, *watch, *scratch, tb.context_length(sizes), 2 * guards, 2 * C, 2 * U]
+
+
+def array_lengths(sizes: Integers, masses: int, guards: int) -> dict[str, int]:
+    """Lengths of the arrays of a mode; ``masses``: entries of the mass matrix that can differ from zero."""
+    R, U, C = (int(sizes[i]) for i in (Sizes.N_ROWS, Sizes.N_U, Sizes.N_CONTACTS))
+    D = min(R, U)  # rows held that are independent
+    wide = 2 * (R + guards) + 4
+    return {
+        "states": C, "guard_quantity": guards, "guard_subject": guards, "guard_sign": guards,
+        "state_unit": int(sizes[Sizes.N_Q]) + U, "row_unit": R, "limits": OnlineLimits.COUNT,
+        "chart": ONLINE_LISTS + 2 * R + U + C,
+        "held_begin": D + 1, "held_behind": D, "held_rest": D, "held_columns": D * U,
+        "below_begin": D + 1, "below_rows": D * D, "tied_begin": U + 1, "tied_columns": masses,
+        "moved_begin": U + 1, "moved_columns": U * U,
+        "reduced_begin": U + 1, "reduced_behind": U, "reduced_columns": U * U, "place": U, "extent": 2 * R + 4 * U,
+        # the laws on forces and the simplex table of the widest margin, see runtime/feasibility.c
+        "floats": guards * (R + 1) + (guards + 2) * wide + R, "integers": guards + 1, "top": ArenaTop.COUNT,
+    }  # fmt: skip
+
+
+# -- Mode embedded online: context, evaluator and kernels ----------------------------------------------------
+
+Array = npt.NDArray[np.float64]
+Place = tuple[float, Array, Array]
+
+OPEN = 1e-9  # share of a row in forces that do nothing, above which its multiplier is not determined
+
+_OUTPUTS = ("x_dot", "u", "pivot", "guards", "slopes", "multipliers")
+_ROUTINE = ctypes.CFUNCTYPE(ctypes.c_int64, *2 * [ctypes.c_int64], ctypes.c_double, *3 * [ctypes.c_int64])
+
+
+def routine_address() -> int:
+    """Return the address of the routine behind all modes embedded online."""
+    return library.address("fsm_online_evaluate")
+
+
+@dataclass(frozen=True)
+class OnlineFull:
+    """Substitutes for the full program of a mode.
+
+    ``contexts`` makes what it works in.
+    """
+
+    states: tuple[int, ...]
+    guards: tuple[Guard, ...]
+    contexts: Contexts
+
+    def context(self) -> Context:
+        """Return a context of the mode, nothing chosen in it yet."""
+        return self.contexts.new(self.states, self.guards)
+
+    def evaluate(self, t: Any, x: Any, c: Any) -> dict[str, Array]:
+        """Return the outputs of a full program by name, at many states, each in a chart chosen there.
+
+        Parameters
+        ----------
+        t : array-like, shape (...,)
+            Times, s.
+        x, c : array-like, shapes (..., n_x), (..., n_c)
+        """
+        x, c = np.asarray(x, np.float64), np.asarray(c, np.float64)
+        shape = np.broadcast_shapes(np.shape(t), x.shape[:-1], c.shape[:-1])
+        times = np.broadcast_to(np.asarray(t, np.float64), shape).ravel()
+        states = np.ascontiguousarray(np.broadcast_to(x, (*shape, x.shape[-1]))).reshape(len(times), -1)
+        contexts = np.ascontiguousarray(np.broadcast_to(c, (*shape, c.shape[-1]))).reshape(len(times), -1)
+        s, n_g = self.contexts.tables.sizes, len(self.guards)
+        n_u, n_x = int(s[Sizes.N_U]), int(s[Sizes.N_Q] + s[Sizes.N_U])
+        out = np.zeros((len(times), n_x + n_u + 1 + 2 * n_g + int(s[Sizes.N_ROWS])))
+        context = self.context()
+        call = _ROUTINE(routine_address())
+        at = (states.ctypes.data, contexts.ctypes.data, out.ctypes.data)
+        for i, time in enumerate(times):
+            context.chart[OnlineChoice.CHOSEN] = 0
+            rows = (base + i * array.strides[0] for base, array in zip(at, (states, contexts, out), strict=True))
+            call(context.packed.address, OnlineKernel.FULL, time, *rows)
+        parts = np.split(out, np.cumsum([n_x, n_u, 1, n_g, n_g]), axis=1)
+        return {name: part.reshape(*shape, -1) for name, part in zip(_OUTPUTS, parts, strict=True)}
+
+
+class ModeEvaluator:
+    """Evaluates a mode at one state after another in one context, as a run does: it keeps its chart while that is good.
+
+    Parameters
+    ----------
+    full : OnlineFull
+        Of the mode.
+    """
+
+    def __init__(self, full: OnlineFull) -> None:
+        s, n_g = full.contexts.tables.sizes, len(full.guards)
+        n_u, n_x = int(s[Sizes.N_U]), int(s[Sizes.N_Q] + s[Sizes.N_U])
+        self._context = full.context()
+        self._call = _ROUTINE(routine_address())
+        self._out = np.zeros(n_x + n_u + 1 + 2 * n_g + int(s[Sizes.N_ROWS]))
+        self._ends = np.cumsum([n_x, n_u, 1, n_g, n_g])
+        self._kept = full.contexts
+
+    def __call__(self, t: float, x: Array, c: Array) -> dict[str, Array]:
+        """Return the outputs of a full program by name at a time (s), state and context."""
+        x, c = np.ascontiguousarray(x, np.float64), np.ascontiguousarray(c, np.float64)
+        self._call(
+            self._context.packed.address, OnlineKernel.FULL, t, x.ctypes.data, c.ctypes.data, self._out.ctypes.data
+        )
+        return dict(zip(_OUTPUTS, np.split(self._out.copy(), self._ends), strict=True))
+
+    @property
+    def redundant(self) -> bool:
+        """Whether constraint rows were redundant at the state evaluated last."""
+        return bool(self._context.chart[OnlineChoice.ACTIVE] > self._context.chart[OnlineChoice.RANK])
+
+
+@dataclass(frozen=True)
+class OnlineMode:
+    """Mode without programs of its own: states, guards, evaluator, redundant rows."""
+
+    states: tuple[int, ...]
+    guards: tuple[Guard, ...]
+    full: OnlineFull
+    indeterminate: tuple[int, ...]
+
+    @classmethod
+    def of(
+        cls,
+        automaton: Automaton,
+        states: tuple[int, ...],
+        contexts: Contexts,
+        place: Place,
+    ) -> OnlineMode:
+        """List what the mode with these contact states is; its contacts touch at ``place``: time, state and context."""
+        guards = list_guards(automaton.system, states, automaton.outgoing_transitions(automaton.name_of(states)))
+        full = OnlineFull(states, guards, contexts)
+        return cls(states, guards, full, indeterminate_rows(automaton, states, place))
+
+
+class OnlineKernels:
+    """The kernels ``rhs`` and ``full`` of a mode, with the context they work in."""
+
+    def __init__(self, mode: OnlineMode) -> None:
+        self.context = mode.full.context()
+        self.address = at = self.context.packed.address
+        self._closures = BoundKernels(routine_address(), [(at, OnlineKernel.RHS), (at, OnlineKernel.FULL)])
+        self.rhs, self.full = self._closures.addresses
+
+    @property
+    def choices(self) -> int:
+        """How often a chart was chosen so far."""
+        return int(self.context.chart[OnlineChoice.CHOICES])
+
+    @property
+    def memory(self) -> int:
+        """Memory that the mode works in, bytes."""
+        return self.context.memory
+
+    def use(self, tables: Tables) -> None:
+        """Take over the tolerances of tables."""
+        self.context.state_unit[:] = tables.state_unit
+        self.context.row_unit[:] = tables.row_unit
+        self.context.limits[:] = limits_of(tables)
+
+    def forget(self) -> None:
+        """Let a chart be chosen where the mode is evaluated next."""
+        self.context.chart[OnlineChoice.CHOSEN] = 0
+
+
+def indeterminate_rows(automaton: Automaton, states: tuple[int, ...], place: Place) -> tuple[int, ...]:
+    """Rows of the mode whose forces others can take over."""
+    active = ActiveSet.of(automaton.system, states)
+    if not active.rows:
+        return ()
+    terms = automaton.terms.evaluate(*place, only={"M": None, "A": list(active.rows)})
+    n = len(automaton.terms.layout.u)
+    inertia = np.diagonal(terms["M"])[:n]
+    rows = terms["A"][:, :n] / np.sqrt(np.where(inertia > 0.0, inertia, 1.0))
+    sizes = np.linalg.norm(rows, axis=1, keepdims=True)
+    left, values, _ = np.linalg.svd(rows / np.where(sizes > 0.0, sizes, 1.0))
+    idle = left[:, int(np.sum(values > OPEN)) :]
+    return tuple(
+        row for row, share in zip(active.rows, np.abs(idle).max(axis=1, initial=0.0), strict=True) if share > OPEN
+    )
+
+
+# -- Enclosures of the guards of modes that are embedded online: one program for all of them -----------------
+#
+# What the state alone determines is the same in every mode. Forces are not: the runtime solves for them, from
+# enclosures of the terms that are the same in every mode (``runtime/force_enclosure.c``).
+
+#: What a guard on forces measures; they are solved for from the terms of the unconstrained system, in this order.
+_FORCES = (GuardQuantity.NORMAL_FORCE, GuardQuantity.FRICTION_LIMIT, GuardQuantity.FRICTION_CIRCLE,
+           GuardQuantity.HOLDING_LIMIT)  # fmt: skip
+_TERMS = ("A", "M", "f", "gamma", "elastic", "kinetic", "static")
+
+
+@dataclass(frozen=True)
+class OnlineEnclosure:
+    """The code that encloses guards of any mode, and the value for each quantity, subject and sign."""
+
+    code: EnclosureCode
+    values: dict[tuple[GuardQuantity, int, float], int]
+
+    def outputs(self, guards: Sequence[Guard]) -> NDArray[np.int64]:
+        """Return the values of a mode's guards: numbers below -1 are codes of quantities of forces."""
+        return np.array([self._output(guard) for guard in guards], np.int64)
+
+    def _output(self, guard: Guard) -> int:
+        if guard.quantity in _FORCES:
+            return -2 - 2 * int(guard.quantity) - int(guard.sign > 0.0) if self.code.unknowns else -1
+        return self.values.get((guard.quantity, guard.subject, guard.sign), -1)
+
+    def of(self, guards: Sequence[Guard]) -> EnclosureCode:
+        """Return the code with the outputs of a mode."""
+        return self.code._replace(outputs=self.outputs(guards))
+
+
+def online_enclosure(system: UnconstrainedSystem) -> OnlineEnclosure | None:
+    """Return the enclosure of the guards of modes embedded online; None where there are none, or too many operations.
+
+    Parameters
+    ----------
+    system : UnconstrainedSystem
+        The unconstrained terms.
+    """
+    with system.graph.scratch():
+        found = guards_of_state(system)
+        guards = {"guards": list(found.values())}
+        code = enclosure_code(Program.from_nodes(system.layout, guards | _terms(system)))
+        if code is None:
+            code = enclosure_code(Program.from_nodes(system.layout, guards), "guards")
+        elif len(system.rows):
+            n, rows = len(system.layout.u), len(system.rows)
+            words = np.concatenate([code.words, code.outputs[len(found) :]])
+            code = code._replace(words=words, unknowns=n + min(n, rows))
+    return None if code is None else OnlineEnclosure(code, dict(zip(found, code.outputs.tolist(), strict=False)))
+
+
+def _terms(system: UnconstrainedSystem) -> dict[str, NDArray[np.object_]]:
+    """Return the entries of the terms from which forces are solved for."""
+    n, zero = len(system.layout.u), system.graph.constant(0.0)
+    nodes = {name: np.asarray(system.nodes[name], dtype=object) for name in _TERMS if name in system.nodes}
+    none = np.full(len(system.contacts), zero, dtype=object)
+    A, M, f = nodes["A"][:, :n], nodes["M"][:n, :n], nodes["f"][:n]
+    return {"A": A, "M": M, "f": f} | {name: nodes.get(name, none) for name in _TERMS[3:]}
+
+
+# -- Programs of the unconstrained terms, cut into three that online embedding evaluates ---------------------
+#
+# ``rows`` (A, b) depends on the configuration alone and gives the dependent speeds; ``motion`` is what accelerations
+# take; ``watched`` is that and what forces and guards take beyond it, and is evaluated at the ends of steps only.
+
+
+def online_programs(terms: Program) -> tuple[Program, Program, Program]:
+    """Cut the terms program into ``rows``, ``motion`` and ``watched``, in the order of ``Online.programs``.
+
+    Parameters
+    ----------
+    terms : Program
+        Outputs of Kane's unconstrained terms.
+
+    Returns
+    -------
+    tuple of three Program
+    """
+    layout = terms.layout
+    n = len(layout.u)
+    graph, _symbols, nodes = terms.graph()
+    A, M, f = nodes["A"], nodes["M"], nodes["f"]
+    rows = {"A": A[:, :n], "b": nodes["b"]}
+    motion = {"q_dot": nodes["q_dot"], "M": M[:n, :n], "f": f[:n]}
+    none = np.full(len(nodes["kinetic"]), graph.constant(0.0), dtype=object)
+    motion |= {name: nodes.get(name, none) for name in ("gamma", "kinetic", "elastic")}
+    named = ("static", "residual", "when", "reach", "reach_rate", "firm", "aspect")
+    watch = {name: nodes.get(name, none) for name in named}
+    watch |= {"hidden_M": M[n:, :n], "hidden_f": f[n:], "hidden_A": A[:, n:]}
+    first, second, third = (Program.from_nodes(layout, outputs) for outputs in (rows, motion, motion | watch))
+    return first, second, third

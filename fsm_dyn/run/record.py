@@ -1,0 +1,526 @@
+"""Record of a run: plain arrays, names and the programs to read them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.automaton.labels import Labels
+from fsm_dyn.core.arrays import BoolArray, FloatArray, InputFunction, IntArray
+from fsm_dyn.core.errors import Location
+from fsm_dyn.derive.mode_names import Pattern
+from fsm_dyn.derive.mode_programs import Evaluates, RunnableMode
+from fsm_dyn.derive.unconstrained_system import ContactInfo
+from fsm_dyn.language import expressions
+from fsm_dyn.language.check_references import requirement_units
+from fsm_dyn.language.evaluate import ParameterValue, evaluate_expression
+from fsm_dyn.language.expression_tree import free_names
+from fsm_dyn.language.model import Body, Mechanism
+from fsm_dyn.language.requirement import Requirement
+from fsm_dyn.language.shapes import CircleOutline, DrawnOutline
+from fsm_dyn.language.values import coordinate_bounds, named_values, units
+from fsm_dyn.programs.layout import Layout
+from fsm_dyn.programs.program import Program
+from fsm_dyn.run.loop_state import RunArrays, TransitionArrays
+from fsm_dyn.run.outcomes import AT_CHANGE_POINTS, OUTCOMES, UNDECIDED, Outcome, read_candidates
+from fsm_dyn.run.scene import NEWTONIAN, ORIGIN, Outlines, Scene, SceneShape
+from fsm_dyn.run.tolerances import Numerics
+from fsm_dyn.run.transitions import (
+    ChangePoint,
+    States,
+    Transition,
+    change_points_of,
+    fired,
+    rows_that_take_part,
+    selection_log,
+    transition_cause,
+)
+from fsm_dyn.runtime.abi import Rank, RecordColumn, Status
+
+# -- Record of a run: plain arrays, names and the programs to read them --------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ConstraintRowInfo:
+    """One constraint row: the constraint or contact that owns it, and its part in it.
+
+    ``role`` is ``kinematic``, ``velocity``, ``position``, ``normal``, ``tangent``, ``tangent2``, ``friction`` or
+    ``lock``.
+    """
+
+    owner: str
+    role: str
+
+
+@dataclass(frozen=True)
+class RunModel:
+    """The model as far as reading a run needs it.
+
+    Attributes
+    ----------
+    name : str
+        The model's name.
+    layout : Layout
+        Names of the states and of everything in the context, in the order of the columns.
+    parameters : ndarray, shape (n_p,)
+        The values this run was made with, in the order of the kernels' arguments, SI.
+    rows : tuple of Row
+        All constraint rows, n_rows.
+    modes : tuple of str
+        The name of each mode index; charts of one mode share its name.
+    outputs, loads : tuple of str
+        Names of the written outputs and of the loads whose power is no part of the potential energy.
+    terms : Program
+        Gives ``A``, shape (n_rows, n): the rows over all speeds, the kinematic ones (held at zero) last; and ``b``,
+        shape (n_rows,): what remains at rest.
+    report : Evaluates
+        Gives ``kinetic_energy`` (), ``potential_energy`` (), ``load_powers`` (n_loads,), ``outputs`` (n_outputs,),
+        ``restoring`` and ``stored`` (n_contacts,): the forces of compliant contacts that have a potential, and that.
+    full : sequence of Evaluates
+        One per mode index, giving ``multipliers`` (n_rows,), zero for rows that are not active.
+    units : mapping of str to str
+        Unit of a coordinate, speed, input or output, for labels; missing ones are left out.
+    meanings : mapping of str to str
+        What a coordinate is, in a word, if the model gives it.
+    automaton : Automaton, optional
+        The compiled mechanism; figures locate contact forces with it.
+    make_scene : callable, optional
+        Returns what to draw of the motion; called when ``scene`` is first used.
+    """
+
+    name: str
+    layout: Layout
+    modes: tuple[str, ...]
+    terms: Program
+    report: Evaluates
+    full: Sequence[Evaluates]
+    parameters: FloatArray = field(default_factory=lambda: np.zeros(0))
+    rows: tuple[ConstraintRowInfo, ...] = ()
+    outputs: tuple[str, ...] = ()
+    loads: tuple[str, ...] = ()
+    units: Mapping[str, str] = field(default_factory=dict)
+    meanings: Mapping[str, str] = field(default_factory=dict)
+    automaton: Automaton | None = None
+    make_scene: Callable[[], Scene] | None = None
+    contacts: tuple[ContactInfo, ...] = ()
+    charts: tuple[RunnableMode, ...] = ()  # by mode index, like ``full``
+    text: str = ""  # the model file: a saved run carries it
+    compliant: tuple[tuple[int, int], ...] = ()  # contact and normal row of each compliant contact
+    indeterminate: tuple[tuple[int, ...], ...] = ()  # by mode: rows whose forces others can take over
+    labelling: Labels | None = None  # what modes are called where people read them
+    requirements: tuple[Requirement, ...] = ()
+    requirement_units: Mapping[str, str] = field(default_factory=dict)  # of their margins
+    contact_entries: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # feature pairs by entry
+    patterns: tuple[Pattern, ...] = ()
+    values: Mapping[str, ParameterValue] = field(default_factory=dict)  # the parameters by name, SI
+    numerics: Numerics | None = None  # tolerances and units of the run; None: those of its model
+    places: Mapping[str, Location] = field(default_factory=dict)  # in the model file, of "load weight", "point P", ...
+
+    @cached_property
+    def scene(self) -> Scene | None:
+        """What to draw of the motion, if anything."""
+        return None if self.make_scene is None else self.make_scene()
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """What each mode index is called where people read it; modes between which handovers lead share it."""
+        if self.labelling is None:
+            return self.modes
+        return tuple(self.labelling.of(chart.states) for chart in self.charts)
+
+    def row_labels(self) -> tuple[str, ...]:
+        """Return a name for every row: its owner's, with the role where the owner has several."""
+        owners = [row.owner for row in self.rows]
+        return tuple(row.owner if owners.count(row.owner) == 1 else f"{row.owner}.{row.role}" for row in self.rows)
+
+
+@dataclass  # not frozen: to fill one that is takes six times as long
+class RunRecord:
+    """A run as the stepper left it: one row per accepted step, two at a transition (before and after).
+
+    Attributes
+    ----------
+    t : ndarray, shape (n,)
+        Times, never decreasing; equal neighbours are the two sides of a transition or of an input's jump.
+    x, x_dot : ndarray, shape (n, n_q + n_u)
+        States and their rates, SI.
+    x_mid : ndarray, shape (n, n_q + n_u)
+        State in the middle of the step that ends at this row; not read for a row that begins one.
+    mode : ndarray of int, shape (n,)
+        Mode index; a row that ends a step carries the mode of that step.
+    held : ndarray, shape (n, 4 n_w + n_contacts + n_memory)
+        The context without the parameters: inputs, two rates, slip directions, memory, third rates; from the right at a
+        row that begins an interval, else from the left.
+    read_transitions : callable
+        Returns the transitions with their causes, in order; called on first use.
+    inputs : InputFunction
+        For times between the rows.
+    outcome : Outcome
+        Why the run ended.
+    tried : tuple of str
+        Where it ended undecided: the combinations of contact states that were tried, as text; where a coordinate left
+        its range: which, and at which bound.
+    change_points : tuple of ChangePoint
+        Passages through change points, in order.
+    targets : ndarray of int, shape (m,), optional
+        Mode index after each transition; None where these are known as text alone.
+    warnings : tuple of str
+        Defects of a run that ended as asked: an energy balance that does not close.
+    """
+
+    t: FloatArray
+    x: FloatArray
+    x_dot: FloatArray
+    x_mid: FloatArray
+    mode: IntArray
+    held: FloatArray
+    read_transitions: Callable[[], tuple[Transition, ...]]
+    inputs: InputFunction
+    outcome: Outcome = OUTCOMES[Status.DONE]
+    tried: tuple[str, ...] = ()
+    change_points: tuple[ChangePoint, ...] = ()
+    targets: IntArray | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def named_outcome(self) -> Outcome:
+        """The outcome; where a coordinate left its range, with its name and the bound in the sentence."""
+        if self.outcome.code != Status.LEFT_RANGE or not self.tried:
+            return self.outcome
+        return replace(self.outcome, sentence=f"{self.tried[0]}.")
+
+    @cached_property
+    def transitions(self) -> tuple[Transition, ...]:
+        """Every transition in order of time."""
+        return self.read_transitions()
+
+    def mode_sequence(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return the modes visited, in order, each different from the one before; ``names`` by mode index."""
+        if self.targets is None:
+            visited = [names[self.mode[0]], *(item.target for item in self.transitions)]
+        else:
+            visited = [names[number] for number in (self.mode[0], *self.targets.tolist())]
+        return modes_visited(visited)
+
+    @cached_property
+    def starts(self) -> BoolArray:
+        """Which rows begin an interval: the first, and the later of two rows at one time; shape (n,)."""
+        begins = np.ones(len(self.t), dtype=np.bool_)
+        begins[1:] = self.t[1:] == self.t[:-1]
+        return begins
+
+
+def modes_visited(names: Sequence[str]) -> tuple[str, ...]:
+    """Return a sequence of modes without those that follow themselves."""
+    return tuple(mode for k, mode in enumerate(names) if not k or mode != names[k - 1])
+
+
+def joined(before: RunRecord, after: RunRecord, rows: int, transitions: int, change_points: int) -> RunRecord:
+    """Return a run and its continuation as one.
+
+    Parameters
+    ----------
+    before : RunRecord
+    after : RunRecord
+        Its first row stands for row ``rows - 1`` of ``before``; the modes of both have the same numbers.
+    rows, transitions, change_points : int
+        How many of ``before`` are kept.
+    """
+
+    def both(name: str) -> Any:
+        return np.concatenate([getattr(before, name)[: rows - 1], getattr(after, name)])
+
+    return RunRecord(
+        **{name: both(name) for name in ("t", "x", "x_dot", "x_mid", "mode", "held")},
+        read_transitions=lambda: (*before.transitions[:transitions], *after.transitions),
+        inputs=after.inputs,
+        outcome=after.outcome,
+        tried=after.tried,
+        change_points=(*before.change_points[:change_points], *after.change_points),
+    )
+
+
+# -- Models and records of runs, built from a compiled mechanism ---------------------------------------------
+
+_CIRCLE = np.linspace(0.0, 2.0 * np.pi, 61)
+
+
+def run_model(
+    automaton: Automaton,
+    names: Sequence[str],
+    charts: Sequence[RunnableMode],
+    parameters: FloatArray,
+    values: Mapping[str, ParameterValue],
+    numerics: Numerics | None = None,
+) -> RunModel:
+    """Return what reading a run of ``automaton`` needs.
+
+    Parameters
+    ----------
+    automaton : Automaton
+    names, charts : sequences
+        The name of the mode and the programs behind every mode index of the run.
+    parameters : ndarray, shape (n_p,)
+        Values of the parameters, SI, in the order of the layout.
+    values : mapping of str to float or tuple of float
+        The same values by name, as ``fsm_dyn.language.values.parameter_values`` gives them.
+    numerics : Numerics, optional
+        Tolerances and units of the run; by default those of its model.
+    """
+    mechanism = automaton.mechanism
+    model = RunModel(
+        name=mechanism.name,
+        layout=automaton.terms.layout,
+        modes=tuple(names),
+        terms=automaton.terms,
+        report=automaton.report,
+        full=tuple(chart.full for chart in charts),
+        charts=tuple(charts),
+        indeterminate=tuple(chart.indeterminate for chart in charts),
+        contacts=automaton.contacts,
+        text=mechanism.text,
+        rows=tuple(ConstraintRowInfo(row.name, row.role) for row in automaton.rows),
+        outputs=tuple(mechanism.outputs),
+        loads=automaton.load_names,
+        compliant=tuple((i, c.normal_row) for i, c in enumerate(automaton.contacts) if c.contact_law.compliant),
+        units=units(mechanism),
+        meanings={name: item.meaning for name, item in mechanism.coordinates.items() if item.meaning},
+        requirements=tuple(mechanism.requirements.values()),
+        requirement_units=requirement_units(mechanism),
+        contact_entries=_contact_entries(mechanism),
+        patterns=tuple(automaton.patterns),
+        places=_places(mechanism),
+    )
+    return with_parameters(model, automaton, parameters, values, numerics)
+
+
+def with_parameters(
+    model: RunModel,
+    automaton: Automaton,
+    parameters: FloatArray,
+    values: Mapping[str, ParameterValue],
+    numerics: Numerics | None = None,
+) -> RunModel:
+    """Return a model of runs in the same modes with other parameters; arguments as of :func:`run_model`."""
+    return replace(
+        model,
+        labelling=Labels(automaton.mechanism, automaton.contacts, automaton.patterns, values),
+        parameters=parameters,
+        automaton=automaton,
+        make_scene=lambda: scene_of(automaton, parameters, values),
+        values=values,
+        numerics=numerics,
+    )
+
+
+def _places(mechanism: Mechanism) -> dict[str, Location]:
+    """Return the places of what can become infinite or not a number, each by its kind and name."""
+    kinds: dict[str, Iterable[Any]] = {
+        "input": mechanism.inputs.values(),
+        "point": mechanism.points.values(),
+        "constraint": mechanism.constraints.values(),
+        "contact": mechanism.contacts.values(),
+        "load": mechanism.loads,
+    }
+    return {f"{kind} {item.name}": item.where for kind, items in kinds.items() for item in items}
+
+
+def _contact_entries(mechanism: Mechanism) -> dict[str, tuple[str, ...]]:
+    """Return the contacts of each entry of the model file that has another name than its contacts."""
+    entries: dict[str, tuple[str, ...]] = {}
+    for contact in mechanism.contacts.values():
+        if contact.entry:
+            entries[contact.entry] = (*entries.get(contact.entry, ()), contact.name)
+    return entries
+
+
+def scene_of(
+    automaton: Automaton, parameters: FloatArray, values: Mapping[str, ParameterValue], *, solids: bool = True
+) -> Scene:
+    """Return what there is to draw of a mechanism; arguments as of :func:`run_model`.
+
+    ``solids``: with the outlines of spheres and disks.
+    """
+    outlines = Outlines(automaton, parameters, values)
+    return Scene(
+        shapes=shapes_of(automaton.mechanism, values, outlines.planar() + (outlines.solids() if solids else ())),
+        links=links_of(automaton.mechanism),
+        points=automaton.point_names,
+        frames=automaton.frame_names,
+        geometry=automaton.geometry,
+    )
+
+
+def record_of(
+    automaton: Automaton, names: Sequence[str], raw: RunArrays, inputs: InputFunction, labels: Labels | None = None
+) -> RunRecord:
+    """Return what the stepper left of a run, with its transitions as text.
+
+    Parameters
+    ----------
+    automaton : Automaton
+        As it was at the end of the run.
+    names : sequence of str
+        The name of the mode behind every mode index of the run.
+    raw : RunArrays
+    inputs : InputFunction
+        The inputs between the rows.
+    labels : Labels, optional
+        What modes are called where people read them; by default with the parameters of the model.
+    """
+    return RunRecord(
+        t=raw.t,
+        x=raw.x,
+        x_dot=raw.x_dot,
+        x_mid=raw.x_mid,
+        mode=raw.mode,
+        held=raw.held,
+        read_transitions=lambda: tuple(
+            transition_of(automaton, names, raw.transitions, raw.tables.mode_states, i, labels)
+            for i in range(len(raw.transitions))
+        ),
+        inputs=inputs,
+        outcome=raw.outcome,
+        tried=_tried(automaton, raw),
+        change_points=_change_points(automaton, raw, names),
+        targets=raw.records[:, RecordColumn.TARGET].astype(np.int64),
+    )
+
+
+def _change_points(automaton: Automaton, raw: RunArrays, names: Sequence[str]) -> tuple[ChangePoint, ...]:
+    return change_points_of(raw.passages, [row.name for row in automaton.rows], names) if len(raw.passages) else ()
+
+
+def _tried(automaton: Automaton, raw: RunArrays) -> tuple[str, ...]:
+    if raw.outcome.code == Status.MODE_NOT_LISTED:
+        return (automaton.name_of(raw.requested_states.tolist()).name,)
+    if raw.outcome.code in AT_CHANGE_POINTS:
+        return _limit(automaton, raw)
+    if raw.outcome.code == Status.LEFT_RANGE:
+        return (_bound_left(automaton, raw),)
+    if raw.outcome.code not in UNDECIDED:
+        return ()
+    names = automaton.terms.layout.contacts
+    candidates = read_candidates(raw.log, raw.tried)
+    more = raw.tried - len(candidates)
+    return (*(item.describe(names) for item in candidates), *([f"and {more} more"] if more > 0 else []))
+
+
+def _bound_left(automaton: Automaton, raw: RunArrays) -> str:
+    """Return which coordinate ended a run, and at which bound: the one that is farthest outside."""
+    layout, mechanism = automaton.terms.layout, automaton.mechanism
+    bounds = coordinate_bounds(mechanism, named_values(mechanism, list(raw.c_end[layout.p_slice])))
+    sides = []
+    for number, (name, unit) in enumerate(zip(layout.q, automaton.units.q, strict=True)):
+        lower, upper = bounds.get(name, (-np.inf, np.inf))
+        value = raw.x[-1, number]
+        sides += [((lower - value) / unit, name, "lower", lower), ((value - upper) / unit, name, "upper", upper)]
+    _, name, side, bound = max(sides)
+    unit_text = units(mechanism).get(name, "")
+    return f"{name} leaves its range at the {side} bound {bound:.9g} {unit_text}".rstrip()
+
+
+def _limit(automaton: Automaton, raw: RunArrays) -> tuple[str, ...]:
+    """Return which rows a run ended by, and for one stretched to its limit when that is."""
+    n_rows = len(automaton.rows)
+    weights = raw.rank[Rank.COUNT + n_rows :]
+    rows = f"rows {', '.join(rows_that_take_part(weights, [row.name for row in automaton.rows]))}"
+    if raw.outcome.code == Status.STRETCHED:
+        return (f"{rows}; the limit is at t = {raw.t[-1] + raw.rank[Rank.AHEAD]:.12g} s",)
+    return (rows,)
+
+
+def transition_of(
+    automaton: Automaton,
+    names: Sequence[str],
+    found: TransitionArrays,
+    states: States,
+    number: int,
+    labels: Labels | None = None,
+) -> Transition:
+    """Return transition ``number`` as text; ``names`` and ``states`` are those of the modes by their numbers."""
+    labels = labels or automaton.labels
+    return Transition(
+        time=float(found.time[number]),
+        source=names[found.source[number]],
+        target=names[found.target[number]],
+        cause=transition_cause(automaton, found, states, number, labels),
+        impulse=_impulses(automaton, found.impulse[number]),
+        energy_before=float(found.energy_before[number]),
+        energy_after=float(found.energy_after[number]),
+        u_before=found.u_before[number],
+        u_after=found.u_after[number],
+        consistent_count=int(found.candidates[number]),
+        guard_value=float(found.value[number, 0]),
+        slope=float(found.slope[number, 0]),
+        selection=selection_log(automaton, found, number),
+        fired=fired(automaton, found, number),
+        source_label=labels.of(states[found.source[number]]),
+        target_label=labels.of(states[found.target[number]]),
+    )
+
+
+def _impulses(automaton: Automaton, all_rows: FloatArray) -> dict[str, FloatArray]:
+    """Return the impulses of the contacts and constraints that had any, in the order of the rows."""
+    pushed = {automaton.rows[row].name for row in np.flatnonzero(all_rows)}
+    own: dict[str, list[int]] = {}
+    for number, row in enumerate(automaton.rows if pushed else ()):
+        if row.name in pushed:
+            own.setdefault(row.name, []).append(number)
+    return {owner: all_rows[rows] for owner, rows in own.items()}
+
+
+def shapes_of(
+    mechanism: Mechanism, values: Mapping[str, ParameterValue], outlines: Sequence[SceneShape] = ()
+) -> tuple[SceneShape, ...]:
+    """Return the outlines a model asks for under ``view``, its shapes, and a dot at the centre of every other body.
+
+    A body with a view is drawn by that alone.
+
+    Parameters
+    ----------
+    values : mapping
+        The parameters, which the outlines may name.
+    outlines : sequence of SceneShape
+        The shapes that contacts are made of.
+    """
+    viewed = {(mechanism.bodies[name].frame, mechanism.bodies[name].center) for name in mechanism.view if name != "N"}
+    shapes = [outline for outline in outlines if (outline.frame, outline.origin) not in viewed]
+    drawn = {(outline.frame, outline.origin) for outline in shapes}
+    for name, body in mechanism.bodies.items():
+        forms = mechanism.view.get(name, ())
+        dot = [] if (body.frame or NEWTONIAN, body.center) in drawn else [_dot(body)]
+        shapes.extend([_shape(name, body.frame or NEWTONIAN, body.center, form, values) for form in forms] or dot)
+    shapes.extend(_shape(NEWTONIAN, NEWTONIAN, ORIGIN, form, values) for form in mechanism.view.get(NEWTONIAN, ()))
+    return tuple(shapes)
+
+
+def links_of(mechanism: Mechanism) -> tuple[tuple[str, str], ...]:
+    """Return the pairs of points that lie at a fixed distance from each other, as the points are written."""
+    coordinates = set(mechanism.coordinates)
+    links = []
+    for name, point in mechanism.points.items():
+        names = free_names(expressions.parse(point.at))
+        if not names & coordinates:
+            links.append((point.origin, name))
+    return tuple(links)
+
+
+def _dot(body: Body) -> SceneShape:
+    return SceneShape(body.name, NEWTONIAN, body.center, np.zeros((1, 2)))
+
+
+def _shape(body: str, frame: str, center: str, form: DrawnOutline, values: Mapping[str, ParameterValue]) -> SceneShape:
+    points = np.array(
+        [[evaluate_expression(text, values) for text in point[:2]] for point in form.places] or [[0.0, 0.0]]
+    )
+    if isinstance(form, CircleOutline):
+        points = points + evaluate_expression(form.radius, values) * np.stack(
+            [np.cos(_CIRCLE), np.sin(_CIRCLE)], axis=-1
+        )
+    return SceneShape(body, form.frame or frame, center, points, form.closed, form.label)

@@ -1,0 +1,333 @@
+"""Saved runs, and exports of runs as text and as data sets."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import msgspec
+import numpy as np
+
+from fsm_dyn.core.arrays import FloatArray, InputFunction
+from fsm_dyn.core.errors import InputError, Location
+from fsm_dyn.core.files import decode, encode, opened, read_file, whole_file
+from fsm_dyn.core.optional_libraries import optional_library
+from fsm_dyn.run.continuation import StoredContinuation
+from fsm_dyn.run.extremes import locate
+from fsm_dyn.run.outcomes import OUTCOMES, Outcome
+from fsm_dyn.run.record import RunModel, RunRecord
+from fsm_dyn.run.samples import Samples
+from fsm_dyn.run.transitions import ChangePoint, Transition, transition_fields
+
+if TYPE_CHECKING:
+    import pandas
+    import xarray
+
+
+# -- Saved runs: JSON with the model's text and the recorded rows --------------------------------------------
+#
+# No pickle: an untrusted file is checked, its model is read like any model file, and nothing in it is executed.
+# Between the rows inputs are cubics through their recorded values and rates, exact where they are constant or linear.
+
+FORMAT: Final = "fsm_dyn run 2"
+LARGEST_FILE = 2**30
+_REMEDY = "write one with `fsm-dyn run --out`"
+
+Number = float | None  # null is not a number
+Table = list[list[Number]]
+
+
+class _StoredTransition(msgspec.Struct, kw_only=True):
+    time: float
+    source: str
+    target: str
+    cause: str
+    impulse: dict[str, list[Number]]
+    energy_before: Number
+    energy_after: Number
+    u_before: list[Number]
+    u_after: list[Number]
+    consistent_count: int
+    guard_value: Number
+    slope: Number
+    selection: tuple[str, ...]
+    fired: tuple[tuple[str, Number, Number], ...]
+    source_label: str = ""
+    target_label: str = ""
+
+    def transition(self) -> Transition:
+        """Return it with arrays and numbers."""
+        own = msgspec.structs.asdict(self)
+        own |= {name: _number(own[name]) for name in ("energy_before", "energy_after", "guard_value", "slope")}
+        own |= {name: _array(own[name]) for name in ("u_before", "u_after")}
+        own["impulse"] = {name: _array(values) for name, values in self.impulse.items()}
+        own["fired"] = tuple((text, _number(value), _number(slope)) for text, value, slope in self.fired)
+        return Transition(**own)
+
+
+class _FirstTransition(_StoredTransition, kw_only=True):
+    """A transition in a file of the first format, where three fields have other names."""
+
+    consistent_count: int = msgspec.field(name="candidates")
+    guard_value: Number = msgspec.field(name="guard")
+    selection: tuple[str, ...] = msgspec.field(name="why")
+
+
+class _StoredRun(msgspec.Struct):
+    format: str
+    text: str
+    outcome: int
+    parameters: list[float]
+    n_inputs: int
+    modes: tuple[tuple[int, ...], ...]
+    transitions: list[_StoredTransition]
+    t: list[float]
+    x: Table
+    x_dot: Table
+    x_mid: Table
+    mode: list[int]
+    held: Table
+    tried: tuple[str, ...] = ()
+    change_points: tuple[ChangePoint, ...] = ()
+    warnings: tuple[str, ...] = ()
+    continuation: StoredContinuation | str = "the file was written by an earlier version"
+
+
+class _CurrentRun(_StoredRun):
+    format: Literal["fsm_dyn run 2"]
+
+
+class _FirstRun(_StoredRun):
+    format: Literal["fsm_dyn run 1"]
+    transitions: list[_FirstTransition]  # type: ignore[assignment]
+
+
+class _Format(msgspec.Struct):
+    format: str
+
+
+@dataclass(frozen=True)
+class SavedRun:
+    """A run as it was read: the model's text, its parameters (n_p,), contact states by mode index, and the rows.
+
+    ``continuation``: what it can be continued from, or why it cannot.
+    """
+
+    text: str
+    parameters: FloatArray
+    modes: tuple[tuple[int, ...], ...]
+    record: RunRecord
+    n_inputs: int
+    continuation: StoredContinuation | str
+
+    def check(self, model: RunModel) -> None:
+        """Check that the rows fit the model.
+
+        Raises
+        ------
+        InputError
+            They do not.
+        """
+        layout, record = model.layout, self.record
+        n, n_held = len(record.t), layout.n_c - len(layout.p)
+        good = self.parameters.shape == (len(layout.p),) and n > 0 and bool((np.diff(record.t) >= 0.0).all())
+        good &= self.n_inputs == len(layout.w)
+        good &= record.x.shape == record.x_dot.shape == record.x_mid.shape == (n, layout.n_x)
+        good &= record.held.shape == (n, n_held) and record.mode.shape == (n,)
+        good &= bool(((record.mode >= 0) & (record.mode < len(self.modes))).all())
+        owners, modes = {*layout.contacts, *(row.owner for row in model.rows)}, {*model.modes}
+        for item in record.transitions:
+            good &= item.u_before.shape == item.u_after.shape == (len(layout.u),)
+            good &= {*item.impulse} <= owners and {item.source, item.target} <= modes
+        if not good:
+            raise InputError("the saved run does not fit its model", remedy="run the model again")
+
+
+def run_bytes(model: RunModel, record: RunRecord, continuation: StoredContinuation | str) -> bytes:
+    """Return the content of the file of a run, with what it can be continued from or why it cannot.
+
+    Raises
+    ------
+    InputError
+        The run has no model text to go with it.
+    """
+    if not model.text:
+        raise InputError("this run has no model text to be saved with")
+    arrays = {name: getattr(record, name) for name in ("t", "x", "x_dot", "mode", "held")}
+    data = {
+        "format": FORMAT,
+        "text": model.text,
+        "outcome": record.outcome.code,
+        "tried": record.tried,
+        "parameters": model.parameters,
+        "n_inputs": len(model.layout.w),
+        "modes": [chart.states for chart in model.charts],
+        "transitions": record.transitions,
+        "change_points": record.change_points,
+        "warnings": record.warnings,
+        "continuation": continuation,
+        # the middle of a step that does not exist was never filled
+        "x_mid": np.where(record.starts[:, None], record.x, record.x_mid),
+    }
+    return encode(data | arrays)
+
+
+def read_run(path: str) -> SavedRun:
+    """Read a run.
+
+    Raises
+    ------
+    InputError
+        The file is not a saved run of this version, or is inconsistent or corrupt.
+    """
+    return parse_run(read_file(path, LARGEST_FILE, "a run"), Location(path))
+
+
+def parse_run(text: bytes, where: Location) -> SavedRun:
+    """Return the run of a file's content; see :func:`read_run`."""
+    form = decode(text, _Format, "a saved run", where=where, remedy=_REMEDY).format
+    kind: type[_StoredRun] = _FirstRun if form == "fsm_dyn run 1" else _CurrentRun
+    data = decode(text, kind, "a saved run", where=where, remedy=_REMEDY)
+    outcome = OUTCOMES.get(data.outcome)
+    try:
+        numbers = {name: _array(getattr(data, name)) for name in ("t", "x", "x_dot", "x_mid", "held")}
+        mode = np.array(data.mode, dtype=np.int64)
+    except (ValueError, OverflowError):  # rows of different lengths
+        outcome = None
+    if outcome is None or data.n_inputs < 0:
+        raise InputError("the saved run is inconsistent or corrupt", where, remedy=_REMEDY)
+    transitions = tuple(item.transition() for item in data.transitions)
+    inputs = _between_rows(numbers["t"], numbers["held"], data.n_inputs)
+    record = RunRecord(
+        **numbers, mode=mode, read_transitions=lambda: transitions, inputs=inputs, outcome=outcome, tried=data.tried,
+        change_points=data.change_points, targets=None, warnings=data.warnings,
+    )  # fmt: skip
+    return SavedRun(data.text, _array(data.parameters), data.modes, record, data.n_inputs, data.continuation)
+
+
+def is_run(path: str) -> bool:
+    """Return whether a file begins as a saved run of any version does; False where it cannot be read."""
+    try:
+        with opened(path) as file:
+            return FORMAT.rstrip("0123456789").encode() in file.read(4 * len(FORMAT))
+    except InputError:
+        return False
+
+
+def _between_rows(t: FloatArray, held: FloatArray, n_w: int) -> InputFunction:
+    """Return the inputs with their rates at any time of the run, shape (n, 3 n_w), from those at its rows."""
+
+    def inputs(times: FloatArray) -> FloatArray:
+        first = locate(t, times)[0]
+        last = np.minimum(first + 1, len(t) - 1)
+        h = (t[last] - t[first])[:, None]
+        s = np.divide(times[:, None] - t[first, None], h, out=np.zeros((len(times), 1)), where=h > 0.0)
+        a, b = held[first], held[last]
+        value, rate = slice(0, n_w), slice(n_w, 2 * n_w)
+        rise = b[:, value] - a[:, value]
+        bow = (h * a[:, rate] - rise) * (1.0 - s) + (rise - h * b[:, rate]) * s
+        straight: FloatArray = a[:, : 3 * n_w] + s * (b - a)[:, : 3 * n_w]
+        straight[:, value] += s * (1.0 - s) * bow
+        return straight
+
+    return inputs
+
+
+def _number(value: Number) -> float:
+    return float("nan") if value is None else value
+
+
+def _array(values: list[float] | list[Number] | Table) -> FloatArray:
+    return np.array(values, dtype=np.float64)  # what is None is not a number
+
+
+# -- Export of a run as text and as data sets ----------------------------------------------------------------
+
+
+def write_csv(rows: Samples, path: Path) -> Path:
+    """Write time, mode and every column; a float is written with the digits that give it back exactly."""
+    columns = dict(rows.columns())
+    with whole_file(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["t", "mode", *columns])
+        values = [column.tolist() for column in columns.values()]
+        writer.writerows(zip(rows.t.tolist(), rows.modes, *values, strict=True))
+    return path
+
+
+def to_xarray(
+    rows: Samples, transitions: Sequence[Transition], outcome: Outcome, warnings: Sequence[str]
+) -> xarray.Dataset:
+    """Return the run as a data set; see :meth:`Trajectory.to_xarray`."""
+    module = optional_library("xarray")
+    units = rows.model.units
+    variables: dict[str, Any] = {}
+    for name, column in rows.columns():
+        unit = _unit(name, units)
+        variables[name] = ("time", column, {"long_name": _described(name, rows), **({"units": unit} if unit else {})})
+    for field, (values, unit, text) in transition_fields(transitions).items():
+        about = {"long_name": text, **({"units": unit} if unit else {})}
+        variables[f"transition_{field}"] = ("transition", values, about)
+    dataset: xarray.Dataset = module.Dataset(
+        variables,
+        coords={
+            "time": ("time", increasing(rows.t), {"units": "s", "long_name": "time"}),
+            "mode": ("time", np.array(rows.modes, dtype=str), {"long_name": "mode"}),
+        },
+        attrs={"model": rows.model.name, "outcome": str(outcome), "warnings": "; ".join(warnings)},
+    )
+    return dataset
+
+
+def increasing(times: FloatArray) -> FloatArray:
+    """Return times, shape (n,), that increase strictly: of rows at one time the last keeps it.
+
+    Each row before it gets the next smaller number, so that both sides of a transition are kept, in order, and a
+    lookup at the time itself gives the later side, as :meth:`Trajectory.at` does.
+    """
+    found = times.copy()
+    while len(ties := np.flatnonzero(found[:-1] >= found[1:])):
+        found[ties] = np.nextafter(found[ties + 1], -np.inf)
+    return found
+
+
+def _described(name: str, rows: Samples) -> str:
+    """Return what a column is; the unit of a multiplier is that of the force (N) or torque (N m) of its row."""
+    layout, model = rows.model.layout, rows.model
+    if name.startswith("lambda."):
+        return f"multiplier of {name.removeprefix('lambda.')}, N or N m"
+    if name.startswith("energy."):
+        return f"{name.removeprefix('energy.')} energy"
+    for word, names in (("coordinate", layout.q), ("generalized speed", layout.u), ("input", layout.w),
+                        ("memory", layout.memory), ("output", model.outputs)):  # fmt: skip
+        if name in names:
+            meaning = model.meanings.get(name, "")
+            return f"{word} {name} ({meaning})" if meaning else f"{word} {name}"
+    return name
+
+
+def _unit(name: str, units: Mapping[str, str]) -> str:
+    return "J" if name.startswith("energy.") else units.get(name, "")
+
+
+def to_pandas(rows: Samples) -> pandas.DataFrame:
+    """Return the rows as a data frame; see :meth:`Trajectory.to_pandas`."""
+    module = optional_library("pandas")
+    frame: pandas.DataFrame = module.DataFrame(
+        {"mode": rows.modes, **dict(rows.columns())}, index=module.Index(rows.t, name="time")
+    )
+    units = ((name, _unit(name, rows.model.units)) for name in frame.columns)
+    frame.attrs["units"] = {name: unit for name, unit in units if unit}
+    return frame
+
+
+def write_netcdf(dataset: xarray.Dataset, path: Path) -> Path:
+    """Write the run as NetCDF 4; see :meth:`Trajectory.to_netcdf`."""
+    for library in ("h5netcdf", "h5py"):
+        optional_library(library)
+    with whole_file(path) as temporary:
+        dataset.to_netcdf(temporary, engine="h5netcdf")
+    return path

@@ -1,0 +1,707 @@
+"""Rows of a run with derived quantities: forces, energies, outputs, computed on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Final, TypeAlias
+
+import msgspec
+import numpy as np
+
+from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.core.arrays import BoolArray, FloatArray, IntArray
+from fsm_dyn.core.errors import UnknownColumnError, did_you_mean
+from fsm_dyn.derive.unconstrained_system import FOLLOWS, ContactInfo
+from fsm_dyn.language.contact_law import HELD, SLIDING_UNDER
+from fsm_dyn.programs.graph import ExpressionGraph, Node
+from fsm_dyn.programs.layout import Layout
+from fsm_dyn.programs.program import Only, Program
+from fsm_dyn.programs.traversal import substitute, tangent
+from fsm_dyn.run.record import RunModel
+
+# -- Power of the drives that move points and frames by time or inputs (docs/theory.md, "The energy ----------
+#
+# Power of the drives that move points and frames by time or inputs (docs/theory.md, "The energy balance").
+
+_KEPT = 64  # automata whose program is kept
+
+
+class _Programs:
+    """The programs of an automaton that make a key: runs of other modes and parameters share them."""
+
+    def __init__(self, automaton: Automaton) -> None:
+        self.report, self.terms = automaton.report, automaton.terms
+
+    def __hash__(self) -> int:
+        return id(self.report)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Programs) and self.report is other.report and self.terms is other.terms
+
+
+def drive_program(automaton: Automaton) -> Program | None:
+    """Return the power of the drives as a program, None where everything rests while all speeds are zero.
+
+    With ``u_dot = 0`` it is ``rest`` (W), and each acceleration adds its entry of ``momentum``, shape (n_u,), times it:
+    the momentum that the driven motion alone gives along the speed.
+
+    A point whose place depends on time moves while all speeds are zero.  What moves it does the work by which the
+    energies change beyond that of loads and constraint rows,
+
+        P = d(T + V)/dt - sum of the loads' powers - u . (M u_dot - f).
+
+    Parameters
+    ----------
+    automaton : Automaton
+
+    Returns
+    -------
+    Program or None
+    """
+    return _program(_Programs(automaton))
+
+
+@lru_cache(maxsize=_KEPT)
+def _program(programs: _Programs) -> Program | None:
+    report, terms = programs.report, programs.terms
+    graph = ExpressionGraph()
+    symbols, energies = report.nodes(graph)
+    _, known = terms.nodes(graph)
+    layout = terms.layout
+    u = [symbols[name] for name in layout.u]
+    kinetic, powers = energies["kinetic_energy"].item(), list(energies["load_powers"])
+    potential = energies["potential_energy"].item()
+    for stored in energies["stored"]:  # the forces of contacts are rows
+        potential = potential - stored
+    flow = _flow(graph, symbols, layout.q, list(known["q_dot"]), layout.w)
+    still = dict.fromkeys(u, graph.zero)
+    (changed,) = tangent([potential], flow)
+    at_rest = substitute([kinetic, changed, *powers], still)
+    if all(node.is_zero for node in at_rest):
+        return None
+    (gained,) = tangent([kinetic], flow)
+    rest = gained + changed
+    for power in powers:
+        rest = rest - power
+    for speed, force in zip(u, known["f"], strict=False):
+        rest = rest + speed * force
+    momentum = [tangent([kinetic], {speed: graph.one})[0] for speed in u]
+    return Program.from_nodes(layout, {"rest": rest, "momentum": substitute(momentum, still)})
+
+
+def _flow(
+    graph: ExpressionGraph, symbols: dict[str, Node], q: tuple[str, ...], rates: list[Node], inputs: tuple[str, ...]
+) -> dict[Node, Node]:
+    """Return the rates of coordinates, of time and of inputs, while no speed changes."""
+    flow = dict(zip((symbols[name] for name in q), rates, strict=True))
+    flow[symbols["t"]] = graph.one
+    for name in inputs:
+        flow[symbols[name]], flow[symbols[f"{name}.rate"]] = symbols[f"{name}.rate"], symbols[f"{name}.rate2"]
+    return flow
+
+
+# -- Minimum-norm multipliers of redundant contacts, subject to the contact laws -----------------------------
+#
+# Where constraint rows are redundant the programs of a mode give the forces ``λ`` of least norm, and these may lie
+# outside the friction cones although others with the same effect do not. Reported is
+#
+#     min |λ|²  subject to  λ_n >= 0,  |λ_t| <= μ_s λ_n (stick),  λ_t = -μ_k σ λ_n (slide),
+#
+# the limit of equal springs in all rows, on ``λ + N s`` with ``N`` an orthonormal basis of the forces without effect
+# (docs/theory.md, "Shares of redundant contacts"). That is a least distance problem in ``s``; it is solved as a
+# non-negative least squares problem (C. L. Lawson and R. J. Hanson, *Solving Least Squares Problems*, 1974, chapter
+# 23). In space the cones are approached by tangent planes. Where no shares are admissible the forces of least norm
+# remain, which is reported.
+
+DEPENDENT: Final = 1e-9  # singular value of unit rows that is zero
+KEPT: Final = 4e-9  # violation of a law, as a fraction of the largest force, that counts as none: guards have a fourth
+NEARLY: Final = 1e-7  # the same of shares found where hardly any are admissible
+PLANES: Final = 60  # tangent planes of a cone, at most
+HARDLY: Final = 1e-10  # length of the residual of the least squares problem where no shares are admissible
+
+
+@dataclass(frozen=True)
+class ShareLaw:
+    """One law on the forces of a contact: ``normal . λ + load - friction |λ_t| >= 0``.
+
+    ``normal`` (n, n_rows) and ``load`` (n,) are linear; ``tangents`` are the rows of λ_t, none for a law without
+    friction.
+    """
+
+    normal: FloatArray
+    load: FloatArray
+    tangents: tuple[int, ...] = ()
+
+    def margin(self, forces: FloatArray) -> FloatArray:
+        """Margin by which the forces (n, n_rows) satisfy the contact law, shape (n,)."""
+        friction = np.linalg.norm(forces[:, list(self.tangents)], axis=1) if self.tangents else 0.0
+        found: FloatArray = np.einsum("nr,nr->n", self.normal, forces) + self.load - friction
+        return found
+
+
+@dataclass(frozen=True)
+class States:
+    """Some instants of one mode.
+
+    Attributes
+    ----------
+    contacts : sequence of ContactInfo
+    states : sequence of int
+        Contact state codes of the mode.
+    terms : mapping
+        ``A`` (n, n_rows, n_speeds), ``M`` (n, n_speeds, n_speeds), ``f`` (n, n_speeds), ``b`` (n, n_rows),
+        ``static``, ``kinetic`` and ``elastic`` (n, n_contacts).
+    u : ndarray, shape (n, n_u)
+    sigma : ndarray, shape (n, n_contacts)
+        Slip directions.
+    """
+
+    contacts: Sequence[ContactInfo]
+    states: Sequence[int]
+    terms: Mapping[str, FloatArray]
+    u: FloatArray
+    sigma: FloatArray
+
+    def unknowns(self, forces: FloatArray) -> FloatArray:
+        """Return which forces there are, as unit forces on all rows, shape (n, n_rows, n_unknowns).
+
+        The friction of a contact that slides belongs to its normal force.
+        """
+        n, n_rows = forces.shape
+        columns = []
+        owned = {r for c in self.contacts for r in (c.normal_row, *c.tangent_rows)}
+        for r in set(range(n_rows)) - owned:
+            columns.append(_unit(n, n_rows, r))
+        for k, (contact, code) in enumerate(zip(self.contacts, self.states, strict=True)):
+            if code == 0:
+                continue
+            if contact.contact_law.rigid or contact.contact_law.switched:
+                column = _unit(n, n_rows, contact.normal_row)
+                if code > HELD and contact.tangent_rows:
+                    side = -1.0 if code == SLIDING_UNDER else 1.0
+                    friction = -side * self.terms["kinetic"][:, k, None] * self._direction(k)
+                    column[:, list(contact.tangent_rows)] = friction
+                columns.append(column)
+            if code == HELD:
+                columns += [_unit(n, n_rows, r) for r in contact.tangent_rows]
+        return np.stack(columns, axis=2) if columns else np.zeros((n, n_rows, 0))
+
+    def _direction(self, k: int) -> FloatArray:
+        """Return the slip direction of a sliding contact, shape (n, tangents)."""
+        contact, sigma = self.contacts[k], self.sigma[:, k]
+        if not contact.in_space:
+            return sigma[:, None]
+        rows, n_u = list(contact.tangent_rows), self.u.shape[1]
+        slip = np.einsum("nrk,nk->nr", self.terms["A"][:, rows, :n_u], self.u) + self.terms["b"][:, rows]
+        kept = np.stack([np.cos(sigma), np.sin(sigma)], axis=1)
+        moving = np.einsum("nr,nr->n", kept, slip) > FOLLOWS
+        size = np.where(moving, np.linalg.norm(slip, axis=1), 1.0)
+        found: FloatArray = np.where(moving[:, None], slip / size[:, None], kept)
+        return found
+
+    def loads(self) -> FloatArray:
+        """Return how large the forces of the loads are in the directions of the rows, shape (n,), N.
+
+        Decisions judge forces against the accelerations without contacts, in the metric of kinetic energy; so here.
+        """
+        mass = np.einsum("nii->ni", self.terms["M"])
+        mass = np.where(mass > 0.0, mass, np.inf)
+        free = np.sqrt(np.sum(self.terms["f"] ** 2 / mass, axis=1))
+        yields = np.sqrt(np.einsum("nrj,nj->nr", self.terms["A"] ** 2, 1.0 / mass))
+        most = yields.max(axis=1, initial=0.0)
+        found: FloatArray = np.where(most > 0.0, free / np.where(most > 0.0, most, 1.0), 0.0)
+        return found
+
+    def laws(self, forces: FloatArray) -> list[ShareLaw]:
+        """Return the laws of the contacts, with coefficients and sides as they are in the forces given."""
+        n, n_rows = forces.shape
+        nothing = np.zeros((n, n_rows))
+        found = []
+        for k, (contact, code) in enumerate(zip(self.contacts, self.states, strict=True)):
+            if code and contact.contact_law.force_limit:
+                found.append(ShareLaw(nothing, self.terms["static"][:, k], (contact.normal_row,)))
+            if code == 0 or contact.contact_law.switched:
+                continue
+            normal, load = nothing, np.ones(n)
+            if contact.contact_law.rigid:
+                side = np.where(forces[:, contact.normal_row] < 0.0, -1.0, 1.0) if code == HELD else 1.0
+                side = side if contact.bilateral else 1.0
+                side = -1.0 if code == SLIDING_UNDER else side
+                normal, load = np.zeros((n, n_rows)), np.zeros(n)
+                normal[:, contact.normal_row] = side
+                found.append(ShareLaw(normal, load))
+            elif contact.contact_law.compliant:
+                load = self.terms["elastic"][:, k]
+            elif contact.contact_law.loaded:
+                load = np.linalg.norm(forces[:, list(contact.load_rows)], axis=1)
+            if code == HELD and contact.tangent_rows and not contact.sticks_always:
+                limit = self.terms["static"][:, k]
+                found.append(ShareLaw(limit[:, None] * normal, limit * load, contact.tangent_rows))
+        return found
+
+    def without_effect(self, unknowns: FloatArray) -> tuple[FloatArray, BoolArray]:
+        """Return forces that change no motion, orthonormal, (n, n_rows, most), and which of the ``most`` count."""
+        inertia = np.einsum("nii->ni", self.terms["M"])
+        scale = 1.0 / np.sqrt(np.where(inertia > 0.0, inertia, 1.0))
+        effect = np.einsum("nj,nrj,nru->nju", scale, self.terms["A"], unknowns)
+        length = np.linalg.norm(effect, axis=1, keepdims=True)
+        unit = np.where(length > 0.0, length, 1.0)
+        missing = max(effect.shape[2] - effect.shape[1], 0)
+        effect = np.concatenate([effect / unit, np.zeros((len(effect), missing, effect.shape[2]))], axis=1)
+        _, values, right = np.linalg.svd(effect)
+        counts = values[:, : effect.shape[2]] <= DEPENDENT
+        most = int(counts.sum(axis=1).max(initial=0))  # values fall: those that count are the last
+        right, counts = right[:, right.shape[1] - most :], counts[:, counts.shape[1] - most :]
+        basis = unknowns @ (np.swapaxes(right, 1, 2) / np.swapaxes(unit, 1, 2)) * counts[:, None, :]
+        return _orthonormal(basis), counts
+
+
+def _unit(n: int, n_rows: int, row: int) -> FloatArray:
+    column = np.zeros((n, n_rows))
+    column[:, row] = 1.0
+    return column
+
+
+def _orthonormal(basis: FloatArray) -> FloatArray:
+    """Make the columns that are not zero orthonormal, from the last one on."""
+    result = basis.copy()
+    for j in reversed(range(basis.shape[2])):
+        for _ in range(2):  # once more, against rounding
+            for other in range(j + 1, basis.shape[2]):
+                result[:, :, j] -= (
+                    np.einsum("nr,nr->n", result[:, :, j], result[:, :, other])[:, None] * (result[:, :, other])
+                )
+        length = np.linalg.norm(result[:, :, j], axis=1, keepdims=True)
+        result[:, :, j] /= np.where(length > 0.0, length, 1.0)
+    return result
+
+
+def reported_forces(
+    layout: Layout,
+    contacts: Sequence[ContactInfo],
+    states: Sequence[int],
+    terms: Callable[[IntArray, Only], Mapping[str, FloatArray]],
+    x: FloatArray,
+    context: FloatArray,
+    forces: FloatArray,
+) -> tuple[FloatArray, BoolArray]:
+    """Return the forces to be reported at some instants of one mode whose rows are redundant.
+
+    Parameters
+    ----------
+    states : sequence of int
+        Contact state codes of the mode.
+    terms : callable
+        Returns unconstrained terms at some of the instants: of each output named the rows listed, None for all.
+    x, context : ndarrays, shapes (n, n_x) and (n, n_c)
+    forces : ndarray, shape (n, n_rows)
+        As the programs of the mode give them.
+
+    Returns
+    -------
+    forces : ndarray, shape (n, n_rows)
+        Of all forces of the same effect the smallest admissible ones.
+    admissible : ndarray of bool, shape (n,)
+        False where none are: there the forces are those given.
+    """
+    result, admissible = forces.copy(), np.ones(len(forces), dtype=np.bool_)
+    closed = [k for k, code in enumerate(states) if code]
+    open_rows = {
+        r for c, code in zip(contacts, states, strict=True) for r in (c.normal_row, *c.tangent_rows) if not code
+    }
+    rows = [r for r in range(forces.shape[1]) if r not in open_rows]
+    number = {r: i for i, r in enumerate(rows)} | {-1: -1}
+    some = [
+        msgspec.structs.replace(c, normal_row=number[c.normal_row], tangent_row=number[c.tangent_row])
+        for c in (contacts[k] for k in closed)
+    ]
+    bounds: Only = dict.fromkeys(("static", "kinetic", "elastic"), closed)
+
+    def at(which: IntArray, only: Only) -> States:
+        sigma = context[which][:, layout.sigma_slice][:, closed]
+        return States(some, [states[k] for k in closed], terms(which, only), x[which][:, layout.u_slice], sigma)
+
+    largest = np.abs(forces).max(axis=1, initial=0.0)
+    where = breaking_laws(at(np.arange(len(forces)), bounds), forces[:, rows], largest)
+    if len(where):
+        some_states = at(where, {**bounds, "A": rows, "b": rows, "M": None, "f": None})
+        size = np.maximum(largest[where], some_states.loads())
+        found, admissible[where] = admissible_forces(some_states, forces[where][:, rows], size)
+        result[where[:, None], rows] = found
+    return result, admissible
+
+
+def breaking_laws(at: States, forces: FloatArray, size: FloatArray) -> IntArray:
+    """Return the instants at which the forces (n, n_rows) break a law of a contact by more than a part of ``size``."""
+    broken = np.zeros(len(forces), dtype=np.bool_)
+    for law in at.laws(forces):
+        broken |= law.margin(forces) < -KEPT * size
+    return np.flatnonzero(broken)
+
+
+def admissible_forces(at: States, forces: FloatArray, size: FloatArray) -> tuple[FloatArray, BoolArray]:
+    """Return of all forces of the same effect the smallest admissible, (n, n_rows), and whether there are any, (n,).
+
+    Parameters
+    ----------
+    at : States
+    forces : ndarray, shape (n, n_rows)
+    size : ndarray, shape (n,)
+        The largest force at play, N.
+    """
+    result, admissible = forces.copy(), np.ones(len(forces), dtype=np.bool_)
+    laws = at.laws(forces)
+    where = breaking_laws(at, forces, size)
+    basis, counts = at.without_effect(at.unknowns(forces))
+    for i in where:
+        free = basis[i][:, counts[i]]
+        own = [ShareLaw(law.normal[i : i + 1], law.load[i : i + 1], law.tangents) for law in laws]
+        found = smallest_admissible(forces[i] / size[i], free, own, size[i])
+        admissible[i] = found is not None
+        if found is not None:
+            result[i] = found * size[i]
+    return result, admissible
+
+
+def smallest_admissible(
+    forces: FloatArray, free: FloatArray, laws: Sequence[ShareLaw], size: float
+) -> FloatArray | None:
+    """Solve ``min |λ|`` over ``λ = forces + free s`` that satisfies the contact laws; None where there is none.
+
+    Parameters
+    ----------
+    forces : ndarray, shape (n_rows,)
+        In units of ``size``.
+    free : ndarray, shape (n_rows, k)
+        Orthonormal.
+    laws : sequence of ShareLaw
+        Each of one instant.
+    size : float
+        N
+    """
+    if free.shape[1] == 0:
+        return None
+    least = forces - free @ (free.T @ forces)
+    linear, right, cones = [], [], []
+    for law in laws:
+        normal, load = law.normal[0], float(law.load[0]) / size
+        if len(law.tangents) == 1:
+            for sign in (-1.0, 1.0):
+                row = normal.copy()
+                row[law.tangents[0]] += sign
+                linear.append(row)
+                right.append(-load - KEPT)
+            continue
+        linear.append(normal)
+        right.append(-load - (0.0 if law.tangents else KEPT))
+        if law.tangents:
+            cones.append((normal, load, list(law.tangents)))
+    found = least
+    for _ in range(PLANES):
+        nearest = _least_distance(np.array(linear), np.array(right), least, free)
+        if nearest is None:
+            return None
+        found = nearest
+        worst = 0.0
+        for normal, load, tangents in cones:
+            friction = float(np.linalg.norm(found[tangents]))
+            excess = friction - float(normal @ found) - load
+            worst = max(worst, excess)
+            if excess > KEPT:
+                row = normal.copy()
+                row[tangents] -= found[tangents] / friction
+                linear.append(row)
+                right.append(-load - 0.5 * KEPT)
+        if worst <= KEPT:
+            break
+    if min(float(law.margin(found[None] * size)[0]) for law in laws) < -NEARLY * size:
+        return None
+    return found
+
+
+def _least_distance(linear: FloatArray, right: FloatArray, least: FloatArray, free: FloatArray) -> FloatArray | None:
+    """Return ``least + free s`` with the smallest ``|s|`` for which ``linear . (least + free s) >= right``."""
+    # scipy takes a fifth of a second to import, and few runs need it
+    from scipy.optimize import nnls
+
+    G, h = linear @ free, right - linear @ least
+    if (h <= 0.0).all():
+        return least
+    k = free.shape[1]
+    try:
+        weights, length = nnls(np.vstack([G.T, h]), np.append(np.zeros(k), 1.0))
+    except RuntimeError:  # it did not terminate
+        return None
+    if length <= HARDLY:
+        return None
+    residual = np.append(G.T @ weights, h @ weights - 1.0)
+    found: FloatArray = least - free @ (residual[:k] / residual[k])
+    return found
+
+
+# -- Rows of a run with derived quantities: forces, energies, outputs, computed on demand --------------------
+
+_RANK: Final = 1e-9  # part of the largest singular value below which a direction is lost
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """One instant of a run: time (s), mode, coordinates ``q`` (n_q,) and speeds ``u`` (n_u,), SI."""
+
+    t: float
+    mode: str
+    q: FloatArray
+    u: FloatArray
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Rows of a run, recorded or sampled.
+
+    Attributes
+    ----------
+    model : RunModel
+    t : ndarray, shape (n,)
+        Times, s.
+    x : ndarray, shape (n, n_q + n_u)
+        Coordinates and speeds, SI.
+    mode : ndarray of int, shape (n,)
+        Mode index per row.
+    context : ndarray, shape (n, n_c)
+        The programs' context per row: parameters, inputs and their rates, slip directions, memory.
+    """
+
+    model: RunModel
+    t: FloatArray
+    x: FloatArray
+    mode: IntArray
+    context: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    def only(self, rows: IntArray) -> Samples:
+        """Return some of the rows, by their numbers."""
+        return Samples(self.model, self.t[rows], self.x[rows], self.mode[rows], self.context[rows])
+
+    @property
+    def q(self) -> FloatArray:
+        """Coordinates, shape (n, n_q), in declared order."""
+        return self.x[:, self.model.layout.q_slice]
+
+    @property
+    def u(self) -> FloatArray:
+        """Generalized speeds, shape (n, n_u), in declared order."""
+        return self.x[:, self.model.layout.u_slice]
+
+    @property
+    def modes(self) -> tuple[str, ...]:
+        """Name of the mode per row."""
+        return tuple(self.model.modes[i] for i in self.mode)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What the mode of each row is called where people read it; a handover changes the mode, not its label."""
+        return tuple(self.model.labels[i] for i in self.mode)
+
+    @cached_property
+    def inputs(self) -> Mapping[str, FloatArray]:
+        """Inputs by name, each of shape (n,)."""
+        layout = self.model.layout
+        return dict(zip(layout.w, self.context[:, layout.w_slice].T, strict=True))
+
+    @cached_property
+    def memory(self) -> Mapping[str, FloatArray]:
+        """Memory by name, each of shape (n,)."""
+        layout = self.model.layout
+        return dict(zip(layout.memory, self.context[:, layout.memory_slice].T, strict=True))
+
+    @cached_property
+    def multiplier_table(self) -> FloatArray:
+        """Multipliers of all rows, shape (n, n_rows), in the sense of M u̇ = f + Σ Aᵀ λ; zero where not active.
+
+        Of the forces of redundant rows the smallest that the contact laws admit (:mod:`fsm_dyn.run.samples`).
+        """
+        return self._forces[0]
+
+    @property
+    def admissible(self) -> BoolArray:
+        """Whether the forces of redundant contacts keep the contact laws, shape (n,); where none do, the smallest."""
+        return self._forces[1]
+
+    @cached_property
+    def _forces(self) -> tuple[FloatArray, BoolArray]:
+        table = np.zeros((len(self), len(self.model.rows)))
+        admissible = np.ones(len(self), dtype=np.bool_)
+        if not self.model.rows:
+            return table, admissible
+        for index in np.flatnonzero(np.bincount(self.mode)).tolist():  # np.unique imports numpy.ma
+            chosen = self.mode == index
+            out = self.model.full[index].evaluate(self.t[chosen], self.x[chosen], self.context[chosen])
+            table[chosen] = out["multipliers"]
+            if self.model.indeterminate and self.model.indeterminate[index]:
+                table[chosen], admissible[chosen] = self._shared(index, chosen, table[chosen])
+        self._fill_change_points(table)
+        return table, admissible
+
+    def _fill_change_points(self, table: FloatArray) -> None:
+        """Replace forces that no chart gives, in a change point, by the smallest ones of the rows that remain."""
+        for k in np.flatnonzero(~np.isfinite(table).all(axis=1)):
+            at = slice(k, k + 1)
+            terms = self.model.terms.evaluate(self.t[at], self.x[at], self.context[at])
+            M, A, f, gamma = (terms[name][0] for name in ("M", "A", "f", "gamma"))
+            known = np.isfinite(table[k])
+            held = A[~known]
+            matrix = np.block([[M, -held.T], [held, np.zeros((len(held), len(held)))]])
+            right = np.concatenate([f + A[known].T @ table[k, known], -gamma[~known]])
+            if np.isfinite(matrix).all() and np.isfinite(right).all():
+                table[k, ~known] = np.linalg.lstsq(matrix, right, rcond=_RANK)[0][len(M) :]
+
+    def _shared(self, index: int, chosen: BoolArray, forces: FloatArray) -> tuple[FloatArray, BoolArray]:
+        """Return the forces to be reported at the rows ``chosen``, of one mode, and whether they are admissible."""
+        model, t, x, context = self.model, self.t[chosen], self.x[chosen], self.context[chosen]
+        return reported_forces(
+            model.layout, model.contacts, model.charts[index].states,
+            lambda which, only: model.terms.evaluate(t[which], x[which], context[which], only), x, context, forces,
+        )  # fmt: skip
+
+    @cached_property
+    def multipliers(self) -> Mapping[str, FloatArray]:
+        """Multipliers by constraint or contact, each of shape (n, rows of that item): forces (N) or torques (N·m)."""
+        owners = [row.owner for row in self.model.rows]
+        return {
+            owner: self.multiplier_table[:, [i for i, name in enumerate(owners) if name == owner]]
+            for owner in dict.fromkeys(owners)
+        }
+
+    @cached_property
+    def report(self) -> Mapping[str, FloatArray]:
+        """What the model's report program gives, evaluated once over all rows."""
+        out = self.model.report.evaluate(self.t, self.x, self.context)
+        return {name: np.broadcast_to(value, (len(self), *np.shape(value)[1:])) for name, value in out.items()}
+
+    @property
+    def kinetic_energy(self) -> FloatArray:
+        """Kinetic energy in the Newtonian frame, shape (n,), J."""
+        return self.report["kinetic_energy"]
+
+    @property
+    def potential_energy(self) -> FloatArray:
+        """Energy of gravity and springs, shape (n,), J."""
+        return self.report["potential_energy"]
+
+    @cached_property
+    def outputs(self) -> Mapping[str, FloatArray]:
+        """The model's outputs by name, each of shape (n,)."""
+        return {name: self.report["outputs"][:, i] for i, name in enumerate(self.model.outputs)}
+
+    @cached_property
+    def row_powers(self) -> FloatArray:
+        """Power of every constraint row's force on the motion, λ (A u), shape (n, n_rows), W.
+
+        Of a compliant contact only what its moving surface puts in, -λ b: the rest is stored or lost.
+        """
+        if not self.model.rows:
+            return np.zeros((len(self), 0))
+        velocity, remainder = self._row_speeds
+        power: FloatArray = self.multiplier_table * velocity
+        for _, r in self.model.compliant:
+            power[:, r] = -self.multiplier_table[:, r] * remainder[:, r]
+        return power
+
+    @cached_property
+    def losses(self) -> FloatArray:
+        """Heat made in every compliant contact, shape (n, n_compliant), W (docs/theory.md, "Compliant contacts")."""
+        heat = np.zeros((len(self), len(self.model.compliant)))
+        if not self.model.compliant:
+            return heat
+        velocity, remainder = self._row_speeds
+        for i, (contact, r) in enumerate(self.model.compliant):
+            beyond = self.multiplier_table[:, r] - self.report["restoring"][:, contact]
+            heat[:, i] = -beyond * (velocity[:, r] + remainder[:, r])
+        return heat
+
+    @cached_property
+    def drive_powers(self) -> FloatArray:
+        """Power of what moves points and frames by time or inputs, shape (n,), W."""
+        automaton = self.model.automaton
+        program = None if automaton is None else drive_program(automaton)
+        if program is None:
+            return np.zeros(len(self))
+        drive = program.evaluate(self.t, self.x, self.context)
+        u_dot = np.zeros_like(self.u)
+        for index in np.flatnonzero(np.bincount(self.mode)).tolist():
+            chosen = self.mode == index
+            out = self.model.full[index].evaluate(self.t[chosen], self.x[chosen], self.context[chosen])
+            u_dot[chosen] = out["x_dot"][..., self.model.layout.u_slice]
+        power: FloatArray = drive["rest"] + np.einsum("...r,...r->...", drive["momentum"], u_dot)
+        return power
+
+    @cached_property
+    def _row_speeds(self) -> tuple[FloatArray, FloatArray]:
+        """``A u`` and ``b`` of every row that bears a force, shape (n, n_rows) each; zero for others."""
+        rows = np.flatnonzero(self.multiplier_table.any(axis=0)).tolist()
+        terms = self.model.terms.evaluate(self.t, self.x, self.context, {"A": rows, "b": rows})
+        n_u = len(self.model.layout.u)
+        velocity, remainder = np.zeros((2, len(self), len(self.model.rows)))
+        # The speeds of the kinematic rows are zero by definition, so their columns add nothing.
+        velocity[:, rows] = np.einsum("...rk,...k->...r", terms["A"][..., :n_u], self.u)
+        remainder[:, rows] = terms["b"]
+        return velocity, remainder
+
+    def columns(self) -> Iterator[tuple[str, FloatArray]]:
+        """Yield every column by name: states, inputs, memory, multipliers (``lambda.<name>``), outputs, energies."""
+        for names, block in ((self.model.layout.q, self.q), (self.model.layout.u, self.u)):
+            for i, name in enumerate(names):
+                yield name, block[:, i]
+        yield from self.inputs.items()
+        yield from self.memory.items()
+        for i, label in enumerate(self.model.row_labels()):
+            yield f"lambda.{label}", self.multiplier_table[:, i]
+        yield from self.outputs.items()
+        yield "energy.kinetic", self.kinetic_energy
+        yield "energy.potential", self.potential_energy
+
+    def __getitem__(self, name: str) -> FloatArray:
+        """Return the column ``name``, shape (n,).
+
+        Raises
+        ------
+        UnknownColumnError
+            If there is no such column; it is an InputError and a KeyError.
+        """
+        for names, block in ((self.model.layout.q, self.q), (self.model.layout.u, self.u)):
+            if name in names:
+                return block[:, names.index(name)]
+        for table in (self.inputs, self.memory):
+            if name in table:
+                return table[name]
+        found = dict(self.columns())
+        if name not in found:
+            raise UnknownColumnError(
+                f"this run has no column '{name}'",
+                found=name,
+                allowed=", ".join(found),
+                remedy=did_you_mean(name, found),
+            )
+        return found[name]
+
+
+SampleBetween: TypeAlias = Callable[[FloatArray, IntArray], Samples]
+"""Samples the steps that start at given rows, the second argument, at times within them (s), both of shape (m,)."""
+
+
+def kernel_context(model: RunModel, held: FloatArray) -> FloatArray:
+    """Return the programs' context, shape (n, n_c): the parameters before what was recorded with the rows.
+
+    Parameters
+    ----------
+    model : RunModel
+        Of the run.
+    held : ndarray, shape (n, n_held)
+        Inputs, discrete variables and slip directions, recorded with the rows.
+    """
+    parameters = np.broadcast_to(model.parameters, (len(held), len(model.parameters)))
+    return np.hstack([parameters, held])

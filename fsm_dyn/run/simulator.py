@@ -1,0 +1,533 @@
+"""Shared objects of the runs of a graph in one thread: kernels, modes, starts; continued runs."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.automaton.initial_state import InitialState
+from fsm_dyn.automaton.initial_values import bound_arrays
+from fsm_dyn.automaton.mode_graph import ModeGraph
+from fsm_dyn.automaton.storage import run_version
+from fsm_dyn.core.arrays import IntArray
+from fsm_dyn.core.errors import InputError, ModelError, RunError, warn_of_energy
+from fsm_dyn.core.renamed import renamed_keywords
+from fsm_dyn.derive.elimination import Array
+from fsm_dyn.derive.mode_programs import RunnableMode
+from fsm_dyn.language.evaluate import ParameterValue
+from fsm_dyn.language.memory import check_steps
+from fsm_dyn.language.values import Parameters
+from fsm_dyn.run.continuation import (
+    Continuation,
+    RunSettings,
+    StoredContinuation,
+    check_continuation,
+    run_digest,
+    storable,
+)
+from fsm_dyn.run.executable import Executable, FirstRow, SavedState
+from fsm_dyn.run.input_signals import InputSignals
+from fsm_dyn.run.loop import run_automaton as integrate
+from fsm_dyn.run.loop_state import RunArrays, Saver, Workspace, order_of, renumbered
+from fsm_dyn.run.moreau_jean import run_moreau_jean
+from fsm_dyn.run.record import RunModel, RunRecord, joined, record_of, run_model, with_parameters
+from fsm_dyn.run.run_inputs import InputValue
+from fsm_dyn.run.run_setup import (
+    TIME_STEPPING,
+    RunSetups,
+    allowance_of,
+    check_names,
+    inputs_key,
+    settings_of,
+    strategy_named,
+)
+from fsm_dyn.run.tolerances import Tolerances
+from fsm_dyn.run.trajectory import Trajectory
+from fsm_dyn.runtime.abi import RecordColumn
+
+if TYPE_CHECKING:
+    from fsm_dyn.automaton.feasibility import GeometricFeasibility
+
+
+# -- Continued runs: modes of the saved run, and the join of both parts of the record ------------------------
+
+_CHANGES = slice(RecordColumn.SOURCE, RecordColumn.TARGET + 1)
+
+
+@dataclass  # not frozen: to fill one that is takes six times as long
+class Run:
+    """Inputs of a run apart from its initial state; ``final``: the reason that it cannot be continued, if any."""
+
+    graph: ModeGraph
+    numbers: Mapping[str, ParameterValue]
+    vector: Array
+    settings: RunSettings
+    inputs: Mapping[str, InputValue]
+    final: str = ""
+
+    @property
+    def model(self) -> int:
+        """Digest of the model alone, of 64 bits."""
+        return int(self.graph.automaton.mechanism.digest[:16], 16)
+
+    @cached_property
+    def digest(self) -> str:
+        """Digest of all that it depends on."""
+        return run_digest(self.graph.automaton.mechanism.digest, self.vector, self.settings, run_version())
+
+
+@dataclass
+class Before:
+    """A run that is continued; ``whole``: whether the result is the whole of it."""
+
+    run: Trajectory
+    continuation: Continuation
+    whole: bool
+    numbers: list[int] = field(default_factory=list)  # of its modes in the machine, by mode index
+
+    @property
+    def row(self) -> int:
+        """The last row that is kept."""
+        return self.continuation.state.rows - 1
+
+    def ready(self, executable: Executable) -> tuple[SavedState, FirstRow]:
+        """Have modes and charts of the rows that are kept in a machine; return the state and the last row."""
+        record, continuation, row = self.run.record, self.continuation, self.row
+        executable.restore_charts(continuation.state.charts)
+        used = {*np.unique(record.mode[: row + 1]).tolist(), *np.unique(continuation.changes).tolist()}
+        self.numbers = [
+            executable.chart_of(states, chart) if index in used else -1
+            for index, (states, chart) in enumerate(continuation.modes)
+        ]
+        parts = (record.t[row : row + 1], record.x[row], record.x_dot[row], record.x_mid[row], record.held[row])
+        return continuation.state, FirstRow(np.concatenate(parts), self.numbers[record.mode[row]])
+
+
+@dataclass  # not frozen, as Run
+class Numbered:
+    """A run whose modes are numbered by what happened in it alone.
+
+    ``order``: by new number the number in the machine; ``continuation``: gives what it can be continued from, if it can
+    be; ``state``, ``kept``: where it was continued, and what went before, if it is to be the whole.
+    """
+
+    raw: RunArrays
+    order: tuple[int, ...]
+    continuation: Callable[[], Continuation] | None
+    state: SavedState | None = None
+    kept: RunRecord | None = None
+
+    def joined(self, record: RunRecord) -> RunRecord:
+        """Return the record of this run behind what went before."""
+        if self.state is None or self.kept is None:
+            return record
+        return joined(self.kept, record, self.state.rows, self.state.transitions, self.state.passages)
+
+
+def numbered(run: Run, raw: RunArrays, states: Sequence[tuple[int, ...]], before: Before | None) -> Numbered:
+    """Number the modes of a run, with those of what went before where the result is the whole.
+
+    Parameters
+    ----------
+    run : Run
+    raw : RunArrays
+        With the numbers of the machine.
+    states : sequence
+        Contact states by these numbers.
+    before : Before, optional
+
+    Returns
+    -------
+    Numbered
+    """
+    fixed = 0 if run.settings.strategy == "online" else len(run.graph.automaton.modes)
+    if before is None or not before.whole:
+        pairs = raw.records[:, _CHANGES]
+        raw, order = renumbered(raw, fixed)
+        continuation = None if raw.saved is None else partial(_continuation, run, raw.saved, states, order, pairs)
+        return Numbered(raw, order, continuation)
+    old, state = before.run.record, before.continuation.state
+    number = np.array(before.numbers, np.int64)
+    earlier = number[old.mode[: state.rows]]
+    changes = np.concatenate([number[before.continuation.changes], raw.records[:, _CHANGES].astype(np.int64)])
+    order = tuple(range(len(states)))
+    if len(states) > fixed:
+        order = order_of(np.concatenate([earlier, raw.mode[1:]]), changes, raw.mode_end, fixed)
+    raw, order = renumbered(raw, fixed, order)
+    mode = np.concatenate([_indices(order)[earlier], old.mode[state.rows :]])
+    kept = replace(old, mode=mode, read_transitions=lambda: old.transitions)
+    if raw.saved is None:
+        return Numbered(raw, order, None, state, kept)
+    saved = replace(
+        raw.saved, rows=state.rows + raw.saved.rows - 1, transitions=state.transitions + raw.saved.transitions,
+        passages=state.passages + raw.saved.passages,
+    )  # fmt: skip
+    return Numbered(raw, order, partial(_continuation, run, saved, states, order, changes), state, kept)
+
+
+def _indices(order: Sequence[int]) -> IntArray:
+    """Return the new number of every mode by its number in the machine, -1 for those that are not among them."""
+    index = np.full(max(order) + 1, -1)
+    index[list(order)] = np.arange(len(order))
+    return index
+
+
+def _continuation(
+    run: Run, saved: SavedState, states: Sequence[tuple[int, ...]], order: Sequence[int], changes: npt.NDArray[Any]
+) -> Continuation:
+    names = tuple((states[number], states[:number].count(states[number])) for number in order)
+    indices = _indices(order)[changes[: saved.transitions].astype(np.int64)]
+    return Continuation(run.settings, run_version(), run.digest, saved, names, indices)
+
+
+# -- What runs of a graph share ------------------------------------------------------------------------------
+#
+# What runs of a graph share: kernels in memory, modes derived on the way, starts, inputs and workspace.
+
+
+class _Alone:
+    """Refuses a run of a simulator while another thread is in one."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._running = threading.RLock()
+
+    def __enter__(self) -> None:
+        if not self._running.acquire(blocking=False):
+            raise RunError(
+                f"this simulator of '{self._name}' is running in another thread"
+                "\n  remedy: one fsm_dyn.Simulator for each thread, or fsm_dyn.simulate, which keeps one for each"
+            )
+
+    def __exit__(self, *raised: object) -> None:
+        self._running.release()
+
+
+class Simulator(RunSetups):
+    """Runs a mode graph, as often as is wanted.
+
+    Everything that running takes is held here and not by the graph: kernels in memory, modes that runs have derived,
+    inputs and starts worked out before, workspace and buffers.  What a run gives depends on the graph and the
+    arguments of :meth:`run` alone, to the last bit, not on the runs before it.
+
+    A simulator runs in one thread at a time; each thread has its own.  Simulators of one graph share nothing
+    that changes.  :func:`fsm_dyn.simulate` keeps one for every graph and thread.
+
+    Parameters
+    ----------
+    graph : ModeGraph
+
+    Attributes
+    ----------
+    graph : ModeGraph
+        As given.
+
+    Examples
+    --------
+    >>> import fsm_dyn
+    >>> simulator = fsm_dyn.Simulator(fsm_dyn.compile("bouncing_ball"))
+    >>> [round(simulator.run(0.5, initial={"y": h}).transitions[0].time, 3) for h in (0.5, 1.0)]
+    [0.319, 0.452]
+    """
+
+    def __init__(self, graph: ModeGraph) -> None:
+        super().__init__(graph)
+        self.workspace = Workspace()
+        self._alone = _Alone(graph.name)
+
+    def __repr__(self) -> str:
+        return f"<Simulator of {self.graph!r}>"
+
+    @renamed_keywords(drive="scenario")
+    def run(
+        self,
+        until: float | None = None,
+        *,
+        scenario: str | None = None,
+        inputs: Mapping[str, InputValue] | None = None,
+        parameters: Parameters | None = None,
+        initial: Mapping[str, float | str] | None = None,
+        method: str = "dopri5",
+        strategy: str = "auto",
+        derive_after: float | Mapping[str, float] | None = None,
+        tolerances: Tolerances | Mapping[str, float | str] | None = None,
+        rtol: float | None = None,
+        atol: float | Sequence[float] | None = None,
+        step: float | None = None,
+        max_step: float = np.inf,
+        max_steps: int = 10_000_000,
+        on_failure: str = "raise",
+        progress: Callable[[float], None] | None = None,
+    ) -> Trajectory:
+        """Run the graph from its start; arguments, result and what is raised are those of :func:`fsm_dyn.simulate`.
+
+        Raises
+        ------
+        RunError
+            Another thread is in a run of this simulator.
+        """
+        strategy = strategy_named(strategy, method, derive_after)
+        check_names(method, on_failure)
+        with self._alone:
+            given = self.setup(scenario, inputs or {}, parameters, initial or {}, until)
+            stored = {name: storable(value) for name, value in (inputs or {}).items()}
+            settings = settings_of(
+                method=method, strategy=strategy, derive_after=derive_after, tolerances=tolerances, rtol=rtol,
+                atol=atol, step=step, max_step=max_step, scenario=scenario, inputs=stored,
+            )  # fmt: skip
+            functions = [name for name, value in stored.items() if value is None]
+            final = f"the input '{functions[0]}' is a Python function or a schedule made in Python" if functions else ""
+            run = Run(self.graph, given.numbers, given.vector, settings, given.inputs, final)
+            end = given.end if until is None else until
+            trajectory = self._carry_out(run, end, given.drive, given.start, None, max_steps, progress)
+        return _checked(trajectory, on_failure)
+
+    def resume(
+        self,
+        run: Run,
+        before: Before,
+        until: float,
+        *,
+        max_steps: int,
+        on_failure: str,
+        progress: Callable[[float], None] | None,
+    ) -> Trajectory:
+        """Continue a run; arguments, result and what is raised are those of ``Trajectory.resume``."""
+        check_names(run.settings.method, on_failure)
+        check_continuation(before.continuation, run.digest, run_version())
+        with self._alone:
+            driven = self.input_signals(run.numbers, inputs_key(run.vector, run.inputs), run.inputs, (0.0, until))
+            trajectory = self._carry_out(run, until, driven, None, before, max_steps, progress)
+        return _checked(trajectory, on_failure)
+
+    def prepare(self, strategy: str = "auto") -> None:
+        """Load the machine code of all modes of the graph, which the first run would do otherwise.
+
+        Parameters
+        ----------
+        strategy : str, optional
+            ``auto``, ``compiled`` or ``online``, as of :func:`fsm_dyn.simulate`.
+        """
+        strategy = strategy_named(strategy)
+        self.give_back(self.take(strategy), strategy)
+
+    def extended_graph(self, run: Trajectory | None = None) -> ModeGraph:
+        """Return the graph with further modes, which then are its own: its runs have their kernels from the beginning.
+
+        Parameters
+        ----------
+        run : Trajectory, optional
+            A run of the graph whose modes are added; those that were embedded online are derived now, except where
+            that cannot be.  By default, all modes that runs of this simulator have derived are added, up to 64 MiB of
+            them: those that were used last.
+        """
+        if run is None:
+            return self.graph.with_modes(self._modes)
+        executable, modes = self.take("compiled"), []
+        try:
+            for chart in run.model.charts:
+                with suppress(ModelError):  # its contacts share forces in more ways than can be listed
+                    modes.append(executable.derived(tuple(chart.states)))
+        finally:
+            self.give_back(executable, "compiled")
+        return self.graph.with_modes(modes)
+
+    # -- parts of a run ----------------------------------------------------------------------------------------
+
+    def _carry_out(
+        self,
+        run: Run,
+        until: float,
+        drive: InputSignals,
+        start: InitialState | None,
+        before: Before | None,
+        max_steps: int,
+        progress: Callable[[float], None] | None,
+    ) -> Trajectory:
+        """Run from an initial state, or continue a run."""
+        settings = run.settings
+        after = allowance_of(settings)
+        executable = self.take(settings.strategy, after)
+        try:
+            executable.use(self.numerics(run.numbers, run.vector, settings.tolerances))
+            raw = self._integrate(executable, run, until, drive, start, before, max_steps, progress)
+            return self._trajectory(executable, raw, run, drive, before)
+        finally:
+            self.give_back(executable, settings.strategy, after)
+
+    def _integrate(
+        self,
+        executable: Executable,
+        run: Run,
+        until: float,
+        drive: InputSignals,
+        start: InitialState | None,
+        before: Before | None,
+        max_steps: int,
+        progress: Callable[[float], None] | None,
+    ) -> RunArrays:
+        """Return the rows of a run by its method, adaptive, of fixed steps, or time stepping."""
+        settings = run.settings
+        saver = None if run.final else Saver(executable, run.model)
+        if start is not None:
+            resumed, x, context, number = None, start.x, start.context, executable.mode_index(start.states)
+        if before is not None:
+            resumed = before.ready(executable)
+            x, held = before.run.record.x[before.row], before.run.record.held[before.row]
+            context, number = np.concatenate([run.vector, held]), resumed[1].mode
+        if settings.method == TIME_STEPPING:
+            check_steps(executable.automaton.mechanism, run.numbers, settings.step)
+            return run_moreau_jean(
+                executable.tables, x, context, number, until, settings.step, drive, executable, progress, saver,
+                resumed, bound_arrays(executable.automaton, run.numbers), [*executable.automaton.mechanism.contacts],
+            )  # fmt: skip
+        numerics = executable.numerics
+        return integrate(
+            executable.tables,
+            x,
+            context,
+            number,
+            0.0,
+            until,
+            method=settings.method,
+            rtol=numerics.rtol,
+            atol=numerics.atol if settings.atol is None else np.asarray(settings.atol, dtype=np.float64),
+            step=settings.step,
+            max_step=np.inf if settings.max_step is None else settings.max_step,
+            drive=drive,
+            mode_source=executable,
+            max_steps=max_steps,
+            progress=progress,
+            workspace=self.workspace,
+            saver=saver,
+            resumed=resumed,
+        )
+
+    def _trajectory(
+        self, executable: Executable, raw: RunArrays, run: Run, drive: InputSignals, before: Before | None
+    ) -> Trajectory:
+        """Return a run as its user meets it."""
+        context = raw.c_end
+        part = numbered(run, raw, [chart.states for chart in executable.chart_programs], before)
+        names = tuple(executable.chart_names[number] for number in part.order)
+        charts = tuple(executable.chart_programs[number] for number in part.order)
+        model = self._model(executable.automaton, names, charts, run)
+        if self.graph.geometry is not None:
+            self._warn_of_excluded(self.graph.geometry, model, names, set(part.raw.mode.tolist()))
+        record = record_of(executable.automaton, names, part.raw, lambda times: drive(times, context), model.labelling)
+        resume = None if part.continuation is None else Resume(run, part.continuation)
+        final = run.final or f"it ended for good: {raw.outcome.name}"
+        trajectory = Trajectory(model, part.joined(record), resume, final)
+        trajectory.check_energy(run.settings.step is not None)
+        return trajectory
+
+    @staticmethod
+    def _warn_of_excluded(
+        geometry: GeometricFeasibility, model: RunModel, names: tuple[str, ...], visited: set[int]
+    ) -> None:
+        """Warn where a run has met a mode that an assessment of the graph proves impossible."""
+        for number in sorted(visited):
+            name, chart = names[number], model.charts[number]
+            states = {contact.name: code for contact, code in zip(model.contacts, chart.states, strict=True)}
+            mode = geometry.modes.get(name)
+            reason = mode.reason if mode is not None and mode.verdict == "impossible" else geometry.excluded(states)
+            if reason:
+                warnings.warn(f"the run met '{name}', which the geometry excludes: {reason}", stacklevel=5)
+
+    def _model(
+        self, automaton: Automaton, names: tuple[str, ...], charts: tuple[RunnableMode, ...], run: Run
+    ) -> RunModel:
+        key = names, tuple(map(id, charts))
+        given = run.settings.tolerances
+
+        def made() -> RunModel:
+            first = self.remember(("model", *key), lambda: run_model(automaton, names, charts, run.vector, run.numbers))
+            numerics = self.numerics(run.numbers, run.vector, given)
+            return with_parameters(first, automaton, run.vector, run.numbers, numerics)
+
+        return self.remember(("model", run.vector.tobytes(), tuple((given or {}).items()), *key), made)
+
+
+@dataclass(frozen=True)
+class Resume:
+    """Continues a run, with the simulator that the thread keeps for its graph; ``make`` gives what from."""
+
+    run: Run
+    make: Callable[[], Continuation]
+
+    @cached_property
+    def continuation(self) -> Continuation:
+        """What the run is continued from."""
+        return self.make()
+
+    def __call__(
+        self,
+        before: Trajectory,
+        until: float,
+        *,
+        whole: bool,
+        max_steps: int,
+        on_failure: str,
+        progress: Callable[[float], None] | None,
+    ) -> Trajectory:
+        """Run on from a trajectory."""
+        begin = Before(before, self.continuation, whole)
+        simulator = simulator_of(self.run.graph)
+        return simulator.resume(self.run, begin, until, max_steps=max_steps, on_failure=on_failure, progress=progress)
+
+    def stored(self) -> StoredContinuation:
+        """Return what a saved run keeps."""
+        return self.continuation.stored()
+
+
+def _checked(trajectory: Trajectory, on_failure: str) -> Trajectory:
+    """Return a run; warn of its warnings, raise RunError where it failed and that was asked for."""
+    warn_of_energy(trajectory.model.name, trajectory.warnings)
+    if trajectory.outcome.failed and on_failure == "raise":
+        first, *rest = trajectory.describe_outcome()
+        error = RunError("\n  ".join([f"{trajectory.model.name}: {first}", *rest]))
+        error.trajectory = trajectory
+        raise error
+    return trajectory
+
+
+class _OfThread(threading.local):
+    """The simulators of one thread, by graph; a simulator is released with its graph."""
+
+    def __init__(self) -> None:
+        self.simulators: weakref.WeakKeyDictionary[ModeGraph, Simulator] = weakref.WeakKeyDictionary()
+
+
+_of_thread = _OfThread()
+
+
+def simulator_of(graph: ModeGraph) -> Simulator:
+    """Return the simulator that this thread keeps for a graph.
+
+    Raises
+    ------
+    InputError
+        It is no graph.
+    """
+    if not isinstance(graph, ModeGraph):
+        raise InputError(
+            "a run is made of a compiled model",
+            found=repr(graph)[:60],
+            allowed="a ModeGraph",
+            remedy="compile it first: fsm_dyn.simulate(fsm_dyn.compile('NAME or FILE.yaml'))",
+        )
+    found = _of_thread.simulators.get(graph)
+    if found is None:
+        # of a twin with the same data, as what it holds would keep the graph itself alive
+        found = _of_thread.simulators[graph] = Simulator(replace(graph))
+    return found

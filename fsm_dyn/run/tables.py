@@ -1,0 +1,332 @@
+"""Tables of a compiled automaton, as the arrays that the runtime reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.derive.guards import Guard
+from fsm_dyn.derive.mode_programs import ModePrograms, RunnableMode
+from fsm_dyn.language.contact_law import Law
+from fsm_dyn.language.contacts import FeatureContact
+from fsm_dyn.language.shapes import CircleShape, Feature, LineShape, PlaneShape, SphereShape
+from fsm_dyn.programs.enclosure_code import EnclosureCode
+from fsm_dyn.programs.kernels import Kernels, compile_programs
+from fsm_dyn.programs.program import Output, Program
+from fsm_dyn.programs.sources import share_angles
+from fsm_dyn.programs.traversal import tangent
+from fsm_dyn.runtime.abi import ContactFlag, Event, GuardQuantity, Sizes
+
+# -- Tables of a compiled automaton, as the arrays that the runtime reads ------------------------------------
+#
+# All arrays are C-contiguous. Mode, guard and row numbers are stable: modes derived during a run are appended to the
+# mode and guard arrays.
+
+
+def law_flags(law: Law) -> int:
+    """Return the bits of the properties that a law declares."""
+    flags = (
+        (ContactFlag.RIGID if law.rigid else 0)
+        | (ContactFlag.COMPLIANT if law.compliant else 0)
+        | (ContactFlag.SWITCHED if law.switched else 0)
+    )
+    flags |= (ContactFlag.NO_GAP if law.rigid and not law.has_gap else 0) | (
+        ContactFlag.FORCE_LIMIT if law.force_limit else 0
+    )
+    return flags | (ContactFlag.FRICTION_ONLY if law.friction_only else 0) | (ContactFlag.LOADED if law.loaded else 0)
+
+
+def context_length(sizes: NDArray[np.int64] | Sequence[int]) -> int:
+    """Return the length of a kernel's context ``c``, from ``Tables.sizes``."""
+    return int(sizes[Sizes.N_P] + 4 * sizes[Sizes.N_W] + sizes[Sizes.N_CONTACTS] + sizes[Sizes.N_MEMORY])
+
+
+def nonzero_columns(entries: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return where each row's columns begin, and the columns, of a matrix's entries that can differ from zero."""
+    begin = np.concatenate([[0], np.cumsum(entries.sum(axis=1))]).astype(np.int64)
+    return begin, np.nonzero(entries)[1].astype(np.int64)
+
+
+# -- Tables of the enclosures of guards, by which the runtime proves that no guard is passed over ------------
+
+_ABSENT = -1
+
+
+class GuardEnclosures(NamedTuple):
+    """Entries of :class:`fsm_dyn.runtime.layouts.Tables`, and the sizes that belong to them."""
+
+    enclosure_code: NDArray[np.int64]
+    enclosure_numbers: NDArray[np.float64]
+    mode_enclosure: NDArray[np.int64]
+    guard_enclosure: NDArray[np.int64]
+    enclosure_room: NDArray[np.int64]
+    sizes: dict[int, int]
+
+
+def guard_enclosures(
+    codes: Sequence[EnclosureCode | None], counts: Sequence[int], shared: EnclosureCode | None = None, most: int = 0
+) -> GuardEnclosures:
+    """Return the tables of modes.
+
+    Parameters
+    ----------
+    codes : sequence of EnclosureCode or None
+        Of the guards of each mode, None where they have none.  Modes of the same words share what is kept of them.
+    counts : sequence of int
+        Number of each mode's guards.
+    shared : EnclosureCode, optional
+        Of modes that may be added: it is the first part of the code, and its room the first part of the room.
+    most : int, optional
+        Number of guards that these modes have at most.
+    """
+    present = [code for code in (shared, *codes) if code is not None]
+    distinct = {id(code.words): code for code in present}
+    begin, room = {}, {}
+    words: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
+    numbers: list[NDArray[np.float64]] = [np.zeros(0)]
+    at = constants = kept = values = 0
+    for key, code in distinct.items():
+        guards = max([most, *(count for item, count in zip(codes, counts, strict=True) if _is(item, code))])
+        begin[key], room[key] = at, kept
+        words += [np.array([constants], np.int64), code.words]
+        numbers.append(code.numbers)
+        values = max(values, code.values + solved_values(code.unknowns, guards))
+        at += 1 + len(code.words)
+        constants += len(code.numbers)
+        kept += 2 + code.fixed + 3 * code.moving + guards * (code.moving + 2)
+    absent = [np.full(count, _ABSENT, np.int64) for count in counts]
+    outputs = [none if code is None else code.outputs for code, none in zip(codes, absent, strict=True)]
+    return GuardEnclosures(
+        np.concatenate(words),
+        np.concatenate(numbers),
+        np.array([_ABSENT if code is None else begin[id(code.words)] for code in codes], np.int64),
+        np.concatenate([np.zeros(0, np.int64), *outputs]),
+        np.array([0 if code is None else room[id(code.words)] for code in codes], np.int64),
+        {
+            Sizes.MAX_MOVING: max((code.moving for code in present), default=0),
+            Sizes.MAX_VALUES: values,
+            Sizes.PROOF_WORDS: kept,
+        },
+    )
+
+
+def solved_values(unknowns: int, guards: int) -> int:
+    """Return how many jets the solution of so many equations for the guards on forces takes (force_enclosure.c)."""
+    return guards + 2 * unknowns + unknowns**2 // 3 + 1 if unknowns else 0
+
+
+def _is(code: EnclosureCode | None, other: EnclosureCode) -> bool:
+    return code is not None and code.words is other.words
+
+
+# -- Guards that steps leave out while their shapes are far apart --------------------------------------------
+#
+# Guards that steps leave out while their shapes are far apart: which they are, and their kernels.
+#
+# The gap of two round shapes, and that of a round shape and a fixed line or plane, changes by no more than the
+# centres of the round shapes move; ``runtime/far_guards.c`` rests on that. A mode's program ``full`` is divided into
+# a core without these guards and one program for each of them.
+
+FEWEST = 60  # contacts below which evaluating all of their guards costs less than leaving some out
+_NEWTONIAN = "N"
+
+
+class FarParts(NamedTuple):
+    """Addresses of a mode's core and of its guards' kernels, 0 where the core has one; what keeps them in memory."""
+
+    core: int
+    guards: tuple[int, ...]
+    code: Kernels
+
+
+@dataclass(frozen=True)
+class FarGuards:
+    """What of an automaton may be left out of steps.
+
+    Attributes
+    ----------
+    contacts : frozenset of int
+        Contacts whose gaps change by no more than the centres move.
+    centres : Program
+        Positions and velocities (m, m/s), three each, of the centres of their round shapes, one after the other.
+    """
+
+    contacts: frozenset[int]
+    centres: Program
+
+    @cached_property
+    def kernel(self) -> Kernels:
+        """Machine code of the centres."""
+        return compile_programs([self.centres])
+
+    @property
+    def shapes(self) -> int:
+        """The number of round shapes."""
+        return self.centres.size // 6
+
+    def compiled(self, programs: RunnableMode) -> FarParts | None:
+        """Return the kernels of a mode's parts; None where it has too few guards that may be left out."""
+        places = self.places(programs.guards)
+        if len(places) < FEWEST or not isinstance(programs, ModePrograms):
+            return None
+        kernels = compile_programs(divided(programs, places))
+        addresses = dict(zip(places, (kernel.address for kernel in kernels[1:]), strict=True))
+        each = tuple(addresses.get(number, 0) for number in range(len(programs.guards)))
+        return FarParts(kernels[0].address, each, kernels)
+
+    def places(self, guards: Sequence[Guard]) -> list[int]:
+        """Return which guards of a mode may be left out."""
+        return [
+            number
+            for number, guard in enumerate(guards)
+            if guard.event is Event.CLOSES
+            and guard.quantity is GuardQuantity.GAP
+            and guard.sign > 0.0
+            and guard.subject in self.contacts
+        ]
+
+
+def far_guards(automaton: Automaton) -> FarGuards | None:
+    """Return what of an automaton may be left out of steps; None where that would save nothing."""
+    fixed = _fixed_points(automaton)
+    contacts: set[int] = set()
+    origins: dict[str, None] = {}
+    for number, contact in enumerate(automaton.mechanism.contacts.values()):
+        if not isinstance(contact, FeatureContact):
+            continue
+        round_ones = _round_origins(automaton, contact.features, fixed)
+        if round_ones:
+            contacts.add(number)
+            origins |= dict.fromkeys(round_ones)
+    if len(contacts) < FEWEST:
+        return None
+    centres = _centres(automaton, tuple(origins))
+    moving = {"t", *automaton.terms.layout.q, *automaton.terms.layout.u, *automaton.terms.layout.p}
+    return FarGuards(frozenset(contacts), centres) if centres.used_arguments() <= moving else None
+
+
+def far_tables(
+    far: FarGuards | None, cores: Sequence[int], kernels: Sequence[tuple[int, ...]], counts: Sequence[int]
+) -> dict[str, Any]:
+    """Return the entries of the tables on guards that are left out.
+
+    Parameters
+    ----------
+    far : FarGuards, optional
+    cores : sequence of int
+        Address of each mode's core, 0 where it has none.
+    kernels : sequence of tuple of int
+        Addresses of each mode's guards' kernels, none where it has no core.
+    counts : sequence of int
+        Number of each mode's guards.
+    """
+    if far is None:
+        return dict.fromkeys(("mode_core", "guard_kernels", "shape_centres"), np.zeros(0, np.int64))
+    each = [known or (0,) * count for known, count in zip(kernels, counts, strict=True)]
+    return {
+        "mode_core": np.array(cores, np.int64),
+        "guard_kernels": np.array([address for addresses in each for address in addresses], np.int64),
+        "shape_centres": far.kernel.addresses,
+    }
+
+
+def _fixed_points(automaton: Automaton) -> set[str]:
+    """Return the points that do not move."""
+    names, layout = automaton.point_names, automaton.terms.layout
+    free = [_part_of(automaton.geometry, "points", [k]).used_arguments() <= {*layout.p} for k in range(len(names))]
+    return {name for name, is_free in zip(names, free, strict=True) if is_free} | {"O"}
+
+
+def _round_origins(automaton: Automaton, features: Iterable[Feature], fixed: set[str]) -> list[str]:
+    """Return the centres of the round shapes of a contact; none where its gap may change faster than they move."""
+    found = []
+    for feature in features:
+        shape = automaton.mechanism.shapes.get(feature.shape)
+        match shape:
+            case CircleShape() | SphereShape() if feature.part == "round" and shape.repeat is None:
+                found.append(shape.origin)
+            case LineShape() | PlaneShape() if shape.repeat is None:
+                if shape.frame != _NEWTONIAN or shape.origin not in fixed:
+                    return []
+            case _:
+                return []
+    return found
+
+
+def _centres(automaton: Automaton, origins: Sequence[str]) -> Program:
+    layout = automaton.terms.layout
+    graph, symbols, terms = automaton.terms.part({"q_dot": None}).graph()
+    rows = [automaton.point_names.index(name) for name in origins]
+    points = automaton.geometry.part({"points": rows}).nodes(graph)[1]["points"]
+    seeds = {symbols["t"]: graph.one} | dict(zip((symbols[name] for name in layout.q), terms["q_dot"], strict=True))
+    velocities = np.array(tangent(list(points.ravel()), seeds), dtype=object).reshape(points.shape)
+    return Program.from_nodes(layout, {"centres": np.hstack([points, velocities])})
+
+
+def divided(programs: ModePrograms, numbers: Sequence[int]) -> list[Program]:
+    """Return the core of a mode's program ``full``, with zeros for some guards, and the programs of these.
+
+    All make the operations that ``full`` makes, so that they give the same bits.
+    """
+    full = share_angles(programs.full)
+    left_out = set(numbers)
+    zero = full.first_instruction
+    constants = (*full.constants, 0.0)
+    shifted = [(op, tuple(index + (index >= zero) for index in operands)) for op, operands in full.instructions]
+    results = []
+    for output in full.results:
+        guards = output.name in ("guards", "slopes")
+        indices = tuple(
+            zero if guards and place in left_out else index + (index >= zero)
+            for place, index in enumerate(output.indices)
+        )
+        results.append(Output(output.name, output.shape, indices))
+    whole = Program(full.layout, constants, tuple(shifted), tuple(results))
+    core = whole.part(dict.fromkeys(whole.outputs))
+    return [core, *(_guard_program(full, place) for place in numbers)]
+
+
+def _guard_program(full: Program, place: int) -> Program:
+    """Return the program of one guard's value and slope."""
+    by_name = {output.name: output.indices for output in full.results}
+    return _cone(full, {"guards": (by_name["guards"][place],), "slopes": (by_name["slopes"][place],)})
+
+
+def _part_of(program: Program, name: str, rows: Sequence[int]) -> Program:
+    """Return the program of some rows of an output."""
+    output = next(output for output in program.results if output.name == name)
+    table = np.array(output.indices, dtype=np.int64).reshape(output.shape)[list(rows)]
+    return _cone(program, {name: tuple(int(index) for index in table.ravel())})
+
+
+def _cone(program: Program, wanted: dict[str, tuple[int, ...]]) -> Program:
+    """Return the program of a few values; unlike ``part`` in a time that does not grow with the program."""
+    first = program.first_instruction
+    needed: set[int] = set()
+    ahead = [index for indices in wanted.values() for index in indices]
+    while ahead:
+        index = ahead.pop()
+        if index >= first and index not in needed:
+            needed.add(index)
+            ahead += program.instructions[index - first][1]
+    order = sorted(needed)
+    n = len(program.layout.arguments)
+    used = {i for index in order for i in program.instructions[index - first][1]}
+    used |= {index for indices in wanted.values() for index in indices}
+    constants = sorted(index for index in used if n <= index < first)
+    number = {index: n + k for k, index in enumerate(constants)}
+    number |= {index: n + len(constants) + k for k, index in enumerate(order)}
+    instructions = tuple(
+        (op, tuple(number.get(i, i) for i in operands))
+        for op, operands in (program.instructions[index - first] for index in order)
+    )
+    results = tuple(
+        Output(name, (len(indices),), tuple(number.get(i, i) for i in indices)) for name, indices in wanted.items()
+    )
+    return Program(program.layout, tuple(program.constants[i - n] for i in constants), instructions, results)

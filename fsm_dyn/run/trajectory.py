@@ -1,0 +1,488 @@
+"""Trajectory: the result of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from fsm_dyn.core.arrays import FloatArray, IntArray
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.core.files import write_file
+from fsm_dyn.core.renamed import RenamedAttribute
+from fsm_dyn.draw.svg import element, escaped
+from fsm_dyn.draw.timeline import timeline_svg
+from fsm_dyn.run import run_files as data_sets
+from fsm_dyn.run.continuation import StoredContinuation
+from fsm_dyn.run.encounters import Encounter, encounters
+from fsm_dyn.run.energy import EnergyBalance, energy_balance, energy_warnings
+from fsm_dyn.run.explanation import Explanation, describe_outcome, explain
+from fsm_dyn.run.extremes import Extremes, extremes, locate, state_within
+from fsm_dyn.run.judgement import Judgement, judge
+from fsm_dyn.run.record import RunModel, RunRecord
+from fsm_dyn.run.run_files import run_bytes
+from fsm_dyn.run.run_timeline import columns_by_unit, dense_rows, timeline_of
+from fsm_dyn.run.samples import Samples, State, kernel_context
+from fsm_dyn.run.transitions import ChangePoint, Transitions, counted
+from fsm_dyn.runtime.abi import Status
+
+if TYPE_CHECKING:
+    import pandas
+    import xarray
+
+
+# -- Trajectory: the result of a run -------------------------------------------------------------------------
+
+BoolArray = npt.NDArray[np.bool_]
+
+
+class Resumes(Protocol):
+    """Continues a run."""
+
+    def __call__(
+        self,
+        before: Trajectory,
+        until: float,
+        *,
+        whole: bool,
+        max_steps: int,
+        on_failure: str,
+        progress: Callable[[float], None] | None,
+    ) -> Trajectory:
+        """Return the run, or its continuation, to ``until`` (s)."""
+
+    def stored(self) -> StoredContinuation:
+        """Return what a file holds so that the run can be continued from it."""
+
+
+class Trajectory:
+    """A run: states, modes, forces and the transitions with their reasons.
+
+    Rows stand where the stepper put them: one per accepted step, two at a transition (before and after), the last
+    exactly at the end of the run.  Forces, outputs and energies are computed from the rows when first asked for.
+
+    Parameters
+    ----------
+    model : RunModel
+        Names and programs of the model.
+    record : RunRecord
+        What the stepper left.
+    resume : Resumes, optional
+        What continues the run; without it, ``final`` tells why it cannot be continued.
+    final : str
+    """
+
+    def __init__(
+        self, model: RunModel, record: RunRecord, resume: Resumes | None = None, final: str = "it was not kept for that"
+    ) -> None:
+        self.model = model
+        self.record = record
+        self.outcome = record.named_outcome
+        self._resume = resume
+        self._final = final
+
+    @cached_property
+    def rows(self) -> Samples:
+        """The recorded rows as samples."""
+        record = self.record
+        return Samples(self.model, record.t, record.x, record.mode, kernel_context(self.model, record.held))
+
+    def __len__(self) -> int:
+        return len(self.record.t)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the run was interrupted from outside."""
+        return self.outcome.code == Status.INTERRUPTED
+
+    def __repr__(self) -> str:
+        return (
+            f"<Trajectory of {self.model.name}: {self.t[0]:g} to {self.t[-1]:g} s, {len(self)} rows, "
+            f"{counted(self.transitions)}, {self.outcome.name}>"
+        )
+
+    def _repr_html_(self) -> str:
+        # for notebooks only
+
+        return run_html(self.model, self.record, self.rows, self.sample, self.describe_outcome)
+
+    @property
+    def t(self) -> FloatArray:
+        """Times, shape (n,), s."""
+        return self.rows.t
+
+    @property
+    def q(self) -> FloatArray:
+        """Coordinates, shape (n, n_q), in declared order, SI."""
+        return self.rows.q
+
+    @property
+    def u(self) -> FloatArray:
+        """Generalized speeds, shape (n, n_u), in declared order, SI."""
+        return self.rows.u
+
+    @property
+    def modes(self) -> tuple[str, ...]:
+        """Name of the mode per row."""
+        return self.rows.modes
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What the mode of each row is called where people read it: modes that handovers lead between share it."""
+        return self.rows.labels
+
+    @property
+    def multipliers(self) -> Mapping[str, FloatArray]:
+        """Forces of constraints and contacts by name, shape (n, rows of that item); M u̇ = f + Σ Aᵀ λ."""
+        return self.rows.multipliers
+
+    @property
+    def admissible(self) -> BoolArray:
+        """Whether the forces of redundant contacts keep the contact laws, shape (n,); where none do, the smallest."""
+        return self.rows.admissible
+
+    @property
+    def indeterminate(self) -> Mapping[str, BoolArray]:
+        """Where the forces of :attr:`multipliers` are not determined, shape (n,) by name.
+
+        There contacts or constraints are redundant; of all forces with the same effect the smallest are given that the
+        contact laws admit, see :attr:`admissible`.
+        """
+        modes = self.model.indeterminate or ((),) * len(self.model.modes)
+        return {
+            name: np.array([any(self.model.rows[r].owner == name for r in rows) for rows in modes])[self.record.mode]
+            for name in self.multipliers
+        }
+
+    @property
+    def outputs(self) -> Mapping[str, FloatArray]:
+        """The model's outputs by name, each of shape (n,)."""
+        return self.rows.outputs
+
+    @property
+    def inputs(self) -> Mapping[str, FloatArray]:
+        """The inputs by name, each of shape (n,)."""
+        return self.rows.inputs
+
+    def __getitem__(self, name: str) -> FloatArray:
+        """Return the column ``name``: a coordinate, speed, input, output, ``lambda.<row>`` or ``energy.<kind>``."""
+        return self.rows[name]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of all columns, which ``run[name]`` gives."""
+        return tuple(name for name, _ in self.rows.columns())
+
+    def __copy__(self) -> Trajectory:
+        return self  # nothing changes a run
+
+    def __deepcopy__(self, memo: object) -> Trajectory:
+        return self
+
+    @property
+    def transitions(self) -> Transitions:
+        """Every change of mode and every feature transition (handover) in order of time, with its cause."""
+        return Transitions(self.record.transitions)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Defects of a run that ended as asked: an energy balance that does not close."""
+        return self.record.warnings
+
+    def check_energy(self, fixed_steps: bool) -> None:
+        """Find the warnings of a run that was just made; ``fixed_steps`` if nothing controlled its error."""
+        self.record.warnings = energy_warnings(self.rows, self.record, self._between, fixed_steps)
+
+    @property
+    def change_points(self) -> tuple[ChangePoint, ...]:
+        """Passages through change points, where constraints lose rank for an instant, in order of time."""
+        return self.record.change_points
+
+    @cached_property
+    def energy(self) -> EnergyBalance:
+        """Kinetic and potential energy, work of the loads, heat of friction, changes at transitions."""
+        return energy_balance(self.rows, self.record.starts, self._between)
+
+    @overload
+    def at(self, time: float) -> State: ...
+    @overload
+    def at(self, time: npt.NDArray[np.float64]) -> Samples: ...
+    def at(self, time: float | npt.NDArray[np.float64]) -> State | Samples:
+        """Return the state at a time between the rows, from the step's own quartic.
+
+        Parameters
+        ----------
+        time : float, or ndarray of shape (n,)
+            Within the run, s.  At a transition the state after it is given.
+
+        Returns
+        -------
+        State, or Samples for an array
+
+        Raises
+        ------
+        InputError
+            If a time lies outside the run.
+        """
+        if np.ndim(time):
+            return self.sample(np.asarray(time, dtype=np.float64))
+        found = self.sample(np.array([float(time)]))
+        return State(float(found.t[0]), found.modes[0], found.q[0], found.u[0])
+
+    def sample(self, times: npt.ArrayLike) -> Samples:
+        """Return rows at ``times`` (n,), with forces, outputs and energies; at a transition the later side.
+
+        Raises
+        ------
+        InputError
+            If a time lies outside the run.
+        """
+        wanted = np.atleast_1d(np.asarray(times, dtype=np.float64))
+        outside = wanted[~((wanted >= self.t[0]) & (wanted <= self.t[-1]))]
+        if wanted.ndim != 1 or len(outside):
+            raise InputError(
+                "the run was asked for a time that it does not cover",
+                found=", ".join(f"{value:g} s" for value in outside.ravel()[:3]) or f"shape {wanted.shape}",
+                allowed=f"{self.t[0]:g} s to {self.t[-1]:g} s, one axis",
+            )
+        return self._between(wanted, locate(self.t, wanted)[0])
+
+    def resume(
+        self,
+        until: float,
+        *,
+        whole: bool = True,
+        max_steps: int = 10_000_000,
+        on_failure: str = "raise",
+        progress: Callable[[float], None] | None = None,
+    ) -> Trajectory:
+        """Continue the run to a later end, with its own settings and inputs, as if it had not been interrupted.
+
+        It continues from a state saved before the end time affected the run, so that rows and transitions equal, to the
+        last bit, those of one run to the later end.  A run that was interrupted, or ended by ``max_steps``, can be
+        continued too; one that failed, or was stopped by a transition, cannot.
+
+        Parameters
+        ----------
+        until : float
+            End of the run, s; not before its end so far.
+        whole : bool
+            Whether the result is the whole run, or only what follows the instant from which it continues.
+        max_steps : int
+            Bound on the number of further steps.
+        on_failure, progress
+            As for :func:`fsm_dyn.simulate`.
+
+        Returns
+        -------
+        Trajectory
+            Which can be continued in turn.
+
+        Raises
+        ------
+        InputError
+            The run cannot be continued, or ends later.
+        RunError
+            The run could not continue; its ``trajectory`` holds what was recorded.
+        """
+        if self._resume is None:
+            raise InputError("this run cannot be continued", found=self._final, remedy="run it again")
+        if not until >= self.t[-1]:
+            raise InputError(
+                "a run is continued to a later end", found=f"until = {until:g} s", allowed=f"from {self.t[-1]:g} s on"
+            )
+        return self._resume(self, until, whole=whole, max_steps=max_steps, on_failure=on_failure, progress=progress)
+
+    def explain(self, time: float) -> Explanation:
+        """Return the cause of the mode at a time, its contact forces and its guards.
+
+        Raises
+        ------
+        InputError
+            If the time lies outside the run.
+        """
+        return explain(self.model, self.sample([time]), self.transitions, self.change_points)
+
+    def encounters(self, near: float = 0.0) -> tuple[Encounter, ...]:
+        """Return for every pair of shapes when it first touched, how often, how near it came; those that touched first.
+
+        Parameters
+        ----------
+        near : float
+            Gap up to which two shapes are near, m: ``Encounter.near`` is when they first were, to a row.
+        """
+        return encounters(self.model, self.rows, self.transitions, near)
+
+    def extremes(self, name: str) -> Extremes:
+        """Return the least and greatest value of a coordinate, speed, input or output, between the rows too.
+
+        Parameters
+        ----------
+        name : str
+            One of :attr:`columns`.
+
+        Raises
+        ------
+        InputError
+            No quantity has this name.
+        """
+        return extremes(self.t, self[name], lambda times, first: self._between(times, first)[name])
+
+    def judge(self, chains: bool = True) -> dict[str, Judgement]:
+        """Return the requirements of the model, judged over this run, by name (docs/language.md, "requirements").
+
+        Parameters
+        ----------
+        chains : bool
+            With the transitions that led to each deciding time; without them, judging takes less time.
+        """
+        return judge(self.rows, self.record, self._between, chains)
+
+    def describe_outcome(self) -> tuple[str, ...]:
+        """Return outcome and warnings as text; of a failed run with state, candidates, residuals and remedy."""
+        lines = describe_outcome(self.rows, self.transitions, self.record)
+        return (*lines, *(f"warning: {text}" for text in self.warnings))
+
+    describe_end = RenamedAttribute("describe_outcome")
+
+    def save(self, path: str | Path) -> Path:
+        """Write the whole run as JSON, with the text of its model, and return the path; ``fsm_dyn.open_run`` reads it.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to write.
+
+        Returns
+        -------
+        Path
+            The same.
+
+        Raises
+        ------
+        InputError
+            If the run has no model text to go with it.
+        """
+        target = Path(path)
+        write_file(target, self.to_bytes())
+        return target
+
+    def to_bytes(self) -> bytes:
+        """Return what :meth:`save` writes.
+
+        Raises
+        ------
+        InputError
+            If the run has no model text to go with it.
+        """
+        return run_bytes(self.model, self.record, self._resume.stored() if self._resume else self._final)
+
+    def to_csv(self, path: str | Path) -> Path:
+        """Write every column as comma-separated text, numbers so that they read back exactly; return the path.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to write.
+
+        Returns
+        -------
+        Path
+            The same.
+        """
+        return data_sets.write_csv(self.rows, Path(path))
+
+    def to_xarray(self) -> xarray.Dataset:
+        """Return the run as an ``xarray.Dataset`` along ``time``, the transitions along ``transition``.
+
+        Variables have the names of the columns.  ``time`` increases strictly: of rows at the same time the last keeps
+        it, the others have the next smaller numbers, so that ``interp`` and ``sel(method="nearest")`` work.
+
+        Raises
+        ------
+        InputError
+            If xarray is not installed (the extra ``analysis``).
+        """
+        return data_sets.to_xarray(self.rows, self.transitions, self.outcome, self.warnings)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return the rows as a ``pandas.DataFrame``: ``mode`` and every column, by ``time`` (s).
+
+        The two rows of a transition have the same time.
+
+        Raises
+        ------
+        InputError
+            If pandas is not installed (the extra ``analysis``).
+        """
+        return data_sets.to_pandas(self.rows)
+
+    def to_netcdf(self, path: str | Path) -> Path:
+        """Write :meth:`to_xarray` as NetCDF 4 and return the path.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to write.
+
+        Returns
+        -------
+        Path
+            The same.
+
+        Raises
+        ------
+        InputError
+            If xarray or h5netcdf is not installed (the extra ``analysis``).
+        """
+        return data_sets.write_netcdf(self.to_xarray(), Path(path))
+
+    def _between(self, times: FloatArray, first: IntArray) -> Samples:
+        """Sample the steps that start at the rows ``first``; the very last row stands for itself."""
+        record = self.record
+        x, theta = state_within(record.t, record.x, record.x_dot, record.x_mid, times, first, slice(None))
+        held = record.held[first]
+        inside = theta > 0.0  # at a row itself its own record is exact, and knows from which side it is meant
+        held[inside, : 3 * len(self.model.layout.w)] = record.inputs(times[inside])
+        return Samples(self.model, times, x, record.mode[first], kernel_context(self.model, held))
+
+
+# -- Notebook representation of a run: summary, timeline, table of transitions -------------------------------
+
+Sample = Callable[[FloatArray], Samples]  # of Trajectory
+
+MOST_ROWS = 20  # transitions in the table
+_MOST_STRIPS = 4
+
+
+def run_svg(model: RunModel, record: RunRecord, rows: Samples, sample: Sample) -> str:
+    """Return the picture of a run over time: its modes, coordinates, speeds; ``sample`` gives what is between rows."""
+    groups = columns_by_unit(model, (model.layout.q, model.layout.u))[:_MOST_STRIPS]
+    return timeline_svg(timeline_of(model, record, dense_rows(rows, sample), groups))
+
+
+def run_html(
+    model: RunModel, record: RunRecord, rows: Samples, sample: Sample, ending: Callable[[], tuple[str, ...]]
+) -> str:
+    """Return a run as a notebook shows it; whatever the model's text says stays text.
+
+    ``ending`` tells the end of a run that failed, line by line.
+    """
+    transitions = record.transitions
+    told = (
+        f"{record.t[0]:g} s to {record.t[-1]:g} s, {len(record.t)} rows, {counted(transitions)}; {record.outcome.name}"
+    )
+    head = element("p", f"{element('b', escaped(model.name))}: {escaped(told)}")
+    parts = [head, run_svg(model, record, rows, sample)]
+    if record.outcome.failed:
+        parts.append(element("pre", escaped("\n".join(ending()))))
+    if transitions:
+        shown = Transitions(transitions[:MOST_ROWS])._repr_html_()
+        more = len(transitions) - MOST_ROWS
+        rest = element("p", f"and {more} more") if more > 0 else ""
+        parts.append(element("details", element("summary", "Transitions") + shown + rest))
+    return element("div", parts)

@@ -1,1 +1,0 @@
-"""Simulation: tables, state, inputs, tolerances and outcomes that Python and the runtime exchange; implicit methods."""
