@@ -32,7 +32,7 @@ from fsm_dyn.run.simulator import Simulator, simulator_of
 from fsm_dyn.run.tolerances import numerics_of
 from fsm_dyn.run.trajectory import Trajectory
 
-# -- What memory is to a motion ------------------------------------------------------------------------------
+# -- Roles of memory in a motion -----------------------------------------------------------------------------
 #
 # What memory is to a motion: a part of its state that varies, one that takes separate values, or a mere count.
 

@@ -24,7 +24,7 @@ from fsm_dyn.language.memory import clock_names
 from fsm_dyn.run.simulate import simulate
 from fsm_dyn.run.trajectory import Trajectory
 
-# -- What an exploration has found ---------------------------------------------------------------------------
+# -- Findings of an exploration ------------------------------------------------------------------------------
 #
 # What an exploration has found: modes and edges seen, declared and derived, and where runs cannot leave.
 

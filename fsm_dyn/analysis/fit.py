@@ -129,7 +129,7 @@ def _numbers(line: list[str], names: list[str], where: Location) -> list[float]:
     return values
 
 
-# -- Parameters from a measured motion, by least squares, with intervals and with what the data --------------
+# -- Parameters from a measured motion -----------------------------------------------------------------------
 #
 # Parameters from a measured motion, by least squares, with intervals and with what the data cannot determine.
 

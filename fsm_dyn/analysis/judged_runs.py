@@ -45,7 +45,7 @@ from fsm_dyn.run.trajectory import Trajectory
 from fsm_dyn.run.transitions import guard_name
 from fsm_dyn.runtime.abi import RecordColumn, Sizes
 
-# -- What many runs of a graph share, worked out once, and what each of them does not share ------------------
+# -- Preparation of many runs of a graph ---------------------------------------------------------------------
 
 #: Options of ``Simulator.run`` with which runs can be made together.
 SHARED: Final = frozenset(

@@ -40,7 +40,7 @@ class Batch:
         return np.array([float(value) for value in evaluate(self.nodes, known)])
 
 
-# -- Newton's and Euler's equations of every body, with all that acts on it as unknown forces and ------------
+# -- Newton's and Euler's equations of every body ------------------------------------------------------------
 #
 # Newton's and Euler's equations of every body, with all that acts on it as unknown forces and moments.
 #
@@ -350,7 +350,7 @@ def _cross(a: Sequence[Node], b: Sequence[Node]) -> list[Node]:
     return [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
 
 
-# -- Lagrange's equations of the bodies of a mechanism, from the kinetic energy in coordinates and -----------
+# -- Lagrange's equations of the bodies of a mechanism -------------------------------------------------------
 #
 # Lagrange's equations of the bodies of a mechanism, from the kinetic energy in coordinates and their rates alone.
 

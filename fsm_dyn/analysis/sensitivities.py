@@ -629,7 +629,7 @@ def _follows_impacts(setting: AnalysisSetup, raw: RunArrays, number: int, row: i
     )
 
 
-# -- How a run's end depends on where it began and on parameters, across all transitions on the way ----------
+# -- Sensitivities of the end of a run to its start and parameters -------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -471,7 +471,7 @@ def _together(verdicts: Sequence[Verdict]) -> Verdict:
     return "undecided" if "undecided" in verdicts else "met"
 
 
-# -- Yield of a mechanism whose parameters have tolerances ---------------------------------------------------
+# -- Yield of a mechanism ------------------------------------------------------------------------------------
 #
 # Yield of a mechanism whose parameters have tolerances: the share of runs that meet the model's requirements.
 

@@ -35,7 +35,7 @@ from fsm_dyn.core.files import decode, encode
 from fsm_dyn.derive.enumeration import contradiction
 from fsm_dyn.programs.program import Array
 
-# -- Which contacts can be closed, or closed and open, in one configuration, and which can be held at --------
+# -- Geometric feasibility of contact states -----------------------------------------------------------------
 #
 # Which contacts can be closed, or closed and open, in one configuration, and which can be held at once.
 #

@@ -142,7 +142,7 @@ class GeometricProofs:
         return cls.from_bytes(read_file(path, LARGEST, "geometric proofs"))
 
 
-# -- Rows of contacts that are held, ``A u + b = 0``, and weighted sums of them ------------------------------
+# -- Rows of contacts ----------------------------------------------------------------------------------------
 #
 # Rows of contacts that are held, ``A u + b = 0``, and weighted sums of them: what proofs about speeds are made of.
 

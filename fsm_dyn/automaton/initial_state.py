@@ -17,7 +17,7 @@ from fsm_dyn.language.evaluate import ParameterValue, evaluate_expression
 from fsm_dyn.language.values import named_values
 from fsm_dyn.runtime.abi import SAME_ROW
 
-# -- Contacts of corners and faces that are active in the initial state (docs/theory.md, "Contact ------------
+# -- Contacts of corners and faces ---------------------------------------------------------------------------
 #
 # Contacts of corners and faces that are active in the initial state (docs/theory.md, "Contact geometry").
 #

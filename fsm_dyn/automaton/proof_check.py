@@ -23,7 +23,7 @@ from fsm_dyn.core.errors import InputError
 from fsm_dyn.language.values import coordinate_bounds, named_values
 from fsm_dyn.programs.program import Array, Program
 
-# -- Interval arithmetic of mpmath, for programs -------------------------------------------------------------
+# -- Interval arithmetic of mpmath ---------------------------------------------------------------------------
 #
 # Interval arithmetic of mpmath, for programs: bounds of each operation, and of its operands given its result.
 #

@@ -202,7 +202,7 @@ def _direction(unknowns: Unknowns, i: int, force: float) -> int:
     return int(-np.sign(unknowns.drive[i])) if unknowns.drive[i] != 0.0 else int(np.sign(force)) or 1
 
 
-# -- Static equilibria with unilateral contacts and friction by pseudo-transient continuation (Kelley --------
+# -- Static equilibria with unilateral contacts and friction by pseudo-transient continuation ----------------
 #
 # Static equilibria with unilateral contacts and friction by pseudo-transient continuation (Kelley and Keyes 1998).
 #

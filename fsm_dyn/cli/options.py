@@ -219,7 +219,7 @@ def ticks(option: str, time: float | None, period: float) -> int:
     return round(time / period)
 
 
-# -- Where results are written -------------------------------------------------------------------------------
+# -- Paths of results ----------------------------------------------------------------------------------------
 #
 # Where results are written: checked, and folders made, before anything is computed for them.
 

@@ -211,7 +211,7 @@ def _ranges(vary: list[str]) -> dict[str, list[Any]]:
     return found
 
 
-# -- What the command ``study`` prints and writes: tables, data, figures -------------------------------------
+# -- Outputs of the command ``study``: tables, data, figures -------------------------------------------------
 
 _SEQUENCES: Final = 8  # of modes, listed
 _WIDE: Final = 90  # characters

@@ -16,7 +16,7 @@ import msgspec
 
 from fsm_dyn.core.errors import NOWHERE, InputError, Location
 
-# -- Files of results, written whole -------------------------------------------------------------------------
+# -- Files of results ----------------------------------------------------------------------------------------
 #
 # Files of results, written whole: on a full disk, or after Ctrl-C, what was there before is there as it was.
 

@@ -25,7 +25,7 @@ from fsm_dyn.programs.graph import Node
 from fsm_dyn.programs.layout import TIME
 from fsm_dyn.programs.traversal import evaluate, reachable, substitute, support, tangent
 
-# -- The rate at which a place of contact follows along a curve: ``ξ̇ = -c_ξ⁻¹ (ċ + k c)`` -------------------
+# -- The rate at which a place of contact follows along a curve ----------------------------------------------
 #
 # The rate at which a place of contact follows along a curve: ``ξ̇ = -c_ξ⁻¹ (ċ + k c)`` (docs/theory.md).
 #
@@ -65,7 +65,7 @@ def follow(motion: Motion, following: CurveParameter, speeds: Speeds) -> CurvePa
     return CurveParameterRate(following.parameter, W, X, rate)
 
 
-# -- Constraint and contact rows: ``A y + b``, its rate at u̇ = 0, and the configuration it belongs ----------
+# -- Constraint and contact rows -----------------------------------------------------------------------------
 #
 # Constraint and contact rows: ``A y + b``, its rate at u̇ = 0, and the configuration it belongs to.
 

@@ -18,7 +18,7 @@ from fsm_dyn.programs.graph import Node
 from fsm_dyn.programs.program import Program
 from fsm_dyn.programs.traversal import substitute
 
-# -- Indeterminate multipliers of a mode with redundant constraint rows, and the force limits that -----------
+# -- Indeterminate multipliers of a mode with redundant constraint rows --------------------------------------
 #
 # Indeterminate multipliers of a mode with redundant constraint rows, and the force limits that remain determinate.
 #

@@ -25,7 +25,7 @@ from fsm_dyn.programs.graph import Node
 from fsm_dyn.programs.program import Counts, Program
 from fsm_dyn.programs.sources import to_c, to_numpy
 
-# -- Partial velocities, generalized active and inertia forces of a mechanism, as in the tables of -----------
+# -- Partial velocities --------------------------------------------------------------------------------------
 #
 # Partial velocities, generalized active and inertia forces of a mechanism, as in the tables of Gillespie (2003).
 #

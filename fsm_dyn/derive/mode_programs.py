@@ -152,7 +152,7 @@ def smallest(system: UnconstrainedSystem, pivots: Sequence[Node]) -> Node:
     return result
 
 
-# -- Matrices of a mode for reading: M, forces, constraint rows and the bases that embed them, ---------------
+# -- Matrices of a mode for reading --------------------------------------------------------------------------
 #
 # Matrices of a mode for reading: M, forces, constraint rows and the bases that embed them, partial velocities.
 #

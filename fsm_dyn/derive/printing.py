@@ -297,7 +297,7 @@ def _fresh(count: int, taken: set[str]) -> sympy.Symbol:
     return sympy.Symbol(name)
 
 
-# -- SymPy expressions as MathML, with the model's names set as docs/theory.md sets them; a browser ----------
+# -- SymPy expressions as MathML -----------------------------------------------------------------------------
 #
 # SymPy expressions as MathML, with the model's names set as docs/theory.md sets them; a browser needs nothing else.
 

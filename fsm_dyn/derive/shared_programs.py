@@ -82,7 +82,7 @@ def _corner_and_face(contact: Contact) -> tuple[Feature, Feature] | None:
     return None
 
 
-# -- Programs and tables that all modes share, from the derived terms; the last module that uses -------------
+# -- Programs and tables -------------------------------------------------------------------------------------
 #
 # Programs and tables that all modes share, from the derived terms; the last module that uses ``symbolic``.
 

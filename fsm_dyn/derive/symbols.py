@@ -24,7 +24,7 @@ from fsm_dyn.programs.graph import ExpressionGraph, Node
 from fsm_dyn.programs.layout import TIME, Layout
 from fsm_dyn.programs.traversal import evaluate, substitute, support, tangent
 
-# -- Whose a point is ----------------------------------------------------------------------------------------
+# -- Owners of points ----------------------------------------------------------------------------------------
 #
 # Whose a point is: found by rigid motion, where a joint moves its child by coordinates that other points do not know.
 #
@@ -260,7 +260,7 @@ def _refused(joint: Joint, point: Point) -> ModelError:
     )
 
 
-# -- What a mechanism consists of, as nodes ------------------------------------------------------------------
+# -- Contents of a mechanism ---------------------------------------------------------------------------------
 #
 # What a mechanism consists of, as nodes: symbols, frames, points. The ground on which everything else is built.
 

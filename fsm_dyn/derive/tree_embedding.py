@@ -19,7 +19,7 @@ from fsm_dyn.programs import functions
 from fsm_dyn.programs.graph import Node
 from fsm_dyn.programs.traversal import reachable, substitute, tangent
 
-# -- Loads of bearings that slide ----------------------------------------------------------------------------
+# -- Loads of bearings ---------------------------------------------------------------------------------------
 #
 # Loads of bearings that slide: resultants of reactions that depend on the friction they cause.
 #

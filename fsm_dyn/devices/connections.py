@@ -334,7 +334,7 @@ class WebSocketLine:
         self._socket.close()
 
 
-# -- Loading of a library that comes with a device -----------------------------------------------------------
+# -- Loading of a library ------------------------------------------------------------------------------------
 #
 # Loading of a library that comes with a device: it is its maker's, never shipped, and found on this computer.
 

@@ -131,7 +131,7 @@ def _listed(found: Any) -> list[Any]:
     return list(found) if isinstance(found, list | tuple) else [found]
 
 
-# -- Velocity estimation for devices that measure none -------------------------------------------------------
+# -- Velocity estimation for devices -------------------------------------------------------------------------
 #
 # Velocity estimation for devices that measure none: from positions, or by a critically damped filter.
 

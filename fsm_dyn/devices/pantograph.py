@@ -94,7 +94,7 @@ def force_of(pose: Pose, torques: Pair) -> Pair:
     return (yb * torques[0] - ya * torques[1]) / determinant, (xa * torques[1] - xb * torques[0]) / determinant
 
 
-# -- Messages of Haply's board, as the public ``hAPI`` writes and reads them (gitlab.com/Haply/hAPI, ---------
+# -- Messages of Haply's board -------------------------------------------------------------------------------
 #
 # Messages of Haply's board, as the public ``hAPI`` writes and reads them (gitlab.com/Haply/hAPI, HaplyHAPI 1.0.1).
 #

@@ -157,7 +157,7 @@ class Driver:
         return force
 
 
-# -- The scripted hand as the runtime reads and writes it (``runtime/scripted_hand.c``) ----------------------
+# -- The scripted hand as the runtime reads and writes it ----------------------------------------------------
 #
 # The scripted hand as the runtime reads and writes it (``runtime/scripted_hand.c``): a driver for fast loops.
 

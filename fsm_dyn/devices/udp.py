@@ -36,7 +36,7 @@ from fsm_dyn.runtime.abi import (
 )
 from fsm_dyn.runtime.layouts import UdpLink
 
-# -- Datagrams between a device program and the driver ``udp``; docs/how_to/protocols.md has them as ---------
+# -- Datagrams between a device program and the driver ``udp`` -----------------------------------------------
 #
 # Datagrams between a device program and the driver ``udp``; docs/how_to/protocols.md has them as tables.
 #
@@ -483,7 +483,7 @@ class Driver:
                 self._strangers.close()
 
 
-# -- Compiled reading and writing of the driver ``udp`` (``runtime/udp.c``), for loops faster than 2 ---------
+# -- Compiled reading and writing of the driver ``udp`` ------------------------------------------------------
 #
 # Compiled reading and writing of the driver ``udp`` (``runtime/udp.c``), for loops faster than 2 kHz.
 #

@@ -144,7 +144,7 @@ def initialiser(fields: Mapping[str, str]) -> str:
     return "{\n" + ",\n".join(f"    .{field} = {value}" for field, value in fields.items()) + "\n}"
 
 
-# -- Which parameters of an exported model can be set while it runs ------------------------------------------
+# -- Parameters that can be set while an exported model runs -------------------------------------------------
 
 _BELOW: Final = -1e-9  # values next to the limits that a model file may set
 _ABOVE: Final = 1.0 + 1e-9

@@ -85,7 +85,7 @@ def mode_identifiers(names: Sequence[str]) -> list[str]:
     return result
 
 
-# -- What is exported: an automaton with its modes, its start and its schedule -------------------------------
+# -- Exported run: an automaton with its modes, start and schedule -------------------------------------------
 
 #: Types of the numbers in C.
 Real = Literal["double", "float"]

@@ -237,7 +237,7 @@ def _quoted(part: str) -> str:
     return part if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*(\[\d+\])?", part) else f"'{part}'"
 
 
-# -- What the descriptions of units for both versions of FMI have in common, as XML --------------------------
+# -- Common parts of the descriptions of units for both versions of FMI --------------------------------------
 
 
 def description_root(run: ExportedRun, version: str, **attributes: str) -> Element:

@@ -32,7 +32,7 @@ from fsm_dyn.run.outcomes import OUTCOMES
 from fsm_dyn.run.scene import NEWTONIAN, ORIGIN, vector_of
 from fsm_dyn.run.transitions import cause_words
 
-# -- What a page that simulates alone contains ---------------------------------------------------------------
+# -- Contents of a page that simulates alone -----------------------------------------------------------------
 #
 # What a page that simulates alone contains: the model, its kernels, and how a display frame is made of them.
 

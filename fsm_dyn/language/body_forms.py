@@ -32,7 +32,7 @@ from fsm_dyn.language.model import Coordinate, Parameter, ParameterTolerance
 from fsm_dyn.language.shapes import CircleOutline, DrawnOutline, DrawnPoint, LineOutline, PolygonOutline, TextOutline
 from fsm_dyn.language.yaml import LocatedList, LocatedMapping, LocatedStr, Scalar, Tree, describe
 
-# -- Parameters with a tolerance: ``4 kg +- 0.1 kg``, ``{value:, tolerance:}``, ``{normal:, ------------------
+# -- Parameters with a tolerance -----------------------------------------------------------------------------
 #
 # Parameters with a tolerance: ``4 kg +- 0.1 kg``, ``{value:, tolerance:}``, ``{normal:, sigma:}``, ``{uniform:}``.
 

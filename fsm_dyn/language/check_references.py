@@ -41,7 +41,7 @@ from fsm_dyn.language.shapes import SegmentShape, Shape
 from fsm_dyn.language.units import DIMENSIONLESS, Dimension, dimension_text, divide
 from fsm_dyn.language.yaml import where_of
 
-# -- Requirements that could never be judged -----------------------------------------------------------------
+# -- Requirements --------------------------------------------------------------------------------------------
 #
 # Requirements that could never be judged: unknown names, events that a contact does not have, wrong units.
 

@@ -267,7 +267,7 @@ def _schedule(schedule: Schedule, values: Numbers, what: str) -> None:
         last = at
 
 
-# -- What the numbers of a shape decide for its equations ----------------------------------------------------
+# -- Outlines by their numbers -------------------------------------------------------------------------------
 #
 # What the numbers of a shape decide for its equations: which way it goes round, where its faces look.
 #

@@ -133,7 +133,7 @@ def _name_of(item: Tree) -> str | None:
     return name.text if isinstance(name, Scalar) else None
 
 
-# -- Where components come from ------------------------------------------------------------------------------
+# -- Sources of components -----------------------------------------------------------------------------------
 #
 # Where components come from: the shipped models, and the folder of the file that uses them; nowhere else.
 #

@@ -45,7 +45,7 @@ def periodic_spline(places: Sequence[Sequence[float]] | npt.NDArray[np.float64])
     return CubicSpline(knots, closed, bc_type="periodic")
 
 
-# -- Pieces of curves that do not bulge everywhere -----------------------------------------------------------
+# -- Pieces of curves ----------------------------------------------------------------------------------------
 #
 # Pieces of curves that do not bulge everywhere: each has one place, at most, that a circle or a face touches.
 #

@@ -563,7 +563,7 @@ def _misread(text: Text, known: Mapping[str, Declaration]) -> str:
     return ""
 
 
-# -- Whether a model uses units at all -----------------------------------------------------------------------
+# -- Use of units by a model ---------------------------------------------------------------------------------
 
 
 def uses_units(mechanism: Mechanism) -> bool:
@@ -608,7 +608,7 @@ def words_of(value: object) -> Iterator[Text | str]:
             yield from words_of(getattr(value, field.name))
 
 
-# -- What may be named where: one scope for each level of dependence -----------------------------------------
+# -- Scopes of names, one for each level of dependence -------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,7 @@ class Text:
         return self.text
 
 
-# -- The tree an expression is read into, and the one way to walk it -----------------------------------------
+# -- The tree an expression is read into ---------------------------------------------------------------------
 #
 # The tree an expression is read into, and the one way to walk it: folding it over an algebra.
 #

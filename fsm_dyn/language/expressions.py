@@ -160,7 +160,7 @@ def _real(function: Callable[..., float], *arguments: float) -> float:
         return math.nan
 
 
-# -- Text to tree through an allow-list over Python's ``ast``; nothing of a user's text is ever --------------
+# -- Text to tree through an allow-list over Python's ``ast`` ------------------------------------------------
 #
 # Text to tree through an allow-list over Python's ``ast``; nothing of a user's text is ever executed.
 

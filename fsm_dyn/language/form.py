@@ -22,7 +22,7 @@ from fsm_dyn.core.errors import NOWHERE, Location, ModelError, did_you_mean
 from fsm_dyn.language.expression_tree import FUNCTIONS, MAX_NAME_LENGTH, RESERVED_NAMES, Text, is_name
 from fsm_dyn.language.yaml import LocatedList, LocatedMapping, LocatedStr, Scalar, Tree, describe
 
-# -- An example of every part of a model that is a mapping, shown where something else was written -----------
+# -- An example of every part of a model ---------------------------------------------------------------------
 #
 # An example of every part of a model that is a mapping, shown where something else was written (docs/language.md).
 

@@ -286,7 +286,7 @@ def _contact(name: str, form: PlayForm, gap: str) -> GapContact:
     )  # fmt: skip
 
 
-# -- What all kinds of joints have in common when they become frames, points, coordinates, speeds and --------
+# -- Common steps of all kinds of joints ---------------------------------------------------------------------
 #
 # What all kinds of joints have in common when they become frames, points, coordinates, speeds and rows.
 #
@@ -668,7 +668,7 @@ def across(axis: AxisForm) -> tuple[str, ...]:
     return tuple(f"{axis.frame}.{letter}" for letter in axis.across)
 
 
-# -- Whole turns of joints in space, which absolute coordinates do not count ---------------------------------
+# -- Whole turns of joints in space --------------------------------------------------------------------------
 #
 # Whole turns of joints in space, which absolute coordinates do not count: what depends on them is refused by name.
 

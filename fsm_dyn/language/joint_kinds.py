@@ -52,7 +52,7 @@ from fsm_dyn.language.joint_forms import (
 from fsm_dyn.language.rewriting import free, own_point, resolved, substituted
 from fsm_dyn.language.yaml import LocatedStr
 
-# -- The kinds of joints, one class each ---------------------------------------------------------------------
+# -- The kinds of joints -------------------------------------------------------------------------------------
 #
 # The kinds of joints, one class each: how the child moves in a tree, and the rows that hold it in a loop.
 

@@ -8,7 +8,7 @@ from typing import Final
 from fsm_dyn.language.contact_law import FREE, HELD, SLIDING, SLIDING_UNDER, Entry, Law, Option, Traits, Watched
 from fsm_dyn.runtime.abi import Event, GuardQuantity
 
-# -- Coulomb friction, shared by several laws ----------------------------------------------------------------
+# -- Coulomb friction ----------------------------------------------------------------------------------------
 #
 # Coulomb friction, shared by several laws: its guards, along one line or in space (docs/theory.md).
 

@@ -200,7 +200,7 @@ def _mapped(value: T, change: Callable[[Text], Text]) -> T:
     return result  # type: ignore[no-any-return]
 
 
-# -- Constraints on accelerations, written out ---------------------------------------------------------------
+# -- Constraints on accelerations ----------------------------------------------------------------------------
 #
 # Constraints on accelerations, written out: a coordinate is the integral, and a row on speeds follows it.
 #

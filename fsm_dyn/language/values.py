@@ -317,7 +317,7 @@ def units(mechanism: Mechanism) -> dict[str, str]:
     return {name: written.get(name) or dimension_text(dimension) for name, dimension in found.items()}
 
 
-# -- Parameters of many runs that differ in some of them -----------------------------------------------------
+# -- Parameters of many runs ---------------------------------------------------------------------------------
 #
 # Parameters of many runs that differ in some of them: only what follows from these is evaluated and checked again.
 

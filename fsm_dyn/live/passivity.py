@@ -21,7 +21,7 @@ from fsm_dyn.live.device_map import DeviceMap, port_of
 from fsm_dyn.live.driver_protocol import DeviceDynamics
 from fsm_dyn.live.sampled_response import INPUT_LENGTH, SampledLoop, linearise_sampled_loop, velocity_response
 
-# -- Stability of a coupled model with a device and a hand that are known ------------------------------------
+# -- Stability of a coupled model with a device and a hand ---------------------------------------------------
 #
 # Stability of a coupled model with a device and a hand that are known: the exact map of the loop over a tick.
 #
@@ -421,7 +421,7 @@ def _quantisation(axis: str, K: float, handle: DeviceDynamics, turns: bool) -> C
     return ConditionResult("quantisation", axis, verdict, needed, handle.friction, unit, why)
 
 
-# -- Stability of a device that measures the force of the hand and follows the model (docs/theory.md, --------
+# -- Stability of a device -----------------------------------------------------------------------------------
 #
 # Stability of a device that measures the force of the hand and follows the model (docs/theory.md, "Admittance").
 #

@@ -34,7 +34,7 @@ from fsm_dyn.runtime.abi import Back, Fault, LiveHeader, PaceNumbers, TickCounts
 from fsm_dyn.runtime.layouts import Ring
 from fsm_dyn.runtime.library import finish_tick
 
-# -- Outputs of a tick (``runtime/tick_publishing.c``) -------------------------------------------------------
+# -- Outputs of a tick ---------------------------------------------------------------------------------------
 #
 # Outputs of a tick (``runtime/tick_publishing.c``): rings in shared memory and histograms of times.
 

@@ -13,7 +13,7 @@ from scipy.optimize import minimize_scalar
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.live.driver_protocol import DeviceDynamics
 
-# -- Conditions of passivity of a sampled loop with zero-order hold, as formulae (docs/theory.md, ------------
+# -- Conditions of passivity of a sampled loop with zero-order hold ------------------------------------------
 #
 # Conditions of passivity of a sampled loop with zero-order hold, as formulae (docs/theory.md, "Passivity").
 #

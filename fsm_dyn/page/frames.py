@@ -25,7 +25,7 @@ from fsm_dyn.run.contact_forces import ContactLocation, Forces
 from fsm_dyn.run.scene import NEWTONIAN
 from fsm_dyn.runtime.abi import Event
 
-# -- What can be charted of a run: names, units, and the values at an instant --------------------------------
+# -- Quantities of a run that can be charted: names, units, values at an instant -----------------------------
 
 
 @dataclass(frozen=True)

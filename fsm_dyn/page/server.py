@@ -43,7 +43,7 @@ from fsm_dyn.page.broadcast import (
 from fsm_dyn.page.live_view import LiveOptions
 from fsm_dyn.page.playback import PlaybackSession, RecordedRun
 
-# -- Background compilation of a model in a separate process, which fills the cache on disk for the ----------
+# -- Background compilation of a model in a separate process -------------------------------------------------
 #
 # Background compilation of a model in a separate process, which fills the cache on disk for the server.
 #

@@ -293,7 +293,7 @@ def _label(parent: ET.Element, kind: str, words: str, x: float, y: float) -> Non
     ET.SubElement(parent, "label", {"kind": kind} | _at(x, y)).text = allowed
 
 
-# -- The mode graph for other programs: GraphML, node-link JSON, the machine of the library ------------------
+# -- The mode graph for other programs -----------------------------------------------------------------------
 #
 # The mode graph for other programs: GraphML, node-link JSON, the machine of the library ``transitions``, UPPAAL.
 #

@@ -15,7 +15,7 @@ import numpy as np
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.programs.operations import fold
 
-# -- The hash-consed graph of operations from which every program is made (docs/theory.md, straight- ---------
+# -- The hash-consed graph of operations ---------------------------------------------------------------------
 #
 # The hash-consed graph of operations from which every program is made (docs/theory.md, straight-line programs).
 #

@@ -148,7 +148,7 @@ def evaluate(outputs: Sequence[Node], values: Mapping[str, npt.ArrayLike]) -> li
     return [np.asarray(results[node], dtype=np.float64) for node in outputs]
 
 
-# -- Forward tangent sweep (docs/theory.md, "Straight-line programs") ----------------------------------------
+# -- Forward tangent sweep -----------------------------------------------------------------------------------
 #
 # Forward tangent sweep (docs/theory.md, "Straight-line programs"): rates of rows, slopes of guards, Jacobians.
 #

@@ -174,7 +174,7 @@ def _by_owner(
     return friction, constraints
 
 
-# -- Whether the energy balance of a run closes --------------------------------------------------------------
+# -- Warning of an open energy balance -----------------------------------------------------------------------
 #
 # Whether the energy balance of a run closes: a warning where it does not (docs/theory.md, "The energy balance").
 

@@ -374,7 +374,7 @@ def _mean(values: Floats) -> float:
     return float(np.linalg.norm(values) / values.size**0.5)
 
 
-# -- Implicit methods of scipy for stiff models, with the kernels, guards and transitions of the -------------
+# -- Implicit methods of scipy for stiff models --------------------------------------------------------------
 #
 # Implicit methods of scipy for stiff models, with the kernels, guards and transitions of the runtime.
 #

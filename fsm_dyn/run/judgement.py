@@ -34,7 +34,7 @@ from fsm_dyn.run.tolerances import Numerics, numerics_of
 from fsm_dyn.run.transitions import Transition
 from fsm_dyn.runtime.abi import Status
 
-# -- Errors of the quantities of a run, as far as its tolerances determine them ------------------------------
+# -- Errors of the quantities of a run -----------------------------------------------------------------------
 #
 # Errors of the quantities of a run, as far as its tolerances determine them: within them a margin is no verdict.
 

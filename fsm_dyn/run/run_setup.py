@@ -29,7 +29,7 @@ from fsm_dyn.run.run_inputs import InputValue, default_end, input_parameters, re
 from fsm_dyn.run.tolerances import Numerics, Tolerances, numerics_of
 from fsm_dyn.runtime.abi import NEVER
 
-# -- Names of methods and strategies, and the settings of a run from the arguments of ------------------------
+# -- Names of methods and strategies -------------------------------------------------------------------------
 #
 # Names of methods and strategies, and the settings of a run from the arguments of :func:`fsm_dyn.simulate`.
 
@@ -164,7 +164,7 @@ def _stored_allowance(derive_after: Allowance) -> float | dict[str, float] | Non
     return None if derive_after is None else -1.0 if derive_after == np.inf else float(derive_after)
 
 
-# -- Running forms of a graph that are kept from run to run, the modes that runs have derived, and -----------
+# -- Running forms of a graph --------------------------------------------------------------------------------
 #
 # Running forms of a graph that are kept from run to run, the modes that runs have derived, and what else is kept.
 
@@ -285,7 +285,7 @@ def _executable_key(strategy: str, derive_after: Allowance) -> tuple[str, Hashab
     return strategy, tuple(sorted(derive_after.items())) if isinstance(derive_after, Mapping) else derive_after
 
 
-# -- What a run is given -------------------------------------------------------------------------------------
+# -- Resolved arguments of a run -----------------------------------------------------------------------------
 #
 # What a run is given: parameters, inputs, start and tolerances, worked out once for all runs that begin alike.
 

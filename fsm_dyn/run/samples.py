@@ -21,7 +21,7 @@ from fsm_dyn.programs.program import Only, Program
 from fsm_dyn.programs.traversal import substitute, tangent
 from fsm_dyn.run.record import RunModel
 
-# -- Power of the drives that move points and frames by time or inputs (docs/theory.md, "The energy ----------
+# -- Power of the drives -------------------------------------------------------------------------------------
 #
 # Power of the drives that move points and frames by time or inputs (docs/theory.md, "The energy balance").
 

@@ -190,7 +190,7 @@ def _continuation(
     return Continuation(run.settings, run_version(), run.digest, saved, names, indices)
 
 
-# -- What runs of a graph share ------------------------------------------------------------------------------
+# -- Shared objects of the runs of a graph -------------------------------------------------------------------
 #
 # What runs of a graph share: kernels in memory, modes derived on the way, starts, inputs and workspace.
 

@@ -36,7 +36,7 @@ from fsm_dyn.runtime.abi import (
 )
 from fsm_dyn.runtime.layouts import DIMENSIONS, Buffers, Options, RunState, Tables, Work
 
-# -- Named tuples of arrays as the structures that the runtime reads (``runtime/tables.h``, ------------------
+# -- Named tuples of arrays as the structures ----------------------------------------------------------------
 #
 # Named tuples of arrays as the structures that the runtime reads (``runtime/tables.h``, ``run.h``, ``tick.h``).
 #

@@ -268,7 +268,7 @@ def moreau_jean_may_start(
     return bool(_moreau_jean_may_start(tables, work, t, vector(x), vector(c), vector(codes), vector(free_side)))
 
 
-# -- The elementary functions of the runtime, called from Python ---------------------------------------------
+# -- The elementary functions of the runtime -----------------------------------------------------------------
 #
 # The elementary functions of the runtime, called from Python: the same bits as in kernels, on every platform.
 #

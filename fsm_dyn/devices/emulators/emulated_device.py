@@ -136,7 +136,7 @@ class Meter:
         self.peak_energy = max(self.peak_energy, energy)
 
 
-# -- Mechanics of an emulated device that follows, along one axis --------------------------------------------
+# -- Mechanics of an emulated device -------------------------------------------------------------------------
 #
 # Mechanics of an emulated device that follows, along one axis: stiff, geared, with position loop and force sensor.
 #
