@@ -334,7 +334,7 @@ PAGE: Final = "html"
 _ENDINGS: Final = {"fmu2": ".fmu", "fmu3": ".fmu", PAGE: ".html"}
 
 #: What other exports can be to: from what is exported to files by their paths.
-TARGETS: Final[Mapping[str, Callable[[ExportedRun], dict[str, bytes]]]] = {
+TARGETS: Final[dict[str, Callable[[ExportedRun], dict[str, bytes]]]] = {
     "c99": _c99,
     "cortex-m": _cortex_m,
     "fmu2": partial(_unit, version=2),

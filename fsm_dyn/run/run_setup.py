@@ -36,10 +36,14 @@ from fsm_dyn.runtime.abi import NEVER
 STRATEGIES: Final = ("auto", "compiled", "online")
 OLD_STRATEGIES: Final = {"graph": "compiled", "mixed": "auto"}
 TIME_STEPPING: Final = "moreau_jean"
-ALL_METHODS: Final = (*METHODS, *STIFF_METHODS, TIME_STEPPING)
 _DEFAULTS: Final = Tolerances()
 
 Allowance = float | Mapping[str, float] | None  # evaluations online after which modes are derived, or these by name
+
+
+def all_methods() -> tuple[str, ...]:
+    """Return the names of all methods, those added to ``METHODS`` among them."""
+    return (*METHODS, *STIFF_METHODS, TIME_STEPPING)
 
 
 def strategy_named(name: str, method: str = "", derive_after: Allowance = None) -> str:
@@ -78,10 +82,8 @@ def check_names(method: str, on_failure: str) -> None:
     ------
     InputError
     """
-    if method not in ALL_METHODS:
-        raise InputError(
-            f"there is no method '{method}'", allowed=", ".join(ALL_METHODS), remedy=did_you_mean(method, ALL_METHODS)
-        )
+    if method not in (known := all_methods()):
+        raise InputError(f"there is no method '{method}'", allowed=", ".join(known), remedy=did_you_mean(method, known))
     if on_failure not in ("raise", "return"):
         raise InputError("on_failure", found=repr(on_failure), allowed="'raise' or 'return'")
 

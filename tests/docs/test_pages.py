@@ -75,7 +75,11 @@ def test_models_load_and_parts_fit_the_model_before_them(page):
             load(merged(base, plain(text)))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if page.stem != "extending"],  # test_extending.py runs it, in separate processes
+    ids=lambda page: page.relative_to(ROOT).as_posix(),
+)
 def test_python_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     quick_units(monkeypatch)  # of units for FMI
