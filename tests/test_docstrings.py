@@ -13,7 +13,7 @@ import fsm_dyn
 PACKAGE = Path(fsm_dyn.__file__).parent
 
 #: What a driver, a law, a method and an exporter are made of.
-EXTENDED = ("laws/declaration.py", "live/driver_protocol.py", "simulation/integrators.py", "exports/export.py")
+EXTENDED = ("language/contact_law.py", "live/driver_protocol.py", "run/integrators.py", "exports/export.py")
 
 ELSEWHERE = re.compile(r"(are|is) (those|that) of\s+(:\w+:)?`")  # a docstring may refer to that of another function
 ARRAY = re.compile(r"\b(Array|FloatArray|Floats|NDArray|ndarray)\b")

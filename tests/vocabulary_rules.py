@@ -383,15 +383,15 @@ OLD_MODULES = {
         "show sight story take touching"
     ),
     "cli": "analysing compiling explaining files running settings studying verifying watching",
-    "viewer/static/js": "film gauges layers local log modemap packed setup space timing view dragging",
+    "page/static/js": "film gauges layers local log modemap packed setup space timing view dragging",
 }
 
 #: Vague names that are still there, one for each file: this set may only shrink.
 VAGUE_NAMES_LEFT = {
-    "live/recorder.py: tell",  # of a file, as in io
+    "live/recording.py: tell",  # of a file, as in io
     "runtime/layouts.py: wanted",
-    "results/record.py: held",
-    "results/run_file.py: held",
-    "simulation/run_arrays.py: held",
-    "spec/forms/form.py: given",
+    "run/record.py: held",
+    "run/run_files.py: held",
+    "run/loop_state.py: held",
+    "language/form.py: given",
 }

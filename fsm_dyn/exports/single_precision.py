@@ -40,11 +40,8 @@ _FUNCTIONS: Final = frozenset({"sqrt", "fabs", "floor", "fmod", "copysign"})
 #: Parts of the runtime that a machine of floats does not have: elementary functions of doubles, saved states, which are
 #: words of doubles, and the live loop.
 LEFT_OUT: Final = frozenset(
-    {"double_double.c", "trigonometric.c", "exponential.c", "elementary_tables.h",
-     "saved_words.c", "saved_state.c", "saved_modes.c", "saved_steps.c", "saved_state.h",
-     "tick_samples.c", "tick_inputs.c", "tick_forces.c", "tick_publishing.c", "tick_step.c", "tick.h", "live.h",
-     "passivity_observer.c", "checkpoints.c", "pacing.c", "pacing.h", "udp.c", "scripted_hand.c", "sources.c",
-     "atomic.h"}
+    {"elementary_tables.h", "saved_words.c", "saved_state.c", "saved_state.h", "tick_inputs.c", "tick_step.c", "tick.h",
+     "live.h", "pacing.c", "pacing.h", "udp.c", "scripted_hand.c", "sources.c", "atomic.h"}
 )  # fmt: skip
 
 
@@ -130,9 +127,8 @@ def runtime_in_floats(files: Mapping[str, str]) -> dict[str, str]:
     kept = {name: (own / name).read_text(encoding="utf-8") for name in ("elementary.h", "elementary.c")}
     for name, text in files.items():
         if name == "fsm_runtime.c":
-            included_text = text.replace('#include "double_double.c"', '#include "elementary.c"')
             included = re.compile(r'#include "([^"]*)"\n')
-            kept[name] = included.sub(lambda line: "" if line.group(1) in LEFT_OUT else line.group(), included_text)
+            kept[name] = included.sub(lambda line: "" if line.group(1) in LEFT_OUT else line.group(), text)
         elif name not in LEFT_OUT and name not in kept:
             kept[name] = in_floats(text)
     return kept

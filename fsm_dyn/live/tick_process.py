@@ -36,7 +36,7 @@ from fsm_dyn.runtime.library import finish_tick
 
 # -- Outputs of a tick ---------------------------------------------------------------------------------------
 #
-# Outputs of a tick (``runtime/tick_publishing.c``): rings in shared memory and histograms of times.
+# Outputs of a tick (``runtime/tick_step.c``): rings in shared memory and histograms of times.
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

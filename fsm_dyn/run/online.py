@@ -197,7 +197,7 @@ def array_lengths(sizes: Integers, masses: int, guards: int) -> dict[str, int]:
         "below_begin": D + 1, "below_rows": D * D, "tied_begin": U + 1, "tied_columns": masses,
         "moved_begin": U + 1, "moved_columns": U * U,
         "reduced_begin": U + 1, "reduced_behind": U, "reduced_columns": U * U, "place": U, "extent": 2 * R + 4 * U,
-        # the laws on forces and the simplex table of the widest margin, see runtime/feasibility.c
+        # the laws on forces and the simplex table of the widest margin, see runtime/contact_problem.c
         "floats": guards * (R + 1) + (guards + 2) * wide + R, "integers": guards + 1, "top": ArenaTop.COUNT,
     }  # fmt: skip
 

@@ -130,7 +130,7 @@ def _is(code: EnclosureCode | None, other: EnclosureCode) -> bool:
 # Guards that steps leave out while their shapes are far apart: which they are, and their kernels.
 #
 # The gap of two round shapes, and that of a round shape and a fixed line or plane, changes by no more than the
-# centres of the round shapes move; ``runtime/far_guards.c`` rests on that. A mode's program ``full`` is divided into
+# centres of the round shapes move; ``runtime/guards.c`` rests on that. A mode's program ``full`` is divided into
 # a core without these guards and one program for each of them.
 
 FEWEST = 60  # contacts below which evaluating all of their guards costs less than leaving some out

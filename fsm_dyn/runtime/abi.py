@@ -536,7 +536,7 @@ class PassageColumn:
     ROWS: Final = 5
 
 
-ROOT_ROOM: Final = 471  # floats in which roots are isolated (quintic_roots.c)
+ROOT_ROOM: Final = 471  # floats in which roots are isolated (event_location.c)
 FEW: Final = 6  # contacts that meet in a transition: room for so many is there from the start
 
 
@@ -552,7 +552,7 @@ HIGHEST_DEGREE: Final = 5
 
 
 class ImplicitService(IntEnum):
-    """What fsm_implicit_step does for a solver outside (implicit_steps.c)."""
+    """What fsm_implicit_step does for a solver outside (runge_kutta.c)."""
 
     DERIVATIVE = 0  # writes x_dot at t and `fsm_work.y` into `fsm_work.k`
     FOLLOW = 1  # accepts the dense output up to t, to the next event, or as far as guards are known
@@ -966,7 +966,7 @@ class SavedSection(IntEnum):
     DRIFT = 13  # doubles
     RANK = 14  # doubles: struct fsm_rank, sizes and weights of the rows
     DECISION = 15  # contacts that others imply, then the candidates tried last, as doubles
-    ONLINE = 16  # modes embedded online whose chart is chosen, one after the other (saved_modes.c)
+    ONLINE = 16  # modes embedded online whose chart is chosen, one after the other (saved_state.c)
     STEP = 17  # time stepping: number of the step, segment of the inputs
     CODES = 18  # time stepping: contact states, then the sides that contacts are on
     REPORT = 19  # doubles, struct fsm_time_stepping_report

@@ -18,7 +18,7 @@ from typing import Final
 FOLDER: Final = Path(__file__).parent
 TARGET: Final = FOLDER / "abi.py"
 LAYOUT_TARGET: Final = FOLDER / "layouts.py"
-PAGE_TARGET: Final = FOLDER.parent / "viewer" / "static" / "js" / "abi.js"
+PAGE_TARGET: Final = FOLDER.parent / "page" / "static" / "js" / "abi.js"
 
 #: Headers whose declarations cross the boundary, each after those that it includes.
 HEADERS: Final = (

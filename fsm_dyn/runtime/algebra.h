@@ -43,17 +43,15 @@ struct fsm_response {
     fsm_matrix K;         // (n, n): Delassus matrix, `K[i, j]` of row i to a force along row j
 };
 
-/* dense_lu.c */
+/* linear_algebra.c */
 FSM_LOCAL struct fsm_lu fsm_factor(struct fsm_arena *arena, fsm_matrix matrix, double tolerance);
 FSM_LOCAL double fsm_solve(const struct fsm_lu *lu, fsm_vector right, fsm_vector solution);
 FSM_LOCAL struct fsm_lu_lists fsm_list_factors(struct fsm_arena *arena, const struct fsm_lu *lu);
 FSM_LOCAL double fsm_solve_listed(const struct fsm_lu *lu, const struct fsm_lu_lists *lists, fsm_vector right,
                                   fsm_vector solution);
-
-/* eigenvalues.c */
 FSM_LOCAL bool fsm_eigenvalues(fsm_matrix H, fsm_vector real, fsm_vector imaginary);
 
-/* constrained_response.c */
+/* contact_problem.c */
 FSM_LOCAL struct fsm_bilateral_system fsm_factor_bilateral(struct fsm_arena *arena, const struct fsm_terms *terms,
                                                            fsm_indices held, int64_t n_u);
 FSM_LOCAL double fsm_least_pivot(const struct fsm_bilateral_system *bilateral);
@@ -74,7 +72,7 @@ FSM_LOCAL struct fsm_response fsm_unit_responses(struct fsm_arena *arena, const 
                                                  int64_t n_u);
 FSM_LOCAL fsm_vector fsm_free_response(struct fsm_arena *arena, const struct fsm_terms *terms, fsm_indices rows);
 
-/* row_rank.c */
+/* linear_algebra.c */
 #define FSM_SMALL 0.3 // part of the first row left below which a row may be about to vanish
 FSM_LOCAL fsm_indices fsm_rows_held(struct fsm_arena *arena, const struct fsm_tables *tables, int64_t mode,
                                     bool positional);

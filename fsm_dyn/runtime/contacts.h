@@ -201,12 +201,12 @@ struct fsm_impact_balance {
 /* conditions.c */
 FSM_LOCAL int64_t fsm_first_due(fsm_vector conditions);
 
-/* limited_locks.c */
+/* contact_solver.c */
 FSM_LOCAL void fsm_release_overloaded_locks(const struct fsm_resolution *r);
 FSM_LOCAL void fsm_suspend_limited_locks(const struct fsm_resolution *r);
 FSM_LOCAL void fsm_resume_limited_locks(const struct fsm_resolution *r);
 
-/* bounded_faces.c */
+/* contact_features.c */
 #define FSM_SAME_ROW 1e-7 // normals that differ by less than this part are those of flush faces
 #define FSM_LEVEL 4.0 // times the gap tolerance: how deep a guard may find a corner's neighbour that is flush with it
 FSM_LOCAL bool fsm_within_face(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t k);
@@ -214,12 +214,12 @@ FSM_LOCAL double fsm_still(const struct fsm_tables *tables, const struct fsm_ter
 FSM_LOCAL double fsm_speed_of_succession(const struct fsm_resolution *r, int64_t k);
 FSM_LOCAL void fsm_exclude_face_ends(const struct fsm_resolution *r);
 
-/* initial_penetration.c */
+/* compliant_contacts.c */
 FSM_LOCAL bool fsm_is_placed_inside(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_indices states,
                                     int64_t k);
 FSM_LOCAL bool fsm_edges_cross(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_indices states);
 
-/* fired_guards.c */
+/* guards.c */
 #define FSM_DEEPEST 4.0 // times the gap tolerance: how deep a gap may be where its guard has fired
 FSM_LOCAL void fsm_read_events(const struct fsm_resolution *r, const struct fsm_instant *instant);
 FSM_LOCAL void fsm_make_due_by_changes(const struct fsm_resolution *r, const struct fsm_instant *instant);
@@ -228,7 +228,7 @@ FSM_LOCAL void fsm_recall_limits(fsm_indices limits, fsm_indices event, fsm_vect
 FSM_LOCAL void fsm_void_limits(const struct fsm_resolution *r);
 FSM_LOCAL bool fsm_any_event(fsm_indices event);
 
-/* impact_energy.c */
+/* impacts.c */
 FSM_LOCAL bool fsm_gains_energy(const struct fsm_impact_balance *balance, fsm_vector forces, fsm_vector motions);
 FSM_LOCAL double fsm_energy_consistent_fraction(const struct fsm_impact_balance *balance, fsm_vector plastic,
                                                 fsm_vector plastic_motions, fsm_vector forces, fsm_vector motions);
@@ -249,27 +249,21 @@ FSM_LOCAL fsm_indices fsm_contact_islands(struct fsm_arena *arena, const struct 
 FSM_LOCAL struct fsm_contact_problem fsm_subproblem(struct fsm_arena *arena, const struct fsm_contact_problem *problem,
                                                     fsm_indices members, fsm_indices rows);
 FSM_LOCAL struct fsm_contact_solution fsm_allocate_solution(struct fsm_arena *arena, int64_t count, int64_t n);
-
-/* feasibility.c */
 FSM_LOCAL fsm_matrix fsm_null_space(struct fsm_arena *arena, const struct fsm_lu *lu);
 FSM_LOCAL void fsm_minimum_norm(struct fsm_arena *arena, fsm_vector y, fsm_matrix basis, fsm_vector unit);
 FSM_LOCAL double fsm_maximise_margin(struct fsm_arena *arena, fsm_matrix g, fsm_vector slack, double cap,
                                      fsm_vector *shares);
 
-/* candidate_solution.c */
+/* candidates.c */
 FSM_LOCAL double fsm_solve_candidate(struct fsm_arena *arena, const struct fsm_contact_problem *problem,
                                      fsm_indices choices, fsm_vector y, fsm_vector v, fsm_matrix *basis, bool *shared);
 FSM_LOCAL fsm_indices fsm_held_rows(struct fsm_arena *arena, const struct fsm_contact_problem *problem,
                                     fsm_indices choices);
-
-/* force_shares.c */
 FSM_LOCAL bool fsm_affects_motion(const struct fsm_contact_problem *problem, fsm_matrix basis);
 FSM_LOCAL bool fsm_share_forces(struct fsm_arena *arena, const struct fsm_contact_problem *problem, fsm_indices choices,
                                 fsm_indices held, fsm_matrix basis, fsm_vector y);
 FSM_LOCAL double fsm_share_left_out(struct fsm_arena *arena, const struct fsm_contact_problem *problem,
                                     fsm_indices choices, fsm_vector y, int64_t *contact);
-
-/* candidate_evaluation.c */
 FSM_LOCAL double fsm_reference_scale(const struct fsm_contact_problem *problem, fsm_vector y);
 FSM_LOCAL struct fsm_candidate_result fsm_evaluate_candidate(struct fsm_arena *arena,
                                                              const struct fsm_contact_problem *problem,
@@ -284,10 +278,8 @@ FSM_LOCAL struct fsm_enumeration_result fsm_enumerate_candidates(struct fsm_aren
                                                                  const struct fsm_contact_solution *best,
                                                                  struct fsm_candidate_log *log);
 
-/* lemke.c */
-FSM_LOCAL bool fsm_solve_lcp(struct fsm_arena *arena, fsm_matrix P, fsm_vector q, fsm_vector z);
-
 /* complementarity.c */
+FSM_LOCAL bool fsm_solve_lcp(struct fsm_arena *arena, fsm_matrix P, fsm_vector q, fsm_vector z);
 FSM_LOCAL bool fsm_propose(struct fsm_arena *arena, const struct fsm_contact_problem *problem, fsm_indices choices,
                            double tolerance);
 
@@ -295,8 +287,6 @@ FSM_LOCAL bool fsm_propose(struct fsm_arena *arena, const struct fsm_contact_pro
 FSM_LOCAL int64_t fsm_solve_contact_problem(struct fsm_arena *arena, const struct fsm_contact_problem *problem,
                                             double tolerance, const struct fsm_contact_solution *solution,
                                             struct fsm_candidate_log *log, struct fsm_enumeration_result *result);
-
-/* bearing_loads.c */
 #define FSM_LOAD_PASSES 1000  // until loads and forces agree; beyond, there is no such motion
 #define FSM_LOAD_AGREES 1e-14 // change of a load, as a fraction of the largest
 struct fsm_bearing_problem {
@@ -319,13 +309,11 @@ FSM_LOCAL struct fsm_bearing_problem fsm_bearings_of(struct fsm_arena *arena, co
 FSM_LOCAL int64_t fsm_solve_with_bearings(struct fsm_arena *arena, const struct fsm_bearing_problem *bearings,
                                           double tolerance, const struct fsm_contact_solution *solution,
                                           struct fsm_candidate_log *log, struct fsm_enumeration_result *result);
-
-/* slip_direction.c */
 FSM_LOCAL double fsm_angle_of(double first, double second, double present);
 FSM_LOCAL bool fsm_update_slip_directions(struct fsm_work *work, const struct fsm_tables *tables, double t,
                                           fsm_vector x, fsm_vector c, int64_t mode);
 
-/* impact_problem.c */
+/* impacts.c */
 FSM_LOCAL fsm_indices fsm_bilateral_rows(struct fsm_arena *arena, const struct fsm_tables *tables, fsm_codes states);
 FSM_LOCAL fsm_indices fsm_unlimited_rows(struct fsm_arena *arena, const struct fsm_tables *tables, fsm_codes states);
 FSM_LOCAL struct fsm_contact_problem fsm_build_impact_problem(const struct fsm_resolution *r, fsm_indices closed,
@@ -335,8 +323,6 @@ FSM_LOCAL bool fsm_base_impact(const struct fsm_resolution *r, const struct fsm_
 FSM_LOCAL void fsm_apply_impulses(const struct fsm_resolution *r, fsm_indices rows, fsm_indices held,
                                   const struct fsm_base_motion *base, const struct fsm_response *response,
                                   fsm_vector forces);
-
-/* impacts.c */
 FSM_LOCAL int64_t fsm_resolve_impact(const struct fsm_resolution *r, enum fsm_purpose purpose);
 FSM_LOCAL bool fsm_any_strikes(const struct fsm_resolution *r);
 FSM_LOCAL int64_t fsm_simultaneous_impact(const struct fsm_resolution *r, const struct fsm_bilateral_system *bilateral,
@@ -354,39 +340,33 @@ FSM_LOCAL bool fsm_same_normal(const struct fsm_tables *tables, const struct fsm
                                double close);
 FSM_LOCAL bool fsm_same_place(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t j, int64_t k);
 FSM_LOCAL bool fsm_has_corners(const struct fsm_tables *tables, fsm_indices closed);
-
-/* feature_selection.c */
 FSM_LOCAL void fsm_choose_features(const struct fsm_resolution *r);
 FSM_LOCAL void fsm_rest_on_one(const struct fsm_resolution *r);
 FSM_LOCAL void fsm_follow_slip(const struct fsm_resolution *r);
 FSM_LOCAL void fsm_void_face_ends(const struct fsm_resolution *r);
-
-/* closed_contacts.c */
 FSM_LOCAL bool fsm_find_active(const struct fsm_resolution *r, double near);
 
 /* compliant_contacts.c */
 FSM_LOCAL bool fsm_is_inner_compression(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t k);
 FSM_LOCAL void fsm_add_compliant_forces(const struct fsm_resolution *r, fsm_vector force);
 
-/* zeno_completion.c */
+/* zeno.c */
 FSM_LOCAL int64_t fsm_complete_zeno_sequence(const struct fsm_resolution *r, double remaining);
 
-/* admissible_choices.c */
+/* mode_selection.c */
 FSM_LOCAL struct fsm_contact_problem fsm_build_selection_problem(const struct fsm_resolution *r);
 FSM_LOCAL void fsm_exclude_fired_choices(const struct fsm_resolution *r, const struct fsm_contact_problem *problem,
                                          int64_t at);
 FSM_LOCAL bool fsm_readmit_fired_choices(const struct fsm_resolution *r, const struct fsm_contact_problem *problem,
                                          fsm_index_table admissible);
-
-/* mode_selection.c */
 FSM_LOCAL int64_t fsm_select_contact_states(const struct fsm_resolution *r);
 
-/* reset_maps.c */
+/* conditions.c */
 FSM_LOCAL void fsm_apply_reset(const struct fsm_resolution *r, int64_t address);
 FSM_LOCAL bool fsm_only_observes(const struct fsm_resolution *r, const struct fsm_instant *instant);
 FSM_LOCAL bool fsm_changes_no_motion(const struct fsm_resolution *r, fsm_vector x, fsm_vector c);
 
-/* event_resolution.c */
+/* transition.c */
 FSM_API int64_t fsm_arena_sizes(const struct fsm_sizes *sizes, int64_t contacts, int64_t *integers);
 FSM_LOCAL int64_t fsm_resolve_event(struct fsm_work *work, const struct fsm_tables *tables,
                                     const struct fsm_instant *instant, fsm_vector x, fsm_vector c,

@@ -13,7 +13,7 @@ struct fsm_sum {
     double high, low;
 };
 
-/* trigonometric.c */
+/* elementary.c */
 FSM_API double fsm_sin(double x);
 FSM_API double fsm_cos(double x);
 FSM_API void fsm_sin_cos(double x, double *both);
@@ -22,8 +22,6 @@ FSM_API double fsm_atan2(double y, double x);
 FSM_API double fsm_atan(double x);
 FSM_API double fsm_asin(double x);
 FSM_API double fsm_acos(double x);
-
-/* exponential.c */
 FSM_API double fsm_exp(double x);
 FSM_API double fsm_expm1(double x);
 FSM_API double fsm_log(double x);
@@ -31,8 +29,6 @@ FSM_API double fsm_pow(double x, double y);
 FSM_API double fsm_sinh(double x);
 FSM_API double fsm_cosh(double x);
 FSM_API double fsm_tanh(double x);
-
-/* double_double.c */
 FSM_API double fsm_hypot(double x, double y);
 FSM_LOCAL struct fsm_sum fsm_two_sum(double a, double b);
 FSM_LOCAL struct fsm_sum fsm_fast_two_sum(double a, double b);

@@ -387,7 +387,7 @@ static struct fsm_jet force_of(const struct balance *b, int64_t row, int64_t k)
     return UNBOUNDED;
 }
 
-/* The jet of a guard on forces: `code`, negative, says which quantity and sign (online/guard_enclosure.py). */
+/* The jet of a guard on forces: `code`, negative, says which quantity and sign (run/online.py). */
 static struct fsm_jet jet_of_law(const struct balance *b, int64_t code, int64_t k)
 {
     int64_t quantity = (-code - 2) / 2, normal = AT(b->tables->contact_rows, k, 0);

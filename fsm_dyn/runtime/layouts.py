@@ -27,7 +27,7 @@ class Tables(NamedTuple):
     # (1), guards (n_g), slopes (n_g), multipliers (n_rows), in this order.
     mode_rhs: Integers
     mode_full: Integers
-    # Empty where no guard may be left out of a step (far_guards.c).  (n_modes,): `full` without the guards that have a
+    # Empty where no guard may be left out of a step (guards.c).  (n_modes,): `full` without the guards that have a
     # kernel in `guard_kernels`, zeros for these; NULL where the mode has none.
     mode_core: Integers
     guard_kernels: Integers  # (n_guards,): writes value and slope of one guard; NULL where the core has it.
@@ -179,7 +179,7 @@ class Work(NamedTuple):
     log: Floats  # candidates of the current decision
     implied: Integers  # 1: the gap of this open contact is determined by two others that are closed
     c_after: Floats  # context after a pending transition; the state is in `x_mid`
-    far: Floats  # Guards that are left out of steps (far_guards.c); empty where none may be.
+    far: Floats  # Guards that are left out of steps (guards.c); empty where none may be.
     near: Integers  # (1 + max_guards,): how many guards are not left out, and their numbers in the mode
     is_far: Codes  # (max_guards,)
     centres: Floats  # (4, n_shapes, 6): where they were chosen; at the start, the middle and the end of a step
@@ -226,7 +226,7 @@ class Online(NamedTuple):
     row_unit: Floats
     limits: Floats
     chart: Integers
-    # The same of what is worked out in the present chart, columns in its order (online_sparsity.c), rank r, m = n_u -
+    # The same of what is worked out in the present chart, columns in its order (online_pivoting.c), rank r, m = n_u -
     # r: rows held (r), eliminated and solved for the dependent speeds; of each also where the entries behind the
     # diagonal begin and those of independent speeds.
     held_begin: Integers

@@ -1,15 +1,18 @@
-/* Active contacts of a time step (docs/theory.md, "Time stepping").
+/* Contacts of a time step: their problem, shares, sweeps. */
+
+#include "time_stepping.h"
+#include "elementary.h"
+
+/* -- Active contacts of a time step (docs/theory.md, "Time stepping").
 
    A negative gap alone does not decide: behind a face that ends it is negative without contact.  A contact of such a face
    takes part only if it was on the free side of the face before, or succeeds a neighbour within the depth that the steps
    leave.  That is recorded per contact, 1 for "on the free side, or in contact since".
 
-   Corners are selected as in event-driven integration (feature_selection.c), but on predicted gaps: within
+   Corners are selected as in event-driven integration (contact_features.c), but on predicted gaps: within
    a step's travel of a convex corner two faces of one outline are alternatives, and the one whose gap is predicted largest
    for the end of the step bears; both faces of a concave corner hold; of contacts on one line between two bodies the outer
    two do. */
-
-#include "time_stepping.h"
 
 #define FSM_LINE_ALIKE 0.05 // part by which the normals of contacts on one line may differ
 #define FSM_LINE_FLUSH 1e-3 // part of depths by which a contact between two others may be off their line
@@ -270,4 +273,396 @@ FSM_LOCAL bool fsm_may_begin(const struct fsm_tables *tables, const struct fsm_t
         free_side.at[k] = inside ? 1 : free_side.at[k];
     }
     return !fsm_edges_cross(tables, terms, states);
+}
+
+/* -- Shares of redundant contacts in a step of time stepping, where the motion depends on them (docs/theory.md, "Shares that
+   the motion depends on"): sweeps find some, those of equal springs are without a part in the null space of the response. */
+
+#define FSM_STEP_SHARE_RANK 1e-9  // a pivot below this fraction of the first is zero
+#define FSM_STEP_TAKES_PART 1e-9  // entry of a null vector above which a row takes part in it
+#define FSM_STILL_SLIP      1e-9  // part of the fastest speed below which a contact sticks
+
+/* What holds in a step: the rows, and per row the contact that slides there under its normal impulse or -1. */
+struct held_in_step {
+    fsm_indices rows;
+    fsm_indices slides;
+    fsm_indices one_sided; // 1: the impulse of the row is not negative
+};
+
+static void append_row(struct held_in_step *held, int64_t row, int64_t slides, bool one_sided)
+{
+    held->rows.at[held->rows.n] = row;
+    held->slides.at[held->rows.n] = slides;
+    held->one_sided.at[held->rows.n++] = one_sided;
+}
+
+/* List the normals of contacts that stay closed, and the tangents of those that stick. */
+static struct held_in_step list_held_in_step(const struct fsm_time_step *step, const struct fsm_active_rows *active,
+                                             double fastest, fsm_vector speed)
+{
+    int64_t n = speed.n;
+    struct held_in_step held = {fsm_indices_first(fsm_arena_indices(step->arena, n), 0),
+                                fsm_arena_indices(step->arena, n), fsm_arena_indices(step->arena, n)};
+    for (int64_t k = 0; k < active->normal.n; k++) {
+        int64_t a = active->normal.at[k], b = active->tangent.at[k], flags = step->tables->contact_flags.at[k];
+        if (a < 0 || fabs(speed.at[a]) > FSM_STILL_SLIP * fastest * step->tables->row_unit.at[active->rows.at[a]]) {
+            continue;
+        }
+        bool spatial = (flags & FSM_FLAG_IN_SPACE) != 0, slides = false;
+        if (b >= 0) {
+            double unit = step->tables->row_unit.at[active->rows.at[b]];
+            double slip = spatial ? fsm_hypot(speed.at[b], speed.at[b + 1]) : fabs(speed.at[b]);
+            slides = slip > FSM_STILL_SLIP * fastest * unit && step->terms->kinetic_friction.at[k] > 0.0;
+        }
+        append_row(&held, a, slides ? k : -1, (flags & FSM_FLAG_TWO_SIDED) == 0);
+        for (int64_t i = 0; b >= 0 && !slides && i < (spatial ? 2 : 1); i++) {
+            append_row(&held, b + i, -1, false);
+        }
+    }
+    return held;
+}
+
+/* Whether contacts that slide, each with its own direction or friction, take part in the null space (n, k). */
+static bool friction_differs(const struct fsm_time_step *step, const struct held_in_step *held, fsm_matrix null_space)
+{
+    double first = -1.0;
+    for (int64_t i = 0; i < held->rows.n; i++) {
+        int64_t k = held->slides.at[i];
+        bool takes_part = false;
+        for (int64_t a = 0; a < null_space.m; a++) {
+            takes_part = takes_part || fabs(AT(null_space, i, a)) > FSM_STEP_TAKES_PART;
+        }
+        if (k < 0 || !takes_part) {
+            continue;
+        }
+        double friction = step->terms->kinetic_friction.at[k];
+        if ((step->tables->contact_flags.at[k] & FSM_FLAG_IN_SPACE) != 0 || (first >= 0.0 && friction != first)) {
+            return true;
+        }
+        first = friction;
+    }
+    return false;
+}
+
+/* Change impulses towards the shares of equal springs, as far as normal impulses stay positive, and the speeds with them;
+   returns the change as a fraction of the largest impulse. */
+static double move_to_shares(fsm_matrix K, const struct held_in_step *held, fsm_vector shared, fsm_vector speed,
+                             fsm_vector impulse)
+{
+    double part = 1.0, change = 0.0, largest = FSM_TINIEST;
+    for (int64_t i = 0; i < held->rows.n; i++) {
+        double before = impulse.at[held->rows.at[i]], after = shared.at[i];
+        change = fsm_larger(change, fabs(after - before));
+        largest = fsm_larger(largest, fabs(before));
+        if (held->one_sided.at[i] && after < 0.0) {
+            part = fsm_smaller(part, before / (before - after));
+        }
+    }
+    for (int64_t i = 0; i < held->rows.n; i++) {
+        int64_t row = held->rows.at[i];
+        double moved = part * (shared.at[i] - impulse.at[row]);
+        impulse.at[row] += moved;
+        for (int64_t s = 0; s < speed.n; s++) {
+            speed.at[s] += AT(K, s, row) * moved;
+        }
+    }
+    return part * change / largest;
+}
+
+/* Write what equal springs would bear of the impulses of the rows held, `shared` (n,); false where the motion does not depend
+   on it. */
+static bool find_shares(const struct fsm_time_step *step, fsm_matrix K, const struct held_in_step *held,
+                        fsm_vector impulse, fsm_vector shared)
+{
+    int64_t n = held->rows.n;
+    fsm_matrix response = fsm_arena_matrix(step->arena, n, n);
+    fsm_vector unit = fsm_arena_vector(step->arena, n);
+    for (int64_t i = 0; i < n; i++) {
+        shared.at[i] = impulse.at[held->rows.at[i]];
+        unit.at[i] = 1.0;
+        for (int64_t j = 0; j < n; j++) {
+            AT(response, i, j) = AT(K, held->rows.at[i], held->rows.at[j]);
+        }
+    }
+    struct fsm_lu lu = fsm_factor(step->arena, response, FSM_STEP_SHARE_RANK);
+    fsm_matrix null_space = fsm_null_space(step->arena, &lu);
+    if (!friction_differs(step, held, null_space)) {
+        return false;
+    }
+    fsm_minimum_norm(step->arena, shared, null_space, unit);
+    return true;
+}
+
+/* Take the row out that bears nothing and would have to pull most; returns whether there is one. */
+static bool remove_pulling(struct held_in_step *held, fsm_vector impulse, fsm_vector shared)
+{
+    int64_t worst = -1;
+    for (int64_t i = 0; i < held->rows.n; i++) {
+        if (held->one_sided.at[i] && impulse.at[held->rows.at[i]] == 0.0 && shared.at[i] < 0.0 &&
+            (worst < 0 || shared.at[i] < shared.at[worst])) {
+            worst = i;
+        }
+    }
+    if (worst < 0) {
+        return false;
+    }
+    held->rows.n--;
+    for (int64_t i = worst; i < held->rows.n; i++) {
+        held->rows.at[i] = held->rows.at[i + 1];
+        held->slides.at[i] = held->slides.at[i + 1];
+        held->one_sided.at[i] = held->one_sided.at[i + 1];
+    }
+    return true;
+}
+
+/* Share out the impulses of a step as equal springs would, where the motion depends on it; returns the change as a fraction
+   of the largest impulse. */
+FSM_LOCAL double fsm_share_impulses(const struct fsm_time_step *step, const struct fsm_active_rows *active,
+                                    fsm_matrix K, double fastest, fsm_vector speed, fsm_vector impulse)
+{
+    fsm_mark top = fsm_arena_mark(step->arena);
+    struct held_in_step held = list_held_in_step(step, active, fastest, speed);
+    fsm_vector shared = fsm_arena_vector(step->arena, held.rows.n);
+    int64_t sliding = 0;
+    double change = 0.0;
+    for (int64_t i = 0; i < held.rows.n; i++) {
+        sliding += held.slides.at[i] >= 0;
+    }
+    bool depends = sliding > 1 && find_shares(step, K, &held, impulse, shared);
+    while (depends && remove_pulling(&held, impulse, shared)) {
+        depends = find_shares(step, K, &held, impulse, shared);
+    }
+    if (depends) {
+        change = move_to_shares(K, &held, shared, speed, impulse);
+    }
+    fsm_arena_release(step->arena, top);
+    return change;
+}
+
+/* -- The contact problem of a step of time stepping, by projected Gauss-Seidel sweeps.
+
+   M. Jean (1999), *The non-smooth contact dynamics method*, Comput. Methods Appl. Mech. Eng. 177. */
+
+#define FSM_CONVERGED   1e-12 // change of a speed in a sweep, as a fraction of the fastest: the sweeps end
+#define FSM_SHARED      1e-10 // part of the largest impulse by which shares that the motion depends on may be missed
+#define FSM_SOLVED      1e-7  // such a change in the last sweep, above which the problem was not solved
+
+/* Whether sweeps have converged, by the change of a speed in the last one and the fastest speed (m/s). */
+FSM_LOCAL bool fsm_is_converged(double change, double fastest)
+{
+    return change <= FSM_CONVERGED * fastest;
+}
+
+/* Whether sweeps have solved a problem, likewise; what is not a number is found at the end of the step. */
+FSM_LOCAL bool fsm_is_solved(double change, double fastest)
+{
+    return !(change > FSM_SOLVED * fastest);
+}
+
+/* Return the resultant of the impulses that load a bearing in the step (N s). */
+static double load_of(const struct fsm_time_step *step, const struct fsm_active_rows *active, int64_t k,
+                      fsm_vector impulse)
+{
+    fsm_mark top = fsm_arena_mark(step->arena);
+    fsm_vector reaction = fsm_arena_vector(step->arena, active->held.n);
+    fsm_reactions_under(active->response, active->reaction, impulse, reaction);
+    double load = fsm_bearing_load(step->tables, k, active->held, reaction);
+    fsm_arena_release(step->arena, top);
+    return load;
+}
+
+/* Return the largest impulse (N s) of a contact's friction, `still` or sliding, or of a lock with a limit;
+   negative: there is none. */
+static double largest_friction(const struct fsm_time_step *step, const struct fsm_active_rows *active, int64_t k,
+                               fsm_vector impulse, bool still)
+{
+    const struct fsm_terms *terms = step->terms;
+    if (step->tables->contact_flags.at[k] & FSM_FLAG_STICKS_ALWAYS) {
+        return -1.0;
+    }
+    double ratio = still ? terms->static_friction.at[k] : terms->kinetic_friction.at[k];
+    int64_t flags = step->tables->contact_flags.at[k];
+    if (flags & FSM_FLAG_LOADED) {
+        return ratio * load_of(step, active, k, impulse);
+    }
+    if (flags & (FSM_FLAG_FRICTION_ONLY | FSM_FLAG_FORCE_LIMIT)) {
+        return ratio * step->h;
+    }
+    if (flags & FSM_FLAG_COMPLIANT) {
+        return ratio * step->h * terms->elastic.at[k];
+    }
+    return ratio * fabs(impulse.at[active->normal.at[k]]);
+}
+
+/* Return the largest friction impulse of a contact, or impulse of a lock with a limit (N s), static where it stuck before; negative: there is none. */
+FSM_LOCAL double fsm_friction_bound(const struct fsm_time_step *step, const struct fsm_active_rows *active, int64_t k,
+                                    fsm_vector impulse)
+{
+    return largest_friction(step, active, k, impulse, step->codes.at[k] == FSM_CONTACT_HELD);
+}
+
+/* Whether a contact that slides comes to rest within the step, where static friction exceeds kinetic: its speed along row
+   `r`, and the next one in space, goes from one sense to the other, `slip`. */
+static bool comes_to_rest(const struct fsm_time_step *step, const struct fsm_active_rows *active, int64_t k, int64_t r,
+                          const double *slip)
+{
+    const struct fsm_terms *terms = step->terms;
+    if (step->codes.at[k] < FSM_CONTACT_SLIDING || terms->static_friction.at[k] <= terms->kinetic_friction.at[k]) {
+        return false;
+    }
+    double along = fsm_row_speed(terms, active->rows.at[r], step->u) * slip[0];
+    if (step->tables->contact_flags.at[k] & FSM_FLAG_IN_SPACE) {
+        along += fsm_row_speed(terms, active->rows.at[r] + 1, step->u) * slip[1];
+    }
+    return along < 0.0;
+}
+
+/* Return an impulse of friction within a bound; negative: there is none. */
+static double within(double bound, double impulse)
+{
+    return bound < 0.0 ? impulse : fsm_smaller(bound, fsm_larger(-bound, impulse));
+}
+
+/* Write the friction impulse in space of the tangent rows `r` and `r + 1`, within a circle, to `after` (2,), and the
+   speeds that follow to `slip` (2,); returns the change of a speed. */
+static double project_disc(fsm_matrix K, fsm_vector speed, fsm_vector impulse, int64_t r, double bound, double *after,
+                           double *slip)
+{
+    double stiff = fsm_larger(AT(K, r, r), AT(K, r + 1, r + 1)) + fabs(AT(K, r, r + 1));
+    after[0] = impulse.at[r] - speed.at[r] / stiff;
+    after[1] = impulse.at[r + 1] - speed.at[r + 1] / stiff;
+    double size = fsm_hypot(after[0], after[1]);
+    if (0.0 <= bound && bound < size) {
+        after[0] = after[0] * bound / size;
+        after[1] = after[1] * bound / size;
+    }
+    double first = after[0] - impulse.at[r], second = after[1] - impulse.at[r + 1];
+    for (int64_t i = 0; i < 2; i++) {
+        slip[i] = speed.at[r + i] + AT(K, r + i, r) * first + AT(K, r + i, r + 1) * second;
+    }
+    return stiff * fsm_larger(fabs(first), fabs(second));
+}
+
+/* Update the friction impulse in space of a contact; returns the change of a speed. */
+static double rub_in_space(const struct fsm_time_step *step, const struct fsm_active_rows *active, int64_t k,
+                           double bound, fsm_matrix K, fsm_vector speed, fsm_vector impulse)
+{
+    int64_t r = active->tangent.at[k];
+    double after[2], slip[2];
+    double change = project_disc(K, speed, impulse, r, bound, after, slip);
+    if (comes_to_rest(step, active, k, r, slip)) {
+        bound = largest_friction(step, active, k, impulse, true);
+        change = project_disc(K, speed, impulse, r, bound, after, slip);
+    }
+    double first = after[0] - impulse.at[r], second = after[1] - impulse.at[r + 1];
+    impulse.at[r] += first;
+    impulse.at[r + 1] += second;
+    for (int64_t s = 0; s < speed.n; s++) {
+        speed.at[s] += AT(K, s, r) * first + AT(K, s, r + 1) * second;
+    }
+    return change;
+}
+
+/* Set the impulse of row `r`, and update the speeds; returns the change of its speed. */
+static double set_impulse(fsm_matrix K, fsm_vector speed, fsm_vector impulse, int64_t r, double after)
+{
+    double change = after - impulse.at[r];
+    impulse.at[r] = after;
+    if (change != 0.0) {
+        for (int64_t s = 0; s < speed.n; s++) {
+            speed.at[s] += AT(K, s, r) * change;
+        }
+    }
+    return fabs(change) * AT(K, r, r);
+}
+
+/* Update the impulses of all contacts once; returns the largest change of a speed, as that of a length.  `speed` (n,) follows `impulse`. */
+static double sweep(const struct fsm_time_step *step, const struct fsm_active_rows *active, fsm_matrix K,
+                    fsm_vector target, fsm_vector speed, fsm_vector impulse)
+{
+    double largest = 0.0;
+    for (int64_t k = 0; k < active->normal.n; k++) {
+        int64_t normal = active->normal.at[k], tangent = active->tangent.at[k],
+                flags = step->tables->contact_flags.at[k];
+        if (normal >= 0 && AT(K, normal, normal) > 0.0) {
+            double after = impulse.at[normal] - (speed.at[normal] - target.at[normal]) / AT(K, normal, normal);
+            if ((flags & FSM_FLAG_TWO_SIDED) == 0) {
+                after = fsm_larger(0.0, after);
+            }
+            double unit = step->tables->row_unit.at[active->rows.at[normal]];
+            largest = fsm_larger(largest, set_impulse(K, speed, impulse, normal, after) / unit);
+        }
+        if (tangent < 0 || AT(K, tangent, tangent) <= 0.0) {
+            continue;
+        }
+        double bound = fsm_friction_bound(step, active, k, impulse);
+        double unit = step->tables->row_unit.at[active->rows.at[tangent]];
+        if (bound < 0.0 && normal >= 0 && impulse.at[normal] == 0.0) {
+            bound = 0.0; // infinite friction does not act without a normal impulse
+        }
+        if (flags & FSM_FLAG_IN_SPACE) {
+            largest = fsm_larger(largest, rub_in_space(step, active, k, bound, K, speed, impulse) / unit);
+            continue;
+        }
+        double stop = impulse.at[tangent] - (speed.at[tangent] - target.at[tangent]) / AT(K, tangent, tangent);
+        double after = within(bound, stop);
+        double slip = speed.at[tangent] + AT(K, tangent, tangent) * (after - impulse.at[tangent]);
+        if (comes_to_rest(step, active, k, tangent, &slip)) { // it slides on beyond the static limit only
+            after = within(largest_friction(step, active, k, impulse, true), stop);
+        }
+        largest = fsm_larger(largest, set_impulse(K, speed, impulse, tangent, after) / unit);
+    }
+    return largest;
+}
+
+/* Sweep until nothing changes; returns the change of a speed in the last sweep. */
+static double sweep_to_convergence(const struct fsm_time_step *step, const struct fsm_active_rows *active, fsm_matrix K,
+                                   fsm_vector target, double fastest, fsm_vector speed, fsm_vector impulse)
+{
+    double change = 0.0;
+    for (int64_t pass = 0; speed.n > 0 && pass < FSM_MOST_SWEEPS; pass++) {
+        change = sweep(step, active, K, target, speed, impulse);
+        if (fsm_is_converged(change, fastest) &&
+            fsm_share_impulses(step, active, K, fastest, speed, impulse) <= FSM_SHARED) {
+            break;
+        }
+    }
+    return change;
+}
+
+/* Solve the contact problem of a step, and keep of its restitution what does not raise the energy, as in impacts; nothing
+   where other contacts prevent it.
+
+   `K` (n, n): Delassus matrix; `target` (n,): speeds of restitution; `fastest`: the fastest speed (m/s).  `speed` (n,):
+   in, without contact impulses; out, after them.  `impulse` (n,), zero before, and `kept`, the part of the restitution
+   that is kept, are written.  Returns the change of a speed in the last sweep. */
+FSM_LOCAL double fsm_contact_impulses(const struct fsm_time_step *step, const struct fsm_active_rows *active,
+                                      fsm_matrix K, fsm_vector target, double fastest, fsm_vector speed,
+                                      fsm_vector impulse, double *kept)
+{
+    int64_t n = speed.n;
+    fsm_vector zero = fsm_arena_vector(step->arena, n);
+    struct fsm_impact_balance balance = {.before = fsm_arena_copy(step->arena, speed),
+                                         .base_work = 0.0,
+                                         .work = zero,
+                                         .tolerance = step->tables->tolerances->energy};
+    double change = sweep_to_convergence(step, active, K, target, fastest, speed, impulse);
+    bool rebounds = false;
+    for (int64_t r = 0; r < n; r++) {
+        rebounds = rebounds || target.at[r] > 0.0;
+    }
+    *kept = 1.0;
+    bool jammed = rebounds && !fsm_is_solved(change, fastest); // a stop whose body is held from behind, say
+    if (!rebounds || !(jammed || fsm_gains_energy(&balance, impulse, speed))) {
+        return change;
+    }
+    fsm_vector plastic = fsm_arena_vector(step->arena, n);
+    fsm_vector plastic_speed = fsm_arena_copy(step->arena, balance.before);
+    double again = sweep_to_convergence(step, active, K, zero, fastest, plastic_speed, plastic);
+    *kept = jammed ? 0.0 : fsm_energy_consistent_fraction(&balance, plastic, plastic_speed, impulse, speed);
+    for (int64_t r = 0; r < n; r++) {
+        impulse.at[r] = plastic.at[r] + *kept * (impulse.at[r] - plastic.at[r]);
+        speed.at[r] = plastic_speed.at[r] + *kept * (speed.at[r] - plastic_speed.at[r]);
+    }
+    return jammed ? again : fsm_larger(change, again);
 }

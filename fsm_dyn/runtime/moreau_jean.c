@@ -1,4 +1,246 @@
-/* Moreau-Jean time stepping: fixed steps, with one impulse per contact and step.
+/* Time stepping by Moreau and Jean. */
+
+#include "time_stepping.h"
+#include "elementary.h"
+
+/* -- Limit on the time step with compressed compliant contacts (docs/theory.md, "Time stepping"). */
+
+#define FSM_RADIANS  1.0
+#define FSM_RELATIVE 1e-6 // of the depth, or of the speed, by which forces are differenced
+
+/* The compressed contacts at the middle of a step, and how their forces respond to each other's motion. */
+struct compression {
+    fsm_indices contact; // (n,)
+    fsm_indices rows;    // (n,)
+    fsm_vector force;    // (n,): (N)
+    fsm_vector stiff;    // (n,): row sums of |S| (1/s²)
+    fsm_vector damped;   // (n,): row sums of |D| (1/s)
+};
+
+static struct compression list_compressed(const struct fsm_time_step *step)
+{
+    int64_t count = step->free_side.n, n = 0;
+    fsm_indices contact = fsm_arena_indices(step->arena, count), rows = fsm_arena_indices(step->arena, count);
+    for (int64_t k = 0; k < count; k++) {
+        if (fsm_presses(step, k)) {
+            contact.at[n] = k;
+            rows.at[n++] = AT(step->tables->contact_rows, k, 0);
+        }
+    }
+    struct compression compression = {.contact = fsm_indices_first(contact, n),
+                                      .rows = fsm_indices_first(rows, n),
+                                      .force = fsm_arena_vector(step->arena, n),
+                                      .stiff = fsm_arena_vector(step->arena, n),
+                                      .damped = fsm_arena_vector(step->arena, n)};
+    for (int64_t i = 0; i < n; i++) {
+        compression.force.at[i] = step->terms->elastic.at[contact.at[i]];
+    }
+    return compression;
+}
+
+/* Evaluate the terms at `x` and add the changes of the forces, divided by `by`, to the row sums `sums` (n,). */
+static void add_differences(const struct fsm_time_step *step, const struct compression *compression, fsm_vector x,
+                            double by, fsm_vector sums)
+{
+    step->tables->terms.at[0](step->middle_time, x.at, step->context.at, step->terms->whole.at);
+    for (int64_t i = 0; i < sums.n; i++) {
+        double force = step->terms->elastic.at[compression->contact.at[i]];
+        sums.at[i] += fabs((force - compression->force.at[i]) / by);
+    }
+}
+
+/* Return the longest step (s) that resolves the motion of the compressed contacts; inf where there is none.
+
+   With `S_ij = -dF_i / dp_j` for the force F_i of contact i and a displacement along the response of the system to a
+   unit force of contact j, and `D` likewise for speeds, the largest row sums bound the square of the frequency,
+   `w² <= max_i sum_j |S_ij|`, and the damping, `d <= max_i sum_j |D_ij|` (Gershgorin).  The step may last FSM_RADIANS of
+   the faster of the two motions, `h (d/2 + sqrt(d²/4 + w²)) <= FSM_RADIANS`.
+
+   The terms are those at the middle of the step, before and after. */
+FSM_LOCAL double fsm_longest_step(const struct fsm_time_step *step, const struct fsm_bilateral_system *bilateral)
+{
+    const struct fsm_terms *terms = step->terms;
+    int64_t n_q = step->tables->sizes->n_q, n_u = step->u.n;
+    fsm_vector x = step->middle;
+    fsm_mark top = fsm_arena_mark(step->arena);
+    struct compression compression = list_compressed(step);
+    int64_t n = compression.rows.n;
+    if (n == 0) {
+        fsm_arena_release(step->arena, top);
+        return FSM_INFINITY;
+    }
+    struct fsm_response response = fsm_unit_responses(step->arena, terms, bilateral, compression.rows, n_u);
+    fsm_vector depth = fsm_arena_vector(step->arena, n), moved = fsm_arena_copy(step->arena, x);
+    fsm_matrix W = fsm_arena_matrix(step->arena, n_q, n_u);
+    for (int64_t i = 0; i < n; i++) {
+        depth.at[i] = -terms->residual.at[compression.rows.at[i]];
+    }
+    for (int64_t i = 0; i < n_q; i++) {
+        fsm_put(fsm_row(W, i), fsm_row_part(terms->W, i, n_u));
+    }
+    for (int64_t j = 0; j < n; j++) {
+        double yielding = AT(response.K, j, j);
+        if (yielding <= 0.0) {
+            continue;
+        }
+        double by = -FSM_RELATIVE * depth.at[j] / yielding; // deeper, so that the contact stays compressed
+        for (int64_t i = 0; i < n_q; i++) {
+            for (int64_t m = 0; m < n_u; m++) {
+                moved.at[i] += by * AT(W, i, m) * AT(response.motions, j, m);
+            }
+        }
+        add_differences(step, &compression, moved, by, compression.stiff);
+        fsm_put(moved, x);
+        by = -FSM_RELATIVE / yielding;
+        for (int64_t m = 0; m < n_u; m++) {
+            moved.at[n_q + m] += by * AT(response.motions, j, m);
+        }
+        add_differences(step, &compression, moved, by, compression.damped);
+        fsm_put(moved, x);
+    }
+    double square = 0.0, damping = 0.0;
+    for (int64_t i = 0; i < n; i++) {
+        square = fsm_larger(square, compression.stiff.at[i]);
+        damping = fsm_larger(damping, compression.damped.at[i]);
+    }
+    step->tables->terms.at[0](step->middle_time, x.at, step->context.at, terms->whole.at);
+    fsm_arena_release(step->arena, top);
+    double rate = 0.5 * damping + sqrt(0.25 * damping * damping + square);
+    return rate > 0.0 ? FSM_RADIANS / rate : FSM_INFINITY;
+}
+
+/* -- Bodies that pass through each other in a time step (docs/theory.md, "Time stepping").
+
+   A step knows its gaps where it begins, in its middle and at its end; between these the configuration goes straight.  A
+   gap that falls before and grows after may have been below zero in between, and one that is below zero and grows again
+   belongs to a body whose middle has been passed: nothing held the bodies apart. */
+
+#define FSM_MOST_HALVINGS 40 // in the search for the least gap of a part of a step
+
+/* Whether contact `k` has a gap that nothing holds and that closes. */
+static bool may_be_passed(const struct fsm_tables *tables, int64_t k)
+{
+    int64_t flags = tables->contact_flags.at[k];
+    return (flags & (FSM_FLAG_RIGID | FSM_FLAG_COMPLIANT)) != 0 && (flags & (FSM_FLAG_TWO_SIDED | FSM_FLAG_GATED)) == 0;
+}
+
+/* Keep the gaps and their rates where a part of a step begins; the terms are those there, `u` the speeds.
+
+   Of those that are below zero only what has just come through its face may be passed; others get a gap of zero. */
+FSM_LOCAL void fsm_note_gaps(const struct fsm_time_step *step, fsm_vector u)
+{
+    for (int64_t k = 0; k < step->gaps.n; k++) {
+        int64_t row = AT(step->tables->contact_rows, k, 0);
+        double gap = may_be_passed(step->tables, k) ? step->terms->residual.at[row] : 0.0;
+        bool coming = step->codes.at[k] == FSM_CONTACT_FREE && step->free_side.at[k] != 0 &&
+                      fsm_within_face(step->tables, step->terms, k);
+        step->gaps.at[k] = gap > 0.0 || coming ? gap : 0.0;
+        step->rates.at[k] = step->gaps.at[k] != 0.0 ? fsm_row_speed(step->terms, row, u) : 0.0;
+    }
+}
+
+/* Whether contact `k` is so far behind its face that it does not act from there, though within its ends. */
+static bool is_beyond(const struct fsm_time_step *step, int64_t k)
+{
+    double small = step->tables->tolerances->gap;
+    return (step->tables->contact_flags.at[k] & FSM_FLAG_LIMITED) != 0 && step->terms->reach.at[k] > small &&
+           step->terms->aspect.at[k] < -FSM_LEVEL * small;
+}
+
+/* Evaluate the terms on the way from `x` along `rate` (n_q,), after `time` (s); `place` (n_q + n_u,) is written. */
+static void go_along(const struct fsm_time_step *step, fsm_vector x, fsm_vector rate, double time, fsm_vector place)
+{
+    for (int64_t i = 0; i < rate.n; i++) {
+        place.at[i] = x.at[i] + time * rate.at[i];
+    }
+    fsm_normalise_quaternions(step->tables, place);
+    step->tables->terms.at[0](step->middle_time, place.at, step->context.at, step->terms->whole.at);
+}
+
+/* Return for how long contact `k` could have held bodies apart that pass through each other, on the way from `x` where
+   `rate` (n_q,) leads in `length` (s); 0 where they do not meet on its face.
+
+   That is from where its gap becomes negative to where it grows again, or acts no more. */
+static double time_of_passage(const struct fsm_time_step *step, int64_t k, fsm_vector x, fsm_vector rate, double length)
+{
+    int64_t row = AT(step->tables->contact_rows, k, 0);
+    double small = fsm_gap_tolerance(step->tables, row), low = 0.0, high = length;
+    fsm_vector place = fsm_arena_copy(step->arena, x), u = fsm_vector_from(place, rate.n);
+    bool meets = step->gaps.at[k] < 0.0;
+    double met = meets ? step->gaps.at[k] / -step->rates.at[k] : length;
+    for (int64_t pass = 0; !meets || pass < FSM_MOST_HALVINGS; pass++) {
+        if (pass == FSM_MOST_HALVINGS) {
+            return 0.0;
+        }
+        double at = 0.5 * (low + high);
+        go_along(step, x, rate, at, place);
+        bool deep = step->terms->residual.at[row] < -small;
+        if (deep && met >= at) {
+            met = at;
+        }
+        meets = meets || (deep && fsm_within_face(step->tables, step->terms, k));
+        if (fsm_row_speed(step->terms, row, u) < 0.0 && !(deep && is_beyond(step, k))) {
+            low = at;
+        } else {
+            high = at;
+        }
+    }
+    double turned = high;
+    low = 0.0;
+    high = met;
+    for (int64_t pass = 0; step->gaps.at[k] > 0.0 && pass < FSM_MOST_HALVINGS; pass++) {
+        double at = 0.5 * (low + high);
+        go_along(step, x, rate, at, place);
+        if (step->terms->residual.at[row] < 0.0) {
+            high = at;
+        } else {
+            low = at;
+        }
+    }
+    return turned - (step->gaps.at[k] > 0.0 ? high : met);
+}
+
+/* Whether contact `k` may have been passed by the end of a part of a step, with the gap `gap` and its rate there. */
+static bool seems_passed(const struct fsm_time_step *step, int64_t k, double gap, double rate, double length)
+{
+    double small = fsm_gap_tolerance(step->tables, AT(step->tables->contact_rows, k, 0));
+    double first = step->gaps.at[k], first_rate = step->rates.at[k];
+    if (!(first_rate < 0.0)) {
+        return false;
+    }
+    (void)first, (void)rate, (void)length;
+    return gap < -small && is_beyond(step, k);
+}
+
+/* Return a contact that is passed through from `x` (n_q + n_u,) on, along `rate` (n_q,) for `length` (s); -1 if none is.
+
+   The terms are those where the way ends; where a gap is looked at on the way, they are evaluated again for `end`.
+   `longest`: of a contact found the longest step in which it is met (s). */
+FSM_LOCAL int64_t fsm_passed_through(const struct fsm_time_step *step, fsm_vector x, fsm_vector rate, double length,
+                                     fsm_vector end, double *longest)
+{
+    const struct fsm_tables *tables = step->tables;
+    fsm_vector u = fsm_vector_from(x, rate.n);
+    fsm_indices seem = fsm_indices_first(fsm_arena_indices(step->arena, step->gaps.n), 0);
+    for (int64_t k = 0; k < step->gaps.n; k++) {
+        int64_t row = AT(tables->contact_rows, k, 0);
+        if (step->gaps.at[k] != 0.0 &&
+            seems_passed(step, k, step->terms->residual.at[row], fsm_row_speed(step->terms, row, u), length)) {
+            seem.at[seem.n++] = k;
+        }
+    }
+    int64_t found = -1;
+    for (int64_t i = 0; i < seem.n && found < 0; i++) {
+        *longest = time_of_passage(step, seem.at[i], x, rate, length);
+        found = *longest > 0.0 ? seem.at[i] : -1;
+    }
+    if (seem.n > 0) {
+        tables->terms.at[0](step->middle_time, end.at, step->context.at, step->terms->whole.at);
+    }
+    return found;
+}
+
+/* -- Moreau-Jean time stepping: fixed steps, with one impulse per contact and step.
 
    Nothing is located: a step of length `h` goes from `(q, u)` over the middle `q_m = q + h/2 q̇` to
    `u⁺ = u_free + M⁻¹AᵀΛ` and `q⁺ = q_m + h/2 q̇(q_m, u⁺)`, with all terms at the middle and the free speeds by the
@@ -9,9 +251,6 @@
 
    J. J. Moreau (1988), *Unilateral contact and dry friction in finite freedom dynamics*; M. Jean (1999), *The non-smooth
    contact dynamics method*, Comput. Methods Appl. Mech. Eng. 177.  See docs/theory.md, "Time stepping". */
-
-#include "elementary.h"
-#include "time_stepping.h"
 
 #define FSM_THETA        0.5
 #define FSM_HELD_BACK    0.1  // part of a constraint's drift that a step closes again

@@ -1,4 +1,270 @@
-/* Online embedding: any active set, worked out at run time from the compiled unconstrained terms.
+/* Embedding of a mode online. */
+
+#include "online.h"
+#include "elementary.h"
+
+/* -- Elimination and the reduced equations of a mode embedded online, for mechanisms of few speeds.
+
+   Full loops over a few entries cost less than lists of those that can differ from zero (online_pivoting.c).  The operations
+   are the same, in the same order, and those with a zero beside them. */
+
+/* Eliminate `rank` rows of `columns` entries, `width` apart, in the order they stand.
+
+   Factors stay below the diagonal, and on it the inverse pivots: a division costs as much as ten products. */
+FSM_LOCAL void fsm_eliminate_few(double *w, int64_t at, int64_t rank, int64_t width, int64_t columns)
+{
+    for (int64_t k = 0; k < rank; k++) {
+        double inverse = 1.0 / w[at + k * width + k];
+        w[at + k * width + k] = inverse;
+        for (int64_t i = k + 1; i < rank; i++) {
+            double factor = w[at + i * width + k] * inverse;
+            w[at + i * width + k] = factor;
+            if (factor != 0.0) {
+                for (int64_t j = k + 1; j < columns; j++) {
+                    w[at + i * width + j] -= factor * w[at + k * width + j];
+                }
+            }
+        }
+    }
+}
+
+/* Solve the eliminated rows for the columns from `first` on, in place. */
+FSM_LOCAL void fsm_substitute_back_few(double *w, int64_t at, int64_t rank, int64_t width, int64_t first,
+                                       int64_t columns)
+{
+    for (int64_t back = 0; back < rank; back++) {
+        int64_t k = rank - 1 - back;
+        double inverse = w[at + k * width + k];
+        for (int64_t m = k + 1; m < rank; m++) {
+            double factor = w[at + k * width + m];
+            if (factor != 0.0) {
+                for (int64_t j = first; j < columns; j++) {
+                    w[at + k * width + j] -= factor * w[at + m * width + j];
+                }
+            }
+        }
+        for (int64_t j = first; j < columns; j++) {
+            w[at + k * width + j] *= inverse;
+        }
+    }
+}
+
+/* Write `SᵀMT` and `Sᵀ(f - M c)`; S is in the columns behind the rank of the matrix at `test`. */
+FSM_LOCAL void fsm_reduce_few(struct fsm_online_mode *o, int64_t test, int64_t test_width)
+{
+    int64_t *chart = o->chart.at;
+    double *w = o->room.at;
+    int64_t at_M = chart[FSM_ONLINE_AT_M], at_P = chart[FSM_ONLINE_AT_P], at_MT = chart[FSM_ONLINE_AT_MT],
+            at_mass = chart[FSM_ONLINE_AT_MASS];
+    int64_t at_right = chart[FSM_ONLINE_AT_RIGHT], at_force = chart[FSM_ONLINE_AT_FORCE], at_g = chart[FSM_ONLINE_AT_G];
+    int64_t U = o->sizes->n_u, R = o->sizes->n_rows, rank = chart[FSM_ONLINE_RANK];
+    int64_t columns = FSM_ONLINE_LISTS + 2 * R, width = o->sizes->n_u + 2,
+            unheld = o->sizes->n_u - chart[FSM_ONLINE_RANK];
+    if (rank == 0) {
+        for (int64_t i = 0; i < U * U; i++) {
+            w[at_mass + i] = w[at_M + i];
+        }
+        for (int64_t i = 0; i < U; i++) {
+            w[at_right + i] = w[at_force + i];
+        }
+        return;
+    }
+    for (int64_t i = 0; i < U; i++) {
+        int64_t row = at_M + i * U;
+        double total = w[at_force + i];
+        for (int64_t k = 0; k < rank; k++) {
+            total += w[row + chart[columns + k]] * w[at_P + k * width + U + 1];
+        }
+        w[at_g + i] = total;
+        for (int64_t j = 0; j < unheld; j++) {
+            total = w[row + chart[columns + rank + j]];
+            for (int64_t k = 0; k < rank; k++) {
+                total -= w[row + chart[columns + k]] * w[at_P + k * width + rank + j];
+            }
+            w[at_MT + i * U + j] = total;
+        }
+    }
+    for (int64_t i = 0; i < unheld; i++) {
+        int64_t speed = chart[columns + rank + i];
+        for (int64_t j = 0; j < unheld; j++) {
+            w[at_mass + i * U + j] = w[at_MT + speed * U + j];
+        }
+        w[at_right + i] = w[at_g + speed];
+        for (int64_t k = 0; k < rank; k++) {
+            double weight = w[test + k * test_width + rank + i];
+            if (weight != 0.0) {
+                int64_t other = chart[columns + k];
+                for (int64_t j = 0; j < unheld; j++) {
+                    w[at_mass + i * U + j] -= weight * w[at_MT + other * U + j];
+                }
+                w[at_right + i] -= weight * w[at_g + other];
+            }
+        }
+    }
+}
+
+/* Solve the reduced equations into `right`; return the smallest pivot scaled (1 for one equation). */
+FSM_LOCAL double fsm_solve_reduced_few(struct fsm_online_mode *o, int64_t n, bool general, bool judge)
+{
+    double *w = o->room.at;
+    int64_t *chart = o->chart.at, U = o->sizes->n_u;
+    int64_t at_scales = chart[FSM_ONLINE_AT_SCALES], at_mass = chart[FSM_ONLINE_AT_MASS],
+            at_right = chart[FSM_ONLINE_AT_RIGHT];
+    double least = 1.0;
+    for (int64_t k = 0; k < n; k++) {
+        if (general && k + 1 < n) {
+            fsm_exchange_reduced(w, chart, k, n, U);
+        }
+        double pivot = w[at_mass + k * U + k];
+        if (judge) {
+            least = fsm_smaller(least, fabs(pivot) * w[at_scales + k] / fsm_larger(w[at_scales + U + k], FSM_TINIEST));
+        }
+        double inverse = 1.0 / pivot;
+        w[at_mass + k * U + k] = inverse;
+        for (int64_t i = k + 1; i < n; i++) {
+            double factor = w[at_mass + i * U + k] * inverse;
+            if (factor != 0.0) {
+                for (int64_t j = k + 1; j < n; j++) {
+                    w[at_mass + i * U + j] -= factor * w[at_mass + k * U + j];
+                }
+                w[at_right + i] -= factor * w[at_right + k];
+            }
+        }
+    }
+    for (int64_t back = 0; back < n; back++) {
+        int64_t k = n - 1 - back;
+        double total = w[at_right + k];
+        for (int64_t j = k + 1; j < n; j++) {
+            total -= w[at_mass + k * U + j] * w[at_right + j];
+        }
+        w[at_right + k] = total * w[at_mass + k * U + k];
+    }
+    return least;
+}
+
+/* -- The reduced equations of a mode embedded online, one for each independent speed: weighed and solved. */
+
+/* Write scales of columns and norms of rows of the reduced equations. */
+FSM_LOCAL void fsm_weigh(struct fsm_online_mode *o, int64_t n, bool general)
+{
+    int64_t *chart = o->chart.at;
+    double *w = o->room.at;
+    int64_t at_M = chart[FSM_ONLINE_AT_M], at_scales = chart[FSM_ONLINE_AT_SCALES], at_mass = chart[FSM_ONLINE_AT_MASS];
+    int64_t U = o->sizes->n_u, R = o->sizes->n_rows, rank = chart[FSM_ONLINE_RANK];
+    for (int64_t j = 0; j < n; j++) {
+        double inertia = w[at_M + chart[FSM_ONLINE_LISTS + 2 * R + rank + j] * (U + 1)];
+        w[at_scales + j] = (general && inertia > 0.0) ? 1.0 / sqrt(inertia) : 1.0;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        w[at_scales + U + i] = fabs(w[at_mass + i * U + i]);
+        if (general) {
+            double total = 0.0;
+            for (int64_t e = o->reduced_begin.at[i]; e < o->reduced_begin.at[i + 1]; e++) {
+                int64_t j = o->reduced_columns.at[e];
+                double entry = w[at_mass + i * U + j] * w[at_scales + j];
+                total += entry * entry;
+            }
+            w[at_scales + U + i] = sqrt(total);
+        }
+    }
+}
+
+/* Bring the row with the largest entry in column `k` up: friction makes the equations unsymmetric. */
+FSM_LOCAL void fsm_exchange_reduced(double *w, int64_t *chart, int64_t k, int64_t n, int64_t U)
+{
+    int64_t at_scales = chart[FSM_ONLINE_AT_SCALES], at_mass = chart[FSM_ONLINE_AT_MASS],
+            at_right = chart[FSM_ONLINE_AT_RIGHT];
+    int64_t best = k;
+    for (int64_t i = k + 1; i < n; i++) {
+        if (fabs(w[at_mass + i * U + k]) > fabs(w[at_mass + best * U + k])) {
+            best = i;
+        }
+    }
+    if (best == k) {
+        return;
+    }
+    for (int64_t j = 0; j < n; j++) {
+        fsm_swap_entries(w, at_mass + k * U + j, at_mass + best * U + j);
+    }
+    fsm_swap_entries(w, at_right + k, at_right + best);
+    fsm_swap_entries(w, at_scales + U + k, at_scales + U + best);
+}
+
+/* Eliminate from row `i` of the reduced equations what stands before its diagonal. */
+static void eliminate_reduced_row(struct fsm_online_mode *o, int64_t i)
+{
+    double *w = o->room.at, *mass = w + o->chart.at[FSM_ONLINE_AT_MASS], *right = w + o->chart.at[FSM_ONLINE_AT_RIGHT];
+    const int64_t *begin = o->reduced_begin.at, *behind = o->reduced_behind.at, *columns = o->reduced_columns.at;
+    int64_t U = o->sizes->n_u;
+    for (int64_t e = begin[i]; e < behind[i] - 1; e++) {
+        int64_t k = columns[e];
+        double factor = mass[i * U + k] * mass[k * U + k];
+        if (factor == 0.0) {
+            continue;
+        }
+        for (int64_t j = behind[k]; j < begin[k + 1]; j++) {
+            mass[i * U + columns[j]] -= factor * mass[k * U + columns[j]];
+        }
+        right[i] -= factor * right[k];
+    }
+}
+
+/* Eliminate column `k` of the reduced equations, whose rows were exchanged, from the rows below. */
+static void eliminate_reduced_column(struct fsm_online_mode *o, int64_t k, int64_t n)
+{
+    double *w = o->room.at, *mass = w + o->chart.at[FSM_ONLINE_AT_MASS], *right = w + o->chart.at[FSM_ONLINE_AT_RIGHT];
+    const int64_t *columns = o->reduced_columns.at;
+    int64_t U = o->sizes->n_u;
+    for (int64_t i = k + 1; i < n; i++) {
+        double factor = mass[i * U + k] * mass[k * U + k];
+        if (factor == 0.0) {
+            continue;
+        }
+        for (int64_t j = o->reduced_behind.at[k]; j < o->reduced_begin.at[k + 1]; j++) {
+            mass[i * U + columns[j]] -= factor * mass[k * U + columns[j]];
+        }
+        right[i] -= factor * right[k];
+    }
+}
+
+/* Solve the reduced equations into `right`; return the smallest pivot scaled (1 for one equation). */
+FSM_LOCAL double fsm_solve_reduced(struct fsm_online_mode *o, int64_t n, bool general, bool judge)
+{
+    int64_t *chart = o->chart.at;
+    double *w = o->room.at;
+    int64_t at_scales = chart[FSM_ONLINE_AT_SCALES], at_mass = chart[FSM_ONLINE_AT_MASS],
+            at_right = chart[FSM_ONLINE_AT_RIGHT], U = o->sizes->n_u;
+    double least = 1.0;
+    if (U <= FSM_FEW_SPEEDS) {
+        return fsm_solve_reduced_few(o, n, general, judge);
+    }
+    for (int64_t k = 0; k < n; k++) {
+        if (general && k + 1 < n) {
+            fsm_exchange_reduced(w, chart, k, n, U);
+        } else if (!general) {
+            eliminate_reduced_row(o, k);
+        }
+        double pivot = w[at_mass + k * U + k];
+        if (judge) {
+            least = fsm_smaller(least, fabs(pivot) * w[at_scales + k] / fsm_larger(w[at_scales + U + k], FSM_TINIEST));
+        }
+        w[at_mass + k * U + k] = 1.0 / pivot;
+        if (general) {
+            eliminate_reduced_column(o, k, n);
+        }
+    }
+    for (int64_t k = n - 1; k >= 0; k--) {
+        double total = w[at_right + k];
+        for (int64_t e = o->reduced_behind.at[k]; e < o->reduced_begin.at[k + 1]; e++) {
+            int64_t j = o->reduced_columns.at[e];
+            total -= w[at_mass + k * U + j] * w[at_right + j];
+        }
+        w[at_right + k] = total * w[at_mass + k * U + k];
+    }
+    return least;
+}
+
+/* -- Online embedding: any active set, worked out at run time from the compiled unconstrained terms.
 
    What a mode's own kernels do in a fixed order of elimination is done here numerically (docs/theory.md, "Online
    embedding"): with the rows held, `A u + b = 0`, split into dependent and independent speeds, `u = T u_I + e` and a
@@ -6,9 +272,6 @@
    rows and which dependent speeds is the *chart*, chosen by chart when a mode is first evaluated in a run or its pivot
    falls below the chart threshold, never in between.  The work is bounded by the numbers of rows and speeds, and
    nothing is allocated. */
-
-#include "elementary.h"
-#include "online.h"
 
 /* Eliminate the rows held, in the order they stand, with one entry more at column `extra` if that is not below zero.
 

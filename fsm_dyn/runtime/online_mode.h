@@ -140,7 +140,7 @@ struct fsm_online_mode {
     struct fsm_online_limits *limits;
     int64_t limits_count;
     fsm_indices chart;
-    // The same of what is worked out in the present chart, columns in its order (online_sparsity.c), rank r, m = n_u - r:
+    // The same of what is worked out in the present chart, columns in its order (online_pivoting.c), rank r, m = n_u - r:
     // rows held (r), eliminated and solved for the dependent speeds; of each also where the entries behind the diagonal
     // begin and those of independent speeds.
     fsm_indices held_begin, held_behind, held_rest, held_columns;

@@ -90,7 +90,7 @@ enum fsm_passage_column {
     FSM_PASSAGE_ROWS = 5,
 };
 
-#define FSM_ROOT_ROOM 471 // floats in which roots are isolated (quintic_roots.c)
+#define FSM_ROOT_ROOM 471 // floats in which roots are isolated (event_location.c)
 #define FSM_FEW 6 // contacts that meet in a transition: room for so many is there from the start
 
 /* Positions in `fsm_method.dense`, the dense output of an implicit method. */
@@ -101,7 +101,7 @@ enum fsm_dense_position {
 };
 #define FSM_HIGHEST_DEGREE 5
 
-/* What fsm_implicit_step does for a solver outside (implicit_steps.c). */
+/* What fsm_implicit_step does for a solver outside (runge_kutta.c). */
 enum fsm_implicit_service {
     FSM_SERVE_DERIVATIVE = 0, // writes x_dot at t and `fsm_work.y` into `fsm_work.k`
     FSM_SERVE_FOLLOW = 1, // accepts the dense output up to t, to the next event, or as far as guards are known
@@ -325,7 +325,7 @@ struct fsm_work {
     fsm_vector log;      // candidates of the current decision
     fsm_indices implied; // 1: the gap of this open contact is determined by two others that are closed
     fsm_vector c_after;  // context after a pending transition; the state is in `x_mid`
-    // Guards that are left out of steps (far_guards.c); empty where none may be.
+    // Guards that are left out of steps (guards.c); empty where none may be.
     struct fsm_far *far;
     int64_t far_count;
     fsm_indices near;   // (1 + max_guards,): how many guards are not left out, and their numbers in the mode

@@ -1,4 +1,9 @@
-/* Explicit Runge-Kutta methods as data, and one step for all of them; step-size control.
+/* Runge-Kutta stages, dense output, steps of implicit methods. */
+
+#include "elementary.h"
+#include "stepping.h"
+
+/* -- Explicit Runge-Kutta methods as data, and one step for all of them; step-size control.
 
    A step of length `h` from `x` with `s` stages, the derivative at the start given:
 
@@ -6,9 +11,6 @@
 
    `k_s` comes from the kernel that is evaluated at the end of a step anyway (guards, dependent speeds), and starts
    the next step.  Error estimate and mid-point are further weights over `k_0 .. k_s`. */
-
-#include "elementary.h"
-#include "stepping.h"
 
 // of a step, over the one before
 #define SAFETY   0.9
@@ -170,4 +172,62 @@ FSM_LOCAL double fsm_first_step(const struct fsm_run *run, double longest)
     }
     double h = fsm_smaller(100.0 * h0, h1);
     return fsm_is_finite(h) ? fsm_smaller(h, longest) : fsm_smaller(h0, longest);
+}
+
+/* -- Dense output of implicit methods, along which guards are watched.
+
+   The step of an implicit method is taken by a solver outside.  What the runtime then does with its dense output is what it
+   does with a tableau: trial steps of any length, their ends projected, guards known by value and slope at start, middle
+   and end.  A trial step is read off the polynomial instead of being taken. */
+
+/* Write the state at `t` on the dense output into `x`. */
+FSM_LOCAL void fsm_dense_state(const struct fsm_method *method, double t, fsm_vector x)
+{
+    int64_t n = x.n;
+    double s = (t - method->dense.at[FSM_DENSE_END]) / method->dense.at[FSM_DENSE_LENGTH];
+    int64_t degree = method->counts->degree;
+    for (int64_t j = 0; j < n; j++) {
+        double total = method->dense.at[FSM_DENSE_COEFFICIENTS + degree * n + j];
+        for (int64_t d = degree - 1; d > -1; d--) {
+            total = total * s + method->dense.at[FSM_DENSE_COEFFICIENTS + d * n + j];
+        }
+        x.at[j] = total;
+    }
+}
+
+/* -- Steps of implicit methods for stiff models, which a solver outside takes.
+
+   Its steps are read off their dense output (runge_kutta.c) and followed as those of an explicit method are: guards are
+   watched and located by the same functions, and transitions are the same. */
+
+/* Do one part of an implicit step.
+
+   `what`: FSM_SERVE_DERIVATIVE writes x_dot at `t` and `work->y` into `work->k`; FSM_SERVE_FOLLOW accepts the dense output
+   up to `t`, to the next event, or as far as guards are known, where a step must end at `target` (s); FSM_SERVE_CHART
+   changes to a better chart; FSM_SERVE_LOOK looks for change points ahead of a step of length `target` (s), and writes
+   the length that keeps clear of them into `work->y.at[0]`. */
+FSM_API enum fsm_status fsm_implicit_step(const struct fsm_run *run, int64_t what, double t, double target)
+{
+    switch (what) {
+    case FSM_SERVE_DERIVATIVE: {
+        struct fsm_state *state = run->state;
+        struct fsm_work *work = run->work;
+        fsm_update_inputs(run->inputs, t, state->counters->segment, work->y, state->c);
+        if (state->rank->lands != 0.0) {
+            fsm_land(run, t, work->y, FSM_INFINITY);
+        }
+        state->spent.at[state->counters->mode]++;
+        run->tables->mode_rhs.at[state->counters->mode](t, work->y.at, state->c.at, work->k.at);
+        return FSM_CONTINUE;
+    }
+    case FSM_SERVE_CHART:
+        return fsm_choose_chart(run);
+    case FSM_SERVE_LOOK:
+        return fsm_look(run, target, &run->work->y.at[0]);
+    default: {
+        enum fsm_status status = fsm_find_and_accept(run, t, target);
+        fsm_look_at_far_here(run);
+        return status;
+    }
+    }
 }

@@ -1,9 +1,303 @@
-/* Saving and restoring an event-driven run between two turns of its loop (saved_state.h).
+/* Saved state of a run: written, checked, restored. */
+
+#include "saved_state.h"
+
+/* -- Modes in a saved state: by their contact states, so that the tables restored into may number them differently. */
+
+/* Whether two modes have the same contact states. */
+static bool same_states(const struct fsm_tables *tables, int64_t one, int64_t other)
+{
+    for (int64_t k = 0; k < tables->mode_states.m; k++) {
+        if (AT(tables->mode_states, one, k) != AT(tables->mode_states, other, k)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Write the words that name a mode: which of the charts with its contact states it is, and these. */
+FSM_LOCAL void fsm_put_mode(struct fsm_saved_writer *writer, const struct fsm_tables *tables, int64_t mode)
+{
+    int64_t chart = 0;
+    for (int64_t other = 0; other < mode; other++) {
+        chart += same_states(tables, other, mode);
+    }
+    fsm_put_integer(writer, chart);
+    for (int64_t k = 0; k < tables->sizes->n_contacts; k++) {
+        fsm_put_integer(writer, AT(tables->mode_states, mode, k));
+    }
+}
+
+/* Find the mode that words name; where it is missing its contact states are left in `wanted`. */
+FSM_LOCAL enum fsm_restored fsm_find_saved_mode(const struct fsm_tables *tables, struct fsm_saved_part part,
+                                                fsm_codes wanted, int64_t *mode)
+{
+    if (part.n < FSM_MODE_WORDS(tables)) {
+        return FSM_RESTORE_OUT_OF_RANGE;
+    }
+    int64_t chart = (int64_t)part.at[0];
+    const uint64_t *states = part.at + 1;
+    for (int64_t k = 0; k < tables->sizes->n_contacts; k++) {
+        if (!fsm_in_range((int64_t)states[k], FSM_CONTACT_FREE, FSM_CONTACT_SLIDING_UNDER)) {
+            return FSM_RESTORE_OUT_OF_RANGE;
+        }
+        wanted.at[k] = (int8_t)states[k];
+    }
+    int64_t found = 0;
+    for (*mode = 0; *mode < tables->mode_states.n; (*mode)++) {
+        int64_t k = 0;
+        while (k < wanted.n && AT(tables->mode_states, *mode, k) == wanted.at[k]) {
+            k++;
+        }
+        if (k == wanted.n && found++ == chart) {
+            return FSM_RESTORE_RESTORED;
+        }
+    }
+    return found == 0 && chart == 0 ? FSM_RESTORE_LACKS_MODE : FSM_RESTORE_OUT_OF_RANGE;
+}
+
+/* Write the ring of the last transitions, in its own order; entries that are forgotten are zero. */
+FSM_LOCAL void fsm_put_history(struct fsm_saved_writer *writer, const struct fsm_run *run)
+{
+    const struct fsm_state *state = run->state;
+    fsm_begin_section(writer, FSM_SECTION_HISTORY, FSM_RING_LENGTH * (FSM_MODE_WORDS(run->tables) + FSM_RING_WIDTH));
+    for (int64_t i = 0; i < FSM_RING_LENGTH; i++) {
+        const double *entry = state->history.at + i * FSM_RING_WIDTH;
+        bool kept = i < state->counters->history;
+        fsm_put_mode(writer, run->tables, kept ? (int64_t)entry[FSM_RING_MODE] : 0);
+        for (int64_t j = 0; j < FSM_RING_WIDTH; j++) {
+            fsm_put_number(writer, !kept || j == FSM_RING_MODE ? 0.0 : entry[j]);
+        }
+    }
+}
+
+/* Read the ring of the last transitions; `counters`: those of the saved state. */
+FSM_LOCAL enum fsm_restored fsm_take_history(const struct fsm_run *run, const uint64_t *words,
+                                             const struct fsm_counters *counters, bool write)
+{
+    const struct fsm_tables *tables = run->tables;
+    int64_t width = FSM_MODE_WORDS(tables) + FSM_RING_WIDTH;
+    struct fsm_saved_part part;
+    if (!fsm_find_section(words, FSM_SECTION_HISTORY, FSM_RING_LENGTH * width, &part)) {
+        return FSM_RESTORE_OUT_OF_RANGE;
+    }
+    for (int64_t i = 0; i < FSM_RING_LENGTH; i++) {
+        struct fsm_saved_part name = {part.at + i * width, width};
+        const uint64_t *columns = name.at + FSM_MODE_WORDS(tables);
+        double contact = fsm_number_of(columns[FSM_RING_CONTACT]);
+        int64_t mode = 0;
+        if (i < counters->history) {
+            enum fsm_restored found = fsm_find_saved_mode(tables, name, run->work->wanted, &mode);
+            if (found != FSM_RESTORE_RESTORED) {
+                return found;
+            }
+            if (!(contact >= -1.0 && contact < (double)tables->sizes->n_contacts) || contact != floor(contact)) {
+                return FSM_RESTORE_OUT_OF_RANGE;
+            }
+        }
+        for (int64_t j = 0; write && j < FSM_RING_WIDTH; j++) {
+            double value = j == FSM_RING_MODE ? (double)mode : fsm_number_of(columns[j]);
+            run->state->history.at[i * FSM_RING_WIDTH + j] = i < counters->history ? value : 0.0;
+        }
+    }
+    return FSM_RESTORE_RESTORED;
+}
+
+/* Write how many evaluations were made in each mode. */
+FSM_LOCAL void fsm_put_evaluations(struct fsm_saved_writer *writer, const struct fsm_run *run)
+{
+    int64_t n = 0;
+    fsm_indices spent = run->state->spent;
+    for (int64_t mode = 0; mode < run->tables->sizes->n_modes; mode++) {
+        n += spent.at[mode] > 0;
+    }
+    fsm_begin_section(writer, FSM_SECTION_SPENT, n * (FSM_MODE_WORDS(run->tables) + 1));
+    for (int64_t mode = 0; mode < run->tables->sizes->n_modes; mode++) {
+        if (spent.at[mode] > 0) {
+            fsm_put_mode(writer, run->tables, mode);
+            fsm_put_integer(writer, spent.at[mode]);
+        }
+    }
+}
+
+/* Read how many evaluations were made in each mode; none in those that are not named. */
+FSM_LOCAL enum fsm_restored fsm_take_evaluations(const struct fsm_run *run, const uint64_t *words, bool write)
+{
+    struct fsm_saved_part part;
+    int64_t named = FSM_MODE_WORDS(run->tables);
+    if (!fsm_find_section(words, FSM_SECTION_SPENT, -1, &part) || part.n % (named + 1) != 0) {
+        return FSM_RESTORE_OUT_OF_RANGE;
+    }
+    for (int64_t mode = 0; write && mode < run->state->spent.n; mode++) {
+        run->state->spent.at[mode] = 0;
+    }
+    for (; part.n > 0; part.at += named + 1, part.n -= named + 1) {
+        int64_t mode;
+        enum fsm_restored found = fsm_find_saved_mode(run->tables, part, run->work->wanted, &mode);
+        if (found != FSM_RESTORE_RESTORED) {
+            return found;
+        }
+        if (!fsm_in_range((int64_t)part.at[named], 1, INT64_MAX / 4) || mode >= run->state->spent.n) {
+            return FSM_RESTORE_OUT_OF_RANGE;
+        }
+        if (write) {
+            run->state->spent.at[mode] = (int64_t)part.at[named];
+        }
+    }
+    return FSM_RESTORE_RESTORED;
+}
+
+/* Return the mode embedded online behind a mode, NULL where it has kernels of its own. */
+static struct fsm_online_mode *online_mode(fsm_indices online, int64_t mode)
+{
+    return mode < online.n ? (struct fsm_online_mode *)(intptr_t)online.at[mode] : NULL;
+}
+
+/* Whether the contact states of mode `one` come before those of `other`. */
+static bool comes_before(const struct fsm_tables *tables, int64_t one, int64_t other)
+{
+    for (int64_t k = 0; k < tables->mode_states.m; k++) {
+        int8_t a = AT(tables->mode_states, one, k), b = AT(tables->mode_states, other, k);
+        if (a != b) {
+            return a < b;
+        }
+    }
+    return false;
+}
+
+/* Return the next mode after `last` (-1: the first one) with a chart chosen online, by contact states; -1: none. */
+static int64_t next_online_mode(const struct fsm_tables *tables, fsm_indices online, int64_t last)
+{
+    int64_t best = -1;
+    for (int64_t mode = 0; mode < tables->mode_states.n; mode++) {
+        const struct fsm_online_mode *o = online_mode(online, mode);
+        bool counts = o != NULL && o->chart.at[FSM_ONLINE_CHOSEN] != 0;
+        if (counts && (last < 0 || comes_before(tables, last, mode)) &&
+            (best < 0 || comes_before(tables, mode, best))) {
+            best = mode;
+        }
+    }
+    return best;
+}
+
+/* Words of a mode embedded online beside its name: rank (and, in units, the redundant rows that share the load), active
+   rows, level of the alarm; then rows and speeds. */
+#define FSM_ONLINE_WORDS 3
+#define FSM_SHARED_UNIT  ((int64_t)1 << 32)
+
+/* Write the charts chosen online: they are kept until a mode's pivot falls below the chart threshold, also while it is
+   left. */
+FSM_LOCAL void fsm_put_online_modes(struct fsm_saved_writer *writer, const struct fsm_tables *tables,
+                                    fsm_indices online)
+{
+    int64_t n_u = tables->sizes->n_u, n = 0;
+    for (int64_t mode = next_online_mode(tables, online, -1); mode >= 0;
+         mode = next_online_mode(tables, online, mode)) {
+        n += FSM_MODE_WORDS(tables) + FSM_ONLINE_WORDS + online_mode(online, mode)->chart.at[FSM_ONLINE_ACTIVE] + n_u;
+    }
+    fsm_begin_section(writer, FSM_SECTION_ONLINE, n);
+    for (int64_t mode = next_online_mode(tables, online, -1); mode >= 0;
+         mode = next_online_mode(tables, online, mode)) {
+        const struct fsm_online_mode *o = online_mode(online, mode);
+        const int64_t *chart = o->chart.at, *lists = chart + FSM_ONLINE_LISTS;
+        fsm_put_mode(writer, tables, mode);
+        fsm_put_integer(writer, chart[FSM_ONLINE_RANK] + FSM_SHARED_UNIT * chart[FSM_ONLINE_SHARED]);
+        fsm_put_integer(writer, chart[FSM_ONLINE_ACTIVE]);
+        fsm_put_number(writer, o->limits->level);
+        for (int64_t k = 0; k < chart[FSM_ONLINE_ACTIVE]; k++) {
+            fsm_put_integer(writer, lists[k]);
+        }
+        for (int64_t j = 0; j < n_u; j++) {
+            fsm_put_integer(writer, lists[2 * tables->sizes->n_rows + j]);
+        }
+    }
+}
+
+/* Bring a list into the order of the saved one, and what goes with it (NULL: nothing); false where they differ. */
+static bool reorder(int64_t *list, int64_t *with, const uint64_t *saved, int64_t n)
+{
+    for (int64_t k = 0; k < n; k++) {
+        int64_t at = k;
+        while (at < n && (uint64_t)list[at] != saved[k]) {
+            at++;
+        }
+        if (at == n) {
+            return false;
+        }
+        int64_t kept = list[k];
+        list[k] = list[at];
+        list[at] = kept;
+        if (with != NULL) {
+            kept = with[k];
+            with[k] = with[at];
+            with[at] = kept;
+        }
+    }
+    return true;
+}
+
+/* Give a mode embedded online its saved chart, which counts as chosen if `write`; return how many words it has, 0 where
+   they do not fit the mode. */
+static int64_t take_chart(struct fsm_online_mode *o, struct fsm_saved_part part, bool write)
+{
+    int64_t *chart = o->chart.at, *lists = chart + FSM_ONLINE_LISTS;
+    int64_t n_u = o->sizes->n_u, n_rows = o->sizes->n_rows;
+    chart[FSM_ONLINE_CHOSEN] = 0;
+    fsm_list_rows(o);
+    int64_t active = chart[FSM_ONLINE_ACTIVE];
+    if (part.n < FSM_ONLINE_WORDS + active + n_u) {
+        return 0;
+    }
+    int64_t rank = (int64_t)part.at[0] % FSM_SHARED_UNIT, shared = (int64_t)part.at[0] / FSM_SHARED_UNIT;
+    double level = fsm_number_of(part.at[2]);
+    if (!fsm_in_range(rank, 0, fsm_least(active, n_u)) || part.at[1] != (uint64_t)active || level != level ||
+        !fsm_in_range(shared, 0, active - rank) ||
+        !reorder(lists, lists + n_rows, part.at + FSM_ONLINE_WORDS, active) ||
+        !reorder(lists + 2 * n_rows, NULL, part.at + FSM_ONLINE_WORDS + active, n_u)) {
+        return 0;
+    }
+    chart[FSM_ONLINE_RANK] = rank;
+    chart[FSM_ONLINE_SHARED] = shared;
+    o->limits->level = level;
+    fsm_list_nonzero(o);
+    chart[FSM_ONLINE_CHOSEN] = write ? 1 : 0;
+    return FSM_ONLINE_WORDS + active + n_u;
+}
+
+/* Read the charts chosen online; other modes have none then. */
+FSM_LOCAL enum fsm_restored fsm_take_online_modes(const struct fsm_run *run, fsm_indices online, const uint64_t *words,
+                                                  bool write)
+{
+    struct fsm_saved_part part;
+    if (!fsm_find_section(words, FSM_SECTION_ONLINE, -1, &part)) {
+        return FSM_RESTORE_OUT_OF_RANGE;
+    }
+    for (int64_t mode = 0; mode < online.n; mode++) {
+        if (online_mode(online, mode) != NULL) {
+            online_mode(online, mode)->chart.at[FSM_ONLINE_CHOSEN] = 0;
+        }
+    }
+    while (part.n > 0) {
+        int64_t mode, named = FSM_MODE_WORDS(run->tables);
+        enum fsm_restored found = fsm_find_saved_mode(run->tables, part, run->work->wanted, &mode);
+        if (found != FSM_RESTORE_RESTORED) {
+            return found;
+        }
+        struct fsm_online_mode *o = online_mode(online, mode);
+        int64_t n = o == NULL ? 0 : take_chart(o, (struct fsm_saved_part){part.at + named, part.n - named}, write);
+        if (n == 0) {
+            return FSM_RESTORE_OUT_OF_RANGE;
+        }
+        part.at += named + n;
+        part.n -= named + n;
+    }
+    return FSM_RESTORE_RESTORED;
+}
+
+/* -- Saving and restoring an event-driven run between two turns of its loop (saved_state.h).
 
    What is saved is all that the next turns depend on, and nothing else: workspace that every turn fills again is left
    out, rows and transitions recorded are the caller's. */
-
-#include "saved_state.h"
 
 #define FSM_SAVED_WORDS_OF(type) ((int64_t)(sizeof(type) / sizeof(int64_t)))
 

@@ -63,7 +63,7 @@ enum fsm_saved_section {
     FSM_SECTION_DRIFT = 13,    // doubles
     FSM_SECTION_RANK = 14,     // doubles: struct fsm_rank, sizes and weights of the rows
     FSM_SECTION_DECISION = 15, // contacts that others imply, then the candidates tried last, as doubles
-    FSM_SECTION_ONLINE = 16,   // modes embedded online whose chart is chosen, one after the other (saved_modes.c)
+    FSM_SECTION_ONLINE = 16,   // modes embedded online whose chart is chosen, one after the other (saved_state.c)
     FSM_SECTION_STEP = 17,     // time stepping: number of the step, segment of the inputs
     FSM_SECTION_CODES = 18,    // time stepping: contact states, then the sides that contacts are on
     FSM_SECTION_REPORT = 19,   // doubles, struct fsm_time_stepping_report
@@ -121,7 +121,7 @@ FSM_LOCAL bool fsm_find_section(const uint64_t *words, enum fsm_saved_section nu
 FSM_LOCAL bool fsm_take_numbers(const uint64_t *words, enum fsm_saved_section number, fsm_vector values, bool write);
 FSM_LOCAL bool fsm_in_range(int64_t value, int64_t least, int64_t most);
 
-/* saved_modes.c */
+/* saved_state.c */
 FSM_LOCAL void fsm_put_mode(struct fsm_saved_writer *writer, const struct fsm_tables *tables, int64_t mode);
 FSM_LOCAL enum fsm_restored fsm_find_saved_mode(const struct fsm_tables *tables, struct fsm_saved_part part,
                                                 fsm_codes wanted, int64_t *mode);
@@ -135,7 +135,7 @@ FSM_LOCAL void fsm_put_online_modes(struct fsm_saved_writer *writer, const struc
 FSM_LOCAL enum fsm_restored fsm_take_online_modes(const struct fsm_run *run, fsm_indices online, const uint64_t *words,
                                                   bool write);
 
-/* saved_state.c, saved_steps.c */
+/* saved_state.c, saved_words.c */
 FSM_API int64_t fsm_save(const struct fsm_run *run, fsm_indices online, uint64_t model, uint64_t *words, int64_t room);
 FSM_API enum fsm_restored fsm_restore(const struct fsm_run *run, fsm_indices online, uint64_t model,
                                       const uint64_t *words, int64_t count);

@@ -11,15 +11,13 @@
 #endif
 #define FSM_NEIGHBOUR 2.3e-16 // two numbers that differ by no more than this part are neighbours
 
-/* input_tables.c */
+/* inputs.c */
 FSM_LOCAL void fsm_update_inputs(const struct fsm_input_tables *inputs, double t, int64_t segment, fsm_vector x,
                                  fsm_vector c);
 FSM_LOCAL void fsm_write_inputs(const struct fsm_input_tables *inputs, double t, int64_t segment, fsm_vector x,
                                 fsm_vector c);
 FSM_LOCAL double fsm_next_breakpoint(const struct fsm_input_tables *inputs, int64_t segment);
 FSM_LOCAL int64_t fsm_enter_segment(const struct fsm_input_tables *inputs, int64_t segment, double *time);
-
-/* sampling.c */
 FSM_LOCAL enum fsm_status fsm_sample(const struct fsm_tables *tables, struct fsm_work *work, double slack, double *time,
                                      fsm_vector x, fsm_vector c);
 FSM_LOCAL enum fsm_status fsm_sample_here(const struct fsm_run *run);
@@ -34,11 +32,9 @@ FSM_LOCAL bool fsm_step_is_too_long(const struct fsm_run *run, double h);
 FSM_LOCAL double fsm_step_factor(double error, double error_before, int64_t order);
 FSM_LOCAL double fsm_rejection_factor(double error, int64_t order);
 FSM_LOCAL double fsm_first_step(const struct fsm_run *run, double longest);
-
-/* dense_output.c */
 FSM_LOCAL void fsm_dense_state(const struct fsm_method *method, double t, fsm_vector x);
 
-/* quintic_roots.c */
+/* event_location.c */
 #define FSM_NONE      2.0 // returned instead of a root; every root is at most 1
 FSM_LOCAL double fsm_quintic(double g0, double s0, double gm, double sm, double g1, double s1, double h,
                              fsm_vector work, double *sixth);
@@ -46,11 +42,9 @@ FSM_LOCAL double fsm_first_crossing(fsm_vector work, double tolerance, bool wait
 FSM_LOCAL double fsm_back_to_zero(fsm_vector work, double tolerance, double root);
 FSM_LOCAL bool fsm_surely_positive(fsm_vector work, double tolerance, double sixth);
 
-/* drift_projection.c */
+/* projection.c */
 FSM_LOCAL enum fsm_status fsm_project(const struct fsm_run *run, double t, fsm_vector x, bool *moved);
 FSM_LOCAL bool fsm_gate_opened_late(const struct fsm_run *run);
-
-/* row_landing.c */
 FSM_LOCAL bool fsm_land(const struct fsm_run *run, double t, fsm_vector x, double farthest);
 
 /* change_points.c */
@@ -61,8 +55,6 @@ FSM_LOCAL fsm_vector fsm_known_row_sizes(const struct fsm_run *run);
 FSM_LOCAL fsm_matrix fsm_rows_along(const struct fsm_run *run, fsm_vector x_dot, fsm_indices rows, fsm_vector scale,
                                     fsm_vector sizes, double extent, double later);
 FSM_LOCAL void fsm_combination_of(fsm_matrix L, int64_t first, int64_t k, fsm_vector out);
-
-/* change_point_distance.c */
 FSM_LOCAL bool fsm_is_in_change_point(const struct fsm_rank *rank);
 FSM_LOCAL bool fsm_is_event_in_change_point(const struct fsm_rank *rank, double h, double rtol);
 FSM_LOCAL bool fsm_has_event_in_change_point(const struct fsm_run *run);
@@ -95,8 +87,6 @@ struct fsm_trial {
 
 /* What becomes of a trial step. */
 enum fsm_verdict { FSM_ACCEPT, FSM_SHORTEN, FSM_RETAKE };
-
-/* change_point_steps.c */
 FSM_LOCAL enum fsm_status fsm_look(const struct fsm_run *run, double h, double *length);
 FSM_LOCAL double fsm_keep_clear(const struct fsm_run *run, double h, bool *passes);
 FSM_LOCAL enum fsm_verdict fsm_judge(const struct fsm_run *run, struct fsm_trial *trial, bool finite);
@@ -107,27 +97,27 @@ FSM_LOCAL double fsm_time_aside(const struct fsm_run *run, int64_t mode);
 FSM_LOCAL int64_t fsm_entry_chart_aside(const struct fsm_run *run, int64_t target, double aside);
 FSM_LOCAL bool fsm_evaluate_limit(const struct fsm_run *run, double aside);
 
-/* end_reasons.c */
+/* end_of_run.c */
 FSM_LOCAL enum fsm_status fsm_why_not(const struct fsm_run *run, enum fsm_status status);
 FSM_LOCAL bool fsm_rests_in_change_point(const struct fsm_run *run);
 
-/* chart_selection.c */
+/* change_point_start.c */
 FSM_LOCAL int64_t fsm_better_chart(const struct fsm_run *run);
 FSM_LOCAL bool fsm_has_earned_kernels(const struct fsm_run *run, int64_t mode);
 FSM_LOCAL int64_t fsm_own_kernels(const struct fsm_run *run, int64_t target);
 FSM_LOCAL int64_t fsm_entry_chart(const struct fsm_run *run, int64_t target);
 
-/* row_writer.c */
+/* stepper.c */
 FSM_LOCAL void fsm_write_row(const struct fsm_run *run, fsm_vector x_mid);
 FSM_LOCAL void fsm_write_transition(const struct fsm_run *run, int64_t source);
 FSM_LOCAL void fsm_write_passage(const struct fsm_run *run);
 
-/* constraint_consistency.c */
+/* projection.c */
 #define FSM_ROWS_INCONSISTENT 10.0   // times the speed that counts as zero: beyond this redundant rows are inconsistent
 #define FSM_ROWS_FAR_OFF      1000.0 // times that speed: the step went too far past the instant where they became so
 FSM_LOCAL double fsm_constraint_violation_speed(const struct fsm_run *run, double t, fsm_vector x);
 
-/* trial_step.c */
+/* stepper.c */
 FSM_LOCAL int64_t fsm_guard_count(const struct fsm_tables *tables, int64_t mode);
 FSM_LOCAL void fsm_normalise_quaternions(const struct fsm_tables *tables, fsm_vector x);
 FSM_LOCAL void fsm_trial_step(const struct fsm_run *run, double h, double t_end);
@@ -178,13 +168,13 @@ FSM_LOCAL double fsm_prove_step(const struct fsm_run *run, double h);
 FSM_LOCAL bool fsm_proves_unevaluated(const struct fsm_run *run, double h, const int8_t *left_out);
 FSM_LOCAL void fsm_doubt_parameters(const struct fsm_run *run);
 
-/* far_guards.c */
+/* guards.c */
 FSM_LOCAL int64_t fsm_guards_looked_at(const struct fsm_run *run, const int64_t **numbers);
 FSM_LOCAL void fsm_evaluate_guards(const struct fsm_run *run, double t, fsm_vector x, double *out);
 FSM_LOCAL double fsm_first_event_of_all(const struct fsm_run *run, double h, double t_end, int64_t *guard);
 FSM_LOCAL void fsm_look_at_far_here(const struct fsm_run *run);
 
-/* zeno_detection.c */
+/* zeno.c */
 #define FSM_LONGEST_CYCLE 4 // strokes
 FSM_LOCAL bool fsm_remember_event(const struct fsm_run *run);
 FSM_LOCAL void fsm_forget_event(const struct fsm_state *state);
@@ -199,7 +189,7 @@ FSM_LOCAL void fsm_rearm_conditions(const struct fsm_run *run);
 FSM_LOCAL enum fsm_guard_status fsm_arm_condition(const struct fsm_run *run, int64_t j, double value, double slope,
                                                   bool *fires);
 
-/* guard_arming.c */
+/* guards.c */
 FSM_LOCAL int64_t fsm_arm(const struct fsm_run *run, int64_t before);
 FSM_LOCAL void fsm_arm_positive(const struct fsm_run *run);
 FSM_LOCAL bool fsm_rearm(const struct fsm_run *run);
@@ -222,7 +212,7 @@ FSM_API enum fsm_status fsm_advance(const struct fsm_run *run);
 /* run_batch.c */
 FSM_API enum fsm_status fsm_advance_batch(struct fsm_run_batch *batch, int64_t end);
 
-/* implicit_steps.c: what is asked of fsm_implicit_step */
+/* runge_kutta.c: what is asked of fsm_implicit_step */
 FSM_API enum fsm_status fsm_implicit_step(const struct fsm_run *run, int64_t what, double t, double target);
 
 #endif

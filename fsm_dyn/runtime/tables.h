@@ -67,7 +67,7 @@ struct fsm_tables {
     // (n_u), pivot (1), guards (n_g), slopes (n_g), multipliers (n_rows), in this order.
     fsm_kernels mode_rhs;
     fsm_kernels mode_full;
-    // Empty where no guard may be left out of a step (far_guards.c).  (n_modes,): `full` without the guards that have a
+    // Empty where no guard may be left out of a step (guards.c).  (n_modes,): `full` without the guards that have a
     // kernel in `guard_kernels`, zeros for these; NULL where the mode has none.
     fsm_kernels mode_core;
     // (n_guards,): writes value and slope of one guard; NULL where the core has it.
@@ -145,7 +145,7 @@ struct fsm_tables {
    `static kinetic restitution closes_if elastic` (n_contacts,), the last being the force of compliant contacts (N);
    `energies`: kinetic and potential (J); `reach reach_rate` (n_contacts,): how far inside the ends of a face a
    contact is, of contacts with FSM_FLAG_LIMITED; `margin_slope` (n_contacts,): of corners on faces; `aspect`
-   (n_contacts,): how high above its face the rest of a shape stands (bounded_faces.c, initial_penetration.c). */
+   (n_contacts,): how high above its face the rest of a shape stands (contact_features.c, compliant_contacts.c). */
 struct fsm_terms {
     fsm_vector whole;
     fsm_vector q_dot;

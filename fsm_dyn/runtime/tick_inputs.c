@@ -1,7 +1,220 @@
-/* From the device to the model's inputs: the ramp of the engagement, the map from device to port, and the filter of
-   prescribed coordinates, which must move smoothly. */
+/* A tick before and after its step: samples, inputs of the model, force of the device. */
 
 #include "live.h"
+
+/* -- Samples of the device are untrusted: they are examined before anything follows from them.
+
+   A sample is rejected where a number in it is none, its position lies outside the workspace, its velocity beyond the
+   limit or the force of the hand beyond its own or that of its rate, or where the position is farther from that of the sample taken last than the velocity limit allows in the time
+   between them, whatever velocity comes with it; a device that shows no force may jump.  The time is that between their
+   arrivals, or by the device's clock where a line held the earlier one up.  A rejected sample counts as none:
+   the one taken last stands, and the ticks of a stall go on being counted (`stall_ticks`).  More than `outliers` in
+   succession are a fault, which the last of them names. */
+
+#define FSM_MEDIAN_FACTOR   1.05 // by which a sample moves the median time between samples
+#define FSM_MEDIAN_SAMPLES  100  // after which the median is known
+#define FSM_SLOW_DEVICE     1.5  // periods between samples, from which on a device is slow
+#define FSM_INTERVALS       6.0  // of a device's samples until it is released: all of its force for the first of them
+#define FSM_RELEASE_STRETCH 5.0  // times what is set, at most
+#define FSM_HALF            0.5
+
+static void note_interval(struct fsm_tick *tick);
+static int64_t examine(const struct fsm_tick *tick);
+static int64_t examine_force(const struct fsm_tick *tick, double time);
+static bool too_fast(const struct fsm_tick *tick, fsm_vector changes, double time);
+static bool any_beyond(const struct fsm_tick *tick, fsm_vector changes, double straight, double turning);
+static bool beyond(const struct fsm_tick *tick, fsm_vector changes, int64_t part, int64_t turns, double limit);
+static fsm_vector since_taken(const struct fsm_tick *tick, int64_t from);
+static double time_since(const struct fsm_tick *tick);
+
+/* Latch a fault: the device is disengaged until the fault is cleared. */
+FSM_LOCAL void fsm_fail(struct fsm_tick *tick, int64_t fault)
+{
+    tick->counts->fault = fault;
+    tick->counts->phase = FSM_LIVE_FAULT;
+    tick->counts->attention = 1;
+}
+
+/* Take the sample that was read, or leave the one before where it is none that can be taken. */
+FSM_LOCAL void fsm_take_sample(struct fsm_tick *tick)
+{
+    struct fsm_tick_counts *counts = tick->counts;
+    bool fresh = counts->sequence != counts->last_sequence;
+    counts->last_sequence = counts->sequence;
+    int64_t wrong = fresh ? examine(tick) : FSM_FAULT_NONE;
+    if (fresh && wrong == FSM_FAULT_NONE) {
+        note_interval(tick);
+        counts->stale_ticks = 0;
+        counts->rejected = 0;
+        counts->sample_accepted = 1;
+        counts->accepted_wall = counts->wall;
+        counts->accepted_tick = counts->ticks;
+        tick->numbers->accepted_time = tick->numbers->sample_time;
+        fsm_put(tick->taken, tick->device);
+        return;
+    }
+    fsm_put(tick->device, tick->taken);
+    counts->stale_ticks++;
+    if (wrong != FSM_FAULT_NONE) {
+        counts->rejected++;
+        counts->rejected_total++;
+        counts->attention = 1;
+    }
+    if (counts->phase != FSM_LIVE_RUNNING) {
+        return;
+    }
+    if (counts->rejected > counts->outliers && wrong != FSM_FAULT_NONE) {
+        fsm_fail(tick, wrong);
+    } else if (fsm_ticks_without_sample(tick) > counts->stall_ticks) {
+        fsm_fail(tick, FSM_FAULT_STALLED);
+    }
+}
+
+/* Return the ticks without a sample that could be taken, as many as fit the time since the last one. */
+FSM_LOCAL int64_t fsm_ticks_without_sample(const struct fsm_tick *tick)
+{
+    const struct fsm_tick_counts *counts = tick->counts;
+    if (counts->stale_ticks == 0 || counts->paced == 0) {
+        return counts->stale_ticks;
+    }
+    double since = FSM_NANOSECOND * (double)(counts->wall - counts->accepted_wall);
+    return fsm_most(counts->stale_ticks, (int64_t)(since / tick->numbers->period));
+}
+
+/* Take the time since the sample before into the median time between samples, and note whether the device is slow.
+
+   The median moves by a constant factor towards every time, of any size. */
+static void note_interval(struct fsm_tick *tick)
+{
+    struct fsm_tick_counts *counts = tick->counts;
+    struct fsm_tick_numbers *numbers = tick->numbers;
+    if (counts->sample_accepted == 0) {
+        numbers->sample_interval = numbers->period;
+        return;
+    }
+    double by_clock = counts->paced != 0 ? FSM_NANOSECOND * (double)(counts->wall - counts->accepted_wall) : 0.0;
+    double since = fsm_larger(by_clock, (double)(counts->ticks - counts->accepted_tick) * numbers->period);
+    double median = numbers->sample_interval;
+    median = since > median ? fsm_smaller(since, median * FSM_MEDIAN_FACTOR) : fsm_larger(since, median / FSM_MEDIAN_FACTOR);
+    numbers->sample_interval = fsm_larger(median, numbers->period);
+    counts->samples++;
+    if (counts->samples == FSM_MEDIAN_SAMPLES && numbers->sample_interval > FSM_SLOW_DEVICE * numbers->period) {
+        counts->slow_device = 1;
+        counts->attention = 1;
+    }
+}
+
+/* Return after how many ticks without a sample the device is released: six intervals between its samples, as far as that is allowed. */
+FSM_LOCAL int64_t fsm_release_ticks(const struct fsm_tick *tick)
+{
+    int64_t given = tick->counts->release_ticks;
+    double own = FSM_INTERVALS * tick->numbers->sample_interval / tick->numbers->period;
+    return fsm_most(given, (int64_t)fsm_smaller(own + FSM_HALF, FSM_RELEASE_STRETCH * (double)given));
+}
+
+/* Return the fault that a sample shows, FSM_FAULT_NONE where it can be taken. */
+static int64_t examine(const struct fsm_tick *tick)
+{
+    int64_t n_d = tick->force.n;
+    for (int64_t i = 0; i < n_d; i++) {
+        if (!(fsm_is_finite(tick->device.at[i]) && fsm_is_finite(tick->device.at[n_d + i]))) {
+            return FSM_FAULT_NON_FINITE;
+        }
+    }
+    for (int64_t i = 0; i < n_d; i++) {
+        if (tick->device.at[i] < tick->low.at[i] || tick->device.at[i] > tick->high.at[i]) {
+            return FSM_FAULT_OUT_OF_WORKSPACE;
+        }
+    }
+    double time = time_since(tick);
+    bool compared = tick->counts->sample_accepted != 0 && tick->counts->may_jump == 0;
+    if (tick->counts->admittance != 0) {
+        int64_t wrong = examine_force(tick, compared ? time : FSM_INFINITY);
+        if (wrong != FSM_FAULT_NONE) {
+            return wrong;
+        }
+    } else if (too_fast(tick, fsm_vector_part(tick->device, n_d, 2 * n_d), 1.0)) {
+        return FSM_FAULT_VELOCITY_EXCEEDED;
+    }
+    if (compared && too_fast(tick, since_taken(tick, 0), time)) {
+        return FSM_FAULT_JUMPED;
+    }
+    return FSM_FAULT_NONE;
+}
+
+/* Return the fault that a measured force shows, a `time` (s) after the one taken last; FSM_FAULT_NONE where it can be taken. */
+static int64_t examine_force(const struct fsm_tick *tick, double time)
+{
+    const struct fsm_tick_numbers *numbers = tick->numbers;
+    int64_t n_d = tick->force.n;
+    fsm_vector force = fsm_vector_part(tick->device, n_d, 2 * n_d);
+    if (any_beyond(tick, force, numbers->hand_force_limit, numbers->hand_torque_limit)) {
+        return FSM_FAULT_HAND_FORCE_EXCEEDED;
+    }
+    bool jumped = any_beyond(tick, since_taken(tick, n_d), time * numbers->hand_force_rate, time * numbers->hand_torque_rate);
+    return jumped ? FSM_FAULT_HAND_FORCE_JUMPED : FSM_FAULT_NONE;
+}
+
+/* Return the time since the sample taken last, s: by the clock, by the ticks or by the device's clock, whichever is most.
+
+   The device's clock counts as far as a line may lag without the device being released. */
+static double time_since(const struct fsm_tick *tick)
+{
+    const struct fsm_tick_counts *counts = tick->counts;
+    const struct fsm_tick_numbers *numbers = tick->numbers;
+    double by_clock = FSM_NANOSECOND * (double)(counts->wall - counts->accepted_wall);
+    double since = fsm_larger(by_clock, (double)(counts->ticks - counts->accepted_tick) * numbers->period);
+    double by_device = numbers->sample_time - numbers->accepted_time;
+    double most = since + fsm_smaller((double)counts->release_ticks, (double)counts->stall_ticks) * numbers->period;
+    return by_device > since ? fsm_smaller(by_device, most) : since;
+}
+
+/* Whether velocities or, in a time (s), displacements of a sample are beyond the limits. */
+static bool too_fast(const struct fsm_tick *tick, fsm_vector changes, double time)
+{
+    for (int64_t i = 0; i < changes.n; i++) {
+        if (fabs(changes.at[i]) > time * tick->fastest.at[i]) {
+            return true;
+        }
+    }
+    return any_beyond(tick, changes, time * tick->numbers->velocity_limit, time * tick->numbers->angular_velocity_limit);
+}
+
+/* Whether the norm of these is beyond a limit for any device: of its axes that are `straight`, or `turning`. */
+static bool any_beyond(const struct fsm_tick *tick, fsm_vector changes, double straight, double turning)
+{
+    for (int64_t k = 0; k < fsm_part_count(tick); k++) {
+        if (beyond(tick, changes, k, 0, straight) || beyond(tick, changes, k, 1, turning)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether the norm of these along one kind of axes of a device (0: translation, 1: rotation) is beyond a limit. */
+static bool beyond(const struct fsm_tick *tick, fsm_vector changes, int64_t part, int64_t turns, double limit)
+{
+    double square = 0.0;
+    for (int64_t i = 0; i < changes.n; i++) {
+        if (fsm_is_of(tick, i, part, turns)) {
+            square += changes.at[i] * changes.at[i];
+        }
+    }
+    return square > limit * limit;
+}
+
+/* Return the changes of positions (`from` 0), or of velocities or forces (`from` n_d), since the sample taken last. */
+static fsm_vector since_taken(const struct fsm_tick *tick, int64_t from)
+{
+    fsm_vector changes = tick->changes;
+    for (int64_t i = 0; i < changes.n; i++) {
+        changes.at[i] = tick->device.at[from + i] - tick->taken.at[from + i];
+    }
+    return changes;
+}
+
+/* -- From the device to the model's inputs: the ramp of the engagement, the map from device to port, and the filter of
+   prescribed coordinates, which must move smoothly. */
 
 #define FSM_APPROACH (1.0 / 30.0) // of the largest velocity: of a coupler's end on its way to the device
 
@@ -222,4 +435,330 @@ FSM_LOCAL void fsm_take_over(struct fsm_tick *tick)
 {
     fsm_put(tick->now, tick->next);
     fsm_put(tick->motion, tick->motion_next);
+}
+
+/* -- From the model to the device: forces and motions of the ports, and the force on the device within its saturation
+   limits and slew-rate limits. */
+
+#define FSM_CATCH_UP   10.0 // ticks in which a small lag is made up for
+#define FSM_MARGIN     0.02 // of the workspace, at its ends, that a device which follows is kept out of
+#define FSM_AHEAD_MOST 4.0  // periods that a port is moved on by where the model is behind the clock
+
+static void show(struct fsm_tick *tick, bool shown);
+static void note_saturation(struct fsm_tick *tick, double force, double torque);
+static void update_lag(struct fsm_tick *tick, bool shown);
+static void combine_ports(struct fsm_tick *tick);
+static double from_port(const struct fsm_tick *tick, int64_t axis);
+static double fastest_device(const struct fsm_tick *tick, int64_t device);
+static double longest_lag(const struct fsm_tick *tick, int64_t device);
+static double coupler_force(const struct fsm_tick *tick, int64_t axis);
+static double braking(const struct fsm_tick *tick, int64_t device, double distance);
+static double caught_up(struct fsm_tick *tick, int64_t device, double velocity);
+static double within_workspace(const struct fsm_tick *tick, int64_t device, double velocity);
+static void fade(struct fsm_tick *tick);
+static double saturate(struct fsm_tick *tick, int64_t part, int64_t turns, double limit);
+static bool limit_slew_rate(struct fsm_tick *tick, int64_t part, int64_t turns, double limit);
+
+/* Evaluate force, position and rate of all axes into `tick->ports`; the force of a prescribed one is the multiplier of
+   its row. */
+FSM_LOCAL void fsm_report_ports(struct fsm_tick *tick)
+{
+    const struct fsm_tables *tables = tick->places->run.tables;
+    const struct fsm_state *state = tick->places->run.state;
+    ((fsm_kernel)(intptr_t)tick->counts->kernel)(state->clock->time, state->x.at, state->c.at, tick->ports.at);
+    bool prescribed = false;
+    for (int64_t a = 0; a < tick->row.n; a++) {
+        prescribed = prescribed || tick->row.at[a] >= 0;
+    }
+    if (!prescribed) {
+        return;
+    }
+    int64_t mode = state->counters->mode;
+    tables->mode_full.at[mode](state->clock->time, state->x.at, state->c.at, tick->full.at);
+    int64_t n = tables->sizes->n_q + tables->sizes->n_u;
+    int64_t at = n + tables->sizes->n_u + 1 + 2 * fsm_guard_count(tables, mode);
+    for (int64_t a = 0; a < tick->row.n; a++) {
+        if (tick->row.at[a] >= 0) {
+            tick->ports.at[a] = tick->numbers->engagement * tick->full.at[at + tick->row.at[a]];
+        }
+    }
+}
+
+/* Compute the force on the device (N, N m) or, where it follows, its velocity (m/s, rad/s) into `tick->force`.
+
+   It is zero unless `shown`, and after a fault or a release. */
+FSM_LOCAL void fsm_show(struct fsm_tick *tick, bool shown)
+{
+    show(tick, shown);
+    for (int64_t a = 0; a < tick->left.n; a++) {
+        if (tick->row.at[a] == FSM_APPLIED || tick->counts->incomplete == 0) {
+            tick->left.at[a] = tick->ports.at[tick->left.n + a];
+        }
+    }
+    update_lag(tick, shown);
+}
+
+static void show(struct fsm_tick *tick, bool shown)
+{
+    shown = shown && tick->counts->released == 0;
+    if (shown && tick->counts->fault == FSM_FAULT_NONE) {
+        combine_ports(tick);
+        fade(tick);
+    }
+    if (!shown || tick->counts->fault != FSM_FAULT_NONE) {
+        fsm_vector_fill(tick->force, 0.0);
+        return;
+    }
+    double force = 0.0, torque = 0.0;
+    bool limited = false;
+    // a force beyond its limit would stay there for most of the ramp of the engagement: the limit falls with it
+    double part = tick->counts->admittance != 0 ? 1.0 : tick->numbers->engagement;
+    for (int64_t k = 0; k < fsm_part_count(tick); k++) {
+        double beyond_force = saturate(tick, k, 0, part * tick->numbers->force_limit);
+        double beyond_torque = saturate(tick, k, 1, part * tick->numbers->torque_limit);
+        if (part == 1.0) {
+            force = fsm_larger(force, beyond_force);
+            torque = fsm_larger(torque, beyond_torque);
+        }
+        limited = limit_slew_rate(tick, k, 0, tick->numbers->slew_limit) || limited;
+        limited = limit_slew_rate(tick, k, 1, tick->numbers->torque_slew_limit) || limited;
+    }
+    note_saturation(tick, force, torque);
+    if (limited || force > 0.0 || torque > 0.0) {
+        tick->counts->saturated_ticks++;
+    }
+}
+
+/* Return the number of devices whose axes are those of the tick. */
+FSM_LOCAL int64_t fsm_part_count(const struct fsm_tick *tick)
+{
+    return tick->part.n > 0 ? tick->part.at[tick->part.n - 1] + 1 : 0;
+}
+
+/* Whether an axis is one of device `part`, and of the kind `turns` (0: translation, 1: rotation). */
+FSM_LOCAL bool fsm_is_of(const struct fsm_tick *tick, int64_t axis, int64_t part, int64_t turns)
+{
+    return tick->part.at[axis] == part && tick->turns.at[axis] == turns;
+}
+
+/* Carry the forces of the ports over to the device, the same power on both sides but for the force scale.
+
+   The force of the passivity controller is added. */
+static void combine_ports(struct fsm_tick *tick)
+{
+    for (int64_t i = 0; i < tick->force.n; i++) {
+        double wanted = 0.0;
+        for (int64_t a = 0; a < tick->source.n; a++) {
+            if (tick->source.at[a] == i) {
+                wanted += from_port(tick, a);
+            }
+        }
+        if (tick->back.at[i] != 0.0) {
+            wanted += tick->back.at[i];
+        }
+        if (tick->counts->admittance != 0) {
+            double port = wanted, followed = caught_up(tick, i, port);
+            wanted = within_workspace(tick, i, followed);
+            // a device at the end of its workspace is left behind by any port
+            if (wanted == followed && fabs(port) > fastest_device(tick, i) && fabs(tick->lag.at[i]) > longest_lag(tick, i)) {
+                tick->counts->fault = FSM_FAULT_OUTRUN;
+            }
+        }
+        if (!fsm_is_finite(wanted)) {
+            tick->counts->fault = FSM_FAULT_NON_FINITE;
+        }
+        tick->wanted.at[i] = wanted;
+    }
+}
+
+/* Return what an axis of a port asks of the device: the force on it or, where it follows, the velocity of the port. */
+static double from_port(const struct fsm_tick *tick, int64_t axis)
+{
+    if (tick->row.at[axis] != FSM_APPLIED) {
+        return -tick->numbers->force_scale * tick->scale.at[axis] * coupler_force(tick, axis);
+    }
+    // the mean over the tick: their sum is the displacement of the port
+    double moved = tick->ports.at[tick->source.n + axis] - tick->left.at[axis];
+    return tick->numbers->engagement * moved / (tick->scale.at[axis] * tick->numbers->period);
+}
+
+/* Return the force on the model along an axis of a port, at the end of the tick.
+
+   Where the model is behind the clock, the force of the instant that it has reached is some ticks old, and a hand feels it
+   for too long.  The coupler is then taken between the device, as sampled last, and the port, moved on at its present
+   rate (docs/theory.md, "The work of a tick"), with the engagement of the clock, which the model may not have reached.  A
+   port farther behind than one tick makes up for, or faster than the device may be, is none to be followed: it stands where
+   the last complete tick left it. */
+static double coupler_force(const struct fsm_tick *tick, int64_t axis)
+{
+    int64_t n_a = tick->source.n, device = tick->source.at[axis];
+    double behind = fsm_time_behind(tick);
+    if (behind <= 0.0 || tick->row.at[axis] >= 0 || device < 0) {
+        return tick->ports.at[axis];
+    }
+    fsm_vector c = tick->places->run.state->c;
+    double place = tick->offset.at[axis] + tick->scale.at[axis] * tick->device.at[device] + tick->shift.at[axis];
+    double velocity =
+        tick->scale.at[axis] * tick->device.at[tick->force.n + device] / tick->numbers->speed + tick->glide.at[n_a + axis];
+    double rate = tick->ports.at[2 * n_a + axis], port = tick->ports.at[n_a + axis];
+    double period = (double)tick->counts->substeps * tick->places->run.options->numbers->fixed_step;
+    if (behind <= FSM_CAUGHT_UP_MOST * period && fabs(rate) <= fsm_fastest_port(tick, axis)) {
+        port += fsm_smaller(behind, FSM_AHEAD_MOST * period) * rate;
+    } else {
+        rate = 0.0;
+        port = tick->left.at[axis];
+    }
+    double spring = c.at[tick->law.at[axis]] * (place - port), damper = c.at[tick->law.at[n_a + axis]] * (velocity - rate);
+    return tick->numbers->engagement * (spring + damper);
+}
+
+/* Return the rate of a port (m/s, rad/s) at the largest velocity that the device may have. */
+FSM_LOCAL double fsm_fastest_port(const struct fsm_tick *tick, int64_t axis)
+{
+    const struct fsm_tick_numbers *numbers = tick->numbers;
+    bool turns = tick->turns.at[tick->source.at[axis]] != 0;
+    double most = turns ? numbers->angular_velocity_limit : numbers->velocity_limit;
+    return fabs(tick->scale.at[axis]) * most / numbers->speed;
+}
+
+/* Return the model time (s) by which the model is behind the end of the tick. */
+FSM_LOCAL double fsm_time_behind(const struct fsm_tick *tick)
+{
+    const struct fsm_tick_counts *counts = tick->counts;
+    const struct fsm_run *run = &tick->places->run;
+    double period = (double)counts->substeps * run->options->numbers->fixed_step;
+    double left = counts->incomplete != 0 ? run->options->numbers->until - run->state->clock->time : 0.0;
+    return left + (double)counts->behind * period;
+}
+
+/* Return the largest velocity from which a device comes to rest within a distance, slowing down as fast as it may. */
+static double braking(const struct fsm_tick *tick, int64_t device, double distance)
+{
+    double slew = tick->turns.at[device] != 0 ? tick->numbers->torque_slew_limit : tick->numbers->slew_limit;
+    return distance > 0.0 ? sqrt(2.0 * slew / tick->numbers->period * distance) : 0.0;
+}
+
+/* Return the largest speed of a device, m/s or rad/s. */
+static double fastest_device(const struct fsm_tick *tick, int64_t device)
+{
+    return tick->turns.at[device] != 0 ? tick->numbers->torque_limit : tick->numbers->force_limit;
+}
+
+/* Return the distance in which a device comes to rest from its largest speed. */
+static double longest_lag(const struct fsm_tick *tick, int64_t device)
+{
+    double slew = tick->turns.at[device] != 0 ? tick->numbers->torque_slew_limit : tick->numbers->slew_limit;
+    double speed = fastest_device(tick, device);
+    return 0.5 * speed * speed * tick->numbers->period / slew;
+}
+
+/* Subtract from the lag what the device is commanded to move.
+
+   It is at most the distance in which the device comes to rest from its largest speed.  Beyond that a port that is faster
+   than the device may be has outrun it, which is a fault; one that the workspace keeps the device from is not followed. */
+static void update_lag(struct fsm_tick *tick, bool shown)
+{
+    const struct fsm_tick_numbers *numbers = tick->numbers;
+    bool follows = shown && tick->counts->fault == FSM_FAULT_NONE && numbers->engagement > 0.0;
+    for (int64_t i = 0; i < tick->lag.n; i++) {
+        double most = longest_lag(tick, i);
+        double lag = tick->lag.at[i] - numbers->period * tick->force.at[i];
+        tick->lag.at[i] = follows ? fsm_larger(-most, fsm_smaller(lag, most)) : 0.0;
+    }
+}
+
+/* Return the velocity of the port with what brings the device back to it where the limits have held it up. */
+static double caught_up(struct fsm_tick *tick, int64_t device, double velocity)
+{
+    double lag = tick->lag.at[device], period = tick->numbers->period;
+    tick->lag.at[device] += period * velocity;
+    double most = fsm_smaller(fabs(lag) / (FSM_CATCH_UP * period), 0.5 * braking(tick, device, fabs(lag)));
+    return velocity + (lag < 0.0 ? -most : most);
+}
+
+/* Return a velocity reduced so that the device comes to rest within its workspace. */
+static double within_workspace(const struct fsm_tick *tick, int64_t device, double velocity)
+{
+    double low = tick->low.at[device], high = tick->high.at[device], at = tick->device.at[device];
+    double room = (velocity > 0.0 ? high - at : at - low) - FSM_MARGIN * (high - low);
+    double most = braking(tick, device, room);
+    return fsm_larger(-most, fsm_smaller(velocity, most));
+}
+
+/* Let the force fade while no sample comes: it would push on, whatever becomes of the device.
+
+   All of it for a sixth of the time after which the device is released, nothing after half of it. */
+static void fade(struct fsm_tick *tick)
+{
+    int64_t most = fsm_release_ticks(tick), missing = fsm_ticks_without_sample(tick);
+    if (6 * missing <= most) {
+        return;
+    }
+    double part = most > 0 ? fsm_larger(0.0, 1.5 - 3.0 * (double)missing / (double)most) : 1.0;
+    tick->counts->faded_ticks += most > 0;
+    for (int64_t i = 0; i < tick->wanted.n; i++) {
+        tick->wanted.at[i] *= part;
+    }
+}
+
+/* Scale what is wanted along one kind of axes of a device (0: translation, 1: rotation) to a norm of at most `limit`.
+
+   Returns the norm it had if that was beyond the limit, else 0. */
+static double saturate(struct fsm_tick *tick, int64_t part, int64_t turns, double limit)
+{
+    double square = 0.0;
+    for (int64_t i = 0; i < tick->wanted.n; i++) {
+        if (fsm_is_of(tick, i, part, turns)) {
+            square += tick->wanted.at[i] * tick->wanted.at[i];
+        }
+    }
+    if (square <= limit * limit) {
+        return 0.0;
+    }
+    double norm = sqrt(square);
+    for (int64_t i = 0; i < tick->wanted.n; i++) {
+        if (fsm_is_of(tick, i, part, turns)) {
+            tick->wanted.at[i] *= limit / norm;
+        }
+    }
+    return norm;
+}
+
+/* Count the occasions on which the model asks for more than the device may show; norms, 0 within the limits.
+
+   An occasion ends when nothing was beyond the limits for a while; a device that shows no force has none. */
+static void note_saturation(struct fsm_tick *tick, double force, double torque)
+{
+    struct fsm_tick_counts *counts = tick->counts;
+    if ((force > 0.0 || torque > 0.0) && counts->may_jump == 0) {
+        if (counts->saturation_ticks_left == 0) {
+            counts->saturations++;
+            counts->attention = 1;
+            tick->numbers->force_requested = force;
+            tick->numbers->torque_requested = torque;
+        }
+        counts->saturation_ticks_left = fsm_most(1, (int64_t)(FSM_OCCASION / tick->numbers->period));
+    } else if (counts->saturation_ticks_left > 0) {
+        counts->saturation_ticks_left--;
+    }
+}
+
+/* Move the force along one kind of axes of a device towards what is wanted, by at most `limit` in a tick; return whether it was
+   limited. */
+static bool limit_slew_rate(struct fsm_tick *tick, int64_t part, int64_t turns, double limit)
+{
+    double square = 0.0;
+    for (int64_t i = 0; i < tick->wanted.n; i++) {
+        if (fsm_is_of(tick, i, part, turns)) {
+            double change = tick->wanted.at[i] - tick->force.at[i];
+            square += change * change;
+        }
+    }
+    double factor = square <= limit * limit ? 1.0 : limit / sqrt(square);
+    for (int64_t i = 0; i < tick->wanted.n; i++) {
+        if (fsm_is_of(tick, i, part, turns)) {
+            tick->force.at[i] += factor * (tick->wanted.at[i] - tick->force.at[i]);
+        }
+    }
+    return factor < 1.0;
 }

@@ -75,19 +75,15 @@ FSM_LOCAL struct fsm_active_rows fsm_list_active(const struct fsm_time_step *ste
 FSM_LOCAL bool fsm_may_begin(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_indices states,
                              fsm_codes free_side);
 
-/* moreau_passage.c */
+/* moreau_jean.c */
 FSM_LOCAL void fsm_note_gaps(const struct fsm_time_step *step, fsm_vector u);
 FSM_LOCAL int64_t fsm_passed_through(const struct fsm_time_step *step, fsm_vector x, fsm_vector rate, double length,
                                      fsm_vector end, double *longest);
-
-/* moreau_step_limit.c */
 FSM_LOCAL double fsm_longest_step(const struct fsm_time_step *step, const struct fsm_bilateral_system *bilateral);
 
-/* moreau_shares.c */
+/* moreau_contacts.c */
 FSM_LOCAL double fsm_share_impulses(const struct fsm_time_step *step, const struct fsm_active_rows *active,
                                     fsm_matrix K, double fastest, fsm_vector speed, fsm_vector impulse);
-
-/* gauss_seidel.c */
 FSM_LOCAL double fsm_friction_bound(const struct fsm_time_step *step, const struct fsm_active_rows *active, int64_t k,
                                     fsm_vector impulse);
 FSM_LOCAL double fsm_contact_impulses(const struct fsm_time_step *step, const struct fsm_active_rows *active,

@@ -1,6 +1,382 @@
-/* Transitions: event resolution, entry of the next mode, and the record. */
+/* Transitions: an event resolved into impacts, resets and the next mode. */
 
+#include "contacts.h"
 #include "stepping.h"
+
+/* -- Event resolution: impacts, reset maps and the next mode at one event time (docs/theory.md, "Resolution").
+
+   In this order: which contacts are closed (position); an impact if velocities demand one (velocity); user-defined
+   resets; then the contact states that are consistent with the accelerations.  Everything is computed from the
+   unconstrained terms, so no mode has to be derived to be considered. */
+
+#define FSM_MOST_CORNER_IMPACTS 4 // in one instant, each of the pairs of coinciding corners that the last one leaves
+#define FSM_LIMITS_RECALLED     4 // transitions in one instant after which limits reached in it are not returned to
+
+/* Return how many floats and integers of an arena suffice for a transition with so many contacts in its problem.
+
+   A projection needs less.  Counted over all that may exist at the same time: the mechanism's own system and the
+   responses of the contacts' `n` rows, three scaled copies of the contact problem, one island of it and one candidate. */
+FSM_API int64_t fsm_arena_sizes(const struct fsm_sizes *sizes, int64_t contacts, int64_t *integers)
+{
+    int64_t held = sizes->n_rows, n = 3 * contacts;
+    int64_t system = sizes->n_u + held;
+    int64_t context = sizes->n_p + 4 * sizes->n_w + sizes->n_contacts + sizes->n_memory;
+    int64_t floats = system * (system + n + 12) + 33 * n * n + 125 * n + 20;
+    floats += held * (4 * sizes->n_u + 3 * held + 8) + 2 * system; // the rank of rows is found by itself
+    floats += 2 * (sizes->n_q + sizes->n_u) + 2 * context + 11 * sizes->n_contacts + 3 * held + sizes->n_terms;
+    *integers = 2 * system * (system + 3) + 3 * system + 2 * held + 10 * sizes->n_contacts + 126 * contacts +
+                sizes->max_guards + 450;
+    return floats;
+}
+
+/* Whether the arena suffices for the contacts that take part now; if not, that is noted in it. */
+static bool has_room(const struct fsm_resolution *r)
+{
+    int64_t contacts = 0, integers;
+    for (int64_t k = 0; k < r->closed.n; k++) {
+        int64_t flags = r->tables->contact_flags.at[k];
+        contacts += r->closed.at[k] == 1 || (flags & FSM_FLAG_FRICTION_ONLY) != 0 || (flags & FSM_FLAG_COMPLIANT) != 0;
+    }
+    int64_t floats = fsm_arena_sizes(r->tables->sizes, contacts, &integers);
+    if (r->arena->floats.n < floats || r->arena->integers.n < integers) {
+        r->arena->top->overflown = 1;
+        return false;
+    }
+    return true;
+}
+
+/* Evaluate the unconstrained terms at the state as it is now. */
+static void evaluate(const struct fsm_resolution *r)
+{
+    r->tables->terms.at[0](r->t, r->state.at, r->context.at, r->terms->whole.at);
+}
+
+static double total_energy(const struct fsm_resolution *r)
+{
+    return r->terms->energies.at[0] + r->terms->energies.at[1];
+}
+
+/* Whether the speeds in the state differ from those in `x` (n_q + n_u,). */
+static bool speeds_differ(const struct fsm_resolution *r, fsm_vector x)
+{
+    for (int64_t i = r->tables->sizes->n_q; i < x.n; i++) {
+        if (r->state.at[i] != x.at[i]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Begin with copies of state and context, evaluated, and nothing known of the contacts. */
+static struct fsm_resolution begin_resolution(struct fsm_work *work, const struct fsm_tables *tables,
+                                              const struct fsm_instant *instant, fsm_vector x, fsm_vector c,
+                                              struct fsm_outcome *outcome)
+{
+    const struct fsm_sizes *sizes = tables->sizes;
+    struct fsm_arena *arena = &work->arena;
+    int64_t n_contacts = sizes->n_contacts, sigma_at = fsm_sigma_at(sizes);
+    fsm_arena_clear(arena);
+    struct fsm_resolution r = {.arena = arena,
+                               .tables = tables,
+                               .terms = fsm_terms_of(work),
+                               .t = instant->t,
+                               .state = fsm_arena_copy(arena, x),
+                               .context = fsm_arena_copy(arena, c),
+                               .before = fsm_arena_indices(arena, n_contacts),
+                               .event = fsm_arena_indices(arena, n_contacts),
+                               .direction = fsm_arena_vector(arena, n_contacts),
+                               .slack = fsm_arena_matrix(arena, n_contacts, 2),
+                               .closed = fsm_arena_indices(arena, n_contacts),
+                               .jammed = fsm_arena_indices(arena, n_contacts),
+                               .moved = fsm_arena_indices(arena, n_contacts),
+                               .transition = -1,
+                               .outcome = outcome};
+    r.u = fsm_vector_from(r.state, sizes->n_q);
+    r.sigma = fsm_vector_part(r.context, sigma_at, sigma_at + n_contacts);
+    for (int64_t i = 0; i < outcome->impulse.n; i++) {
+        outcome->impulse.at[i] = 0.0;
+    }
+    evaluate(&r);
+    outcome->mode = instant->mode;
+    outcome->energy->beta = 1.0;
+    outcome->energy->before = total_energy(&r);
+    return r;
+}
+
+/* Read what the guards that fired say; false where nothing happens: gaps fell through zero beyond their faces. */
+static bool read_instant(struct fsm_resolution *r, const struct fsm_instant *instant)
+{
+    fsm_read_events(r, instant);
+    r->transition = fsm_first_due(instant->conditions);
+    r->placed = fsm_is_from_outside(instant->reason) || r->transition >= 0;
+    bool at_event = instant->reason == FSM_REASON_EVENT;
+    if (r->transition < 0) {
+        fsm_read_slack(r->tables, instant, r->slack);
+    }
+    if (at_event && instant->transitions >= FSM_LIMITS_RECALLED) {
+        fsm_recall_limits(instant->limits, r->event, r->direction);
+    }
+    if (at_event && r->transition < 0 && !fsm_any_event(r->event)) {
+        return false;
+    }
+    for (int64_t k = 0; k < r->before.n; k++) {
+        r->before.at[k] = AT(r->tables->mode_states, instant->mode, k);
+        r->outcome->wanted.at[k] = AT(r->tables->mode_states, instant->mode, k);
+        if (r->transition < 0) {
+            continue;
+        }
+        int8_t asked = AT(r->tables->transition_states, r->transition, k);
+        bool lock = (r->tables->contact_flags.at[k] & FSM_FLAG_SWITCHED) != 0;
+        if (asked == FSM_CONTACT_FREE || (asked > FSM_CONTACT_FREE && lock)) {
+            r->outcome->wanted.at[k] = asked;
+        }
+    }
+    fsm_release_overloaded_locks(r);
+    return true;
+}
+
+/* Position: mark the contacts that are closed, to within `near` (m); returns a status. */
+static int64_t find_closed(const struct fsm_resolution *r, const struct fsm_instant *instant, double near)
+{
+    if (!fsm_find_active(r, near)) {
+        return instant->reason == FSM_REASON_START ? FSM_PENETRATION : FSM_PENETRATION_LATER;
+    }
+    return has_room(r) ? FSM_CONTINUE : FSM_BUFFER_FULL;
+}
+
+/* Velocity: carry out impacts until no pair of coinciding corners strikes; returns a status. */
+static int64_t resolve_impacts(const struct fsm_resolution *r, const struct fsm_instant *instant, fsm_vector x,
+                               double near)
+{
+    fsm_mark top = fsm_arena_mark(r->arena);
+    int64_t status = fsm_resolve_impact(r, FSM_IMPACT_REBOUND);
+    for (int64_t pass = 0; pass < FSM_MOST_CORNER_IMPACTS; pass++) {
+        if (status != FSM_CONTINUE || !speeds_differ(r, x) || !fsm_has_corners(r->tables, r->closed)) {
+            break;
+        }
+        evaluate(r); // the speeds after the impact choose other pairs of the corners that coincide
+        fsm_void_face_ends(r);
+        if (!fsm_find_active(r, near)) {
+            return instant->reason == FSM_REASON_START ? FSM_PENETRATION : FSM_PENETRATION_LATER;
+        }
+        if (!fsm_any_strikes(r)) {
+            break;
+        }
+        fsm_arena_release(r->arena, top);
+        status = fsm_resolve_impact(r, FSM_IMPACT_REBOUND);
+    }
+    return status;
+}
+
+/* Whether contact `k` takes the place of one that was closed and leaves its face. */
+static bool succeeds_another(const struct fsm_resolution *r, int64_t k)
+{
+    for (int64_t j = 0; j < r->before.n; j++) {
+        if (r->before.at[j] != FSM_CONTACT_FREE && r->event.at[j] == FSM_EVENT_LEAVES &&
+            fsm_same_place(r->tables, r->terms, j, k)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Velocity at a Zeno time: complete the sequence of impacts of the contacts whose guards fired; returns a status. */
+static int64_t resolve_zeno(const struct fsm_resolution *r, const struct fsm_instant *instant)
+{
+    for (int64_t k = 0; k < r->closed.n; k++) {
+        bool has_gap = (r->tables->contact_flags.at[k] & FSM_FLAG_NO_GAP) == 0;
+        bool apart = r->before.at[k] == FSM_CONTACT_FREE && r->event.at[k] != FSM_EVENT_CLOSES;
+        if (apart && has_gap && !succeeds_another(r, k)) {
+            r->closed.at[k] = 0; // near, but not of the sequence: it has an impact of its own
+        }
+    }
+    return fsm_complete_zeno_sequence(r, instant->remaining);
+}
+
+/* Mark the contacts that were closed and whose gaps are not what they were; `gaps` (n_contacts,): before the reset map. */
+static void mark_moved_contacts(const struct fsm_resolution *r, fsm_vector gaps)
+{
+    for (int64_t k = 0; k < gaps.n; k++) {
+        int64_t row = AT(r->tables->contact_rows, k, 0);
+        bool held = r->before.at[k] != FSM_CONTACT_FREE && row >= 0;
+        double jump = held ? r->terms->residual.at[row] - gaps.at[k] : 0.0;
+        r->moved.at[k] = held && fabs(jump) > fsm_gap_tolerance(r->tables, row);
+    }
+}
+
+/* Apply the reset map of the user-defined transition, and an impact if it demands one: plastic, of a kink with rebound;
+   returns a status.
+
+   A closed contact whose gap the reset map changes, by coordinates or by memory, opens, or penetrates. */
+static int64_t resolve_reset(const struct fsm_resolution *r, const struct fsm_instant *instant, fsm_mark top)
+{
+    if (r->transition < 0) {
+        return FSM_CONTINUE;
+    }
+    int64_t address = AT(r->tables->transitions, r->transition, FSM_TRANSITION_RESET);
+    if (address == 0) {
+        return FSM_CONTINUE;
+    }
+    fsm_vector gaps = fsm_arena_vector(r->arena, r->before.n);
+    for (int64_t k = 0; k < gaps.n; k++) {
+        int64_t row = AT(r->tables->contact_rows, k, 0);
+        gaps.at[k] = row >= 0 ? r->terms->residual.at[row] : 0.0;
+    }
+    fsm_apply_reset(r, address);
+    evaluate(r);
+    mark_moved_contacts(r, gaps);
+    int64_t status = find_closed(r, instant, r->tables->tolerances->gap);
+    if (status != FSM_CONTINUE) {
+        return status;
+    }
+    fsm_arena_release(r->arena, top);
+    bool kink = AT(r->tables->transitions, r->transition, FSM_TRANSITION_STOP) == FSM_TRANSITION_KINK;
+    return fsm_resolve_impact(r, kink ? FSM_IMPACT_REBOUND : FSM_IMPACT_PLASTIC);
+}
+
+/* Impact without collision: friction jams, and the slip of the contacts that jam is stopped at once; returns a status. */
+static int64_t impact_without_collision(const struct fsm_resolution *r)
+{
+    fsm_suspend_limited_locks(r);
+    fsm_indices held = fsm_bilateral_rows(r->arena, r->tables, r->outcome->wanted);
+    struct fsm_bilateral_system bilateral = fsm_factor_bilateral(r->arena, r->terms, held, r->u.n);
+    int64_t status = fsm_simultaneous_impact(r, &bilateral, r->jammed, FSM_IMPACT_ARREST);
+    fsm_resume_limited_locks(r);
+    return status;
+}
+
+/* Acceleration: select the contact states after the instant, after an impact without collision if the model says so. */
+static int64_t resolve_accelerations(const struct fsm_resolution *r)
+{
+    struct fsm_outcome *outcome = r->outcome;
+    fsm_mark top = fsm_arena_mark(r->arena);
+    evaluate(r);
+    if (fsm_has_corners(r->tables, r->closed)) {
+        fsm_rest_on_one(r);
+        fsm_arena_release(r->arena, top);
+    }
+    outcome->energy->after = total_energy(r);
+    fsm_vector sigma = fsm_arena_copy(r->arena, r->sigma);
+    fsm_indices closed = fsm_arena_indices(r->arena, r->closed.n);
+    fsm_put_indices(closed, r->closed);
+    top = fsm_arena_mark(r->arena);
+    int64_t status = fsm_select_contact_states(r);
+    for (int64_t pass = 0; pass < closed.n && status == FSM_INCONSISTENT && r->tables->sizes->on_inconsistent == 1;
+         pass++) { // one island after the other
+        fsm_arena_release(r->arena, top);
+        status = impact_without_collision(r);
+        if (status == FSM_CONTINUE) {
+            evaluate(r);
+            outcome->energy->after = total_energy(r);
+            fsm_put_indices(r->closed, closed);
+            fsm_put(r->sigma, sigma);
+            fsm_indices_fill(r->event, 0);
+            status = fsm_select_contact_states(r);
+            outcome->notes->chosen_by = FSM_CHOSEN_IMPACT_WITHOUT_COLLISION;
+        }
+    }
+    return r->arena->top->overflown != 0 ? FSM_BUFFER_FULL : status;
+}
+
+/* Copy `source` to `target`; return whether that changes it. */
+static bool replace(fsm_vector target, fsm_vector source)
+{
+    bool changed = false;
+    for (int64_t i = 0; i < target.n; i++) {
+        changed = changed || target.at[i] != source.at[i];
+        target.at[i] = source.at[i];
+    }
+    return changed;
+}
+
+/* Enter the mode after in the outcome, and write state and context back; returns a status. */
+static int64_t finish(const struct fsm_resolution *r, const struct fsm_instant *instant, fsm_vector x, fsm_vector c)
+{
+    const struct fsm_tables *tables = r->tables;
+    struct fsm_outcome *outcome = r->outcome;
+    int64_t mode = instant->mode, after = fsm_find_mode(tables, outcome->wanted);
+    if (after < 0) {
+        return FSM_NEED_MODE;
+    }
+    if (tables->mode_group.at[after] == tables->mode_group.at[mode]) {
+        after = mode; // the same mode, in the chart in use
+    }
+    fsm_make_due_by_changes(r, instant);
+    bool state_changed = replace(x, r->state), context_changed = replace(c, r->context);
+    outcome->mode = after;
+    outcome->notes->written_transition = r->transition;
+    outcome->notes->changed = r->transition >= 0 || after != mode || state_changed || context_changed;
+    int64_t stops = r->transition >= 0 ? AT(tables->transitions, r->transition, FSM_TRANSITION_STOP) : 0;
+    bool goes_on = stops == 0 || stops == FSM_TRANSITION_KINK;
+    return goes_on ? FSM_CONTINUE : stops == FSM_TRANSITION_LEFT_RANGE ? FSM_LEFT_RANGE : FSM_STOPPED;
+}
+
+/* Resolve position, velocity and acceleration at one instant and find the next mode.
+
+   `work`: its arena and unconstrained terms are overwritten.  `x` (n_q + n_u,): the state before, all speeds consistent
+   with the mode; on return that after (impacts, user-defined resets).  `c` (n_c,): the context, inputs as they are after
+   the instant; on return with the slip directions and discrete variables after.
+
+   Returns FSM_CONTINUE; FSM_STOPPED or FSM_LEFT_RANGE after a transition that ends the run (state and mode valid); FSM_NEED_MODE
+   (`outcome->wanted`: the contact states for which there is no mode yet); FSM_BUFFER_FULL where the arena is too small; or
+   a failure.  Unless the mode is valid, `x` and `c` are as they were: the call can be repeated. */
+FSM_LOCAL int64_t fsm_resolve_event(struct fsm_work *work, const struct fsm_tables *tables,
+                                    const struct fsm_instant *instant, fsm_vector x, fsm_vector c,
+                                    struct fsm_outcome *outcome)
+{
+    struct fsm_resolution r = begin_resolution(work, tables, instant, x, c, outcome);
+    bool happens = read_instant(&r, instant);
+    bool observes = happens && fsm_only_observes(&r, instant) && fsm_changes_no_motion(&r, x, c);
+    if (!happens || observes) {
+        outcome->notes->changed = 0;
+        outcome->notes->candidates = 0;
+        outcome->notes->consistent = 0;
+        outcome->notes->chosen_by = FSM_CHOSEN_NO_CANDIDATES;
+        outcome->energy->after = outcome->energy->before;
+        return happens ? finish(&r, instant, x, c) : FSM_CONTINUE;
+    }
+    double near = fsm_is_from_outside(instant->reason) ? tables->tolerances->gap : tables->tolerances->projection;
+    int64_t status = find_closed(&r, instant, near);
+    if (status != FSM_CONTINUE) {
+        return status;
+    }
+    fsm_mark top = fsm_arena_mark(r.arena);
+    status = instant->reason == FSM_REASON_ZENO ? resolve_zeno(&r, instant) : resolve_impacts(&r, instant, x, near);
+    if (status != FSM_CONTINUE) {
+        return status;
+    }
+    if (speeds_differ(&r, x)) {
+        fsm_void_limits(&r);
+    }
+    status = resolve_reset(&r, instant, top);
+    if (status != FSM_CONTINUE) {
+        return status;
+    }
+    fsm_arena_release(r.arena, top);
+    status = resolve_accelerations(&r);
+    if (status != FSM_CONTINUE) {
+        return status;
+    }
+    fsm_follow_slip(&r);
+    return finish(&r, instant, x, c);
+}
+
+/* Return the first mode with these contact states (n_contacts,), -1 if there is none. */
+FSM_LOCAL int64_t fsm_find_mode(const struct fsm_tables *tables, fsm_codes states)
+{
+    for (int64_t mode = 0; mode < tables->mode_states.n; mode++) {
+        int64_t k = 0;
+        while (k < states.n && AT(tables->mode_states, mode, k) == states.at[k]) {
+            k++;
+        }
+        if (k == states.n) {
+            return mode;
+        }
+    }
+    return -1;
+}
+
+/* -- Transitions: event resolution, entry of the next mode, and the record. */
 
 #define FSM_STANDSTILL        8   // times in one instant that a state may be kept though its guard fired
 #define FSM_TRANSITION_WINDOW 1e8 // length of the window in which transitions are counted, in time tolerances

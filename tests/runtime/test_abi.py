@@ -85,10 +85,9 @@ def test_texts_are_those_of_the_library():
 
 #: Names that mean something else in their module than in the headers.
 OTHERS = {
-    "automaton/contact_statics": {"FREE", "HELD"}, "automaton/label_forms": {"_FEW"}, "devices/pantograph": {"SPEED"},
-    "devices/wire/evdev": {"WRITE"}, "devices/wire/haply_board": {"PARAMETERS"}, "graphics/timeline_svg": {"_TICKS"},
-    "plot/drawing/diagram": {"_FEW"}, "processes": {"AHEAD"}, "spec/build/port_couplers": {"DAMPING"},
-    "spec/components/lookup": {"DEEPEST"}, "viewer/port_handles": {"WIDTH"},
+    "automaton/labels": {"_FEW"}, "core/processes": {"AHEAD"}, "devices/gamepad": {"WRITE"},
+    "devices/pantograph": {"PARAMETERS", "SPEED"}, "draw/timeline": {"_TICKS"}, "language/build": {"DAMPING"},
+    "language/components": {"DEEPEST"}, "page/ports": {"WIDTH"}, "plot/drawing": {"_FEW"},
 }  # fmt: skip
 
 
@@ -143,6 +142,6 @@ def test_python_keeps_no_number_of_the_headers():
 
 def test_pages_keep_no_number_of_the_headers():
     values = declared_values()
-    for path in sorted((PACKAGE / "viewer" / "static" / "js").glob("machine*.js")):
+    for path in sorted((PACKAGE / "page" / "static" / "js").glob("machine*.js")):
         for name, value in re.findall(r"\b([A-Z][A-Z_]+) = (-?\d+)\b", path.read_text(encoding="utf-8")):
             assert int(value) not in values.get(name, ()), f"{path.name}: {name}"
