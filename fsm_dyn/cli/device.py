@@ -159,8 +159,8 @@ def device_command(
         list[str] | None,
         typer.Option(
             "--driver",
-            help="hapkit and others, see --list-drivers, or module:Class of your own; twice for two devices, each at "
-            "another port.",
+            help="hapkit and others, see --list-drivers, or your own: FILE.py, module:Class; twice for two devices, "
+            "each at another port.",
         ),
     ] = None,
     list_: Annotated[
@@ -465,4 +465,4 @@ def _list(as_json: bool) -> None:
     ]
     typer.echo(table(("driver", "--emulate", "description"), rows))
     typer.echo("\nserial ports: " + (", ".join(there) or "none"))
-    print_status("a driver of your own: module:Class, see docs/how_to/device.md")
+    print_status("a driver of your own: FILE.py or module:Class, see docs/how_to/device.md")

@@ -42,7 +42,7 @@ Passivity = Annotated[
 def live_command(
     model: Model,
     driver: Annotated[
-        str, typer.Option("--driver", help="scripted, replay, pointer, or module:Class of your own.")
+        str, typer.Option("--driver", help="scripted, replay, pointer, or your own: FILE.py, module:Class.")
     ] = "scripted",
     seconds: Annotated[
         float | None, typer.Option("--duration", help="Duration, s; default: until Ctrl-C.", min=0.0)

@@ -8,7 +8,7 @@ of force and velocity hold for each device by itself.  Button ``n`` of device ``
 Options
 -------
 devices : list of {driver, options}
-    Two to three shipped drivers by name, or ``module:Class``, with their options.
+    Two to three shipped drivers by name, ``FILE.py`` or ``module:Class``, with their options.
 """
 
 from __future__ import annotations

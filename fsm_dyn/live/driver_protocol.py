@@ -7,9 +7,13 @@ A driver is one file with one class ``Driver`` (see docs/how_to/device.md).  The
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import sys
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
 from typing import Any, Final, NamedTuple, Protocol
 
 from fsm_dyn.core.errors import InputError
@@ -207,21 +211,25 @@ class Device(Protocol):
 
 
 def driver_class(name: str) -> Any:
-    """Return the class of a driver: the name of a shipped one, or ``module:Class``.
+    """Return the class of a driver.
 
     Parameters
     ----------
     name : str
+        The name of a shipped one, ``FILE.py`` with a class ``Driver``, or ``module:Class``.
 
     Raises
     ------
     InputError
         There is no such driver, or a package that it needs is not installed.
     """
-    module, _, attribute = name.partition(":") if ":" in name else (f"fsm_dyn.devices.{name}", ":", "Driver")
+    module, attribute = name, "Driver"
+    is_file = Path(name).suffix == ".py"
+    if not is_file:
+        module, _, attribute = name.partition(":") if ":" in name else (f"fsm_dyn.devices.{name}", ":", "Driver")
     try:
-        return getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
+        return getattr(_module_of(Path(name)) if is_file else importlib.import_module(module), attribute)
+    except (ImportError, AttributeError, FileNotFoundError) as error:
         missing = getattr(error, "name", None) or ""
         if isinstance(error, ModuleNotFoundError) and not f"{module}.".startswith(f"{missing}."):
             raise InputError(
@@ -232,8 +240,25 @@ def driver_class(name: str) -> Any:
         raise InputError(
             f"there is no driver '{name}'",
             found=str(error),
-            allowed="those that 'fsm-dyn device --list-drivers' lists, or module:Class",
+            allowed="those that 'fsm-dyn device --list-drivers' lists, FILE.py with a class Driver, or module:Class",
         ) from error
+
+
+def _module_of(path: Path) -> ModuleType:
+    """Return the module of a file, imported once under its path, which no module on the search path has."""
+    name = str(path.resolve())
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module  # before it is carried out: data classes look for their module there
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[name]
+            raise
+    return sys.modules[name]
 
 
 class BlockingReader:

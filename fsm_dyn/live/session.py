@@ -197,7 +197,7 @@ class LiveSession:
         graph : ModeGraph
             With ports; coupled or not.
         driver, options
-            A shipped driver by name, or ``module:Class``, and its options.
+            A shipped driver by name, ``FILE.py`` or ``module:Class``, and its options.
         settings : Settings, optional
         parameters : mapping, optional
             Values that replace the file's, the couplers' among them (``<axis>_stiffness``, ``<axis>_damping``).

@@ -101,3 +101,29 @@ def test_an_example_runs(name, extended, tmp_path):
         [sys.executable, "example.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_the_panel_shows_the_time(extended):
+    if not shutil.which("node"):
+        pytest.skip("node is not installed")
+    panel = extended / "fsm_dyn" / "page" / "static" / "js" / "clock.js"
+    script = f"""
+        const clock = {{ textContent: "" }};
+        globalThis.document = {{ getElementById: (id) => (id === "clock" ? clock : null) }};
+        import("{panel.as_uri()}").then(({{ Clock }}) => {{
+          new Clock().frame({{ t: 1.5 }});
+          console.log(clock.textContent);
+        }});
+    """
+    done = subprocess.run(["node", "-e", script], capture_output=True, text=True, timeout=60)
+    assert (done.stdout.strip(), done.returncode) == ("1.50 s", 0), done.stderr
+
+
+def test_files_with_a_case_for_each_class_of_shapes_are_named():
+    """An arc is a shape whose class has a case in each of them."""
+    cases = {
+        f"fsm_dyn/{path.relative_to(PACKAGE).as_posix()}"
+        for path in PACKAGE.rglob("*.py")
+        if "ArcShape" in path.read_text(encoding="utf-8")
+    }
+    assert cases <= set(re.findall(r"`(fsm_dyn/[\w/.]+)`", SECTIONS["A shape"]))

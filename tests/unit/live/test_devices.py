@@ -177,3 +177,28 @@ def test_a_device_that_waits_is_read_beside_the_tick():
 def test_options_that_cannot_be_are_refused(driver, options, words):
     with pytest.raises(InputError, match=words):
         driver_class(driver).describe(options)
+
+
+def test_a_driver_is_found_by_its_file(tmp_path):
+    file = tmp_path / "udp.py"  # of the name of a shipped one
+    file.write_text("class Driver:\n    pass\n", encoding="utf-8")
+    found = driver_class(str(file))
+    assert found is driver_class(str(file)) is not driver_class("udp")
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "words"),
+    [
+        (None, InputError, "No such file"),
+        ("class Handle: pass", InputError, "no attribute 'Driver'"),
+        ("import a_library_of_a_maker", InputError, "needs an additional package"),
+        ("raise ValueError(1)", ValueError, "1"),
+    ],
+)
+def test_a_file_that_is_no_driver_is_refused_each_time(content, error, words, tmp_path):
+    file = tmp_path / "handle.py"
+    if content is not None:
+        file.write_text(content, encoding="utf-8")
+    for _ in range(2):
+        with pytest.raises(error, match=words):
+            driver_class(str(file))
