@@ -340,14 +340,9 @@ def _as_run(
     rows[before, n_q:] = free[changes]
     mode[before] = modes[changes - 1]
     held[before, sigma.start - n_p : sigma.stop - n_p] = c[changes - 1, sigma]
-    rates = np.zeros_like(x)
-    with np.errstate(over="ignore", invalid="ignore"):  # a run that diverges is named by its status
-        rates[1:] = np.diff(x, axis=0) / np.diff(times)[:, None]
-    if n > 1:
-        rates[0] = rates[1]
+    x_dot, x_mid = _within_steps(times[source], rows, middle[source], n_q, after)
     events = [_events(codes[i - 1], codes[i], c[i - 1, sigma], c[i, sigma], struck[i]) for i in changes]
     records = _records(tables, parts, changes, np.flatnonzero(after), modes, events)
-    x_dot, x_mid = rates[source], middle[source]
     if first is not None:
         x_dot[0], x_mid[0] = first.values[1 + x.shape[1] : 1 + 3 * x.shape[1]].reshape(2, -1)
     if saved is not None:
@@ -359,6 +354,35 @@ def _as_run(
         steps=n - 1, rejected=0, retakes=0, drift_energy=0.0, drift_residual=0.0,
         mode_end=int(modes[-1]), c_end=c[-1].copy(), saved=saved,
     )  # fmt: skip
+
+
+def _within_steps(t: Floats, x: Floats, middle: Floats, n_q: int, after: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """Return rates of all rows and the states at the middles of steps.
+
+    A row has the mean rates of the step that leads to it, or of the next one if none does.  The speeds at a middle are
+    the mean of those at both ends of its step: forces that are constant in a step do work at that mean.
+
+    Parameters
+    ----------
+    t, x : ndarray, shape (n,) and (n, n_x)
+        Times (s) and states of the rows.
+    middle : ndarray, shape (n, n_x)
+        States at the middle of the step that leads to a row, with the coordinates of the run.
+    n_q : int
+    after : ndarray of bool, shape (n,)
+        Rows that no step leads to, but the first.
+    """
+    rates, x_mid = np.zeros_like(x), middle.copy()
+    leads = ~after
+    leads[0] = False
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # a run that diverges is named by its status
+        steps = np.diff(x, axis=0) / np.diff(t)[:, None]
+        x_mid[1:, n_q:] = np.where(leads[1:, None], 0.5 * (x[:-1, n_q:] + x[1:, n_q:]), x_mid[1:, n_q:])
+    rates[1:] = np.where(leads[1:, None], steps, 0.0)
+    begins = np.flatnonzero(~leads)
+    begins = begins[begins < len(t) - 1]
+    rates[begins] = rates[begins + 1]
+    return rates, x_mid
 
 
 def _numbers(

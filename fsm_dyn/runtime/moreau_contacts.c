@@ -54,7 +54,8 @@ static double neighbour_depth(const struct fsm_time_step *step, int64_t k)
 /* Update the marks for the predicted configuration.
 
    A contact that is not before its face keeps its mark as long as its gap is no deeper than contacts are in this
-   step: the depth of a neighbour, and what the contact itself moves in the step.  One that is before it keeps its mark. */
+   step: the depth of a neighbour, and what the contact itself moves in the step, from the middle before to this one.  One
+   that is before it keeps its mark. */
 FSM_LOCAL void fsm_update_sides(const struct fsm_time_step *step)
 {
     const struct fsm_tables *tables = step->tables;
@@ -67,6 +68,7 @@ FSM_LOCAL void fsm_update_sides(const struct fsm_time_step *step)
         }
         int64_t row = AT(tables->contact_rows, k, 0);
         double depth = neighbour_depth(step, k) + step->h * fabs(fsm_row_speed(terms, row, step->u));
+        depth += fsm_gap_tolerance(tables, row); // what fell freely since that middle is as deep as it moved, up to rounding
         bool shallow = terms->residual.at[row] >= -depth;
         if (shallow || !fsm_within_face(tables, terms, k)) {
             free_side.at[k] = shallow;
@@ -195,7 +197,24 @@ static void choose_corners(const struct fsm_time_step *step, fsm_indices part)
     }
 }
 
-/* Whether a contact takes part in the step; one that is closed does up to the gap tolerance, in spite of rounding. */
+/* Whether a contact was closed in the step before, or one of the same corner was: at a seam the next face takes over. */
+static bool was_closed(const struct fsm_time_step *step, int64_t k)
+{
+    const struct fsm_tables *tables = step->tables;
+    if (step->codes.at[k] != FSM_CONTACT_FREE) {
+        return true;
+    }
+    int64_t corner = AT(tables->contact_ends, k, 0);
+    for (int64_t j = 0; corner >= 0 && j < step->codes.n; j++) {
+        if (AT(tables->contact_ends, j, 0) == corner && step->codes.at[j] != FSM_CONTACT_FREE &&
+            (tables->contact_flags.at[j] & FSM_FLAG_RIGID) != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether a contact takes part in the step; one that was closed does up to the gap tolerance, in spite of rounding. */
 static bool takes_part_in_step(const struct fsm_time_step *step, int64_t k)
 {
     const struct fsm_tables *tables = step->tables;
@@ -211,7 +230,7 @@ static bool takes_part_in_step(const struct fsm_time_step *step, int64_t k)
         return (flags & FSM_FLAG_FORCE_LIMIT) != 0 && step->codes.at[k] == FSM_CONTACT_HELD;
     }
     int64_t row = AT(tables->contact_rows, k, 0);
-    double near = step->codes.at[k] != FSM_CONTACT_FREE ? fsm_gap_tolerance(tables, row) : 0.0;
+    double near = was_closed(step, k) ? fsm_gap_tolerance(tables, row) : 0.0;
     return terms->residual.at[row] <= near && step->free_side.at[k] != 0 && terms->closes_if.at[k] != 0.0 &&
            (fsm_within_face(tables, terms, k) || is_concave(step, k));
 }

@@ -482,3 +482,18 @@ def test_corners_that_touch_have_no_closing_guard():
     graph = simulator.extended_graph()
     assert len(closing(graph, flying.modes[-1], flying.q[-1])) == 8
     assert len(closing(graph, lying.modes[-1], lying.q[-1])) == 6
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("one", "other", "way"), [(0.1, 0.3, 1), (0.3, 0.1, 1), (0.1, 0.3, -1)])
+def test_time_stepping_slides_from_one_material_to_another(kind, one, other, way):
+    """To the order of the step, wherever in a step a corner comes to the seam: the next tile supports it at once."""
+    left, right = (one, other) if way > 0 else (other, one)
+    graph = two_materials(left, right, kind=kind, x=-0.3 * way, speed=2.0 * way)
+    exact = fsm_dyn.simulate(graph, 0.4, inputs={"push": 0.0}, rtol=1e-10)
+    for step in (1e-3, 7e-4, 3e-4, 1.3e-4, 1e-4):
+        run = fsm_dyn.simulate(graph, 0.4, inputs={"push": 0.0}, method="moreau_jean", step=step)
+        assert run.q[-1] == pytest.approx(exact.q[-1], abs=step)
+        assert run.u[-1] == pytest.approx(exact.u[-1], abs=2.0 * step)
+        assert np.abs(run.q[:, 1:] - [0.05, 0.0]).max() <= step**2
+        assert not run.warnings

@@ -1,0 +1,88 @@
+"""Energy of time stepping: rest and sliding leave nothing unexplained, impacts what the order of the step says."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import fsm_dyn
+from fsm_dyn.core.errors import EnergyWarning
+from tests.physics import flush
+
+MASS = 2.0
+STEPS = (1e-3, 5e-4)
+
+
+def stepped(model, until, step, allowed=False):
+    """Return a run that no energy warning comes with, unless it is ``allowed``."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore" if allowed else "error", EnergyWarning)
+        return fsm_dyn.simulate(fsm_dyn.compile(model), until, method="moreau_jean", step=step)
+
+
+def brick(speed=(0.0, 0.0, 0.0), y=0.05, friction=0.2, restitution=0.0):
+    """Return a brick of 0.2 m by 0.1 m on or above a table at height 0."""
+    body = flush.brick(0.2, 0.1, 0.0, y, speed=speed, mass=MASS)
+    table = flush.polygon([(-5.0, -1.0), (5.0, -1.0), (5.0, 0.0), (-5.0, 0.0)])
+    return flush.scene({"box": body}, {"table": table}, friction=friction, restitution=restitution)
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("y", [0.05, 0.05 + 1e-3])
+def test_a_brick_at_rest_exchanges_nothing(y, step):
+    """From the first step at which it rests, the account stays what it is."""
+    run = stepped(brick(y=y), 0.5, step, allowed=y > 0.05)
+    rests = run.t >= 0.1
+    assert np.abs(run.u[rests]).max() <= 1e-12
+    assert np.ptp(run.energy.residual[rests]) <= 1e-12
+    assert (
+        np.abs(run.energy.residual).max() <= 2.0 * MASS * flush.G * step * np.sqrt(2.0 * flush.G * (y - 0.05)) + 1e-12
+    )
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_friction_makes_the_heat_of_the_way(step):
+    """Mu m g s while it slides; the kinetic energy of the start in all, to the step in which it comes to rest."""
+    model = brick(speed=(1.0, 0.0, 0.0))
+    run = stepped(model, 0.4, step)
+    heat = sum(run.energy.friction.values())
+    way = run["x_box"] - run["x_box"][0]
+    np.testing.assert_allclose(heat, 0.2 * MASS * flush.G * way, rtol=0.0, atol=1e-11)
+    assert np.abs(run.energy.residual).max() <= 1e-11
+    run = stepped(model, 1.0, step)
+    assert sum(run.energy.friction.values())[-1] == pytest.approx(0.5 * MASS, abs=MASS * (0.2 * flush.G * step) ** 2)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_body_that_falls_and_turns_keeps_its_energy(step):
+    run = stepped(brick(speed=(1.0, 2.0, 3.0), y=5.0), 0.8, step)
+    assert np.abs(run.energy.residual).max() <= 1e-12 * run.energy.exchanged
+
+
+@pytest.mark.parametrize("restitution", [0.0, 0.8])
+@pytest.mark.parametrize("step", STEPS)
+def test_an_impact_leaves_the_work_of_the_weight_along_half_the_jump(step, restitution):
+    """Within its step the scheme moves on at the speed after it, so the account errs by m g h/2 times the jump."""
+    run = stepped(brick(y=0.55, restitution=restitution), 1.0, step, allowed=True)
+    jumps = np.abs(np.diff(run["y_box_dot"]))[run.record.starts[1:]]
+    assert np.abs(run.energy.residual).max() <= 0.51 * MASS * flush.G * step * jumps.sum() + 1e-12
+    assert run.energy.transitions[-1] <= -(1.0 - restitution**2) * MASS * flush.G * 0.5 * 0.99
+
+
+# model: end (s) and step (s)
+SHIPPED = {
+    "rolling_disk": (2.0, 1e-3),
+    "rocking_block": (0.9, 5e-4),
+    "box_on_table": (1.0, 5e-4),
+    "billiard_ball": (1.5, 1e-3),
+    "latch_door": (0.9, 1e-3),
+    "cam_flat_follower": (0.1, 1e-3),
+    "push_button": (0.2, 5e-5),
+    "seat_belt_reel": (0.1, 2e-5),
+}
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_models_give_no_warning(name):
+    until, step = SHIPPED[name]
+    stepped(name, until, step)
