@@ -6,6 +6,7 @@ does not wait for what it does not need.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
     from fsm_dyn.analysis.worst_case import worst_case
     from fsm_dyn.analysis.wrenches import wrench
     from fsm_dyn.automaton.compilation import compile, load
-    from fsm_dyn.automaton.mode_graph import ModeGraph
-    from fsm_dyn.automaton.saved_automata import open_graph
+    from fsm_dyn.automaton.mode_graph import ModeGraph, open_graph
     from fsm_dyn.core.errors import FsmDynError, InputError, ModelError, RunError
     from fsm_dyn.exports.export import export
     from fsm_dyn.language.builder import Model
@@ -50,7 +50,7 @@ _HOMES = {
     "limit_cycle": "fsm_dyn.analysis.limit_cycle",
     "linearise": "fsm_dyn.analysis.linearisation",
     "load": "fsm_dyn.automaton.compilation",
-    "open_graph": "fsm_dyn.automaton.saved_automata",
+    "open_graph": "fsm_dyn.automaton.mode_graph",
     "open_run": "fsm_dyn.run.simulate",
     "simulate": "fsm_dyn.run.simulate",
     "static_equilibrium": "fsm_dyn.analysis.linearisation",
@@ -60,8 +60,6 @@ _HOMES = {
     "worst_case": "fsm_dyn.analysis.worst_case",
     "wrench": "fsm_dyn.analysis.wrenches",
 }
-
-_RENAMED = {"settle": "static_equilibrium"}  # older names: accepted for one release, with a FutureWarning
 
 __all__ = [
     "FsmDynError",
@@ -96,9 +94,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
-        from fsm_dyn.core.renamed import renamed_in_module
-
-        return renamed_in_module("fsm_dyn", _RENAMED)(name)
+        raise AttributeError(f"module 'fsm_dyn' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
     value = getattr(import_module(home), name)
     globals()[name] = value
     return value

@@ -103,6 +103,13 @@ def test_where_does_it_live_names_existing_files():
         assert (ROOT / path.strip("`")).is_file(), path
 
 
+def test_every_public_name_is_stable_or_provisional():
+    rows = section("Public names")
+    names = [name for row in rows for name in re.findall(r"`(\w+)`", row[0])]
+    assert sorted(names) == sorted(fsm_dyn.__all__)
+    assert all(re.search("stable|provisional", row[2]) for row in rows)
+
+
 def pages():
     return [path for path in sorted((ROOT / "docs").rglob("*.md")) if "gallery" not in path.parts]
 

@@ -14,8 +14,7 @@ import numpy as np
 
 from fsm_dyn.automaton.hybrid_automaton import outgoing
 from fsm_dyn.automaton.mode_graph import ModeGraph, graph_with_parameters, group_of, grouped
-from fsm_dyn.automaton.saved_automata import stored_automaton
-from fsm_dyn.automaton.storage import to_bytes
+from fsm_dyn.automaton.storage import from_bytes, to_bytes
 from fsm_dyn.core.errors import InputError, ModelError, RunError
 from fsm_dyn.core.processes import in_processes
 from fsm_dyn.derive.elimination import Array
@@ -363,7 +362,7 @@ def _met_in(graph: ModeGraph, cases: Sequence[_Case], jobs: int | None) -> Itera
 
 def _begin(sent: tuple[bytes, Mapping[str, ParameterValue]]) -> ModeGraph:
     data, values = sent
-    return graph_with_parameters(stored_automaton(data), values)
+    return graph_with_parameters(from_bytes(data), values)
 
 
 def _run(graph: ModeGraph, case: _Case) -> _Met | None:

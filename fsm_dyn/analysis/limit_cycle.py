@@ -13,7 +13,6 @@ from fsm_dyn.analysis.sections import CrossingSection, EventSection, Relabelling
 from fsm_dyn.analysis.sensitivities import admissible_variations, crossing, jump_rows, propagate_variations
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.core.errors import InputError, RunError, did_you_mean
-from fsm_dyn.core.renamed import RenamedAttribute, renamed_keywords
 from fsm_dyn.derive.elimination import Array
 from fsm_dyn.derive.embedding import ActiveSet
 from fsm_dyn.language.evaluate import evaluate_expression
@@ -339,7 +338,6 @@ class LimitCycle:
     residual: float
     returns: int
     trajectory: Trajectory = field(repr=False)
-    multipliers = RenamedAttribute("floquet_multipliers")
 
     @property
     def stable(self) -> bool:
@@ -353,7 +351,6 @@ class LimitCycle:
         return {**values, **self.memory, "mode": self.mode}
 
 
-@renamed_keywords(modulo="advancing", relabel="symmetry", longest="max_return_time")
 def limit_cycle(
     graph: ModeGraph,
     section: str,

@@ -11,13 +11,11 @@ from fsm_dyn.analysis.analysis_setup import AnalysisSetup
 from fsm_dyn.analysis.linearisation import jacobian
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.core.errors import InputError, did_you_mean
-from fsm_dyn.core.renamed import warn_renamed
 from fsm_dyn.derive.elimination import Array
 from fsm_dyn.language.contact_law import WORDS
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.laws import LAWS
 from fsm_dyn.language.node_algebra import ScalarAlgebra
-from fsm_dyn.language.older_spellings import EVENTS
 from fsm_dyn.programs.graph import Node
 from fsm_dyn.programs.layout import Layout
 from fsm_dyn.programs.program import Program
@@ -128,9 +126,6 @@ def read_section(automaton: Automaton, text: str) -> Section:
     words = text.split()
     laws = {contact.name: contact.contact_law for contact in automaton.contacts}
     contacts, word = list(laws), " ".join(words[1:])
-    if word in EVENTS:
-        warn_renamed("event", word, EVENTS[word])
-        word = EVENTS[word]
     transitions = {item.name: i for i, item in enumerate(automaton.mechanism.transitions)}
     transitions |= {item.because: i for i, item in enumerate(automaton.mechanism.transitions) if item.because}
     if any(word == law.word(event) for law in LAWS for event in WORDS):

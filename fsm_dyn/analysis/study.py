@@ -37,7 +37,6 @@ from fsm_dyn.analysis.study_variables import (
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.core.arrays import IntArray
 from fsm_dyn.core.errors import InputError, did_you_mean, warn_of_energy
-from fsm_dyn.core.renamed import renamed_keywords
 from fsm_dyn.derive.elimination import Array
 from fsm_dyn.language.check_references import requirement_units
 from fsm_dyn.language.evaluate import Deviation
@@ -267,7 +266,6 @@ def read_range(text: str) -> tuple[str, list[str]]:
     return name.strip(), [f"{value:.12g} {unit}".strip() for value in np.linspace(*ends, count)]
 
 
-@renamed_keywords(drive="scenario", quantities="outputs")
 def study(
     graph: ModeGraph,
     vary: Mapping[str, Any] | None = None,

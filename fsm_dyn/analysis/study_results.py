@@ -20,7 +20,6 @@ from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.core.arrays import BoolArray, IntArray
 from fsm_dyn.core.errors import InputError, did_you_mean
 from fsm_dyn.core.optional_libraries import optional_library
-from fsm_dyn.core.renamed import RenamedAttribute
 from fsm_dyn.derive.elimination import Array
 from fsm_dyn.draw.graph_layout import Arrow, Box, Diagram
 from fsm_dyn.draw.mode_graph_svg import mode_graph
@@ -149,7 +148,6 @@ class StudyRun:
     maximum: Mapping[str, float] = field(default_factory=dict)
     final: Mapping[str, float] = field(default_factory=dict)
     curves: Mapping[str, Array] = field(default_factory=dict, repr=False)
-    last = RenamedAttribute("final")
 
     @property
     def mode(self) -> str:
@@ -218,7 +216,6 @@ class Study:
     distributions: Mapping[str, str] = field(default_factory=dict)
     compiled: int = 0
     replicates: int = 1
-    quantities = RenamedAttribute("outputs")
 
     @property
     def varied(self) -> tuple[str, ...]:

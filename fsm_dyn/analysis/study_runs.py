@@ -29,7 +29,7 @@ from fsm_dyn.runtime.library import SOURCES
 #
 # Ledger of a study: results written as they come, so that a study that was ended continues where it was.
 
-FORMAT: Final = 2  # of the file
+FORMAT: Final = 1  # of the file
 _SETTINGS: Final = {"equations": "sources of the equations", "runtime": "sources of the runtime"}
 _TABLES: Final = """
 CREATE TABLE study (digest TEXT NOT NULL, settings TEXT NOT NULL);

@@ -25,7 +25,6 @@ from fsm_dyn.automaton.initial_values import initial_state
 from fsm_dyn.automaton.mode_graph import ModeGraph, successors_of
 from fsm_dyn.automaton.mode_view import ModeView
 from fsm_dyn.core.errors import InputError, ModelError
-from fsm_dyn.core.renamed import RenamedAttribute
 from fsm_dyn.derive.assembly import PrescribedValues
 from fsm_dyn.derive.embedding import ActiveSet
 from fsm_dyn.language.model import Mechanism
@@ -316,7 +315,6 @@ class Comparison:
     difference: float | None
     remark: str = ""
     mode: str = ""
-    good = RenamedAttribute("passed")
 
     @property
     def passed(self) -> bool:
@@ -342,7 +340,6 @@ class Verification:
     modes: Mapping[str, int]
     comparisons: tuple[Comparison, ...]
     complete: bool = True
-    good = RenamedAttribute("passed")
 
     @property
     def passed(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,9 +19,9 @@ from fsm_dyn.automaton.initial_state import InitialState
 from fsm_dyn.automaton.initial_values import initial_state, parameter_vector
 from fsm_dyn.automaton.labels import told_states
 from fsm_dyn.automaton.mode_view import ModeView
-from fsm_dyn.automaton.storage import equations_version, from_bytes, save, to_bytes
-from fsm_dyn.core.errors import InputError, did_you_mean
-from fsm_dyn.core.renamed import RenamedAttribute
+from fsm_dyn.automaton.storage import LARGEST_FILE, equations_version, from_bytes, save, to_bytes
+from fsm_dyn.core.errors import InputError, Location, did_you_mean
+from fsm_dyn.core.files import read_file
 from fsm_dyn.derive.elimination import Array
 from fsm_dyn.draw.graph_layout import Arrow, Box, Diagram
 from fsm_dyn.draw.mode_graph_svg import MOST, left_out, mode_graph
@@ -432,9 +433,6 @@ class ModeGraph:
             found.setdefault(edge.target, set())
         return found
 
-    pruned = RenamedAttribute("infeasible")
-    dead_ends = RenamedAttribute("terminal_modes")
-
     def with_modes(self, modes: Iterable[DerivedMode]) -> ModeGraph:
         """Return the graph with further modes; those that it has already stay as they are."""
         automaton = self.automaton
@@ -480,6 +478,30 @@ def graph_with_parameters(automaton: Automaton, parameters: Parameters | None = 
     vector = parameter_vector(values)
     begin = initial_state(automaton, values, vector)
     return ModeGraph(automaton, values, vector, automaton.name_of(begin.states).name, begin)
+
+
+def open_graph(path: str | os.PathLike[str], parameters: Parameters | None = None) -> ModeGraph:
+    """Read a graph that ``ModeGraph.save`` wrote; sympy is not needed.
+
+    Parameters
+    ----------
+    path : str or path
+        A file that ``ModeGraph.save`` wrote.
+    parameters : mapping, optional
+        Values that replace those of the file: SI numbers, or text with units.
+
+    Returns
+    -------
+    ModeGraph
+        The same data as when it was saved.
+
+    Raises
+    ------
+    InputError
+        The file is not a saved automaton, or is inconsistent or corrupt.
+    """
+    data = read_file(path, LARGEST_FILE, "an automaton")
+    return graph_with_parameters(from_bytes(data, where=Location(os.fspath(path))), parameters)
 
 
 def _unpickled(

@@ -27,13 +27,7 @@ from fsm_dyn.runtime.abi import Event, GuardQuantity
 from fsm_dyn.runtime.library import SOURCES
 
 DERIVING: Final = ("programs", "language", "derive", "automaton")
-FORMAT: Final = "fsm_dyn automaton 5"
-OLDER: Final = (
-    "fsm_dyn automaton 1",
-    "fsm_dyn automaton 2",
-    "fsm_dyn automaton 3",
-    "fsm_dyn automaton 4",
-)  # of these the model's text is read, and compiled again
+FORMAT: Final = "fsm_dyn automaton 1"
 LARGEST_FILE = 64 * 2**20
 _REMEDY = "compile the model again"
 
@@ -64,7 +58,7 @@ class _StoredMode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    format: Literal["fsm_dyn automaton 5"]
+    format: Literal["fsm_dyn automaton 1"]
     digest: str
     text: str
     rows: tuple[RowInfo, ...]
@@ -116,20 +110,6 @@ def to_bytes(automaton: Automaton) -> bytes:
 def save(automaton: Automaton, path: str | Path) -> None:
     """Write the automaton to a file."""
     write_file(path, to_bytes(automaton))
-
-
-class _Older(msgspec.Struct, frozen=True):
-    format: str
-    text: str
-
-
-def older_text(data: bytes | str) -> str | None:
-    """Return the model's text from the content of a file of an older format; None from any other."""
-    try:
-        found = decode(data, _Older, "a saved automaton")
-    except InputError:
-        return None
-    return found.text if found.format in OLDER else None
 
 
 def from_bytes(data: bytes | str, mechanism: Mechanism | None = None, where: Location = NOWHERE) -> Automaton:

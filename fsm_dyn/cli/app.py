@@ -21,14 +21,12 @@ from fsm_dyn.cli.model_commands import (
     new_command,
     schema_command,
 )
-from fsm_dyn.cli.older_options import Command, Group
 from fsm_dyn.cli.passivity import passivity_command
 from fsm_dyn.cli.run import demo_command, explain_command, run_command
 from fsm_dyn.cli.study import fit_command, study_command, verify_command
 
 app = typer.Typer(
     name="fsm-dyn",
-    cls=Group,
     help="Mechanisms whose contacts come and go: from YAML to a graph of modes that runs.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,  # an unexpected exception is a bug: show its plain traceback
@@ -70,7 +68,7 @@ _SHORT = {
     "demo": "Compile, run and draw the shopping cart.",
 }
 for _name, _command in _COMMANDS.items():
-    app.command(_name, cls=Command, short_help=_SHORT.get(_name))(with_progress_options(_command))
+    app.command(_name, short_help=_SHORT.get(_name))(with_progress_options(_command))
 
 
 def _show_version(requested: bool) -> None:

@@ -9,7 +9,6 @@ import math
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Annotated, Any, ParamSpec
@@ -17,7 +16,6 @@ from typing import Annotated, Any, ParamSpec
 import typer
 
 from fsm_dyn.core.errors import FsmDynError, InputError
-from fsm_dyn.core.renamed import RenamedWarning
 
 P = ParamSpec("P")
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress; results and errors remain.")]
@@ -34,8 +32,7 @@ def handle_errors(command: Callable[P, None]) -> Callable[P, None]:
     @functools.wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
-            with _renamed_names_printed():
-                command(*args, **kwargs)
+            command(*args, **kwargs)
         except InputError as error:
             print_status(f"error: {error}")
             raise typer.Exit(BAD_INPUT) from None
@@ -49,25 +46,6 @@ def handle_errors(command: Callable[P, None]) -> Callable[P, None]:
             raise typer.Exit(FAILED) from None
 
     return wrapped
-
-
-@contextmanager
-def _renamed_names_printed() -> Iterator[None]:
-    """Print warnings of older names, each once, as lines on stderr."""
-    printed: set[str] = set()
-    with warnings.catch_warnings():
-        others = warnings.showwarning
-
-        def show(message: Warning | str, category: type[Warning], *args: Any, **kwargs: Any) -> None:
-            if not issubclass(category, RenamedWarning):
-                others(message, category, *args, **kwargs)
-            elif str(message) not in printed:
-                printed.add(str(message))
-                print_status(str(message))
-
-        warnings.simplefilter("always", RenamedWarning)
-        warnings.showwarning = show
-        yield
 
 
 def print_status(text: str) -> None:

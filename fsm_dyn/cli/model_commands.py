@@ -12,15 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fsm_dyn.automaton.mode_graph import grouped
 from fsm_dyn.cli.console import handle_errors, print_json, print_status, progress_message
 from fsm_dyn.cli.options import Set, assignments, prepare_file
 from fsm_dyn.core.errors import FsmDynError, InputError, did_you_mean
 from fsm_dyn.core.files import write_file
 from fsm_dyn.core.interrupts import asked_to_end
 from fsm_dyn.draw.svg import table
-from fsm_dyn.language.loader import heading
-from fsm_dyn.language.schema import json_schema, starter
 
 if TYPE_CHECKING:
     from fsm_dyn.analysis.exploration import Exploration
@@ -40,6 +37,7 @@ def new_command(
 ) -> None:
     """Write a commented starter file; an existing file is never touched."""
     # Reading the language takes a moment to import.
+    from fsm_dyn.language.schema import starter
 
     stem = name.removesuffix(".yaml")
     text = starter(stem)  # refuses what cannot name a model, a path among it
@@ -62,6 +60,7 @@ def models_command(as_json: Json = False) -> None:
     """List the mechanisms that come with the package."""
     # Reading the language takes a moment to import.
     from fsm_dyn.language import models
+    from fsm_dyn.language.loader import heading
 
     found = [(name, *heading(models.find(name))) for name in models.names()]
     if as_json:
@@ -87,6 +86,7 @@ def schema_command(
     if out is not None:
         prepare_file("--out", out)
     # Reading the language takes a moment to import.
+    from fsm_dyn.language.schema import json_schema
 
     schema = json_schema()
     if out is None:
@@ -320,6 +320,7 @@ def graph_command(
 ) -> None:
     """Draw the mode graph, or write it for other programs. Text goes to the terminal unless --out names a file."""
     # Matplotlib is needed by few commands.
+    from fsm_dyn.automaton.mode_graph import grouped
     from fsm_dyn.plot import drawing
 
     kind = drawing.known_format(format_) if format_ else drawing.format_of(out) if out else "svg"

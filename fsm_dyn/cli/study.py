@@ -9,7 +9,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-import numpy as np
 import typer
 
 from fsm_dyn.cli.console import handle_errors, print_json, progress_message
@@ -274,6 +273,8 @@ def _judged(found: Study) -> list[str]:
 
 def _readable(found: Study) -> tuple[list[str], list[Row]]:
     """Return a study's table as it is printed: headings with units, zero where only rounding remains, names elided."""
+    import numpy as np
+
     from fsm_dyn.automaton.labels import LONGEST  # after the run-time half of the package
     from fsm_dyn.draw.graph_layout import elided
 
@@ -384,6 +385,8 @@ def write_study(found: Study, graph: ModeGraph, folder: Path) -> list[Path]:
 def _curves(found: Study) -> Figure:
     """Return the figure of outputs over time, and of their extremes over what is varied first."""
     # Matplotlib, for the pictures only.
+    import numpy as np
+
     from fsm_dyn import plot
 
     started = np.array([bool(modes) for modes in found.sequences])

@@ -81,12 +81,7 @@ _DIRECTION: Final = re.compile(r"([A-Za-z_]\w*)\s*\.\s*([xyz])")
 _NEXT: Final = {"x": ("y", "z"), "y": ("z", "x"), "z": ("x", "y")}
 
 
-def axes_of(
-    mechanism: Mechanism,
-    admittance: bool = False,
-    suffixes: Mapping[str, str] = SUFFIXES,
-    rotation: str = ROTATION,
-) -> tuple[CoupledPort, ...]:
+def axes_of(mechanism: Mechanism, admittance: bool = False) -> tuple[CoupledPort, ...]:
     """Return the ports of a mechanism with their axes for coupling.
 
     Parameters
@@ -95,17 +90,13 @@ def axes_of(
         With its joints as coordinates.
     admittance : bool
         Whether the force of the hand is an input, for devices that measure it and follow the motion of the port.
-    suffixes : mapping
-        What follows the name of an axis in the names of what couples it, by role.
-    rotation : str
-        The same in the name of an axis of rotation.
     """
 
     def axis(
         port: str, own: int | str, is_rotational: bool, coordinate: str = "", bandwidth: Text | None = None
     ) -> PortAxis:
         name = f"{port}_{own}"
-        names = {role: name + suffix for role, suffix in suffixes.items()}
+        names = {role: name + suffix for role, suffix in SUFFIXES.items()}
         return PortAxis(
             port=port, name=name, is_rotational=is_rotational, prescribed_coordinate=coordinate, bandwidth=bandwidth,
             is_applied_force=admittance, **names,
@@ -117,7 +108,7 @@ def axes_of(
             kinematic = None if admittance else port.kinematic
             return [axis(port.name, 1, turns, port.coordinate if kinematic is not None else "", kinematic)]
         found = [axis(port.name, i + 1, False) for i in range(len(port.axes))]
-        return found if port.rotation is None else [*found, axis(port.name, rotation, True)]
+        return found if port.rotation is None else [*found, axis(port.name, ROTATION, True)]
 
     return tuple(CoupledPort(port.name, tuple(axes(port))) for port in mechanism.ports.values())
 

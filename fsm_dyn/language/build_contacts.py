@@ -410,7 +410,7 @@ def compliance_of(what: str, form: Form, compliant: ComplianceForm) -> Complianc
     for key in RESTITUTION:
         if key in form.given():
             raise ModelError(
-                f"{what} is compliant and has the key {form.spelling(key)!r}",
+                f"{what} is compliant and has the key {key!r}",
                 form.key(key),
                 remedy="remove it; energy is lost by `dissipation` under `compliant`",
             )

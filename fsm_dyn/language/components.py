@@ -35,7 +35,6 @@ from fsm_dyn.language.joint_expansion import JointExpansion
 from fsm_dyn.language.joint_kinds import joints_of
 from fsm_dyn.language.mechanism_form import MechanismForm, PlaceForm, UseForm, form_of
 from fsm_dyn.language.model import Coordinate
-from fsm_dyn.language.older_spellings import with_new_spellings
 from fsm_dyn.language.rewriting import made_names
 from fsm_dyn.language.yaml import LocatedList, LocatedMapping, LocatedStr, Scalar, Tree, compose, read_file, where_of
 
@@ -180,7 +179,7 @@ def load_component(name: str, form: UseForm, origin: Origin) -> tuple[Tree, Orig
             place,
             found=" in ".join(Path(item).name for item in (file, *reversed(origin.files))),
         )
-    tree, _ = with_new_spellings(compose(read_file(path), str(path)), warn=True)
+    tree = compose(read_file(path), str(path))
     if variant is not None:
         tree = overlaid(tree, variant, re.sub(r"\W", "_", path.stem), place)
     return tree, Origin(path.parent, (*origin.files, file))

@@ -166,6 +166,7 @@ class ComplianceForm(Form):
     """The force of a contact that yields."""
 
     what: ClassVar[str] = "a compliance"
+    hints: ClassVar[Mapping[str, str]] = {"damping": "the key is 'dissipation'", "loss": "the key is 'dissipation'"}
 
     stiffness: Expression
     exponent: Expression | None = None
@@ -193,7 +194,10 @@ class _ContactForm(Form):
     """A contact: between shapes, by its gap, a joint stop, or a law with its own entry."""
 
     what: ClassVar[str] = "a contact"
-    hints: ClassVar[Mapping[str, str]] = {"repeat": "a shape is repeated: `repeat` stands with it under `shapes`"}
+    hints: ClassVar[Mapping[str, str]] = {
+        "repeat": "a shape is repeated: `repeat` stands with it under `shapes`",
+        "pitch": "the key is 'sound_frequency'",
+    }
 
     between: ShapeGroups | None = None
     point: Reference | None = None
@@ -511,6 +515,7 @@ class PortForm(Form):
     """A coupling point for a device."""
 
     what: ClassVar[str] = "a port"
+    hints: ClassVar[Mapping[str, str]] = {"twist": "the key is 'rotation'"}
 
     point: Reference | None = None
     body: Reference | None = None

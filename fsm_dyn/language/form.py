@@ -359,11 +359,6 @@ class Form(BaseModel):
         key = self._keys.get(name)
         return self._where if key is None else key.where
 
-    def spelling(self, name: str) -> str:
-        """Return the key `name` as the file spells it."""
-        key = self._keys.get(name)
-        return name if key is None else key.written
-
     def given(self) -> tuple[str, ...]:
         """Return the keys that were written, in order."""
         return tuple(self._keys)
@@ -483,11 +478,11 @@ def exactly_one(form: Form, keys: tuple[str, ...]) -> str:
         raise ModelError(
             f"{form.what} needs one of {', '.join(keys)}",
             form.where,
-            found=", ".join(map(form.spelling, form.given())) or "no keys",
+            found=", ".join(form.given()) or "no keys",
         )
     if len(given) > 1:
         raise ModelError(
-            f"{form.what} has both {form.spelling(given[0])!r} and {form.spelling(given[1])!r}",
+            f"{form.what} has both {given[0]!r} and {given[1]!r}",
             form.key(given[1]),
             allowed=f"one of {', '.join(keys)}",
         )
@@ -505,7 +500,7 @@ def only_with(form: Form, kind: str, companions: tuple[str, ...]) -> None:
     for key in form.given():
         if key != kind and key not in companions:
             raise ModelError(
-                f"{form.spelling(key)!r} does not go with {form.spelling(kind)!r}",
+                f"{key!r} does not go with {kind!r}",
                 form.key(key),
                 allowed=", ".join(companions) or f"{kind} alone",
             )

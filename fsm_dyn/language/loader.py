@@ -16,13 +16,9 @@ from fsm_dyn.language.build import build
 from fsm_dyn.language.check_references import check
 from fsm_dyn.language.components import Origin, merge_components, overlaid
 from fsm_dyn.language.contact_forms import SCHEDULE_KEYS
-from fsm_dyn.language.contacts import Contact
-from fsm_dyn.language.elements import Constraint, Frame, Joint, Load, Schedule
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.joint_expansion import turns_uncounted
 from fsm_dyn.language.model import Mechanism
-from fsm_dyn.language.older_spellings import with_new_spellings
-from fsm_dyn.language.shapes import DrawnOutline, SphereShape
 from fsm_dyn.language.yaml import (
     LocatedMapping,
     LocatedStr,
@@ -43,28 +39,6 @@ T = TypeVar("T")
 # Mappings whose keys are names of the language or look-ups: the order in which they are written means nothing.
 _UNORDERED = frozenset({"inertia", "states", "reset", "set", "values", "guess", "view", "ports", "numerics"})
 _LEFT_OUT = frozenset({"where", "digest", "text", "variants", "coupled_ports"})
-# Fields that came later: left out where they are empty, so that models without them keep their digest.
-_LATER = frozenset(
-    {"acceleration", "backlash", "clearance", "controllers", "kink", "loaded_by", "meaning", "numerics", "range",
-     "range_of", "requirements", "step", "thread", "tolerance"}
-)  # fmt: skip
-# Format 1 knew some entries as one record each, of these fields; those that a kind lacks count as none, or as these.
-_ABSENT: Mapping[str, Any] = {"rotations": (), "euler": "", "restitution_law": "newton", "limited": False}
-_RECORDS: Mapping[type, tuple[str, ...]] = {
-    Load: (
-        "name", "kind", "value", "at", "on", "reaction", "between", "coordinate", "stiffness", "free", "damping",
-    ),
-    Constraint: ("name", "kind", "expression", "kinematic", "joint", "acceleration"),
-    Contact: (
-        "name", "kind", "gap", "slip", "across", "static", "kinetic", "restitution", "infinite_friction",
-        "restitution_law", "closes_if", "features", "limited", "entry", "bilateral", "compliance", "sound_frequency",
-        "loaded_by",
-    ),
-    Frame: ("name", "parent", "kind", "rotations", "euler"),
-    Joint: (
-        "name", "kind", "parent", "child", "at", "origin", "coordinates", "rows", "backlash", "clearance", "thread",
-    ),
-}  # fmt: skip
 
 
 def with_digest(mechanism: Mechanism) -> Mechanism:
@@ -94,22 +68,13 @@ def _canonical(value: Any, field: str) -> Any:
     if isinstance(value, Mapping):
         pairs = [[str(key), _canonical(item, "")] for key, item in value.items()]
         return sorted(pairs) if field in _UNORDERED else pairs
-    if isinstance(value, DrawnOutline):
-        own = [] if value.frame is None else [str(value.frame)]
-        radius = getattr(value, "radius", None)
-        return [value.kind, _canonical(value.places, ""), _canonical(radius, ""), value.label, *own]
     if isinstance(value, tuple | list):
         return [_canonical(item, "") for item in value]
-    if isinstance(value, Schedule):
-        points, text = getattr(value, "points", ()), getattr(value, "value", None)
-        return [["kind", value.kind], ["points", _canonical(points, "")], ["value", _canonical(text, "")]]
     if is_dataclass(value) and not isinstance(value, type):
-        record = next((names for kind, names in _RECORDS.items() if isinstance(value, kind)), None)
-        names = record or tuple(f.name for f in fields(value) if f.name not in _LEFT_OUT)
-        said = [(name, getattr(value, name, _ABSENT.get(name))) for name in names]
-        if isinstance(value, SphereShape):  # its fields are those of a circle
-            said.append(("kind", value.kind))
-        return [[name, _canonical(item, name)] for name, item in said if item or name not in _LATER]
+        said = [(item.name, getattr(value, item.name)) for item in fields(value) if item.name not in _LEFT_OUT]
+        if hasattr(value, "kind"):  # classes of one family may have the same fields
+            said.insert(0, ("kind", value.kind))
+        return [[name, _canonical(item, name)] for name, item in said]
     return str(value) if isinstance(value, str) else value
 
 
@@ -166,7 +131,7 @@ def load(
     if isinstance(source, Mapping):
         if text is not None:
             raise InputError("a mapping and a text were given", remedy="give one of them")
-        return from_tree(tree_of(source), "mechanism", as_text(source), variant, warn=True)
+        return from_tree(tree_of(source), "mechanism", as_text(source), variant)
     if text is not None:
         name = str(source) if source is not None else "<text>"
         return from_tree(compose(text, name), _stem(name), text, variant)
@@ -177,7 +142,7 @@ def load(
     path = Path(source)
     content = read_file(path)
     origin = Origin(path.parent, (str(path.resolve()),))
-    return from_tree(compose(content, str(path)), _stem(str(path)), content, variant, origin, warn=True)
+    return from_tree(compose(content, str(path)), _stem(str(path)), content, variant, origin)
 
 
 def heading(path: Path) -> tuple[str, tuple[str, ...]]:
@@ -201,20 +166,16 @@ def from_tree(
     text: str,
     variant: str | None = None,
     origin: Origin = NO_FILE,
-    *,
-    warn: bool = False,
 ) -> Mechanism:
     """Return the checked mechanism of a composed file; `text` is its source.
 
     A model without a chosen variant is checked with each of its variants as well.  The text of a variant, or of a model
-    with components or older spellings, is complete: with the overlay applied, the components inlined and new spellings.
-    ``warn``: whether older spellings are warned of.
+    with components, is complete: with the overlay applied and the components inlined.
     """
-    tree, older = with_new_spellings(tree, warn=warn)
     if variant is not None:
         tree = overlaid(tree, variant, default_name)
     form, whole = merge_components(tree, origin)
-    if variant is not None or form.use or older:
+    if variant is not None or form.use:
         text = as_text(plain_data(whole))
     mechanism = check(build(form, default_name))
     for name in form.variants:

@@ -296,6 +296,7 @@ class MechanismForm(Form):
 
     what: ClassVar[str] = "a model"
     hints: ClassVar[Mapping[str, str]] = {
+        "drives": "the key is 'scenarios'",
         "only_listed": "`only_listed: true` stands inside `modes`",
         "mode": "the initial mode stands inside `initial`, the list of modes in `modes`",
     }

@@ -7,7 +7,6 @@ from typing import Any
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.language.expression_tree import is_name
 from fsm_dyn.language.mechanism_form import FORMAT, MechanismForm
-from fsm_dyn.language.older_spellings import KEYS
 
 # -- The JSON Schema of model files, for editors that check while one types ----------------------------------
 
@@ -19,9 +18,6 @@ def json_schema() -> dict[str, Any]:
     `load` only.
     """
     schema = MechanismForm.model_json_schema(by_alias=True)
-    for key in KEYS:
-        properties = (schema["$defs"][key.form] if key.form else schema)["properties"]
-        properties[key.old] = {**properties[key.new], "deprecated": True, "description": f"now `{key.new}`"}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"fsm_dyn model, format {FORMAT}",

@@ -21,17 +21,15 @@ Plain: TypeAlias = str | int | float | bool | None
 
 
 class LocatedStr(str):
-    """A text with its place; equal to the plain text.  ``written`` is the older spelling of a key that the file has."""
+    """A text with its place; equal to the plain text."""
 
-    __slots__ = ("where", "written")
+    __slots__ = ("where",)
     where: Location
-    written: str
 
-    def __new__(cls, text: str, where: Location = NOWHERE, written: str = "") -> LocatedStr:
+    def __new__(cls, text: str, where: Location = NOWHERE) -> LocatedStr:
         """Make a text with a place."""
         word = super().__new__(cls, text)
         word.where = where
-        word.written = written or text
         return word
 
 

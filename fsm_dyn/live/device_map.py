@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fsm_dyn.automaton.initial_values import initial_state
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.core.errors import InputError, did_you_mean
-from fsm_dyn.language.build import SUFFIXES, axes_of
+from fsm_dyn.language.build import axes_of
 from fsm_dyn.language.elements import CoupledPort
 from fsm_dyn.language.loader import with_settings
 from fsm_dyn.language.model import Mechanism
@@ -21,21 +21,10 @@ from fsm_dyn.programs.kernels import compile_programs
 
 # -- Coupled models: mechanisms whose ports are coupled to a device ------------------------------------------
 
-# names in mechanisms of versions before 0.2, which recordings hold: couplers are written into the text there
-_OLDER_SUFFIXES: Final = {
-    **SUFFIXES, "device": "", "rate": "_rate", "engagement": "_grip", "position": "_at", "velocity": "_at_rate",
-    "constraint": "_drive", "initial": "_begin", "displacement": "_way", "displacement_row": "_way_row",
-}  # fmt: skip
-_OLDER_ROTATION: Final = "twist"
-
 
 def coupled_ports(mechanism: Mechanism) -> tuple[CoupledPort, ...]:
     """Return the ports of a mechanism with their axes for coupling, whether it is coupled or not."""
-    if mechanism.coupled_ports:
-        return mechanism.coupled_ports
-    older = axes_of(mechanism, suffixes=_OLDER_SUFFIXES, rotation=_OLDER_ROTATION)
-    possible = (older, axes_of(mechanism, admittance=True))
-    return next((ports for ports in possible if is_coupled(mechanism, ports)), axes_of(mechanism))
+    return mechanism.coupled_ports or axes_of(mechanism)
 
 
 def is_coupled(mechanism: Mechanism, ports: tuple[CoupledPort, ...]) -> bool:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.mode_graph import ModeGraph, graph_with_parameters
-from fsm_dyn.automaton.saved_automata import stored_automaton
+from fsm_dyn.automaton.storage import from_bytes
 from fsm_dyn.core.errors import InputError, Location
 from fsm_dyn.core.files import convert, decode, opened
 from fsm_dyn.live import shared_memory
@@ -31,42 +31,6 @@ from fsm_dyn.live.device_map import DeviceMap, Limits, coupled_ports
 from fsm_dyn.live.tick import FIXED, TickColumns
 from fsm_dyn.run.outcomes import CHOSEN, candidates_fit
 from fsm_dyn.runtime.abi import GUARD_WIDTH, LOG_LENGTH, LOG_WIDTH, MAX_FIRED, Event, LiveHeader, RecordColumn
-
-# -- Compatibility with older recordings: renames the keys of their settings and their events ----------------
-
-_SETTINGS: Final = {
-    "mapping": "device_map",
-    "turns": "rotational_axes",
-    "guard_timeout": "watchdog_timeout",
-    "privileges": "realtime_privileges",
-}
-_LIMITS: Final = {"turning": "angular_velocity", "dead_man": "dead_man_button", "clutch": "clutch_button"}
-
-_OLDER_EVENTS: Final = {
-    "at reset": "pending_reset", "done": "command_done", "refused": "command_rejected", "supplied": "mode_added",
-    "taken over": "kernel_adopted", "failed": "model_failed", "behind": "lagging",
-}  # fmt: skip
-
-
-def current_event(event: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an event of a session with names of earlier versions replaced by the present ones."""
-    result = _renamed(event, {"why": "reason", "privileges": "realtime_privileges"})
-    if isinstance(kind := result.get("event"), str):
-        result["event"] = _OLDER_EVENTS.get(kind, kind)
-    return result
-
-
-def current_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a session with keys of earlier versions renamed to the present ones."""
-    result = _renamed(settings, _SETTINGS)
-    if isinstance(limits := result.get("limits"), Mapping):
-        result["limits"] = _renamed(limits, _LIMITS)
-    return result
-
-
-def _renamed(data: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    return {names.get(key, key): value for key, value in data.items()}
-
 
 # -- Reader of recordings of live runs, also of truncated files ----------------------------------------------
 #
@@ -98,12 +62,13 @@ class _Settings(msgspec.Struct):
     parameters: dict[str, float | str | tuple[float | str, ...]]
     modes: tuple[str, ...]
     record: Annotated[int, Meta(ge=1, le=10**6)]
-    initial: dict[str, float | str | bool] | None = None
-    passivity: Literal["off", "observe", "control"] = "off"
-    device_damping: float | None = None
-    device_delay: float = 0.0
-    work_per_tick: Annotated[int, Meta(ge=0, le=10**9)] | None = 0
-    parts: tuple[_Axes, ...] = ()
+    initial: dict[str, float | str | bool] | None
+    passivity: Literal["off", "observe", "control"]
+    device_damping: float | None
+    device_delay: float
+    work_per_tick: Annotated[int, Meta(ge=0, le=10**9)] | None
+    parts: tuple[_Axes, ...]
+    felt: bool
 
 
 class _Command(msgspec.Struct):
@@ -240,7 +205,7 @@ def recorded_graph(recorded: Recording) -> ModeGraph:
     InputError
         There is none, or rows, events or transitions do not fit it.
     """
-    graph = graph_with_parameters(stored_automaton(recorded.graph), recorded.settings["parameters"])
+    graph = graph_with_parameters(from_bytes(recorded.graph), recorded.settings["parameters"])
     for what in _faults(recorded, graph):
         raise InputError("the recording does not fit its model", found=what)
     return graph
@@ -345,7 +310,7 @@ def _read(data: mmap.mmap) -> Recording:
         elif kind == _METADATA:
             found = parsed(mcap.Metadata.read, at, length)
             if found.name == "live":
-                settings = current_settings(decode(found.metadata.get("settings", "null"), dict[str, Any], _WHAT))
+                settings = decode(found.metadata.get("settings", "null"), dict[str, Any], _WHAT)
                 convert(settings, _Settings, _WHAT)
                 columns = decode(found.metadata.get("columns", "null"), TickColumns, _WHAT)
         elif kind == _CHUNK:
@@ -363,7 +328,7 @@ def _read(data: mmap.mmap) -> Recording:
 
 def _event(text: bytes) -> dict[str, Any]:
     """Return an event; those that the interpretation of the rows needs are validated."""
-    event = current_event(decode(text, dict[str, Any], "an event of a live run"))
+    event = decode(text, dict[str, Any], "an event of a live run")
     kind = _EVENTS.get(str(event.get("event")))
     if kind is not None:
         checked = convert(event, kind, "an event of a live run")

@@ -110,7 +110,7 @@ def off_line(recorded: Recording) -> Trajectory:
         step=settings["period"] / settings["substeps"],
         inputs=input_tables(recorded),
         derive_after=taken_over or math.inf,
-        initial=dict(settings.get("initial") or {}),
+        initial=dict(settings["initial"] or {}),
     )
 
 

@@ -144,13 +144,13 @@ def new_stepper(settings: dict[str, Any], graph: Any) -> LiveStepper:
         Limits.from_data(settings["limits"]),
         bool(settings["schedule"]),
         tuple(settings["rotational_axes"]),
-        dict(settings.get("initial") or {}),
-        settings.get("work_per_tick", 0),
-        tuple(settings.get("parts") or ()),
+        dict(settings["initial"] or {}),
+        settings["work_per_tick"],
+        tuple(settings["parts"]),
     )
-    watch_port(stepper.tick_data, settings.get("passivity", "off"), settings.get("device_damping"),
-               float(settings.get("device_delay", 0.0)))  # fmt: skip
-    stepper.tick_data.counts[TickCounts.MAY_JUMP] = not settings.get("felt", True)
+    watch_port(stepper.tick_data, settings["passivity"], settings["device_damping"],
+               settings["device_delay"])  # fmt: skip
+    stepper.tick_data.counts[TickCounts.MAY_JUMP] = not settings["felt"]
     return stepper
 
 

@@ -4,7 +4,6 @@
 before a picture is asked for.
 """
 
-from fsm_dyn.core.renamed import renamed_in_module
 from fsm_dyn.plot.animation import animation, film_strip
 from fsm_dyn.plot.drawing import draw
 from fsm_dyn.plot.forces import energy, forces, guards
@@ -12,8 +11,6 @@ from fsm_dyn.plot.motion import motion, outcome, thumbnail
 from fsm_dyn.plot.study import requirements, sequence_map, study, z_width
 from fsm_dyn.plot.style import save
 from fsm_dyn.plot.timelines import modes, phase, states
-
-__getattr__ = renamed_in_module("fsm_dyn.plot", {"ending": "outcome"})
 
 __all__ = [
     "animation",

@@ -9,7 +9,6 @@ from typing import Final
 import numpy as np
 
 from fsm_dyn.core.arrays import BoolArray, FloatArray, IntArray
-from fsm_dyn.core.renamed import RenamedAttribute
 from fsm_dyn.run.record import RunModel, RunRecord
 from fsm_dyn.run.samples import SampleBetween, Samples
 
@@ -48,8 +47,6 @@ class EnergyBalance:
     constraints: Mapping[str, FloatArray]
     transitions: FloatArray
     drive: FloatArray
-    closure = RenamedAttribute("relative_residual")
-    throughput = RenamedAttribute("exchanged")
 
     @property
     def total(self) -> FloatArray:

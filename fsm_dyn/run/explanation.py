@@ -10,7 +10,6 @@ import numpy as np
 
 from fsm_dyn.automaton.initial_values import massless_bodies
 from fsm_dyn.core.arrays import FloatArray
-from fsm_dyn.core.renamed import RenamedAttribute
 from fsm_dyn.derive.guards import Guard
 from fsm_dyn.derive.unconstrained_system import ContactInfo, shared_name
 from fsm_dyn.draw.svg import table
@@ -49,7 +48,6 @@ class ContactReport:
     limit: float | None
     indeterminate: bool = False
     admissible: bool = True
-    shared = RenamedAttribute("indeterminate")
 
 
 @dataclass(frozen=True)
@@ -61,9 +59,6 @@ class GuardReport:
     value: float
     slope: float
     time_to_zero: float | None
-    announces = RenamedAttribute("event")
-    what = RenamedAttribute("guard")
-    zero_in = RenamedAttribute("time_to_zero")
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,8 +94,6 @@ class Explanation:
     guards: tuple[GuardReport, ...]
     passed: tuple[ChangePoint, ...] = ()
     label: str = ""
-    led_here = RenamedAttribute("preceding")
-    coming = RenamedAttribute("next_transition")
 
     def __str__(self) -> str:
         return _text(self)

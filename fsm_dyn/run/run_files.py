@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # No pickle: an untrusted file is checked, its model is read like any model file, and nothing in it is executed.
 # Between the rows inputs are cubics through their recorded values and rates, exact where they are constant or linear.
 
-FORMAT: Final = "fsm_dyn run 2"
+FORMAT: Final = "fsm_dyn run 1"
 LARGEST_FILE = 2**30
 _REMEDY = "write one with `fsm-dyn run --out`"
 
@@ -55,8 +55,8 @@ class _StoredTransition(msgspec.Struct, kw_only=True):
     slope: Number
     selection: tuple[str, ...]
     fired: tuple[tuple[str, Number, Number], ...]
-    source_label: str = ""
-    target_label: str = ""
+    source_label: str
+    target_label: str
 
     def transition(self) -> Transition:
         """Return it with arrays and numbers."""
@@ -68,16 +68,8 @@ class _StoredTransition(msgspec.Struct, kw_only=True):
         return Transition(**own)
 
 
-class _FirstTransition(_StoredTransition, kw_only=True):
-    """A transition in a file of the first format, where three fields have other names."""
-
-    consistent_count: int = msgspec.field(name="candidates")
-    guard_value: Number = msgspec.field(name="guard")
-    selection: tuple[str, ...] = msgspec.field(name="why")
-
-
 class _StoredRun(msgspec.Struct):
-    format: str
+    format: Literal["fsm_dyn run 1"]
     text: str
     outcome: int
     parameters: list[float]
@@ -90,23 +82,10 @@ class _StoredRun(msgspec.Struct):
     x_mid: Table
     mode: list[int]
     held: Table
-    tried: tuple[str, ...] = ()
-    change_points: tuple[ChangePoint, ...] = ()
-    warnings: tuple[str, ...] = ()
-    continuation: StoredContinuation | str = "the file was written by an earlier version"
-
-
-class _CurrentRun(_StoredRun):
-    format: Literal["fsm_dyn run 2"]
-
-
-class _FirstRun(_StoredRun):
-    format: Literal["fsm_dyn run 1"]
-    transitions: list[_FirstTransition]  # type: ignore[assignment]
-
-
-class _Format(msgspec.Struct):
-    format: str
+    tried: tuple[str, ...]
+    change_points: tuple[ChangePoint, ...]
+    warnings: tuple[str, ...]
+    continuation: StoredContinuation | str
 
 
 @dataclass(frozen=True)
@@ -188,9 +167,7 @@ def read_run(path: str) -> SavedRun:
 
 def parse_run(text: bytes, where: Location) -> SavedRun:
     """Return the run of a file's content; see :func:`read_run`."""
-    form = decode(text, _Format, "a saved run", where=where, remedy=_REMEDY).format
-    kind: type[_StoredRun] = _FirstRun if form == "fsm_dyn run 1" else _CurrentRun
-    data = decode(text, kind, "a saved run", where=where, remedy=_REMEDY)
+    data = decode(text, _StoredRun, "a saved run", where=where, remedy=_REMEDY)
     outcome = OUTCOMES.get(data.outcome)
     try:
         numbers = {name: _array(getattr(data, name)) for name in ("t", "x", "x_dot", "x_mid", "held")}
@@ -209,10 +186,10 @@ def parse_run(text: bytes, where: Location) -> SavedRun:
 
 
 def is_run(path: str) -> bool:
-    """Return whether a file begins as a saved run of any version does; False where it cannot be read."""
+    """Return whether a file begins as a saved run does; False if it cannot be read."""
     try:
         with opened(path) as file:
-            return FORMAT.rstrip("0123456789").encode() in file.read(4 * len(FORMAT))
+            return FORMAT.encode() in file.read(4 * len(FORMAT))
     except InputError:
         return False
 

@@ -13,7 +13,6 @@ from fsm_dyn.automaton.initial_state import InitialState
 from fsm_dyn.automaton.initial_values import InitialConditions, initial_values, parameter_vector, solve_initial_state
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.core.errors import InputError, did_you_mean
-from fsm_dyn.core.renamed import warn_renamed
 from fsm_dyn.derive.elimination import Array
 from fsm_dyn.language.elements import Schedule
 from fsm_dyn.language.evaluate import ParameterValue
@@ -34,7 +33,6 @@ from fsm_dyn.runtime.abi import NEVER
 # Names of methods and strategies, and the settings of a run from the arguments of :func:`fsm_dyn.simulate`.
 
 STRATEGIES: Final = ("auto", "compiled", "online")
-OLD_STRATEGIES: Final = {"graph": "compiled", "mixed": "auto"}
 TIME_STEPPING: Final = "moreau_jean"
 _DEFAULTS: Final = Tolerances()
 
@@ -46,17 +44,14 @@ def all_methods() -> tuple[str, ...]:
     return (*METHODS, *STIFF_METHODS, TIME_STEPPING)
 
 
-def strategy_named(name: str, method: str = "", derive_after: Allowance = None) -> str:
-    """Return the strategy of this name, which may be an old one, for a run by this method.
+def strategy_named(strategy: str, method: str = "", derive_after: Allowance = None) -> str:
+    """Return the strategy of this name for a run by this method.
 
     Raises
     ------
     InputError
         There is no such strategy, or ``derive_after`` does not go with it.
     """
-    if name in OLD_STRATEGIES:
-        warn_renamed("strategy", name, OLD_STRATEGIES[name])
-    strategy = OLD_STRATEGIES.get(name, name)
     if strategy not in STRATEGIES:
         raise InputError(
             f"there is no strategy '{strategy}'",

@@ -13,7 +13,6 @@ import numpy as np
 from fsm_dyn.automaton.initial_values import model_start
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.core.errors import InputError, Location, RunError
-from fsm_dyn.core.renamed import renamed_keywords
 from fsm_dyn.derive.mode_programs import RunnableMode
 from fsm_dyn.language.loader import load as load_mechanism
 from fsm_dyn.language.values import Parameters, named_values
@@ -27,7 +26,6 @@ from fsm_dyn.run.tolerances import Tolerances, numerics_of
 from fsm_dyn.run.trajectory import Trajectory
 
 
-@renamed_keywords(drive="scenario")
 def simulate(
     graph: ModeGraph,
     until: float | None = None,

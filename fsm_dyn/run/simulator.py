@@ -21,7 +21,6 @@ from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.automaton.storage import run_version
 from fsm_dyn.core.arrays import IntArray
 from fsm_dyn.core.errors import InputError, ModelError, RunError, warn_of_energy
-from fsm_dyn.core.renamed import renamed_keywords
 from fsm_dyn.derive.elimination import Array
 from fsm_dyn.derive.mode_programs import RunnableMode
 from fsm_dyn.language.evaluate import ParameterValue
@@ -248,7 +247,6 @@ class Simulator(RunSetups):
     def __repr__(self) -> str:
         return f"<Simulator of {self.graph!r}>"
 
-    @renamed_keywords(drive="scenario")
     def run(
         self,
         until: float | None = None,

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.core.errors import InputError, did_you_mean
-from fsm_dyn.core.renamed import RenamedAttribute
 from fsm_dyn.derive.guards import Guard
 from fsm_dyn.derive.unconstrained_system import ContactInfo
 from fsm_dyn.language.dimensions import ENERGY, LENGTH, TIME, Scope
@@ -142,8 +141,6 @@ class Tolerances:
                     remedy=did_you_mean(str(name), NUMERICS),
                 )
         return cls(**{str(name): _number(str(name), value, values or {}) for name, value in entries.items()})
-
-    given = RenamedAttribute("specified_entries")
 
     def specified_entries(self) -> dict[str, float]:
         """Return the entries that are not None, by name."""

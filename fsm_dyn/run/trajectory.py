@@ -13,7 +13,6 @@ import numpy.typing as npt
 from fsm_dyn.core.arrays import FloatArray, IntArray
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.core.files import write_file
-from fsm_dyn.core.renamed import RenamedAttribute
 from fsm_dyn.draw.svg import element, escaped
 from fsm_dyn.draw.timeline import timeline_svg
 from fsm_dyn.run import run_files as data_sets
@@ -346,8 +345,6 @@ class Trajectory:
         """Return outcome and warnings as text; of a failed run with state, candidates, residuals and remedy."""
         lines = describe_outcome(self.rows, self.transitions, self.record)
         return (*lines, *(f"warning: {text}" for text in self.warnings))
-
-    describe_end = RenamedAttribute("describe_outcome")
 
     def save(self, path: str | Path) -> Path:
         """Write the whole run as JSON, with the text of its model, and return the path; ``fsm_dyn.open_run`` reads it.

@@ -14,7 +14,6 @@ from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.labels import Labels
 from fsm_dyn.core.arrays import FloatArray
 from fsm_dyn.core.optional_libraries import optional_library
-from fsm_dyn.core.renamed import RenamedAttribute
 from fsm_dyn.derive.unconstrained_system import ContactInfo
 from fsm_dyn.draw.svg import html_table, table
 from fsm_dyn.language.contact_law import FREE, SLIDING, Law
@@ -77,9 +76,6 @@ class Transition:
     fired: tuple[tuple[str, float, float], ...] = ()
     source_label: str = ""
     target_label: str = ""
-    why = RenamedAttribute("selection")
-    guard = RenamedAttribute("guard_value")
-    candidates = RenamedAttribute("consistent_count")
 
     @property
     def is_handover(self) -> bool:

@@ -1,14 +1,13 @@
 """Everything that reads a file or a message from outside: what is hostile is refused by name, by every reader.
 
 JSON that is nested beyond all measure, of another type than expected, or with integers that no float holds, is given to
-every reader, those of older versions of a format included.
+every reader.
 """
 
 import contextlib
 import json
 import os
 import sqlite3
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -42,7 +41,6 @@ HOSTILE = {
     "integer of 5000 digits": "9" * 5000,
     "not a number": '{"do": NaN}',
 }
-STORED = Path(__file__).parents[1] / "stored" / "format_1"
 
 
 def with_metadata(name, text):
@@ -91,10 +89,9 @@ def test_hostile_json_in_a_file_is_refused(tmp_path, reader, what):
     assert len(str(caught.value)) < 1000
 
 
-@pytest.mark.parametrize("form", [storage.FORMAT, *storage.OLDER])
-def test_nesting_in_an_automaton_of_any_format_is_refused(tmp_path, form):
+def test_nesting_in_an_automaton_is_refused(tmp_path):
     path = tmp_path / "x.json"
-    path.write_text(f'{{"format": "{form}", "text": "", "more": {DEEP}}}')
+    path.write_text(f'{{"format": "{storage.FORMAT}", "text": "", "more": {DEEP}}}')
     with pytest.raises(InputError):
         fsm_dyn.open_graph(path)
 
@@ -136,11 +133,9 @@ def test_vectors_of_what_is_no_number(number):
         vector({"x": 0.0, "y": number, "z": 0.0})
 
 
-def test_runs_of_every_format_are_known_as_runs(tmp_path):
-    older = STORED / "latch.run.json"
-    assert is_run(str(older))
-    newer = fsm_dyn.simulate(fsm_dyn.compile("bouncing_ball"), 0.1).save(tmp_path / "x.run.json")
-    assert is_run(str(newer))
+def test_runs_are_known_as_runs(tmp_path):
+    run = fsm_dyn.simulate(fsm_dyn.compile("bouncing_ball"), 0.1).save(tmp_path / "x.run.json")
+    assert is_run(str(run))
     graph = tmp_path / "graph.json"
     fsm_dyn.compile("bouncing_ball").save(graph)
     assert not is_run(str(graph))

@@ -47,7 +47,6 @@ TRIALS = 50  # of a batch
 RUN_EVERY = 5  # of those that are accepted, how many are run
 TICKS = 1200
 DEEP = "nested deeper than any reader goes"  # stands for that in values until they are written
-OLDER_RUNS = ("fsm_dyn run 1",)
 DEEPEST = 20_000  # levels
 NUMBERS = (-1, -2, 0, 1, 2, 3, 7, 64, 255, 1000, 2**31, 2**62, -(2**40), 10**30, 0.5, -0.0, 1e-320, 1e308, 1.5)
 
@@ -100,11 +99,6 @@ def tampered_values(data, chance):
             case _:
                 holder[key] = chance.choice((*NUMBERS, *LEAVES, DEEP))
     return data
-
-
-def older(data, formats, chance):
-    """Now and then the data with the name of an older format, which another reader reads."""
-    return data | {"format": chance.choice(formats)} if chance.random() < 0.1 else data
 
 
 def as_json(data):
@@ -161,7 +155,7 @@ def automata(seed, trials=TRIALS):
         if chance.random() < 0.25:
             content = tampered_bytes(whole, chance)
         else:
-            content = as_json(tampered_values(older(json.loads(whole), storage.OLDER, chance), chance)).encode()
+            content = as_json(tampered_values(json.loads(whole), chance)).encode()
         return (lambda: _written(content, ".json", partial(use_automaton, runs=number % RUN_EVERY == 0))), name
 
     return _batch("automata", seed, trial, trials)
@@ -203,7 +197,7 @@ def runs(seed, trials=TRIALS):
         elif chance.random() < 0.25:
             content = tampered_bytes(whole, chance)
         else:
-            content = as_json(tampered_values(older(json.loads(whole), OLDER_RUNS, chance), chance)).encode()
+            content = as_json(tampered_values(json.loads(whole), chance)).encode()
         return (lambda: _written(content, ".run.json", use_run)), f"run {name}"
 
     return _batch("runs", seed, trial, trials)
@@ -231,7 +225,7 @@ def live(name):
     graph = fsm_dyn.compile(add_couplers(fsm_dyn.load(name)))
     settings = asdict(Settings(limits=Limits(ramp=0.02, velocity=20.0))) | {
         "axes": 2, "rotational_axes": (), "driver": "scripted", "options": {}, "parameters": {}, "device_damping": None,
-        "device_delay": 0.0, "initial": {}, "substeps": 1,
+        "device_delay": 0.0, "initial": {}, "substeps": 1, "parts": (), "felt": False,
     }  # fmt: skip
     stepper = new_stepper(settings, graph)
     columns = columns_of(stepper)

@@ -10,7 +10,6 @@ import pytest
 import yaml
 
 import fsm_dyn.core.errors
-from fsm_dyn.language import older_spellings
 from fsm_dyn.language.loader import load
 from fsm_dyn.language.schema import json_schema
 from tests.exports.building import quick_units
@@ -98,18 +97,8 @@ def test_every_section_of_the_language_is_described():
     text = (DOCS / "language.md").read_text(encoding="utf-8")
     headings = " ".join(re.findall(r"^## (.*)$", text, re.MULTILINE))
     sections = json_schema()["properties"]
-    for key in (key for key, schema in sections.items() if not schema.get("deprecated")):
+    for key in sections:
         assert key in ("fsm_dyn", "name", "summary", "source") or f"`{key}`" in headings
-
-
-def test_the_language_page_has_older_spellings_in_their_list_alone():
-    text = (DOCS / "language.md").read_text(encoding="utf-8").split("## Older spellings")[0]
-    parts = {part.partition("\n")[0]: part for part in re.split(r"^## ", text, flags=re.MULTILINE)}
-    for key in older_spellings.KEYS:
-        about = [part for heading, part in parts.items() if not key.section or f"`{key.section[0]}`" in heading]
-        assert about, key
-        assert not [part for part in about if f"`{key.old}`" in part], key
-    assert not [word for word in ("`slide_under`", "`leaves`") if word in text]
 
 
 def built_site(folder):

@@ -29,7 +29,7 @@ def accepts(schema: Any, value: Any) -> bool:
     """Judge by the few words of JSON Schema that ours uses; an unknown word fails the test."""
     known = {"type", "properties", "additionalProperties", "required", "items", "minItems", "maxItems", "uniqueItems"}
     known |= {"anyOf", "$ref", "enum", "const", "pattern", "maxLength", "default", "description", "patternProperties"}
-    known |= {"minimum", "maximum", "deprecated"}
+    known |= {"minimum", "maximum"}
     assert set(schema) <= known | {"$schema", "title", "$defs"}, schema
     if "$ref" in schema:
         return accepts(SCHEMA["$defs"][schema["$ref"].removeprefix("#/$defs/")], value)

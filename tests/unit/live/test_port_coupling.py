@@ -6,7 +6,7 @@ import pytest
 import fsm_dyn
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.language.loader import load
-from fsm_dyn.live.device_map import add_couplers, coupled_ports, is_coupled
+from fsm_dyn.live.device_map import add_couplers, coupled_ports
 
 PARTICLE = {
     "fsm_dyn": 1,
@@ -37,23 +37,6 @@ def test_the_text_of_a_coupled_model_is_that_of_its_file():
         "handle_1_applied_force",
         "handle_2_applied_force",
     )
-
-
-@pytest.mark.parametrize("admittance", [False, True])
-def test_couplers_written_into_the_text_are_known(admittance):
-    """Recordings of earlier versions hold them so."""
-    held = add_couplers(fsm_dyn.load(PARTICLE), admittance)
-    written = {
-        **PARTICLE,
-        "inputs": {name: item.unit for name, item in held.inputs.items()},
-        "outputs": {name: text.text for name, text in held.outputs.items()},
-        "parameters": {name: item.values[0].text for name, item in held.parameters.items()},
-        "loads": [{"force": item.value.text, "at": item.at} for item in held.loads],
-    }
-    found = fsm_dyn.load(written)
-    assert (found.digest, coupled_ports(found)) == (held.digest, held.coupled_ports)
-    assert is_coupled(found, coupled_ports(found))
-    assert not is_coupled(fsm_dyn.load(PARTICLE), coupled_ports(fsm_dyn.load(PARTICLE)))
 
 
 def test_a_variant_chosen_is_coupled_without_the_others():

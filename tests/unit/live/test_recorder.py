@@ -20,8 +20,10 @@ from fsm_dyn.runtime.abi import LiveHeader
 
 COLUMNS = TickColumns((), ("x",), 1, (), (), ())
 SETTINGS = {
-    "axes": 1, "turns": [], "period": 1e-3, "substeps": 1, "method": "rk4", "mapping": asdict(DeviceMap()),
+    "axes": 1, "rotational_axes": [], "period": 1e-3, "substeps": 1, "method": "rk4", "device_map": asdict(DeviceMap()),
     "limits": asdict(Limits()), "schedule": False, "parameters": {}, "modes": ["free"], "record": 5,
+    "initial": None, "passivity": "off", "device_damping": None, "device_delay": 0.0, "work_per_tick": 30, "parts": [],
+    "felt": False,
 }  # fmt: skip
 
 

@@ -102,14 +102,6 @@ def test_the_usual_allowance_follows_from_the_model_alone(reel):
     assert usual_allowance(reel.automaton) == usual_allowance(fsm_dyn.compile("seat_belt_reel", cache=False).automaton)
 
 
-@pytest.mark.parametrize(("old", "new"), [("mixed", "auto"), ("graph", "compiled")])
-def test_old_names_of_strategies_are_reported(reel, old, new):
-    with pytest.warns(FutureWarning, match=f"'{old}' is called '{new}' now") as told:
-        run = fsm_dyn.simulate(reel, 0.1, strategy=old)
-    assert [warning.filename for warning in told] == [__file__]
-    assert content(run) == content(fsm_dyn.simulate(reel, 0.1, strategy=new))
-
-
 @pytest.mark.parametrize(
     "given", [{"derive_after": -1.0}, {"derive_after": np.nan}, {"strategy": "online", "derive_after": 5}]
 )
