@@ -227,6 +227,14 @@ def _constants(item: ControllerQuantity, scopes: Scopes, dimension: Dimension) -
 def check_expressions(mechanism: Mechanism, known: Mapping[str, Declaration], units: bool) -> dict[str, Dimension]:
     """Check kinds, visibility and dimensions of every expression.
 
+    Parameters
+    ----------
+    mechanism : Mechanism
+    known : mapping of str to Declaration
+        All names of the mechanism.
+    units : bool
+        Whether the model writes units.
+
     Returns
     -------
     dict
