@@ -88,6 +88,8 @@ def schema_command(
     # Reading the language takes a moment to import.
     from fsm_dyn.language.schema import json_schema
 
+    from fsm_dyn.language.schema import json_schema
+
     schema = json_schema()
     if out is None:
         print_json(schema)
@@ -331,6 +333,8 @@ def graph_command(
     found = None if reach is None else _explored(graph, reach, jobs, as_json)
     shown = graph.nx_with_successors() if found is None else found.nx
     if opened or (len(shown) > MOST_DRAWN and kind not in drawing.EXCHANGE):
+        from fsm_dyn.automaton.mode_graph import grouped
+
         shown = grouped(shown, opened or ())
     if as_json:
         print_json(_graph_data(graph) if found is None else found.to_data())

@@ -713,6 +713,9 @@ FSM_LOCAL struct fsm_candidate_result fsm_evaluate_candidate(struct fsm_arena *a
     if (remainder > tolerance * scale) {
         return (struct fsm_candidate_result){remainder / scale, FSM_LAW_NO_SOLUTION, 0, 0.0, remainder / scale, false, shared};
     }
+    if (shared && problem->shares_open) {
+        return (struct fsm_candidate_result){1.0, FSM_LAW_MOTION_INDETERMINATE, 0, 0.0, 0.0, false, shared};
+    }
     if (basis.m > 0) {
         fsm_mark top = fsm_arena_mark(arena);
         choose_forces(arena, problem, choices, basis, scale, y);

@@ -260,18 +260,31 @@ FSM_LOCAL void fsm_resume_limited_locks(const struct fsm_resolution *r)
 
 #define FSM_ENUMERATED 6 // contacts of an island, up to which all candidates are tried
 
+static void solve_again(struct fsm_arena *arena, const struct fsm_contact_problem *problem, double tolerance,
+                        const struct fsm_contact_solution *solution, struct fsm_candidate_log *log,
+                        struct fsm_enumeration_result *result)
+{
+    int64_t tried = result->tried;
+    *result = fsm_enumerate_candidates(arena, problem, tolerance, solution, log);
+    result->tried += tried;
+}
+
 /* Solve the problem of one contact island; forces and motions come back unscaled.  Returns a status. */
 static int64_t solve_island(struct fsm_arena *arena, const struct fsm_contact_problem *problem, double tolerance,
                             const struct fsm_contact_solution *solution, struct fsm_candidate_log *log,
                             struct fsm_enumeration_result *result)
 {
     *result = fsm_enumerate_candidates(arena, problem, tolerance, solution, log);
-    if (result->motions > 1 && result->shared > 0) { // with fewer contacts there are other motions
+    bool shared = result->shared > 0;
+    if (result->motions > 1 && shared) { // with fewer contacts there are other motions
         struct fsm_contact_problem whole = *problem;
         whole.shares_count = true;
-        int64_t tried = result->tried;
-        *result = fsm_enumerate_candidates(arena, &whole, tolerance, solution, log);
-        result->tried += tried;
+        solve_again(arena, &whole, tolerance, solution, log, result);
+    }
+    if (result->consistent == 0 && shared) { // springs that share the load break a law: without them
+        struct fsm_contact_problem open = *problem;
+        open.shares_open = true;
+        solve_again(arena, &open, tolerance, solution, log, result);
     }
     if (result->consistent == 0 && result->tried > 0) {
         if (result->non_finite > 0) {

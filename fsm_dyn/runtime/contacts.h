@@ -54,7 +54,8 @@ enum fsm_violation {
    Candidates: `allowed` (·, FSM_CHOICE_COUNT); `cost` (·, FSM_CHOICE_COUNT) decides between consistent candidates, the
    smallest sum is taken; `excluded`: choice that a contact may not keep if all others with one keep theirs, -1: none;
    `lasting`: 1 where a contact stuck just before and is not at a limit; `jammed`: 1 for the contacts of an island for which
-   no candidate was consistent; `shares_count`: contacts left open bear no share of the load, as one more of equal springs.
+   no candidate was consistent; `shares_count`: contacts left open bear no share of the load, as one more of equal springs;
+   `shares_open`: redundant contacts share it in no known way, and candidates whose motion depends on that are no solutions.
 
    Scaling: `unit` (n,): unscaled forces and motions are `unit * y` and `v / unit`; `scale`: least magnitude against
    which zero is judged, square root of (J) or (J/s²). */
@@ -81,6 +82,7 @@ struct fsm_contact_problem {
     fsm_indices lasting;
     fsm_indices jammed;
     bool shares_count;
+    bool shares_open;
     fsm_vector unit;
     double scale;
 };
