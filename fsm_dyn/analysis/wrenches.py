@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.core.errors import InputError, did_you_mean
-from fsm_dyn.language.loader import in_absolute_coordinates
+from fsm_dyn.language.joint_expansion import whole_turns_in
+from fsm_dyn.language.loader import in_absolute_coordinates, single_angles
 from fsm_dyn.language.model import Mechanism
 from fsm_dyn.programs.graph import Node
 from fsm_dyn.programs.traversal import evaluate, support, tangent
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 Array = npt.NDArray[np.float64]
 NEWTONIAN, ORIGIN = "N", "O"
 RANK = 1e-10
+TURN = 2.0 * np.pi
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ class _AbsoluteModel:
                 found=", ".join(mechanism.joints) or "no joints",
                 remedy="write the joints of the tree under `joints`; `Trajectory.multipliers` has those of rows",
             )
-        self.mechanism = in_absolute_coordinates(mechanism)
+        self.own_mechanism, self.mechanism = mechanism, in_absolute_coordinates(mechanism)
         self.own, self.terms = derive(mechanism), derive(self.mechanism)
         self.made = {joint.child: joint for joint in self.mechanism.joints.values() if joint.coordinates}
 
@@ -172,7 +174,33 @@ class _AbsoluteModel:
             found |= {f"{frame}_w{c}": _into(R, omega)[:, i] for i, c in enumerate("xyz")}
             found |= {f"{frame}_e{i}": e for i, e in enumerate(_euler(R).T)}
             values |= found
+        self._count_turns(run, values)
         return values
+
+    def _count_turns(self, run: Trajectory, values: dict[str, Array]) -> None:
+        """Add whole turns to the turns of freed bodies in a plane, so that the angles of joints are those of the run.
+
+        Raises
+        ------
+        InputError
+            In space, a load or constraint depends on whole turns of an angle that the run has turned by.
+        """
+        turned = set()
+        for joint, name in single_angles(self.own_mechanism).items():  # parents come before their children
+            turn, angle = f"{self.own_mechanism.joints[joint].child}_turn", self.terms.outputs[f"{name}_angle"]
+            missing = np.round((values[name] - _numbers([angle], values)[:, 0]) / TURN)
+            if turn in self.terms.layout.q:
+                sense = _numbers(tangent([angle], {self.terms.graph.symbol(turn): self.terms.graph.one}), values)
+                values[turn] = values[turn] + sense[:, 0] * missing * TURN
+            elif missing.any():
+                turned.add(name)
+        for name, text in whole_turns_in((self.own_mechanism.loads, self.own_mechanism.constraints), turned):
+            raise InputError(
+                f"forces on bodies are not known where the angle {name!r} has made half a turn and more in space",
+                found=text.text,
+                allowed=f"sin({name}), cos({name}), rate({name})",
+                remedy="end the run before, or take the loads apart: `Trajectory.multipliers` has the forces of rows",
+            )
 
     def _flow(self) -> dict[Node, Node]:
         own, graph = self.own, self.own.graph

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, is_dataclass, replace
@@ -703,16 +703,20 @@ def refuse_whole_turns(mechanism: Mechanism, known: Mapping[str, tuple[str, str]
     if are_turns_uncounted():
         return
     parts = (mechanism.contacts, mechanism.loads, mechanism.constraints, mechanism.transitions, mechanism.memory)
+    for name, text in whole_turns_in(parts, angles):
+        raise ModelError(
+            f"the angle {name!r} is known up to whole turns in absolute coordinates in space",
+            text.where,
+            found=text.text,
+            allowed=f"sin({name}), cos({name}), rate({name})",
+            remedy="`joint_coordinates: relative` counts the turns",
+        )
+
+
+def whole_turns_in(parts: Any, angles: Set[str]) -> Iterator[tuple[str, Text]]:
+    """Yield angles, each with an expression in parts of a model whose value depends on its whole turns."""
     for text in texts_of(parts) if angles else ():
-        counted = sorted(angles & _counted(parse(text)))
-        if counted:
-            raise ModelError(
-                f"the angle {counted[0]!r} is known up to whole turns in absolute coordinates in space",
-                text.where,
-                found=text.text,
-                allowed=f"sin({counted[0]}), cos({counted[0]}), rate({counted[0]})",
-                remedy="`joint_coordinates: relative` counts the turns",
-            )
+        yield from ((name, text) for name in sorted(angles & _counted(parse(text))))
 
 
 def _counted(tree: Any) -> set[str]:

@@ -195,6 +195,8 @@ def from_tree(
 def in_absolute_coordinates(mechanism: Mechanism) -> Mechanism:
     """Return a model with ``joint_coordinates: absolute``, without what names the coordinates it had.
 
+    Its outputs are the angles of joints with one angle.
+
     Raises
     ------
     ModelError
@@ -209,9 +211,23 @@ def in_absolute_coordinates(mechanism: Mechanism) -> Mechanism:
             left_out.add("speeds")  # all coordinates are those of joints: the new ones have speeds of their own
         entries = {word: value for word, value in tree.items() if word not in left_out}
         entries[LocatedStr("joint_coordinates")] = Scalar("absolute", "absolute")
+        turned: dict[LocatedStr, Tree] = {
+            LocatedStr(f"{name}_angle"): Scalar(name, name) for name in single_angles(mechanism).values()
+        }
+        entries[LocatedStr("outputs")] = LocatedMapping(turned, tree.where)
         tree = LocatedMapping(entries, tree.where)
     with turns_uncounted():
         return from_tree(tree, mechanism.name, mechanism.text)
+
+
+def single_angles(mechanism: Mechanism) -> dict[str, str]:
+    """Return the angle of every joint that has just one, by the joint's name."""
+    found = {}
+    for joint, made in mechanism.joints.items():
+        angles = [name for name in made.coordinates if mechanism.coordinates[name].unit == "rad"]
+        if len(angles) == 1:
+            found[str(joint)] = str(angles[0])
+    return found
 
 
 def with_settings(mechanism: Mechanism, **settings: object) -> Mechanism:

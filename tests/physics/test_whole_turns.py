@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.core.errors import ModelError
+from fsm_dyn.core.errors import InputError, ModelError
 from fsm_dyn.language.loader import load
 
 HEAD = "fsm_dyn: 1\n"
@@ -138,3 +138,46 @@ def test_a_guide_in_absolute_coordinates_brakes_its_block(at):
 def test_a_body_that_would_not_load_its_joint_is_refused_by_name(at):
     with pytest.raises(ModelError, match="the centre 'P' of 'slider' moves with 'block', but not as a point of it"):
         run_of(GUIDE.replace("AT", at), 1.0)
+
+
+WOUND = """
+frames: {G: {parent: N, rotate: {z: 30 deg}}}
+joints: {j: {revolute: {parent: G, child: A, at: O, axis: SIGNG.z}}}
+points: {C: {from: A_origin, at: 0.3 m*A.x}}
+bodies: {one: {frame: A, center: C, mass: 2 kg, inertia: {zz: 0.5 kg*m^2}}}
+loads: [{torsion_spring: {coordinate: j, stiffness: 0.5 N*m}}]
+initial: {j_dot: 9 rad/s}
+"""
+
+
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_wrenches_in_a_plane_count_the_turns_that_wind_a_spring(sign):
+    """The hinge accelerates the mass centre, on a circle, as the wound spring turns the body."""
+    graph = fsm_dyn.compile(load(text=HEAD + WOUND.replace("SIGN", sign)))
+    run = fsm_dyn.simulate(graph, 4.0, rtol=1e-10)
+    way = -1.0 if sign else 1.0
+    turn, spin = np.pi / 6 + way * run["j"], run["j_dot"]
+    onward = way * -0.5 * run["j"] / (0.5 + 2.0 * 0.3**2)
+    assert np.abs(run["j"]).max() > 3 * np.pi
+    force = (
+        2.0
+        * 0.3
+        * np.stack(
+            [-onward * np.sin(turn) - spin**2 * np.cos(turn), onward * np.cos(turn) - spin**2 * np.sin(turn)], axis=1
+        )
+    )
+    np.testing.assert_allclose(fsm_dyn.wrench(graph, run, "j").force[:, :2], force, atol=1e-9)
+
+
+@pytest.mark.parametrize(("until", "load_text"), [(1.5, "0.05 N*m*j"), (0.9, "0.05 N*m*j"), (1.5, "0.05 N*m*sin(j)")])
+def test_wrenches_in_space_refuse_loads_that_count_turns_they_do_not_know(until, load_text):
+    text = (
+        STOPPED.replace("AXIS", "N.x") + f"loads: [{{torque: -{load_text}*N.x, on: b1}}]\ninitial: {{j_dot: 3 rad/s}}\n"
+    )
+    graph = fsm_dyn.compile(load(text=HEAD + text))
+    run = fsm_dyn.simulate(graph, until)
+    if until > 1.0 and "sin" not in load_text:
+        with pytest.raises(InputError, match="where the angle 'j' has made half a turn and more"):
+            fsm_dyn.wrench(graph, run, "j")
+        return
+    assert np.abs(fsm_dyn.wrench(graph, run, "j").torque[:, 0]).max() < 1e-9
