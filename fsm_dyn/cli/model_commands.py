@@ -88,8 +88,6 @@ def schema_command(
     # Reading the language takes a moment to import.
     from fsm_dyn.language.schema import json_schema
 
-    from fsm_dyn.language.schema import json_schema
-
     schema = json_schema()
     if out is None:
         print_json(schema)
