@@ -92,7 +92,7 @@ def test_a_study_does_not_continue_with_another_runtime(ball, tmp_path, monkeypa
     path = tmp_path / "study.sqlite"
     fsm_dyn.study(ball, {"e": [0.5]}, until=0.5, jobs=1, ledger=path)
     assert library.SOURCES in study_settings("model", [], {})
-    monkeypatch.setattr("fsm_dyn.runtime.library.SOURCES", "0" * 64)
+    monkeypatch.setattr("fsm_dyn.analysis.study_runs.SOURCES", "0" * 64)
     with pytest.raises(InputError, match=r"ledger of another study[\s\S]*found: other sources of the runtime\n"):
         fsm_dyn.study(ball, {"e": [0.5]}, until=0.5, jobs=1, ledger=path)
     with pytest.raises(InputError, match=r"found: other options, sources of the runtime\n"):

@@ -108,7 +108,7 @@ def test_steps_that_are_passed_over_do_not_hold_the_largest_value(monkeypatch):
         kept.append(sum(counted) / (7 * len(steps)))
         return found
 
-    monkeypatch.setattr("fsm_dyn.run.extremes.largest_of_runs", compared)
+    monkeypatch.setattr("fsm_dyn.run.judgement.largest_of_runs", compared)
     measured = (("y", "4 m"), ("y_dot", "4 m/s"), ("abs(y)", "4 m"), ("abs(y_dot)", "4 m/s"))
     formulas = [f"{kind}({what}) < {bound}" for kind in ("peak", "trough") for what, bound in measured]
     judged(formulas, 5.0)
