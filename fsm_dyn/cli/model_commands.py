@@ -320,7 +320,6 @@ def graph_command(
 ) -> None:
     """Draw the mode graph, or write it for other programs. Text goes to the terminal unless --out names a file."""
     # Matplotlib is needed by few commands.
-    from fsm_dyn.automaton.mode_graph import grouped
     from fsm_dyn.plot import drawing
 
     kind = drawing.known_format(format_) if format_ else drawing.format_of(out) if out else "svg"
