@@ -345,42 +345,18 @@ VAGUE_NAMES = ("told", "tell", "way", "wanted", "given", "held")
 # kept after all is taken out of here.
 OLD_MODULES = {
     "": "compiling driving running pictures recording",
-    "programs": "angles closures collecting graph linearisation parts stored sweeps",
-    "graphics": "layered mode_graph over_time routing",
-    "expressions": "floats quantities words",
-    "spec": (
-        "build/absolute build/pairs checks/meaning checks/numbers checks/order checks/quantities "
-        "checks/run checks/units components/finding components/joining components/renaming forms/control "
-        "forms/parts outlines plain signals starter tree"
-    ),
-    "symbolic": (
-        "accelerations cancelling complaints condensing following meeting motion reading reduction rows "
-        "sampling system tree"
-    ),
-    "modes": "following gather listing system tree",
+    "programs": "angles closures collecting linearisation parts stored sweeps",
     "automaton": "artefact display graph settling start",
-    "simulation": (
-        "bundles charts combination compiled constrained contact_law contradiction decision drive inputs "
-        "kernels linear location loop machine meeting next_state projection raw_run rebound records "
-        "resolution run stiff train_end turning zeno"
-    ),
-    "online": "machine",
-    "results": "assembly causes display ending placing saved",
     "plot": "bands ending frames views",
-    "analysis": "jumps poincare relabelling runs sections variation",
-    "passivity": "held",
+    "analysis": "jumps poincare relabelling runs variation",
     "live": (
         "compiled_loop compiled_marks compiled_pacing compiled_passivity compiled_publishing "
-        "compiled_tick control device facing guard holding mapping memory process reading recording "
-        "replaying rows starting stepping stock ticks"
+        "compiled_tick control device facing guard holding mapping memory process reading replaying rows "
+        "starting stepping stock ticks"
     ),
     "devices": (
         "compiled_hand given hapkit_frames listing rates emulators/body emulators/lines "
         "emulators/starting emulators/hapkit_board"
-    ),
-    "viewer": (
-        "ahead cinema device film grips grounds hands instant map picture places projector serving setup "
-        "show sight story take touching"
     ),
     "cli": "analysing compiling explaining files running settings studying verifying watching",
     "page/static/js": "film gauges layers local log modemap packed setup space timing view dragging",

@@ -68,13 +68,13 @@ class IndeterminateForces:
 
 @dataclass(frozen=True)
 class LeastNormShares:
-    """What the redundant rows of a mode bear on whose shares of the load the motion depends.
+    """What the redundant rows of a mode carry on whose shares of the load the motion depends.
 
-    With these rows ``A_D = R A_K``, and R without constraint rows, ``R'``, equal springs bear ``λ_D = R' λ_K``.  In
+    With these rows ``A_D = R A_K``, and R without constraint rows, ``R'``, equal springs carry ``λ_D = R' λ_K``.  In
     terms of the pushes ``ν = λ_K + Rᵀ λ_D`` on the rows kept this is ``λ_D = C ν``, ``(1 + R' Rᵀ) C = R'``.
 
-    ``parts``: R, by redundant row (a place in the rows held) and row kept; ``shares``: C likewise.  ``numbers``: R and
-    C where the mode was sampled, shapes (n_samples, m, m).
+    ``parts``: R, by redundant row (position among the rows held) and row kept; ``shares``: C likewise.  ``numbers``:
+    R and C where the mode was sampled, shapes (n_samples, m, m).
     """
 
     parts: Mapping[int, Mapping[int, Node]]
@@ -113,7 +113,7 @@ def least_norm_shares(
     sliding: Sequence[tuple[int, int]],
     samples: tuple[Array, Array, Array],
 ) -> LeastNormShares:
-    """Find which redundant rows change the motion by their friction, and what they bear of the forces of the rows kept.
+    """Find redundant rows that change the motion by their friction, and their shares of the forces of the rows kept.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def indeterminate_forces(
     """Find N from the elimination of Gᵀ, whose rows ``rows`` (numbers in the system) were dropped in part.
 
     ``friction`` gives, for the normal row of each sliding contact, its tangent rows and their forces in units of it.
-    ``shared``: dropped rows (places in ``rows``) whose forces are determined (:class:`LeastNormShares`).
+    ``shared``: dropped rows (positions in ``rows``) whose forces are determined (:class:`LeastNormShares`).
     """
     open_rows = [row for row in factors.dropped if row not in shared]
     if not open_rows:

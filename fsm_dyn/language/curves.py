@@ -1,4 +1,4 @@
-"""Curves as numbers: places along them, and pieces that touch a circle at one place at most."""
+"""Curves as numbers: points along them, and pieces that touch a circle at one place at most."""
 
 from __future__ import annotations
 

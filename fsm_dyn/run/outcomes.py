@@ -88,7 +88,7 @@ _BROKEN: Final[dict[int, str]] = {
     Violation.NO_SOLUTION: "inconsistent constraint rows",
     Violation.MOTION_INDETERMINATE: "motion undetermined",
     Violation.EXCLUDED: "excluded: its guard fired",
-    Violation.SHARE_LEFT_OUT: "{0}: would bear a share of the load",
+    Violation.SHARE_LEFT_OUT: "{0}: would carry a share of the load",
 }
 _WHOLE: Final = 2.0**53  # up to here every whole number is a double
 _MANY: Final = 1024  # base of the numbers of contacts, where they are not bits

@@ -641,7 +641,7 @@ class Samples:
 
     @cached_property
     def _row_speeds(self) -> tuple[FloatArray, FloatArray]:
-        """``A u`` and ``b`` of every row that bears a force, shape (n, n_rows) each; zero for others."""
+        """``A u`` and ``b`` of every row that carries a force, shape (n, n_rows) each; zero for others."""
         rows = np.flatnonzero(self.multiplier_table.any(axis=0)).tolist()
         terms = self.model.terms.evaluate(self.t, self.x, self.context, {"A": rows, "b": rows})
         n_u = len(self.model.layout.u)

@@ -737,7 +737,7 @@ class Violation(IntEnum):
     NO_SOLUTION = 5  # redundant rows are inconsistent
     MOTION_INDETERMINATE = 6  # the forces are indeterminate, and the motion with them
     EXCLUDED = 7  # all contacts whose guards fired together keep their states
-    SHARE_LEFT_OUT = 8  # an open contact would bear a share of the load, on which the motion depends
+    SHARE_LEFT_OUT = 8  # an open contact would carry a share of the load, on which the motion depends
 
 
 LOG_WIDTH: Final = 4

@@ -416,7 +416,7 @@ FSM_LOCAL bool fsm_share_forces(struct fsm_arena *arena, const struct fsm_contac
     return true;
 }
 
-/* Return what an open contact with the normal row `row` would bear as one more of equal springs, 0 where it would move.
+/* Return what an open contact with the normal row `row` would carry as one more of equal springs, 0 where it would move.
 
    `y` (n,): forces shared out over the rows `held`. */
 static double share_of(struct fsm_arena *arena, const struct fsm_contact_problem *problem, fsm_indices held,
@@ -437,7 +437,7 @@ static double share_of(struct fsm_arena *arena, const struct fsm_contact_problem
     return implied ? force / fsm_square(problem->unit.at[row]) : 0.0;
 }
 
-/* Return the largest share that a contact left open would bear of the forces `y` (n,), and which; see share_of. */
+/* Return the largest share that a contact left open would carry of the forces `y` (n,), and which; see share_of. */
 FSM_LOCAL double fsm_share_left_out(struct fsm_arena *arena, const struct fsm_contact_problem *problem,
                                     fsm_indices choices, fsm_vector y, int64_t *contact)
 {

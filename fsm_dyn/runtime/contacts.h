@@ -32,7 +32,7 @@ enum fsm_violation {
     FSM_LAW_NO_SOLUTION,          // redundant rows are inconsistent
     FSM_LAW_MOTION_INDETERMINATE, // the forces are indeterminate, and the motion with them
     FSM_LAW_EXCLUDED,             // all contacts whose guards fired together keep their states
-    FSM_LAW_SHARE_LEFT_OUT        // an open contact would bear a share of the load, on which the motion depends
+    FSM_LAW_SHARE_LEFT_OUT        // an open contact would carry a share of the load, on which the motion depends
 };
 
 /* The contact problem of one event time: n contact rows with `v = base + K y`, one entry or line per contact elsewhere.
@@ -54,7 +54,7 @@ enum fsm_violation {
    Candidates: `allowed` (·, FSM_CHOICE_COUNT); `cost` (·, FSM_CHOICE_COUNT) decides between consistent candidates, the
    smallest sum is taken; `excluded`: choice that a contact may not keep if all others with one keep theirs, -1: none;
    `lasting`: 1 where a contact stuck just before and is not at a limit; `jammed`: 1 for the contacts of an island for which
-   no candidate was consistent; `shares_count`: contacts left open bear no share of the load, as one more of equal springs;
+   no candidate was consistent; `shares_count`: contacts left open carry no share of the load, as one more of equal springs;
    `shares_open`: redundant contacts share it in no known way, and candidates whose motion depends on that are no solutions.
 
    Scaling: `unit` (n,): unscaled forces and motions are `unit * y` and `v / unit`; `scale`: least magnitude against

@@ -11,7 +11,7 @@
 
    Corners are selected as in event-driven integration (contact_features.c), but on predicted gaps: within
    a step's travel of a convex corner two faces of one outline are alternatives, and the one whose gap is predicted largest
-   for the end of the step bears; both faces of a concave corner hold; of contacts on one line between two bodies the outer
+   for the end of the step carries; both faces of a concave corner hold; of contacts on one line between two bodies the outer
    two do. */
 
 #define FSM_LINE_ALIKE 0.05 // part by which the normals of contacts on one line may differ
@@ -388,7 +388,7 @@ static double move_to_shares(fsm_matrix K, const struct held_in_step *held, fsm_
     return part * change / largest;
 }
 
-/* Write what equal springs would bear of the impulses of the rows held, `shared` (n,); false where the motion does not depend
+/* Write what equal springs would carry of the impulses of the rows held, `shared` (n,); false where the motion does not depend
    on it. */
 static bool find_shares(const struct fsm_time_step *step, fsm_matrix K, const struct held_in_step *held,
                         fsm_vector impulse, fsm_vector shared)
@@ -412,7 +412,7 @@ static bool find_shares(const struct fsm_time_step *step, fsm_matrix K, const st
     return true;
 }
 
-/* Take the row out that bears nothing and would have to pull most; returns whether there is one. */
+/* Take the row out that carries nothing and would have to pull most; returns whether there is one. */
 static bool remove_pulling(struct held_in_step *held, fsm_vector impulse, fsm_vector shared)
 {
     int64_t worst = -1;

@@ -468,7 +468,7 @@ static int64_t hidden_row(struct fsm_online_mode *o, int64_t k)
     return -1;
 }
 
-/* -- Redundant rows of a mode embedded online whose friction changes the motion: they bear what equal springs would
+/* -- Redundant rows of a mode embedded online whose friction changes the motion: they carry what equal springs would
    (docs/theory.md, "Shares that the motion depends on").  They stand first among the rows left out. */
 
 #define FSM_CHANGES_MOTION 1e-4 // part of the forces of rows, above which what redundant ones add up to changes the motion
@@ -538,9 +538,9 @@ static void solve_for_shares(struct fsm_online_mode *o, int64_t rank, int64_t co
     }
 }
 
-/* Work out what the redundant rows bear on whose shares the motion depends.
+/* Work out what the redundant rows carry on whose shares the motion depends.
 
-   With the redundant rows `A_D = R A_K` and R without constraint rows, `R'`, equal springs bear `λ_D = R' λ_K`.  In terms of
+   With the redundant rows `A_D = R A_K` and R without constraint rows, `R'`, equal springs carry `λ_D = R' λ_K`.  In terms of
    the pushes `ν = λ_K + Rᵀ λ_D` on the rows kept this is `λ_D = C ν`, `(1 + R' Rᵀ) C = R'`. */
 FSM_LOCAL void fsm_online_shares(struct fsm_online_mode *o)
 {

@@ -1,4 +1,4 @@
-"""Contacts that share a load so that the motion depends on it: a brick that slides and turns bears on equal springs."""
+"""Contacts that share a load so that the motion depends on it: a brick that slides and turns stands on equal springs."""
 
 from itertools import combinations
 
@@ -41,7 +41,7 @@ def brick(height=0.2, friction=0.3, **initial):
 
 
 def forces_of_springs(places, ways, height, friction):
-    """Return what four corners bear on equal springs of any stiffness, without pulling, shape (4,)."""
+    """Return what four corners carry on equal springs of any stiffness, without pulling, shape (4,)."""
     free = np.c_[np.ones(4), places]  # displacements of a rigid base: rise and two tilts
     for count in (4, 3):
         for corners in combinations(range(4), count):
@@ -121,7 +121,7 @@ def test_mirrored_and_renumbered_bricks_move_alike(graph, variant, way):
 
 @pytest.mark.parametrize("way", ["compiled", "online"])
 @pytest.mark.parametrize(("height", "friction"), [(0.4, 0.3), (0.4, 0.5)])
-def test_a_tall_brick_bears_more_in_front(height, friction, way):
+def test_a_tall_brick_carries_more_in_front(height, friction, way):
     _, (x, y, _) = rest_by_springs(height, friction)
     run = fsm_dyn.simulate(fsm_dyn.compile(brick(height, friction)), 1.0, **WAYS[way][0])
     assert [run["x"][-1], run["y"][-1]] == pytest.approx([x, y], abs=1e-7)
