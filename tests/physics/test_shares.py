@@ -1,4 +1,4 @@
-"""Contacts that share a load so that the motion depends on it: a brick that slides and turns stands on equal springs."""
+"""Contacts that share a load so that the motion depends on it: bricks that slide and turn on equal springs."""
 
 from itertools import combinations
 
