@@ -19,7 +19,9 @@ READY = """
 import json, time
 import sympy, llvmlite, pydantic, networkx, scipy
 import fsm_dyn
-from fsm_dyn import compilation, simulator, symbolic
+from fsm_dyn.automaton import compilation
+from fsm_dyn.derive import derivation
+from fsm_dyn.run import simulator
 from fsm_dyn.run.executable import Executable
 begin = time.perf_counter()
 graph = fsm_dyn.compile("piano_action")

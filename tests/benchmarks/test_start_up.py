@@ -85,12 +85,12 @@ def test_the_runtimes_own_build(tmp_path):
 
 READING = """
 import sys, time
-from fsm_dyn import models, spec
+from fsm_dyn.language import loader, models
 path = models.resolve("shopping_cart")
 times = []
 for _ in range(6):
     begin = time.perf_counter()
-    spec.load(path)
+    loader.load(path)
     times.append(time.perf_counter() - begin)
 print(min(times))
 """

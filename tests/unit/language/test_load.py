@@ -276,8 +276,8 @@ def test_a_long_chain(block: Load) -> None:
 def test_a_model_is_read_without_the_heavy_packages() -> None:
     code = f"""
 import sys
-from fsm_dyn import spec
-spec.load({str(MODELS / "language_cart.yaml")!r})
+from fsm_dyn.language import loader
+loader.load({str(MODELS / "language_cart.yaml")!r})
 print([name for name in ("pint", "sympy") if name in sys.modules])
 """
     result = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
