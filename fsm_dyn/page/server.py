@@ -586,7 +586,7 @@ def listen(port: int) -> socket.socket:
         listening.listen()  # connections before the server is ready wait
     except OSError as error:
         listening.close()
-        raise InputError(f"cannot serve on port {port}", found=str(error), remedy="name another --port") from error
+        raise InputError(f"cannot serve on port {port}", found=str(error), remedy="name another --page-port") from error
     return listening
 
 

@@ -59,10 +59,11 @@ def test_compiling_a_mode(capsys):
 
 LOAD = """
 import json, sys, time
-from fsm_dyn import programs as p
-program = p.Program.from_data(json.load(open(sys.argv[1])))
+from fsm_dyn.programs.kernels import compile_programs
+from fsm_dyn.programs.program import Program
+program = Program.from_data(json.load(open(sys.argv[1])))
 start = time.perf_counter()
-kernels = p.compile_programs([program])
+kernels = compile_programs([program])
 print(kernels.from_cache, time.perf_counter() - start)
 """
 

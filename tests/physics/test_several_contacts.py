@@ -84,8 +84,8 @@ coordinates: [x1, x2, x3]
 points: {P1: {from: O, at: x1*N.x}, P2: {from: O, at: x2*N.x}, P3: {from: O, at: x3*N.x}}
 bodies: {b1: {center: P1, mass: 1}, b2: {center: P2, mass: 1}, b3: {center: P3, mass: 1}}
 contacts:
-  first: {gap: x2 - x1 - d, restitution: e, law: LAW}
-  second: {gap: x3 - x2 - d, restitution: e, law: LAW}
+  first: {gap: x2 - x1 - d, restitution: e, restitution_law: LAW}
+  second: {gap: x3 - x2 - d, restitution: e, restitution_law: LAW}
 impacts: ORDER
 initial: {x1: -0.5, x2: 0, x3: 0.1, x1_dot: 1}
 """

@@ -289,7 +289,7 @@ def test_the_check_shares_nothing_with_the_search():
     loaded = "import sys, fsm_dyn.automaton.proof_check; print(*sorted(sys.modules))"
     modules = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True).stdout.split()
     assert "fsm_dyn.automaton.proof_check" in modules
-    shared = ("automaton.configuration_search", "programs.contraction", "programs.intervals", "automaton.subdivision")
+    shared = ("automaton.configuration_search", "automaton.feasibility", "programs.intervals")
     assert not {f"fsm_dyn.{name}" for name in shared} & set(modules)
 
 

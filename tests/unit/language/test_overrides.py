@@ -12,8 +12,7 @@ import fsm_dyn.live.device_map
 from fsm_dyn.analysis.study import study
 from fsm_dyn.cli.app import app
 from fsm_dyn.core.errors import InputError, ModelError
-from fsm_dyn.language import check_values as outlines
-from fsm_dyn.language import check_values as value_ranges
+from fsm_dyn.language import check_values as checks
 from fsm_dyn.language.loader import load
 from fsm_dyn.language.values import check_values, parameter_values
 from fsm_dyn.live.stepper import LiveStepper
@@ -149,20 +148,18 @@ def raises_of(module):
 
 def test_no_check_is_left_out(mechanism):
     """Every statement of the checks that refuses something is reached by an override above."""
-    reached = {value_ranges: set(), outlines: set()}
+    reached = set()
     given = [*((name, value) for name, value, _ in BAD), *TURNED, ("bends", 0.5)]
     for name, value in given:
         with pytest.raises(InputError) as caught:
             parameter_values(mechanism, {name: value})
         for error in (caught.value, caught.value.__cause__):
             for frame in traceback.extract_tb(error.__traceback__ if error else None):
-                for module, lines in reached.items():
-                    if frame.filename == module.__file__:
-                        lines.add(frame.lineno)
-    first = inspect.getsourcelines(outlines._Component)[1]
-    aside = {first + line - 1 for line in raises_of(outlines._Component)}  # refuses no model, but to look at a text
-    assert raises_of(value_ranges) <= reached[value_ranges]
-    assert raises_of(outlines) - aside <= reached[outlines]
+                if frame.filename == checks.__file__:
+                    reached.add(frame.lineno)
+    first = inspect.getsourcelines(checks._Component)[1]
+    aside = {first + line - 1 for line in raises_of(checks._Component)}  # refuses no model, but to look at a text
+    assert raises_of(checks) - aside <= reached
 
 
 def test_several_overrides_are_judged_together(mechanism):

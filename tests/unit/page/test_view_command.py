@@ -40,9 +40,9 @@ def test_a_port_that_is_taken_is_reported():
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
-        assert "another --port" in refused("bouncing_ball", "--port", other.getsockname()[1])
+        assert "another --page-port" in refused("bouncing_ball", "--page-port", other.getsockname()[1])
 
 
 @pytest.mark.parametrize("port", ["-1", "70000"])
 def test_ports_have_bounds(port):
-    refused("bouncing_ball", "--port", port)
+    refused("bouncing_ball", "--page-port", port)

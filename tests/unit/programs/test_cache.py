@@ -237,18 +237,22 @@ def test_the_place_of_the_cache(monkeypatch, tmp_path):
 
 COMPILE = """
 import sys, time
-from fsm_dyn import programs as p
+from fsm_dyn.programs.functions import sin
+from fsm_dyn.programs.graph import ExpressionGraph
+from fsm_dyn.programs.kernels import compile_programs
+from fsm_dyn.programs.layout import Layout
+from fsm_dyn.programs.program import Program
 start = float(sys.argv[1])
-graph = p.ExpressionGraph()
+graph = ExpressionGraph()
 names = tuple(f"q{i}" for i in range(6))
 symbols = [graph.symbol(name) for name in names]
 values = list(symbols)
 for i in range(400):
-    values.append(values[-1] * 0.5 + p.sin(values[-(i % 9) - 1]) * symbols[i % 6])
-program = p.Program.from_nodes(p.Layout(q=names), {"a": values[-5:]})
+    values.append(values[-1] * 0.5 + sin(values[-(i % 9) - 1]) * symbols[i % 6])
+program = Program.from_nodes(Layout(q=names), {"a": values[-5:]})
 time.sleep(max(0.0, start - time.time()))
 for _ in range(3):
-    kernel = p.compile_programs([program])[0]
+    kernel = compile_programs([program])[0]
     print(kernel(0.0, [0.1 * i for i in range(6)], []).tobytes().hex())
 """
 

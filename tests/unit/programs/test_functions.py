@@ -3,8 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from fsm_dyn import programs as p
 from fsm_dyn.core.errors import InputError
+from fsm_dyn.programs import functions
 from fsm_dyn.programs.functions import (
     absolute,
     atan2,
@@ -52,7 +52,7 @@ def run():
 @pytest.mark.parametrize("name", UNARY)
 @pytest.mark.parametrize("x", [0.3, 0.97])
 def test_unary(run, name, x):
-    function = getattr(p, name)
+    function = getattr(functions, name)
     assert run(lambda a, b: function(a), x) == pytest.approx(UNARY[name](x), rel=3e-16)
     assert math.isnan(run(lambda a, b: function(a), nan))
     constant = function(ExpressionGraph().constant(x)).constant_value

@@ -143,7 +143,11 @@ def test_threads_compile_at_once(layout):
 
 SCATTERED = """
 import ctypes, mmap, sys
-from fsm_dyn import programs as p
+from fsm_dyn.programs.functions import sin
+from fsm_dyn.programs.graph import ExpressionGraph
+from fsm_dyn.programs.kernels import compile_programs
+from fsm_dyn.programs.layout import Layout
+from fsm_dyn.programs.program import Program
 from fsm_dyn.programs import kernels
 
 kernels.JIT_LINK, kernels.CODE_MODEL = sys.argv[1] == "JITLink", sys.argv[2]
@@ -161,9 +165,9 @@ def reserve(size):
 
 
 def kernel(number):
-    q = p.ExpressionGraph().symbol("q")
-    value = p.sin(q * (0.1 + number)) + p.cos(q) * 0.3
-    return p.compile_programs([p.Program.from_nodes(p.Layout(q=("q",)), {"a": value})], p.ObjectCache(None))[0]
+    q = ExpressionGraph().symbol("q")
+    value = sin(q * (0.1 + number)) + cos(q) * 0.3
+    return compile_programs([Program.from_nodes(Layout(q=("q",)), {"a": value})], ObjectCache(None))[0]
 
 
 expected = kernel(-1)(0.0, [0.0], [])[0]  # LLVM is at work before room becomes scarce
@@ -210,9 +214,13 @@ def test_the_key_depends_on_what_code_depends_on(monkeypatch):
 def test_sympy_is_not_needed():
     script = """
 import sys
-from fsm_dyn import programs as p
-x = p.ExpressionGraph().symbol("x")
-assert p.compile_programs([p.Program.from_nodes(p.Layout(q=("x",)), {"a": p.sin(x)})])[0](0.0, [0.0], []) == 0.0
+from fsm_dyn.programs.functions import sin
+from fsm_dyn.programs.graph import ExpressionGraph
+from fsm_dyn.programs.kernels import compile_programs
+from fsm_dyn.programs.layout import Layout
+from fsm_dyn.programs.program import Program
+x = ExpressionGraph().symbol("x")
+assert compile_programs([Program.from_nodes(Layout(q=("x",)), {"a": sin(x)})])[0](0.0, [0.0], []) == 0.0
 print(sorted({"sympy", "scipy"} & set(sys.modules)))
 """
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -63,7 +63,7 @@ def test_inputs_are_made_again_for_what_they_depend_on_and_nothing_else(monkeypa
         made.append((parameters["m"], parameters["F"]))
         return resolve_inputs(automaton, parameters, *others)
 
-    monkeypatch.setattr("fsm_dyn.run.run_inputs.resolve_inputs", counted)
+    monkeypatch.setattr("fsm_dyn.run.run_setup.resolve_inputs", counted)
     points = [(2.0, 4.0), (3.0, 4.0), (3.0, 5.0), (2.0, 5.0), (2.0, 4.0)]
     runs = [simulator.run(1.0, scenario="kick", parameters={"m": m, "F": force}) for m, force in points]
     assert made == (points[:4] if at_bound else [points[0], points[2]])
