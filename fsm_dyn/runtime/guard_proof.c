@@ -24,7 +24,7 @@
 #define FSM_PROOF_MISSED    16     // enclosures of steps after which the large region is chosen anew
 #define FSM_PROOF_BOXES     256     // pieces looked at for one guard of a step, after which a shorter step is taken
 #define FSM_PROOF_PER_BOX   0.1    // work of a piece, in evaluations of the guards
-#define FSM_PROOF_CLOSE     1e-13  // s: events closer to each other are one
+#define FSM_PROOF_CLOSE     10.0   // tolerances of time within which events are one
 #define FSM_PROOF_STACKED   64     // pieces that wait
 #define FSM_PROOF_RESTING   10.0   // tolerances within which a guard rests at zero
 #define FSM_PROVED    2.0    // a fraction beyond the step
@@ -311,7 +311,8 @@ static double search_step(const struct fsm_run *run, const struct proof *p, cons
                           double h)
 {
     struct piece stack[FSM_PROOF_STACKED];
-    double tolerance = w->tolerance, risen = FSM_PROVED, least = FSM_PROOF_CLOSE / h, found = FSM_PROVED;
+    double tolerance = w->tolerance, risen = FSM_PROVED, found = FSM_PROVED;
+    double least = FSM_PROOF_CLOSE * run->tables->tolerances->time / h;
     bool waiting = w->waiting;
     int64_t top = 2, boxes = 0;
     stack[0] = piece_of(w, 0.5, 1.0, 1, 2);

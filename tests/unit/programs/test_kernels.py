@@ -143,9 +143,9 @@ def test_threads_compile_at_once(layout):
 
 SCATTERED = """
 import ctypes, mmap, sys
-from fsm_dyn.programs.functions import sin
+from fsm_dyn.programs.functions import cos, sin
 from fsm_dyn.programs.graph import ExpressionGraph
-from fsm_dyn.programs.kernels import compile_programs
+from fsm_dyn.programs.kernels import ObjectCache, compile_programs
 from fsm_dyn.programs.layout import Layout
 from fsm_dyn.programs.program import Program
 from fsm_dyn.programs import kernels
