@@ -562,8 +562,9 @@ static bool is_chattering(const struct fsm_run *run)
         fsm_indices_fill(state->limits, 0);
     }
     keep_limits(run);
+    int64_t made = tables->sizes->n_transitions > 0 ? run->work->notes->written_transition : -1;
     // a transition that follows another in its instant is no further decision on the contacts
-    bool follows = state->counters->fired == 0 && run->work->notes->written_transition >= 0;
+    bool follows = state->counters->fired == 0 && made >= 0;
     state->counters->instant += follows ? 0 : 1;
     state->clock->event_time = t;
     if (t - state->clock->window > FSM_TRANSITION_WINDOW * tables->tolerances->time) {
@@ -576,7 +577,6 @@ static bool is_chattering(const struct fsm_run *run)
         fsm_forget_event(state);
     }
     int64_t most = options->counts->max_instant;
-    int64_t made = run->work->notes->written_transition;
     bool at_rest = made >= 0 && AT(tables->transitions, made, FSM_TRANSITION_STOP) == FSM_TRANSITION_KINK; // in a kink
     return state->counters->instant > most || state->counters->window_count > (at_rest ? most : 10 * most);
 }
