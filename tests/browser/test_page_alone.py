@@ -96,9 +96,7 @@ def test_the_piano_is_played_into_modes_that_are_not_in_the_page(opened):
     )
 
 
-@pytest.mark.xfail(
-    reason="the regulated action runs at 1.2 times real time on the page, 5 natively: its decisions take longer"
-)
+@pytest.mark.xfail(reason="the regulated action runs at 1.2 times real time on the page, 5 natively")
 def test_the_piano_is_five_times_faster_than_life(opened):
     """The schedule in ticks of 1 ms; the first second also compiles."""
     page = opened("piano_action")
