@@ -157,8 +157,10 @@ def test_parameters_that_the_start_depends_on_are_constants(cart, slave):
     assert kinds["tau_slip"] == ("parameter", "tunable")
     assert kinds["L1"] == ("local", "constant")
     started(it)
-    it.setReal([known["tau_slip"]], [0.5])
-    assert it.getReal([known["tau_slip"]]) == [0.5]
+    it.setReal([known["tau_slip"]], [0.125])
+    assert it.getReal([known["tau_slip"]]) == [0.125]
+    with pytest.raises(fmpy.fmi1.FMICallException):  # above the breakaway torque
+        it.setReal([known["tau_slip"]], [0.5])
     before = it.getReal([known["L1"]])
     with pytest.raises(fmpy.fmi1.FMICallException):
         it.setReal([known["L1"]], [2.0])

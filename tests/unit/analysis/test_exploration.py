@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
+from fsm_dyn.automaton.mode_graph import grouped
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.language import models
 from fsm_dyn.plot import drawing
@@ -182,7 +183,7 @@ def test_groups_by_the_names_of_the_model():
     assert total == len(found.nx)
     assert groups.nodes["rest"]["note"] == "1 met by runs"
     inside = {node for node, group in found.nx.nodes(data="group") if group == "other"}
-    opened = drawing.grouped(found.nx, ["other"])
+    opened = grouped(found.nx, ["other"])
     assert set(opened) == (set(groups) - {"other"}) | inside
     between = [data for a, b, data in opened.edges(data=True) if {a, b} <= inside]
     assert between == [data for a, b, data in found.nx.edges(data=True) if {a, b} <= inside]
@@ -192,7 +193,7 @@ def test_groups_by_the_names_of_the_model():
         counted[found.nx.nodes[a]["group"], found.nx.nodes[b]["group"]] += data["seen"]
     assert ways == {way: seen for way, seen in counted.items() if way[0] != way[1]}
     with pytest.raises(InputError, match="no group 'rset'"):
-        drawing.grouped(found.nx, ["rset"])
+        grouped(found.nx, ["rset"])
 
 
 @pytest.mark.parametrize(

@@ -196,7 +196,7 @@ def test_every_sample_gives_a_data_set_of_the_same_kind(drop):
         names.append({name for name in data.data_vars if name != "y"})  # curves
     assert names == [names[0]] * 4
     assert names[0] == {
-        "outcome", "end", "mode", "transitions", "sequence", "modes", "digest", "runs", "verdict_all",
+        "outcome", "end", "mode", "transitions", "sequence", "modes", "digest", "runs", "verdict_all", "open_energy",
         *(f"{part}_{name}" for part in ("verdict", "margin") for name in ("fast", "early")),
         *(f"y_{part}" for part in ("minimum", "maximum", "final")),
     }  # fmt: skip
