@@ -65,13 +65,12 @@ def compile(
 
     Parameters
     ----------
-    mechanism : Mechanism, or what :func:`load` takes
-    parameters : mapping, optional
-        Values that replace those of the file (SI, or text with units); nothing is derived again for them.
+    mechanism : Mechanism, or an argument of :func:`load` parameters : mapping, optional
+        Values instead of those of the file (SI, or text with units); nothing is derived again for them.
     cache : bool
-        Whether a compiled automaton may be read from and kept in the user's cache directory.
+        Whether to read the compiled automaton from the user's cache directory, and to keep it there.
     jobs : int
-        Processes that derive modes; the result is the same to the last bit.
+        Number of processes for the derivation of modes; the result is the same to the last bit.
     progress : callable, optional
         Called with the number of modes derived and of all.
 
@@ -84,8 +83,8 @@ def compile(
     InputError
         ``jobs`` is not a positive integer.
     ModelError
-        The mechanism is well-formed but infeasible: speeds that do not determine the motion, inconsistent rows, an
-        initial state that cannot be assembled.
+        The mechanism is well-formed but infeasible: speeds do not determine the motion, rows are inconsistent, or the
+        initial state cannot be assembled.
     RunError
         A process was ended from outside.
     """
@@ -104,7 +103,7 @@ def automaton_of(
 ) -> Automaton:
     """Return the automaton of a mechanism, derived or from the cache; see :func:`compile`."""
     objects = ObjectCache.default()
-    version = f"{storage.FORMAT}|{storage.equations_version()}|{SOURCES}"  # the runtime evaluates what charts depend on
+    version = f"{storage.FORMAT}|{storage.equations_version()}|{SOURCES}"  # charts depend on values of the runtime
     key = hashlib.sha256(f"{version}|{mechanism.digest}".encode()).hexdigest()
     automaton = _kept(objects, key, mechanism) if cache else None
     if automaton is None:
@@ -126,7 +125,7 @@ def _kept(objects: ObjectCache, key: str, mechanism: Mechanism) -> Automaton | N
 
 
 def _derive(mechanism: Mechanism, jobs: int, progress: Callable[[int, int], None] | None) -> Automaton:
-    # the only stage that needs sympy; a kept automaton runs without it
+    # only this stage needs sympy; a stored automaton runs without it
     from fsm_dyn.derive.derivation import derive
     from fsm_dyn.derive.shared_programs import build_shared_programs
 
@@ -177,7 +176,7 @@ def _modes(
     if workers < 2:
         yield from (automaton.derive(states, 0.0, *home) for states in wanted)
     else:
-        # multiprocessing, which takes a moment to import
+        # multiprocessing is slow to import
         from fsm_dyn.core.processes import in_processes
 
         given = storage.to_bytes(automaton), home

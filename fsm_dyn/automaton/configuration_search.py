@@ -20,31 +20,29 @@ from fsm_dyn.language.values import named_values
 from fsm_dyn.programs.intervals import Contractor, Interval
 from fsm_dyn.programs.program import Array, Program
 
-# -- Coordinates that can be chosen --------------------------------------------------------------------------
+# -- Free coordinates ----------------------------------------------------------------------------------------
 #
-# Coordinates that can be chosen: shifting them together with others changes none of the values that are asked for.
-#
-# Where a block stands to a pad, say, depends on the difference of their coordinates alone; among all configurations
-# that are alike in this one can be taken in which the block's coordinate is zero.
+# A common shift of a free coordinate with others changes no requested value. The position of a block relative to a pad,
+# for example, depends only on the difference of their coordinates, so the block's coordinate may be set to zero.
 
 Direction = Mapping[int, Fraction]  # rates of arguments; those left out do not move
 
 
 def free_shifts(program: Program, arguments: Sequence[int]) -> dict[int, Direction]:
-    """Return arguments that can be chosen without loss of generality, each with the direction of its shift.
+    """Return the arguments free to choose without loss of generality, each with the direction of its shift.
 
     Parameters
     ----------
     program : Program
-        All of its outputs are to stay as they are.
+        All of its outputs have to stay unchanged.
     arguments : sequence of int
-        Numbers of the arguments that may be shifted: those without bounds.
+        Numbers of the arguments open to a shift: those without bounds.
 
     Returns
     -------
     dict of int to mapping of int to Fraction
-        By the argument, which comes first in its direction; the other arguments that can be chosen do not move in it.
-        Rates are whole numbers, floats without rounding.
+        Direction by argument. The argument comes first in its direction; no other free argument moves in it. Rates are
+        integers, exact as floats.
     """
     solved = _reduced(_still(program, arguments))
     found: dict[int, Direction] = {}
@@ -60,10 +58,10 @@ def free_shifts(program: Program, arguments: Sequence[int]) -> dict[int, Directi
 
 
 def _still(program: Program, arguments: Sequence[int]) -> list[dict[int, Fraction]]:
-    """Return sums of arguments, by their factors, that suffice for all outputs to stay if they stay.
+    """Return weighted sums of arguments; while they are constant, all outputs are constant.
 
-    Each value is such a sum plus what stays anyway, as far as sums and constant factors make it; all that enters other
-    operations is to stay.
+    Sums and constant factors keep a value in the form of such a sum plus a constant; the operands of all other
+    operations must be constant.
     """
     n = len(program.arguments)
     moving: dict[int, dict[int, Fraction]] = {argument: {argument: Fraction(1)} for argument in arguments}
@@ -104,7 +102,7 @@ def _added(row: Mapping[int, Fraction], factor: Fraction, other: Mapping[int, Fr
     return {i: value for i, value in total.items() if value}
 
 
-# -- Subdivision of boxes: where they are cut, and a record of the cuts as a binary tree ---------------------
+# -- Subdivision of boxes, with a record of the cuts as a binary tree ----------------------------------------
 
 Numbers = npt.NDArray[np.int64]
 
@@ -113,7 +111,7 @@ NARROW: Final = 0.5  # own units, as conditions may bound them then
 
 
 class Subdivision:
-    """Where the boxes of a proof are cut: a binary tree, of which the leaves are excluded."""
+    """The cuts through the boxes of a proof: a binary tree whose leaves are excluded boxes."""
 
     def __init__(self) -> None:
         self._place, self._at = [-1], [0.0]  # of each box in the order of their making
@@ -155,7 +153,7 @@ def width_of(low: Array, high: Array, scale: Array) -> Array:
 def middles(
     low: Array, high: Array, variables: Sequence[int], width: Array, scale: Array, long_last: bool
 ) -> tuple[Numbers, Array]:
-    """Return which argument each box is cut across, the widest, and where; boundless ones near zero first.
+    """Return argument and place of the cut of each box: its widest argument; unbounded ones are cut near zero first.
 
     ``long_last``: arguments of more than :data:`LONG` after all others.
     """
@@ -181,13 +179,11 @@ def cut_across(low: Array, high: Array, place: Numbers, middle: Array) -> tuple[
 
 # -- Search for configurations with given contacts closed or open --------------------------------------------
 #
-# Search for configurations with given contacts closed or open: proofs that there is none, and examples.
-#
-# Conditions bound the residuals of rows and the boundary margins of contacts. Branch and bound over boxes of
-# coordinates, inputs and time proves that no configuration meets them (Moore, Kearfott and Cloud 2009, chapter 8):
-# boxes are contracted by the conditions (:mod:`fsm_dyn.programs.intervals`), what remains is halved. Boxes that
-# remain are where an example is searched for, by Newton's method; every example is kept and may answer further
-# questions.
+# Either a proof of non-existence or an example is found. Conditions bound the residuals of rows and the boundary
+# margins of contacts. Branch and bound over boxes of coordinates, inputs and time excludes all configurations (Moore,
+# Kearfott and Cloud 2009, chapter 8): boxes are contracted by the conditions (:mod:`fsm_dyn.programs.intervals`), the
+# rest is halved. In the remaining boxes Newton's method searches for an example; every example is kept and may answer
+# further questions.
 
 FINEST: Final = 1e-6  # in the mechanism's own units: boxes this small are not halved
 MARGIN: Final = 1e-6  # in the mechanism's own units: by how much a condition must be missed; far above what runs allow
@@ -195,10 +191,10 @@ EXACT: Final = 1e-9  # in the mechanism's own units: a configuration is shown if
 STARTS: Final = 6  # of the search for a configuration
 MOST_COMMON: Final = 100  # boxes of two contacts together in which a search begins
 STEP: Final = 1e-7  # of difference quotients, in own units
-SHARES: Final = np.array([1.0, 0.5, 0.2, 0.05])  # of a step of Newton's method that are tried
+SHARES: Final = np.array([1.0, 0.5, 0.2, 0.05])  # fractions of a Newton step, tried in turn
 LONGEST: Final = 2.0  # change of a coordinate in such a step, in own units
 MOST_STEPS: Final = 40
-MOST_SLOW: Final = 4  # steps in a row that leave more than 0.7 of what is missed
+MOST_SLOW: Final = 4  # steps in a row with more than 0.7 of the residual left
 PI: Final = float(np.nextafter(np.pi, 4.0))
 
 
@@ -214,9 +210,9 @@ class Condition(NamedTuple):
 
 @dataclass(frozen=True)
 class Remaining:
-    """Boxes that are not excluded, arrays of shape (n_arguments, n_boxes), and how many were looked at.
+    """Boxes not excluded, arrays of shape (n_arguments, n_boxes), and the number of boxes examined.
 
-    ``turning`` are the arguments that are taken over one turn.
+    ``turning``: arguments restricted to one turn.
     """
 
     low: Array
@@ -231,7 +227,7 @@ class Remaining:
 
 
 def common(first: Remaining, second: Remaining) -> Remaining:
-    """Return the boxes in which both conditions may be met; those of ``first`` where that would be too many.
+    """Return the boxes in which both conditions may be met; those of ``first`` if there are too many.
 
     Parameters
     ----------
@@ -289,11 +285,11 @@ class ConfigurationSearch:
         return info.normal_row >= 0 and self.automaton.rows[info.normal_row].positional and not info.bilateral
 
     def conditions(self, contact: int, closed: bool) -> list[Condition]:
-        """Return what gap and boundary margin of a contact must satisfy.
+        """Return the conditions on gap and boundary margin of a contact.
 
-        Nothing is known of the gap of an open contact whose face ends, as beyond the end it has no meaning, of a
-        compliant contact with dissipation, which is open too where its surface lags behind, nor of the place of a lock
-        that is released.
+        There is no condition on the gap of an open contact whose face ends (beyond the end the gap has no meaning), on
+        an open compliant contact with dissipation (it opens while its surface lags behind), and on the place of a
+        released lock.
         """
         info = self.automaton.contacts[contact]
         bounded = info.bounded_face or info.outlined or info.ends[0] >= 0
@@ -306,7 +302,7 @@ class ConfigurationSearch:
         return found
 
     def limits(self, conditions: Sequence[Condition]) -> list[Condition]:
-        """Return what holds in any state: closed loops and rigid gaps of the arguments of some conditions."""
+        """Return the conditions of every state, closed loops and rigid gaps, on the arguments of some conditions."""
         asked = {condition.value for condition in conditions}
         arguments: frozenset[int] = frozenset().union(*(self.support[value] for value in asked))
         chosen: list[Condition] = []
@@ -338,10 +334,10 @@ class ConfigurationSearch:
         margin: float = MARGIN,
         shifted: bool = True,
     ) -> Remaining:
-        """Return the boxes that may hold a configuration with these conditions, after looking at ``most`` at most.
+        """Return the boxes that may hold a configuration with these conditions, after at most ``most`` boxes.
 
-        ``cuts`` are where boxes are cut, recorded from the whole space on; conditions are widened by ``margin``.
-        ``shifted``: coordinates that can be chosen are zero (:meth:`shifts`).
+        ``cuts`` records the cuts, from the whole space on; conditions are widened by ``margin``. ``shifted``: free
+        coordinates are zero (:meth:`shifts`).
         """
         part, bounds = self.part(conditions, margin)
         chosen = list(self.shifts(conditions, part)) if shifted else []
@@ -390,32 +386,32 @@ class ConfigurationSearch:
         return self.program.part({name: items for name, items in only.items() if items}), bounds
 
     def shifts(self, conditions: Sequence[Condition], part: Program) -> dict[int, Direction]:
-        """Return which arguments can be chosen, as a shift leaves the program of the conditions as it is."""
+        """Return the free arguments: their shift does not change the program of the conditions."""
         return free_shifts(part, self.unbounded(self.variables(conditions)))
 
     def unbounded(self, variables: Sequence[int]) -> list[int]:
-        """Return those of some arguments that have no bounds."""
+        """Return the arguments without bounds among these."""
         return [i for i in variables if np.isinf(self.low[i]) and np.isinf(self.high[i])]
 
     def variables(self, conditions: Sequence[Condition]) -> list[int]:
-        """Return the arguments on which conditions depend and which are not constant."""
+        """Return the variable arguments of conditions."""
         found = frozenset().union(*(self.support[condition.value] for condition in conditions))
         return sorted(i for i in found if self.low[i] < self.high[i])
 
     def scale_of(self, variables: Sequence[int]) -> Array:
-        """Return the own unit of each variable: that of a coordinate, else one."""
+        """Return the unit of each variable: a coordinate's own unit, else one."""
         return np.array([self.q_units[i - 1] if 1 <= i <= self.n_q else 1.0 for i in variables])
 
     def known(self, conditions: Sequence[Condition]) -> Array | None:
-        """Return a configuration found before that meets conditions, or None."""
+        """Return a known configuration that meets conditions, or None."""
         values = self.known_values[:, [c.value for c in conditions]]
         met = (missed(values, np.array([c.sense for c in conditions])) <= EXACT).all(axis=1)
         return self.known_q[int(np.argmax(met))] if met.any() else None
 
     def configuration(self, conditions: Sequence[Condition], boxes: Remaining) -> Array | None:
-        """Return coordinates in which conditions and all limits of the model are met, or None.
+        """Return coordinates that meet conditions and all limits of the model, or None.
 
-        The search begins in the middle of boxes that remain, and near the guess.
+        The search begins in the middle of the remaining boxes, and near the guess.
         """
         asked = {condition.value for condition in conditions}
         everything = [*conditions, *self.loops, *(c for c in self.everywhere if c.value not in asked)]
@@ -439,7 +435,7 @@ class ConfigurationSearch:
             yield self.guess / self.q_units + self.random.normal(size=self.n_q) * 0.5 * number
 
     def _solved(self, conditions: Sequence[Condition], begin: Array) -> Array | None:
-        """Return coordinates near scaled ones that meet conditions, or None: Newton's method by shortest steps."""
+        """Return coordinates near scaled ones under conditions, or None: Newton's method by shortest steps."""
         indices, senses = [c.value for c in conditions], np.array([c.sense for c in conditions])
         low, high = np.array([self.low[1 : 1 + self.n_q], self.high[1 : 1 + self.n_q]]) / self.q_units
         shifts = STEP * np.eye(1 + self.n_q, self.n_q, -1)
@@ -465,7 +461,7 @@ class ConfigurationSearch:
         return None
 
     def configuration_near(self, conditions: Sequence[Condition], q: Array) -> Array | None:
-        """Return coordinates near ``q`` in which conditions and all limits are met, or None."""
+        """Return coordinates near ``q`` that meet conditions and all limits, or None."""
         asked = {condition.value for condition in conditions}
         everything = [*conditions, *self.loops, *(c for c in self.everywhere if c.value not in asked)]
         found = self._solved(everything, q / self.q_units)
@@ -474,7 +470,7 @@ class ConfigurationSearch:
         return found
 
     def sample(self, number: int) -> None:
-        """Keep random configurations around those known that meet all limits, one for each set of signs of gaps."""
+        """Keep random configurations around the known ones within all limits, one for each set of signs of gaps."""
         known = np.array(self.known_q or [self.guess]) / self.q_units
         begin = known[self.random.integers(len(known), size=number)]
         size = 10.0 ** self.random.uniform(-4.0, 0.3, (number, 1))
@@ -510,14 +506,14 @@ class ConfigurationSearch:
 
 
 def missed(values: Array, senses: Array, signed: bool = False) -> Array:
-    """Return by how much conditions are missed; what is not finite is far away."""
+    """Return the violation of conditions; a value that is not finite counts as a large one."""
     short = np.where(senses == 0, values, np.where(senses > 0, np.minimum(values, 0.0), np.maximum(values, 0.0)))
     short = np.where(np.isfinite(short), short, 1e6)
     return short if signed else np.abs(short)
 
 
 def _support(program: Program, value: int) -> Iterator[int]:
-    """Yield the numbers of the arguments on which one entry of the residuals and margins depends."""
+    """Yield the numbers of the arguments of one entry of the residuals and margins."""
     rows = next(output.shape[0] for output in program.results if output.name == "residual")
     part = program.part({"residual": [value]} if value < rows else {"reach": [value - rows]})
     used = {i for _, operands in part.instructions for i in operands} | set(part.results[0].indices)
@@ -538,13 +534,13 @@ def only_turns(program: Program, argument: int) -> bool:
 
 # -- Verdicts on whole combinations: all contacts with a gap at once, closed or open -------------------------
 #
-# Combinations without two contacts that exclude each other are worked off by the number of closed contacts, so that
-# what excludes one is found in the fewest contacts. Most are answered by a configuration that is known, from a random
-# sample or from the search for another one; only where none is found boxes are looked at.
+# Combinations without two mutually exclusive contacts are examined by increasing number of closed contacts, so an
+# exclusion is found with the fewest contacts. A known configuration answers most of them, from a random sample or from
+# the search for another one; only without one are boxes examined.
 
 MOST_COMBINATIONS: Final = 20_000  # of closed and open contacts; of more no verdicts on whole combinations are sought
 SAMPLE: Final = 40_000  # random configurations
-FEW_BOXES: Final = 200  # of the proof for a combination, before a configuration is searched for in what is left
+FEW_BOXES: Final = 200  # of the proof for a combination, before a search for a configuration in the remaining ones
 BOXES: Final = 2_000  # after it
 ALL_BOXES: Final = 100_000  # of all proofs together; after them configurations are searched for alone
 
@@ -565,7 +561,7 @@ class Combined:
         Coordinates, SI units.
     undecided : list
     conflicts : list of mapping of int to bool
-        Sets of contacts and their states that are impossible, found beyond those given, and the boxes of the proof.
+        Impossible sets of contacts and their states, found in addition to the given ones, and the boxes of the proof.
     """
 
     contacts: tuple[int, ...]
@@ -578,16 +574,16 @@ class Combined:
 def combine(
     search: ConfigurationSearch, excluded: Sequence[Mapping[int, bool]], hard: Sequence[Mapping[int, bool]] = ()
 ) -> Combined | None:
-    """Return verdicts on all combinations; None where there are too many.
+    """Return verdicts on all combinations; None if there are too many.
 
     Parameters
     ----------
     search : ConfigurationSearch
-        With the configurations known so far.
+        Search with the configurations known so far.
     excluded : sequence of mapping of int to bool
-        Contacts and states that are impossible together.
+        Contacts and states impossible together.
     hard : sequence of mapping of int to bool
-        Contacts and states that stayed undecided: for combinations with them no proof is tried.
+        Undecided contacts and states: for combinations with them no proof is tried.
     """
     contacts = tuple(i for i in range(len(search.automaton.contacts)) if search.has_gap(i))
     combinations = _consistent(search, contacts, excluded)
@@ -652,7 +648,7 @@ def _consistent(
 
 
 class _Reached:
-    """Which states each known configuration allows each contact: arrays of shape (n_known, n_contacts)."""
+    """The states of each contact in each known configuration: arrays of shape (n_known, n_contacts)."""
 
     def __init__(self, search: ConfigurationSearch, contacts: Sequence[int]) -> None:
         self.search, self.contacts = search, contacts
@@ -685,7 +681,7 @@ class _Reached:
 
 
 def _decide(search: ConfigurationSearch, conditions: list[Condition]) -> tuple[bool, int]:
-    """Return whether conditions are proved impossible, and the boxes looked at; the search keeps what it finds."""
+    """Return whether conditions are proved impossible, and the number of boxes; the search keeps new configurations."""
     everything = [*conditions, *search.limits(conditions)]
     boxes = search.remaining(everything, FEW_BOXES)
     if not boxes.empty and search.configuration(conditions, boxes) is None:
@@ -694,9 +690,9 @@ def _decide(search: ConfigurationSearch, conditions: list[Condition]) -> tuple[b
 
 
 def _smallest(search: ConfigurationSearch, states: Mapping[int, bool], count: int) -> Mapping[int, bool]:
-    """Return a part of impossible states that is impossible too, by as short a proof as that of all.
+    """Return an impossible subset of impossible states, with a proof as short as for all.
 
-    All open contacts are left out at once, if that can be; else contacts are left out one by one.
+    All open contacts are left out at once if possible; else contacts are left out one by one.
     """
 
     def impossible(fewer: Mapping[int, bool]) -> bool:
@@ -721,9 +717,9 @@ def ways(
     combinations: Iterable[Closed],
     never_held: Sequence[frozenset[int]] = (),
 ) -> int:
-    """Return the number of combinations of all contact states that belong to some of closed and open ones.
+    """Return the number of combinations of all contact states that belong to given closed and open ones.
 
-    Those in which all contacts of one of the sets ``never_held`` are held are left out.
+    Combinations with all contacts of a set of ``never_held`` held are left out.
     """
     infos = search.automaton.contacts
     concerned = sorted(frozenset().union(*never_held))

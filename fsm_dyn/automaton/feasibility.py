@@ -1,4 +1,4 @@
-"""Geometric feasibility: contacts that can be closed in one configuration, held at once; proofs on demand."""
+"""Geometric feasibility: contacts closed in one configuration, contacts held at once; proofs on demand."""
 
 from __future__ import annotations
 
@@ -43,19 +43,16 @@ from fsm_dyn.derive.enumeration import contradiction
 from fsm_dyn.programs.intervals import Contractor, Interval, enclose
 from fsm_dyn.programs.program import Array, Program
 
-# -- Contacts that cannot be held at once, because of the speeds that they ask for ---------------------------
+# -- Contacts with contradictory speeds cannot be held at once -----------------------------------------------
 #
-# Contacts that cannot be held at once, because of the speeds that they ask for: proofs by linear combinations of
-# rows.
-#
-# Held contacts and constraints keep their rows ``A u + b = 0``. Rows without ``b`` contradict nothing, as ``u = 0``
-# meets them; so speeds contradict each other only where something moves by itself: belts, turntables, rows driven in
-# time. Numbers ``v`` with ``vᵀA = 0`` and ``vᵀb ≠ 0`` prove it, as linear equations have a solution or such ``v``.
-# Over a box of configurations ``vᵀA`` and ``vᵀb`` are bounded by intervals, and speeds by a largest one
-# (:mod:`fsm_dyn.automaton.geometric_proofs`).
+# The proofs are linear combinations of rows. Held contacts and constraints keep their rows ``A u + b = 0``. Rows
+# without ``b`` contradict nothing, as ``u = 0`` meets them; a contradiction of speeds needs prescribed motion: belts,
+# turntables, rows driven in time. Weights ``v`` with ``vᵀA = 0`` and ``vᵀb ≠ 0`` prove it; linear equations have either
+# a solution or such ``v``. Over a box of configurations ``vᵀA`` and ``vᵀb`` are bounded by intervals, and speeds by a
+# largest one (:mod:`fsm_dyn.automaton.geometric_proofs`).
 
 MOST_HELD_BOXES: Final = 400
-DIGITS: Final = (2, 6, 12)  # of weights, the largest being one, tried in turn: what is equal becomes so
+DIGITS: Final = (2, 6, 12)  # of weights with a largest one of 1, tried in turn; rounding makes equal ones exactly equal
 
 
 @dataclass(frozen=True)
@@ -66,13 +63,13 @@ class HeldAnswer:
     ----------
     contacts : tuple of int
     cuts : tuple of (int, float) or None
-        The subdivision of a proof (argument and place of each cut, lower parts first); empty where there is none.
+        The subdivision of a proof (argument and place of each cut, lower parts first); empty without a proof.
     weights : tuple of tuple of (int, float)
-        Rows and their weights for each box that is not cut; none where the gaps of the contacts cannot vanish.
+        Rows and their weights for each uncut box; none if the gaps of the contacts cannot vanish.
     values : tuple of float
-        What ``vᵀb`` is at least in each of these boxes, SI units.
+        Lower bound of ``vᵀb`` in each of these boxes, SI units.
     state : ndarray or None
-        Coordinates and speeds that keep all rows, SI units.
+        Coordinates and speeds under which all rows hold, SI units.
     """
 
     contacts: tuple[int, ...]
@@ -95,7 +92,7 @@ class HeldContacts:
         self.moved = frozenset(row for row, b in enumerate(self.automaton.terms.graph()[2]["b"]) if not b.is_zero)
 
     def questions(self, excluded: Sequence[Mapping[int, bool]]) -> Iterator[HeldAnswer]:
-        """Yield answers on single contacts and pairs that something moves, without what the gaps exclude."""
+        """Yield answers on single contacts and pairs with prescribed motion, without those excluded by gaps."""
         contacts = [i for i, c in enumerate(self.automaton.contacts) if 1 in c.codes and held_rows(self.automaton, [i])]
         closed = {frozenset(item) for item in excluded if all(item.values())}
         impossible = {item for item in closed if len(item) == 1}
@@ -110,7 +107,7 @@ class HeldContacts:
             yield answer
 
     def conditions(self, contacts: Sequence[int]) -> list[Condition]:
-        """Return what the coordinates meet where some contacts are closed."""
+        """Return the conditions on coordinates with some contacts closed."""
         search = self.search
         asked = [c for i in contacts if search.has_gap(i) for c in search.conditions(i, True)]
         return [*asked, *search.limits(asked)]
@@ -180,7 +177,7 @@ class HeldContacts:
         return HeldAnswer(contacts, tuple(cuts), tuple(weights), tuple(values))
 
     def _combination(self, rows: tuple[int, ...], low: Array, high: Array) -> tuple[Weights, float] | None:
-        """Return weights of rows by which no speeds are possible in a box, and the least ``vᵀb``; None if not found."""
+        """Return weights of rows that exclude all speeds in a box, and the least ``vᵀb``; None if not found."""
         here = slice(1, 1 + self.search.n_q)
         least, most = np.maximum(low[here], -1e3), np.minimum(high[here], 1e3)
         A, b = self._rows(rows, 0.5 * (least + most))
@@ -201,19 +198,17 @@ class HeldContacts:
 
 # -- Geometric feasibility of contact states -----------------------------------------------------------------
 #
-# Which contacts can be closed, or closed and open, in one configuration, and which can be held at once.
-#
-# A combination of contact states belongs to some configuration only if the gaps of its closed contacts vanish (of
-# compliant contacts: are not positive) within the ends of their faces, those of its open ones are not negative, the
-# loops are closed and the coordinates within their stated ranges (:mod:`fsm_dyn.automaton.configuration_search`).
-# Contacts that are held, closed without sliding, must agree on the speeds too
-# (:mod:`fsm_dyn.automaton.geometric_proofs`).
+# Contacts closed, or closed and open, in one configuration, and contacts held at once. A combination of contact states
+# belongs to some configuration only if the gaps of its closed contacts vanish (of compliant contacts: are not positive)
+# within the ends of their faces, gaps of its open ones are not negative, the loops are closed and the coordinates
+# within their stated ranges (:mod:`fsm_dyn.automaton.configuration_search`). Held contacts, closed without sliding,
+# must agree on the speeds too (:mod:`fsm_dyn.automaton.geometric_proofs`).
 
 Verdict = Literal["impossible", "possible", "undecided"]
 
 FIRST_BOXES: Final = 200  # of a proof before a configuration is searched for
-BOUND_BOXES: Final = 20_000  # for the bounds that reasons quote; after them the margin of the proofs is quoted
-MOST_BOXES: Final = 20_000  # that are looked at before a question stays undecided
+BOUND_BOXES: Final = 20_000  # for bounds in the texts of reasons; beyond them a reason quotes the margin of the proofs
+MOST_BOXES: Final = 20_000  # examined before a question stays undecided
 
 
 @dataclass(frozen=True)
@@ -231,13 +226,13 @@ class ContactVerdict:
     verdict : str
         ``impossible`` (proved), ``possible`` (a configuration is shown) or ``undecided``.
     reason : str
-        Why it is impossible: with the coordinate that would have to be in two places where there is one, else with a
-        bound on the gaps; of contacts that are held with the combination of their rows that no speeds can satisfy.
+        Reason of impossibility: the coordinate with two contradictory places if there is one, else a bound on the gaps;
+        of held contacts the combination of their rows without a solution for the speeds.
     configuration : mapping of str to float
-        Coordinates of a configuration, with the speeds where contacts are held, SI units; empty unless the verdict is
+        Coordinates of a configuration, for held contacts with the speeds, SI units; empty unless the verdict is
         ``possible``.
     boxes : int
-        Boxes that the proof took.
+        Number of boxes of the proof.
     """
 
     contacts: tuple[str, ...]
@@ -263,26 +258,26 @@ class GeometricFeasibility:
     Attributes
     ----------
     verdicts : tuple of ContactVerdict
-        Of every contact with a gap, closed; of every two that can be closed: both closed, one closed and one open; and
-        of three and more that are impossible together while any fewer of them are not.
+        Of every contact with a gap, closed; of every two closable ones: both closed, one closed and one open; and of
+        minimal impossible sets of three and more.
     combinations, remaining : int
         Numbers of combinations of contact states: all, and those without anything impossible.
     modes : mapping of str to ContactVerdict
-        Verdict on each mode that the graph has, with all its contacts at once.
+        Verdict on each mode of the graph, with all its contacts at once.
     possible, undecided : int
-        Numbers of combinations for which a configuration is shown, and of those for which none was found and nothing
-        proved; -1 where combinations are too many to be looked at one by one.
+        Numbers of combinations with a configuration, and of those with neither a configuration nor a proof; -1 if
+        combinations are too many for an examination one by one.
     contacts : tuple of str
         Contacts with a gap, in the order of ``states``.
     states : mapping of str to int
-        Which of these contacts are closed, ``1``, or open, ``0``, to the index of a configuration in
-        ``configurations``, -1 for undecided; combinations with anything impossible are not listed.
+        From these contacts as closed, ``1``, or open, ``0``, to the index of a configuration in ``configurations``, -1
+        for undecided; combinations with anything impossible are not listed.
     configurations : tuple of mapping of str to float
         Coordinates, SI units.
     held_contacts : tuple of ContactVerdict
-        Of contacts and pairs of them whose rows something moves (a belt, a driven constraint): held.
+        Of contacts and pairs of them with moving rows (a belt, a driven constraint): held.
     boxes : int
-        Boxes of configurations that all of it took.
+        Number of boxes of configurations for the whole assessment.
     """
 
     verdicts: tuple[ContactVerdict, ...]
@@ -319,9 +314,9 @@ class GeometricFeasibility:
         return ContactVerdict(self.contacts, closed, "undecided" if number < 0 else "possible", "", shown, 0)
 
     def excluded(self, states: Mapping[str, int]) -> str:
-        """Return why contacts with these states are impossible; empty where it is not known.
+        """Return the reason of impossibility of contacts with these states; empty if unknown.
 
-        Verdicts on single contacts, on two, and on those that exclude each other only together are looked at.
+        Verdicts on single contacts, on pairs and on larger minimal sets are searched.
 
         Parameters
         ----------
@@ -341,7 +336,7 @@ class GeometricFeasibility:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> GeometricFeasibility:
-        """Return it from JSON; raise InputError where it is something else."""
+        """Return it from JSON; raise InputError for other data."""
         stored = decode(data, _StoredAssessment, "a geometric assessment")
         numbers = (int(stored.possible), int(stored.undecided))
         return cls(
@@ -370,7 +365,7 @@ class _StoredAssessment:
 def assess_geometry(
     automaton: Automaton, parameters: Array, q: Array, progress: Callable[[int, int], None] = lambda done, all_: None
 ) -> GeometricFeasibility:
-    """Return which contacts exclude each other, with proofs, and how many combinations remain.
+    """Return the mutually exclusive contacts, with proofs, and the number of remaining combinations.
 
     Parameters
     ----------
@@ -429,7 +424,7 @@ def assess_geometry(
 
 
 def _parts(automaton: Automaton, verdicts: Sequence[ContactVerdict], verdict: Verdict) -> list[dict[int, bool]]:
-    """Return contacts and states, by the numbers of the contacts, for which a verdict was reached."""
+    """Return the contact states with this verdict, by the numbers of the contacts."""
     index = {contact.name: i for i, contact in enumerate(automaton.contacts)}
     return [
         {index[name]: shut for name, shut in zip(item.contacts, item.closed, strict=True)}
@@ -439,15 +434,15 @@ def _parts(automaton: Automaton, verdicts: Sequence[ContactVerdict], verdict: Ve
 
 
 class _Questions:
-    """Verdicts on the contacts of one automaton, in the order in which they are asked for."""
+    """Verdicts on the contacts of one automaton, in the order of the requests."""
 
     def __init__(self, search: ConfigurationSearch) -> None:
         self.search = search
-        self.spent = 0  # boxes, for bounds that reasons quote
+        self.spent = 0  # boxes, for bounds in the texts of reasons
         self.alone: dict[tuple[int, bool], tuple[list[Condition], Remaining]] = {}
 
     def decide(self, asked: Mapping[int, bool]) -> ContactVerdict:
-        """Return the verdict on contacts that are to be closed (True) or open."""
+        """Return the verdict on contacts requested closed (True) or open."""
         search, automaton = self.search, self.search.automaton
         names = tuple(automaton.contacts[i].name for i in asked)
         closed = tuple(asked.values())
@@ -475,12 +470,12 @@ class _Questions:
         return verdict("undecided", boxes.count)
 
     def conflict(self, states: Mapping[int, bool], boxes: int) -> ContactVerdict:
-        """Return the verdict on contacts that are impossible together while fewer of them are not."""
+        """Return the verdict on a minimal impossible set of contacts."""
         names = tuple(self.search.automaton.contacts[i].name for i in states)
         return ContactVerdict(names, tuple(states.values()), "impossible", self.reason(states, boxes), {}, boxes)
 
     def of_held(self, answer: HeldAnswer) -> ContactVerdict:
-        """Return the verdict on contacts that are held, with the first combination of rows that proves it."""
+        """Return the verdict on held contacts, with the shortest combination of rows as its proof."""
         automaton = self.search.automaton
         names = tuple(automaton.contacts[i].name for i in answer.contacts)
         closed = (True,) * len(names)
@@ -493,7 +488,7 @@ class _Questions:
         return ContactVerdict(names, closed, "impossible", self._sum_of_rows(answer), {}, boxes, without_sliding=True)
 
     def _sum_of_rows(self, answer: HeldAnswer) -> str:
-        """Return the shortest of the combinations by which held contacts exclude each other."""
+        """Return, as text, the shortest combination of rows by which held contacts exclude each other."""
         shortest = min(range(len(answer.weights)), key=lambda k: len(answer.weights[k]) or np.inf)
         rows = [(self.search.automaton.rows[row], weight) for row, weight in answer.weights[shortest]]
         return contradiction(rows, answer.values[shortest])
@@ -505,7 +500,7 @@ class _Questions:
         known: Sequence[ContactVerdict],
         held: Sequence[ContactVerdict],
     ) -> ContactVerdict:
-        """Return the verdict on the contacts of a mode: that of some of them if these exclude each other."""
+        """Return the verdict on the contacts of a mode: the verdict on a few of them if these exclude each other."""
         contacts = self.search.automaton.contacts
         names, closed = tuple(contacts[i].name for i in asked), tuple(code > 0 for code in asked.values())
         together = {contact.name: True for contact, code in zip(contacts, codes, strict=True) if code == 1}
@@ -515,14 +510,14 @@ class _Questions:
         return self.decide(dict(zip(asked, closed, strict=True)))
 
     def _start(self, asked: Mapping[int, bool]) -> Remaining | None:
-        """Return the boxes in which each of two closed contacts alone may be closed; None for other questions."""
+        """Return the boxes common to two contacts, each closed alone; None for other questions."""
         if len(asked) != 2 or not all(asked.values()):
             return None
         (_, first), (_, second) = (self._alone(contact, True) for contact in asked)
         return common(first, second)
 
     def reason(self, asked: Mapping[int, bool], boxes: int) -> str:
-        """Return why contacts exclude each other: by two places of a coordinate, else by how far gaps are from it."""
+        """Return the reason of an exclusion: two places of one coordinate, else the least violation by the gaps."""
         search = self.search
         contacts, layout = search.automaton.contacts, search.automaton.terms.layout
         parts = [self._alone(i, shut) for i, shut in asked.items()]
@@ -538,7 +533,7 @@ class _Questions:
         return self._by_gaps(asked, boxes)
 
     def _by_gaps(self, asked: Mapping[int, bool], boxes: int) -> str:
-        """Return by how much gaps miss these states at least, as far as about so many boxes prove it."""
+        """Return as text the least violation of these states by gaps, proved with about the given number of boxes."""
         search, contacts = self.search, self.search.automaton.contacts
         conditions = [c for i, shut in asked.items() for c in search.conditions(i, shut)]
         normals = {i: contacts[i].normal_row for i in asked}
@@ -558,9 +553,9 @@ class _Questions:
         return f"no configuration has {' and '.join(gaps)}{faces} (SI units)"
 
     def _missed_by(self, asked: list[Condition], boxes: int) -> float:
-        """Return by how much conditions are missed at least, in own units; zero if it was not found.
+        """Return a lower bound of the violation of conditions, in own units; zero if not found.
 
-        Nearly what the nearest known configuration misses is tried first, then less and less.
+        The first trial is slightly below the violation in the nearest known configuration; smaller ones follow.
         """
         search, everything = self.search, [*asked, *self.search.limits(asked)]
         least = 1.0
@@ -578,7 +573,7 @@ class _Questions:
         return 0.0
 
     def _alone(self, contact: int, closed: bool) -> tuple[list[Condition], Remaining]:
-        """Return the conditions of one contact, and the boxes in which they may be met."""
+        """Return the conditions of one contact, and the boxes that may meet them."""
         key = contact, closed
         if key not in self.alone:
             own = self.search.conditions(contact, closed)
@@ -588,7 +583,7 @@ class _Questions:
 
 
 def _exclusion(verdicts: Sequence[ContactVerdict], states: Mapping[str, bool]) -> ContactVerdict | None:
-    """Return the first verdict by which contacts with these states, closed or open, are impossible."""
+    """Return the first verdict that excludes these states, closed or open."""
     for item in verdicts:
         if item.verdict == "impossible" and all(
             states.get(name) == shut for name, shut in zip(item.contacts, item.closed, strict=True)
@@ -616,7 +611,7 @@ def _between(hull: tuple[float, float], unit: float) -> str:
 
 
 def _rounded_down(value: float) -> float:
-    """Return a value with two digits that is not larger."""
+    """Return a value rounded down to two digits."""
     digit = 10.0 ** (np.floor(np.log10(value)) - 1.0)
     return float(np.floor(value / digit) * digit)
 
@@ -658,7 +653,7 @@ def _is(kind: int, closed: bool, held: bool) -> bool:
 
 # -- Making of geometric proofs: the subdivisions behind the verdicts, recorded ------------------------------
 
-WIDER: Final = 1.001  # than the margin of the claim, by which the conditions of a proof are missed
+WIDER: Final = 1.001  # than the claimed violation of the conditions of a proof
 
 
 def prove_geometry(
@@ -697,7 +692,7 @@ def prove_geometry(
 
 
 def _impossible(found: GeometricFeasibility) -> Iterator[ContactVerdict]:
-    """Yield what is impossible, each once: a mode only if none of the other verdicts excludes it."""
+    """Yield the verdicts ``impossible``, each once: a mode only if no other verdict excludes it."""
     known = [item for item in (*found.verdicts, *found.held_contacts) if item.verdict == "impossible"]
     yield from known
     reasons = {item.reason for item in known}
@@ -705,7 +700,7 @@ def _impossible(found: GeometricFeasibility) -> Iterator[ContactVerdict]:
 
 
 def _proof(search: ConfigurationSearch, item: ContactVerdict) -> ExclusionProof | None:
-    """Return how the space is cut until all boxes are excluded; None where that takes too many."""
+    """Return the subdivision of the space into excluded boxes; None if it needs too many."""
     automaton, layout = search.automaton, search.automaton.terms.layout
     if item.without_sliding:
         return _held_proof(search, item)
@@ -730,7 +725,7 @@ def _proof(search: ConfigurationSearch, item: ContactVerdict) -> ExclusionProof 
 
 
 def _held_proof(search: ConfigurationSearch, item: ContactVerdict) -> ExclusionProof:
-    """Return the proof that contacts cannot be held at once; it is found again as it was."""
+    """Return the proof against holding contacts at once; a repeated search gives the same one."""
     automaton, layout = search.automaton, search.automaton.terms.layout
     held = HeldContacts(search)
     answer = held.answer(tuple(layout.contacts.index(name) for name in item.contacts))

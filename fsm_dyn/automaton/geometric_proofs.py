@@ -1,4 +1,4 @@
-"""Proofs that contact states exclude each other, as data, and those by speeds that contradict."""
+"""Proofs of the exclusion of contact states as data, by gaps and by contradictory speeds."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.core.files import decode, encode, read_file, write_file
 from fsm_dyn.programs.program import Array, Program
 
-# -- Proofs that contact states exclude each other, as data --------------------------------------------------
+# -- Exclusion of contact states: proofs as data -------------------------------------------------------------
 #
-# Proofs that contact states exclude each other, as data: the conditions, and how the space is cut into boxes.
-#
-# In every leaf of the subdivision the conditions contradict each other by interval arithmetic, or, where contacts are
-# held, the speeds do: weights ``v`` of their rows with ``vᵀA = 0`` and ``vᵀb ≠ 0``. What reads a proof needs nothing
-# of what found it (:mod:`fsm_dyn.automaton.proof_check`).
+# A proof consists of the conditions and the subdivision of the space into boxes. In every leaf the conditions
+# contradict each other by interval arithmetic, or, for held contacts, the speeds do: weights ``v`` of their rows with
+# ``vᵀA = 0`` and ``vᵀb ≠ 0``. A reader of proofs needs nothing of the search (:mod:`fsm_dyn.automaton.proof_check`).
 
 LARGEST: Final = 200_000_000  # bytes of a file of proofs
 
@@ -27,11 +25,11 @@ Cut = tuple[int, float]
 
 
 class ProofCondition(NamedTuple):
-    """A condition that holds if the contacts have their states.
+    """A necessary condition of the contact states.
 
-    ``quantity``: ``residual`` of a row (a gap, or what a loop leaves open) or ``reach`` of a contact (how far it is
-    within the ends of its face); ``number``: its number in this output; ``name``: of the contact or constraint;
-    ``sense`` 0: it vanishes, 1: it is not negative, -1: it is not positive.
+    ``quantity``: ``residual`` of a row (a gap, or the residual of a loop) or ``reach`` of a contact (its boundary
+    margin); ``number``: its number in this output; ``name``: of the contact or constraint; ``sense`` 0: it vanishes, 1:
+    it is not negative, -1: it is not positive.
     """
 
     quantity: Literal["residual", "reach"]
@@ -42,7 +40,7 @@ class ProofCondition(NamedTuple):
 
 @dataclass(frozen=True)
 class ExclusionProof:
-    """A proof that no configuration has contacts in certain states.
+    """A proof of the absence of configurations with certain contact states.
 
     Attributes
     ----------
@@ -50,21 +48,21 @@ class ExclusionProof:
     closed : tuple of bool
         Whether each of them is closed.
     reason : str
-        The same as text.
+        The reason as text.
     conditions : tuple of ProofCondition
-        Which contradict each other.
+        Conditions that contradict each other.
     variables : tuple of str
-        Arguments that boxes are cut across: coordinates, inputs, ``t``.
+        Arguments of the cuts: coordinates, inputs, ``t``.
     cuts : tuple of (int, float) or None
         The subdivision, a box before its parts, the lower part before the upper one: number in ``variables`` and place
-        (SI units) of a cut, None where the box is excluded.
+        (SI units) of a cut, None for an excluded box.
     without_sliding : bool
         Whether closed means held: closed without sliding.
     weights : tuple of tuple of (int, float)
-        Rows and their weights for each box that is not cut, in their order; none where conditions exclude the box.
+        Rows and their weights for each uncut box, in their order; none if conditions exclude the box.
     shifts : tuple of tuple of (str, float)
-        Arguments that move together, and their rates, without changing a condition: the first of each is zero in all
-        boxes, as every configuration can be shifted to where it is.
+        Arguments with a common shift, and their rates, under which no condition changes: the first of each is zero in
+        all boxes, as every configuration can be shifted there.
     """
 
     contacts: tuple[str, ...]
@@ -79,25 +77,25 @@ class ExclusionProof:
 
     @property
     def leaves(self) -> int:
-        """Number of boxes that are excluded."""
+        """Number of excluded boxes."""
         return sum(cut is None for cut in self.cuts)
 
 
 @dataclass(frozen=True)
 class GeometricProofs:
-    """Proofs of all that the geometry of a model makes impossible.
+    """Proofs of all geometric impossibilities of a model.
 
     Attributes
     ----------
     model, digest : str
         Name and digest of the model.
     parameters : mapping of str to float
-        For which the proofs hold, SI units.
+        Values for these proofs, SI units.
     margin : float
-        By how much conditions are missed at least, in the mechanism's own units.
+        Least violation of conditions, in the mechanism's own units.
     proofs : tuple of ExclusionProof
     unproved : tuple of str
-        Contact states whose subdivision was too fine to be kept; none is expected.
+        Contact states with a subdivision too fine for storage; none is expected.
     """
 
     model: str
@@ -109,7 +107,7 @@ class GeometricProofs:
 
     @property
     def leaves(self) -> int:
-        """Number of boxes that are excluded in all proofs."""
+        """Number of excluded boxes in all proofs."""
         return sum(proof.leaves for proof in self.proofs)
 
     def to_bytes(self) -> bytes:
@@ -118,7 +116,7 @@ class GeometricProofs:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> GeometricProofs:
-        """Return it from JSON; raise InputError where it is something else."""
+        """Return it from JSON; raise InputError for other data."""
         return decode(data, cls, "geometric proofs")
 
     def save(self, path: str | Path) -> None:
@@ -127,21 +125,21 @@ class GeometricProofs:
 
     @classmethod
     def open(cls, path: str | Path) -> GeometricProofs:
-        """Read a file of :meth:`save`; raise InputError where it is something else."""
+        """Read a file of :meth:`save`; raise InputError for other files."""
         return cls.from_bytes(read_file(path, LARGEST, "geometric proofs"))
 
 
-# -- Rows of contacts ----------------------------------------------------------------------------------------
+# -- Rows of held contacts -----------------------------------------------------------------------------------
 #
-# Rows of contacts that are held, ``A u + b = 0``, and weighted sums of them: what proofs about speeds are made of.
+# Rows of held contacts, ``A u + b = 0``, and their weighted sums: the material of proofs about speeds.
 
-FASTEST: Final = 1e4  # own units: speeds of the motions that a proof is about
+FASTEST: Final = 1e4  # own units: largest speeds considered by a proof
 
 Weights = tuple[tuple[int, float], ...]  # of rows, by their numbers
 
 
 def held_rows(automaton: Automaton, contacts: Sequence[int]) -> tuple[int, ...]:
-    """Return the rows that are zero where some contacts are held: those of constraints, and their own.
+    """Return the rows that are zero while some contacts are held: rows of constraints, and of these contacts.
 
     Parameters
     ----------
@@ -172,5 +170,5 @@ def weighted_sum(automaton: Automaton, weights: Weights) -> Program:
 
 
 def fastest(automaton: Automaton) -> Array:
-    """Return up to which speeds (n_u,) motions are considered, SI units."""
+    """Return the largest speeds considered, shape (n_u,), SI units."""
     return FASTEST * automaton.units.u

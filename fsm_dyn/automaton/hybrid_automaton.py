@@ -39,7 +39,7 @@ from fsm_dyn.runtime.library import ELEMENTARY
 #
 # Compiled mechanism: programs, modes and edges as frozen data, sufficient for runs, without SymPy.
 
-SAMPLES = 6  # configurations that guide the choice of a chart beside the present one
+SAMPLES = 6  # configurations, in addition to the present one, that guide the choice of a chart
 SPREAD = 0.3  # their distance from it, per coordinate (rad, m)
 
 
@@ -47,14 +47,14 @@ _ATAN2 = np.vectorize(ELEMENTARY["atan2"], otypes=[np.float64])  # NumPy's depen
 
 
 def slip_angle(slips: Array, kept: float, unit: float) -> Array:
-    """Return the angle of slips (..., 2) in the tangent plane, in (0, 2π]; where there is none, the one kept.
+    """Return the angle of slips (..., 2) in the tangent plane, in (0, 2π]; without slip the angle ``kept``.
 
     Parameters
     ----------
     slips : ndarray, shape (..., 2)
         Components of slip velocities in the tangent plane, m/s.
     kept : float
-        Angle where there is no slip, rad.
+        Angle without slip, rad.
     unit : float
         The mechanism's own unit of speed, m/s; slips far below it have no direction.
     """
@@ -90,21 +90,21 @@ class Automaton:
     Attributes
     ----------
     mechanism : Mechanism
-        What it was compiled from; parameters, schedules and initial values are read there.
+        The compiled model, with its parameters, schedules and initial values.
     terms, report, geometry : Program
         Unconstrained terms; energies, powers and outputs; points and frames for drawing.
     resets : tuple of Program or None
         One per user-defined transition.
     modes : tuple of DerivedMode
-        Those derived so far.
+        Modes derived so far.
     infeasible : mapping
         Infeasible modes, with the reason.
     fully_enumerated : bool
-        Whether ``modes`` are all there are; otherwise further ones are derived when first reached.
+        Whether ``modes`` are complete; otherwise further modes are derived when first reached.
     pattern : TreePattern or None
-        Of mechanisms with many bodies: what the entries of the output ``tree`` of ``terms`` are.
+        Of mechanisms with many bodies: meaning of the entries of the output ``tree`` of ``terms``.
     sample : Program or None
-        All memory after a sample of controllers; None without any.
+        All memory after a sample of controllers; None without controllers.
     """
 
     mechanism: Mechanism
@@ -128,7 +128,7 @@ class Automaton:
 
     @cached_property
     def numbers(self) -> Numbers:
-        """The numbers of the model from which its own units follow."""
+        """The numbers of the model that determine its own units."""
         return Numbers.of(self.mechanism)
 
     @cached_property
@@ -140,14 +140,14 @@ class Automaton:
 
     @cached_property
     def curve_parameters(self) -> tuple[int, ...]:
-        """Indices in q of the coordinates that follow contacts along curves."""
+        """Indices in q of the curve parameters of contacts."""
         return tuple(self.terms.layout.q.index(name) for name in parameters_of_contacts(self.mechanism))
 
     @cached_property
     def system(self) -> UnconstrainedSystem:
         """The unconstrained terms as nodes; built when a mode or chart is to be derived.
 
-        Their graph is sealed: what is derived from it leaves nothing behind that could change what is derived next.
+        Their graph is sealed, so a derivation leaves no trace that could change the next one.
         """
         system = UnconstrainedSystem.build(
             self.terms,
@@ -165,14 +165,14 @@ class Automaton:
 
     @cached_property
     def moving_inputs(self) -> tuple[str, ...]:
-        """Inputs that drive constraint rows on coordinates; they must be continuous."""
+        """Inputs in constraint rows on coordinates; they must be continuous."""
         residuals = [node for node, row in zip(self.system.nodes["residual"], self.rows, strict=True) if row.positional]
         names = {symbol.name for symbol in support(residuals)}
         return tuple(name for name in self.terms.layout.w if name in names)
 
     @cached_property
     def inputs_with_rates(self) -> tuple[str, ...]:
-        """Inputs whose rates enter the equations: where their slope jumps, forces or speeds do."""
+        """Inputs whose rates enter the equations; a jump of their slope is a jump of forces or speeds."""
         nodes = [node for array in self.system.nodes.values() for node in array.ravel()]
         names = {symbol.name for symbol in support(nodes)}
         return tuple(w for w in self.terms.layout.w if {f"{w}.rate", f"{w}.rate2"} & names)
@@ -191,7 +191,7 @@ class Automaton:
 
     @cached_property
     def labels(self) -> Labels:
-        """What modes are called where people read them, with the parameters of the model."""
+        """Labels of modes for the user, with the parameters of the model."""
         return Labels(self.mechanism, self.contacts, self.patterns)
 
     def name_of(self, states: Sequence[int]) -> ModeName:
@@ -204,7 +204,7 @@ class Automaton:
         return next((i for i, mode in enumerate(self.modes) if mode.states == key), -1)
 
     def outgoing_transitions(self, name: ModeName) -> list[int]:
-        """Indices of the user-defined transitions that leave a mode."""
+        """Indices of the user-defined transitions out of a mode."""
         return [
             index
             for index, item in enumerate(self.mechanism.transitions)
@@ -212,7 +212,7 @@ class Automaton:
         ]
 
     def derive(self, states: Sequence[int], t: float, x: Array, c: Array) -> DerivedMode:
-        """Derive the mode with these contact states in a chart that is good at and around a state."""
+        """Derive the mode with these contact states in a chart valid at and around a state."""
         name = self.name_of(states)
         with placed(self.mechanism):
             programs = derive_mode(
@@ -225,7 +225,7 @@ class Automaton:
     ) -> dict[str, Array]:
         """The terms at a state and, beyond it, at configurations near it; the same ones every time.
 
-        Where loops are to stay closed, a model that has any is sampled at the state alone.
+        If loops have to stay closed, a model with loops is sampled at the state alone.
         """
         random = np.random.default_rng(20030818)
         n_q = len(self.terms.layout.q)
@@ -257,7 +257,7 @@ class Automaton:
         return values
 
     def touching(self, states: Sequence[int], t: float, x: Array, c: Array) -> Array:
-        """The state with the contacts of a mode brought to touch, if that can be had."""
+        """The state with the contacts of a mode brought to touch, if possible."""
         rows = [r for r in ActiveSet.of(self.system, states).rows if self.rows[r].positional]
         if not rows:
             return x
@@ -266,7 +266,7 @@ class Automaton:
     def with_mode(self, mode: DerivedMode) -> Automaton:
         """The same automaton with one more mode.
 
-        A mode that is infeasible with the model's own parameters may be reached with others.
+        A mode infeasible with the model's own parameters may be reached with others.
         """
         pruned = {name: reason for name, reason in self.infeasible.items() if name != mode.name}
         grown = replace(self, modes=(*self.modes, mode), infeasible=pruned)
@@ -277,7 +277,7 @@ class Automaton:
         return grown
 
     def with_enumeration(self, infeasible: Mapping[str, str], fully_enumerated: bool) -> Automaton:
-        """The same automaton knowing which modes are infeasible and whether modes may be added later."""
+        """The same automaton with its infeasible modes, and whether modes may be added later."""
         known = replace(self, infeasible=dict(infeasible), fully_enumerated=fully_enumerated)
         known.__dict__["system"], known.__dict__["units"] = self.system, self.units
         return known
@@ -299,13 +299,13 @@ class Automaton:
 
 # -- Edges of the mode graph: target modes of each guard of a mode -------------------------------------------
 #
-# Where a run goes is decided by the resolution at the instant; the edges show what one guard alone leads to, each
-# with its reset. Several contacts that change together take an edge of each.
+# Event resolution decides the target of a run; an edge shows the effect of one guard alone, with its reset. If several
+# contacts change together, the run takes an edge of each.
 
 
 @dataclass(frozen=True)
 class Edge:
-    """One edge: ``priority`` 0 is a user-defined transition, 1 a contact's event; ``reset`` specifies what jumps."""
+    """One edge: ``priority`` 0 is a user-defined transition, 1 a contact's event; ``reset`` names the jumps."""
 
     source: str
     target: str
@@ -344,7 +344,7 @@ def _all_edges(automaton: Automaton) -> Iterator[Edge]:
 
 
 def successors(automaton: Automaton, states: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Yield the contact states that each guard alone of a mode leads to; neither mode need be derived."""
+    """Yield the contact states after each guard of a mode alone; neither mode need be derived."""
     yield from (target for target, *_ in _by_guards(automaton, states))
 
 

@@ -19,9 +19,7 @@ from fsm_dyn.runtime.abi import SAME_ROW
 
 # -- Contacts of corners and faces ---------------------------------------------------------------------------
 #
-# Contacts of corners and faces that are active in the initial state (docs/theory.md, "Contact geometry").
-#
-# The rules of :mod:`fsm_dyn.run.features`, for the one state in which a run starts.
+# Active ones in the initial state (docs/theory.md, "Contact geometry"), by the rules of :mod:`fsm_dyn.run.features`.
 
 
 def active_features(
@@ -31,7 +29,7 @@ def active_features(
     closed: Sequence[int],
     touching: float,
 ) -> set[int]:
-    """Return which of the contacts ``closed`` are active.
+    """Return the active contacts among ``closed``.
 
     Parameters
     ----------
@@ -41,7 +39,7 @@ def active_features(
     speeds : ndarray, shape (n_rows,)
         ``A u + b`` of all rows, times the mechanism's own unit of time (m).
     closed : sequence of int
-        Numbers of the contacts that touch, corners on faces among them.
+        Numbers of the touching contacts, corners on faces included.
     touching : float
         A gap or speed below this is zero (m).
     """
@@ -57,13 +55,13 @@ def active_features(
         for k in ends
     }
     chosen: list[int] = []
-    for k in sorted(active, key=lambda k: bool(rivals.get(k))):  # what has no choice stands for its place
+    for k in sorted(active, key=lambda k: bool(rivals.get(k))):  # contacts without rivals claim their place first
         if not any(_same_place(contacts, terms, k, j, touching) for j in chosen):
             chosen.append(k)
     for k in [k for k in chosen if k in ends]:
         others = [m for m in chosen if m != k and not (m in ends and corners[m] == corners[k])]
         if any(_same_place(contacts, terms, m, j, touching) for j in rivals[k] for m in others):
-            chosen.remove(k)  # another contact keeps one of the corners' pairs: that is enough
+            chosen.remove(k)  # another contact keeps one of the corners' pairs, which suffices
     kept = list(chosen)
     for i in chosen:
         others = [j for j in kept if j != i and _exchangeable(contacts, i, j)]
@@ -80,13 +78,13 @@ def _exchangeable(contacts: Sequence[ContactInfo], j: int, k: int) -> bool:
 
 
 def _same_place(contacts: Sequence[ContactInfo], terms: Mapping[str, Array], j: int, k: int, touching: float) -> bool:
-    """Whether two contacts keep the same gap at the same place: of one corner, or of corners that coincide."""
+    """Whether two contacts keep the same gap at the same place: of one corner, or of coincident corners."""
     meets = _corners(contacts, terms, j, touching) & _corners(contacts, terms, k, touching)
     return bool(meets) and _exchangeable(contacts, j, k) and _between(contacts, terms, j, k, k) == 0.0
 
 
 def _corners(contacts: Sequence[ContactInfo], terms: Mapping[str, Array], k: int, touching: float) -> frozenset[int]:
-    """The corner of a contact, and at an end of its face the one in which it ends."""
+    """The corner of a contact, and at an end of its face also the corner there."""
     corner, ahead, behind = contacts[k].ends
     if not terms["margin_slope"][k] or abs(terms["reach"][k]) > touching:
         return frozenset((corner,))
@@ -94,7 +92,7 @@ def _corners(contacts: Sequence[ContactInfo], terms: Mapping[str, Array], k: int
 
 
 def _between(contacts: Sequence[ContactInfo], terms: Mapping[str, Array], i: int, j: int, k: int) -> float:
-    """Return where contact ``i`` lies between ``j`` (0) and ``k`` (1) on one line, NaN where it lies on none."""
+    """Return the place of contact ``i`` between ``j`` (0) and ``k`` (1) on one line, NaN if it is on none."""
     n_u = terms["M"].shape[-1]
     mass = np.diagonal(terms["M"])
     scale = np.where(mass > 0.0, 1.0 / np.sqrt(np.where(mass > 0.0, mass, 1.0)), 1.0)
@@ -108,7 +106,7 @@ def _between(contacts: Sequence[ContactInfo], terms: Mapping[str, Array], i: int
 
 # -- Initial state of a run: state, mode and slip directions from the values under ``initial`` ---------------
 
-_MOST_SIDES = 8  # of kinks on which a configuration is looked for in turn
+_MOST_SIDES = 8  # sides of kinks tried in turn for a configuration
 TOUCHING = 1e-9  # a gap or speed below this, in the mechanism's own units, is zero at the start
 
 
@@ -134,13 +132,13 @@ def find_initial_state(
     Parameters
     ----------
     values : mapping
-        Coordinates and speeds that are given, SI units; the others follow (see :mod:`fsm_dyn.derive.assembly`).
+        Given coordinates and speeds, SI units; the others follow (see :mod:`fsm_dyn.derive.assembly`).
     mode : str or None
-        A mode or pattern of the model, whose closed contacts then hold; deduced from the values if None.
+        A mode or pattern of the model; its closed contacts hold. None: deduced from the values.
     context : ndarray, shape (n_c,)
         Parameters and inputs at the start.
     places : mapping, optional
-        Where the model file gives values, for messages.
+        Places of the values in the model file, for messages.
 
     Raises
     ------
@@ -178,9 +176,9 @@ def find_initial_state(
 
 
 def sides_of_kinks(automaton: Automaton, coordinates: Mapping[str, float], t: float, context: Array) -> bool:
-    """Write the memory of kinks of held rows into a context (n_c,); return whether that changes it.
+    """Write the memory of kinks of held rows into a context (n_c,); return whether it changed.
 
-    Coordinates that are not given are at the guess of the model, or zero.
+    Other coordinates are at the guess of the model, or zero.
     """
     mechanism, layout = automaton.mechanism, automaton.terms.layout
     if not mechanism.kinks:
@@ -196,7 +194,7 @@ def sides_of_kinks(automaton: Automaton, coordinates: Mapping[str, float], t: fl
 
 
 def _check_rows(automaton: Automaton, terms: Mapping[str, Array]) -> None:
-    """Refuse a start in which a constraint, or a contact or its law, is infinite or not a number."""
+    """Refuse a start with an infinite or undefined value of a constraint, a contact or its law."""
     finite = np.isfinite(np.column_stack([terms["residual"], terms["b"], terms["A"]])).all(axis=1)
     wrong = [automaton.rows[number].name for number in np.flatnonzero(~finite)]
     laws = np.column_stack([terms["static"], terms["kinetic"], terms["restitution"]])
@@ -224,7 +222,7 @@ def _deduced(
     x: Array,
     context: Array,
 ) -> InitialState:
-    """Return the start in a state ``x``: contact states that the mode does not fix follow from the terms there."""
+    """Return the start in a state ``x``: contact states not fixed by the mode follow from the terms there."""
     layout = automaton.terms.layout
     speeds = product(terms["A"][:, : len(layout.u)], x[layout.u_slice]) + terms["b"]
     sigma = np.zeros(len(automaton.contacts))
@@ -250,8 +248,8 @@ def _deduced(
 
 
 def assembled_states(automaton: Automaton, fixed: Mapping[int, int]) -> list[int]:
-    """Return the contact states in which a start is assembled."""
-    # a contact that cannot be open begins sliding unless its state is given
+    """Return the contact states for the assembly of a start."""
+    # a contact without an open state begins sliding unless its state is given
     return [
         fixed.get(i, contact.codes[min(1, len(contact.codes) - 1)] if 0 not in contact.codes else 0)
         for i, contact in enumerate(automaton.contacts)
@@ -261,7 +259,7 @@ def assembled_states(automaton: Automaton, fixed: Mapping[int, int]) -> list[int
 def find_free_starts(
     automaton: Automaton, values: Sequence[Mapping[str, float]], mode: str | None, t: float, contexts: Array
 ) -> list[InitialState]:
-    """Find the states in which several runs begin, where nothing has to be solved (:func:`is_free`).
+    """Find the initial states of several runs if nothing has to be solved (:func:`is_free`).
 
     Parameters
     ----------
@@ -291,7 +289,7 @@ def find_free_starts(
 
 
 def deduced_from(automaton: Automaton) -> tuple[str, ...]:
-    """Return the terms from which the contact states of a start are deduced."""
+    """Return the terms for the deduction of the contact states of a start."""
     found = ("A", "b", "residual", "firm", "closes_if", "reach", "reach_rate", "aspect")
     corners = any(contact.ends[0] >= 0 for contact in automaton.contacts)
     return (*found, "margin_slope", "M") if corners else found
@@ -310,7 +308,7 @@ def is_free(automaton: Automaton, mode: str | None) -> bool:
 
 
 def check_names(automaton: Automaton, values: Mapping[str, float]) -> None:
-    """Refuse initial values of what is no coordinate or speed."""
+    """Refuse initial values of unknown coordinates or speeds."""
     layout = automaton.terms.layout
     for name in values:
         if name not in layout.x:
@@ -322,7 +320,7 @@ def check_names(automaton: Automaton, values: Mapping[str, float]) -> None:
 
 
 def fixed_codes(automaton: Automaton, mode: str | None) -> dict[int, int]:
-    """Contact codes that the initial mode fixes, by contact index.
+    """Contact codes fixed by the initial mode, by contact index.
 
     Raises
     ------
@@ -345,7 +343,7 @@ def fixed_codes(automaton: Automaton, mode: str | None) -> dict[int, int]:
 
 
 def _deduce(automaton: Automaton, index: int, terms: Mapping[str, Array], speeds: Array, slip: float) -> int:
-    """State of a contact that the mode does not fix: closed where it touches and does not part, or is pressed in."""
+    """State of a contact not fixed by the mode: closed if it touches without separating, or is pressed in."""
     contact, units = automaton.contacts[index], automaton.units
     small, still = TOUCHING * units.scales.length, TOUCHING * units.speed
     if contact.contact_law.switched:
@@ -355,7 +353,7 @@ def _deduce(automaton: Automaton, index: int, terms: Mapping[str, Array], speeds
         unit = units.rows[contact.normal_row]
         touches = abs(gap) <= small * unit and rate <= still * unit
         if contact.contact_law.compliant:
-            # behind a face that ends is not pressed into it, unless the mode says so
+            # a point behind a face with ends is not pressed into it, unless the mode says so
             deep = gap < -small * unit and terms["firm"][index] > 0.0 and not contact.bounded_face
             touches = deep or (touches and rate < -still * unit)
         if not touches or not terms["closes_if"][index]:

@@ -1,4 +1,4 @@
-"""Initial values of a run, from the model and from the arguments that replace them."""
+"""Initial values of a run, from the model and from overriding arguments."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ def parameter_vector(values: Mapping[str, ParameterValue]) -> Array:
 
 
 def model_start(automaton: Automaton) -> InitialState:
-    """Return where runs of the model begin with the parameters of its file: further modes are derived for this state.
+    """Return the initial state of the model with the parameters of its file; further modes are derived for this state.
 
-    What a mode's programs are follows from the model alone then, and not from the parameters of the run that is first
-    to need them.
+    The programs of a mode then follow from the model alone, independent of the parameters of the first run to need
+    them.
     """
     values = parameter_values(automaton.mechanism)
     return initial_state(automaton, values, parameter_vector(values))
 
 
 def bound_arrays(automaton: Automaton, values: Mapping[str, ParameterValue]) -> Array | None:
-    """Return lower and upper bounds of the coordinates, SI units, shape (2, n_q); None where no range is stated."""
+    """Return lower and upper bounds of the coordinates, SI units, shape (2, n_q); None without any stated range."""
     bounds = coordinate_bounds(automaton.mechanism, values)
     if not bounds:
         return None
@@ -54,7 +54,7 @@ def initial_state(
     overrides: Mapping[str, float | str] | None = None,
     inputs: Callable[[float, Array], Array] | None = None,
 ) -> InitialState:
-    """Find where a run begins: the model's ``initial`` with ``overrides`` (``mode`` and ``settle`` among them).
+    """Find the initial state of a run: the model's ``initial`` with ``overrides`` (``mode`` and ``settle`` among them).
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def initial_state(
 
 
 def solve_initial_state(automaton: Automaton, begin: InitialConditions) -> InitialState:
-    """Return the start that values make: assembled, or settled first."""
+    """Return the start from values: assembled, or settled first."""
     with placed(automaton.mechanism):
         if begin.settles:
             found = equilibrium_initial_state(automaton, begin.values, begin.mode, 0.0, begin.context)[0]
@@ -96,7 +96,7 @@ def _check_ranges(automaton: Automaton, start: InitialState) -> None:
 
 
 def _check_inertia(automaton: Automaton, start: InitialState) -> None:
-    """Refuse a start in which a body without mass or inertia can move by itself."""
+    """Refuse a start with a free motion of a body without mass or inertia."""
     lacking = massless_bodies(automaton, start.context)
     if not lacking:
         return
@@ -127,9 +127,9 @@ def massless_bodies(automaton: Automaton, context: Array) -> dict[str, Location]
 
 @dataclass(frozen=True)
 class InitialConditions:
-    """What a start is made from: values of coordinates and speeds, a mode, whether to settle, the context (n_c,).
+    """Conditions of a start: values of coordinates and speeds, a mode, whether to settle, the context (n_c,).
 
-    ``places`` are those of the values that the model file gives.
+    ``places``: of the values in the model file.
     """
 
     values: Mapping[str, float]
@@ -140,7 +140,7 @@ class InitialConditions:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """All that the start depends on, the inputs at its instant included, which are in the context."""
+        """All arguments of the start; the context contains the inputs at its instant."""
         values = tuple((name, value.hex()) for name, value in self.values.items())  # 0.0 and -0.0 are two values
         return ("start", self.context.tobytes(), values, self.mode, self.settles)
 
@@ -152,7 +152,7 @@ def initial_values(
     overrides: Mapping[str, float | str] | None = None,
     inputs: Callable[[float, Array], Array] | None = None,
 ) -> InitialConditions:
-    """Return what a run begins with, as given; the arguments are those of :func:`initial_start`.
+    """Return the given conditions of a start; the arguments are those of :func:`initial_state`.
 
     Raises
     ------
@@ -167,7 +167,7 @@ def initial_values(
     mode: str | None = mechanism.initial.mode
     settles = mechanism.initial.settle
     units = ArgumentUnits(mechanism)
-    # what follows is not in the file, and so no place of it is named
+    # overrides are not in the file: messages name no place of them
     others = ("mode", "settle", *layout.memory)
     check_names(automaton, {name: 0.0 for name in overrides or () if name not in others})
     for name, value in (overrides or {}).items():

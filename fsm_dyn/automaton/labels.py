@@ -34,18 +34,18 @@ from fsm_dyn.language.values import parameter_values
 
 # -- Surfaces ------------------------------------------------------------------------------------------------
 #
-# Surfaces: straight faces of one body that continue each other, and the corners at their ends.
+# A surface consists of straight faces of one body in continuation, and of the corners at their ends.
 
 FLUSH = 1e-9  # own units: the tolerance of gaps; a smaller step between two faces is none
 
 Key = tuple[str, int, int]  # a face or corner: shape, copy, index
-End = tuple[tuple[float, float], Key]  # where a face ends (m), and the corner there
+End = tuple[tuple[float, float], Key]  # end point of a face (m), and the corner there
 Ends = tuple[End, End]
 T = TypeVar("T", bound=Hashable)
 
 
 def key_of(feature: Feature) -> Key:
-    """Return what a face or corner is known by.
+    """Return the key of a face or corner.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def key_of(feature: Feature) -> Key:
 
 
 class Sets(Generic[T]):
-    """Disjoint sets of members that are known beforehand, in order; each set is known by its first member."""
+    """Disjoint sets of members known beforehand, in order; the first member represents its set."""
 
     def __init__(self, members: Iterable[T]) -> None:
         self._next = {member: member for member in members}
@@ -66,7 +66,7 @@ class Sets(Generic[T]):
         return iter(self._next)
 
     def of(self, member: T) -> T:
-        """Return the first member of a set; what is not known is a set by itself."""
+        """Return the first member of a set; an unknown member is a set of one."""
         while self._next.get(member, member) != member:
             member = self._next[member]
         return member
@@ -78,7 +78,7 @@ class Sets(Generic[T]):
 
 
 class Surfaces:
-    """The straight faces of a model's shapes in sets of those that continue each other.
+    """The straight faces of a model's shapes, in sets of faces that continue each other.
 
     Parameters
     ----------
@@ -106,11 +106,11 @@ class Surfaces:
                     self._join(one, first, other, second)
 
     def of(self, face: Key) -> Key:
-        """Return the first face of the surface that a face belongs to."""
+        """Return the first face of a face's surface."""
         return self._faces.of(face)
 
     def corner(self, corner: Key) -> Key:
-        """Return the first of the corners at the place of this one where surfaces continue."""
+        """Return the first corner at the place of this one, across continued surfaces."""
         return self._corners.of(corner)
 
     def corners(self, corner: Key) -> list[Key]:
@@ -122,7 +122,7 @@ class Surfaces:
         return [face for face in self._faces if self.of(face) == surface] or [surface]
 
     def beside(self, corner: Feature) -> list[Key]:
-        """Return the straight faces that end in a corner."""
+        """Return the straight faces with an end in a corner."""
         shape = self._shapes.get(corner.shape)
         if corner.part != "corner" or shape is None:
             return []
@@ -134,7 +134,7 @@ class Surfaces:
         return self._shapes[name].frame, self._shapes[name].origin
 
     def _join(self, one: Key, first: Ends, other: Key, second: Ends) -> None:
-        """Join two faces where one ends in a place in which the other begins, on one line and facing one way."""
+        """Join two faces if one begins at the end of the other, on one line and with the same normal."""
         shapes = self._shapes[one[0]], self._shapes[other[0]]
         match shapes:
             case SegmentShape(side=side), SegmentShape(side=other_side) if str(side) == str(other_side):
@@ -171,7 +171,7 @@ def _along(first: Ends, second: Ends) -> float:
 
 
 def _straight(before: Ends, after: Ends, flush: float) -> bool:
-    """Whether a face continues the one before it: its end is on the line of that, ahead."""
+    """Whether a face continues the previous one: its end is ahead on the same line."""
     (a, b), (c, d) = [(start[0], end[0]) for start, end in (before, after)]
     x, y = b[0] - a[0], b[1] - a[1]
     across = x * (d[1] - c[1]) - y * (d[0] - c[0])
@@ -180,7 +180,7 @@ def _straight(before: Ends, after: Ends, flush: float) -> bool:
 
 # -- Families of entries under ``contacts`` ------------------------------------------------------------------
 #
-# Families of entries under ``contacts``: of a shape with shapes whose faces continue each other.
+# The entries of a family pair one shape with shapes whose faces continue each other.
 
 Role = Literal[0, 1]  # the first shape of an entry, the second
 
@@ -191,7 +191,7 @@ def brief(names: Sequence[str]) -> str:
 
 
 class Families:
-    """Sets of entries that name the same contact: a shape on tiles that continue each other, with the same laws.
+    """Sets of entries for the same contact: a shape on adjoining tiles, with the same laws.
 
     Attributes
     ----------
@@ -231,11 +231,11 @@ class Families:
         return brief([entry for entry in self.entries[family] if set(self._between[entry]) <= set(shapes)])
 
     def roles(self, family: str) -> Mapping[str, Role]:
-        """Return which shape of a family is a first one, which a second."""
+        """Return the role of each shape of a family: first or second."""
         return self._roles[family]
 
     def _continues(self, one: str, other: str, faces: Mapping[str, set[tuple[str, int, int]]]) -> bool:
-        """Whether two entries have a shape in common and others with a face that continues from one to the other."""
+        """Whether two entries have a shape in common, and a surface that continues from one other shape to the next."""
         a, b = self._between[one], self._between[other]
         for i in (0, 1):
             for j in (0, 1):
@@ -259,7 +259,7 @@ class Families:
 
 
 def _laws(contact: FeatureContact) -> tuple[object, ...]:
-    """Return all that decides how a contact behaves, beside where it is."""
+    """Return the laws of a contact, without its place."""
     yields = contact.compliance
     texts = (
         contact.static, contact.kinetic, contact.restitution, contact.closes_if,
@@ -273,15 +273,15 @@ def _laws(contact: FeatureContact) -> tuple[object, ...]:
 
 # -- Labels of modes within a length -------------------------------------------------------------------------
 #
-# Labels of modes within a length: names of contacts by state, then their number, then a mark for what is left out.
+# Names of contacts by state, then their number, then a mark for omitted ones.
 
 LONGEST: Final = 60  # characters of a label
-_FEW: Final = 6  # contacts that are all named; of more only those that touch
+_FEW: Final = 6  # up to this number all contacts are named; of more only the touching ones
 
 
 @dataclass(frozen=True)
 class Closed:
-    """A part of a label: what is closed, and in which state.
+    """A part of a label: a closed contact and its state.
 
     Attributes
     ----------
@@ -293,7 +293,7 @@ class Closed:
     entry : str
         Of features: the entry under ``contacts``.
     corner : bool
-        Of features: whether it is a corner on a face.
+        Of features: whether they are a corner on a face.
     flat : bool
         Of features: whether two faces, or an edge and a face, are flat on each other.
     """
@@ -313,12 +313,12 @@ Group = tuple[Closed, ...]  # of one state; features, of one text
 
 
 def full_label(pattern: str, parts: Sequence[Closed]) -> str:
-    """Return the label that names every part."""
+    """Return the label with the names of all parts."""
     return "; ".join([*([pattern] if pattern else []), *map(str, parts)])
 
 
 def marked(text: str, full: str, letters: int) -> str:
-    """Return a label with a mark, letters that depend on all of the full label."""
+    """Return a label with a mark: letters computed from the full label."""
     digest = hashlib.blake2s(full.encode()).digest()
     return f"{text} ·{''.join(chr(ord('a') + byte % 26) for byte in digest[:letters])}"
 
@@ -326,21 +326,21 @@ def marked(text: str, full: str, letters: int) -> str:
 def brief_label(pattern: str, parts: Sequence[Closed], full: str, letters: int = 3) -> str:
     """Return a label of at most :data:`LONGEST` characters.
 
-    The first that is short enough of: the full label; contacts named by state (``a, b slide; c closed``); features as
-    ``foot flat, stick`` or ``foot on 2 corners, slide``; numbers in place of the longest names (``3 slide``, or
-    ``3 more slide`` where there is room); the pattern without its middle.  A shortened one has a mark, so that
-    different modes have different labels.
+    The first short enough of: the full label; contacts named by state (``a, b slide; c closed``); features as ``foot
+    flat, stick`` or ``foot on 2 corners, slide``; numbers in place of the longest names (``3 slide``, or ``3 more
+    slide`` if there is room); the pattern without its middle. A shortened label has a mark, so different modes have
+    different labels.
 
     Parameters
     ----------
     pattern : str
-        Name of the model's pattern that the mode falls under; may be empty.
+        Name of the model's pattern for the mode; may be empty.
     parts : sequence of Closed
-        What is closed in addition to the pattern, in declared order.
+        Closed contacts in addition to the pattern, in declared order.
     full : str
         The full label.
     letters : int
-        Of the mark; more where two labels of one mechanism would be the same.
+        Of the mark; more if two labels of one mechanism would be the same.
     """
     if len(full) <= LONGEST:
         return full
@@ -403,29 +403,27 @@ def _by_entry(parts: Sequence[Closed]) -> list[Group]:
 
 
 def told_states(states: Mapping[str, str], between: str = ": ") -> tuple[str, ...]:
-    """Return contacts with their states as text; of many contacts those that are not open."""
+    """Return contacts with their states as text; of many contacts only those not open."""
     told = {name: state for name, state in states.items() if len(states) <= _FEW or state != "open"}
     return tuple(f"{name}{between}{state}" for name, state in told.items()) or (("all open",) if states else ())
 
 
 # -- Labels of modes for the user: faces flat on faces, corners on faces -------------------------------------
 #
-# A mode's name, which the API and files use, lists the pairs of features that are closed. Several sets of pairs can
-# stand for one state of contact: a brick that lies on two tiles bears on a corner of its own or of a tile, and which
-# of corners that coincide bears it does not matter. Such modes have one label; a transition between them is a feature
-# transition (handover), an event but no change of mode.
-#
-# Only what the model fixes is taken for one: straight faces of shapes with one frame and one origin that continue
-# each other, touched by the same shape with the same laws.
+# A mode's name, used by API and files, lists the closed pairs of features. Several sets of pairs can represent one
+# state of contact: a brick on two tiles bears on a corner of its own or of a tile, and the choice among coincident
+# corners does not matter. Such modes have one label; a transition between them is a feature transition (handover), an
+# event but no change of mode. Only surfaces fixed by the model are joined: straight faces of shapes with one frame and
+# one origin in continuation, touched by the same shape with the same laws.
 
 _MANY = (PolygonShape, BoxShape)  # shapes with several corners and faces
 _FIRST = 1000  # number of the first face of a box, above those of polygons
 
-Pair = tuple[str, Key, Key]  # two surfaces that can lie flat on each other, of the entries of a family
+Pair = tuple[str, Key, Key]  # two surfaces, possibly flat on each other, of the entries of a family
 
 
 def _sides_of_box() -> list[tuple[frozenset[int], str]]:
-    """Return the corners of each face and edge of a box with what it is called."""
+    """Return the corners of each face and edge of a box with its name."""
     found = []
     for axis, letter in enumerate("xyz"):
         for sign, word in ((-1, "-"), (1, "+")):
@@ -442,7 +440,7 @@ _BOX = _sides_of_box()
 
 @dataclass(frozen=True)
 class Touch:
-    """A contact of a corner (or point) with a face; ``pairs`` are the straight surfaces that may be flat there."""
+    """A contact of a corner (or point) with a face; ``pairs``: straight surfaces, possibly flat on each other there."""
 
     family: str
     corner: Feature
@@ -458,11 +456,11 @@ class Labels:
     ----------
     mechanism : Mechanism
     contacts : sequence of ContactInfo
-        Those of the compiled mechanism.
+        Contacts of the compiled mechanism.
     patterns : sequence of Pattern
         Named patterns of the model.
     values : mapping, optional
-        Parameters by name, SI units, that determine which faces continue each other; by default those of the model.
+        Parameters by name, SI units, for the geometry of the faces; by default those of the model.
     """
 
     def __init__(
@@ -482,8 +480,8 @@ class Labels:
     def of(self, states: Sequence[int]) -> str:
         """Return the label of the mode with these contact states (codes), see :mod:`fsm_dyn.automaton.labels`.
 
-        It is the mode's name where that is short and no corner is on a face.  Different modes have different labels,
-        unless a handover alone leads from one to the other.
+        It is the mode's name if short and without a corner on a face.  Different modes have different labels, unless a
+        handover alone leads from one to the other.
         """
         key = tuple(int(code) for code in states)
         if key not in self._known:
@@ -491,7 +489,7 @@ class Labels:
         return self._known[key]
 
     def in_full(self, states: Sequence[int]) -> str:
-        """Return the label of any length that names everything closed."""
+        """Return the label of any length with the names of all closed contacts."""
         return self._in_full(*self._parts(tuple(int(code) for code in states)))
 
     @staticmethod
@@ -499,7 +497,7 @@ class Labels:
         return full_label(name.pattern, parts) if any(part.features for part in parts) else name.name
 
     def handed_over(self, before: Sequence[int], after: Sequence[int]) -> list[tuple[int, int]]:
-        """Return the contacts that ended with those that took over: of one corner, or of the same flat faces."""
+        """Return ended contacts with their successors: of one corner, or of the same flat faces."""
         lost = [k for k in self.touches if before[k] != FREE and after[k] == FREE]
         new = [k for k in self.touches if before[k] == FREE and after[k] != FREE]
         found: list[tuple[int, int]] = []
@@ -513,14 +511,14 @@ class Labels:
         return found
 
     def passes_on(self, old: int, new: int) -> str:
-        """Return as text that contact ``new`` took over from contact ``old``."""
+        """Return the text of a handover from contact ``old`` to contact ``new``."""
         one, other = self.touches[old], self.touches[new]
         if one.corner == other.corner:
             return f"{self._whole(one.corner)} passes on from {self._whole(one.face)} to {self._whole(other.face)}"
         return f"{self._contacts[old].name} passes on to {self._contacts[new].name}"
 
     def impact_words(self, contact: int) -> str:
-        """Return what a contact does that is open after an impact: it rebounds only where it has a restitution."""
+        """Return the text of an impact that leaves a contact open: it rebounds only with a restitution."""
         return "impacts and rebounds" if self._rebounds(contact) else "impacts and opens"
 
     def _rebounds(self, contact: int) -> bool:
@@ -546,7 +544,7 @@ class Labels:
 
     @cached_property
     def touches(self) -> dict[int, Touch]:
-        """The contacts of corners and points with faces of shapes that have several features, by number."""
+        """The contacts of corners and points with faces of shapes with several features, by number."""
         found = {}
         for k, info in enumerate(self._contacts):
             contact = self._mechanism.contacts.get(info.name)
@@ -575,7 +573,7 @@ class Labels:
         return full  # pragma: no cover - two texts with one digest
 
     def _parts(self, states: tuple[int, ...]) -> tuple[ModeName, list[Closed]]:
-        """Return a mode's name, and what is closed that the pattern of the name does not mention."""
+        """Return a mode's name, and the closed contacts not mentioned by its pattern."""
         name = name_mode(self._contacts, self._patterns, states)
         pattern = next((p for p in self._patterns if p.name == name.pattern), None)
         mentioned = pattern.states if pattern is not None else {}
@@ -593,7 +591,7 @@ class Labels:
             entry = self._families.label(touch.family, shapes)
             corner = pair is None and touch.corner.part != "point"
             parts[min(members)] = Closed(f"{entry}: {text}", how, True, entry, corner, pair is not None)
-        if not parts and not name.pattern:  # what sticks by dry friction alone
+        if not parts and not name.pattern:  # friction alone: sticking contacts
             parts = {
                 k: Closed(contact.name, contact.states[code])
                 for k, (contact, code) in enumerate(zip(self._contacts, states, strict=True))
@@ -602,7 +600,7 @@ class Labels:
         return name, [parts[k] for k in sorted(parts)]
 
     def _by_contact(self, name: str, state: str) -> Closed:
-        """Return a contact that is closed: by its name, or by its features where the name numbers them."""
+        """Return a closed contact by its name, or by its features if the name numbers them."""
         contact = self._mechanism.contacts.get(name)
         if not isinstance(contact, FeatureContact) or name == contact.entry:
             return Closed(name, state)
@@ -643,7 +641,7 @@ class Labels:
         return [key[0] for key in corners] + shapes, f"{corner} on {on}"
 
     def _flat(self, pair: Pair) -> tuple[list[str], str]:
-        """Return the shapes whose faces are flat on each other, and that as text."""
+        """Return the shapes with faces flat on each other, with a text."""
         family, one, other = pair
         roles = self._families.roles(family)
         if roles.get(one[0], 0) > roles.get(other[0], 0):
@@ -671,7 +669,7 @@ class Labels:
         return isinstance(self._shape(name), _MANY)
 
     def _surface(self, family: str, surface: Key) -> tuple[list[str], str]:
-        """Return the shapes of a surface that take part in a family of entries, and what its faces are called."""
+        """Return the shapes of a surface in a family of entries, and the names of its faces."""
         roles = self._families.roles(family)
         faces = [face for face in self._surfaces.faces(surface) if face[0] in roles]
         shapes = list(dict.fromkeys(face[0] for face in faces))
@@ -689,7 +687,7 @@ class Labels:
         return (f"face{face.index + 1}" if self._is_polygon(face.shape) else face.shape) + self._copy(face)
 
     def _whole(self, feature: Feature) -> str:
-        """Return what a corner or face is called where nothing else tells whose it is."""
+        """Return the name of a corner or face without other context, with its owner."""
         words = self._face(feature) if feature.part == "face" else self._corner(feature)
         return f"{words} of {feature.shape}" if self._is_polygon(feature.shape) else words
 
@@ -706,14 +704,14 @@ class Labels:
 
 
 def _sides(corner: Feature) -> list[Key]:
-    """Return the faces and edges of a box that a corner of it belongs to; none of other corners."""
+    """Return the faces and edges at a corner of a box; none of other corners."""
     if corner.part != "vertex":
         return []
     return [(corner.shape, corner.copy, _FIRST + k) for k, (members, _) in enumerate(_BOX) if corner.index in members]
 
 
 def _least(side: Key) -> int:
-    """Return the least number of contacts of a side that is flat: two of an edge of a box, three of a face."""
+    """Return the least number of contacts of a flat side: three of a face of a box, two of others."""
     return 3 if side[2] >= _FIRST and len(_BOX[side[2] - _FIRST][0]) == 4 else 2
 
 

@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 
 # -- Groups of modes -----------------------------------------------------------------------------------------
 #
-# Groups of modes: those that one pattern of the model names, drawn as one node that can be opened.
+# The modes of one pattern of the model are drawn as one node that can be opened.
 
-OTHER = "other"  # the group of modes that no pattern names
+OTHER = "other"  # the group of modes without a pattern
 
 
 def group_of(automaton: Automaton, states: Sequence[int]) -> str:
-    """Return the group of a mode: the pattern of the model that names it, or ``other``."""
+    """Return the group of a mode: its pattern in the model, or ``other``."""
     return automaton.name_of(states).pattern or OTHER
 
 
@@ -117,7 +117,7 @@ def _as_one(group: str, nodes: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _in_sum(edges: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the attributes of the edge that stands for several."""
+    """Return the attributes of one edge for several."""
     seen = [edge for edge in edges if edge.get("found") == "seen"]
     causes = list(dict.fromkeys(str(edge.get("cause") or "") for edge in (seen or edges)))
     kinds = {str(edge.get("found", "derived")) for edge in edges}
@@ -134,24 +134,24 @@ def _in_sum(edges: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ModeGraph:
-    """A compiled mechanism: modes and transitions, as data that no run changes.
+    """A compiled mechanism: modes and transitions, as data unchanged by runs.
 
-    Any number of threads may read one; :class:`fsm_dyn.Simulator` holds what running it takes.
+    Any number of threads may read one; :class:`fsm_dyn.Simulator` has the working memory of runs.
 
     Attributes
     ----------
     automaton : Automaton
-        The modes derived when the mechanism was compiled, with all that their runs need.
+        The modes derived at compilation, with all data of their runs.
     values : mapping
         Values of the parameters by name, SI units.
     parameters : ndarray, shape (n_p,)
-        The same in the order of ``automaton.terms.layout.p``; read-only.
+        These values in the order of ``automaton.terms.layout.p``; read-only.
     initial : str
-        Name of the mode that runs begin in.
+        Name of the mode at the start of runs.
     start : InitialState, optional
-        Where runs begin with these parameters and inputs of zero.
+        Start of runs with these parameters and inputs of zero.
     geometry : GeometricFeasibility, optional
-        Which contacts exclude each other, see :meth:`with_geometry`.
+        Mutually exclusive contacts, see :meth:`with_geometry`.
     """
 
     automaton: Automaton
@@ -193,7 +193,7 @@ class ModeGraph:
 
     @cached_property
     def modes(self) -> Mapping[str, ModeView]:
-        """The modes by name, each one object, so that what it forms for reading is formed once."""
+        """The modes by name, each one object, so its derived properties are formed once."""
         views = {mode.name: ModeView(self.automaton, mode, self.parameters) for mode in self.automaton.modes}
         return MappingProxyType({name: view for name, view in views.items() if name not in self._excluded})
 
@@ -204,7 +204,7 @@ class ModeGraph:
 
     @cached_property
     def _excluded(self) -> Mapping[str, str]:
-        """Modes that no configuration has, with the reason; a run that visits one warns."""
+        """Modes without any configuration, with the reason; a run warns when it enters one."""
         if self.geometry is None:
             return {}
         found = {name: item.reason for name, item in self.geometry.modes.items() if item.verdict == "impossible"}
@@ -214,9 +214,9 @@ class ModeGraph:
     def nx(self) -> nx.MultiDiGraph[str]:
         """The automaton as a networkx graph; nodes carry ``mode``, edges ``guard cause reset priority`` and more.
 
-        ``label`` of a node is what the mode is called where people read it; modes that only handovers tell apart share
-        it.  ``group`` is the pattern of the model that names the mode.  ``found`` of an edge is ``declared`` for a
-        transition of the file, else ``derived``: a guard leads there.
+        ``label`` of a node is the label of the mode for the user, shared by modes distinguished only by handovers.
+        ``group`` is the mode's pattern in the model.  ``found`` of an edge is ``declared`` for a transition of the
+        file, else ``derived``: a guard leads there.
         """
         # importing networkx takes longer than most runs, and no run needs it
         import networkx as nx
@@ -255,19 +255,19 @@ class ModeGraph:
         return graph
 
     def nx_with_successors(self, depth: int = 1) -> MultiDiGraph[str]:
-        """Return :attr:`nx` with the modes to which the guards of its modes lead, as known before any run.
+        """Return :attr:`nx` with the targets of the guards of its modes, as known before any run.
 
         Parameters
         ----------
         depth : int
-            Most guards of a chain that leads from a mode of :attr:`nx` to one that is not derived.
+            Largest number of guards in a chain from a mode of :attr:`nx` to an underived one.
 
         Returns
         -------
         networkx.MultiDiGraph
             Nodes and edges of :attr:`nx`, and nodes with ``found`` ``derived``, ``label``, ``group`` and ``states`` for
-            modes that a run derives when it meets them.  Modes that the geometry of :meth:`with_geometry` or
-            contradictory constraints exclude are not among them.
+            modes derived by a run on first entry. Modes excluded by the geometry of :meth:`with_geometry` or by
+            contradictory constraints are left out.
         """
         # only for those who look at the graph
 
@@ -289,16 +289,16 @@ class ModeGraph:
         return graph
 
     def _assessed(self, mode: str) -> dict[str, str]:
-        """Return the verdict on a mode as an attribute of its node, where there is one."""
+        """Return the verdict on a mode, if there is one, as an attribute of its node."""
         if self.geometry is None or mode not in self.geometry.modes:
             return {}
         return {"verdict": self.geometry.modes[mode].verdict}
 
     def with_geometry(self, found: GeometricFeasibility) -> ModeGraph:
-        """Return the graph without the modes that an assessment proves impossible; they join ``infeasible``.
+        """Return the graph without the modes proved impossible by an assessment; they join ``infeasible``.
 
-        Nodes of ``nx`` carry their ``verdict``.  Runs are those of the graph as it was: one that reaches an impossible
-        mode, within the tolerances of contacts, continues there and warns.
+        Nodes of ``nx`` carry their ``verdict``.  Runs are those of the unchanged graph: a run that reaches an
+        impossible mode, within the tolerances of contacts, continues there and warns.
 
         Parameters
         ----------
@@ -312,12 +312,12 @@ class ModeGraph:
         return replace(self, geometry=found)
 
     def assess_geometry(self, progress: Callable[[int, int], None] = lambda done, all_: None) -> GeometricFeasibility:
-        """Return which contacts can be closed, and which of them at once, with the parameters of this graph.
+        """Return verdicts on closed contacts, alone and together, with the parameters of this graph.
 
-        Each verdict is ``impossible`` (proved by interval bounds on the gaps, or on the speeds of contacts that are
-        held), ``possible`` (with a configuration) or ``undecided``; the number of combinations of contact states
-        without anything impossible comes with them.  A few contacts take a second, thirty a minute; the assessment is
-        kept in the user's cache directory.
+        Each verdict is ``impossible`` (proved by interval bounds on the gaps, or on the speeds of held contacts),
+        ``possible`` (with a configuration) or ``undecided``; the result also has the number of combinations of contact
+        states without anything impossible.  A few contacts take a second, thirty a minute; the assessment is kept in
+        the user's cache directory.
 
         Parameters
         ----------
@@ -367,10 +367,10 @@ class ModeGraph:
     def check_proofs(
         self, proofs: GeometricProofs, progress: Callable[[int, int], None] = lambda done, all_: None
     ) -> int:
-        """Return the number of boxes in which contradictions were verified, if all proofs hold for this graph.
+        """Return the number of boxes with verified contradictions, if all proofs hold for this graph.
 
-        The check shares no arithmetic and no search with what makes proofs: it bounds the gaps by the intervals of
-        mpmath, and works out by itself which conditions follow from contact states.
+        The check shares no arithmetic and no search with the construction of proofs: it bounds the gaps by the
+        intervals of mpmath, and derives the conditions from contact states independently.
 
         Parameters
         ----------
@@ -390,7 +390,7 @@ class ModeGraph:
         return check_proofs(self.automaton, self.parameters, proofs, progress)
 
     def _geometry_key(self, begin: Array) -> str:
-        """Return what an assessment is kept under: all that it depends on."""
+        """Return the cache key of an assessment: all of its inputs."""
         digest = hashlib.sha256(f"geometry {equations_version()}|{self.automaton.mechanism.digest}|".encode())
         digest.update(self.parameters.tobytes() + begin.tobytes())
         digest.update("|".join(mode.name for mode in self.automaton.modes).encode())
@@ -398,7 +398,7 @@ class ModeGraph:
 
     @property
     def unreachable(self) -> tuple[str, ...]:
-        """Modes to which no chain of single events leads from the initial mode."""
+        """Modes not connected with the initial mode by any chain of single events."""
         if not self.initial:
             return ()
         successors, reached, ahead = self._successors(), {self.initial}, [self.initial]
@@ -410,7 +410,7 @@ class ModeGraph:
 
     @property
     def terminal_modes(self) -> tuple[str, ...]:
-        """Modes that nothing leads out of, in a graph that has other modes."""
+        """Modes without outgoing edges, in a graph with other modes."""
         successors = self._successors()
         if len(successors) < 2:
             return ()
@@ -418,15 +418,15 @@ class ModeGraph:
 
     @property
     def edge_count(self) -> int:
-        """Number of edges: pairs of modes, one for each guard that leads from one to the other."""
+        """Number of edges: one for each guard of a mode and each of its targets."""
         return sum(1 for _ in self._edges())
 
     def _edges(self) -> Iterator[Edge]:
-        """Yield the edges between modes that are listed."""
+        """Yield the edges between listed modes."""
         return (edge for edge in edges(self.automaton) if not self._excluded.keys() & {edge.source, edge.target})
 
     def _successors(self) -> dict[str, set[str]]:
-        """Return the modes to which an edge leads from each mode, in the order of the modes."""
+        """Return the targets of the edges of each mode, in the order of the modes."""
         found: dict[str, set[str]] = {name: set() for name in self.modes}
         for edge in self._edges():
             found.setdefault(edge.source, set()).add(edge.target)
@@ -434,7 +434,7 @@ class ModeGraph:
         return found
 
     def with_modes(self, modes: Iterable[DerivedMode]) -> ModeGraph:
-        """Return the graph with further modes; those that it has already stay as they are."""
+        """Return the graph with further modes; its present ones stay unchanged."""
         automaton = self.automaton
         for mode in modes:
             if automaton.find(mode.states) < 0:
@@ -467,7 +467,7 @@ def graph_with_parameters(automaton: Automaton, parameters: Parameters | None = 
     ----------
     automaton : Automaton
     parameters : mapping, optional
-        Values that replace those of the model: SI numbers, or text with units.
+        Values instead of those of the model: SI numbers, or text with units.
 
     Raises
     ------
@@ -481,14 +481,14 @@ def graph_with_parameters(automaton: Automaton, parameters: Parameters | None = 
 
 
 def open_graph(path: str | os.PathLike[str], parameters: Parameters | None = None) -> ModeGraph:
-    """Read a graph that ``ModeGraph.save`` wrote; sympy is not needed.
+    """Read a graph written by ``ModeGraph.save``; sympy is not needed.
 
     Parameters
     ----------
     path : str or path
-        A file that ``ModeGraph.save`` wrote.
+        A file written by ``ModeGraph.save``.
     parameters : mapping, optional
-        Values that replace those of the file: SI numbers, or text with units.
+        Values instead of those of the file: SI numbers, or text with units.
 
     Returns
     -------
@@ -517,17 +517,15 @@ def _unpickled(
 
 # -- The mode graph as far as it is known before a run -------------------------------------------------------
 #
-# The mode graph as far as it is known before a run: modes derived, and those to which their guards lead.
-#
-# Listing the guards of a mode takes no derivation, so that modes which a run would derive when it meets them are
-# known by their contact states, with the edges between them.
+# Derived modes, and the targets of their guards. The list of guards of a mode needs no derivation, so modes to be
+# derived by a run on first entry are known by their contact states, with the edges between them.
 
 
 @dataclass(frozen=True)
 class Successors:
-    """Modes that are not derived, contact states (codes) by name in the order in which they are led to, and edges.
+    """Underived modes, contact states (codes) by name in the order of discovery, and edges.
 
-    ``edges``: source, target, cause and kind; between two modes of which at least one is not derived.
+    ``edges``: source, target, cause and kind; at least one of the two modes is not derived.
     """
 
     modes: Mapping[str, tuple[int, ...]]
@@ -540,7 +538,7 @@ Outgoing = dict[tuple[int, ...], list[tuple[tuple[int, ...], str, str]]]
 def successors_of(
     automaton: Automaton, depth: int = 1, geometry: GeometricFeasibility | None = None, known: Outgoing | None = None
 ) -> Successors:
-    """Return the modes to which chains of up to ``depth`` guards lead from those derived.
+    """Return the targets of chains of up to ``depth`` guards from the derived modes.
 
     Parameters
     ----------
@@ -548,7 +546,7 @@ def successors_of(
     depth : int
         Guards of a chain; 0: none.
     geometry : GeometricFeasibility, optional
-        Modes that it excludes are left out.
+        Modes excluded by it are left out.
     known : dict, optional
         Edges out of modes by their states, from earlier calls; added to.
     """
@@ -594,9 +592,9 @@ MOST_ROWS = 40
 
 
 def diagram_of(automaton: Automaton, initial: str) -> Diagram:
-    """Return the boxes and arrows of a mode graph: one box for modes that only handovers tell apart.
+    """Return the boxes and arrows of a mode graph: one box for modes distinguished only by handovers.
 
-    Modes to which a guard of a derived one leads are dashed boxes; all arrows are dashed, as no run has taken them.
+    Targets of the guards of derived modes are dashed boxes; all arrows are dashed, as no run has taken them.
     """
     boxes: dict[str, Box] = {}
     labels = mode_labels(automaton)
@@ -626,12 +624,12 @@ def diagram_of(automaton: Automaton, initial: str) -> Diagram:
 
 
 def mode_labels(automaton: Automaton) -> dict[str, str]:
-    """Return what each mode derived so far is called where people read it, by its name."""
+    """Return the label for the user of each mode derived so far, by its name."""
     return {mode.name: automaton.labels.of(mode.states) for mode in automaton.modes}
 
 
 def graph_svg(automaton: Automaton, initial: str) -> str:
-    """Return the picture of a mode graph; of a large one the part nearest to where runs start."""
+    """Return the picture of a mode graph; of a large one the part nearest to the initial mode."""
     return mode_graph(diagram_of(automaton, initial))
 
 

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class NamedArray:
-    """Numbers whose indices have names: ``M["u1", "u2"]``; NumPy takes it for the array that it holds.
+    """Array with named indices: ``M["u1", "u2"]``; NumPy treats it as its array of numbers.
 
     Attributes
     ----------
     values : ndarray
         The numbers, SI units.
     names : tuple of tuple of str
-        For each axis the names of its indices, in order; where a name occurs twice the first is meant.
+        For each axis the names of its indices, in order; a repeated name means its first occurrence.
     """
 
     values: Array
@@ -56,7 +56,7 @@ class NamedArray:
         return len(self.values)
 
     def __getitem__(self, key: str | tuple[str, ...]) -> Any:
-        """Return a number, or the array of the axes not named, which are the last ones.
+        """Return a number, or the array of the unnamed last axes.
 
         Raises
         ------
@@ -132,7 +132,7 @@ class ModeView:
 
     @property
     def independent_speeds(self) -> tuple[str, ...]:
-        """Names of the speeds that are integrated; the others follow from them."""
+        """Names of the integrated speeds; the others follow from them."""
         return tuple(self._automaton.terms.layout.u[i] for i in self._mode.programs.independent)
 
     @property
@@ -168,9 +168,9 @@ class ModeView:
         q, u : array-like, shapes (n_q,), (n_u,)
             Coordinates and speeds; only the independent speeds are read, the others are computed.
         w : mapping or sequence, optional
-            Inputs; 0 where not given.
+            Inputs; 0 by default.
         directions : mapping of contact name to ±1, optional
-            Slip directions; taken from the slip speeds where not given.
+            Slip directions; from the slip speeds by default.
 
         Raises
         ------
@@ -192,7 +192,7 @@ class ModeView:
     ) -> dict[str, Array]:
         """Return the forces of all contacts and constraints by name, normal before tangent (N or N·m).
 
-        The sign is that of ``M u̇ = f + Σ Aᵀ λ``: a positive normal force pushes apart.
+        The sign follows ``M u̇ = f + Σ Aᵀ λ``: a positive normal force pushes apart.
         """
         multipliers = self._evaluate(t, q, u, w, directions)["multipliers"]
         names = [row.name for row in self._automaton.rows]
@@ -239,7 +239,7 @@ class ModeView:
         t : float, optional
             Time, s.
         w : mapping or sequence, optional
-            Inputs; 0 where not given.
+            Inputs; 0 by default.
 
         Raises
         ------
@@ -281,7 +281,7 @@ class ModeView:
 
     @property
     def active_rows(self) -> tuple[str, ...]:
-        """Names of the constraint rows that the mode holds, in the order of :meth:`constraint_matrix`."""
+        """Names of the mode's active constraint rows, in the order of :meth:`constraint_matrix`."""
         return tuple(self._row_names[r] for r in active_rows(self._automaton.system, self._mode.states))
 
     @property
@@ -296,7 +296,7 @@ class ModeView:
     def matrices(self) -> Program:
         """The mode's matrices as a straight-line program (:func:`fsm_dyn.derive.mode_programs.mode_matrices`)."""
         automaton, programs = self._automaton, self._mode.programs
-        # in a new graph, as that of the automaton is sealed
+        # in a new graph, as the automaton's own is sealed
         system = UnconstrainedSystem.build(
             automaton.terms, automaton.rows, automaton.contacts, automaton.user_transitions, automaton.quaternions,
             automaton.n_kinematic, units=automaton.units, curve_parameters=automaton.curve_parameters,
@@ -348,7 +348,7 @@ class ModeView:
         c[self._automaton.terms.layout.sigma_slice] = self._directions(t, x, c, directions or {})
         values = self._mode.programs.full.evaluate(t, x, c)
         if not values["pivot"][0] >= SINGULAR:
-            # the chart has gone bad here: one that is good here gives the same motion
+            # the chart is degenerate here; a valid one gives the same motion
             values = self._automaton.derive(self._mode.states, t, x, c).programs.full.evaluate(t, x, c)
         return values
 

@@ -25,13 +25,11 @@ from fsm_dyn.programs.program import Array, Program
 
 # -- Interval arithmetic of mpmath ---------------------------------------------------------------------------
 #
-# Interval arithmetic of mpmath, for programs: bounds of each operation, and of its operands given its result.
-#
-# Bounds are of 64 bits and rounded outwards by mpmath; nothing of :mod:`fsm_dyn.programs.intervals` is used. An
-# operation that is not known here has no bounds.
+# Bounds of each operation of a program, and of its operands given its result. They have 64 bits and are rounded
+# outwards by mpmath; nothing of :mod:`fsm_dyn.programs.intervals` is used. An unknown operation has no bounds.
 
 PRECISION: Final = 64  # bits
-_ROOM: Final = libmp.from_man_exp(1, -56)  # that inverse functions may be off, rad
+_ROOM: Final = libmp.from_man_exp(1, -56)  # error bound of inverse functions, rad
 
 Bound: TypeAlias = Any  # a number of mpmath.libmp
 Bounds: TypeAlias = "tuple[Bound, Bound]"
@@ -44,7 +42,7 @@ _QUARTER: Final = libmp.mpf_shift(_HALF_TURN, -1)
 
 
 def bounds(low: float, high: float) -> Bounds:
-    """Return an interval of two floats, which it holds exactly."""
+    """Return an interval with two floats as its exact ends."""
     return libmp.from_float(low), libmp.from_float(high)
 
 
@@ -130,7 +128,7 @@ def _solution(a: Bounds, b: Bounds) -> Bounds:
 def _sqrt(a: Bounds) -> Bounds:
     part = common(a, (libmp.fzero, libmp.finf))
     if is_empty(part):
-        return NUMBERS  # of a branch that is not taken, else the operand is refused
+        return NUMBERS  # of a branch not taken, else the operand is refused
     found: Bounds = libmp.mpi_sqrt(part, PRECISION)
     return found
 
@@ -252,13 +250,13 @@ _OPERANDS: Final[dict[str, Callable[..., list[Bounds]]]] = {
 
 # -- Check of geometric proofs, by the automaton's programs and the intervals of mpmath alone ----------------
 #
-# The conditions of a proof must follow from the contact states that it is about, its boxes cover the space, and in
-# each of its leaves the conditions must contradict each other. All of it is worked out here again: nothing of the
-# search that found a proof is used, and nothing that a file says is assumed.
+# The conditions of a proof must follow from its contact states, its boxes must cover the space, and in each leaf the
+# conditions must contradict each other. The check repeats all of it independently: it uses nothing of the search and
+# assumes nothing from a file.
 
 WIDER: Final = 1.0 + 1e-12  # than bounds of sums in floating point
 SWEEPS: Final = 2  # of narrowing, before a box is cut
-LEAF_SWEEPS: Final = 8  # of narrowing in a box that is to be excluded
+LEAF_SWEEPS: Final = 8  # of narrowing in a box before its exclusion
 _PI: Final = math.nextafter(math.pi, 4.0)
 
 Box: TypeAlias = "list[Bounds]"
@@ -270,7 +268,7 @@ def check_proofs(
     proofs: GeometricProofs,
     progress: Callable[[int, int], None] = lambda done, all_: None,
 ) -> int:
-    """Return the number of boxes in which contradictions were verified, if all proofs hold.
+    """Return the number of boxes with verified contradictions, if all proofs hold.
 
     Parameters
     ----------
@@ -335,7 +333,7 @@ class _CheckedProof:
         return InputError(f"the proof that excludes {text} does not hold: {what}", found=found, allowed=allowed)
 
     def _states(self) -> Mapping[int, bool]:
-        """Return which contacts are closed, by their numbers."""
+        """Return whether contacts are closed, by their numbers."""
         proof, names = self.proof, [contact.name for contact in self.automaton.contacts]
         if len(proof.contacts) != len(proof.closed) or len(set(proof.contacts)) != len(proof.contacts):
             raise self._refused("each contact needs one state")
@@ -345,7 +343,7 @@ class _CheckedProof:
         return {names.index(name): shut for name, shut in zip(proof.contacts, proof.closed, strict=True)}
 
     def _check_condition(self, condition: ProofCondition) -> None:
-        """Refuse a condition that does not follow from the states."""
+        """Refuse a condition not implied by the states."""
         owners = self.automaton.rows if condition.quantity == "residual" else self.automaton.contacts
         if not 0 <= condition.number < len(owners) or owners[condition.number].name != condition.name:
             raise self._refused("a condition on nothing in the model", found=f"{condition.quantity} {condition.name}")
@@ -371,7 +369,7 @@ class _CheckedProof:
         if shut:
             return not law.compliant or sense == -1
         faces_end = contact.gated or contact.bounded_face or contact.outlined or contact.ends[0] >= 0
-        # with dissipation a contact opens where its surface lags behind, inside
+        # with dissipation a contact opens inside, while its surface lags behind
         bounds_gap = law.rigid or (law.compliant and shut is False and not contact.lossy)
         return sense == 1 and not faces_end and bounds_gap
 
@@ -382,7 +380,7 @@ class _CheckedProof:
         return sense == 1 and ends and info.contact_law.rigid and self.states.get(contact) is True
 
     def _program(self, margin: float) -> tuple[Program, list[tuple[int, Bounds]]]:
-        """Return the program of the conditions, and in which bounds which of its values are to be."""
+        """Return the program of the conditions, and the required bounds of its values."""
         units, by_output = self.automaton.units, dict[str, list[ProofCondition]]()
         for condition in self.proof.conditions:
             by_output.setdefault(condition.quantity, []).append(condition)
@@ -461,7 +459,7 @@ class _CheckedProof:
         return leaves
 
     def _speeds_contradict(self, box: Box, weights: Weights) -> bool:
-        """Whether a sum of rows that are held is not zero at any speeds in a box."""
+        """Whether a sum of held rows is nonzero at all speeds in a box."""
         if not self.proof.without_sliding or not weights:
             return False
         sums = weighted_sum(self.automaton, weights)
@@ -488,7 +486,7 @@ class _CheckedProof:
         return ", ".join(f"{name} from {low:.6g} to {high:.6g}" for name, (low, high) in ends.items()) or "all"
 
     def _narrowed(self, box: Box, sweeps: int) -> Box | None:
-        """Return the part of a box in which the conditions may be met; None if there is none."""
+        """Return the part of a box that may meet the conditions; None if there is none."""
         for _ in range(sweeps):
             smaller = _sweep(self.program, self.goals, box)
             if smaller is None or smaller == box:

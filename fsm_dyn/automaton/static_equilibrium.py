@@ -24,12 +24,11 @@ from fsm_dyn.programs.traversal import gradient
 
 # -- Static forces of many contacts for one displacement -----------------------------------------------------
 #
-# Static forces of many contacts for one displacement: a complementarity problem solved by relaxation.
-#
-# For forces ``λ`` and answers ``w = K λ + d`` every normal obeys ``0 ≤ λ_n ⊥ w_n ≥ 0`` and every tangent ``|λ_t| ≤
-# bound``, with ``w_t = 0`` unless the bound is reached (docs/theory.md, "Statics"). Projected Gauss-Seidel sweeps
-# find which contacts carry and which stick; the linear system of that choice then gives the digits. Redundant
-# contacts make K singular and do no harm. Moreau, *Some numerical methods in multibody dynamics*, 1999, section 5.
+# A complementarity problem solved by relaxation. For forces ``λ`` and responses ``w = K λ + d`` every normal obeys ``0
+# ≤ λ_n ⊥ w_n ≥ 0`` and every tangent ``|λ_t| ≤ bound``, with ``w_t = 0`` unless the bound is reached (docs/theory.md,
+# "Statics"). Projected Gauss-Seidel sweeps find the loaded and the sticking contacts; the linear system of this
+# candidate then gives full precision. Redundant contacts make K singular, which is harmless. Moreau, *Some numerical
+# methods in multibody dynamics*, 1999, section 5.
 
 Array = npt.NDArray[np.float64]
 
@@ -37,15 +36,15 @@ SWEEPS = 400
 SETTLED = 1e-13
 PIVOTS = 60
 STATIC_FREE, STATIC_HELD, STATIC_SLIPPING = 0, 1, 2
-INFINITE = 1e9  # times the normal force: what a contact of infinite friction may bear
+INFINITE = 1e9  # friction limit of a contact of infinite friction, in normal forces
 
 
 @dataclass(frozen=True)
 class Unknowns:
-    """Which unknown is what.
+    """Kinds and bounds of the unknowns.
 
-    ``kind`` 0: normal, 1: tangent; ``normal`` the place of a tangent's normal force (-1: the bound is a force of its
-    own); ``bound`` the coefficient or the force; ``drive`` the sign of a slip that continues under any forces, else 0.
+    ``kind`` 0: normal, 1: tangent; ``normal`` the place of a tangent's normal force (-1: the bound is a force);
+    ``bound`` the coefficient or the force; ``drive`` the sign of a slip that continues under any forces, else 0.
     """
 
     kind: npt.NDArray[np.int64]
@@ -68,9 +67,9 @@ def solve_contacts(K: Array, d: Array, unknowns: Unknowns, guess: Array) -> Arra
     Parameters
     ----------
     K : ndarray, shape (n, n)
-        What each row answers to a unit force along each.
+        Response of each row to a unit force along each.
     d : ndarray, shape (n,)
-        What each row answers without forces; of normals the gap there would be.
+        Response of each row without forces; for normals the gap.
     unknowns : Unknowns
         Kinds and limits of the forces.
     guess : ndarray, shape (n,)
@@ -108,7 +107,7 @@ def _admitted(unknowns: Unknowns, i: int, value: float, forces: Array) -> float:
 
 
 def _polished(K: Array, d: Array, unknowns: Unknowns, forces: Array) -> Array | None:
-    """Solve the equations of the choice that the sweeps found; None if the choice does not bear it."""
+    """Solve the equations of the candidate of the sweeps; None if it is inconsistent."""
     small = 1e-9 * (1.0 + np.abs(forces).max(initial=0.0))
     choice = np.zeros(len(unknowns), dtype=np.int64)
     for i in range(len(unknowns)):
@@ -123,11 +122,11 @@ def _polished(K: Array, d: Array, unknowns: Unknowns, forces: Array) -> Array | 
 
 
 def _pivoted(K: Array, d: Array, unknowns: Unknowns, forces: Array, diagonal: Array) -> Array | None:
-    """Change the choice by its own solution until it bears it; None where that does not terminate.
+    """Update the candidate by its own solution until it is consistent; None if this does not terminate.
 
-    A normal carries where ``λ - w/K_ii`` is positive, a tangent sticks where that is within its bound: Newton's method
-    on the complementarity (Hintermüller, Ito and Kunisch, SIAM J. Optim. 13, 2003), for forces too stiffly coupled for
-    the sweeps.
+    A normal carries load if ``λ - w/K_ii`` is positive, a tangent sticks if this value is within its bound: Newton's
+    method on the complementarity (Hintermüller, Ito and Kunisch, SIAM J. Optim. 13, 2003), for forces too stiffly
+    coupled for the sweeps.
     """
     seen: set[bytes] = set()
     for _ in range(PIVOTS):
@@ -150,7 +149,7 @@ def _pivoted(K: Array, d: Array, unknowns: Unknowns, forces: Array, diagonal: Ar
 
 
 def _solution(K: Array, d: Array, unknowns: Unknowns, choice: npt.NDArray[np.int64], near: Array) -> Array:
-    """Forces under which what is held stands still, those that are free are zero, friction that slips follows."""
+    """Forces of a candidate: responses of held rows vanish, free forces are zero, sliding friction is at its bound."""
     n = len(unknowns)
     carry: list[Array] = []
     offset = np.zeros(n)
@@ -176,7 +175,7 @@ def _solution(K: Array, d: Array, unknowns: Unknowns, choice: npt.NDArray[np.int
 
 
 def _idle(unknowns: Unknowns, choice: npt.NDArray[np.int64], i: int) -> bool:
-    """Whether `i` is a tangent of a contact that does not carry."""
+    """Whether `i` is a tangent of an unloaded contact."""
     return bool(unknowns.kind[i] == 1 and unknowns.normal[i] >= 0 and choice[unknowns.normal[i]] == STATIC_FREE)
 
 
@@ -198,7 +197,7 @@ def _bears(K: Array, d: Array, unknowns: Unknowns, choice: npt.NDArray[np.int64]
 
 
 def _direction(unknowns: Unknowns, i: int, force: float) -> int:
-    """The sense of the force of a tangent that slips."""
+    """The sense of the force of a sliding tangent."""
     return int(-np.sign(unknowns.drive[i])) if unknowns.drive[i] != 0.0 else int(np.sign(force)) or 1
 
 
@@ -219,8 +218,8 @@ LONGEST = 0.2  # of one step
 FIRST = 1e-3  # the first τ
 GROWTH = 4.0
 NEWTON_STEPS = 20
-YIELDS = 1e-3  # weight of a row that sticks against one that keeps a gap
-STILL = 1e-12  # a step of Newton's method shorter than this has arrived
+YIELDS = 1e-3  # weight of a sticking row relative to a gap
+STILL = 1e-12  # a shorter Newton step has converged
 TOUCHING = 1e-9
 CONE = 1e-9  # of the largest force: forces this little outside their cones are on it
 NUDGE = 1e-6  # away from an unstable equilibrium
@@ -230,8 +229,8 @@ NUDGE = 1e-6  # away from an unstable equilibrium
 class EquilibriumState:
     """A static equilibrium.
 
-    ``q`` (n_q,); ``multipliers`` (n_rows,) in the sense of ``f + Σ Aᵀ λ = 0``, one choice where redundant contacts
-    leave several; contact ``states``; slip directions ``sigma`` (n_contacts,).
+    ``q`` (n_q,); ``multipliers`` (n_rows,) in the sense of ``f + Σ Aᵀ λ = 0``, one of several solutions if contacts are
+    redundant; contact ``states``; slip directions ``sigma`` (n_contacts,).
     """
 
     q: Array
@@ -248,16 +247,16 @@ def find_equilibrium(
     Parameters
     ----------
     coordinates : mapping
-        Where the search begins; what is not given follows as at any start.
+        Start of the search; the others follow as at any start.
     locks : mapping of int to int
-        States of the contacts that are locks (the engaged ones hold).
+        States of the locks (the engaged ones hold).
     context : ndarray, shape (n_c,)
         Parameters and inputs.
 
     Raises
     ------
     ModelError
-        There is none to be found; the message says what still moves.
+        None was found; the message names a speed that is not zero.
     """
     return _Settling(automaton, locks, t, context).search(coordinates)
 
@@ -309,7 +308,7 @@ class _Settling:
             q, forces = self._moved(q, step), new_forces
             if length <= 1e-13:  # balanced, but not at rest: on a ridge
                 q = self._moved(q, NUDGE * random.uniform(-1.0, 1.0, len(layout.u)))
-            tau *= 0.25 if float((step * last).sum()) < 0.0 else GROWTH  # one that turns back has gone too far
+            tau *= 0.25 if float((step * last).sum()) < 0.0 else GROWTH  # a reversed step means an overshoot
             last = step
         raise self._given_up(q, forces)
 
@@ -336,7 +335,7 @@ class _Settling:
         return moved
 
     def _newton(self, q: Array, forces: Array) -> EquilibriumState | None:
-        """The equilibrium of the current contact mode, if there is one nearby that is stable and the contacts bear."""
+        """The equilibrium of the current contact mode, if one nearby is stable and consistent with the contacts."""
         n_u, begin = len(self.layout.u), q
         terms = self._terms(q, forces)
         size = float(np.abs(terms["f"][:n_u]).max(initial=0.0))
@@ -344,7 +343,7 @@ class _Settling:
         for _ in range(NEWTON_STEPS):
             stiffness = -product(terms["force_q"], terms["W"][:, :n_u])
             A, positional = terms["A"][active, :n_u], self._positional(active)
-            # where rows hold more than can move, gaps are to close and what sticks may give a little
+            # if rows are overdetermined, gaps have to close and sticking rows may yield a little
             weight = np.where(positional > 0.0, 1.0, YIELDS)
             matrix = np.block([[stiffness, -A.T], [A * weight[:, None], np.zeros((len(active), len(active)))]])
             right = np.concatenate([self._balance(terms, forces), -terms["residual"][active] * positional])
@@ -366,7 +365,7 @@ class _Settling:
         return self._rest(q, forces, terms, size) if balanced and self._borne(terms, forces, size) else None
 
     def _loaded(self, terms: dict[str, Array], forces: Array) -> list[int]:
-        """Rows of the contacts that bear a force; all that stick hold, whether their friction is called on or not."""
+        """Rows of loaded contacts; all sticking ones hold, with or without a friction force."""
         rows = []
         for k, contact in enumerate(self.automaton.contacts):
             idle = contact.contact_law.rigid and forces[contact.normal_row] <= 0.0
@@ -479,7 +478,7 @@ class _Settling:
         return balance
 
     def _rest(self, q: Array, forces: Array, terms: dict[str, Array], size: float) -> EquilibriumState | None:
-        """The equilibrium as it is returned; None where it is unstable."""
+        """The equilibrium in its returned form; None if it is unstable."""
         n_u = len(self.layout.u)
         states, sigma, forces = [], np.zeros(len(self.automaton.contacts)), forces.copy()
         active = list(self.held)
@@ -550,12 +549,12 @@ class _OwnUnits:
 
 
 def _beyond(terms: Mapping[str, Array], k: int) -> bool:
-    """Whether a contact is not where its face is, or one of its neighbours lies behind the face."""
+    """Whether a contact is beyond the end of its face, or one of its neighbours is behind the face."""
     return bool("reach" in terms and (terms["reach"][k] < 0.0 or terms["aspect"][k] < -TOUCHING))
 
 
 def _positive(H: Array, rows: Array, *, strict: bool = True) -> bool:
-    """Whether a displacement that the rows allow is always resisted."""
+    """Whether every displacement allowed by the rows is resisted."""
     n = len(H)
     null = np.eye(n)
     if len(rows):
@@ -620,14 +619,14 @@ def equilibrium_initial_state(
     *,
     insists: bool = True,
 ) -> tuple[InitialState, EquilibriumState]:
-    """Find the start of a model that begins at rest.
+    """Find the start of a model at rest.
 
     Parameters
     ----------
     values : mapping
-        Coordinates from which the search begins, and speeds that the mechanism is given once it rests.
+        Coordinates for the start of the search, and speeds imposed on the mechanism at rest.
     mode : str or None
-        A mode or pattern whose locks hold.
+        A mode or pattern; its locks hold.
     context : ndarray, shape (n_c,)
         Parameters and inputs; slip directions are written into it.
     insists : bool

@@ -35,7 +35,7 @@ Numbers = tuple[int, ...]
 
 
 def equations_version() -> str:
-    """Return the version of the equations of any model: a digest of the sources of all parts that derive them."""
+    """Return the version of the equations of any model: a digest of the sources of all parts of the derivation."""
     return sources_of(*DERIVING)
 
 
@@ -113,14 +113,14 @@ def save(automaton: Automaton, path: str | Path) -> None:
 
 
 def from_bytes(data: bytes | str, mechanism: Mechanism | None = None, where: Location = NOWHERE) -> Automaton:
-    """Return the automaton from the bytes of :func:`to_bytes`, which are untrusted input.
+    """Return the automaton from the bytes of :func:`to_bytes`: untrusted input.
 
     Parameters
     ----------
     mechanism : Mechanism, optional
-        The mechanism, if it was read already; else it is read from the text in the data.
+        The mechanism, if already read; else it is read from the text in the data.
     where : Location
-        What to call the data in messages.
+        Name of the data in messages.
 
     Raises
     ------
@@ -131,7 +131,7 @@ def from_bytes(data: bytes | str, mechanism: Mechanism | None = None, where: Loc
 
 
 def from_data(data: object, mechanism: Mechanism | None = None) -> Automaton:
-    """Return the automaton from what :func:`to_data` gave; see :func:`from_bytes`."""
+    """Return the automaton from data of :func:`to_data`; see :func:`from_bytes`."""
     return _automaton(convert(data, _Stored, "a saved automaton"), mechanism, NOWHERE)
 
 
@@ -165,7 +165,7 @@ def _within(numbers: tuple[int, ...], low: int, end: int) -> bool:
 
 
 def _faults(automaton: Automaton) -> Iterator[str]:
-    """Yield what does not fit together: a kernel of the wrong size would write beyond its array."""
+    """Yield inconsistencies: a kernel of the wrong size would write beyond its array."""
     mechanism, layout, pattern = automaton.mechanism, automaton.terms.layout, automaton.pattern
     n, n_rows, n_contacts = len(layout.u) + automaton.n_kinematic, len(automaton.rows), len(automaton.contacts)
     n_q, n_x = len(layout.q), layout.n_x
@@ -232,7 +232,7 @@ def _faults(automaton: Automaton) -> Iterator[str]:
 
 
 def _contact_fits(mechanism: Mechanism, automaton: Automaton, k: int, contact: ContactInfo, name: str) -> bool:
-    """Whether a contact is that of the model, and its rows, corners and outline exist."""
+    """Whether a contact matches the model, and its rows, corners and outline exist."""
     spec, rows = mechanism.contacts[name], automaton.rows
     surfaces = spec if isinstance(spec, SurfaceContact) else None
     loads = spec.loaded_by if isinstance(spec, BearingContact) else ()
@@ -253,7 +253,7 @@ def _contact_fits(mechanism: Mechanism, automaton: Automaton, k: int, contact: C
 
 
 def _guard_fits(automaton: Automaton, mode: DerivedMode, guard: Guard) -> bool:
-    """Whether a guard is one that a transition, or the law of its contact in this mode, has."""
+    """Whether a guard belongs to a transition, or to the law of its contact in this mode."""
     if guard.direction not in (-1.0, 0.0, 1.0) or guard.sign not in (-1.0, 1.0) or guard.subject < 0:
         return False
     if guard.event is Event.TRANSITION:
