@@ -116,6 +116,8 @@ class RunArrays:
         What was known last of the rank of the rows held (``State.rank``).
     passages : float64 array
         Passages through change points as the loop wrote them, a row each (``PASSAGE_TIME`` ... of the state).
+    time_stepping : bool
+        Whether steps end with the speeds without impulses where contact states change.
     saved : SavedState, optional
         From where the run can be continued, if it was to be and can.
     """
@@ -141,6 +143,7 @@ class RunArrays:
     log: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
     rank: Floats = field(default_factory=lambda: np.zeros(0), repr=False)
     passages: Floats = field(default_factory=lambda: np.zeros((0, 0)), repr=False)
+    time_stepping: bool = False
     saved: SavedState | None = field(default=None, repr=False)
 
     @cached_property

@@ -352,7 +352,7 @@ def _as_run(
         t=times[source], x=rows, x_dot=x_dot, x_mid=x_mid, mode=mode, held=held, records=records,
         outcome=outcomes.OUTCOMES[status], tables=tables, requested_states=codes[-1].copy(),
         steps=n - 1, rejected=0, retakes=0, drift_energy=0.0, drift_residual=0.0,
-        mode_end=int(modes[-1]), c_end=c[-1].copy(), saved=saved,
+        mode_end=int(modes[-1]), c_end=c[-1].copy(), saved=saved, time_stepping=True,
     )  # fmt: skip
 
 

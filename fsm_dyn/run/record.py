@@ -171,6 +171,8 @@ class RunRecord:
         Mode index after each transition; None where these are known as text alone.
     warnings : tuple of str
         Defects of a run that ended as asked: an energy balance that does not close.
+    time_stepping : bool
+        Whether steps end with the speeds without impulses where contact states change, at coordinates with them.
     """
 
     t: FloatArray
@@ -186,6 +188,7 @@ class RunRecord:
     change_points: tuple[ChangePoint, ...] = ()
     targets: IntArray | None = None
     warnings: tuple[str, ...] = ()
+    time_stepping: bool = False
 
     @property
     def named_outcome(self) -> Outcome:
@@ -242,6 +245,7 @@ def joined(before: RunRecord, after: RunRecord, rows: int, transitions: int, cha
         outcome=after.outcome,
         tried=after.tried,
         change_points=(*before.change_points[:change_points], *after.change_points),
+        time_stepping=after.time_stepping,
     )
 
 
@@ -389,6 +393,7 @@ def record_of(
         tried=_tried(automaton, raw),
         change_points=_change_points(automaton, raw, names),
         targets=raw.records[:, RecordColumn.TARGET].astype(np.int64),
+        time_stepping=raw.time_stepping,
     )
 
 

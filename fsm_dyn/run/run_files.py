@@ -85,6 +85,7 @@ class _StoredRun(msgspec.Struct):
     tried: tuple[str, ...]
     change_points: tuple[ChangePoint, ...]
     warnings: tuple[str, ...]
+    time_stepping: bool
     continuation: StoredContinuation | str
 
 
@@ -147,6 +148,7 @@ def run_bytes(model: RunModel, record: RunRecord, continuation: StoredContinuati
         "transitions": record.transitions,
         "change_points": record.change_points,
         "warnings": record.warnings,
+        "time_stepping": record.time_stepping,
         "continuation": continuation,
         # the middle of a step that does not exist was never filled
         "x_mid": np.where(record.starts[:, None], record.x, record.x_mid),
@@ -181,6 +183,7 @@ def parse_run(text: bytes, where: Location) -> SavedRun:
     record = RunRecord(
         **numbers, mode=mode, read_transitions=lambda: transitions, inputs=inputs, outcome=outcome, tried=data.tried,
         change_points=data.change_points, targets=None, warnings=data.warnings,
+        time_stepping=data.time_stepping,
     )  # fmt: skip
     return SavedRun(data.text, _array(data.parameters), data.modes, record, data.n_inputs, data.continuation)
 

@@ -204,7 +204,8 @@ class Trajectory:
     @cached_property
     def energy(self) -> EnergyBalance:
         """Kinetic and potential energy, work of the loads, heat of friction, changes at transitions."""
-        return energy_balance(self.rows, self.record.starts, self._between)
+        middles = self.record.x_mid if self.record.time_stepping else None
+        return energy_balance(self.rows, self.record.starts, self._between, middles=middles)
 
     @overload
     def at(self, time: float) -> State: ...

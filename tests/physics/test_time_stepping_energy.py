@@ -31,13 +31,10 @@ def brick(speed=(0.0, 0.0, 0.0), y=0.05, friction=0.2, restitution=0.0):
 @pytest.mark.parametrize("y", [0.05, 0.05 + 1e-3])
 def test_a_brick_at_rest_exchanges_nothing(y, step):
     """From the first step at which it rests, the account stays what it is."""
-    run = stepped(brick(y=y), 0.5, step, allowed=y > 0.05)
+    run = stepped(brick(y=y), 0.5, step)
     rests = run.t >= 0.1
     assert np.abs(run.u[rests]).max() <= 1e-12
-    assert np.ptp(run.energy.residual[rests]) <= 1e-12
-    assert (
-        np.abs(run.energy.residual).max() <= 2.0 * MASS * flush.G * step * np.sqrt(2.0 * flush.G * (y - 0.05)) + 1e-12
-    )
+    assert np.abs(run.energy.residual).max() <= 1e-12
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -53,6 +50,30 @@ def test_friction_makes_the_heat_of_the_way(step):
     assert sum(run.energy.friction.values())[-1] == pytest.approx(0.5 * MASS, abs=MASS * (0.2 * flush.G * step) ** 2)
 
 
+@pytest.mark.parametrize(
+    ("model", "until", "order"),
+    [("rocking_block", 1.2, 2), ("stick_slip_belt", 2.1, 2), ("sliding_rod", 0.3, 1), ("cam_flat_follower", 1.5, 1)],
+)
+def test_steps_with_changes_of_contacts_leave_over_what_others_do(model, until, order):
+    """Corners that strike, friction that turns round, a foot that rattles, a motor that contacts load."""
+    coarse, fine = (stepped(model, until, step, allowed=True) for step in STEPS)
+    assert len(fine.transitions) > 1
+    left = [np.abs(run.energy.residual).max() for run in (coarse, fine)]
+    assert left[1] <= 1.1 * left[0] / 2**order
+    begins = fine.record.starts
+    changes = np.abs(np.diff(fine.energy.residual))
+    ends = ~begins[1:-1] & begins[2:]  # steps that end before a transition
+    others = ~begins[1:-1] & ~ends
+    assert changes[:-1][ends].max() <= 3.0 * changes[:-1][others].max() + 1e-14
+
+
+def test_rest_on_felts_is_no_open_balance():
+    """Steps move a mechanism that rests on compliant contacts by little: its scale is the energy they store."""
+    run = stepped("piano_action_simple", 0.02, 2e-4)
+    assert run.warnings == ()
+    assert np.abs(run.energy.residual).max() <= 0.01 * run.rows.report["stored"].sum(axis=1).max()
+
+
 @pytest.mark.parametrize("step", STEPS)
 def test_a_body_that_falls_and_turns_keeps_its_energy(step):
     run = stepped(brick(speed=(1.0, 2.0, 3.0), y=5.0), 0.8, step)
@@ -61,11 +82,14 @@ def test_a_body_that_falls_and_turns_keeps_its_energy(step):
 
 @pytest.mark.parametrize("restitution", [0.0, 0.8])
 @pytest.mark.parametrize("step", STEPS)
-def test_an_impact_leaves_the_work_of_the_weight_along_half_the_jump(step, restitution):
-    """Within its step the scheme moves on at the speed after it, so the account errs by m g h/2 times the jump."""
-    run = stepped(brick(y=0.55, restitution=restitution), 1.0, step, allowed=True)
-    jumps = np.abs(np.diff(run["y_box_dot"]))[run.record.starts[1:]]
-    assert np.abs(run.energy.residual).max() <= 0.51 * MASS * flush.G * step * jumps.sum() + 1e-12
+def test_impacts_take_the_work_of_the_weight_along_half_the_jump_too(step, restitution):
+    """Within its step the scheme moves on at the speed after it, m g h/2 times the jump."""
+    run = stepped(brick(y=0.55, restitution=restitution), 1.0, step)
+    speeds, starts = run["y_box_dot"], np.flatnonzero(run.record.starts[1:]) + 1
+    taken = 0.5 * MASS * (speeds[starts] ** 2 - speeds[starts - 1] ** 2)
+    taken += 0.5 * MASS * flush.G * step * (speeds[starts] - speeds[starts - 1])
+    assert np.abs(run.energy.residual).max() <= 1e-11
+    assert run.energy.transitions[-1] == pytest.approx(taken.sum(), abs=1e-9)
     assert run.energy.transitions[-1] <= -(1.0 - restitution**2) * MASS * flush.G * 0.5 * 0.99
 
 
