@@ -64,7 +64,7 @@ def toleranced(tree: Tree) -> tuple[Text, ParameterTolerance | None]:
     Raises
     ------
     ModelError
-        With the place of what does not fit.
+        The text or mapping of the tolerance is invalid; with its place.
     """
     if isinstance(tree, LocatedMapping):
         return _of_form(validated(ToleranceForm, tree))
@@ -237,7 +237,7 @@ Axes: TypeAlias = Annotated[str, PlainValidator(_axes), WithJsonSchema({"type": 
 
 
 class CoordinateForm(Form):
-    """A coordinate with its unit, a word for what it is, and the bounds that it stays within."""
+    """A coordinate with its unit, a word for its meaning, and the bounds of its range."""
 
     what: ClassVar[str] = "a coordinate"
 
@@ -282,7 +282,7 @@ class InertiaForm(Form):
     about: Reference | None = None
 
     def entries(self) -> dict[str, Text]:
-        """Return the entries that were written, in the order xx yy zz xy yz xz."""
+        """Return the written entries, in the order xx yy zz xy yz xz."""
         found = {name: getattr(self, name) for name in ("xx", "yy", "zz", "xy", "yz", "xz")}
         return {name: value for name, value in found.items() if value is not None}
 
@@ -300,7 +300,7 @@ class BodyForm(Form):
 
 
 class ConstraintForm(Form):
-    """A row that is always active."""
+    """An always active row."""
 
     what: ClassVar[str] = "a constraint"
 
@@ -382,7 +382,7 @@ def _text(tree: Tree) -> DrawnOutline:
 
 
 def _placed(tree: Tree, kind: str, keys: tuple[str, str]) -> tuple[Tree, DrawnPoint | None]:
-    """Return the value and the point of an outline, which is written as the value alone or with both keys."""
+    """Return the value and the point of an outline, written as the value alone or with both keys."""
     if isinstance(tree, Scalar):
         return tree, None
     section = _parts(tree, kind, keys)
@@ -439,7 +439,7 @@ ViewField: TypeAlias = Annotated[
 ]
 
 
-# -- Forms of the section ``shapes``: outlines that contacts are made of -------------------------------------
+# -- Forms of the section ``shapes``: outlines for contacts --------------------------------------------------
 
 MOST_COPIES = 1000
 
@@ -688,7 +688,7 @@ class ImpulseForm(Form):
 
 
 class LoadForm(Form):
-    """A load; its kind is the key that is given."""
+    """A load; the given key is its kind."""
 
     what: ClassVar[str] = "a load"
 

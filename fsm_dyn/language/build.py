@@ -69,7 +69,7 @@ STIFFNESS: Final = 200.0  # N/m, default
 DAMPING: Final = 2.0  # N s/m
 TURNING: Final = 0.02  # share of these for a rotational axis, per rad
 
-# what follows the name of an axis in the names of what couples it
+# suffixes of the name of an axis, for the parts of its coupler
 SUFFIXES: Final = {
     "device": "_device", "rate": "_device_rate", "engagement": "_engagement", "applied_force": "_applied_force",
     "stiffness": "_stiffness", "damping": "_damping", "initial": "_initial", "force": "_force",
@@ -89,7 +89,7 @@ def axes_of(mechanism: Mechanism, admittance: bool = False) -> tuple[CoupledPort
     mechanism : Mechanism
         With its joints as coordinates.
     admittance : bool
-        Whether the force of the hand is an input, for devices that measure it and follow the motion of the port.
+        Whether the force of the hand is an input, for devices with a force sensor that follow the motion of the port.
     """
 
     def axis(
@@ -114,18 +114,18 @@ def axes_of(mechanism: Mechanism, admittance: bool = False) -> tuple[CoupledPort
 
 
 def coupled(written: Mechanism, expanded: Mechanism, admittance: bool, own_speeds: bool) -> Mechanism:
-    """Return a mechanism with what couples its ports, after what is written by hand.
+    """Return a mechanism with the couplers of its ports after its written entries.
 
     Parameters
     ----------
     written : Mechanism
-        Without what its joints stand for.
+        Mechanism without expanded joints.
     expanded : Mechanism
-        With it.
+        Mechanism with expanded joints.
     admittance : bool
-        Whether the force of the hand is an input, for devices that measure it and follow the motion of the port.
+        Whether the force of the hand is an input, for devices with a force sensor that follow the motion of the port.
     own_speeds : bool
-        Whether speeds are written by hand; otherwise every coordinate has a speed.
+        Whether the file declares speeds; otherwise every coordinate has a speed.
 
     Raises
     ------
@@ -157,7 +157,7 @@ def coupled(written: Mechanism, expanded: Mechanism, admittance: bool, own_speed
 
 
 class _Couplers:
-    """The sections of a mechanism, to which couplers are added."""
+    """The sections of a mechanism with added couplers."""
 
     def __init__(self, written: Mechanism, expanded: Mechanism, own_speeds: bool) -> None:
         self._expanded, self._own_speeds, self._units = expanded, own_speeds, uses_units(expanded)
@@ -201,7 +201,7 @@ class _Couplers:
         return any(name in self._expanded.frames for name, _ in _DIRECTION.findall(text.text))
 
     def _displacement(self, port: Port, axis: PortAxis, rate: str) -> str:
-        """Add the displacement along an axis as a coordinate, so that the coupler conserves power."""
+        """Add the displacement along an axis as a coordinate, which makes the coupler conserve power."""
         name, length = axis.displacement, "rad" if axis.is_rotational else "m"
         self._put(self.coordinates, port, name, Coordinate(name, length if self._units else "1", where=port.where))
         if not self._own_speeds:
@@ -231,7 +231,7 @@ class _Couplers:
             first, second = _NEXT[about[-1]]
             arm = f"{body.frame}.{first}"
             across, along = f"dot({arm}, N.{second})", f"dot({arm}, N.{first})"
-            # the angle from the body to the device, between -pi and pi: no jump where the body's own angle wraps
+            # the angle from the body to the device, between -pi and pi: no jump if the body's own angle wraps
             lead = (
                 f"atan2({along}*sin({axis.device}) - {across}*cos({axis.device}), "
                 f"{along}*cos({axis.device}) + {across}*sin({axis.device}))"
@@ -261,7 +261,7 @@ class _Couplers:
         self._outputs(port, axis.outputs, (text, at, rate))
         return text
 
-    # -- what is added -----------------------------------------------------------------------------------------
+    # -- added entries -----------------------------------------------------------------------------------------
 
     def _input(self, port: Port, name: str, unit: str) -> None:
         self._put(self.inputs, port, name, Input(name, unit if self._units else "1", where=port.where))
@@ -294,7 +294,7 @@ class _Couplers:
 
 
 def build(form: MechanismForm, default_name: str) -> Mechanism:
-    """Return the mechanism that `form` describes, before any cross-reference is checked.
+    """Return the mechanism of `form`, before the check of cross-references.
 
     Parameters
     ----------
@@ -304,7 +304,7 @@ def build(form: MechanismForm, default_name: str) -> Mechanism:
     Raises
     ------
     ModelError
-        Where keys contradict each other or what must be there is missing.
+        Keys contradict each other, or a required one is missing.
     """
     frames = {name: frame_of(name, entry) for name, entry in form.frames.items()}
     if not form.bodies:
@@ -358,12 +358,12 @@ def build(form: MechanismForm, default_name: str) -> Mechanism:
 
 
 def _with_joints(mechanism: Mechanism, form: MechanismForm) -> Mechanism:
-    """Return the mechanism with what its joints stand for after what is written by hand.
+    """Return the mechanism with its expanded joints after its written entries.
 
     Raises
     ------
     ModelError
-        A joint cannot be what it is to be, or makes a name that exists.
+        A joint cannot be expanded, or creates an existing name.
     """
     absolute = form.joint_coordinates == "absolute"
     made = joints_of(form.joints, mechanism.frames, uses_units(mechanism), absolute)

@@ -1,4 +1,4 @@
-"""Shapes and contacts from their forms: which keys go together, pairs of features that can touch."""
+"""Shapes and contacts from their forms: valid combinations of keys, pairs of features in contact."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from fsm_dyn.language.shapes import (
 )
 from fsm_dyn.language.yaml import LocatedStr, where_of
 
-# -- Shapes: defaults, which keys go together, and the sense in which a polygon goes round -------------------
+# -- Shapes: defaults, valid combinations of keys, and the sense of polygons ---------------------------------
 
 SHAPE_KINDS = ("line", "segment", "circle", "arc", "polygon", "curve", "sphere", "plane", "disk", "box")
 NEWTONIAN, ORIGIN = "N", "O"
@@ -173,7 +173,7 @@ def _curve(
 
 
 def _run_round(shape: CurveShape, values: Mapping[str, ParameterValue] | None) -> CurveShape:
-    """Return a curve that knows in which sense it goes round, and its pieces; it must close."""
+    """Return a curve with its sense and its pieces; it must close."""
     if values is None:
         return shape
     try:
@@ -206,7 +206,7 @@ def _repeat(form: RepeatForm) -> Repeat:
 
 
 def _origin(name: str, frame: str, given: str | None, bodies: Mapping[str, BodyForm]) -> str:
-    """Return the point with which a shape moves: the one given, or the centre of the first body on its frame."""
+    """Return the origin of a shape: the given point, or the centre of the first body on its frame."""
     if given is not None:
         return given
     if frame == NEWTONIAN:
@@ -222,7 +222,7 @@ def _origin(name: str, frame: str, given: str | None, bodies: Mapping[str, BodyF
 
 
 def _turned(shape: PolygonShape, form: PolygonForm, values: Mapping[str, ParameterValue] | None) -> PolygonShape:
-    """Return a polygon that knows in which sense it goes round, and which corners nothing outside can touch."""
+    """Return a polygon with its sense and its corners out of reach from outside."""
     if len(form.points) < 3:
         raise ModelError(
             "a polygon has at least three points", form.key("points"), found=f"{len(form.points)}",
@@ -237,19 +237,26 @@ def _turned(shape: PolygonShape, form: PolygonForm, values: Mapping[str, Paramet
     return replace(shape, turn=turn, concave=concave)
 
 
-# -- Contacts between shapes: one for each pair of features that can touch -----------------------------------
+# -- Contacts between shapes: one for each possible pair of features -----------------------------------------
 #
-# ================= ============================================== ========================================= shape
-# features name ================= ==============================================
-# ========================================= point itself line its face segment its face, its two ends ``face start
-# end`` circle itself; with a radius written as 0 a corner arc its round face, its two ends ``face start end`` polygon
-# its faces, its corners that stick out ``face1 face2 ...``, ``1 2 ...`` curve itself, or its pieces if it has hollows
-# ``1 2 ...``: as its parameter grows sphere, plane itself disk its rim, the three points on which it lies ``1 2 3``
-# box its eight corners ``1 2 ...``: below, then above, against the clock =================
-# ============================================== =========================================
+# =================  ==============================================  ==================================
+# shape              features                                        name
+# =================  ==============================================  ==================================
+# point              itself
+# line               its face
+# segment            its face, its two ends                          ``face start end``
+# circle             itself; with a radius written as 0 a corner
+# arc                its round face, its two ends                    ``face start end``
+# polygon            its faces, its convex corners                   ``face1 face2 ...``, ``1 2 ...``
+# curve              itself, or its pieces if it has hollows         ``1 2 ...``: as its parameter grows
+# sphere, plane      itself
+# disk               its rim, three points of support                ``1 2 3``
+# box                its eight corners                               ``1 2 ...``: below, then above,
+#                                                                    anticlockwise
+# =================  ==============================================  ==================================
 #
-# Copies of a repeated shape put their number in front. A contact has the name given, followed by the names of those
-# features that must be told apart: ``wheel_floor``, ``box_floor_2``, ``wheel_step_face``.
+# Copies of a repeated shape have their number in front. The name of a contact is the given one, followed by the names
+# of its features if several pairs exist: ``wheel_floor``, ``box_floor_2``, ``wheel_step_face``.
 
 MOST_PAIRS = 400
 
@@ -294,7 +301,7 @@ def touching(
 
 
 def can_touch(a: Feature, b: Feature, shapes: Mapping[str, Shape]) -> bool:
-    """Return whether two features are of kinds that can touch."""
+    """Return whether contact is possible between the kinds of two features."""
     parts = {a.part, b.part}
     spatial = {shapes[f.shape].spatial for f in (a, b) if f.part != "point"}
     if len(spatial) == 2:
@@ -321,7 +328,7 @@ def _is_hollow(feature: Feature, shapes: Mapping[str, Shape]) -> bool:
 
 
 def _in_hollow(feature: Feature, shapes: Mapping[str, Shape]) -> bool:
-    """Whether a feature is a piece of a curve that bends inwards."""
+    """Whether a feature is a hollow piece of a curve."""
     shape = None if feature.part == "point" else shapes[feature.shape]
     return isinstance(shape, CurveShape) and bool(shape.pieces) and not shape.pieces[feature.index].bulges
 
@@ -361,14 +368,14 @@ def feature_list(name: str, shapes: Mapping[str, Shape]) -> list[Feature]:
 
 # -- Contacts ------------------------------------------------------------------------------------------------
 #
-# Contacts: which keys go together; a joint stop becomes one gap contact per limit, shapes one per pair of features.
+# A joint stop becomes one gap contact per limit, an entry of shapes one contact per pair of features.
 
 CONTACT_KINDS = ("gap", "between", "point", "joint_stop", *ENTRIES)
 RESTITUTION = ("restitution", "restitution_law")  # of rigid contacts
 
 
 def contacts_of(name: str, form: ContactForm, shapes: Mapping[str, Shape]) -> list[Contact]:
-    """Return the contacts that the entry `name` stands for."""
+    """Return the contacts of the entry `name`."""
     kind = exactly_one(form, CONTACT_KINDS)
     if kind in ENTRIES:
         only_with(form, kind, ())
@@ -400,7 +407,7 @@ def _surfaces(name: str, form: ContactForm) -> dict[str, Any]:
 
 
 def compliance_of(what: str, form: Form, compliant: ComplianceForm) -> Compliance:
-    """Return the compliance of what `form` describes.
+    """Return the compliance of `form`.
 
     Raises
     ------
@@ -423,7 +430,7 @@ def _properties(form: ContactForm) -> tuple[str, ...]:
 
 
 def _by_entry(name: str, form: ContactForm, key: str) -> Contact:
-    """Return the contact with the law that has all it needs in the entry `key`."""
+    """Return the contact of the entry `key`, with the law whose required options are all given."""
     entry = form.entry(key)
     if entry is None:
         raise ModelError(f"contact {name!r} has no content", where_of(name), allowed=", ".join(CONTACT_KINDS))
@@ -501,7 +508,7 @@ def _bracketed(text: Text) -> str:
 
 # -- Contacts between all of several shapes ------------------------------------------------------------------
 #
-# Contacts between all of several shapes: one for each pair that can touch and is not rigidly connected.
+# One entry for each pair of shapes without a rigid connection, if contact is possible.
 
 _SOLIDS = ("box", "sphere", "disk", "curve", "circle", "polygon")
 
@@ -509,7 +516,7 @@ _SOLIDS = ("box", "sphere", "disk", "curve", "circle", "polygon")
 def contact_entries(form: MechanismForm, shapes: Mapping[str, Shape]) -> dict[str, ContactForm]:
     """Return the entries of ``contacts``, those between all of several shapes written out.
 
-    A pair is named after its shapes.  One that another entry lists is left to that entry.
+    A pair is named after its shapes. A pair listed by another entry is left to it.
 
     Raises
     ------
@@ -551,7 +558,7 @@ def with_pairs_written_out(form: MechanismForm) -> MechanismForm:
 def _pairs(
     form: MechanismForm, groups: tuple[tuple[str, ...], ...], shapes: Mapping[str, Shape], where: Location
 ) -> list[tuple[str, str]]:
-    """Return the pairs of shapes of different groups that move against each other and can touch."""
+    """Return the pairs of shapes of different groups with relative motion and possible contact."""
     names = dict.fromkeys(name for group in groups for name in group)
     features = {name: feature_list(name, shapes) for name in names}
     places = {name: (shapes[name].frame, _anchor(form, shapes[name])) for name in names}
@@ -573,14 +580,14 @@ def _pairs(
 
 
 def _is_solid(shape: Shape) -> bool:
-    """Whether a shape is the outline of a body from outside, which nothing may enter."""
+    """Whether a shape is the outer outline of a solid body."""
     if shape.kind == "circle" and all(feature.part == "corner" for feature in shape.features()):
         return False  # a point
     return shape.kind in _SOLIDS and not getattr(shape, "inside", False)
 
 
 def _anchor(form: MechanismForm, shape: Shape) -> str:
-    """Return the first of the points a shape's origin is reached from that does not move in the shape's frame."""
+    """Return the first point on the way to a shape's origin without motion in the shape's frame."""
     moving = {*form.coordinates, *form.inputs, *form.memory, "t", "N", *form.frames, *form.points} - {shape.frame}
     point = shape.origin
     while point in form.points:

@@ -1,4 +1,4 @@
-"""Frames, loads, controllers and transitions from their forms: which keys go together, names, defaults."""
+"""Frames, loads, controllers and transitions from their forms: valid combinations of keys, names, defaults."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from fsm_dyn.language.form import exactly_one, only_with
 from fsm_dyn.language.model import Controller, ControllerQuantity, Coordinate, Port, TransitionSpec
 from fsm_dyn.language.yaml import where_of
 
-# -- Loads: which keys go together, and a name for each ------------------------------------------------------
+# -- Loads: valid combinations of keys, and a name for each --------------------------------------------------
 
 _COMPANIONS: dict[str, tuple[str, ...]] = {
     "force": ("at",),
@@ -44,7 +44,7 @@ _COMPANIONS: dict[str, tuple[str, ...]] = {
 
 
 def loads_of(forms: list[LoadForm]) -> tuple[Load, ...]:
-    """Return the loads with unique names: the given one, or one made from what it acts on."""
+    """Return the loads with unique names: the given one, or one made from its point, frame or coordinate of action."""
     written = [form.name for form in forms if form.name is not None]
     for at, name in enumerate(written):
         if name in written[:at]:
@@ -104,7 +104,7 @@ def _of_kind(form: LoadForm, kind: str) -> Iterator[Load]:
 def _acting(
     form: LoadForm | ImpulseForm, kind: str, name: str, force: Text | None, torque: Text | None, law: Text | None
 ) -> Iterator[Load]:
-    """Yield the load of a form that gives a force, a torque or a law, or the time integral of one."""
+    """Yield the load of a form with a force, a torque or a law, or the time integral of one."""
     where = form.key(kind)
     if force is not None:
         yield ForceLoad(name=name, value=force, at=_needed(form, kind, "at"), where=where)
@@ -131,7 +131,7 @@ _WHAT = {"at": "name the point it acts at", "on": "name the body it acts on"}
 
 
 def free_name(stem: str, taken: set[str]) -> str:
-    """Return a name that is not taken: the stem, or the stem with a number."""
+    """Return a free name: the stem, or the stem with a number."""
     if stem not in taken:
         return stem
     number = 2
@@ -223,7 +223,7 @@ def _controller(name: str, form: ControllerForm) -> Controller:
     return Controller(name, form.period, form.delay, tuple(inputs), tuple(memory), tuple(outputs), where_of(name))
 
 
-# -- Transitions and ports: which keys go together, and a name for each transition ---------------------------
+# -- Transitions and ports: valid combinations of keys, and a name for each transition -----------------------
 
 
 def transitions_of(forms: list[TransitionForm]) -> tuple[TransitionSpec, ...]:
@@ -302,7 +302,7 @@ def _free_name(form: TransitionForm, taken: set[str]) -> str:
 
 
 def range_transitions(coordinates: Mapping[str, Coordinate]) -> tuple[TransitionSpec, ...]:
-    """Return the transitions that end a run where a coordinate leaves its range, one for each bound."""
+    """Return the transitions that end a run at the end of a coordinate's range, one for each bound."""
     found = []
     for name, coordinate in coordinates.items():
         for bound, sign, side in zip(coordinate.range, "<>", ("lower", "upper"), strict=False):
@@ -340,7 +340,7 @@ def port_of(name: str, form: PortForm) -> Port:
 
 
 def _check_coupler(name: str, form: PortForm) -> None:
-    """Refuse what a port without a coupler has no use for, and a `press` that is not from one place to another."""
+    """Refuse keys without effect for a port without a coupler, and a `press` that is not from one place to another."""
     if form.kinematic is not None:
         for key in ("stiffness", "damping", "press"):
             if key in form.given():

@@ -31,9 +31,9 @@ from fsm_dyn.language.yaml import (
     with_setting,
 )
 
-# -- A model that is being written ---------------------------------------------------------------------------
+# -- A model under construction ------------------------------------------------------------------------------
 #
-# A model that is being written: the tree that a file becomes and the file's text, side by side.
+# The tree of a model file and the file's text, side by side.
 
 Value: TypeAlias = str | float | bool | Sequence["Value"] | Mapping[str, "Value"] | None
 
@@ -42,7 +42,7 @@ _CALLED = (__name__, "fsm_dyn.language.builder")
 
 
 class WrittenModel:
-    """Entries put into tree and text, each with the place of the call that gave it."""
+    """Entries in tree and text, each with the place of its call."""
 
     def _begin(self, tree: LocatedMapping, text: str, name: str, origin: Origin) -> None:
         self._tree, self._text, self._name, self._origin = tree, text, name, origin
@@ -118,7 +118,7 @@ def _placed(tree: Tree, where: Location) -> Tree:
 
 
 def calling_line() -> Location:
-    """Return file, line and column of the call from outside these modules that is being executed."""
+    """Return file, line and column of the current call from outside these modules."""
     frame = sys._getframe(1)
     while frame.f_globals.get("__name__") in _CALLED and frame.f_back is not None:
         frame = frame.f_back
@@ -132,11 +132,11 @@ def calling_line() -> Location:
 class Model(WrittenModel):
     """A model written in Python, entry by entry, in any order.
 
-    A method adds one entry to the section of the language that has its name; its keywords are the keys of that
-    section, or its second argument is the whole value where the language has a short form.  A keyword that Python
-    reserves gets an underscore: ``from_``.  Values are texts (``"4 kg"``, expressions), numbers, booleans, lists and
-    mappings.  Nothing is checked before `mechanism`, except that no entry is declared by two calls.  An entry of a
-    file is replaced, in its place.
+    A method adds one entry to the section of its name in the language; its keywords are the keys of this section, or
+    its second argument is the whole value if the language has a short form. A keyword reserved by Python gets an
+    underscore: ``from_``.  Values are texts (``"4 kg"``, expressions), numbers, booleans, lists and mappings.
+    `mechanism` does all checks, except for entries declared by two calls, refused at once. A call replaces an entry of
+    a file in its position.
 
     Parameters
     ----------
@@ -189,14 +189,14 @@ class Model(WrittenModel):
     def to_yaml(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the model as YAML, and write it to ``path`` if there is one.
 
-        What came from a file is as it was there, comments and layout included.
+        Text from a file stays unchanged, comments and layout included.
         """
         if path is not None:
             write_file(path, self._text)
         return self._text
 
     def mechanism(self, variant: str | None = None) -> Mechanism:
-        """Return the model, or one of its variants, checked and frozen, as `fsm_dyn.load` returns that of a file.
+        """Return the model, or one of its variants, checked and frozen, as `fsm_dyn.load` returns it for a file.
 
         Parameters
         ----------
@@ -210,12 +210,12 @@ class Model(WrittenModel):
         Raises
         ------
         ModelError
-            The model cannot be used; the message has file and line of the call, or of the file, that is at fault.
+            The model cannot be used; the message has file and line of the call or of the file at fault.
         """
         return from_tree(self._tree, self._name, self._text, variant, self._origin)
 
     def settings(self, **values: Value) -> Self:
-        """Set keys of the top level with one value: ``summary``, ``impacts`` and those that `Model` takes.
+        """Set keys of the top level with one value: ``summary``, ``impacts`` and the arguments of `Model`.
 
         Parameters
         ----------
@@ -252,7 +252,7 @@ class Model(WrittenModel):
         return self._add("parameters", name, value, keys)
 
     def coordinate(self, name: str, unit: Value = None, /, **keys: Value) -> Self:
-        """Add a coordinate with its unit, or with keys: ``unit``, ``range``; with neither where no units are used.
+        """Add a coordinate with its unit, or with keys: ``unit``, ``range``; with neither in a model without units.
 
         Parameters
         ----------
@@ -363,7 +363,7 @@ class Model(WrittenModel):
         name : str
             Of the entry.
         value : Value, optional
-            The expression that is zero, of position or velocity.
+            The expression of position or velocity kept at zero.
         **keys
             Keys of the section ``constraints`` of the language (docs/language.md), with values in its units.
 
@@ -409,7 +409,7 @@ class Model(WrittenModel):
         return self._add("contacts", name, None, keys)
 
     def input(self, name: str, unit: Value = None, /, **keys: Value) -> Self:
-        """Add an input with its unit, or with keys; with neither where no units are used.
+        """Add an input with its unit, or with keys; with neither in a model without units.
 
         Parameters
         ----------
@@ -496,7 +496,7 @@ class Model(WrittenModel):
         return self._add("modes", name, None, states)
 
     def only_listed(self, value: bool = True) -> Self:
-        """Forbid the modes that no pattern names.
+        """Forbid the modes without a pattern.
 
         Parameters
         ----------
@@ -678,14 +678,14 @@ class Model(WrittenModel):
         return self._add("use", name, None, keys)
 
     def variant(self, name: str, /, **sections: Value) -> Self:
-        """Add a variant: what differs, by sections.
+        """Add a variant: its differing entries, by section.
 
         Parameters
         ----------
         name : str
             Of the entry.
         **sections
-            Entries that differ, by section.
+            Differing entries, by section.
 
         Returns
         -------

@@ -58,7 +58,7 @@ def check_loads(mechanism: Mechanism, scopes: Scopes) -> None:
     Raises
     ------
     ModelError
-        At the first one that does not fit.
+        At the first invalid one.
     """
     fixed = _fixed_frames(mechanism)
     for load in mechanism.loads:
@@ -78,12 +78,12 @@ def check_loads(mechanism: Mechanism, scopes: Scopes) -> None:
 
 
 def check_impulses(transition: TransitionSpec, mechanism: Mechanism, scopes: Scopes) -> None:
-    """Check the impulses of a transition: forces and torques times time, and none on a coordinate that is driven.
+    """Check the impulses of a transition: forces and torques times time, and none on a driven coordinate.
 
     Raises
     ------
     ModelError
-        At the first one that does not fit.
+        At the first invalid one.
     """
     for number, impulse in enumerate(transition.impulses, 1):
         what = f"impulse {number} of transition {transition.name!r}"
@@ -142,7 +142,7 @@ def _along_a_length(load: LineLoad, scopes: Scopes, what: str, work: Dimension =
 
 
 def _fixed_frames(mechanism: Mechanism) -> set[str]:
-    """Return the frames that do not turn in N."""
+    """Return the frames without rotation in N."""
     fixed = {"N"}
     for name, frame in mechanism.frames.items():
         constant = all(free_names(parse(angle)) <= set(mechanism.parameters) for angle in frame.angles)
@@ -167,7 +167,7 @@ def _constant_direction(value: Text, what: str, fixed: set[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ControllerScopes:
-    """All scopes, with the quantities of controllers visible where memory is, and the dimensions of these."""
+    """All scopes, with the quantities of controllers visible together with memory, and their dimensions."""
 
     scopes: Scopes
     dimensions: Mapping[str, Dimension]
@@ -176,7 +176,7 @@ class ControllerScopes:
 def with_controllers(scopes: Scopes, mechanism: Mechanism) -> ControllerScopes:
     """Return the scopes with the quantities of controllers.
 
-    Memory and outputs have the units that are written, inputs that of their expressions: an input may name memory and
+    Memory and outputs have their written units, inputs the units of their expressions: an input may name memory and
     outputs of all controllers, and the inputs above it.
 
     Raises
@@ -199,12 +199,12 @@ def with_controllers(scopes: Scopes, mechanism: Mechanism) -> ControllerScopes:
 
 
 def check_controllers(mechanism: Mechanism, scopes: Scopes, dimensions: Mapping[str, Dimension]) -> None:
-    """Check periods, starts, quanta, and what memory and outputs become.
+    """Check periods, starts, quanta, and the new values of memory and outputs.
 
     Raises
     ------
     ModelError
-        At the first expression that does not fit.
+        At the first invalid expression.
     """
     for name, controller in mechanism.controllers.items():
         expression_type(controller.period, scopes.constant, f"the period of controller {name!r}", [TIME])
@@ -238,13 +238,13 @@ def check_expressions(mechanism: Mechanism, known: Mapping[str, Declaration], un
     Returns
     -------
     dict
-        The dimension of each parameter (``lip[0]`` for elements), coordinate, input, speed and output;
-        dimensionless where units are not used.
+        The dimension of each parameter (``lip[0]`` for elements), coordinate, input, speed and output; dimensionless in
+        a model without units.
 
     Raises
     ------
     ModelError
-        At the first expression that does not fit.
+        At the first invalid expression.
     """
     scopes, named = scopes_and_dimensions(mechanism, known, units)
     constant, coordinates, inputs, speeds = scopes.constant, named.coordinates, named.inputs, named.speeds
@@ -302,7 +302,7 @@ def scopes_and_dimensions(mechanism: Mechanism, known: Mapping[str, Declaration]
     Raises
     ------
     ModelError
-        At the first parameter, input or speed that does not fit.
+        At the first invalid parameter, input or speed.
     """
     constant = parameter_scope(mechanism, known, units)
     coordinates = _coordinates(mechanism)
@@ -374,7 +374,7 @@ def _scheduled(schedule: Schedule, wanted: Dimension | None, scope: Scope, what:
 
 
 def _inferred(schedule: Schedule, scope: Scope, what: str) -> Dimension | None:
-    """Return the dimension of the first value that is not a written zero."""
+    """Return the dimension of the first value other than a written zero."""
     quantities = [expression_type(text, scope, what) for text in schedule.values]
     return next((q.dimension for q in quantities if not q.zero), DIMENSIONLESS)
 
@@ -421,7 +421,7 @@ def _contact(contact: Contact, scopes: Scopes) -> None:
     if contact.gap is not None:
         what = f"the {contact.contact_law.normal_noun} {name!r}"
         wanted = [LENGTH, DIMENSIONLESS] if contact.contact_law.has_gap else None
-        # memory is constant between transitions: a gap may jump with it, a row that is held may not
+        # memory is constant between transitions: a gap may jump with it, a held row may not
         may_jump = contact.contact_law.has_gap and not contact.bilateral
         gap = expression_type(contact.gap, scopes.gap if may_jump else scopes.configuration, what, wanted).dimension
     if contact.slip is not None:
@@ -461,7 +461,7 @@ def _surfaces(contact: SurfaceContact, gap: Dimension | None, scopes: Scopes) ->
 
 
 def _compliance(name: str, compliance: Compliance, gap: Dimension | None, scopes: Scopes) -> None:
-    """Check a force law: the unit of its stiffness follows from that of the gap and from the exponent."""
+    """Check a force law: the unit of its stiffness follows from the gap's unit and from the exponent."""
     exponent: float | None = 1.0
     if compliance.exponent is not None:
         found = expression_type(compliance.exponent, scopes.constant, f"the exponent of {name!r}", [DIMENSIONLESS])
@@ -490,7 +490,7 @@ def _transition(
 
 
 def _trigger(when: Text, mechanism: Mechanism, scopes: Scopes) -> None:
-    """Check that `when` is a scalar that crosses zero, or a condition that becomes true at a definite instant."""
+    """Check `when`: a scalar with a zero crossing, or a condition with a definite instant of becoming true."""
     node = parse(when)
     if not is_condition(node, mechanism):
         expression_type(when, scopes.logic, "`when`")

@@ -43,7 +43,7 @@ from fsm_dyn.language.yaml import where_of
 
 # -- Requirements --------------------------------------------------------------------------------------------
 #
-# Requirements that could never be judged: unknown names, events that a contact does not have, wrong units.
+# Defects that prevent any judgement: unknown names, events foreign to a contact, wrong units.
 
 T = TypeVar("T")
 
@@ -61,7 +61,7 @@ def check_requirements(
     Raises
     ------
     ModelError
-        At the first requirement that could never be judged, with its place.
+        At the first requirement with such a defect, with its place.
     """
     if not mechanism.requirements:
         return
@@ -89,7 +89,7 @@ def requirement_units(mechanism: Mechanism) -> dict[str, str]:
 
 
 def comparisons(requirement: Requirement) -> Iterator[QuantityComparison]:
-    """Yield the comparison of a quantity that a requirement makes, if it makes one."""
+    """Yield the comparison of a requirement with a quantity, if it has one."""
     match requirement.claim:
         case (
             Always(condition=QuantityComparison() as compared)
@@ -100,14 +100,14 @@ def comparisons(requirement: Requirement) -> Iterator[QuantityComparison]:
 
 
 def contacts_named(mechanism: Mechanism, name: str) -> tuple[str, ...]:
-    """Return the contact of a name, or the feature pairs of the entry of that name; none if there is neither."""
+    """Return the contact of a name, or the feature pairs of the entry with this name; none if there is neither."""
     if name in mechanism.contacts:
         return (name,)
     return tuple(contact.name for contact in mechanism.contacts.values() if contact.entry == name)
 
 
 def dimension_of(mechanism: Mechanism, quantity: MeasuredQuantity, dimensions: Mapping[str, Dimension]) -> Dimension:
-    """Return the dimension of a quantity: of a force of a contact that whose power is with its gap's rate or slip."""
+    """Return the dimension of a quantity; a contact's force by its power with the rate of the gap or with the slip."""
     if not quantity.part:
         return dimensions.get(quantity.name, DIMENSIONLESS)
     contact = mechanism.contacts[contacts_named(mechanism, quantity.name)[0]]
@@ -218,7 +218,7 @@ class References:
         Raises
         ------
         ModelError
-            At the first name that is unknown or of the wrong sort.
+            At the first name of unknown or wrong kind.
         """
         m = self.mechanism
         for frame in m.frames.values():
@@ -414,7 +414,7 @@ class References:
             self._one_of(name, "a coordinate", list(self.mechanism.coordinate_names))
 
 
-# -- Orders: frames after their parents, points after what they are given from; no cycles --------------------
+# -- Orders: frames after their parents, points after their reference points; no cycles ----------------------
 
 
 def ordered(mechanism: Mechanism) -> Mechanism:
@@ -486,7 +486,7 @@ def check(mechanism: Mechanism) -> Mechanism:
     Raises
     ------
     ModelError
-        At the first thing that is wrong.
+        At the first defect.
     """
     known = declarations(mechanism)
     References(mechanism, known).check()
@@ -500,7 +500,7 @@ def check(mechanism: Mechanism) -> Mechanism:
 
 
 def _check_count(mechanism: Mechanism) -> None:
-    """Refuse a number of speeds that cannot define the rates of all coordinates (docs/theory.md, kinematics)."""
+    """Refuse a number of speeds that does not match the rates of all coordinates (docs/theory.md, kinematics)."""
     euler = sum(1 for frame in mechanism.frames.values() if frame.euler_names)
     kinematic = sum(1 for row in mechanism.constraints.values() if row.kinematic)
     coordinates, speeds = len(mechanism.coordinate_names), len(mechanism.speeds)

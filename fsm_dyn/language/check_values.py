@@ -32,11 +32,11 @@ from fsm_dyn.language.shapes import (
 
 Numbers = Mapping[str, float | Sequence[float]]
 
-LOWEST, HIGHEST = 20.0, 20e3  # Hz: what people hear
+LOWEST, HIGHEST = 20.0, 20e3  # Hz: audible range
 
 
 def check_numbers(mechanism: Mechanism, values: Numbers | None = None) -> None:
-    """Evaluate what depends on parameters alone and refuse the impossible.
+    """Evaluate the expressions of parameters alone and refuse impossible values.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def check_numbers(mechanism: Mechanism, values: Numbers | None = None) -> None:
     Raises
     ------
     ModelError
-        Where a value is not finite, a mass negative, a table not in the order of time, and so on.
+        A value is not finite, a mass negative, a table not in the order of time, and so on.
     """
     if values is None:
         values = evaluate_parameters(mechanism, {})
@@ -96,7 +96,7 @@ def check_numbers(mechanism: Mechanism, values: Numbers | None = None) -> None:
 
 
 def _value(text: Text | None, values: Numbers, what: str) -> float | None:
-    """Return the value of an expression of parameters; None where there is none or it depends on more."""
+    """Return the value of an expression of parameters; None if there is none or it depends on more."""
     if text is None:
         return None
     known = values.get(text.text)
@@ -269,21 +269,19 @@ def _schedule(schedule: Schedule, values: Numbers, what: str) -> None:
 
 # -- Outlines by their numbers -------------------------------------------------------------------------------
 #
-# What the numbers of a shape decide for its equations: which way it goes round, where its faces look.
-#
-# The equations are derived for the decisions that the file's own parameters make; other parameters must make the
-# same.
+# The numbers of a shape decide its sense and the free sides of its faces. The equations are derived for the decisions
+# of the file's own parameters; other parameters must lead to the same decisions.
 
 Values = Mapping[str, ParameterValue]
 Place = tuple[float, float]
 
-LOOKS = 360  # points at which a curve is sampled
+LOOKS = 360  # samples of a curve
 CLOSED = 1e-9  # of a curve's size
-LIKE = 0.2  # rad; pieces of a curve that begin as near as that are the same
+LIKE = 0.2  # rad; pieces of a curve with nearer begins are the same
 
 
 def polygon_sense(shape: PolygonShape, values: Values) -> tuple[int, tuple[int, ...]]:
-    """Return in which sense the corners go round (+1: against the clock), and which of them nothing outside can touch.
+    """Return the sense of the corners (+1: anticlockwise), and the corners out of reach from outside.
 
     Raises
     ------
@@ -312,7 +310,7 @@ def polygon_sense(shape: PolygonShape, values: Values) -> tuple[int, tuple[int, 
 
 
 def curve_sense(shape: CurveShape, values: Values) -> int:
-    """Return +1 for a curve that goes round against the clock, else -1; it must close.
+    """Return +1 for an anticlockwise curve, else -1; it must close.
 
     Raises
     ------
@@ -337,7 +335,7 @@ def curve_sense(shape: CurveShape, values: Values) -> int:
 
 
 def check_outlines(mechanism: Mechanism, values: Values) -> None:
-    """Refuse parameters with which a shape is none, or not the one that the equations were derived for.
+    """Refuse parameters with an invalid shape, or with a shape other than that of the derived equations.
 
     Parameters
     ----------
@@ -364,7 +362,7 @@ def check_outlines(mechanism: Mechanism, values: Values) -> None:
 
 
 def _names(shape: Shape, mechanism: Mechanism) -> set[str]:
-    """Return the names that the numbers of a shape depend on."""
+    """Return the names in the numbers of a shape."""
     texts = [*shape.lengths, *shape.angles_given, *(text for _, text in shape.vectors)]
     if isinstance(shape, CurveShape):
         texts += shape.formula
@@ -374,7 +372,7 @@ def _names(shape: Shape, mechanism: Mechanism) -> set[str]:
 
 
 def _way(name: str, mechanism: Mechanism) -> list[Text]:
-    """Return the steps by which a point of the model is reached from the Newtonian origin."""
+    """Return the steps from the Newtonian origin to a point of the model."""
     found = []
     while name in mechanism.points:
         found.append(mechanism.points[name].at)
@@ -388,7 +386,7 @@ def _chord(shape: SegmentShape, mechanism: Mechanism, values: Values) -> Place |
         (x0, y0), (x1, y1) = places(shape, values)
         return x1 - x0, y1 - y0
     first, last = (_way(name, mechanism) for name in shape.ends)
-    while first and last and first[0] is last[0]:  # what both have in common may move as it likes
+    while first and last and first[0] is last[0]:  # the common part may move arbitrarily
         first, last = first[1:], last[1:]
     steps = [(sign, _vector(shape, text, values)) for sign, way in ((-1.0, first), (1.0, last)) for text in way]
     total = [0.0, 0.0]
@@ -405,7 +403,7 @@ def places(shape: SegmentShape | PolygonShape | CurveShape, values: Values) -> l
 
 
 def _decisions(shape: Shape, mechanism: Mechanism, values: Values) -> tuple[object, ...]:
-    """Return all that the equations of a shape take from numbers."""
+    """Return all decisions by numbers in the equations of a shape."""
     match shape:
         case PolygonShape():
             points = places(shape, values)
@@ -426,7 +424,7 @@ def _decisions(shape: Shape, mechanism: Mechanism, values: Values) -> tuple[obje
 
 
 def _along_axis(first: tuple[Text, ...], at: Place, last: tuple[Text, ...], to: Place) -> tuple[int, int]:
-    """Return the direction of an edge where the texts of its points put it along an axis, zeros elsewhere."""
+    """Return the direction of an edge if the texts of its points put it along an axis, else zeros."""
     same = [_always_equal(a, b) for a, b in zip(first[:2], last[:2], strict=True)]
     return (_sign(to[0] - at[0]) if same[1] else 0, _sign(to[1] - at[1]) if same[0] else 0)
 
@@ -443,7 +441,7 @@ def _always_equal(a: Text, b: Text) -> bool:
 
 
 def _looks(shape: LineShape | SegmentShape, along: Place | None, values: Values) -> int:
-    """Return +1 where the free side is on the left of a face, -1 where on the right, 0 if undecided numerically."""
+    """Return +1 if the free side is on the left of a face, -1 if on the right, 0 if numerically undecided."""
     side = _vector(shape, shape.side, values)
     return 0 if along is None or side is None else _sign(along[0] * side[1] - along[1] * side[0])
 
@@ -453,7 +451,7 @@ def _sign(value: float) -> int:
 
 
 def _vector(shape: Shape, text: Text, values: Values) -> Place | None:
-    """Return a vector's components in the shape's frame; None where more than parameters and its axes are in it."""
+    """Return a vector's components in the shape's frame; None if it contains more than parameters and its axes."""
     try:
         parts = [fold(parse(text), _Component(values, shape.frame, axis)) for axis in ("x", "y")]
     except InputError:
@@ -462,7 +460,7 @@ def _vector(shape: Shape, text: Text, values: Values) -> Place | None:
 
 
 class _Component(FloatAlgebra):
-    """Folds a vector that is linear in the axes of one frame to its component along one of them."""
+    """Folds a vector, linear in the axes of one frame, to its component along one of them."""
 
     def __init__(self, values: Values, frame: str, axis: str) -> None:
         super().__init__(values)
@@ -475,7 +473,7 @@ class _Component(FloatAlgebra):
         return float((frame, axis) == self._kept)
 
 
-# -- Screws that their friction keeps from turning under a load along the axis -------------------------------
+# -- Self-locking screws -------------------------------------------------------------------------------------
 
 
 def self_locking_screws(mechanism: Mechanism, values: Mapping[str, float | Sequence[float]]) -> list[str]:

@@ -45,9 +45,9 @@ SEPARATOR = ":"
 
 
 def split_name(text: str) -> tuple[str, str | None]:
-    """Return what a text such as ``piano_action:felt`` names: a model or path, and a variant or None.
+    """Split a text such as ``piano_action:felt`` into a model or path, and a variant or None.
 
-    What follows the last colon is a variant if it is a name, and the part before it is more than the letter of a drive.
+    The part after the last colon is a variant if it is a name, and the part before it is longer than a drive letter.
     """
     head, separator, tail = text.rpartition(SEPARATOR)
     if separator and len(head) > 1 and tail.isidentifier():
@@ -58,9 +58,9 @@ def split_name(text: str) -> tuple[str, str | None]:
 def overlaid(tree: Tree, variant: str, default_name: str, where: Location | None = None) -> LocatedMapping:
     """Return the tree of a model's variant.
 
-    Mappings are merged key by key; a key with nothing after it is taken out; lists and values are replaced, except that
-    ``loads`` and ``transitions`` are added to those of the model, in the place of one with the same ``name``.  The
-    model's name gets the variant's as an ending.  `where` is the place to name if there is no such variant.
+    Mappings are merged key by key; an empty key is removed; lists and values are replaced, except for ``loads`` and
+    ``transitions``, which are added to those of the model or replace one with the same ``name``. The model's name gets
+    the variant's as an ending.  `where` is the place to name if there is no such variant.
 
     Raises
     ------
@@ -110,7 +110,7 @@ def _merged(base: LocatedMapping, overlay: LocatedMapping, *, top: bool = False)
 
 
 def _with(section: LocatedMapping, word: LocatedStr, value: Tree) -> LocatedMapping:
-    """Return the section with one entry set, where it stood or at the end."""
+    """Return the section with one entry set, in its previous position or at the end."""
     key = word if word not in section else next(key for key in section if key == word)
     return LocatedMapping({**section, key: value}, section.where, flow=section.flow)
 
@@ -134,9 +134,8 @@ def _name_of(item: Tree) -> str | None:
 
 # -- Sources of components -----------------------------------------------------------------------------------
 #
-# Where components come from: the shipped models, and the folder of the file that uses them; nowhere else.
-#
-# Models are untrusted input, so the name of a component is never a path.
+# Components come from the shipped models and from the folder of the file with the `use`; nowhere else. Models are
+# untrusted input, so the name of a component is never a path.
 
 DEEPEST = 4  # components within components
 MOST = 100  # components in a whole model, those of components included
@@ -146,14 +145,14 @@ _BESIDE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\.ya?ml")
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a model was read: its folder (None: a text or a mapping), and the files that lead to it."""
+    """Source of a model: its folder (None: a text or a mapping), and the chain of files that use it."""
 
     folder: Path | None = None
     files: tuple[str, ...] = ()
 
 
 def load_component(name: str, form: UseForm, origin: Origin) -> tuple[Tree, Origin]:
-    """Return the tree of a component and where it was found.
+    """Return the tree of a component and its source.
 
     Raises
     ------
@@ -207,7 +206,7 @@ def _beside(text: str, origin: Origin) -> Path:
 
 
 def inlined(tree: Tree, name: str, component: Tree) -> Tree:
-    """Return the tree of a model with one component written out in it, so that it needs no other file."""
+    """Return the tree of a model with one component written out in it, independent of other files."""
     if not isinstance(tree, LocatedMapping):
         return tree
     section = tree[LocatedStr("use")]
@@ -221,16 +220,16 @@ def inlined(tree: Tree, name: str, component: Tree) -> Tree:
     return LocatedMapping({**tree, LocatedStr("use"): use}, tree.where)
 
 
-# -- A component under its prefix: every name it declares, wherever it stands --------------------------------
+# -- A component under its prefix: every use of every declared name ------------------------------------------
 #
-# The component's own fixed frame becomes the frame it is attached to, its origin the point. What its expressions say
-# of motion, ``vel`` and ``omega``, stays motion against that frame, so that a slip or a damper within the component
-# means what it meant alone.
+# The component's own fixed frame becomes the frame of its attachment, its origin the point. Velocities in its
+# expressions, ``vel`` and ``omega``, stay relative to this frame, so a slip or a damper within the component keeps its
+# meaning.
 
 T = TypeVar("T")
 
 FRAME, ORIGIN = "N", "O"
-# Words of the forms that are no names of the model: units, letters of axes.
+# Words of the forms other than names of the model: units, letters of axes.
 _KEPT: Mapping[type, frozenset[str]] = {
     Coordinate: frozenset({"unit"}),
     Input: frozenset({"unit"}),
@@ -251,7 +250,7 @@ class Renaming:
 
     @property
     def frame(self) -> str:
-        """The frame that the component is attached to."""
+        """The frame of the component's attachment."""
         return self.names[FRAME]
 
     def apply(self, value: T) -> T:
@@ -289,17 +288,17 @@ class Renaming:
                 # letters of axes are keys there, but the angles are expressions
                 update[key] = {k: self.apply(v) for k, v in value.items()} if isinstance(value, dict) else value
             elif value == FRAME and key in ("frame", "parent", "carrier"):
-                update[key] = LocatedStr(self.frame)  # also where nothing was written
+                update[key] = LocatedStr(self.frame)  # defaults too
             else:
                 update[key] = self.apply(value)
         if isinstance(form, _OUTLINES) and form.frame == FRAME and not getattr(form, "ends", None):
             at = "center" if isinstance(form, _CENTRED) else "origin"
-            if update[at] is None:  # what stands still stands where the component's origin is
+            if update[at] is None:  # a fixed outline moves to the component's origin
                 update[at] = LocatedStr(self.names[ORIGIN])
         return form.model_copy(update=update)
 
     def _contact(self, name: str) -> LocatedStr:
-        """Return the new name of a contact, or of one of the pairs that an entry of `contacts` stands for."""
+        """Return the new name of a contact, or of one of the pairs of an entry of `contacts`."""
         entries = [entry for entry in self.names if name == entry or name.startswith(f"{entry}_")]
         entry = max(entries, key=len, default="")
         return LocatedStr(self.names.get(entry, "") + name[len(entry) :], where_of(name))
@@ -324,7 +323,7 @@ class Renaming:
         return "".join([*pieces, source[copied:]])
 
     def _relative(self, match: re.Match[str]) -> str:
-        """Return ``vel``, ``omega`` or ``pos`` against what the component is attached to."""
+        """Return ``vel``, ``omega`` or ``pos`` relative to the component's attachment."""
         function, first, second = match.groups()
         frame = self.frame
         if frame == FRAME and self.names[ORIGIN] == ORIGIN:
@@ -349,7 +348,7 @@ _SECTIONS = (
     *("parameters", "coordinates", "frames", "points", "bodies", "constraints", "shapes", "contacts"),
     *("inputs", "schedule", "memory", "controllers", "outputs", "view", "joints"),
 )
-# Sections of a component that declare names; `modes` and `ports` stay behind.
+# Sections of a component with declared names; `modes` and `ports` are left out.
 _DECLARING = (
     *("parameters", "coordinates", "frames", "points", "bodies", "speeds", "constraints", "shapes", "contacts"),
     *("inputs", "memory", "controllers", "outputs"),
@@ -362,8 +361,7 @@ def merge_components(tree: Tree, origin: Origin) -> tuple[MechanismForm, Tree]:
     Raises
     ------
     ModelError
-        A component cannot be found or does not fit; the place is that of the component's own file where the mistake
-        is there.
+        A component cannot be found or does not fit; the place is in the component's own file if the mistake is there.
     """
     return _joined(tree, origin, [0])
 
@@ -410,7 +408,7 @@ def _with_component(form: MechanismForm, name: str, use: UseForm, component: Mec
 
 
 def declared(form: MechanismForm) -> list[str]:
-    """Return every name that a form declares, derived ones included."""
+    """Return every declared name of a form, derived ones included."""
     names: list[str] = [name for section in _DECLARING for name in getattr(form, section)]
     for controller in form.controllers.values():
         names += [*controller.inputs, *controller.memory, *controller.outputs]
@@ -431,12 +429,12 @@ def declared(form: MechanismForm) -> list[str]:
 
 
 def _made(form: MechanismForm) -> JointExpansion:
-    """What the joints of a form stand for."""
+    """The expanded joints of a form."""
     return joints_of(form.joints, {name: frame_of(name, frame) for name, frame in form.frames.items()}, False)
 
 
 def _attachment(form: MechanismForm, use: UseForm) -> tuple[str, str]:
-    """The frame and the point that stand for N and O of a component."""
+    """The frame and the point that replace N and O of a component."""
     if isinstance(use.attach, PlaceForm):
         place, made = use.attach, _made(form)
         for kind, name, known in (

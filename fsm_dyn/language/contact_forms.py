@@ -163,7 +163,7 @@ class JointStopForm(Form):
 
 
 class ComplianceForm(Form):
-    """The force of a contact that yields."""
+    """The force of a compliant contact."""
 
     what: ClassVar[str] = "a compliance"
     hints: ClassVar[Mapping[str, str]] = {"damping": "the key is 'dissipation'", "loss": "the key is 'dissipation'"}
@@ -174,7 +174,7 @@ class ComplianceForm(Form):
 
 
 def _entry_form(entries: Sequence[Entry]) -> type[Form]:
-    """Return the form of the key that these entries share: an option is required where all of them need it."""
+    """Return the form of a key shared by these entries: an option is required if all of them need it."""
     always = set.intersection(*({option.key for option in entry.needs} for entry in entries))
     keys = dict.fromkeys(option.key for entry in entries for option in entry.options)
     fields: dict[str, Any] = {key: (Expression, ...) if key in always else (Expression | None, None) for key in keys}
@@ -215,14 +215,14 @@ class _ContactForm(Form):
 
     @property
     def pair(self) -> tuple[str, str] | None:
-        """The two shapes of a contact that names two; None of another, and of one between groups."""
+        """The two shapes of a contact between two; None of others, and of a contact between groups."""
         match self.between:
             case ((first,), (second,)):
                 return first, second
         return None
 
     def entry(self, key: str) -> Form | None:
-        """Return the entry of a law that was written; None if its key is missing."""
+        """Return the written entry of a law; None if its key is missing."""
         form: Form | None = getattr(self, key)
         return form
 
@@ -551,7 +551,7 @@ Unit: TypeAlias = Annotated[str, PlainValidator(unit_text), WithJsonSchema({"typ
 
 
 class SampledInputForm(Form):
-    """What a controller samples."""
+    """An input sampled by a controller."""
 
     what: ClassVar[str] = "an input of a controller"
 
@@ -560,7 +560,7 @@ class SampledInputForm(Form):
 
 
 class ControllerMemoryForm(Form):
-    """A number that a controller keeps from sample to sample."""
+    """A number kept by a controller from sample to sample."""
 
     what: ClassVar[str] = "a memory of a controller"
 
@@ -570,7 +570,7 @@ class ControllerMemoryForm(Form):
 
 
 class ControllerOutputForm(Form):
-    """A number that a controller computes at its samples and that is constant between them."""
+    """A number computed by a controller at its samples, constant between them."""
 
     what: ClassVar[str] = "an output of a controller"
 

@@ -1,7 +1,8 @@
 """Declaration of a contact law: states, forces, guards, events and their words.
 
 A law is data.  Python derives guards, draws edges and names causes from it, and the library gets its properties as bits
-of ``contact_flags`` (``fsm_dyn/runtime/codes.h``); no other module asks which law a contact has, only what it is like.
+of ``contact_flags`` (``fsm_dyn/runtime/codes.h``); no other module asks for the law of a contact, only for its
+properties.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Normal: TypeAlias = Literal["constraint", "force law", "switched", "none"]
 
 
 class Traits(Protocol):
-    """What, beside the state, decides whether a contact has a guard; a part of ``ContactInfo``."""
+    """Properties of a contact that, with its state, decide which guards it has; a part of ``ContactInfo``."""
 
     @property
     def frictional(self) -> bool:
@@ -61,19 +62,19 @@ class Watched:
     Attributes
     ----------
     states : tuple of int
-        Codes of the states in which there is this guard.
+        Codes of the states with this guard.
     quantity : GuardQuantity
     event : Event
     leads_to : tuple of int
-        Codes of the states that it can end in, apart from the one that it leaves.
+        Codes of the possible new states, without the present one.
     text : str
-        What it measures, as text; followed by "of" and the contact's name.
+        The measured quantity as text; followed by "of" and the contact's name.
     sign : float
         The guard is the quantity times this.
     directions : tuple of float
         Slip directions, or signs of a force, with a guard each.
     when : callable
-        Which contacts of the law have it.
+        Whether a contact of the law has it.
     """
 
     states: tuple[int, ...]
@@ -90,8 +91,8 @@ class Watched:
 class Option:
     """A key of the entry of a law in a model file, an expression.
 
-    ``field``: of :class:`fsm_dyn.language.contacts.Contact`, where it is kept: ``gap`` (of coordinates), ``slip`` (of
-    speeds), ``static`` or ``kinetic`` (bounds of a force).
+    ``field``: of :class:`fsm_dyn.language.contacts.Contact`, its field: ``gap`` (of coordinates), ``slip`` (of speeds),
+    ``static`` or ``kinetic`` (bounds of a force).
     """
 
     key: str
@@ -105,12 +106,12 @@ class Entry:
     Attributes
     ----------
     key : str
-        Laws may share one: the law is the one of which all the options that it needs are given.
+        Laws may share a key: the law is the one with all of its required options given.
     what : str
-        What the entry describes, in messages.
+        Noun for the entry, in messages.
     needs : tuple of Option
     one_of : tuple of Option
-        Exactly one of these is given.
+        Alternatives: exactly one is given.
     summary : str
         For the JSON Schema.
     """
@@ -134,34 +135,34 @@ class Law:
     Attributes
     ----------
     name : str
-        Kind of the contacts that have it.
+        Kind of its contacts.
     normal : str
-        Where the normal force comes from: a constraint force that the contact problem determines, a force law of the
-        state, a constraint that transitions switch, or there is none and friction has given bounds.
+        Origin of the normal force: a constraint force of the contact problem, a force law of the state, a constraint
+        switched by transitions, or none, with given bounds of friction.
     states : callable
-        Names of the states by code, empty where a code is not used; from whether there is friction, and whether it is
+        Names of the states by code, empty for unused codes; arguments: whether there is friction, whether it is
         infinite.
     guards : tuple of Watched
-        In the order in which a mode lists them.
+        In the order of a mode's list.
     events : callable
-        Words of the events that user-defined transitions can wait for; from whether there is friction, whether it is
-        infinite, and whether a face ends.
+        Words of the events for user-defined transitions; arguments: whether there is friction, whether it is infinite,
+        whether a face ends.
     verbs, signs : mapping
-        What happens, and how it shows, by event.
+        Verb of the event and its criterion, by event.
     became : mapping
-        What a contact did that is in a state now without a guard of its own, by state; where one is missing, its name.
+        Verb for a change of state without a guard of its own, by new state; if missing, the name of the state.
     bilateral : bool
         Always closed, and its normal force may have either sign.
     has_gap : bool
-        Whether there is a distance that closes; else the law is on the level of speeds.
+        Whether there is a gap; else the law is on the level of speeds.
     force_limit : bool
-        Whether its constraint lets go at a force, that of the term ``static``.
+        Whether its constraint releases at a force, the term ``static``.
     loaded : bool
-        Whether its bounds are coefficients of the resultant of the forces of constraint rows.
+        Whether its bounds are coefficients of the resultant force of constraint rows.
     normal_noun, bound_noun : str
-        What the expressions of its normal row and of its bound are called in messages.
+        Names of the expressions of its normal row and of its bound in messages.
     entry : Entry or None
-        How it is written, where it has an entry of its own.
+        Its entry in a model file, if it has one.
     """
 
     name: str
@@ -182,7 +183,7 @@ class Law:
 
     @property
     def rigid(self) -> bool:
-        """Whether its normal force is a constraint force that the contact problem determines."""
+        """Whether its normal force is a constraint force of the contact problem."""
         return self.normal == "constraint"
 
     @property
@@ -214,7 +215,7 @@ class Law:
                 yield guard
 
     def ends_in(self, contact: Traits, code: int, event: Event) -> tuple[int, ...]:
-        """Return the codes of the states that an event can end in, of a contact in one of its states.
+        """Return the codes of the possible states after an event, of a contact in one of its states.
 
         Parameters
         ----------
@@ -226,17 +227,17 @@ class Law:
         Returns
         -------
         tuple of int
-            Empty where no guard of the state has this event.
+            Empty if no guard of the state has this event.
         """
         return next((guard.leads_to for guard in self.guards_of(contact, code) if guard.event is event), ())
 
     def event_named(self, word: str) -> Event:
-        """Return the event of a word that :attr:`events` gives."""
+        """Return the event of a word of :attr:`events`."""
         return next(event for event, verb in {**WORDS, **self.verbs}.items() if verb == word)
 
     @property
     def words(self) -> tuple[str, ...]:
-        """All words of events that it can have, whatever the contact is like."""
+        """All possible words of its events, for any properties of the contact."""
         both = (False, True)
         return tuple({word: None for a in both for b in both for c in both for word in self.events(a, b, c)})
 
@@ -245,7 +246,7 @@ class Law:
         return self.verbs.get(event, WORDS[event])
 
     def verb(self, event: Event) -> str:
-        """Return what happens at an event, as a verb for messages."""
+        """Return the verb of an event, for messages."""
         return self.verbs.get(event, VERBS[event])
 
     def sign(self, event: Event) -> str:

@@ -1,4 +1,4 @@
-"""Contacts as data, one class for each way in which a model states them."""
+"""Contacts as data, one class for each form of statement in a model."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Compliance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contact(ABC):
-    """A constraint that comes and goes, by the expressions of its rows and bounds.
+    """A switching constraint, by the expressions of its rows and bounds.
 
-    ``gap`` is an expression of coordinates, ``slip`` of speeds; ``static`` and ``kinetic`` bound a force.  Their
-    meaning is that of the law.
+    ``gap`` is an expression of coordinates, ``slip`` of speeds; ``static`` and ``kinetic`` bound a force.  The law
+    defines their meaning.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Contact(ABC):
 
     @property
     def contact_law(self) -> Law:
-        """Its law, which declares states, guards and events."""
+        """Its law, with states, guards and events."""
         return law_of(self.kind, self.bilateral)
 
     @property
@@ -70,17 +70,17 @@ class Contact(ABC):
 
     @property
     def events(self) -> tuple[str, ...]:
-        """Words of the events that transitions can wait for."""
+        """Words of the events for transitions."""
         return self.contact_law.events(self.has_friction, self.infinite_friction, False)
 
     @property
     def entry(self) -> str:
-        """The name of the entry of the file that it is a part of; empty where that is its own."""
+        """The name of its entry in the file; empty if it is the contact's own name."""
         return ""
 
     @property
     def parameter(self) -> str:
-        """The coordinate that follows the place of contact along a curve; empty where none is needed."""
+        """The curve parameter of the contact point; empty if none is needed."""
         return ""
 
 
@@ -90,8 +90,8 @@ class LawContact(Contact):
 
     ``dry_friction``: friction on the speed ``slip`` bounded by the forces ``static`` and ``kinetic``; ``lock``: a
     bilateral row on ``gap`` (position) or ``slip`` (velocity), engaged and released by transitions; ``limited_lock``: a
-    lock that releases when its force reaches ``static``; ``one_way``: a speed, the rate of ``gap`` or ``slip``, that
-    cannot become negative.
+    lock with a release at the force ``static``; ``one_way``: a speed, the rate of ``gap`` or ``slip``, without negative
+    values.
     """
 
     law: str
@@ -121,8 +121,8 @@ class BearingContact(Contact):
 class SurfaceContact(Contact):
     """Two surfaces: ``gap`` ≥ 0, with friction along ``slip``, in space along ``across`` too.
 
-    Without a ``compliance`` it is rigid; else it yields: pressed in, its force is that of the compliance, and friction
-    is a part of it.
+    Without a ``compliance`` it is rigid; else its force under compression follows the compliance, friction a part of
+    it.
     """
 
     across: Text | None = None
@@ -144,8 +144,8 @@ class GapContact(SurfaceContact):
     """Two surfaces given by their gap; a ``bilateral`` one is a slot, always closed.
 
     A joint stop becomes one such contact per limit (``<name>_lower``, ``<name>_upper`` when both are given, else
-    ``<name>``) with ``gap`` = ``coordinate - lower`` or ``upper - coordinate``.  Of two, each has the name of the
-    ``stop`` and which ``limit`` it is; a backlash has two as well.
+    ``<name>``) with ``gap`` = ``coordinate - lower`` or ``upper - coordinate``.  Each has the name of its ``stop`` and
+    its ``limit``, lower or upper; a backlash has two as well.
     """
 
     bilateral: bool = False
@@ -155,9 +155,9 @@ class GapContact(SurfaceContact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureContact(SurfaceContact):
-    """Two ``features`` of shapes, from which gap and slip are derived.
+    """Two ``features`` of shapes, the source of gap and slip.
 
-    ``limited`` tells that a face of them ends.
+    ``limited``: a face of them ends.
     """
 
     features: tuple[Feature, Feature]
@@ -166,10 +166,10 @@ class FeatureContact(SurfaceContact):
 
     @property
     def parameter(self) -> str:
-        """A name after its own, where a curve is among the features."""
+        """A name after the contact's own, if a curve is among the features."""
         return f"{self.name}.xi" if any(feature.part == "curve" for feature in self.features) else ""
 
     @property
     def events(self) -> tuple[str, ...]:
-        """With that of the end of a face."""
+        """With the event at the end of a face."""
         return self.contact_law.events(self.has_friction, self.infinite_friction, self.limited)

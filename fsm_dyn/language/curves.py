@@ -1,4 +1,4 @@
-"""Curves as numbers: points along them, and pieces that touch a circle at one place at most."""
+"""Curves as numbers: points along them, and pieces with at most one contact point on a circle."""
 
 from __future__ import annotations
 
@@ -47,21 +47,18 @@ def periodic_spline(places: Sequence[Sequence[float]] | npt.NDArray[np.float64])
 
 # -- Pieces of curves ----------------------------------------------------------------------------------------
 #
-# Pieces of curves that do not bulge everywhere: each has one place, at most, that a circle or a face touches.
-#
-# A piece turns by no more than :data:`MOST_TURN` and bends one way. It is seen along one direction, that of its
-# outward normal in the middle: there a place of the piece belongs to every place before it, and moves smoothly.
+# A curve with hollows is divided into pieces with at most one contact point on a circle or a face. A piece turns by at
+# most :data:`MOST_TURN` and bends one way. Its projection along the outward normal in its middle assigns one point of
+# the piece to every point before it, and this point moves smoothly.
 
 Floats = npt.NDArray[np.float64]
 
 LOOKS = 1440  # samples of a curve
 MOST_TURN = math.radians(110.0)  # of a piece
-FLAT = 1e-3  # rad; a curve that bends inwards by less altogether bulges everywhere
-BORDER = math.radians(2.0)  # of a bulge at an inflection, which a face cannot touch
-SHARED = 1e-6  # rad; by which a piece extends past its ends, where the next has taken over already
-ROOM = (
-    0.02  # least difference of the curvatures of a circle and the hollow in which it touches, as a part of the former
-)
+FLAT = 1e-3  # rad; a curve with a smaller total inward bend counts as convex
+BORDER = math.radians(2.0)  # of a convex part at an inflection, out of reach of a face
+SHARED = 1e-6  # rad; overlap of a piece with the next one
+ROOM = 0.02  # least difference of the curvatures of a circle and of a touched hollow, relative to the circle's
 
 
 @dataclass(frozen=True)
@@ -75,7 +72,7 @@ class _Samples:
 
 
 def curve_pieces(shape: CurveShape, values: Mapping[str, ParameterValue]) -> tuple[CurvePiece, ...]:
-    """Return the pieces of a curve in the order of its parameter; none where it bulges everywhere.
+    """Return the pieces of a curve in the order of its parameter; none for a convex curve.
 
     Parameters
     ----------
@@ -98,12 +95,12 @@ def curve_pieces(shape: CurveShape, values: Mapping[str, ParameterValue]) -> tup
 def touched_part(
     shape: CurveShape, piece: CurvePiece, radius: float | None, values: Mapping[str, ParameterValue]
 ) -> tuple[float, float] | None:
-    """Return the part of a piece that something touches, as bounds of the parameter (rad); None if nothing of it.
+    """Return the part of a piece within reach of contact, as bounds of the parameter (rad); None if there is none.
 
     Parameters
     ----------
     radius : float or None
-        Of a circle (m), 0 of a point; None of a straight face, which touches bulges only.
+        Of a circle (m), 0 of a point; None of a straight face, which touches convex parts only.
     """
     samples = _sampled(shape, values)
     step = TURN / LOOKS
@@ -142,12 +139,12 @@ def _sampled(shape: CurveShape, values: Mapping[str, ParameterValue]) -> _Sample
 
 
 def _inflections(turns: Floats) -> list[int]:
-    """Return the samples at which the bend changes its sense."""
+    """Return the samples at the inflections."""
     return [int(i) for i in np.flatnonzero((turns < 0.0) != (np.roll(turns, 1) < 0.0))]
 
 
 def _deepest(samples: _Samples) -> list[int]:
-    """Return the samples at which a hollow bends most or least: between them a circle touches one part of it."""
+    """Return the samples of largest and least curvature of hollows: between them a circle touches one part of it."""
     bend = samples.turns / (samples.chords + np.roll(samples.chords, 1))
     before, after = np.roll(bend, 1), np.roll(bend, -1)
     hollow = (bend < 0.0) & (before < 0.0) & (after < 0.0)
@@ -155,7 +152,7 @@ def _deepest(samples: _Samples) -> list[int]:
 
 
 def _of_equal_turns(samples: _Samples, turn: int, first: int, last: int) -> list[CurvePiece]:
-    """Return pieces of the samples ``first`` to ``last`` that turn by the same amount, no more than allowed."""
+    """Return pieces of the samples ``first`` to ``last`` with equal turns, within the allowed one."""
     turned = np.concatenate([[0.0], np.cumsum(samples.turns[first:last])])
     total = abs(float(turned[-1]))
     count = max(1, math.ceil(total / MOST_TURN))

@@ -1,4 +1,4 @@
-"""Names, scopes, kinds and dimensions: the algebra by which expressions are checked."""
+"""Names, scopes, kinds and dimensions: the algebra for checks of expressions."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ from fsm_dyn.language.units import (
 )
 from fsm_dyn.language.yaml import where_of
 
-# -- One namespace per model: who declares what, and no name twice -------------------------------------------
+# -- One namespace per model: declarations, each name once ---------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """What a name stands for (``"a parameter"``) and where it was declared."""
+    """Meaning of a name (``"a parameter"``) and place of its declaration."""
 
     role: str
     where: Location
@@ -53,7 +53,7 @@ def declarations(mechanism: Mechanism) -> dict[str, Declaration]:
     Raises
     ------
     ModelError
-        If a name is declared twice, or what the model makes of one (``e0``, ``q_dot``) is reserved.
+        If a name is declared twice, or a derived one (``e0``, ``q_dot``) is reserved.
     """
     found: dict[str, Declaration] = {}
     for name, role, where in _all(mechanism):
@@ -117,7 +117,7 @@ def _all(mechanism: Mechanism) -> Iterator[tuple[str, str, Location]]:
 def unknown(
     name: str, wanted: str, allowed: Mapping[str, object] | list[str], known: Mapping[str, Declaration]
 ) -> ModelError:
-    """Return the error for a reference to something that is not there or is something else."""
+    """Return the error for a reference to a missing name or to one of another kind."""
     choices = [str(choice) for choice in allowed]
     other = known.get(name)
     message = f"{str(name)!r} is {other.role}, not {wanted}" if other else f"there is no {_bare(wanted)} {str(name)!r}"
@@ -138,7 +138,7 @@ def _listed(choices: list[str], limit: int = 20) -> str:
     return ", ".join(choices[:limit]) + (", ..." if len(choices) > limit else "")
 
 
-# -- The algebra of kinds and dimensions: scalar, vector or condition, and in which unit ---------------------
+# -- The algebra of kinds and dimensions: scalar, vector or condition, and its unit --------------------------
 
 Kind: TypeAlias = Literal["scalar", "vector", "condition"]
 
@@ -153,10 +153,10 @@ _ANGLE_FUNCTIONS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class DimensionedValue:
-    """What is known of a sub-expression.
+    """Kind, dimension and constant value of a sub-expression.
 
-    ``dimension`` is None where dimensions are not checked.  ``zero`` marks a written 0, which fits any
-    dimension.  ``value`` is the number where it depends on parameters alone (exponents need it).
+    ``dimension`` is None if dimensions are not checked. ``zero`` marks a written 0, valid in any dimension. ``value``
+    is the number if it depends on parameters alone (exponents need it).
     """
 
     kind: Kind
@@ -167,10 +167,10 @@ class DimensionedValue:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What may be named in an expression, and what it is.
+    """Visible names of an expression, with their kinds.
 
-    ``scalars`` and ``vectors`` (vector parameters) hold what is visible; ``functions`` what may be called
-    beyond plain arithmetic; ``known`` everything the model declares, for messages.
+    ``scalars`` and ``vectors`` (vector parameters) hold the visible names; ``functions`` the functions beyond plain
+    arithmetic; ``known`` all declarations of the model, for messages.
     """
 
     label: str
@@ -186,13 +186,13 @@ class Scope:
 
 
 class QuantityAlgebra:
-    """Folds an expression to a `DimensionedValue`, refusing what makes no sense."""
+    """Folds an expression to a `DimensionedValue`, and refuses operations without meaning."""
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
 
     def number(self, node: Number, /) -> DimensionedValue:
-        """Return the quantity of a number; bare numbers are dimensionless where units are used."""
+        """Return the quantity of a number; bare numbers are dimensionless in a model with units."""
         known = node.dimension if node.dimension is not None else DIMENSIONLESS
         if node.text in ("true", "false"):
             return DimensionedValue("condition", None)
@@ -455,13 +455,12 @@ def expression_type(
     text : Text
         The expression.
     scope : Scope
-        What may be named in it.
+        Its visible names.
     what : str
-        What it is, for messages: ``"the mass of 'ball'"``.
+        Its role, for messages: ``"the mass of 'ball'"``.
     wanted : dimensions, optional
-        The dimensions it may have; None for any.
+        Allowed dimensions; None for any.
     kind : {'scalar', 'vector', 'condition'}
-        What it must be.
 
     Raises
     ------
@@ -549,7 +548,7 @@ def _is_number(text: Text) -> bool:
 
 
 def _misread(text: Text, known: Mapping[str, Declaration]) -> str:
-    """Return a hint where a unit in the text has the name of something in the model."""
+    """Return a hint if a unit in the text is also a name of the model."""
     try:
         numbers = [node for node in walk(parse(text)) if isinstance(node, Number) and node.dimension is not None]
     except ExpressionError:
@@ -567,14 +566,14 @@ def _misread(text: Text, known: Mapping[str, Declaration]) -> str:
 
 
 def uses_units(mechanism: Mechanism) -> bool:
-    """Return whether any unit but that of an angle is written anywhere.
+    """Return whether any unit other than an angle's is written anywhere.
 
     Angles (``rad``, ``deg``) are dimensionless: they convert, but alone they do not switch checking on.
 
     Raises
     ------
     ExpressionError
-        At the first text that is not an expression or a unit.
+        At the first text with an invalid expression or unit.
     """
     units = [c.unit for c in mechanism.coordinates.values()] + [i.unit for i in mechanism.inputs.values()]
     units += [item.unit for controller in mechanism.controllers.values() for item in controller.quantities]
@@ -615,10 +614,10 @@ def words_of(value: object) -> Iterator[Text | str]:
 class Scopes:
     """The scopes of a model, from the narrowest to the widest.
 
-    ``constant``: parameters.  ``schedule``: and ``t``.  ``configuration``: and inputs, coordinates, axes,
-    ``pos``.  ``definition``: and ``rate``, ``vel``, ``omega``.  ``state``: and speeds.  ``logic``: and memory, that of
-    controllers included.  ``axes``: parameters and axes (gravity).  ``angle``: as ``configuration``, without axes and
-    ``pos``, so that frames never depend on points.  ``gap``: as ``configuration``, with memory that transitions set.
+    ``constant``: parameters.  ``schedule``: and ``t``.  ``configuration``: and inputs, coordinates, axes, ``pos``.
+    ``definition``: and ``rate``, ``vel``, ``omega``.  ``state``: and speeds.  ``logic``: and memory, of controllers
+    too.  ``axes``: parameters and axes (gravity).  ``angle``: as ``configuration``, without axes and ``pos``: frames
+    never depend on points. ``gap``: as ``configuration``, with memory set by transitions.
     """
 
     constant: Scope
@@ -633,7 +632,7 @@ class Scopes:
 
 
 def constant_scope(known: Mapping[str, Declaration], units: bool) -> Scope:
-    """Return the scope in which no name is visible yet: that of the first parameter."""
+    """Return the scope without visible names, for the first parameter."""
     return Scope("a constant expression", {}, {}, known=known, units=units)
 
 
@@ -643,7 +642,7 @@ def scopes_of(
     coordinates: Mapping[str, Dimension],
     inputs: Mapping[str, Dimension],
 ) -> Scopes:
-    """Return all scopes except that of the speeds, which `with_speeds` adds once their dimensions are known."""
+    """Return all scopes except for the speeds; `with_speeds` adds theirs with known dimensions."""
     units = constant.units
     frames = frozenset({"N", *mechanism.frames})
     rotating = frames | {name for name, body in mechanism.bodies.items() if body.frame is not None}
@@ -669,7 +668,7 @@ def scopes_of(
 
 
 def with_speeds(scopes: Scopes, mechanism: Mechanism, speeds: Mapping[str, Dimension]) -> Scopes:
-    """Return the scopes with the speeds, and then the memory, visible where they may be."""
+    """Return the scopes with the speeds, and then the memory, added to the scopes that may use them."""
     state = _extend(scopes.definition, "an expression of the motion", speeds)
     logic = _with_memory(state, "an expression of the state", mechanism)
     gap = _with_memory(scopes.configuration, "a gap", mechanism)
@@ -677,7 +676,7 @@ def with_speeds(scopes: Scopes, mechanism: Mechanism, speeds: Mapping[str, Dimen
 
 
 def _with_memory(scope: Scope, label: str, mechanism: Mechanism) -> Scope:
-    """Return a scope in which memory is visible: integers as scalars, booleans as conditions."""
+    """Return a scope with visible memory: integers as scalars, booleans as conditions."""
     extended = _extend(scope, label, dict.fromkeys(mechanism.memory, DIMENSIONLESS))
     booleans = {
         name: DimensionedValue("condition", None) for name, entry in mechanism.memory.items() if entry.is_boolean
@@ -686,12 +685,12 @@ def _with_memory(scope: Scope, label: str, mechanism: Mechanism) -> Scope:
 
 
 def with_scalar(scope: Scope, name: str) -> Scope:
-    """Return a scope in which one more number without a unit is visible, under any name."""
+    """Return a scope with one more visible number without a unit, under any name."""
     return _extend(scope, f"a formula of {name}", {name: DIMENSIONLESS})
 
 
 def with_names(scope: Scope, names: Mapping[str, Dimension]) -> Scope:
-    """Return a scope in which these numbers are visible too."""
+    """Return a scope with these numbers visible too."""
     return _extend(scope, scope.label, names)
 
 

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame(ABC):
-    """A frame that turns against its parent.
+    """A frame with a rotation relative to its parent.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Frame(ABC):
 
     @property
     def euler_names(self) -> tuple[str, ...]:
-        """The four coordinates that it declares, scalar first; none without Euler parameters."""
+        """Its four declared coordinates, scalar first; none without Euler parameters."""
         return ()
 
 
@@ -108,29 +108,28 @@ class EulerFrame(Frame):
         return tuple(f"{self.euler}{i}" for i in range(4))
 
 
-# -- Joints, one class each: what the file says, and what was made of it -------------------------------------
+# -- Joints, one class each: the statements of the file, and the expanded parts ------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joint(ABC):
-    """A joint between two frames, and the names of what stands for it.
+    """A joint between two frames, and the names of its expanded parts.
 
-    ``at`` holds the point of the parent where it is (in a tree), the points of parent and child that it brings
-    together (closing a loop), the place of contact (:class:`RollingJoint`), or nothing (:class:`GearJoint`).  A joint
-    of the tree has made the frame ``child``, the point ``origin`` of it and ``coordinates``; one that closes a loop has
-    made ``rows``, the names of constraints.  In absolute coordinates a joint of the tree has made all of them, and so
-    has one with friction of its reaction.
+    ``at`` holds the joint's point of the parent (in a tree), the joined points of parent and child (closing a loop),
+    the place of contact (:class:`RollingJoint`), or nothing (:class:`GearJoint`). A joint of the tree has created the
+    frame ``child``, its point ``origin`` and ``coordinates``; a loop-closing joint ``rows``, the names of constraints.
+    In absolute coordinates, or with friction of its reaction, a joint of the tree has created all of them.
 
     Attributes
     ----------
     kind : str
         The key of the language.
     hinged : bool
-        Whether the child's origin stays at the parent's point.
+        Whether the child's origin is fixed to the parent's point.
     hidden : tuple of (str, Text)
-        Those of its coordinates that friction or a clearance adds, each with its value in terms of the others.
+        Its coordinates added by friction or a clearance, each with its value in terms of the others.
     displacement : Text, optional
-        The vector by which they move the child.
+        Their displacement of the child, a vector.
     """
 
     kind: ClassVar[str]
@@ -154,7 +153,7 @@ class Joint(ABC):
 
     @property
     def positive_numbers(self) -> tuple[tuple[str, Text], ...]:
-        """Its play and the radius of its thread, those that it has, each with a word for messages."""
+        """Its play and the radius of its thread, if present, each with a word for messages."""
         return ()
 
 
@@ -169,7 +168,7 @@ class RangedJoint(Joint):
 
     @property
     def positive_numbers(self) -> tuple[tuple[str, Text], ...]:
-        """The backlash, where there is one."""
+        """The backlash, if there is one."""
         return () if self.backlash is None else (("backlash", self.backlash),)
 
 
@@ -242,7 +241,7 @@ class BallJoint(Joint):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanarJoint(Joint):
-    """A body that slides and turns on a plane."""
+    """A body sliding and turning on a plane."""
 
     kind: ClassVar[str] = "planar"
 
@@ -276,14 +275,14 @@ class RollingJoint(Joint):
     kind: ClassVar[str] = "rolling"
 
 
-# -- Loads, one class each: what they act on, and their vectors and numbers ----------------------------------
+# -- Loads, one class each: places of action, vectors and numbers --------------------------------------------
 
 PointPair: TypeAlias = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load(ABC):
-    """What acts on a mechanism besides its contacts and constraints.
+    """A force or torque on a mechanism besides its contacts and constraints.
 
     The impulses of a transition are loads of the classes :class:`ForceLoad`, :class:`TorqueLoad` and
     :class:`LawLoad` whose ``value`` is the time integral.
@@ -301,17 +300,17 @@ class Load(ABC):
 
     @property
     def points(self) -> tuple[str, ...]:
-        """The points that it acts at."""
+        """Its points of action."""
         return ()
 
     @property
     def acts_on(self) -> tuple[str, ...]:
-        """Words for what it acts on, of which a name is made."""
+        """Words for its place of action, parts of its default name."""
         return self.points
 
     @property
     def coefficients(self) -> tuple[tuple[str, Text], ...]:
-        """Its stiffness, damping and free length, those that it has, each with a word for messages."""
+        """Its stiffness, damping and free length, if present, each with a word for messages."""
         return ()
 
 
@@ -348,7 +347,7 @@ class TorqueLoad(Load):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GravityLoad(Load):
-    """The acceleration ``value`` (vector, m/s²) of every body; or of the body ``on`` alone, where it may vary."""
+    """The acceleration ``value`` (vector, m/s²) of every body; or of the body ``on`` alone, then possibly variable."""
 
     kind: ClassVar[str] = "gravity"
 
@@ -383,7 +382,7 @@ class LineLoad(Load):
 
     @property
     def points(self) -> tuple[str, ...]:
-        """The points that it acts between."""
+        """Its two end points."""
         return self.between or ()
 
     @property
@@ -406,7 +405,7 @@ class SpringLoad(LineLoad):
 
     @property
     def coefficients(self) -> tuple[tuple[str, Text], ...]:
-        """Those of its three numbers that are given."""
+        """Its given numbers, up to three."""
         words = (("stiffness", self.stiffness), ("free length", self.free), ("damping", self.damping))
         return tuple((word, text) for word, text in words if text is not None)
 
@@ -443,19 +442,19 @@ class LawLoad(LineLoad):
 
 # -- Constraints, one class each -----------------------------------------------------------------------------
 #
-# Constraints, one class each: rows that are always active, on positions, speeds or accelerations.
+# Rows on positions, speeds or accelerations, always active.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constraint(ABC):
     """An always active row: ``expression`` is zero.
 
-    ``joint``: the joint that it holds together; such a row is left out where no motion could break it.
+    ``joint``: the joint of this row, left out if no motion could violate it.
 
     Attributes
     ----------
     kind : str
-        What the row is on.
+        Level of the row.
     """
 
     kind: ClassVar[Literal["velocity", "position"]]
@@ -489,7 +488,7 @@ class VelocityConstraint(Constraint):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccelerationConstraint(VelocityConstraint):
-    """The rate of the speed ``expression`` is ``acceleration``, until that is written out when the model is built."""
+    """The rate of the speed ``expression`` is ``acceleration``; the build of the model replaces it by other rows."""
 
     acceleration: Text
 
@@ -541,14 +540,14 @@ class TableSchedule(Schedule):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinearSchedule(TableSchedule):
-    """Values between which the input is linear."""
+    """Values with linear interpolation of the input."""
 
     kind: ClassVar[str] = "linear"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepsSchedule(TableSchedule):
-    """Values that the input keeps until the next time."""
+    """Values of a piecewise constant input, each until the next time."""
 
     kind: ClassVar[str] = "steps"
 
@@ -584,12 +583,12 @@ class Input:
     where: Location = NOWHERE
 
 
-# -- Ports coupled to a device: their axes, and the names of what couples each of them -----------------------
+# -- Ports coupled to a device: their axes, and the names of the parts of each coupler -----------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PortAxis:
-    """One axis of a coupled port: a direction in which a device is coupled to the model.
+    """One axis of a coupled port: a direction of coupling between a device and the model.
 
     Attributes
     ----------
@@ -598,11 +597,11 @@ class PortAxis:
     is_rotational : bool
         Whether it is an axis of rotation: force then means torque (N m).
     prescribed_coordinate : str
-        The coordinate that the device prescribes, empty for an axis with a coupler.
+        The coordinate prescribed by the device, empty for an axis with a coupler.
     bandwidth : Text, optional
         Of the filter between the device and a prescribed coordinate, Hz.
     is_applied_force : bool
-        Whether the force of the hand is an input of the model, whose motion the device follows.
+        Whether the force of the hand is an input of the model, with the device following its motion.
     device, rate, engagement, applied_force : str
         The inputs: the device's position (m or rad) and velocity, the scale of the coupler from 0 (disengaged) to 1
         (engaged), the force of the hand (N or N m).
@@ -611,9 +610,9 @@ class PortAxis:
     force, position, velocity : str
         The outputs: force of the coupler on the model, position and rate of the port.
     constraint : str
-        The constraint by which the device prescribes the coordinate; its multiplier is the force on the model.
+        The constraint that prescribes the coordinate; its multiplier is the force on the model.
     displacement, displacement_row : str
-        The coordinate that is the displacement along a body-fixed axis, and the constraint that defines its rate.
+        The coordinate of the displacement along a body-fixed axis, and the constraint for its rate.
     """
 
     port: str
@@ -638,7 +637,7 @@ class PortAxis:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The inputs that the coupling adds for this axis."""
+        """The inputs of the coupling for this axis."""
         if self.is_applied_force:
             return (self.applied_force,)
         return (self.device,) if self.prescribed_coordinate else (self.device, self.rate, self.engagement)
@@ -658,5 +657,5 @@ class CoupledPort:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """All inputs that the coupling adds for this port."""
+        """All inputs of the coupling for this port."""
         return tuple(name for axis in self.axes for name in axis.inputs)

@@ -52,7 +52,7 @@ def evaluate_expression(text: Text | str, parameters: Mapping[str, float | Seque
 
 @functools.lru_cache(maxsize=16384)
 def _constant(text: str) -> float | None:
-    """Return the value of an expression that names nothing; None for others, and where it has none."""
+    """Return the value of an expression without names; None for others, and for one without a value."""
     try:
         node = parse(text)
         value = math.nan if free_names(node) else fold(node, FloatAlgebra({}))
@@ -111,7 +111,7 @@ class Deviation:
 
 
 def deviations(mechanism: Mechanism, values: Mapping[str, float | Sequence[float]]) -> dict[str, Deviation]:
-    """Return the deviations of all parameters that have a tolerance, by name.
+    """Return the deviations of all parameters with a tolerance, by name.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ MAX_NAME_LENGTH = 64
 _ONE_ARGUMENT: tuple[str, ...] = ("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh")
 _ONE_ARGUMENT += ("sqrt", "exp", "log", "abs", "sign", "floor")
 
-#: Functions that give a scalar, with the least and the largest number of arguments (None: any).
+#: Scalar functions, with the least and the largest number of arguments (None: any).
 SCALAR_FUNCTIONS: Mapping[str, tuple[int, int | None]] = MappingProxyType(
     {
         "where": (3, 3),
@@ -55,7 +55,7 @@ VECTOR_FUNCTIONS: Mapping[str, tuple[int, int | None]] = MappingProxyType(
     {"dot": (2, 2), "cross": (2, 2), "norm": (1, 1), "pos": (1, 2), "vel": (1, 2), "omega": (1, 1)}
 )
 
-#: Functions that switch between cases, as comparisons and ``where`` do.
+#: Functions with a switch between cases, like comparisons and ``where``.
 CASE_FUNCTIONS = frozenset({"abs", "sign", "min", "max", "mod", "floor"})
 
 FUNCTIONS: Mapping[str, tuple[int, int | None]] = MappingProxyType({**SCALAR_FUNCTIONS, **VECTOR_FUNCTIONS})
@@ -66,10 +66,10 @@ REFERENCE_FUNCTIONS = frozenset({"rate", "pos", "vel", "omega"})
 #: Operators written as words.
 WORD_OPERATORS = frozenset({"and", "or", "not"})
 
-#: Words that stand for numbers.
+#: Words for numbers.
 CONSTANT_WORDS = frozenset({"pi", "true", "false"})
 
-#: Names that a model cannot define.
+#: Reserved names, not available to a model.
 RESERVED_NAMES = frozenset({"N", "O", "t", "inf"}) | CONSTANT_WORDS | WORD_OPERATORS | frozenset(FUNCTIONS)
 
 
@@ -104,7 +104,7 @@ AxisLetter: TypeAlias = Literal["x", "y", "z"]
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number in SI units; ``dimension`` is None where it was written without a unit."""
+    """A number in SI units; ``dimension`` is None for a number without a unit."""
 
     value: float
     dimension: Dimension | None = None
@@ -182,7 +182,7 @@ V = TypeVar("V")
 
 
 class Algebra(Protocol[V]):
-    """What folding needs; every method gets already folded operands.
+    """The operations of folding; every method gets already folded operands.
 
     `call` gets plain `Name` nodes, not values, for the functions in ``REFERENCE_FUNCTIONS``
     (``rate``, ``pos``, ``vel``, ``omega``): their arguments are names of things.
@@ -231,7 +231,7 @@ def fold(node: Node, algebra: Algebra[V]) -> V:
     Parameters
     ----------
     node : Node
-        What `parse` returned; its depth is bounded there, so recursion is safe.
+        A result of `parse`; its depth is bounded there, so recursion is safe.
     algebra : Algebra
         The meaning of the operations.
 
@@ -344,7 +344,7 @@ def tokenise(text: str, where: Location) -> list[Token]:
     Raises
     ------
     ExpressionError
-        If the text is empty, too long, holds a character without meaning or brackets that do not match.
+        If the text is empty, too long, holds a character without meaning or unbalanced brackets.
     """
     if len(text) > MAX_LENGTH:
         raise ExpressionError(
@@ -395,7 +395,7 @@ def _check_brackets(tokens: list[Token], text: str, where: Location) -> None:
 
 
 def unbalanced(text: str, where: Location) -> ExpressionError:
-    """Return the error for brackets that do not match: nearly always an unquoted comma."""
+    """Return the error for unbalanced brackets: nearly always an unquoted comma."""
     return ExpressionError(
         "brackets do not match",
         where,
@@ -410,11 +410,11 @@ def excerpt(text: str, limit: int = 60) -> str:
     return line if len(line) <= limit else line[: limit - 3] + "..."
 
 
-# -- Numbers with their units: the token patterns that Python's grammar does not have ------------------------
+# -- Numbers with their units: token patterns beyond Python's grammar ----------------------------------------
 #
 # A unit belongs to the number directly before it and binds tighter than any operator: ``2 N*sin(t)`` is ``(2
 # N)*sin(t)``. It continues over ``*`` and ``/`` as long as known units follow, so ``0.4 N*m`` is a moment even in a
-# model that has a mass ``m``; ``(0.4 N)*m`` says the other.
+# model with a mass ``m``; ``(0.4 N)*m`` is a force times the mass.
 
 MAX_UNIT_POWER = 12.0
 MAX_NUMBER = 1e100  # products of two masses or lengths still are numbers
@@ -423,7 +423,7 @@ _Measure = tuple[float, Dimension]
 
 
 def read_quantity(tokens: list[Token], start: int, where: Location) -> tuple[float, Dimension | None, int]:
-    """Read the number at ``tokens[start]`` with the unit that follows it, if any.
+    """Read the number at ``tokens[start]`` with its unit, if any.
 
     Returns
     -------
@@ -432,7 +432,7 @@ def read_quantity(tokens: list[Token], start: int, where: Location) -> tuple[flo
     dimension : Dimension or None
         None for a bare number.
     end : int
-        Index of the first token that does not belong to it.
+        Index of the first token after it.
     """
     value = _finite(float(tokens[start].text), tokens[start].text, where)
     after = start + 1
@@ -520,7 +520,7 @@ class _Reader:
             ) from None
 
     def _following(self, at: int, op: str) -> tuple[_Measure, int] | None:
-        """Return the unit or bracketed product of units at `at`, or None where something else begins."""
+        """Return the unit or bracketed product of units at `at`, or None if there is none."""
         if at >= len(self.tokens):
             return None
         token = self.tokens[at]

@@ -133,7 +133,7 @@ class FloatAlgebra:
         return _real(_ARITHMETIC[op], left, right)
 
     def compare(self, op: str, left: float, right: float, /) -> float:
-        """Return 1.0 where the comparison holds, else 0.0."""
+        """Return 1.0 if the comparison holds, else 0.0."""
         return float(_COMPARISONS[op](left, right))
 
     def boolean(self, op: str, operands: list[float], /) -> float:
@@ -196,7 +196,7 @@ def parse(text: Text | str, where: Location = NOWHERE) -> Node:
     text : Text or str
         The expression; a `Text` brings its own place.
     where : Location
-        The place to name in errors when `text` is a plain text.
+        The place in errors if `text` is a plain text.
 
     Returns
     -------
@@ -234,10 +234,10 @@ def _parse(text: str) -> Node:
 
 
 def _to_python(text: str, tokens: list[Token]) -> tuple[str, dict[str, Number]]:
-    """Return Python source in which every number is a placeholder ``_0``, and their values.
+    """Return Python source with a placeholder ``_0`` for every number, and the values of the numbers.
 
-    Names cannot begin with ``_``, so placeholders cannot be forged; Python's keywords, which are ordinary
-    names here, become ``_k_name``.
+    Names cannot begin with ``_``, so placeholders cannot be forged; Python's keywords, ordinary names here, become
+    ``_k_name``.
     """
     numbers: dict[str, Number] = {}
     pieces: list[str] = []
@@ -267,7 +267,7 @@ def _python_word(token: Token, text: str) -> str:
 
 
 class _Converter:
-    """The allow-list: what has no branch here is refused."""
+    """The allow-list: syntax without a branch here is refused."""
 
     def __init__(self, source: str, numbers: Mapping[str, Number]) -> None:
         self.source = source
@@ -390,7 +390,7 @@ class _Converter:
         )
 
     def _written(self, node: ast.AST) -> str:
-        """Return the piece of the user's text that `node` came from, placeholders put back."""
+        """Return the user's text of `node`, placeholders replaced."""
         piece = ast.get_source_segment(self.source, node) or self.source
         piece = re.sub(r"_\d+", lambda m: self.numbers[m.group()].text if m.group() in self.numbers else "?", piece)
         return excerpt(re.sub(r" ?([(),.\[\]]) ?", r"\1", piece.replace("_k_", "")).replace(",", ", "))

@@ -1,4 +1,4 @@
-"""Base class of all forms, and their leaves: a node of the tree becomes a value that knows its place."""
+"""Base class of all forms, and their leaves: a node of the tree becomes a value with its place."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fsm_dyn.language.yaml import LocatedList, LocatedMapping, LocatedStr, Scala
 
 # -- An example of every part of a model ---------------------------------------------------------------------
 #
-# An example of every part of a model that is a mapping, shown where something else was written (docs/language.md).
+# An example of every mapping of a model, shown in messages about malformed ones (docs/language.md).
 
 #: ``what`` of a form, or of a section, and a line of a model file.
 EXAMPLES: Final = {
@@ -101,10 +101,10 @@ EXAMPLES: Final = {
 }
 
 
-# -- Leaves of the forms: each turns a node of the tree into a value that knows its place --------------------
+# -- Leaves of the forms: each turns a node of the tree into a value with its place --------------------------
 #
-# They raise `ModelError` themselves: pydantic lets exceptions that are not ``ValueError`` through, so the place, what
-# was found and what is allowed arrive unchanged.
+# They raise `ModelError` themselves: pydantic passes exceptions other than ``ValueError`` through, so the place, the
+# found and the allowed values arrive unchanged.
 
 MAX_TEXT = 2000
 
@@ -158,7 +158,7 @@ def assignment(tree: Tree) -> Text:
 
 
 def name(tree: Tree | LocatedStr) -> LocatedStr:
-    """Return the name, in a value or as a key, of something that exists elsewhere in the model."""
+    """Return the name, in a value or as a key, of another entry of the model."""
     text = str(tree) if isinstance(tree, LocatedStr) else _text_of(tree, "a name")
     if not is_name(text):
         raise bad_name(LocatedStr(text, tree.where))
@@ -166,7 +166,7 @@ def name(tree: Tree | LocatedStr) -> LocatedStr:
 
 
 def key(tree: object) -> LocatedStr:
-    """Return a key that names something new; its form is checked, its being free is checked later."""
+    """Return a key with a new name; its form is checked here, a later check refuses repeated names."""
     word = tree if isinstance(tree, LocatedStr) else LocatedStr(str(tree), NOWHERE)
     if not is_name(word):
         raise bad_name(word)
@@ -182,7 +182,7 @@ def key(tree: object) -> LocatedStr:
 
 
 def _meaning(word: str) -> str:
-    """Return what a reserved name stands for."""
+    """Return the meaning of a reserved name."""
     if word in FUNCTIONS:
         return "a function"
     known = {"N": "the inertial frame", "O": "its origin", "t": "the time"}
@@ -190,12 +190,12 @@ def _meaning(word: str) -> str:
 
 
 def new_name(tree: Tree) -> LocatedStr:
-    """Return a value that names something new."""
+    """Return a value with a new name."""
     return key(name(tree))
 
 
 def bad_name(word: LocatedStr) -> ModelError:
-    """Return the error for a text that has not the form of a name."""
+    """Return the error for a text without the form of a name."""
     return ModelError(
         f"{str(word)[:80]!r} is not a name",
         word.where,
@@ -355,12 +355,12 @@ class Form(BaseModel):
         return self._where
 
     def key(self, name: str) -> Location:
-        """Return where the key `name` was written, or the place of the form."""
+        """Return the place of the key `name`, or of the form."""
         key = self._keys.get(name)
         return self._where if key is None else key.where
 
     def given(self) -> tuple[str, ...]:
-        """Return the keys that were written, in order."""
+        """Return the written keys, in order."""
         return tuple(self._keys)
 
     @classmethod
@@ -395,7 +395,7 @@ class Form(BaseModel):
 
 
 def not_yet(key: LocatedStr, remedy: str) -> ModelError:
-    """Return the error for a part of the language that comes with a later version."""
+    """Return the error for a part of the language planned for a later version."""
     return ModelError(f"{str(key)!r} is reserved: this version does not have it yet", key.where, remedy=remedy)
 
 
@@ -408,7 +408,7 @@ def validated(form: type[FormT], tree: Tree) -> FormT:
     Raises
     ------
     ModelError
-        With the exact place of the first key or value that does not fit.
+        With the exact place of the first invalid key or value.
     """
     try:
         return form.model_validate(tree)
@@ -417,7 +417,7 @@ def validated(form: type[FormT], tree: Tree) -> FormT:
 
 
 def _located(tree: Tree, what: str, problem: Any) -> ModelError:
-    """Turn what pydantic found by itself (missing keys, mostly) into an error with a place."""
+    """Turn an error found by pydantic (missing keys, mostly) into one with a place."""
     path = list(problem["loc"])
     missing = str(path.pop()) if problem["type"] == "missing" and path else ""
     where, owner = _walk(tree, what, path)
@@ -448,7 +448,7 @@ def _walk(tree: Tree, what: str, path: list[str | int]) -> tuple[Location, str]:
 
 
 def section_of(what: str) -> BeforeValidator:
-    """Return a validator that wants a mapping and names `what` otherwise."""
+    """Return a validator for a mapping; its error names `what`."""
 
     def check(tree: Any) -> LocatedMapping:
         return as_section(tree, what)
@@ -457,7 +457,7 @@ def section_of(what: str) -> BeforeValidator:
 
 
 def items_of(what: str) -> BeforeValidator:
-    """Return a validator that wants a list and names `what` otherwise."""
+    """Return a validator for a list; its error names `what`."""
 
     def check(tree: Any) -> list[Any]:
         return as_items(tree, what)
@@ -466,7 +466,7 @@ def items_of(what: str) -> BeforeValidator:
 
 
 def exactly_one(form: Form, keys: tuple[str, ...]) -> str:
-    """Return which one of `keys` was written.
+    """Return the one written key among `keys`.
 
     Raises
     ------
@@ -490,12 +490,12 @@ def exactly_one(form: Form, keys: tuple[str, ...]) -> str:
 
 
 def only_with(form: Form, kind: str, companions: tuple[str, ...]) -> None:
-    """Refuse keys that do not go with `kind`.
+    """Refuse keys incompatible with `kind`.
 
     Raises
     ------
     ModelError
-        At the first key that is neither `kind` nor in `companions`.
+        At the first key other than `kind` and `companions`.
     """
     for key in form.given():
         if key != kind and key not in companions:

@@ -82,7 +82,7 @@ def check_friction(name: str, form: RubbingForm) -> None:
 
 
 def refused_friction(name: str, form: RubbingForm) -> ModelError:
-    """Return the error for the friction of a joint that has no rows across its axis."""
+    """Return the error for the friction of a joint without rows across its axis."""
     return ModelError(
         f"joint {str(name)!r} cannot have friction where it closes a loop in space, or in absolute coordinates",
         form.key("friction"),
@@ -91,7 +91,7 @@ def refused_friction(name: str, form: RubbingForm) -> ModelError:
 
 
 def friction_name(name: str) -> LocatedStr:
-    """Return the name of the contact that stands for the friction of a joint."""
+    """Return the name of the friction contact of a joint."""
     return LocatedStr(f"{name}_friction", where_of(name))
 
 
@@ -157,14 +157,14 @@ def play_of(form: PlayForm | None) -> Text | None:
 
 
 def backlash_contacts(name: str, form: BacklashForm, travel: str) -> dict[str, Contact]:
-    """Return the contacts ``<name>_lower`` and ``<name>_upper`` half the backlash from where `travel` is zero.
+    """Return the contacts ``<name>_lower`` and ``<name>_upper``, half the backlash from zero `travel`.
 
     Parameters
     ----------
     name : str
         Of the joint.
     travel : str
-        The motion that has play, an expression (rad or m).
+        The motion with play, an expression (rad or m).
 
     Raises
     ------
@@ -187,14 +187,14 @@ def clearance_contacts(
     """Return the contact ``<name>_clearance`` of a pin of the child with a hole of the parent.
 
     With the radial clearance c and the distance r between their centres the gap is (c² - r²)/2c: at r = c it is zero
-    and its gradient has the length 1, and it is smooth where the centres coincide, which c - r is not.
+    and its gradient has the length 1, and it is smooth at coincident centres, unlike c - r.
 
     Parameters
     ----------
     name : str
         Of the joint.
     points : tuple of str
-        The joint's point of the parent and that of the child.
+        The joint's points of parent and child.
 
     Raises
     ------
@@ -226,14 +226,14 @@ def clearance_contacts(
 
 
 def gear_travel(name: str, form: GearForm, frames: Mapping[str, Frame]) -> str:
-    """Return by which angle the child of a gear pair is ahead of the ratio, an expression (rad).
+    """Return the angle of a gear pair's child in excess of the ratio, an expression (rad).
 
     Parameters
     ----------
     name : str
         Of the gear pair.
     frames : mapping
-        Those of the model, in which it is looked up how its parts turn against the carrier.
+        Frames of the model, for the rotations of its parts relative to the carrier.
 
     Raises
     ------
@@ -288,10 +288,9 @@ def _contact(name: str, form: PlayForm, gap: str) -> GapContact:
 
 # -- Common steps of all kinds of joints ---------------------------------------------------------------------
 #
-# What all kinds of joints have in common when they become frames, points, coordinates, speeds and rows.
-#
-# A kind of joint (:mod:`fsm_dyn.language.joint_kinds`) states how its child moves in a tree, which rows hold it
-# between frames that exist, and what its coordinates are in terms of frames and points.
+# Common steps of the expansion into frames, points, coordinates, speeds and rows. A kind of joint
+# (:mod:`fsm_dyn.language.joint_kinds`) states the motion of its child in a tree, its rows between existing frames, and
+# its coordinates in terms of frames and points.
 
 EndsT = TypeVar("EndsT", bound=EndsForm)
 PlacedT = TypeVar("PlacedT", bound=PlacedForm)
@@ -301,7 +300,7 @@ RubbingT = TypeVar("RubbingT", bound=RubbingForm)
 
 @dataclass
 class JointExpansion:
-    """What joints have made so far, by section."""
+    """Entries created by joints so far, by section."""
 
     units: bool
     frames: dict[str, Frame]
@@ -334,16 +333,16 @@ class JointExpander(ABC, Generic[EndsT]):
         self.made, self.name, self.form = made, name, form
         self.where = where_of(name)
 
-    # -- what a kind states ----------------------------------------------------------------------------------
+    # -- statements of a kind ----------------------------------------------------------------------------------
 
     @abstractmethod
     def rows(self, points: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-        """Yield the rows that hold it between frames that exist: suffixes of names, and expressions.
+        """Yield its rows between existing frames: suffixes of names, and expressions.
 
         Parameters
         ----------
         points : tuple of str
-            Its point of the parent and that of the child.
+            Its points of parent and child.
         """
 
     def contacts_of_play(self, points: tuple[str, ...]) -> dict[str, Contact]:
@@ -376,18 +375,18 @@ class JointExpander(ABC, Generic[EndsT]):
 
     @property
     def ends(self) -> tuple[tuple[str, str], ...]:
-        """The frames that exist where it closes a loop, each with its key."""
+        """The existing frames of a loop-closing joint, each with its key."""
         return ("parent", self.form.parent), ("child", self.form.child)
 
-    # -- what is made of it ------------------------------------------------------------------------------------
+    # -- expansion ------------------------------------------------------------------------------------
 
     def close(self, points: tuple[str, ...]) -> None:
-        """Add the rows between frames that exist, friction, and contacts of play.
+        """Add the rows between existing frames, friction, and contacts of play.
 
         Parameters
         ----------
         points : tuple of str
-            Its point of the parent and that of the child, not necessarily those of the file.
+            Its points of parent and child, not necessarily those of the file.
 
         Raises
         ------
@@ -408,14 +407,14 @@ class JointExpander(ABC, Generic[EndsT]):
         made.contacts |= self.contacts_of_play(points)
 
     def record(self, at: tuple[str, ...], **made: Any) -> None:
-        """Add the joint as data, with what was `made` of it."""
+        """Add the joint as data, with its created parts `made`."""
         form = self.form
         self.made.joints[self.name] = self.joint_class()(
             name=self.name, parent=form.parent, child=form.child, at=at, where=self.where, **made
         )
 
     def refuse(self, key: Literal["range", "backlash"], allowed: str) -> None:
-        """Refuse the range or the backlash of a joint that has no coordinate to bound.
+        """Refuse the range or the backlash of a joint without a coordinate to bound.
 
         Raises
         ------
@@ -440,7 +439,7 @@ class JointExpander(ABC, Generic[EndsT]):
 
 
 class PlacedExpander(JointExpander[PlacedT]):
-    """Expands a joint at a point, which makes its child in a tree, or at two points, which closes a loop."""
+    """Expands a joint at one point, with a new child in a tree, or at two points, closing a loop."""
 
     def __init__(self, made: JointExpansion, name: str, form: PlacedT) -> None:
         super().__init__(made, name, form)
@@ -450,7 +449,7 @@ class PlacedExpander(JointExpander[PlacedT]):
         self.hidden: list[tuple[str, Text]] = []
         self.displacement: Text | None = None
 
-    # -- what a kind states ----------------------------------------------------------------------------------
+    # -- statements of a kind ----------------------------------------------------------------------------------
 
     @abstractmethod
     def motion(self) -> tuple[Frame, str]:
@@ -471,11 +470,11 @@ class PlacedExpander(JointExpander[PlacedT]):
         """
         return {}
 
-    # -- what is made of it ------------------------------------------------------------------------------------
+    # -- expansion ------------------------------------------------------------------------------------
 
     @property
     def points(self) -> tuple[str, ...]:
-        """One point in a tree, two that close a loop."""
+        """One point in a tree, two for a loop."""
         return self.form.at
 
     def make_child(self) -> None:
@@ -508,7 +507,7 @@ class PlacedExpander(JointExpander[PlacedT]):
         made.contacts |= self.contacts_of_play((at, origin))
 
     def own_axis(self, axes: tuple[AxisForm, ...], key: str = "axis") -> AxisForm:
-        """Return the one axis of a joint in a tree, which is the parent's.
+        """Return the one axis of a joint in a tree, of the parent.
 
         Raises
         ------
@@ -545,14 +544,14 @@ class PlacedExpander(JointExpander[PlacedT]):
         return f"{self.slide(first, '_x')} + {self.slide(second, '_y')}"
 
     def hide(self, displacement: str, **values: str) -> None:
-        """Record the coordinates that friction or a clearance adds, and the vector by which they move the child.
+        """Record the coordinates added by friction or a clearance, and their displacement of the child.
 
         Parameters
         ----------
         displacement : str
-            That vector.
+            Displacement of the child, a vector.
         **values : str
-            Each of them in terms of the others.
+            Each added coordinate in terms of the others.
         """
         self.hidden = [(name, Text(value, self.where)) for name, value in values.items()]
         self.displacement = Text(displacement, self.where)
@@ -611,7 +610,7 @@ class PlacedExpander(JointExpander[PlacedT]):
 
 
 class RangedExpander(PlacedExpander[RangedT]):
-    """Expands a joint with one coordinate, for which the model may state a range and a backlash."""
+    """Expands a joint with one coordinate, possibly with a range and a backlash."""
 
     def joint_class(self) -> Callable[..., Joint]:
         """Return the class of the joint, with its backlash."""
@@ -622,7 +621,7 @@ class RangedExpander(PlacedExpander[RangedT]):
         return {} if self.form.backlash is None else backlash_contacts(self.name, self.form.backlash, self.name)
 
     def refuse(self, key: Literal["range", "backlash"], allowed: str) -> None:
-        """Refuse its range or its backlash, where it has no coordinate to bound.
+        """Refuse its range or its backlash if it has no coordinate to bound.
 
         Raises
         ------
@@ -636,7 +635,7 @@ class RangedExpander(PlacedExpander[RangedT]):
 
 
 class RubbingExpander(RangedExpander[RubbingT]):
-    """Expands a joint that may have friction of its reaction; refuses keys of friction that contradict each other."""
+    """Expands a joint with optional friction of its reaction; refuses contradictory keys of friction."""
 
     def __init__(self, made: JointExpansion, name: str, form: RubbingT) -> None:
         check_friction(name, form)
@@ -649,7 +648,7 @@ def together(points: tuple[str, ...], *directions: str) -> Iterator[tuple[str, s
     Parameters
     ----------
     points : tuple of str
-        The joint's point of the parent and that of the child.
+        The joint's points of parent and child.
     """
     first, second = points
     for direction in directions or ("N.x", "N.y", "N.z"):
@@ -670,7 +669,7 @@ def across(axis: AxisForm) -> tuple[str, ...]:
 
 # -- Whole turns of joints in space --------------------------------------------------------------------------
 #
-# Whole turns of joints in space, which absolute coordinates do not count: what depends on them is refused by name.
+# Absolute coordinates do not count whole turns of joints in space: uses of them are refused by name.
 
 _PERIODIC: Final = ("sin", "cos", "tan")
 _uncounted: ContextVar[bool] = ContextVar("uncounted", default=False)
@@ -678,7 +677,7 @@ _uncounted: ContextVar[bool] = ContextVar("uncounted", default=False)
 
 @contextmanager
 def turns_uncounted() -> Iterator[None]:
-    """Accept models whose turns are not counted, for what looks at single instants of a motion found otherwise."""
+    """Accept models with uncounted turns, for the study of single instants of a motion found otherwise."""
     token = _uncounted.set(True)
     try:
         yield
@@ -687,12 +686,12 @@ def turns_uncounted() -> Iterator[None]:
 
 
 def are_turns_uncounted() -> bool:
-    """Whether the model that is built serves to look at single instants."""
+    """Whether the model under construction serves the study of single instants."""
     return _uncounted.get()
 
 
 def refuse_whole_turns(mechanism: Mechanism, known: Mapping[str, tuple[str, str]]) -> None:
-    """Refuse what depends on the number of turns of a joint in space, which absolute coordinates do not count.
+    """Refuse uses of the number of turns of a joint in space: absolute coordinates do not count it.
 
     Raises
     ------
@@ -734,7 +733,7 @@ def _counted(tree: Any) -> set[str]:
 
 
 def _is_sum(tree: Any) -> bool:
-    """Whether an angle is a sum of names and numbers, so that a whole turn of each is one of the sum."""
+    """Whether an angle is a sum of names and numbers: a whole turn of each is then a whole turn of the sum."""
     if isinstance(tree, Binary):
         return tree.op in ("+", "-") and _is_sum(tree.left) and _is_sum(tree.right)
     if isinstance(tree, Unary):

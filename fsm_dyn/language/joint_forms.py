@@ -1,4 +1,4 @@
-"""Forms of joints: one for each kind, so that an editor knows which keys go with it."""
+"""Forms of joints: one for each kind, so an editor knows the keys of each."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ OneOrTwoNames: TypeAlias = Annotated[tuple[str, ...], PlainValidator(_one_or_two
 
 
 class PlayForm(Form):
-    """A play, from one contact to the other, alone or in a mapping that has it as ``value``; and how these rebound."""
+    """A play, from one contact to the other, alone or as ``value`` of a mapping with the restitution of both."""
 
     value: Expression
     restitution: Expression | None = None
@@ -104,7 +104,7 @@ class BacklashForm(PlayForm):
 
 
 class ClearanceForm(PlayForm):
-    """A contact of a pin with its hole; ``value`` is the difference of their diameters, ``radius`` that of the pin."""
+    """A contact of a pin with its hole; ``value``: difference of their diameters, ``radius``: of the pin."""
 
     what: ClassVar[str] = "a clearance"
     friction: FrictionField | None = None
@@ -120,33 +120,33 @@ Clearance: TypeAlias = Annotated[ClearanceForm, BeforeValidator(_with_value)]
 
 
 class EndsForm(Form):
-    """What all joints have: the frames they join."""
+    """Keys of all joints: the joined frames."""
 
     parent: Reference = "N"
     child: Reference
 
 
 class PlacedForm(EndsForm):
-    """A joint at a point, which makes its child in a tree; at two points it closes a loop."""
+    """A joint at one point, with a new child in a tree; at two points it closes a loop."""
 
     at: OneOrTwoNames
 
 
 class MovableForm(PlacedForm):
-    """A joint that makes coordinates in a tree; ``rates: false`` leaves the speeds to ``speeds``."""
+    """A joint with coordinates in a tree; ``rates: false`` leaves the speeds to ``speeds``."""
 
     rates: Flag = True
 
 
 class RangedForm(MovableForm):
-    """A joint with one coordinate, for which the model may state a range and a backlash."""
+    """A joint with one coordinate, possibly with a range and a backlash."""
 
     range: CoordinateRange | None = None
     backlash: Backlash | None = None
 
 
 class RubbingForm(RangedForm):
-    """A joint that may have friction in proportion to its reaction."""
+    """A joint with optional friction in proportion to its reaction."""
 
     friction: FrictionField | None = None
 
@@ -173,7 +173,7 @@ class PrismaticForm(RubbingForm):
 
 
 class HelicalForm(TurningForm):
-    """A screw along and about an axis of the parent, which advances by ``lead`` in a turn; its thread has a radius."""
+    """A screw along and about an axis of the parent, with an advance of ``lead`` per turn; its thread has a radius."""
 
     what: ClassVar[str] = "a helical joint"
     axis: OneAxis
@@ -202,7 +202,7 @@ class BallForm(MovableForm):
 
 
 class PlanarForm(MovableForm):
-    """A body that slides and turns on a plane across ``axis``."""
+    """A body sliding and turning on a plane across ``axis``."""
 
     what: ClassVar[str] = "a planar joint"
     axis: OneOrTwoAxes
@@ -241,7 +241,7 @@ class RollingForm(EndsForm):
 
 
 class JointForm(Form):
-    """A joint; its kind is the key that is given."""
+    """A joint; the given key is its kind."""
 
     what: ClassVar[str] = "a joint"
 

@@ -1,4 +1,4 @@
-"""The kinds of joints, one class each: how the child moves in a tree, and the rows that hold it."""
+"""The kinds of joints, one class each: motion of the child in a tree, and rows on it."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ from fsm_dyn.language.yaml import LocatedStr
 
 # -- The kinds of joints -------------------------------------------------------------------------------------
 #
-# The kinds of joints, one class each: how the child moves in a tree, and the rows that hold it in a loop.
+# One class each: the motion of the child in a tree, and its rows in a loop.
 
 Rows = Iterator[tuple[str, str]]
 
 
 def _bearing_offset(expander: RubbingExpander[Any], axis: AxisForm) -> str:
-    """Add coordinates across the axis, which rows keep at zero: their forces load the friction of the joint."""
+    """Add coordinates across the axis, kept at zero by rows whose forces load the friction of the joint."""
     form, name, where = expander.form, expander.name, expander.where
     if form.friction is None:
         return ""
@@ -177,7 +177,7 @@ class PrismaticExpander(RubbingExpander[PrismaticForm]):
 
 
 class HelicalExpander(RubbingExpander[HelicalForm]):
-    """A screw: a turn and the slide that it entails."""
+    """A screw: a turn and the coupled slide."""
 
     joint = data.HelicalJoint
 
@@ -186,7 +186,7 @@ class HelicalExpander(RubbingExpander[HelicalForm]):
         return partial(super().joint_class(), thread=thread_of(self.form))
 
     def motion(self) -> tuple[Frame, str]:
-        """Turn and slide the child; with friction the slide is a coordinate, which the thread ties to the turn."""
+        """Turn and slide the child; with friction the slide is a coordinate, tied to the turn by the thread."""
         form, axis = self.form, self.own_axis((self.form.axis,))
         turn = self.coordinate("", "rad")
         frame = self.turned((axis, turn))
@@ -202,7 +202,7 @@ class HelicalExpander(RubbingExpander[HelicalForm]):
         return frame, offset
 
     def close(self, points: tuple[str, ...]) -> None:
-        """Add the rows that hold a child in absolute coordinates; without friction one on speeds is the thread.
+        """Add the rows of a child in absolute coordinates; without friction the thread is a row on speeds.
 
         Raises
         ------
@@ -236,7 +236,7 @@ class HelicalExpander(RubbingExpander[HelicalForm]):
         return {self.name: self.relative_turn(self.form.axis), **slide}
 
     def add_friction(self, points: tuple[str, ...]) -> None:
-        """Add the friction of the thread where single instants are looked at.
+        """Add the friction of the thread for the study of single instants.
 
         Raises
         ------
@@ -337,7 +337,7 @@ class BallExpander(PlacedExpander[BallForm]):
 
 
 class PlanarExpander(PlacedExpander[PlanarForm]):
-    """A body that slides and turns on a plane."""
+    """A body sliding and turning on a plane."""
 
     joint = data.PlanarJoint
 
@@ -494,19 +494,17 @@ JOINTS: Final[Mapping[str, type[JointExpander[Any]]]] = {
 }
 
 
-# -- Joints become what they stand for -----------------------------------------------------------------------
+# -- Expansion of joints -------------------------------------------------------------------------------------
 #
-# Joints become what they stand for: frames, points, coordinates, speeds, and rows where they close a loop.
-#
-# In a tree a joint makes the child's frame, the point ``<child>_origin`` and coordinates with their rates. Between
-# two frames that exist it gives rows: one for each motion it prevents. Rows on positions are written along the axes
-# of N or of the parent; rows on directions ask that unit vectors of both frames stay at right angles.
+# In a tree a joint creates the child's frame, the point ``<child>_origin`` and coordinates with their rates. Between
+# two existing frames, closing a loop, it creates rows: one for each prevented motion. Rows on positions are written
+# along the axes of N or of the parent; rows on directions keep unit vectors of both frames at right angles.
 
 
 def joints_of(
     forms: Mapping[str, JointForm], frames: Mapping[str, Frame], units: bool, absolute: bool = False
 ) -> JointExpansion:
-    """Return what the joints stand for.
+    """Return the expanded joints.
 
     Parameters
     ----------
@@ -522,7 +520,7 @@ def joints_of(
     Raises
     ------
     ModelError
-        A joint closes a loop with a frame that nothing makes, makes one that exists, or has the wrong keys.
+        A joint closes a loop with an undeclared frame, creates an existing one, or has the wrong keys.
     """
     made = JointExpansion(units, dict(frames))
     keys = {name: exactly_one(form, tuple(JOINTS)) for name, form in forms.items()}
@@ -555,7 +553,7 @@ def _in_plane(joints: Iterable[PlacedExpander[Any]], frames: Mapping[str, Frame]
 
 
 def _let_go(made: JointExpansion, joints: Iterable[PlacedExpander[Any]], plane: bool) -> None:
-    """Put absolute coordinates in the place of those that the joints of a tree have made, and add the joints' rows."""
+    """Replace the coordinates of the joints of a tree by absolute ones, and add the joints' rows."""
     made.coordinates, made.speeds, made.rows, made.contacts = {}, {}, {}, {}
     tree = dict(made.joints)
     made.turns_add_up = plane

@@ -25,7 +25,7 @@ def _limited(contact: Traits) -> bool:
     return contact.bounded_face
 
 
-#: where it sticks along one line: the friction force opposes the slip it gives way to, so one guard for each direction
+#: of sticking along one line: the friction force opposes the coming slip, so there is one guard for each direction
 LIMIT: Final = Watched(
     (HELD,), GuardQuantity.FRICTION_LIMIT, Event.SLIDES, (SLIDING,), "friction limit", directions=(-1.0, 1.0),
     when=_along_a_line,
@@ -37,7 +37,7 @@ REST: Final = Watched((SLIDING, SLIDING_UNDER), GuardQuantity.SLIP, Event.STICKS
 END_OF_FACE: Final = Watched((HELD, SLIDING), GuardQuantity.REACH, Event.LEAVES, (0,), "end of the face", when=_limited)
 
 
-#: what a contact did that is in a state now without a guard of its own
+#: verbs for a change of state without a guard of its own, by new state
 BECAME: Final = {
     "open": "opens", "closed": "closes", "compressed": "closes", "stick": "sticks", "slide": "slides",
     "slide_opposite": "slides",
@@ -45,7 +45,7 @@ BECAME: Final = {
 
 
 def events_of_faces(frictional: bool, infinite: bool, limited: bool) -> tuple[str, ...]:
-    """Words of the events of a contact that closes, with or without friction, on a face with or without ends.
+    """Words of the events of a closing contact, with or without friction, on a face with or without ends.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ COMPLIANT: Final = Law(
     has_gap=True,
     states=_compliant_states,
     guards=(
-        # open, what left faster than the surface follows may meet it again before the gap closes
+        # a body that left faster than the surface follows may meet it again, open, before the gap closes
         Watched((FREE,), GuardQuantity.GAP, Event.CLOSES, (HELD, SLIDING), "gap", when=_lossless),
         Watched((FREE,), GuardQuantity.MEETING, Event.CLOSES, (HELD, SLIDING), "gap", when=_lossy),
         Watched((HELD, SLIDING), GuardQuantity.GAP, Event.OPENS, (FREE,), "depth", sign=-1.0),
@@ -171,7 +171,7 @@ COMPLIANT: Final = Law(
 )
 
 
-# -- The lock: a bilateral row that transitions engage and release -------------------------------------------
+# -- The lock: a bilateral row, engaged and released by transitions ------------------------------------------
 
 POSITION: Final = Option("position", "gap")
 VELOCITY: Final = Option("velocity", "slip")
@@ -187,11 +187,9 @@ LOCK: Final = Law(
 
 # -- The lock with a limit -----------------------------------------------------------------------------------
 #
-# The lock with a limit: a lock that lets go by its own force, as magnets, detents and break-away couplings do.
-#
-# Engaged, it holds as a lock while its force is within ``±holds_to``; where the force reaches the limit it is
-# released, until a transition engages it again. The limit is on forces, and an impact is larger than any: an impact
-# that loads it releases it, unless it is the impact by which a transition engages it.
+# It releases by its own force, as magnets, detents and break-away couplings do. Engaged, it holds as a lock while its
+# force is within ``±holds_to``; at the limit it is released, until a transition engages it again. The limit is on
+# forces, and an impact exceeds any of them: an impact load releases it, except for the impact of its engagement.
 
 LIMITED_LOCK: Final = Law(
     name="limited_lock",
@@ -215,10 +213,9 @@ LIMITED_LOCK: Final = Law(
 
 # -- The one-way clutch --------------------------------------------------------------------------------------
 #
-# The one-way clutch: a speed that cannot become negative, ``0 ≤ speed ⊥ λ ≥ 0``, as of freewheels and ratchets.
-#
-# A unilateral contact on the level of speeds: free while the speed is positive, locked while its force keeps it at
-# zero. Where others would bring the speed below zero at once, an impact without rebound locks it.
+# A unilateral contact on the level of speeds, ``0 ≤ speed ⊥ λ ≥ 0``, as of freewheels and ratchets: free while the
+# speed is positive, locked while its force keeps it at zero. If other impulses would make the speed negative at once,
+# an impact without rebound locks it.
 
 ONE_WAY: Final = Law(
     name="one_way",
@@ -285,7 +282,7 @@ _BY_KIND: Final[Mapping[tuple[str, bool], Law]] = {(law.name, law.bilateral): la
 
 
 def law_of(kind: str, bilateral: bool) -> Law:
-    """Return the law of contacts of a kind; KeyError where there is none.
+    """Return the law of contacts of a kind; KeyError if there is none.
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ from fsm_dyn.language.yaml import (
 
 T = TypeVar("T")
 
-# Mappings whose keys are names of the language or look-ups: the order in which they are written means nothing.
+# Mappings with names of the language or look-ups as keys: their order has no meaning.
 _UNORDERED = frozenset({"inertia", "states", "reset", "set", "values", "guess", "view", "ports", "numerics"})
 _LEFT_OUT = frozenset({"where", "digest", "text", "variants", "coupled_ports"})
 
@@ -49,9 +49,9 @@ def with_digest(mechanism: Mechanism) -> Mechanism:
 def digest(mechanism: Mechanism) -> str:
     """Return a sha256 over the content of a model, without its spelling and layout.
 
-    Comments, places, quotes, spaces in expressions, and the order of keys where it means nothing do not
-    change it.  The order of coordinates, speeds, parameters, inputs, contacts and transitions does: it is
-    the order of columns and of priorities.
+    Comments, places, quotes, spaces in expressions, and the order of keys without meaning do not change it.  The order
+    of coordinates, speeds, parameters, inputs, contacts and transitions does: it is the order of columns and of
+    priorities.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def _canonical(value: Any, field: str) -> Any:
 
 
 def plain(value: T) -> T:
-    """Return `value` with texts that know their place replaced by ordinary ones, at any depth."""
+    """Return `value` with located texts replaced by ordinary ones, at any depth."""
     result: Any = value
     if isinstance(value, Location | Text):
         return value
@@ -125,8 +125,8 @@ def load(
     Raises
     ------
     InputError
-        If the model cannot be used; the message holds ``file:line:column``, what was found, what is
-        allowed and what to do.  Nothing else is raised on account of what the model says.
+        If the model cannot be used; the message holds ``file:line:column``, the found and the allowed values, and a
+        remedy. No other error results from the text of a model.
     """
     if isinstance(source, Mapping):
         if text is not None:
@@ -193,7 +193,7 @@ def from_tree(
 
 
 def in_absolute_coordinates(mechanism: Mechanism) -> Mechanism:
-    """Return a model with ``joint_coordinates: absolute``, without what names the coordinates it had.
+    """Return a model with ``joint_coordinates: absolute``, without references to its previous coordinates.
 
     Its outputs are the angles of joints with one angle.
 
@@ -221,7 +221,7 @@ def in_absolute_coordinates(mechanism: Mechanism) -> Mechanism:
 
 
 def single_angles(mechanism: Mechanism) -> dict[str, str]:
-    """Return the angle of every joint that has just one, by the joint's name."""
+    """Return the angle of every joint with a single one, by the joint's name."""
     found = {}
     for joint, made in mechanism.joints.items():
         angles = [name for name in made.coordinates if mechanism.coordinates[name].unit == "rad"]
@@ -248,7 +248,7 @@ def with_settings(mechanism: Mechanism, **settings: object) -> Mechanism:
 
 
 def with_scenario(mechanism: Mechanism, scenario: str) -> Mechanism:
-    """Return a model whose inputs follow one of its scenarios, where that has a schedule for them.
+    """Return a model whose inputs follow the schedules of one of its scenarios; inputs without one keep theirs.
 
     Raises
     ------
@@ -272,6 +272,6 @@ def with_scenario(mechanism: Mechanism, scenario: str) -> Mechanism:
 
 
 def _stem(path: str) -> str:
-    """Return a model name made of a file name, for files that give none."""
+    """Return a model name from a file name, for files without a name."""
     stem = re.sub(r"[^A-Za-z0-9_-]", "_", Path(path).stem).lstrip("0123456789_-")[:64]
     return stem or "mechanism"

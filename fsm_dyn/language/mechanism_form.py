@@ -59,7 +59,7 @@ from fsm_dyn.language.requirement import Requirement, read_formula
 from fsm_dyn.language.shapes import DrawnOutline
 from fsm_dyn.language.yaml import LocatedList, LocatedMapping, LocatedStr, Scalar, Tree, describe
 
-# -- Forms of the sections that bring in other texts: ``use`` and ``variants`` -------------------------------
+# -- Forms of the sections with other texts: ``use`` and ``variants`` ----------------------------------------
 
 MOST_VARIANTS = 30
 
@@ -67,7 +67,7 @@ _EXPRESSION: dict[str, Any] = {"type": ["string", "number"]}
 
 
 class PlaceForm(Form):
-    """Where a component is attached."""
+    """Place of attachment of a component."""
 
     what: ClassVar[str] = "a place to attach to"
 
@@ -76,7 +76,7 @@ class PlaceForm(Form):
 
 
 def _given(tree: Tree) -> dict[str, tuple[Text, ...]]:
-    """Return parameters as they are given to a component; one that is a list is a vector."""
+    """Return the given parameters of a component; a list is a vector."""
     return {
         name(word): tuple(map(expression, value)) if isinstance(value, LocatedList) else (expression(value),)
         for word, value in as_section(tree, "with").items()
@@ -135,7 +135,7 @@ class UseForm(Form):
         Raises
         ------
         ModelError
-            Where neither or both of ``file`` and ``model`` are written.
+            Neither or both of ``file`` and ``model`` are written.
         """
         exactly_one(self, ("file", "model"))
 
@@ -338,7 +338,7 @@ class MechanismForm(Form):
     variants: VariantsField = Field(default_factory=dict)
 
 
-# Names used only in annotations that pydantic resolves when the classes are made.
+# Names used only in annotations, resolved by pydantic at the creation of the classes.
 _RESOLVED = (Coordinate, Input, DiscreteVariable, Parameter, DrawnOutline, Requirement, Text)
 
 
@@ -357,6 +357,6 @@ def form_of(tree: Tree) -> MechanismForm:
     Raises
     ------
     ModelError
-        With the exact place of the first key or value that does not fit.
+        With the exact place of the first invalid key or value.
     """
     return validated(MechanismForm, tree)

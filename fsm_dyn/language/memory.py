@@ -15,13 +15,13 @@ from fsm_dyn.programs.layout import Layout
 
 # -- Sampled controllers as memory ---------------------------------------------------------------------------
 #
-# Sampled controllers as memory: what of them is in the context of the kernels, in which order, and how it begins.
+# Their quantities in the context of the kernels: order and initial values.
 
-_SHARE: Final = 1e-9  # of a step, by which rounding may move a sample
+_SHARE: Final = 1e-9  # of a step: shift of a sample by rounding
 
 
 def later_values(controller: Controller, output: str) -> list[str]:
-    """Return the names under which values of an output wait that are delayed, the next one first."""
+    """Return the names of the delayed values of an output, the next one first."""
     return [f"{output}.later{k}" for k in range(1, controller.delay + 1)]
 
 
@@ -46,12 +46,12 @@ def memory_of_controllers(mechanism: Mechanism) -> list[str]:
 
 
 def clock_names(mechanism: Mechanism) -> frozenset[str]:
-    """Return the names of memory that counts the samples of a run."""
+    """Return the names of the memory for the counts and times of samples."""
     return frozenset(name for item in mechanism.controllers.values() for name in (count_name(item), next_name(item)))
 
 
 def start_of_memory(mechanism: Mechanism, values: Mapping[str, ParameterValue]) -> dict[str, float]:
-    """Return what memory begins with, that of controllers included, by name; the first samples are at time 0."""
+    """Return the initial values of memory, of controllers too, by name; the first samples are at time 0."""
     found = {str(name): float(item.initial) for name, item in mechanism.memory.items()}
     found |= dict.fromkeys(memory_of_controllers(mechanism), 0.0)
     for controller in mechanism.controllers.values():
@@ -63,7 +63,7 @@ def start_of_memory(mechanism: Mechanism, values: Mapping[str, ParameterValue]) 
 
 
 def parameters_of_periods(mechanism: Mechanism) -> frozenset[str]:
-    """Return the parameters on which periods depend: they change for a new run only."""
+    """Return the parameters in periods: they change for a new run only."""
     return frozenset(str(name) for item in mechanism.controllers.values() for name in free_names(parse(item.period)))
 
 
@@ -76,7 +76,7 @@ def sample_counts(mechanism: Mechanism, values: Mapping[str, ParameterValue], un
 
 
 def check_steps(mechanism: Mechanism, values: Mapping[str, ParameterValue], step: float) -> None:
-    """Refuse steps of fixed length (s) that samples do not fall on.
+    """Refuse steps of fixed length (s) that do not meet the samples.
 
     Raises
     ------
@@ -97,7 +97,7 @@ def check_steps(mechanism: Mechanism, values: Mapping[str, ParameterValue], step
 
 
 def check_tick(mechanism: Mechanism, values: Mapping[str, ParameterValue], tick: float) -> None:
-    """Refuse a live run in which a controller would be sampled more than once in a tick of this length (s).
+    """Refuse a live run with more than one sample of a controller in a tick of this length (s).
 
     Raises
     ------
@@ -117,7 +117,7 @@ def check_tick(mechanism: Mechanism, values: Mapping[str, ParameterValue], tick:
 
 
 def refuse_controllers(mechanism: Mechanism, what: str) -> None:
-    """Refuse what takes all of a motion to be continuous in the state.
+    """Refuse an analysis of motions continuous in the state if there are controllers.
 
     Raises
     ------
@@ -133,7 +133,7 @@ def refuse_controllers(mechanism: Mechanism, what: str) -> None:
         )
 
 
-# -- The names of a mechanism in the order in which its kernels have them ------------------------------------
+# -- The names of a mechanism in the order of its kernels ----------------------------------------------------
 
 
 def layout_of(mechanism: Mechanism) -> Layout:
@@ -160,7 +160,7 @@ def layout_of(mechanism: Mechanism) -> Layout:
 
 
 def parameters_of_contacts(mechanism: Mechanism) -> list[str]:
-    """Return the coordinates that follow contacts along curves, in the order of the contacts."""
+    """Return the curve parameters of contacts, in the order of the contacts."""
     return [contact.parameter for contact in mechanism.contacts.values() if contact.parameter]
 
 
@@ -196,7 +196,7 @@ def without_negations(tree: Node, *, negated: bool = False) -> Node:
 
 
 def parts_of(condition: Node) -> list[Node]:
-    """Return the comparisons and names that a condition without negations joins."""
+    """Return the joined comparisons and names of a condition without negations."""
     if isinstance(condition, Boolean):
         return [part for operand in condition.operands for part in parts_of(operand)]
     return [condition]

@@ -17,12 +17,12 @@ from fsm_dyn.language.requirement import Requirement
 from fsm_dyn.language.shapes import DrawnOutline, Shape
 from fsm_dyn.language.units import DIMENSIONLESS, Dimension, dimension
 
-# -- Parameters of a model, with the tolerances that studies sample ------------------------------------------
+# -- Parameters of a model, with the tolerances for studies --------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class ParameterTolerance:
-    """By what a parameter of a made part differs from its value, as expressions of parameters.
+    """Deviations of a manufactured part's parameter from its value, as expressions of parameters.
 
     ``lower`` and ``upper`` limit the deviation, uniform between them; or ``sigma`` is the standard deviation of a
     normal distribution.
@@ -51,19 +51,18 @@ class Parameter:
 
 # -- The mechanism as data -----------------------------------------------------------------------------------
 #
-# The mechanism as data: what a model file says, checked for form, frozen, expressions still text.
-#
-# Everything here is immutable and has its location in the file, so that later errors in an expression can report it.
+# The content of a model file, checked for form; expressions are still text. Everything here is immutable and has its
+# location in the file, for later errors in expressions.
 
-POLAR, PARAMETER = "phi", "s"  # what the formula of a curve is a function of
+POLAR, PARAMETER = "phi", "s"  # arguments of the formula of a curve
 
 
 @dataclass(frozen=True, slots=True)
 class Coordinate:
     """A configuration variable; ``unit`` is the text given in the file (empty: none).
 
-    ``range`` holds the bounds that the model states, lower before upper, None for no bound; empty without a statement.
-    ``meaning`` is a word for what the coordinate is, next to its name; empty without a statement.
+    ``range`` holds the stated bounds, lower before upper, None for no bound; empty without a statement. ``meaning`` is
+    a word for the quantity, next to its name; empty without a statement.
     """
 
     name: str
@@ -110,7 +109,7 @@ class ModePattern:
 
 @dataclass(frozen=True, slots=True)
 class DiscreteVariable:
-    """A bounded integer or boolean that only transitions change."""
+    """A bounded integer or boolean, changed only by transitions."""
 
     name: str
     initial: int
@@ -120,7 +119,7 @@ class DiscreteVariable:
 
 @dataclass(frozen=True, slots=True)
 class ControllerQuantity:
-    """An input, a memory or an output of a controller: what it becomes at a sample.
+    """An input, a memory or an output of a controller, with its new value at a sample.
 
     ``start``: before the first sample, 0 if not given.  ``quantum``: it is rounded to whole multiples of this.
     """
@@ -136,7 +135,7 @@ class ControllerQuantity:
 class Controller:
     """A sampled controller: every ``period`` it reads inputs, updates memory and computes outputs, constant between.
 
-    ``delay``: samples after which an output takes the value computed.
+    ``delay``: number of samples before an output takes its computed value.
     """
 
     name: str
@@ -157,10 +156,10 @@ class Controller:
 class TransitionSpec:
     """A user-defined transition: a scalar crosses zero (``when``, ``crossing``), or an event of a contact (``on``).
 
-    ``impulses`` change the speeds, together with those of the contacts that are closed and of the constraints.
+    ``impulses`` change the speeds, together with the impulses of closed contacts and of constraints.
 
-    ``range_of`` names the coordinate of which a bound is crossed, in the transitions that stated ranges stand for;
-    ``kink`` gives the initial value of the memory that is set, in those that kinks of held rows stand for.
+    ``range_of`` names the coordinate, in transitions made from stated ranges; ``kink`` gives the initial value of the
+    assigned memory, in transitions made from kinks of held rows.
     """
 
     name: str
@@ -185,8 +184,8 @@ class Port:
 
     ``kinematic``: the device prescribes the coordinate; the bandwidth (Hz) of the filter its motion goes through.
     ``stiffness``, ``damping``: of the coupler along each of the axes or of the coordinate; not of the rotation.
-    ``press``: along the first axis, from where the model begins, where a hand is that has let a key up, and one that
-    presses it.  ``step``: the longest step of a run that a device holds, a time.
+    ``press``: two places of the hand along the first axis, relative to the model's start: with the key up, and with the
+    key pressed. ``step``: longest step of a run coupled to a device, a time.
     """
 
     name: str
@@ -205,9 +204,9 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class Initial:
-    """Where a run starts: a mode (or None: deduced), values of coordinates and speeds, ``settle``.
+    """Start of a run: a mode (or None: deduced), values of coordinates and speeds, ``settle``.
 
-    ``guess`` holds coordinates from which loops are closed; unlike ``values`` they may move.
+    ``guess`` holds coordinates for the closure of loops; unlike ``values`` they may move.
     """
 
     mode: str | None = None
@@ -247,7 +246,7 @@ class Mechanism:
     on_nonunique: Literal["stop", "prefer_previous"] = "stop"
     numerics: Mapping[str, Text] = field(default_factory=dict)  # tolerances of its runs
     ports: Mapping[str, Port] = field(default_factory=dict)
-    coupled_ports: tuple[CoupledPort, ...] = ()  # where what couples them to a device is part of the mechanism
+    coupled_ports: tuple[CoupledPort, ...] = ()  # if their couplers are parts of the mechanism
     initial: Initial = field(default_factory=Initial)
     outputs: Mapping[str, Text] = field(default_factory=dict)
     requirements: Mapping[str, Requirement] = field(default_factory=dict)
@@ -265,12 +264,12 @@ class Mechanism:
 
     @property
     def written_transitions(self) -> tuple[TransitionSpec, ...]:
-        """The transitions of the file, without those that stated ranges stand for."""
+        """The transitions of the file, without those made from stated ranges and kinks."""
         return tuple(item for item in self.transitions if not item.range_of and item.kink is None)
 
     @property
     def kinks(self) -> Mapping[str, Text]:
-        """What the memory of every kink of a held row begins with, by name: an expression of coordinates."""
+        """Initial value of the memory of every kink of a held row, by name: an expression of coordinates."""
         return {str(name): item.kink for item in self.transitions if item.kink is not None for name in item.set}
 
     @property
@@ -279,12 +278,12 @@ class Mechanism:
         return (*self.coordinates, *(name for frame in self.frames.values() for name in frame.euler_names))
 
 
-# -- A place for what goes wrong where no line of the file is at hand ----------------------------------------
+# -- A place for errors without a line of the file -----------------------------------------------------------
 
 
 @contextmanager
 def placed(mechanism: Mechanism) -> Iterator[None]:
-    """Let an error of a model leave with a place: that of ``initial``, else that of the model, if it has none.
+    """Give errors of a model without a place the place of ``initial``, else of the model.
 
     Parameters
     ----------
@@ -298,11 +297,11 @@ def placed(mechanism: Mechanism) -> Iterator[None]:
     Raises
     ------
     ModelError
-        Also where arithmetic fails inside, as it does with numbers that overflow or are divided by zero.
+        Also if arithmetic fails inside, by an overflow or a division by zero.
     """
     where = mechanism.initial.where if mechanism.initial.where.file else mechanism.where
     try:
-        with np.errstate(all="ignore"):  # what is no number is looked for in what comes out
+        with np.errstate(all="ignore"):  # results are checked for NaN later
             yield
     except InputError as error:
         if not error.where.file:
@@ -322,7 +321,7 @@ def placed(mechanism: Mechanism) -> Iterator[None]:
 _LENGTH, _TIME = dimension(m=1), dimension(s=1)
 _SPEED, _ACCELERATION = dimension(m=1, s=-1), dimension(m=1, s=-2)
 
-#: What each tolerance is a quantity of.  What they mean: ``fsm_dyn.Tolerances``.
+#: Dimension of each tolerance. Their meaning: ``fsm_dyn.Tolerances``.
 NUMERICS: Final[Mapping[str, Dimension]] = {
     "rtol": DIMENSIONLESS,
     "atol": DIMENSIONLESS,

@@ -1,4 +1,4 @@
-"""The mechanisms that come with the package, found by bare name."""
+"""The mechanisms of the package, found by bare name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _BARE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
 def folder() -> Path:
-    """Return the folder that holds the shipped models.
+    """Return the folder of the shipped models.
 
     A wheel carries it inside the package; an editable install finds it in the checkout, next to the package.
 
@@ -36,7 +36,7 @@ def names() -> list[str]:
 
 
 def picture(name: str) -> Path | None:
-    """Return the picture of a shipped model, PNG; None where the installation has none."""
+    """Return the picture of a shipped model, PNG; None if the installation has none."""
     package = Path(__file__).resolve().parents[1]
     folders = (package / "yaml_models" / "pictures", package.parent / "docs" / "pictures" / "models")
     return next((path for path in (place / f"{name}.png" for place in folders) if path.is_file()), None)

@@ -1,4 +1,4 @@
-"""The meaning of scalar expressions as graph nodes: the algebra over which inputs, sections and models are folded."""
+"""The meaning of scalar expressions as graph nodes: the algebra for inputs, sections and models."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ScalarAlgebra:
     ----------
     graph : ExpressionGraph
     names : mapping of str to Node
-        What the names mean: coordinates, parameters, inputs, speeds ...
+        Nodes of the names: coordinates, parameters, inputs, speeds ...
     """
 
     def __init__(self, graph: ExpressionGraph, names: Mapping[str, Node]) -> None:
@@ -56,11 +56,11 @@ class ScalarAlgebra:
         return self._fold(expressions.parse(text), text)
 
     def tree(self, tree: expression_tree.Node, text: Text) -> Node:
-        """Return the meaning of a part of `text` that must be a scalar."""
+        """Return the node of a part of `text`, required to be a scalar."""
         return scalar_of(self._fold(tree, text))
 
     def scalar(self, text: Text) -> Node:
-        """Return the meaning of an expression that must be a scalar.
+        """Return the node of an expression, required to be a scalar.
 
         Raises
         ------
@@ -100,7 +100,7 @@ class ScalarAlgebra:
         return self.graph.constant(node.value)
 
     def name(self, name: str, /) -> Any:
-        """Return what a name stands for."""
+        """Return the node of a name."""
         node = self.names.get(name)
         if node is None:
             known = [known for known in self.names if "(" not in known]
@@ -126,7 +126,7 @@ class ScalarAlgebra:
         return _BINARY[op](left, right)
 
     def compare(self, op: str, left: Any, right: Any, /) -> Any:
-        """Compare two scalars: 1 where it holds, else 0."""
+        """Compare two scalars: 1 if it holds, else 0."""
         return functions.compare(op, scalar_of(left), scalar_of(right))
 
     def boolean(self, op: str, operands: list[Any], /) -> Any:
@@ -151,7 +151,7 @@ class ScalarAlgebra:
 
 
 def scalar_of(value: Any) -> Node:
-    """Return a value that must be a scalar.
+    """Return a value, required to be a scalar.
 
     Raises
     ------
@@ -164,7 +164,7 @@ def scalar_of(value: Any) -> Node:
 
 
 def too_early(function: str) -> ExpressionError:
-    """Return the error for a function that has no meaning in an expression."""
+    """Return the error for a function without meaning in an expression."""
     return ExpressionError(
         f"{function}(...) has no meaning here",
         remedy="geometry may depend on coordinates, parameters, inputs and t only",

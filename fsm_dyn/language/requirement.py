@@ -49,7 +49,7 @@ class QuantityComparison:
 
 @dataclass(frozen=True, slots=True)
 class StateCondition:
-    """The mode pattern ``name`` applies; with ``state``, the contact or entry ``name`` is in that state; or not."""
+    """The mode pattern ``name`` applies; with ``state``, the contact or entry ``name`` is in this state; or not."""
 
     name: str
     state: str = ""
@@ -113,7 +113,7 @@ Claim: TypeAlias = Always | NeverTwice | Eventually | Extreme | Count
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """A named requirement: what it says (``summary``), its formula as written, and that as data."""
+    """A named requirement: its text (``summary``), its formula as written, and the formula as data."""
 
     name: str
     formula: str

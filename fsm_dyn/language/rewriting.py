@@ -27,11 +27,11 @@ from fsm_dyn.language.model import Coordinate, DiscreteVariable, Mechanism, Poin
 from fsm_dyn.language.units import DIMENSIONLESS, dimension_text
 from fsm_dyn.language.yaml import LocatedStr, where_of
 
-# -- Absolute coordinates: every child of a joint moves freely, and the joint holds it by rows ---------------
+# -- Absolute coordinates: every child of a joint moves freely, under the rows of the joint ------------------
 #
 # In a plane a child has ``<child>_x``, ``<child>_y`` and ``<child>_turn``; in space its place and Euler parameters
 # ``<child>_e0`` ..., with the turns ``<child>_wx _wy _wz`` along its own axes as speeds (the M.A.K.E. thesis,
-# (5.46)-(5.57)). What expressions say of a joint's own coordinate is put in terms of its frames and points.
+# (5.46)-(5.57)). A joint's own coordinate in expressions is replaced by terms of its frames and points.
 
 NEWTONIAN = "N"
 T = TypeVar("T")
@@ -42,7 +42,7 @@ _AXES = re.compile(r"(\w+)\.[xyz]\b")
 
 @dataclass(frozen=True)
 class FreeBody:
-    """A child that moves freely: its frame, its origin, coordinates and speeds."""
+    """A freely moving child: its frame, its origin, coordinates and speeds."""
 
     frame: Frame
     origin: Point
@@ -51,7 +51,7 @@ class FreeBody:
 
 
 def free(child: str, plane: bool, units: bool) -> FreeBody:
-    """Return what a child of a joint has in absolute coordinates."""
+    """Return the free body of a child of a joint."""
     where = where_of(child)
 
     def word(suffix: str) -> LocatedStr:
@@ -79,7 +79,7 @@ def free(child: str, plane: bool, units: bool) -> FreeBody:
 
 
 def own_point(joints: Mapping[str, Joint], frame: str, point: str) -> str:
-    """Return the point of a child where it is hinged, if `point` is the parent's there; else the point itself."""
+    """Return the child's point of a hinge if `point` is the parent's point there; else the point itself."""
     for joint in joints.values():
         if joint.child == frame and joint.hinged and joint.origin and joint.at[0] == point:
             return joint.origin
@@ -87,9 +87,9 @@ def own_point(joints: Mapping[str, Joint], frame: str, point: str) -> str:
 
 
 def reattached(mechanism: Mechanism, joints: Mapping[str, Joint]) -> Mechanism:
-    """Return a model in which what is given from a hinge along the child's axes hangs on the child, not on the parent.
+    """Return a model whose points and bodies, given from a hinge along the child's axes, are attached to the child.
 
-    In relative coordinates that makes no difference; with every child free it says whose point it is.
+    In relative coordinates there is no difference; with free children it decides the body of the point.
     """
     points, bodies = dict(mechanism.points), dict(mechanism.bodies)
     for joint in joints.values():
@@ -108,14 +108,14 @@ def reattached(mechanism: Mechanism, joints: Mapping[str, Joint]) -> Mechanism:
 
 
 def without_positions(known: Mapping[str, tuple[str, str]], points: Mapping[str, Point]) -> dict[str, tuple[str, str]]:
-    """Return the coordinates of joints as expressions that points may have, in which no ``pos(P, Q)`` stands.
+    """Return the coordinates of joints as expressions valid in points, without ``pos(P, Q)``.
 
     Parameters
     ----------
     known : mapping of str to (value, rate)
-        As expressions of frames and points.
+        Expressions of frames and points.
     points : mapping of str to Point
-        Those written by hand and those that joints have made.
+        Points of the file and of joints.
     """
 
     def place(name: str) -> str:
@@ -151,7 +151,7 @@ def substituted(value: T, known: Mapping[str, tuple[str, str]]) -> T:
 
 
 def _quantities(text: Text) -> Iterator[tuple[int, int]]:
-    """Yield where numbers with their units begin and end: a joint may be called like a unit."""
+    """Yield begin and end of numbers with their units: a joint may have the name of a unit."""
     tokens, k = tokenise(text.text, text.where), 0
     while k < len(tokens):
         begin = k
@@ -161,7 +161,7 @@ def _quantities(text: Text) -> Iterator[tuple[int, int]]:
 
 
 def resolved(known: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
-    """Return the coordinates of joints as expressions in which no other joint's coordinate stands."""
+    """Return the coordinates of joints as expressions without other joints' coordinates."""
     found = dict(known)
     for _ in range(_MOST_LINKS):
         before = found
@@ -177,7 +177,7 @@ def resolved(known: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, str]]
 def substituted_points(
     points: Mapping[str, Point], known: Mapping[str, tuple[str, str]], made: Mapping[str, Point]
 ) -> dict[str, Point]:
-    """Return points with the coordinates of joints replaced in where they are; arguments as above."""
+    """Return points with the coordinates of joints replaced in their places; arguments as above."""
     plain = without_positions(known, {**points, **made})
     found = dict(points)
     for _ in range(_MOST_LINKS):
@@ -202,16 +202,14 @@ def _mapped(value: T, change: Callable[[Text], Text]) -> T:
 
 # -- Constraints on accelerations ----------------------------------------------------------------------------
 #
-# Constraints on accelerations, written out: a coordinate is the integral, and a row on speeds follows it.
-#
-# ``{acceleration: a, of: v}`` asks that the rate of v is a. The coordinate ``<name>_speed`` has the rate a, which a
-# kinematic row defines, and the row ``<name>``, v less this coordinate, holds on speeds: so does its derivative on
-# accelerations, and v has no drift but the error with which the coordinate is integrated (docs/theory.md,
-# "Constraints on accelerations").
+# ``{acceleration: a, of: v}`` requires the rate a of v. The coordinate ``<name>_speed`` has the rate a, defined by a
+# kinematic row, and the row ``<name>``, v less this coordinate, holds on speeds: so does its derivative on
+# accelerations, and the only drift of v is the integration error of the coordinate (docs/theory.md, "Constraints on
+# accelerations").
 
 
 def made_names(name: str) -> tuple[str, str]:
-    """Return the names of the coordinate and of the kinematic row that a constraint on accelerations makes."""
+    """Return the names of the coordinate and of the kinematic row of a constraint on accelerations."""
     return f"{name}_speed", f"{name}_rate"
 
 
@@ -221,7 +219,7 @@ def with_accelerations(mechanism: Mechanism) -> Mechanism:
     Raises
     ------
     ModelError
-        An expression of one does not fit, or a name that it makes already exists.
+        An expression is invalid, or a created name already exists.
     """
     found = {name: row for name, row in mechanism.constraints.items() if isinstance(row, AccelerationConstraint)}
     if not found:
@@ -248,11 +246,11 @@ def with_accelerations(mechanism: Mechanism) -> Mechanism:
     return replace(mechanism, coordinates=coordinates, constraints=constraints)
 
 
-# -- Kinks of held rows, written out: which side of a surface the motion is on becomes memory ----------------
+# -- Kinks of held rows: the side of the motion on a surface becomes memory ----------------------------------
 #
-# ``abs sign min max mod floor where`` of coordinates in a row that is held, or in the gap of a rigid contact, are
-# surfaces in which the row's direction jumps. On either side the row is smooth; a transition crosses the surface,
-# with the impulse by which the speeds then satisfy the row beyond (docs/theory.md, "Kinks of held rows").
+# ``abs sign min max mod floor where`` of coordinates in a held row, or in the gap of a rigid contact, define surfaces
+# with a jump of the row's direction. On either side the row is smooth; a transition crosses the surface, with an
+# impulse to satisfy the row on the other side (docs/theory.md, "Kinks of held rows").
 
 
 def with_kinks(mechanism: Mechanism) -> Mechanism:
@@ -261,7 +259,7 @@ def with_kinks(mechanism: Mechanism) -> Mechanism:
     Raises
     ------
     ModelError
-        A choice is between what is no expression of coordinates.
+        A choice depends on more than coordinates.
     """
     coordinates = frozenset(map(str, mechanism.coordinate_names))
     memory, transitions = dict(mechanism.memory), list(mechanism.transitions)
@@ -329,7 +327,7 @@ def _is_rigid(contact: Contact) -> bool:
 
 @dataclass
 class _Rewriting:
-    """One expression of which every choice of coordinates becomes a choice of memory."""
+    """One expression: every choice by coordinates becomes a choice by memory."""
 
     name: str
     text: Text
@@ -376,7 +374,7 @@ class _Rewriting:
         return nodes.Compare(">", nodes.Name(self._side(surface, node)), nodes.Number(0.0, text="0"))
 
     def _side(self, surface: nodes.Node, node: nodes.Node) -> str:
-        """Return the memory that is 1 where a surface's expression is positive, and -1 where it is negative."""
+        """Return the memory of a surface: 1 if its expression is positive, -1 if negative."""
         name = self.known.get(surface)
         if name is None:
             text = _text(surface)
@@ -385,7 +383,7 @@ class _Rewriting:
         return name
 
     def _count(self, quotient: nodes.Node, node: nodes.Node) -> str:
-        """Return the memory that is the whole part of a quotient."""
+        """Return the memory of the whole part of a quotient."""
         name = self.known.get(quotient)
         if name is None:
             text = _text(quotient)
@@ -438,7 +436,7 @@ def _with_children(node: nodes.Node, parts: list[nodes.Node]) -> nodes.Node:
 
 
 def _text(node: nodes.Node) -> str:
-    """Return an expression as text that is parsed to the same tree."""
+    """Return an expression as text; its parse gives the same tree."""
     match node:
         case nodes.Number():
             return f"({node.text or repr(node.value)})"

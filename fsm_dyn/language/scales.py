@@ -1,9 +1,9 @@
-"""The mechanism's own units of length, mass and time, and in which of them its rows and states are measured.
+"""The mechanism's own units of length, mass and time, and the units of its rows and states.
 
-A model's own units are those in which its numbers (parameters, initial values, numbers with a unit in expressions) are
-nearest to one: by least squares of their logarithms.  They are then rounded to powers of 1024, so that they are 1 m,
-1 kg and 1 s for all mechanisms of a usual size, and do not change while a parameter is varied.  Rounding to powers of
-two lets a model whose lengths, masses and times are multiplied by powers of 1024 run to the same bits.
+A model's own units bring its numbers (parameters, initial values, numbers with a unit in expressions) nearest to one:
+by least squares of their logarithms. They are then rounded to powers of 1024: 1 m, 1 kg and 1 s for all mechanisms of a
+usual size, unchanged under a variation of a parameter. By the powers of two, a model with lengths, masses and times
+multiplied by powers of 1024 runs to the same bits.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ Array = NDArray[np.float64]
 
 _SURELY = 1e-6  # of a unit's step: beyond the rounding of its logarithm
 STEP = 10  # binary digits: the units are powers of 1024
-#: Binary logarithms of the smallest numbers that count as 1: from 3.3 mm to 3.4 m, 11 g to 11 kg, 3.3 ms to 3.4 s.
+#: Binary logarithms of the smallest numbers rounded to 1: from 3.3 mm to 3.4 m, 11 g to 11 kg, 3.3 ms to 3.4 s.
 LOWEST = {"length": -8.25, "mass": -6.5, "time": -8.25}
 
 
 @dataclass(frozen=True, slots=True)
 class Scales:
-    """Units of length (m), mass (kg) and time (s) in which a mechanism's numbers are of a usual size."""
+    """Units of length (m), mass (kg) and time (s) adapted to the size of a mechanism's numbers."""
 
     length: float = 1.0
     mass: float = 1.0
@@ -60,7 +60,7 @@ class Numbers:
 
     @classmethod
     def of(cls, mechanism: Mechanism) -> Numbers:
-        """Return the numbers of a model; none where it has no units."""
+        """Return the numbers of a model; none for a model without units."""
         if not mechanism.uses_units:
             return cls({}, (), ())
         named = check_expressions(mechanism, declarations(mechanism), True)
@@ -82,7 +82,7 @@ class Numbers:
         )
 
     def scales(self, values: Mapping[str, ParameterValue]) -> Scales:
-        """Return the units of the mechanism with these parameters (SI); a unit that is left open is that of SI."""
+        """Return the units of the mechanism with these parameters (SI); an undetermined unit is the SI one."""
         found = [*self.written, *((of, evaluate_expression(text, values)) for of, text in self.initial)]
         for name, of in self.parameters.items():
             value = values[name]
@@ -97,7 +97,7 @@ class Numbers:
 
 
 class ScalesOfCases:
-    """Finds the cases in which a mechanism has the same own units as with other parameters.
+    """Finds the cases with the same own units of a mechanism as with other parameters.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class ScalesOfCases:
     values : mapping
         The other parameters, SI.
     names : collection of str
-        Parameters that differ from case to case, those that follow from them included.
+        Parameters that differ from case to case, with all that follow from them.
     """
 
     def __init__(self, numbers: Numbers, values: Mapping[str, ParameterValue], names: Collection[str]) -> None:
@@ -125,7 +125,7 @@ class ScalesOfCases:
                 entries += zip(of_name, value if isinstance(value, tuple) else (value,), strict=True)
         entries += [(of, float(number)) for of, number in zip(dimensions, self._base, strict=True)]
         kept = np.array([bool(number) and any(of[:3]) for of, number in entries], dtype=np.bool_)
-        self._steps = np.full(3, 0.5)  # units that are left open stay those of SI
+        self._steps = np.full(3, 0.5)  # undetermined units stay those of SI
         self._slopes = np.zeros((3, len(self._base)))
         if kept.any():
             matrix = np.array([of[:3] for of, _ in entries], dtype=np.float64)[kept]
@@ -136,7 +136,7 @@ class ScalesOfCases:
             self._slopes = inverse[:, len(entries) - len(self._base) :] / STEP
 
     def same(self, cases: Sequence[Mapping[str, ParameterValue]]) -> NDArray[np.bool_]:
-        """Return in which of some cases the units are surely those of the other parameters, shape (n,)."""
+        """Return whether the units of each case are surely those of the other parameters, shape (n,)."""
         found = np.array([self._numbers_of(values) for values in cases]).reshape(len(cases), len(self._base))
         vanishes = ((found == 0.0) != (self._base == 0.0)) & self._used
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -156,7 +156,7 @@ class ScalesOfCases:
 
 
 def _used(mechanism: Mechanism) -> set[str]:
-    """Names of the parameters on which the motion depends, not tolerances or drawings alone."""
+    """Names of the parameters of the motion, without those of tolerances or drawings alone."""
     sections = (*_SECTIONS, "frames", "speeds", "memory", "initial")
     texts = [text for section in sections for text in texts_of(getattr(mechanism, section))]
     used = {str(name) for text in texts for name in free_names(parse(text))}
@@ -167,11 +167,11 @@ def _used(mechanism: Mechanism) -> set[str]:
 
 
 def own_scales(mechanism: Mechanism, values: Mapping[str, ParameterValue]) -> Scales:
-    """Return the units of a mechanism with these parameters (SI); those of SI where its file has no units."""
+    """Return the units of a mechanism with these parameters (SI); SI units if its file has no units."""
     return Numbers.of(mechanism).scales(values)
 
 
-#: Sections whose expressions hold numbers of the mechanism; what is drawn is not of it, nor are stated ranges.
+#: Sections whose expressions hold numbers of the mechanism; drawings and stated ranges do not count.
 _SECTIONS = (
     "points", "bodies", "constraints", "shapes", "contacts", "inputs", "scenarios", "loads", "controllers",
     "written_transitions",
@@ -180,10 +180,10 @@ _SECTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """What the rows, states and transitions of a model are quantities of.
+    """Dimensions of the rows, states and transitions of a model.
 
-    ``constraints``: residuals of rows on coordinates, and integrals of those on speeds.  ``normal``, ``tangent``: of
-    contacts, likewise.  ``when``: of user-defined transitions, the scalars that cross zero.
+    ``constraints``: residuals of rows on coordinates, and integrals of rows on speeds.  ``normal``, ``tangent``: of
+    contacts, likewise.  ``when``: of user-defined transitions, the scalars with a zero crossing.
     """
 
     coordinates: Mapping[str, Dimension]
@@ -195,7 +195,7 @@ class Measures:
 
 
 def measures(mechanism: Mechanism) -> Measures:
-    """Return what the rows, states and transitions of a model with units are quantities of."""
+    """Return the dimensions of the rows, states and transitions of a model with units."""
     scopes, named = scopes_and_dimensions(mechanism, declarations(mechanism), True)
 
     def of(text: Text | None, scope: Scope, rate: bool = False) -> Dimension:
@@ -258,7 +258,7 @@ def _of_row(name: str, role: str, found: Measures) -> Dimension:
 
 
 def _crossing(when: Text | None, scope: Scope, mechanism: Mechanism) -> Dimension:
-    """Return what crosses zero: a scalar, or the difference of what is compared; joined comparisons have no unit."""
+    """Return the dimension of a crossing scalar or difference of compared sides; none of joined comparisons."""
     if when is None:
         return DIMENSIONLESS
     node = parse(when)

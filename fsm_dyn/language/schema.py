@@ -8,7 +8,7 @@ from fsm_dyn.core.errors import InputError
 from fsm_dyn.language.expression_tree import is_name
 from fsm_dyn.language.mechanism_form import FORMAT, MechanismForm
 
-# -- The JSON Schema of model files, for editors that check while one types ----------------------------------
+# -- The JSON Schema of model files, for checks in editors ---------------------------------------------------
 
 
 def json_schema() -> dict[str, Any]:
@@ -33,7 +33,7 @@ def _simplified(schema: Any) -> Any:
         return schema
     kept = {key: _simplified(value) for key, value in schema.items() if not (key == "title" and isinstance(value, str))}
     if "patternProperties" in kept:
-        kept["additionalProperties"] = False  # the pattern is that of names; nothing else may be a key
+        kept["additionalProperties"] = False  # keys must match the pattern of names
     if kept.get("default", ...) is None:
         del kept["default"]
         options = [option for option in kept.pop("anyOf", []) if option != {"type": "null"}]
@@ -112,7 +112,7 @@ view:                             # in the body's frame, from its centre, in met
 
 
 def starter(name: str) -> str:
-    """Return a commented model file called `name` that loads unchanged.
+    """Return a commented model file called `name`, ready to load.
 
     Raises
     ------

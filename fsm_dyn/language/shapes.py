@@ -11,7 +11,7 @@ from fsm_dyn.language.expression_tree import Text
 
 # -- Shapes, one class each ----------------------------------------------------------------------------------
 #
-# Shapes, one class each: outlines that contacts are made of, their numbers, directions and features.
+# Outlines for contacts: their numbers, directions and features.
 
 Corners: TypeAlias = tuple[tuple[Text, ...], ...]
 
@@ -27,7 +27,7 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """A part of a shape that can touch: ``part`` number ``index`` of the copy ``copy`` of a shape.
+    """A part of a shape for contact: ``part`` number ``index`` of the copy ``copy`` of a shape.
 
     ``part`` is ``point`` (``shape`` names a point of the model), ``face`` (of a line, segment or polygon), ``round``
     (circle, arc or sphere), ``corner`` (of a polygon, or an end of a segment or arc), ``curve``, ``rim`` (of a disk) or
@@ -44,7 +44,7 @@ class Feature:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape(ABC):
-    """A rigid outline that contacts are made of: it moves with the point ``origin`` and turns with ``frame``.
+    """A rigid outline for contacts: it moves with the point ``origin`` and turns with ``frame``.
 
     Attributes
     ----------
@@ -138,7 +138,7 @@ class SegmentShape(Shape):
 
     @property
     def lengths(self) -> tuple[Text, ...]:
-        """The coordinates of its ends, where they are given."""
+        """The coordinates of its ends, if given."""
         return tuple(text for point in self.points for text in point)
 
     @property
@@ -158,7 +158,7 @@ class SegmentShape(Shape):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundShape(Shape):
-    """What has a radius about the origin; ``inside`` tells that the free side is the inner one."""
+    """A shape with a radius about the origin; ``inside``: the free side is the inner one."""
 
     radius: Text
     inside: bool = False
@@ -185,7 +185,7 @@ class CircleShape(RoundShape):
         return self.radius.text.split()[:1] == ["0"]
 
     def features_of_one(self) -> list[Feature]:
-        """Return the whole, a corner where it is a point."""
+        """Return the whole; a corner if it is a point."""
         return [Feature(self.name, "corner" if self.is_point else "round")]
 
 
@@ -200,7 +200,7 @@ class ArcShape(RoundShape):
 
     @property
     def angles_given(self) -> tuple[Text, ...]:
-        """Its two angles, and that of its copies."""
+        """Its two angles, and the angle of its copies."""
         return (*self.angles, *Shape.angles_given.__get__(self))
 
     def features_of_one(self) -> list[Feature]:
@@ -220,8 +220,8 @@ class SphereShape(RoundShape):
 class PolygonShape(Shape):
     """A closed chain of straight faces.
 
-    ``turn`` is +1 where its points follow each other anticlockwise, else -1; ``concave`` holds the corners that
-    nothing on the free side can touch.
+    ``turn`` is +1 if its points follow each other anticlockwise, else -1; ``concave`` holds the corners out of reach
+    from the free side.
     """
 
     kind: ClassVar[str] = "polygon"
@@ -251,7 +251,7 @@ class PolygonShape(Shape):
 
 @dataclass(frozen=True, slots=True)
 class CurvePiece:
-    """A part of a curve that bends one way and turns by less than two right angles.
+    """A part of a curve with one sense of curvature and a turn of less than two right angles.
 
     Attributes
     ----------
@@ -281,7 +281,7 @@ class CurveShape(Shape):
 
     ``formula``: the distance from the origin as a function of ``phi``, or x and y as functions of ``s``, both over a
     whole turn; or a periodic cubic spline through ``points``.  ``turn`` is +1 if it runs anticlockwise, else -1;
-    ``pieces`` are those of a curve that does not bulge everywhere.
+    ``pieces``: of a curve with hollows.
     """
 
     kind: ClassVar[str] = "curve"
@@ -343,11 +343,11 @@ class DiskShape(Shape):
         return (("axis", self.axis),)
 
     def features_of_one(self) -> list[Feature]:
-        """Return its rim, and the points on which it lies."""
+        """Return its rim, and its points of support."""
         return [Feature(self.name, "rim")] + [Feature(self.name, "vertex", i, 0, f"{i + 1}") for i in range(FEET)]
 
 
-FEET: Final = 3  # points on which a disk lies: as many as a plane needs
+FEET: Final = 3  # points of support of a disk: as many as a plane needs
 
 #: Signs of the corners of a box: those below anticlockwise about z, then those above.
 VERTICES: Final = tuple((x, y, z) for z in (-1, 1) for x, y in ((-1, -1), (1, -1), (1, 1), (-1, 1)))
@@ -381,15 +381,14 @@ DrawnPoint: TypeAlias = tuple[Text, ...]
 class DrawnOutline(ABC):
     """One outline to draw a body with, in its frame, from its centre (m).
 
-    A point is 2 or 3 expressions of parameters.  ``frame`` is the one in whose x-y plane the outline lies, where that
-    is not the body's.
+    A point is 2 or 3 expressions of parameters.  ``frame``: frame of the outline's x-y plane, if not the body's.
 
     Attributes
     ----------
     kind : str
         The key of the language.
     closed : bool
-        Whether its line ends where it begins.
+        Whether its line is closed.
     """
 
     kind: ClassVar[str]
@@ -399,12 +398,12 @@ class DrawnOutline(ABC):
 
     @property
     def places(self) -> tuple[DrawnPoint, ...]:
-        """The points that it is given by; none where it is about the body's centre."""
+        """Its given points; none if it is about the body's centre."""
         return ()
 
     @property
     def label(self) -> str:
-        """What it writes; empty for lines."""
+        """Its text; empty for lines."""
         return ""
 
 
@@ -432,13 +431,13 @@ class PolygonOutline(LineOutline):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacedOutline(DrawnOutline):
-    """An outline about one point ``at``, the body's centre where none is given."""
+    """An outline about one point ``at``, by default the body's centre."""
 
     at: DrawnPoint | None = None
 
     @property
     def places(self) -> tuple[DrawnPoint, ...]:
-        """Its point, where one is given."""
+        """Its point, if given."""
         return () if self.at is None else (self.at,)
 
 

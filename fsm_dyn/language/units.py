@@ -1,8 +1,7 @@
 """Units: text to an SI factor and a dimension.
 
-The units that mechanisms are written with are in a table of ours, so that pint (a third of a second to
-import) is needed only for rare ones; the table is tested against pint.  A registry is made without any
-definitions of the user's.
+The usual units are in a table of this module, so pint (a third of a second to import) is needed only for rare ones; the
+table is tested against pint. The registry ignores definitions of the user.
 """
 
 from __future__ import annotations
@@ -71,13 +70,13 @@ _QUANTITIES: tuple[tuple[str, Dimension], ...] = (
 
 
 def quantity_text(value: Dimension) -> str:
-    """Return what is measured in that dimension: ``"a length"``, or ``"a quantity in Pa"``."""
+    """Return a text for the quantities of a dimension: ``"a length"``, or ``"a quantity in Pa"``."""
     names = (name for name, known in _QUANTITIES if known == value)
     return next(names, f"a quantity in {dimension_text(value)}")
 
 
 def dimension_text(value: Dimension) -> str:
-    """Return a unit of that dimension as people write it: ``"kg*m^2"``, ``"1/s"``, ``"1"`` for none."""
+    """Return a unit of a dimension in usual notation: ``"kg*m^2"``, ``"1/s"``, ``"1"`` for none."""
     for text, named in _NAMED:
         if value == named:
             return text
@@ -132,8 +131,8 @@ TABLE = MappingProxyType(
     | _PLAIN
 )
 
-#: Units that may follow ``*`` or ``/`` inside a number's unit: not ``g`` (``20 kg*g`` is a weight), and ``h``
-#: only in ``km/h`` (``9 N*h`` has a height).
+#: Units allowed after ``*`` or ``/`` inside a number's unit: not ``g`` (``20 kg*g`` is a weight), and ``h`` only in
+#: ``km/h`` (``9 N*h`` has a height).
 CONTINUING = MappingProxyType({"*": frozenset(TABLE) - {"g", "h"}, "/": frozenset(TABLE) - {"g"}})
 
 #: Words pint reads as something else than their writer means (``Nm`` is a yarn count there).
@@ -141,7 +140,7 @@ MISREAD = MappingProxyType({"Nm": "N*m", "Nmm": "N*mm", "Ns": "N*s", "Nms": "N*m
 
 
 class UnknownUnitError(ValueError):
-    """A word that is no unit, or one that is not proportional to SI (``degC``)."""
+    """A word without meaning as a unit, or a unit not proportional to SI (``degC``)."""
 
 
 def unit(symbol: str) -> tuple[float, Dimension]:

@@ -28,9 +28,8 @@ from fsm_dyn.language.units import DIMENSIONLESS, Dimension, dimension, dimensio
 
 # -- Values in addition to the model file --------------------------------------------------------------------
 #
-# Values in addition to the model file: a number is in SI units; a text is an expression that may carry a unit.
-#
-# The one rule for ``--set``, ``--input``, ``--initial``, ``--tolerance`` and their arguments in Python.
+# A number is in SI units; a text is an expression with an optional unit: the one rule for ``--set``, ``--input``,
+# ``--initial``, ``--tolerance`` and their arguments in Python.
 
 TIME = dimension(s=1)
 
@@ -45,11 +44,11 @@ class _PlainNumbersFit(QuantityAlgebra):
 
 
 def is_plain(text: str) -> bool:
-    """Whether a text has neither names nor units: what it gives is in SI units."""
+    """Whether a text has neither names nor units: its value is in SI units."""
     try:
         nodes = list(walk(parse(text)))
     except ExpressionError:
-        return False  # what is wrong is found where it is checked
+        return False  # the later check reports the error
     return not any(
         isinstance(node, (Name, Index)) or (isinstance(node, Number) and node.dimension is not None) for node in nodes
     )
@@ -61,7 +60,7 @@ def _has_unit(text: str) -> bool:
 
 
 def check_unit(text: str, expected: Dimension, scope: Scope, what: str) -> None:
-    """Refuse a text that carries another unit than the expected one.
+    """Refuse a text with another unit than the expected one.
 
     Parameters
     ----------
@@ -69,9 +68,9 @@ def check_unit(text: str, expected: Dimension, scope: Scope, what: str) -> None:
         An expression; numbers without a unit in it fit any, and so does a dimensionless one without a unit.
     expected : Dimension
     scope : Scope
-        What may be named in it.
+        Its visible names.
     what : str
-        What it is, for messages.
+        Its role, for messages.
 
     Raises
     ------
@@ -95,14 +94,14 @@ def check_unit(text: str, expected: Dimension, scope: Scope, what: str) -> None:
 
 
 class ArgumentUnits:
-    """The units of what may be given for a run of a mechanism; found when a text first needs one."""
+    """The units of the arguments of a run of a mechanism; found when a text first needs one."""
 
     def __init__(self, mechanism: Mechanism) -> None:
         self._mechanism = mechanism
         self._dimensions: Mapping[str, Dimension] | None = None
 
     def check(self, name: str, text: str, what: str, *, over_time: bool = False) -> None:
-        """Refuse a text of another unit than that of a coordinate, speed or input.
+        """Refuse a text with another unit than its coordinate, speed or input.
 
         ``over_time``: it may depend on the time ``t``.
         """
@@ -115,7 +114,7 @@ class ArgumentUnits:
             check_unit(text, self._dimensions[name], self._scope(over_time), what)
 
     def check_time(self, text: str, what: str) -> None:
-        """Refuse a text that is no time."""
+        """Refuse a text other than a time."""
         if self._mechanism.uses_units and not is_plain(text):
             check_unit(text, TIME, self._scope(False), what)
 
@@ -128,7 +127,7 @@ class ArgumentUnits:
 
 # -- Parameters as numbers -----------------------------------------------------------------------------------
 #
-# Parameters as numbers: with overrides, flattened, and the units of everything that has a value.
+# Overrides applied, vectors flattened; and the units of all quantities with a value.
 
 Given = float | str | Sequence[float | str]
 Parameters = Mapping[str, Given]  # SI numbers or text with units, by name
@@ -143,8 +142,8 @@ def parameter_values(mechanism: Mechanism, overrides: Parameters | None = None) 
     mechanism : Mechanism
         A loaded model.
     overrides : mapping, optional
-        Values that replace those of the file: numbers in SI units, texts that may carry a unit (``"12 kg"``), and for
-        vector parameters sequences of them.  Parameters that depend on a replaced one follow it.
+        Values instead of those of the file: numbers in SI units, texts with an optional unit (``"12 kg"``), and for
+        vector parameters sequences of them. Parameters computed from a replaced one follow it.
 
     Returns
     -------
@@ -155,7 +154,7 @@ def parameter_values(mechanism: Mechanism, overrides: Parameters | None = None) 
     ------
     InputError
         For an unknown name, a text of the wrong unit, a wrong number of elements, a value not finite, and for all
-        that the file could not hold either: see :func:`check_values`.
+        values refused in a file: see :func:`check_values`.
     """
     given = override_values(mechanism, overrides or {})
     values = evaluate_parameters(mechanism, given)
@@ -186,19 +185,19 @@ def override_values(mechanism: Mechanism, overrides: Parameters) -> dict[str, tu
 
 
 def check_values(mechanism: Mechanism, values: Values, given: Values) -> None:
-    """Refuse parameters that the file could not hold.
+    """Refuse parameters not allowed in the file.
 
     Parameters
     ----------
     values : mapping
         All parameters, SI.
     given : mapping
-        Those of them that replace the file's.
+        Those that replace the file's.
 
     Raises
     ------
     InputError
-        A check that the file passes is failed with these values.
+        These values fail a check passed by the file.
     """
     try:
         check_numbers(mechanism, values)
@@ -256,7 +255,7 @@ def _dimension_of(mechanism: Mechanism, parameter: Parameter, at: int) -> Dimens
 
 
 def coordinate_bounds(mechanism: Mechanism, values: Mapping[str, ParameterValue]) -> dict[str, tuple[float, float]]:
-    """Return lower and upper bound (SI) of each coordinate with a stated range, infinite where a side is open."""
+    """Return lower and upper bound (SI) of each coordinate with a stated range, infinite on an open side."""
     return {
         str(name): (
             -math.inf if coordinate.range[0] is None else evaluate_expression(coordinate.range[0], values),
@@ -292,7 +291,7 @@ def named_values(mechanism: Mechanism, numbers: Sequence[float]) -> dict[str, Pa
     Raises
     ------
     InputError
-        Their number is not that of the model's.
+        Their number differs from the model's.
     """
     if len(numbers) != len(flat_parameters(mechanism)):
         raise InputError(
@@ -304,7 +303,7 @@ def named_values(mechanism: Mechanism, numbers: Sequence[float]) -> dict[str, Pa
 
 
 def units(mechanism: Mechanism) -> dict[str, str]:
-    """Return the SI unit of each parameter, coordinate, input, speed and output; empty where units are not used.
+    """Return the SI unit of each parameter, coordinate, input, speed and output; empty for a model without units.
 
     Coordinates and inputs keep the unit text of the file (``rad`` rather than ``1``); elements of vector
     parameters stand under ``lip[0]``.
@@ -319,28 +318,28 @@ def units(mechanism: Mechanism) -> dict[str, str]:
 
 # -- Parameters of many runs ---------------------------------------------------------------------------------
 #
-# Parameters of many runs that differ in some of them: only what follows from these is evaluated and checked again.
+# Runs differ in some parameters: only values computed from these are evaluated and checked again.
 
 T = TypeVar("T")
 
 
 class VariedValues:
-    """Values of all parameters, SI, of runs that differ in some of them.
+    """Values of all parameters, SI, of runs with different values of some of them.
 
     Parameters
     ----------
     mechanism : Mechanism
     given : mapping
-        Overrides that all runs share, as for :func:`fsm_dyn.language.values.parameter_values`.
+        Overrides of all runs, as for :func:`fsm_dyn.language.values.parameter_values`.
     names : iterable of str
-        Scalar parameters that differ.
+        Differing scalar parameters.
 
     Attributes
     ----------
     base : dict
         The values with ``given`` alone.
     affected : frozenset of str
-        The parameters named, and all that follow from them.
+        The named parameters, and all computed from them.
 
     Raises
     ------
@@ -383,7 +382,7 @@ class VariedValues:
         )  # fmt: skip
 
     def concerns(self, part: object) -> bool:
-        """Return whether an expression in a part of the mechanism names a parameter that differs."""
+        """Return whether an expression in a part of the mechanism names a differing parameter."""
         return bool(self.affected & names_of(part))
 
     def of(self, case: Mapping[str, float]) -> dict[str, ParameterValue]:
@@ -392,7 +391,7 @@ class VariedValues:
         Parameters
         ----------
         case : mapping
-            Values of the parameters that differ, SI.
+            Values of the differing parameters, SI.
 
         Raises
         ------
@@ -412,11 +411,11 @@ class VariedValues:
         return values
 
     def _computes(self, texts: Iterable[Text]) -> bool:
-        """Return whether one of some expressions follows from what differs, and is not a parameter itself."""
+        """Return whether one of some expressions is computed from differing parameters, and not a parameter itself."""
         return any(self.concerns(text) and text.text not in self._mechanism.parameters for text in texts)
 
     def _part(self, section: Mapping[str, T]) -> dict[str, T]:
-        """Return the entries of a section of the file that name a parameter that differs."""
+        """Return the entries of a section of the file with a differing parameter."""
         return {name: item for name, item in section.items() if self.concerns(item)}
 
 

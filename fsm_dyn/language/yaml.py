@@ -68,7 +68,7 @@ Tree: TypeAlias = Scalar | LocatedList | LocatedMapping
 
 
 def describe(tree: object) -> str:
-    """Return what `tree` is, in a few words, for the "found" line of a message."""
+    """Return a short description of `tree`, for the "found" line of a message."""
     match tree:
         case Scalar(value=None):
             return "nothing"
@@ -94,10 +94,10 @@ def scalars(tree: Tree) -> Iterator[Scalar]:
                 pending.extend(section.values())
 
 
-# -- The core schema of YAML 1.2: what a plain scalar means --------------------------------------------------
+# -- The core schema of YAML 1.2: meaning of plain scalars ---------------------------------------------------
 #
-# PyYAML follows YAML 1.1, where ``on`` is true, ``1e3`` a text and ``12:30`` the number 750. Here only the forms of
-# section 10.3.2 of the YAML 1.2.2 specification have a meaning; everything else is text.
+# PyYAML follows YAML 1.1: ``on`` is true, ``1e3`` a text and ``12:30`` the number 750. Here only the forms of section
+# 10.3.2 of the YAML 1.2.2 specification have a meaning; everything else is text.
 
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
 _TRUE = frozenset({"true", "True", "TRUE"})
@@ -137,16 +137,15 @@ def resolve(text: str) -> Plain:
 
 # -- YAML text to a tree with places: PyYAML's events, our own composer --------------------------------------
 #
-# Composing from events keeps every bound in our hands: size, depth, number of nodes with aliases counted as often as
-# they are used (so that a "billion laughs" file is refused before it grows), no tags, no merge keys, no duplicate
-# keys.
+# Composition from events gives control of every bound: size, depth, number of nodes with aliases counted at each use (a
+# "billion laughs" file is refused before it grows), no tags, no merge keys, no duplicate keys.
 
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 16
 MAX_NODES = 60_000
 MAX_KEY_LENGTH = 200
 
-# libyaml's parser where PyYAML was built with it: ten times faster, the same events.
+# libyaml's parser if PyYAML was built with it: ten times faster, the same events.
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -180,13 +179,13 @@ def compose(text: str, file: str) -> Tree:
     text : str
         The document.
     file : str
-        What to call it in places.
+        Its name in places.
 
     Raises
     ------
     ModelError
-        If it is not YAML, or uses what is refused here: tags, merge keys, duplicate keys, several documents,
-        a value inside itself, too much of anything.
+        If it is not YAML, or has refused elements: tags, merge keys, duplicate keys, several documents, a value inside
+        itself, too much of anything.
     """
     if len(text) > MAX_BYTES:
         data = text.encode("utf-8", "replace")
@@ -199,7 +198,7 @@ def compose(text: str, file: str) -> Tree:
         where = Location(file, mark.line + 1, mark.column + 1) if mark else Location(file)
         problem = " ".join(part for part in (error.context, error.problem) if part)
         line = text.split("\n")[where.line - 1] if 0 < where.line <= text.count("\n") + 1 else ""
-        if "maximum nesting depth" in problem:  # libyaml since 0.2.6 scans that far ahead of the events
+        if "maximum nesting depth" in problem:  # libyaml since 0.2.6 scans so far ahead of the events
             raise _too_deep(where) from None
         if open_quote:
             raise ModelError(
@@ -350,7 +349,7 @@ class _Composer:
 # -- Entries written into the text of a model file, every other character of it kept -------------------------
 
 _Node: TypeAlias = Any  # a node of PyYAML, whose marks count characters
-# What may stand without quotes inside brackets.
+# Texts valid without quotes inside brackets.
 _PLAIN = re.compile(r"-?[A-Za-z0-9_.(](?:[A-Za-z0-9_.+*/()^<>= -]*[A-Za-z0-9_.)])?")
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t"}
 
@@ -428,7 +427,7 @@ def _last(collection: _Node) -> _Node:
 
 
 def _end(text: str, node: _Node) -> int:
-    """Return where the characters of a node end; PyYAML has a block end where the next token begins."""
+    """Return the end of the characters of a node; for PyYAML a block ends at the next token."""
     while isinstance(node, yaml.CollectionNode) and not node.flow_style:
         node = _last(node)
     return len(text[: node.end_mark.index].rstrip())
@@ -441,7 +440,7 @@ def _quoted(text: str) -> str:
     return f'"{"".join(characters)}"'
 
 
-# -- A mapping given from Python, as the same tree that files become; places are paths of keys ---------------
+# -- A mapping from Python as a tree like that of a file; places are paths of keys ---------------------------
 
 
 def tree_of(value: Any) -> Tree:
@@ -456,7 +455,7 @@ def tree_of(value: Any) -> Tree:
 
 
 def as_text(value: object) -> str:
-    """Return a mapping that `tree_of` accepts as YAML (JSON, to be exact: every text quoted)."""
+    """Return a mapping accepted by `tree_of` as YAML (precisely JSON: every text quoted)."""
     return json.dumps(_data(value), indent=1, ensure_ascii=False)
 
 
