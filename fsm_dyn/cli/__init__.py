@@ -11,8 +11,8 @@ import signal
 def main() -> None:
     """Run the command line; the console script ``fsm-dyn``.
 
-    Until a command begins, nothing has: Ctrl-C ends the process as the system does.  Python's own handler could be
-    called inside the import system, which can only print that it ignores the exception.
+    Before a command begins, Ctrl-C ends the process by the system's default: inside the import system Python's own
+    handler could only print a notice of an ignored exception.
     """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)

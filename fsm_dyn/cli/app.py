@@ -54,7 +54,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "passivity": passivity_command,
     "demo": demo_command,
 }
-# For the list of commands, where the first sentence of a command's help is longer than a line of 80 columns.
+# Shown in the list of commands instead of first sentences longer than a line of 80 columns.
 _SHORT = {
     "new": "Write a commented starter file.",
     "check": "Compile a model; list contents, infeasible modes, tolerances.",

@@ -36,7 +36,7 @@ def handle_errors(command: Callable[P, None]) -> Callable[P, None]:
         except InputError as error:
             print_status(f"error: {error}")
             raise typer.Exit(BAD_INPUT) from None
-        except FsmDynError as error:  # also that a library of other sources was found
+        except FsmDynError as error:  # a library built from other sources among them
             print_status(f"failed: {error}")
             raise typer.Exit(FAILED) from None
         except BrokenPipeError:  # the reader of the output has terminated
@@ -85,12 +85,12 @@ def with_progress_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def print_json(data: Any) -> None:
-    """Print data as JSON; numbers that JSON cannot hold become null."""
+    """Print data as JSON; infinite numbers and NaN become null."""
     typer.echo(json.dumps(_plain(data), indent=2, ensure_ascii=False))
 
 
 class Progress:
-    """Status of a task that takes longer than a second."""
+    """Status of a task longer than a second."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -98,11 +98,11 @@ class Progress:
         self.finished = threading.Event()
 
     def reached(self, time_: float) -> None:
-        """Set the time that a run has reached, s."""
+        """Set the time reached by a run, s."""
         self.detail = f", at t = {time_:.3g} s"
 
     def counted(self, done: int, of: int, what: str = "runs") -> None:
-        """Set the number of runs, or of other items, that are done."""
+        """Set the number of finished runs or other items."""
         self.detail = f", {done} of {of} {what}"
 
     def report(self) -> None:
@@ -113,7 +113,7 @@ class Progress:
         if not sys.stderr.isatty():
             print_status(f"{self.text} ...")
             return
-        # Only what takes long enough to need a spinner pays for importing one.
+        # Imported here: only long tasks pay for it.
         from rich.console import Console
 
         with Console(stderr=True).status(self.text) as status:

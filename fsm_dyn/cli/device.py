@@ -65,13 +65,13 @@ def device_arguments(
 ) -> list[DeviceArguments]:
     """Return the devices in the order of their drivers.
 
-    With several of them, options are ``NUMBER.NAME``, from 1; of ports, axes and scales, the first is of the first
-    device and so on, and those that are missing have their defaults.
+    With several of them, options are ``NUMBER.NAME``, from 1; ports, axes and scales belong to the devices in turn,
+    and missing ones have their defaults.
 
     Raises
     ------
     InputError
-        An option does not name its device, or there is more of something than devices.
+        An option does not name its device, or there are more ports, axes or scales than devices.
     """
     count = len(drivers)
     for name, values in (("--port", ports), ("--axes", axes), ("--scale", scales)):
@@ -121,7 +121,7 @@ def maps_of(graph: Any, devices: Sequence[DeviceArguments], spec: Any, *, emulat
     Raises
     ------
     InputError
-        There is no port for a device, or its axes do not fit.
+        A device has no port, or its axes do not fit.
     """
     # the runtime comes with these
     from fsm_dyn.live.device_map import coupled_ports, device_map_for
@@ -300,7 +300,7 @@ def _coupled(
     parameters: dict[str, Any],
     as_json: bool,
 ) -> tuple[Any, Any, dict[str, Any], Any]:
-    """Return the graph, the coupled one, the parameters that differ from its file, and the coupling device."""
+    """Return the graph, the coupled graph, the parameters unlike those in its file, and the coupling device."""
     # the runtime comes with these
     from fsm_dyn.live.device_map import Limits, device_map_for
     from fsm_dyn.live.driver_protocol import driver_class
@@ -322,7 +322,7 @@ def _coupled(
 
 
 def _coupled_for(spec: Any, graph: Any, parameters: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Return the graph coupled for the kind of a device, and the parameters that differ from the file's."""
+    """Return the graph coupled for the kind of a device, and the parameters unlike the file's."""
     # the runtime comes with these
     from fsm_dyn.live.driver_protocol import ADMITTANCE
     from fsm_dyn.live.launch import coupled_graph
@@ -376,7 +376,7 @@ def _on_page(
     no_browser: bool,
     as_json: bool,
 ) -> None:
-    """Serve the page of a model that is coupled to a device until Ctrl-C."""
+    """Serve the page of a model coupled to a device until Ctrl-C."""
     if by.spec.kind != "impedance":
         raise InputError("the page shows no device that follows", found=by.driver, remedy="--duration runs without it")
     with page_packages():
@@ -420,7 +420,7 @@ def numbers(text: str) -> tuple[int, ...]:
 
 
 def _check(driver: str, given: dict[str, Any], emulate: bool, force: float, file: Path | None, as_json: bool) -> None:
-    """Check a device, print and write the report; exit with 1 where a step fails."""
+    """Check a device, print and write the report; exit with 1 if a step fails."""
     # the runtime comes with it
     from fsm_dyn.devices.device_check import check_device, report
 

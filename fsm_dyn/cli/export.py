@@ -14,7 +14,7 @@ from fsm_dyn.cli.options import Input, ScenarioOption, Set, assignments
 
 
 class ExportTarget(StrEnum):
-    """What an export can be to."""
+    """Targets of an export."""
 
     C99 = "c99"
     CORTEX_M = "cortex-m"
@@ -57,7 +57,7 @@ def export_command(
     """Write a model as sources that run without Python."""
     parameters = assignments("--set", set_)
     graph = ready_graph(model, parameters, as_json)
-    # code generation is imported where it is needed
+    # imported on demand: code generation is slow to import
     from fsm_dyn.exports.export import export
     from fsm_dyn.exports.exported_run import prefix_of
 

@@ -188,7 +188,7 @@ def driver_options(given: list[str] | None) -> dict[str, Any]:
 
 
 def _value(text: Any) -> Any:
-    """Return an option as a number where it is one, or as the JSON it is, else as text."""
+    """Return the value of an option parsed as JSON, numbers among it, else as text."""
     if isinstance(text, list):
         return [_value(item) for item in text]
     try:
@@ -382,7 +382,7 @@ def page_packages() -> Iterator[None]:
 
 
 def announce_address(model: str, no_browser: bool, as_json: bool) -> Callable[[str], None]:
-    """Return a callback that prints the address of a page, and opens it."""
+    """Return a callback to print the address of a page and open it."""
 
     def opened(address: str) -> None:
         if as_json:
@@ -410,7 +410,7 @@ def print_reports(model: str, reports: Sequence[Mapping[str, Any]], as_json: boo
 
 def is_recorded_run(model: str) -> bool:
     """Whether a file contains a recorded run, not a model."""
-    # the begin of a file is read without the packages that runs need
+    # reads the beginning of a file without importing the packages for runs
     from fsm_dyn.run.run_files import is_run
 
     return model.endswith(".mcap") or (model.endswith(".json") and is_run(model))

@@ -40,7 +40,7 @@ def new_command(
     from fsm_dyn.language.schema import starter
 
     stem = name.removesuffix(".yaml")
-    text = starter(stem)  # refuses what cannot name a model, a path among it
+    text = starter(stem)  # refuses texts unfit as a model's name, such as a path
     path = folder / f"{stem}.yaml"
     try:
         with path.open("x", encoding="utf-8") as file:
@@ -49,7 +49,7 @@ def new_command(
         raise InputError(f"{path} already exists", remedy="choose another name, or move the file away") from None
     except OSError as error:
         with contextlib.suppress(OSError):
-            path.unlink()  # what was begun
+            path.unlink()  # the file half written
         raise InputError(f"{path} cannot be written: {error.strerror}", remedy="check --dir") from None
     typer.echo(f"wrote {path}")
     print_status(f"next: fsm-dyn run {path} --watch")
@@ -101,7 +101,7 @@ def schema_command(
 
 # -- Commands that stop before running: ``check``, ``compile``, ``graph`` ------------------------------------
 
-MOST_DRAWN = 40  # modes that are drawn one by one; more are grouped by the names of the model
+MOST_DRAWN = 40  # most modes drawn one by one; more are grouped by the names of the model
 Model = Annotated[str, typer.Argument(help="A shipped model's name, a model file, or a saved automaton (.json).")]
 
 
@@ -125,7 +125,7 @@ def ready_graph(model: str, parameters: dict[str, Any] | None = None, quiet: boo
 
 
 def _always_redundant(graph: ModeGraph) -> list[str]:
-    """Return the constraints of the model that are redundant in all of its modes."""
+    """Return the constraints redundant in all modes of the model."""
     constraints = graph.automaton.mechanism.constraints
     return [name for name in constraints if all(name in mode.redundant_rows for mode in graph.modes.values())]
 
@@ -204,8 +204,8 @@ def check_command(
 
 
 def _print_findings(graph: ModeGraph, locking: list[str]) -> None:
-    """Print redundant rows, self-locking screws, and the modes that are infeasible, unreachable or terminal."""
-    enumerated = graph.automaton.fully_enumerated  # else modes without edges lead to some that are not derived yet
+    """Print redundant rows, self-locking screws, and infeasible, unreachable and terminal modes."""
+    enumerated = graph.automaton.fully_enumerated  # otherwise modes without edges lead to modes not derived yet
     for title, items in (
         ("indeterminate multipliers (redundant constraint rows)", _redundant_rows(graph)),
         *([("self-locking screws", locking)] if locking else []),
@@ -244,7 +244,7 @@ def _verified(graph: ModeGraph, path: Path, quiet: bool) -> int:
 
 
 def _print_geometry(found: GeometricFeasibility) -> None:
-    """Print the contacts that exclude each other, the numbers of verdicts, and how many combinations remain."""
+    """Print the mutually exclusive contacts, the numbers of verdicts and of the remaining combinations."""
     asked = [*found.verdicts, *found.held_contacts]
     rows = [(item.states, item.reason) for item in asked if item.verdict == "impossible"]
     typer.echo("\nimpossible contact states (proved), with any states of the others: " + ("" if rows else "none"))
@@ -358,7 +358,7 @@ def _explored(graph: ModeGraph, rounds: int, jobs: int, quiet: bool) -> Explorat
 
 
 def _print_exploration(found: Exploration) -> None:
-    """Print what an exploration met, and where runs cannot come or leave."""
+    """Print the modes an exploration reached, and those runs cannot enter or leave."""
     typer.echo(f"\n{len(found.modes)} modes and {len(found.edges)} edges met in {found.runs} runs")
     cycles = [f"{' → '.join(modes)} ({times}×)" for modes, times in found.instant_cycles.items()]
     for title, items in (
@@ -389,11 +389,11 @@ def _modes(graph: ModeGraph) -> list[dict[str, Any]]:
 
 
 def mode_table(graph: ModeGraph) -> str:
-    """Return the modes with their independent speeds and sizes; a star marks where runs start.
+    """Return the modes with their independent speeds and sizes; a star marks the initial mode.
 
-    Of many contacts those that are not open are listed.
+    If there are many contacts, open ones are left out.
     """
-    # with what a compiled model needs, which the command line alone does not
+    # imported with a compiled model, not needed by the command line alone
     from fsm_dyn.automaton.labels import told_states
 
     labels = {mode.name: graph.automaton.labels.of(mode.states) for mode in graph.automaton.modes}
@@ -486,7 +486,7 @@ def _page(graph: ModeGraph, mode: str, format_: str, target: Path | None) -> str
 
 
 def _source(graph: ModeGraph, mode: str, format_: str) -> str:
-    """Return all outputs of a mode as source, behind comments with what they and their axes are."""
+    """Return all outputs of a mode as source, after comments with the meaning of outputs and axes."""
     from fsm_dyn.derive.equations import OUTPUTS
     from fsm_dyn.derive.equations_page import to_sympy_source
 
@@ -508,7 +508,7 @@ def _source(graph: ModeGraph, mode: str, format_: str) -> str:
 
 
 def _picture(graph: ModeGraph, format_: str) -> bytes:
-    """Return the mechanism as its runs begin, as SVG or PDF; nothing where the model cannot be drawn or run."""
+    """Return the mechanism in its initial state, as SVG or PDF; nothing if the model cannot be drawn or run."""
     # Matplotlib and the integrator, for the picture alone
     import fsm_dyn
     from fsm_dyn.plot.motion import snapshot

@@ -1,4 +1,4 @@
-"""Options that several commands share: NAME=VALUE, timing, paths of outputs."""
+"""Options shared by several commands: NAME=VALUE, timing, paths of outputs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Scales = Annotated[list[str] | None, _SCALE]
 
 
 def ratios(text: str) -> float | tuple[float, ...]:
-    """Return what ``--scale`` says: one ratio, or one for each axis.
+    """Return the value of ``--scale``: one ratio, or one for each axis.
 
     Raises
     ------
@@ -63,7 +63,7 @@ def ratios(text: str) -> float | tuple[float, ...]:
 
 
 def assignments(option: str, texts: Sequence[str] | None) -> dict[str, Any] | None:
-    """Return NAME=VALUE texts as a mapping; None where none were given.
+    """Return NAME=VALUE texts as a mapping; None without any.
 
     A value in brackets is a list: ``lip=[809 mm, 12 mm]``, ``push=[[0 s, 0 N], [1 s, 30 N]]``.
 
@@ -221,7 +221,7 @@ def ticks(option: str, time: float | None, period: float) -> int:
 
 # -- Paths of results ----------------------------------------------------------------------------------------
 #
-# Where results are written: checked, and folders made, before anything is computed for them.
+# Paths of results are checked, and folders made, before anything is computed for them.
 
 
 def prepare_folder(option: str, folder: Path) -> None:

@@ -103,14 +103,14 @@ def analyse(
     Parameters
     ----------
     driver, options
-        The driver that describes the device; without one nothing is known of it.
+        The driver with the description of the device; without one the device has only the ``known`` properties.
     known : mapping
-        Properties that replace those of the driver: ``mass``, ``damping``, ``friction``, ``resolution``, ``delay``;
-        None: not given.
+        Properties that replace the driver's: ``mass``, ``damping``, ``friction``, ``resolution``, ``delay``; None: not
+        given.
     at : mapping
-        Values that replace entries of the model's ``initial``, about which its modes are linearised.
+        Replacements for entries of the model's ``initial``; modes are linearised about this state.
     hand : tuple
-        Stiffness (N/m), damping (N s/m) and mass (kg) of a hand that holds the device; None: not given.
+        Stiffness (N/m), damping (N s/m) and mass (kg) of the hand on the device; None: not given.
     """
     # The runtime comes with these.
     from fsm_dyn.live.device_map import DeviceMap, aligned_axes
@@ -164,7 +164,7 @@ def _print_admittance(
     period: float,
     as_json: bool,
 ) -> None:
-    """Print for each axis and mode the inertia that the hand moves, and the least that is stable."""
+    """Print for each axis and mode the inertia felt by the hand, and the least stable one."""
     # The runtime comes with these.
     from fsm_dyn.live.launch import coupled_graph
     from fsm_dyn.live.passivity import assess_admittance

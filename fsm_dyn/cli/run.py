@@ -64,7 +64,7 @@ class RunOutputs:
     full_names: bool = False
 
     def with_defaults(self) -> RunOutputs:
-        """Return the outputs with the usual files where a folder alone is given, and the present folder for files."""
+        """Return the outputs with defaults: the usual files if only a folder is given, the current folder for files."""
         if self.csv or self.netcdf or self.figure or self.motion or self.save_run or self.plots:
             return replace(self, folder=self.folder or Path())
         if self.folder is None:
@@ -130,13 +130,13 @@ def write_animation(
 
 
 def prepare_outputs(outputs: RunOutputs) -> None:
-    """Make the folders of the requested files, and check that those can be written, before anything is computed.
+    """Make the folders of the requested files, and check that the files are writable, before anything is computed.
 
     Raises
     ------
     InputError
-        There is no such plot; a folder or file cannot be written, or an animation not in the format or at the speed
-        asked for.
+        There is no such plot; a folder or file cannot be written, or an animation does not support the requested
+        format or speed.
     """
     for name in outputs.plots:
         if name not in PLOTS:
@@ -161,9 +161,9 @@ def prepare_outputs(outputs: RunOutputs) -> None:
 # -- The summary of a run, as text and as data ---------------------------------------------------------------
 
 SHOWN: Final = 30  # transitions
-_MANY_PAIRS: Final = 8  # of shapes, from which on those that came to touch are listed
-_ROUNDING: Final = 1e-14  # of an energy: a difference of two that is smaller is none
-_WIDE: Final = 60  # characters of two modes' names beyond which a line names one of them
+_MANY_PAIRS: Final = 8  # pairs of shapes; from this number on only touching ones are listed
+_ROUNDING: Final = 1e-14  # of an energy: smaller differences are rounding
+_WIDE: Final = 60  # characters of two modes' names; a line with longer ones names the target only
 
 
 def describe(trajectory: Trajectory, most: int | None = SHOWN, full: bool = False) -> str:
@@ -222,7 +222,7 @@ def _transition_table(transitions: Sequence[Transition], most: int | None, full:
         for x in shown
     ]
     rows = [[f"{x.time:.6f}", *modes, x.cause] for x, modes in zip(shown, ends, strict=True)]
-    if max(sum(map(len, modes)) for modes in ends) > _WIDE:  # it is where the line before ended
+    if max(sum(map(len, modes)) for modes in ends) > _WIDE:  # the source is the target of the line before
         headings.pop(1)
         rows = [[time, *others] for time, _, *others in rows]
     if any(x.impulse for x in shown):
@@ -235,13 +235,13 @@ def _transition_table(transitions: Sequence[Transition], most: int | None, full:
 
 
 def _impact(item: Transition) -> str:
-    """Return the energy that an impact took, J; what is rounding of the energies is zero."""
+    """Return the energy change of an impact, J; differences within rounding are zero."""
     rounding = _ROUNDING * max(abs(item.energy_before), abs(item.energy_after))
     return "0" if abs(item.energy_lost) <= rounding else f"{-item.energy_lost:+.2e}"
 
 
 def requirement_table(judged: Iterable[Judgement]) -> str:
-    """Return the requirements of a run as a table: verdicts, margins and the times that decide."""
+    """Return the requirements of a run as a table: verdicts, margins and decisive times."""
     rows = [
         (
             item.name,
@@ -452,7 +452,7 @@ def run_command(
 
 
 def _refuse_settings(others: dict[str, Any], given: dict[str, Any]) -> None:
-    """Refuse, with --resume, options that a saved run has already."""
+    """Refuse, with --resume, options already fixed by the saved run."""
     fixed = others | {f"--{name.removesuffix('s')}": value for name, value in given.items() if name != "until"}
     usual = {"--method": "dopri5", "--strategy": "auto"}
     for name, value in fixed.items():
@@ -535,7 +535,7 @@ def _carry_out(
     if trajectory.interrupted:
         raise KeyboardInterrupt  # Ctrl-C ends a watch too, whenever it comes
     if failure is not None:
-        raise failure  # after what was recorded up to it
+        raise failure  # after the output of the rows recorded before it
 
 
 # -- The command ``explain``: the reasons for the mode at a time of a run ------------------------------------
@@ -603,7 +603,7 @@ def _trajectory(run: str, at: float | None, given: dict[str, Any], quiet: bool) 
 
 
 def _instant(trajectory: Trajectory, at: float | None) -> float:
-    """Return the time to explain: that of a transition if it differs by less than the digits printed."""
+    """Return the time to explain: a transition's if it differs by less than the digits printed."""
     if at is None:
         return float(trajectory.t[-1])
     near = [item.time for item in trajectory.transitions if abs(item.time - at) <= _SAME_INSTANT]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # -- The option ``--worst`` of the command ``study`` ---------------------------------------------------------
 #
-# The option ``--worst`` of the command ``study``: a search for the run that violates a requirement most.
+# The option ``--worst`` of the command ``study``: a search for the worst violation of a requirement.
 
 
 def print_worst_case(
@@ -41,7 +41,7 @@ def print_worst_case(
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """Search, print what was found, and write every violating run to ``out``."""
+    """Search, print the worst cases, and write every violating run to ``out``."""
     # The public half of the package: the runtime and the machine-code compiler.
     from fsm_dyn.analysis.worst_case import worst_case
 
@@ -176,7 +176,7 @@ def _check_together(
     not_of_search: Mapping[str, Any],
     not_of_grid: Mapping[str, Any],
 ) -> None:
-    """Refuse options that exclude each other, or that would have no effect, by their names."""
+    """Refuse mutually exclusive options, and options without effect, by their names."""
     if worst is not None and sample != _GRID:
         raise InputError("--worst and --sample are two studies", remedy="leave out one of them")
     if worst is None and sample == _GRID and not vary:
@@ -272,7 +272,7 @@ def _judged(found: Study) -> list[str]:
 
 
 def _readable(found: Study) -> tuple[list[str], list[Row]]:
-    """Return a study's table as it is printed: headings with units, zero where only rounding remains, names elided."""
+    """Return a study's table for printing: headings with units, rounding errors as zero, names elided."""
     import numpy as np
 
     from fsm_dyn.automaton.labels import LONGEST  # after the run-time half of the package
@@ -383,7 +383,7 @@ def write_study(found: Study, graph: ModeGraph, folder: Path) -> list[Path]:
 
 
 def _curves(found: Study) -> Figure:
-    """Return the figure of outputs over time, and of their extremes over what is varied first."""
+    """Return the figure of outputs over time, and of their extremes over the first varied parameter."""
     # Matplotlib, for the pictures only.
     import numpy as np
 

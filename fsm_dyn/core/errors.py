@@ -1,8 +1,7 @@
 """The exception tree of fsm_dyn.
 
-Every message names the place (file:line:column), the name concerned, what was found, what is allowed and
-what to do about it.  The command line turns :class:`InputError` into exit code 2 and :class:`RunError`
-into exit code 1.
+Every message names the place (file:line:column), the name concerned, the value found, the values allowed and a remedy.
+The command line turns :class:`InputError` into exit code 2 and :class:`RunError` into exit code 1.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import warnings
 from collections.abc import Iterable
 from typing import NamedTuple
 
-LONGEST_WORD = 180  # characters of what was given that a message repeats in one piece
+LONGEST_WORD = 180  # longest word or quotation of the input that a message repeats
 
 
 class Location(NamedTuple):
@@ -38,16 +37,16 @@ class FsmDynError(Exception):
 
 
 class InputError(FsmDynError):
-    """Something the user gave cannot be used: a model, a value, an option.
+    """Unusable input: a model, a value, an option.
 
     Parameters
     ----------
     message : str
-        What is wrong, naming the item concerned.
+        The mistake, with the name of the item concerned.
     where : Location
-        The location in its file.
+        Location in its file.
     found, allowed, remedy : str
-        The value found, the values allowed, and what to do; each may be empty.  The value found, and words and
+        The value found, the values allowed, and a remedy; each may be empty.  The value found, and words and
         quotations in the others and in ``message``, are cut at ``LONGEST_WORD`` characters.
     """
 
@@ -74,35 +73,35 @@ class InputError(FsmDynError):
 
 
 def _shortened(text: str) -> str:
-    """Return a text whose words and quotations are cut where they are too long."""
+    """Return a text with its overlong words and quotations cut."""
     return re.sub(
         rf"\S{{{LONGEST_WORD},}}|'[^'\n]{{{LONGEST_WORD},}}'", lambda word: f"{word[0][: LONGEST_WORD - 3]}...", text
     )
 
 
 class ModelError(InputError):
-    """A mechanism file (or mapping) that is malformed, inconsistent or impossible."""
+    """A malformed, inconsistent or impossible mechanism file (or mapping)."""
 
 
 class ExpressionError(ModelError):
-    """A text that is not an expression of the language."""
+    """A text outside the grammar of expressions."""
 
 
 class UnknownColumnError(InputError, KeyError):
-    """A name that is no column of a run: an error of input, and a ``KeyError`` for code that expects one."""
+    """An unknown column name of a run: an error of input, and a ``KeyError`` for code that expects one."""
 
 
 class RunError(FsmDynError):
-    """A run that failed; the message contains the time, the mode and the residuals.
+    """A failed run; the message contains the time, the mode and the residuals.
 
-    ``trajectory`` is what was recorded up to then, where there is something.
+    ``trajectory`` has the rows recorded before the failure, if any.
     """
 
     trajectory: object = None
 
 
 def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
-    """Return the ``count`` known names that are most like a name, the nearest first."""
+    """Return the ``count`` known names most like a name, the nearest first."""
     return difflib.get_close_matches(name, list(known), n=count, cutoff=0.0)
 
 
@@ -120,7 +119,7 @@ class EnergyWarning(UserWarning):
 
 
 def warn_of_energy(model: str, texts: Iterable[str]) -> None:
-    """Warn of energy balances that do not close, at the line that called the package."""
+    """Warn of energy balances that do not close, at the line of the caller outside the package."""
     frame, level = sys._getframe(1), 2  # pylint: disable=protected-access
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).split(".")[0] == "fsm_dyn":
         frame, level = frame.f_back, level + 1

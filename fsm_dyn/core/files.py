@@ -1,4 +1,4 @@
-"""Files: results written whole, changes of files that are edited, untrusted files validated against a type."""
+"""Files: results written whole, changes of files under edit, untrusted files validated against a type."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fsm_dyn.core.errors import NOWHERE, InputError, Location
 
 # -- Files of results ----------------------------------------------------------------------------------------
 #
-# Files of results, written whole: on a full disk, or after Ctrl-C, what was there before is there as it was.
+# Files of results, written whole: a full disk or Ctrl-C leaves the previous file unchanged.
 
 _LONGEST_STEM = 100  # characters
 
@@ -47,19 +47,19 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
                 temporary.unlink(missing_ok=True)
             raise
     except OSError as error:
-        if error.errno is None:  # of a library that has a file format
+        if error.errno is None:  # raised by a library for file formats
             raise OSError(f"'{os.fspath(path)}' cannot be written: {error}") from error
         raise OSError(error.errno, error.strerror, os.fspath(path)) from error
 
 
 def write_file(path: str | os.PathLike[str], content: bytes | str) -> None:
-    """Write a file whole, text as UTF-8 with the line ends that it has; see :func:`whole_file`."""
+    """Write a file whole, text as UTF-8 with its own line ends; see :func:`whole_file`."""
     with whole_file(path) as temporary:
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 def _temporary(target: Path) -> Path:
-    """Make an empty file in the folder of the target, with its mode; return the target where that is impossible."""
+    """Make an empty file in the folder of the target, with its mode; return the target itself if this fails."""
     there = target.exists()
     if there and not (target.is_file() and os.access(target, os.W_OK)):
         return target
@@ -74,10 +74,10 @@ def _temporary(target: Path) -> Path:
     return path
 
 
-# -- Changes of a file that is being edited ------------------------------------------------------------------
+# -- Changes of a file under edit ----------------------------------------------------------------------------
 #
-# One file is looked at by its modification time and size: this needs no package, works on every file system, and
-# takes the two steps of an editor that replaces files as one change.
+# Changes are detected by modification time and size: this needs no package, works on every file system, and takes the
+# two steps of an editor that replaces files as one change.
 
 INTERVAL: Final = 0.15  # s between two looks
 
@@ -115,21 +115,20 @@ class FileChanges:
 
 # -- Reading of untrusted files and JSON, validated against a type -------------------------------------------
 #
-# What is read is described by a type: a ``msgspec.Struct``, a dataclass, a named tuple, or containers of them.
-# Decoding checks every value and makes the objects in one pass; what has to agree with each other is checked by who
-# knows it.
+# A type describes the content: a ``msgspec.Struct``, a dataclass, a named tuple, or containers of them. Decoding
+# checks every value and makes the objects in one pass; the caller checks that values agree with each other.
 
 T = TypeVar("T")
 
 
 @contextmanager
 def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a file for reading; a pipe or folder of that name is refused, and nothing waits for a writer.
+    """Open a file for reading; pipes and folders are refused, so the call never waits for a writer.
 
     Raises
     ------
     InputError
-        There is no such file, or it cannot be read, then or while it is open.
+        The file is missing or unreadable, at once or while it is open.
     """
     where = Location(os.fspath(path))
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -145,12 +144,12 @@ def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def read_file(path: str | os.PathLike[str], largest: int, what: str) -> bytes:
-    """Return the content of a file of at most ``largest`` bytes, that is to be ``what``.
+    """Return the content of a file of at most ``largest`` bytes; ``what`` names the kind of content expected.
 
     Raises
     ------
     InputError
-        It cannot be read, or is larger.
+        The file is unreadable or larger.
     """
     with opened(path) as file:
         data = file.read(largest + 1)
@@ -161,7 +160,7 @@ def read_file(path: str | os.PathLike[str], largest: int, what: str) -> bytes:
 
 
 def too_large(what: str, file: str, data: bytes, size: int, largest: int) -> InputError:
-    """Return the error for a file of more bytes than ``what`` may have; it is at the first byte too many."""
+    """Return the error for a file larger than its kind (``what``) allows, located at the first byte beyond."""
     column = largest - data.rfind(b"\n", 0, largest)
     return InputError(
         f"the file is too large for {what}",
@@ -211,7 +210,7 @@ def _refused(what: str, where: Location, remedy: str) -> Iterator[None]:
 
 
 def encode(value: object) -> bytes:
-    """Return a value of such a type, or plain data and arrays, as JSON; what is not finite becomes null."""
+    """Return a value of such a type, or plain data and arrays, as JSON; numbers that are not finite become null."""
     return msgspec.json.encode(value, enc_hook=_listed)
 
 

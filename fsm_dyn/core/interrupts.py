@@ -1,7 +1,7 @@
-"""Ctrl-C while processes run: noted by a flag, never raised where something would be left half made or half ended.
+"""Ctrl-C while processes run: noted by a flag, never raised while something is half made or half ended.
 
-The exception that Ctrl-C raises by default can come between any two instructions, and is lost where Python cannot pass
-it on, as in a destructor or a callback from compiled code; a flag is neither.
+By default Ctrl-C raises an exception between any two instructions, which is lost if Python cannot pass it on, as in a
+destructor or a callback from compiled code; a flag avoids both.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class Asked:
 
     @contextlib.contextmanager
     def at_once(self) -> Iterator[None]:
-        """Raise KeyboardInterrupt at a request too, for work that takes long and leaves nothing behind.
+        """Raise KeyboardInterrupt at a request too, for long work without traces.
 
-        For a request before, it is raised at the beginning; where it was lost on its way, at the end.
+        An earlier request raises it at the beginning; one whose exception was lost raises it at the end.
         """
         self._raises = True
         if self:
@@ -58,9 +58,9 @@ class Asked:
 
 @contextlib.contextmanager
 def asked_to_end(on_request: Callable[[int], None] = lambda before: None) -> Iterator[Asked]:
-    """Take Ctrl-C and requests to terminate as a flag, also where a shell had them ignored; in the main thread.
+    """Take Ctrl-C and requests to terminate as a flag, even if a shell had them ignored; in the main thread.
 
-    A request made to one around this one counts.
+    A request noted by an enclosing context counts.
     """
     asked = Asked(on_request)
     if threading.current_thread() is not threading.main_thread():
@@ -79,10 +79,10 @@ def asked_to_end(on_request: Callable[[int], None] = lambda before: None) -> Ite
 
 @contextlib.contextmanager
 def held_back() -> Iterator[Asked]:
-    """Hold Ctrl-C back while something is made, or ended, that must not be left half done; then pass it on.
+    """Defer Ctrl-C while something is made or ended that must not stay half done; then pass it on.
 
-    Passed on to the previous handler, which by default raises KeyboardInterrupt.  So is a request to terminate,
-    where the program handles it.
+    It goes to the previous handler, which by default raises KeyboardInterrupt. A request to terminate is deferred
+    likewise if the program handles it.
     """
     asked = Asked()
     before = {}

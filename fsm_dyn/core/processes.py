@@ -1,4 +1,4 @@
-"""Work spread over processes of this machine, which end with their owner, however that ends."""
+"""Work spread over processes of this machine, which end with their owner, whatever ends it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from typing import Any, Final, TypeVar
 from fsm_dyn.core.errors import RunError
 from fsm_dyn.core.interrupts import held_back
 
-AHEAD: Final = 4  # cases that are handed over for each process
+AHEAD: Final = 4  # cases handed over in advance for each process
 
 Given = TypeVar("Given")
 Shared = TypeVar("Shared")
@@ -42,13 +42,13 @@ def in_processes(
     Parameters
     ----------
     what : str
-        What the processes belong to, for messages.
+        The owner of the processes, for messages.
     workers : int
         Number of processes.
     prepare : function of a module
-        Called once in each process with ``given``; what it returns is handed to ``work``.
+        Called once in each process with ``given``; its result is handed to ``work``.
     work : function of a module
-        Gives the result of a case; what it raises is raised here.
+        Returns the result of a case; its exceptions are raised here.
     cases : iterable of Case
         Arguments of ``work``, one a case; asked for as processes take them.
 
@@ -95,10 +95,10 @@ def _submit(pool: ProcessPoolExecutor, work: Callable[[Shared, Case], Result], c
 
 @contextlib.contextmanager
 def _copies(spawn: SpawnContext, count: int, data: memoryview) -> Iterator[tuple[Connection, Lock]]:
-    """A pipe with so many copies of a pickled object, and the lock under which a process takes one.
+    """A pipe with the given number of copies of a pickled object, and the lock under which a process takes one.
 
-    They are not arguments of the processes: those are written to a pipe whose other end stays open in this process, so
-    that a process that ends before it has read them would be waited for, for ever.
+    They are not arguments of the processes: arguments go through a pipe whose other end stays open in this process,
+    which would wait for ever for a process that ends before it has read them.
     """
     theirs, ours = spawn.Pipe(duplex=False)
 
@@ -124,7 +124,7 @@ def _end(pool: ProcessPoolExecutor, line: Connection) -> None:
         pool.shutdown(cancel_futures=True)
 
 
-_shared: list[Any] = []  # what a process of the pool keeps between its cases
+_shared: list[Any] = []  # state of a process of the pool between its cases
 
 
 def _begin(copies: Connection, lock: Lock, line: Connection) -> None:

@@ -1,1 +1,1 @@
-"""Exports: an automaton as sources that run without Python."""
+"""Exports: an automaton as sources independent of Python."""

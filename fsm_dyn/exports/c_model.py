@@ -67,7 +67,7 @@ def number(value: float | int) -> str:
 
 
 def text(value: str) -> str:
-    """Return a string literal; what is not ASCII as the bytes of UTF-8, in octal."""
+    """Return a string literal; characters beyond ASCII as their UTF-8 bytes, in octal."""
     plain = "".join(
         chr(byte) if 32 <= byte < 127 and chr(byte) not in '"\\?' else f"\\{byte:03o}" for byte in value.encode()
     )
@@ -87,12 +87,12 @@ def texts(name: str, values: Iterable[str]) -> str:
 
 
 class Data:
-    """Definitions of arrays, and the views of them that structures hold.
+    """Definitions of arrays, and their views in structures.
 
     Parameters
     ----------
     prefix : str
-        What the names of all arrays begin with.
+        Beginning of the names of all arrays.
     """
 
     def __init__(self, prefix: str) -> None:
@@ -100,7 +100,7 @@ class Data:
         self.definitions: list[str] = []
 
     def array(self, name: str, values: NDArray[Any]) -> str:
-        """Define an array and return its address as an expression; NULL where it is empty."""
+        """Define an array and return its address as an expression; NULL if it is empty."""
         if values.size == 0:
             return "NULL"
         kind = _TYPES[_kind(values)]
@@ -117,11 +117,11 @@ class Data:
         return str(value)
 
     def absent(self, length: int) -> str:
-        """Return the initialiser of a view whose array is made later."""
+        """Return the initialiser of a view; its array is made later."""
         return f"{{NULL, {length}}}"
 
     def kernels(self, name: str, functions: Iterable[str]) -> str:
-        """Define an array of kernels, ``NULL`` among them where there is none; return the initialiser of a view."""
+        """Define an array of kernels, ``NULL`` for a missing one; return the initialiser of a view."""
         entries = list(functions)
         if not entries:
             return "{NULL, 0}"
@@ -144,9 +144,9 @@ def initialiser(fields: Mapping[str, str]) -> str:
     return "{\n" + ",\n".join(f"    .{field} = {value}" for field, value in fields.items()) + "\n}"
 
 
-# -- Parameters that can be set while an exported model runs -------------------------------------------------
+# -- Parameters tunable while an exported model runs ---------------------------------------------------------
 
-_BELOW: Final = -1e-9  # values next to the limits that a model file may set
+_BELOW: Final = -1e-9  # values just beyond the usual limits, 0 and 1
 _ABOVE: Final = 1.0 + 1e-9
 _SMALLEST: Final = float(np.finfo(np.float64).tiny)
 
@@ -154,8 +154,8 @@ _SMALLEST: Final = float(np.finfo(np.float64).tiny)
 def parameter_limits(run: ExportedRun) -> dict[str, NDArray[Any]]:
     """Return of each parameter whether it is ``tunable``, and its ``lowest`` and ``highest`` values, SI, included.
 
-    The limits are those that a model file has: a coefficient of restitution is from 0 to 1, one of friction not
-    negative.  Of parameters that cannot be set they are infinite.
+    The limits are those of the model file: a coefficient of restitution is from 0 to 1, one of friction not negative.
+    Parameters that are not tunable have infinite limits.
     """
     names, mechanism = run.automaton.terms.layout.p, run.automaton.mechanism
     tunable = tunable_parameters(run)
@@ -183,15 +183,15 @@ def parameter_limits(run: ExportedRun) -> dict[str, NDArray[Any]]:
 
 
 def tunable_parameters(run: ExportedRun) -> list[str]:
-    """Return the parameters that enter forces alone, and that no other depends on; vectors element by element.
+    """Return the parameters used by forces alone and by no other parameter; vectors element by element.
 
-    The others enter gaps, constraints or inertia, so that the start would have to be assembled again, or values that
-    were computed when the model was exported.
+    A change of the others would change gaps, constraints or inertia, and so require a new assembly of the start, or
+    values computed at the export.
 
     Parameters
     ----------
     run : ExportedRun
-        What is exported.
+        The exported run.
     """
     structural = structural_parameters(run.automaton)
     texts = {name: parameter.values for name, parameter in run.automaton.mechanism.parameters.items()}
@@ -211,7 +211,7 @@ def tunable_parameters(run: ExportedRun) -> list[str]:
 #
 # The generated part of an export to C99: one automaton as kernels and constant tables, and a header with its names.
 
-#: Bytes of stack that the runtime takes: 7.5 kB at most in the schedules of the shipped models, without optimisation.
+#: Bytes of stack for the runtime: 7.5 kB at most in the schedules of the shipped models, without optimisation.
 STACK_OF_RUNTIME: Final = 8192
 
 # as in c99/fsm_machine.h and fsm_machine.c
@@ -284,7 +284,7 @@ def source(run: ExportedRun) -> str:
 
 
 def spare_fields(run: ExportedRun, data: Data, kernel: Callable[[str, Program], str]) -> dict[str, str]:
-    """Define what spare modes are made of; return the initialisers of ``struct fsm_spare_parts``."""
+    """Define the parts of spare modes; return the initialisers of ``struct fsm_spare_parts``."""
     parts = spare_parts(run.automaton, run.tables, run.numerics)
     programs = [kernel(f"online_{i}", program) for i, program in enumerate(online_programs(run.automaton.terms))]
     data.kernels("spare_programs", programs)
@@ -341,7 +341,7 @@ def table_fields(run: ExportedRun, data: Any, kernel: Any) -> dict[str, Any]:
             )
         elif name in ("mode_core", "guard_kernels", "shape_centres"):  # an exported machine evaluates all guards
             fields[name] = data.absent(0)
-        elif name == "transitions":  # the addresses of resets are filled in where a machine is made
+        elif name == "transitions":  # fsm_machine.c fills in the addresses of resets
             plain = values.copy()
             plain[:, 1] = 0
             fields[name] = data.view(name, plain)
@@ -384,12 +384,12 @@ def method_fields(name: str, data: Any) -> dict[str, Any]:
 
 
 def values_of_largest_kernel(text: str) -> int:
-    """Return how many values the kernel with most of them keeps, of the text that :func:`source` returns."""
+    """Return the largest number of values in a kernel of the text returned by :func:`source`."""
     return max(kernel.count("    const double ") for kernel in text.split("\nstatic void "))
 
 
 def memory_words(run: ExportedRun) -> int:
-    """Return the words of eight bytes that a machine takes; fsm_machine_bytes returns the same on 64-bit platforms."""
+    """Return the size of a machine in words of eight bytes, equal to fsm_machine_bytes on 64-bit platforms."""
     sizes, real = run.tables.sizes, WORDS_OF[run.real]
     s = dict(zip(fields_of(Sizes), sizes.tolist(), strict=True))
     n, contacts, rows, most = s["n_q"] + s["n_u"], s["n_contacts"], s["n_rows"], s["max_guards"]
@@ -416,7 +416,7 @@ def memory_words(run: ExportedRun) -> int:
     return int(_HEAD // 8 + words + spare)
 
 
-# -- The header of exported kernels: operations that C has no operator for -----------------------------------
+# -- The header of exported kernels: operations without an operator in C -------------------------------------
 
 KERNELS_HEADER: Final = f"""\
 /* Operations of the kernels; elementary functions are the runtime's own. */

@@ -40,9 +40,8 @@ _TEMPLATES: Final = {
     "c99": ("main.c", "Makefile", "CMakeLists.txt", "README.md"),
     "cortex_m": ("main.c", "Makefile", "README.md", "board.h", "start.c", "mps2.ld"),
 }
-#: Steps of the schedule after which modes that it may still come to are not looked for any more.
-_READABLE: Final = 0o100644  # mode of the files in a unit: others read them where it is unpacked
-_MOST_STEPS: Final = 100_000
+_READABLE: Final = 0o100644  # mode of the files in a unit, so that other users can read the unpacked ones
+_MOST_STEPS: Final = 100_000  # of the run in search of modes to export
 _COPIED: Final = ("fsm_machine.h", "fsm_machine.c", "fsm_spare_modes.h", "fsm_spare_modes.c")
 
 
@@ -60,47 +59,46 @@ def export(
     spare_modes: int | None = None,
     real: Real = "double",
 ) -> Path:
-    """Write a mode graph as sources that run without Python.
+    """Write a mode graph as sources independent of Python.
 
     Parameters
     ----------
     graph : ModeGraph
     folder : str or Path
-        Where to write to; made if need be.  Nothing else may be in it but an earlier export.
+        Target folder; made if need be. It may contain an earlier export, nothing else.
     target : "c99", "cortex-m", "fmu2", "fmu3" or "html"
-        C99; C99 with start, memory map and Makefile for a Cortex-M4F or M7; a unit ``NAME.fmu`` for FMI 2.0 or
-        3.0 (model exchange and co-simulation) with its binary for this platform; or a page ``NAME.html`` that
-        simulates in a browser without a server.  Of unit and page `folder` may name the file itself.
+        C99; C99 with start, memory map and Makefile for a Cortex-M4F or M7; a unit ``NAME.fmu`` for FMI 2.0 or 3.0
+        (model exchange and co-simulation) with its binary for this platform; or a page ``NAME.html`` with a simulation
+        in the browser, without a server. For a unit or page, `folder` may name the file.
     scenario : str, optional
-        The model's scenario that becomes its schedule.
+        Scenario of the model that becomes its schedule.
     inputs, parameters : mapping, optional
         As for :func:`fsm_dyn.simulate`, except Python functions.
     method : str
         An explicit method: ``dopri5``, or ``rk4``, ``heun``, ``euler`` with ``step`` (s); ``dopri5`` with ``step`` is
         ``rk4``, as in :func:`fsm_dyn.simulate`.
     listed_modes : bool
-        Whether only the modes of the graph are exported.  By default a run of the model's own schedule comes first, and
-        modes that it reaches are exported too.
+        Whether only the modes of the graph are exported.  By default a run of the model's own schedule comes first,
+        and the modes it reaches are exported too.
     spare_modes : int, optional
-        How many further modes are embedded online where they are met, each in memory that every machine has for it.  By
-        default 16 to C99 and FMI, and none to Cortex-M, with ``listed_modes``, or of a model that lists its modes or
-        binds transitions to some of them.  A mode for which there is no room ends a run.
+        Number of further modes that can be embedded online when a run reaches them; every machine has memory for them.
+        Default: 16 for C99 and FMI; none for Cortex-M, with ``listed_modes``, or if the model lists its modes or binds
+        transitions to some of them. Reaching a mode without room ends the run.
     real : "double" or "float"
-        Type of the numbers, to C99 and Cortex-M.  A machine of floats has other default tolerances, see
+        Type of the numbers, for C99 and Cortex-M. A machine of floats has other default tolerances, see
         :data:`fsm_dyn.exports.single_precision.ROUNDINGS`.
 
     Returns
     -------
     Path
-        The folder; of a page, and where `folder` names a file, the file.
+        The folder; for a page, or if `folder` names a file, the file.
 
     Raises
     ------
     InputError
-        There is no such target; the folder holds something else; two names of the model have the same identifier; an
-        input is a Python function; a unit is asked for and there is no C compiler; spare modes are asked for that the
-        model or the target does not allow, or too many; floats are asked for to another target, or of a model with
-        tolerances that are too small for them.
+        The target is unknown; the folder holds other files; two names of the model have the same identifier; an input
+        is a Python function; a unit needs a C compiler and there is none; the model or the target does not allow spare
+        modes, or not so many; the target does not allow floats, or the tolerances of the model are too small for them.
     RunError
         The compiler failed.
 
@@ -136,7 +134,7 @@ def export(
 
 
 def _checked_method(method: str, step: float | None) -> str:
-    """Return the method of a machine, with or without fixed steps; raise InputError where it cannot be exported."""
+    """Return the method of a machine, with or without fixed steps; raise InputError if it cannot be exported."""
     if method not in METHODS:
         raise InputError(
             f"a method '{method}' cannot be exported", allowed=", ".join(METHODS),
@@ -149,7 +147,7 @@ def _checked_method(method: str, step: float | None) -> str:
 
 
 def _check_target(target: str, real: str, inputs: Mapping[str, InputValue]) -> None:
-    """Refuse a target that does not exist, and numbers and inputs that it cannot have."""
+    """Refuse an unknown target, and numbers and inputs not supported by a target."""
     known = [*TARGETS, PAGE]
     if target not in known:
         raise InputError(
@@ -180,7 +178,7 @@ def prepared(
     listed_modes: bool = False,
     real: Real = "double",
 ) -> ExportedRun:
-    """Return what is exported: the modes, the start, the schedule.
+    """Return the run to export: modes, start, schedule.
 
     Parameters
     ----------
@@ -230,7 +228,7 @@ def prepared(
 
 
 def _check_spare(graph: ModeGraph, target: str, count: int) -> None:
-    """Refuse a number of spare modes that a target or a model does not allow."""
+    """Refuse a number of spare modes if the target or the model does not allow it."""
     if not 0 <= count <= MOST_SPARE:
         raise InputError("a number of spare modes is out of range", found=str(count), allowed=f"0 to {MOST_SPARE}")
     if count and target == PAGE:
@@ -284,7 +282,7 @@ def _c99(run: ExportedRun, example: str = "c99") -> dict[str, bytes]:
     return files | {name: text.encode() for name, text in sources.items()}
 
 
-#: What a README says of the numbers.
+#: Words about the numbers in a README.
 _NUMBER_WORDS: Final[Mapping[Real, Mapping[str, str]]] = {
     "double": {
         "numbers": "doubles", "origin": "as it is",
@@ -324,16 +322,16 @@ def _unit(run: ExportedRun, version: int) -> dict[str, bytes]:
     return {f"{run.prefix}.fmu": packed.getvalue()}
 
 
-#: Targets whose numbers can be floats.
+#: Targets that support floats.
 FLOAT_TARGETS: Final = ("c99", "cortex-m")
 
-#: The target that is a page, which takes ports for the pointer.
+#: The target for pages, which need ports for the pointer.
 PAGE: Final = "html"
 
-#: Endings of the exports that are one file, which can be named itself.
+#: Suffixes of the exports to one file, whose name can be given instead of a folder.
 _ENDINGS: Final = {"fmu2": ".fmu", "fmu3": ".fmu", PAGE: ".html"}
 
-#: What other exports can be to: from what is exported to files by their paths.
+#: All other targets: functions from the exported run to the contents of files by their paths.
 TARGETS: Final[dict[str, Callable[[ExportedRun], dict[str, bytes]]]] = {
     "c99": _c99,
     "cortex-m": _cortex_m,
@@ -360,7 +358,7 @@ def _page(
 
 
 def _check_folder(folder: Path, target: str) -> None:
-    """Refuse a file in the place of the folder, and for several files one that holds something else."""
+    """Refuse a file instead of a folder, and for several files a folder with other contents."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file", remedy="name a folder")
     if (
@@ -383,5 +381,5 @@ def _write(folder: Path, files: Mapping[str, bytes]) -> None:
                 path.write_bytes(content)
             shutil.copytree(beside, folder, dirs_exist_ok=True)
     except OSError as error:
-        reason = error.strerror or error.args[0][0][2]  # of the first file that could not be copied
+        reason = error.strerror or error.args[0][0][2]  # of the first failed copy
         raise InputError(f"{folder} cannot be written: {reason}", remedy="name another folder") from None

@@ -20,22 +20,22 @@ from fsm_dyn.runtime.layouts import Tables
 # -- C identifiers of the names in a model -------------------------------------------------------------------
 #
 # A letter, digit or underscore of ASCII stands for itself; every other character becomes ``_u<code point in hex>_``,
-# and so does a digit at the beginning of the model's name. Every other name is put behind a prefix
-# (``latch_contact_``), so that no keyword can arise and none begins with a digit.
+# and so does a digit at the beginning of the model's name. Every other name follows a prefix (``latch_contact_``), so
+# no name is a keyword or begins with a digit.
 
 COUNT: Final = "count"  # the last enumerator of every kind
-OTHER: Final = "other"  # that of modes without a number
+OTHER: Final = "other"  # the enumerator of modes without a number
 # files of exports and targets of their Makefiles; a model adds NAME.c, NAME.h and the program NAME
 _TAKEN: Final = frozenset({"main", "board", "start", "runtime", "run", "stack", "size", "clean", "program", "library"})
 
 
 def identifier(name: str) -> str:
-    """Return a name in the characters that C allows in identifiers."""
+    """Return a name in the characters allowed in identifiers of C."""
     return re.sub(r"[^A-Za-z0-9_]", lambda found: f"_u{ord(found[0]):x}_", name)
 
 
 def prefix_of(model: str) -> str:
-    """Return what all identifiers and files of a model begin with.
+    """Return the prefix of all identifiers and files of a model.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def identifiers(kind: str, names: Sequence[str]) -> list[str]:
     Raises
     ------
     InputError
-        Two names have the same identifier, or one that of their number.
+        Two names have the same identifier, or a name has the identifier of their number (``COUNT``).
     """
     known: dict[str, str] = {COUNT: "the number of all"}
     for name in names:
@@ -90,19 +90,19 @@ def mode_identifiers(names: Sequence[str]) -> list[str]:
 #: Types of the numbers in C.
 Real = Literal["double", "float"]
 REALS: Final[tuple[Real, ...]] = ("double", "float")
-#: Words of eight bytes that so many numbers take.
+#: Words of eight bytes for a given number of values of each type.
 WORDS_OF: Final[Mapping[Real, Callable[[int], int]]] = {"double": int, "float": lambda count: -(-count // 2)}
 
 
 @dataclass(frozen=True)
 class ExportedRun:
-    """What is exported: an automaton, ready to run from the model's own start.
+    """An automaton ready for export, with the model's own start and schedule.
 
     Attributes
     ----------
     automaton : Automaton
     tables : Tables
-        The modes exported, with addresses for kernels, which are left out.
+        The exported modes; the addresses of kernels are left out.
     programs : sequence of (rhs, full)
         Of the modes, in the order of the tables.
     mode_names : sequence of str
@@ -120,7 +120,7 @@ class ExportedRun:
     atol : float64 array
         One for each state.
     spare : int
-        How many modes beyond these a machine can embed online.
+        Number of further modes that a machine can embed online.
     real : "double" or "float"
         Type of the numbers in C.
     """
@@ -144,7 +144,7 @@ class ExportedRun:
 
     @property
     def prefix(self) -> str:
-        """What all identifiers of the model begin with."""
+        """Prefix of all identifiers of the model."""
         return prefix_of(self.automaton.mechanism.name)
 
     @property

@@ -59,12 +59,12 @@ class Variable:
     reference : int
         The value reference: its place among all variables.
     causality, variability, initial : str
-        In the words of the standard; ``initial`` is empty where the standard has one value only.
+        In the words of the standard; ``initial`` is empty if the standard allows one value only.
     start : float, optional
     limits : tuple of float
-        Least and greatest value, infinite where there is none.
+        Least and greatest value; infinite: no limit.
     unit : str
-        Empty where there is none.
+        Empty for a variable without unit.
     state : int, optional
         Of a derivative, the value reference of its state.
     """
@@ -83,7 +83,7 @@ class Variable:
 
     @property
     def attributes(self) -> dict[str, str]:
-        """The attributes that both versions write alike, in their order."""
+        """The attributes common to both versions, in their order."""
         found = {
             "name": self.name,
             "valueReference": str(self.reference),
@@ -169,10 +169,10 @@ def limit_attributes(variable: Variable) -> dict[str, str]:
 def event_indicators(run: ExportedRun) -> tuple[list[int], list[str]]:
     """Return the number of the event indicator of every guard, and the names of the indicators.
 
-    The guards are those in the tables, then those that spare modes are made of.
+    The guards in the tables come first, then the guards of spare modes.
 
-    Guards of several modes are one indicator if they detect the same event at the same contact; each direction of slip
-    has one.  A name is ``guard.EVENT.CONTACT``, that of a user-defined transition ``guard.transition[K]``.
+    Guards of several modes share one indicator if they detect the same event at the same contact; each direction of
+    slip has one. A name is ``guard.EVENT.CONTACT``, for a user-defined transition ``guard.transition[K]``.
     """
     tables, contacts = run.tables, run.names["contact"]
     numbers: dict[str, int] = {}
@@ -216,7 +216,7 @@ def unit_exponents(name: str) -> tuple[float, ...]:
 
 
 def unit_definitions(variables: list[Variable]) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield the units of variables with their powers of the base units of SI; none where these are no whole numbers."""
+    """Yield the units of variables with their powers of the SI base units; no powers unless all are whole numbers."""
     for name in sorted({variable.unit for variable in variables} - {""}):
         exponents = unit_exponents(name)
         powers = {base: f"{power:g}" for base, power in zip(BASE_UNITS, exponents, strict=True) if power}
@@ -267,7 +267,7 @@ def add_mode_items(enumeration: Element, run: ExportedRun) -> None:
 
 
 def add_categories(root: Element) -> None:
-    """Write what is logged."""
+    """Write the categories of the log."""
     categories = SubElement(root, "LogCategories")
     SubElement(categories, "Category", name="logEvents", description="transitions: time, modes, guards")
     SubElement(categories, "Category", name="logStatusError", description="how a run failed")
@@ -291,12 +291,12 @@ _KINDS_2: Final = {"mode": "Enumeration", "contact": "Integer"}
 
 
 def model_description_2(run: ExportedRun, variables: Sequence[Variable], token: str, compiled: Sequence[str]) -> bytes:
-    """Return modelDescription.xml; `compiled` are the sources that make the binary.
+    """Return modelDescription.xml; `compiled` are the sources of the binary.
 
     Parameters
     ----------
     run : ExportedRun
-        What is exported.
+        The exported run.
     variables : Sequence[Variable]
         In the order of their value references.
     token : str
@@ -342,7 +342,7 @@ def model_description_2(run: ExportedRun, variables: Sequence[Variable], token: 
 
 
 def _add_variable(listed: Element, variable: Variable, prefix: str) -> None:
-    """Write one variable, with what belongs to its type."""
+    """Write one variable, with the attributes of its type."""
     own: dict[str, str] = {}
     if variable.role == "mode":
         own["declaredType"] = f"{prefix}_mode"
@@ -436,13 +436,13 @@ def _attributes(variable: Variable, prefix: str) -> dict[str, str]:
 def tangents_source(run: ExportedRun) -> str:
     """Return the source of the tangents: ``fsm_fmu_tangents`` of the modes, and ``fsm_fmu_output_tangent``.
 
-    Their argument ``x`` is the state, then its direction, then that of the inputs.  A mode gives the directional
-    derivatives of ``x_dot``, of all speeds, which follow from the independent ones, and of its guards.
+    Their argument ``x`` is the state, then its direction, then the direction of the inputs. A mode returns the
+    directional derivatives of ``x_dot``, of all speeds (functions of the independent ones) and of its guards.
 
     Parameters
     ----------
     run : ExportedRun
-        What is exported.
+        The exported run.
     """
     parts = ['/* Tangents of the kernels, generated. */\n\n#include "fsm_fmu.h"\n#include "fsm_kernels.h"\n']
     names = []
@@ -482,7 +482,7 @@ _SHARED: Final = (
     "fsm_exchange.h", "fsm_exchange.c", "fsm_fmu.h", "fsm_fmu.c", "fsm_fmu_copies.c", "fsm_fmu_run.c",
     "fsm_fmu_tangents.c",
 )  # fmt: skip
-#: What each version of the standard adds: the file that is compiled, and those that it includes.
+#: Additional sources for each version of the standard: the compiled file, then those it includes.
 _OWN: Final = {2: ("fsm_fmi2.c",), 3: ("fsm_fmi3.c", "fsm_fmi3_absent.c")}
 _UNIT: Final = """\
 /* The unit: the exported model, the token by which it is instantiated, and what the adapter knows of its variables. */

@@ -1,4 +1,4 @@
-"""A page that simulates alone: the page of ``fsm-dyn view``, the runtime and a model as WebAssembly."""
+"""Self-contained page: the page of ``fsm-dyn view``, the runtime and a model as WebAssembly."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from fsm_dyn.run.outcomes import OUTCOMES
 from fsm_dyn.run.scene import NEWTONIAN, ORIGIN, vector_of
 from fsm_dyn.run.transitions import cause_words
 
-# -- Contents of a page that simulates alone -----------------------------------------------------------------
+# -- Contents of a self-contained page -----------------------------------------------------------------------
 #
-# What a page that simulates alone contains: the model, its kernels, and how a display frame is made of them.
+# Contents of a self-contained page: the model, its kernels, and the description of display frames.
 
 PERIOD: Final = 1e-3  # s, of the inputs' samples
 
@@ -49,7 +49,7 @@ def page_data(run: ExportedRun, graph: ModeGraph, own_ports: bool) -> tuple[dict
     graph : ModeGraph
         The graph of the run.
     own_ports : bool
-        Whether the model has ports of the file, not default ones.
+        Whether the ports are declared in the model file, not default ones.
     """
     layout = run.automaton.terms.layout
     ports = coupled_ports(run.automaton.mechanism)
@@ -92,7 +92,7 @@ def _span(part: slice) -> list[int]:
 
 
 def machine_lengths(run: ExportedRun, model: WasmModel, further: Sequence[Program]) -> dict[str, float]:
-    """Return what ``machine.js`` must know of a model: where it is, and how long its arrays are."""
+    """Return the address of a model and the lengths of its arrays, for ``machine.js``."""
     layout, automaton = run.automaton.terms.layout, run.automaton
     programs = [*further, automaton.report, *(full for _, full in run.programs)]
     return {
@@ -128,7 +128,7 @@ def _payload(
 
 
 def _drawing(encoder: FrameEncoder) -> dict[str, Any]:
-    """Return where outlines, links and solids are fixed, by numbers of frames and points; -1 is N and its origin."""
+    """Return the frames and points of outlines, links and solids, by number; -1 is N and its origin."""
     scene = encoder.picture.scene
 
     def fixed(frame: str, origin: str) -> list[int]:
@@ -147,7 +147,7 @@ def _number(names: Sequence[str], name: str, base: str) -> int:
 
 
 def _handles(encoder: FrameEncoder, run: ExportedRun) -> list[dict[str, Any]]:
-    """Return where each handle is, how its axes point, and the inputs that the pointer sets."""
+    """Return the position of each handle, the directions of its axes, and the inputs set by the pointer."""
     handles: PortHandles | None = encoder.port_handles
     if handles is None:
         return []
@@ -186,7 +186,7 @@ def _directions(handle: PortHandle, frames: Sequence[str], values: Mapping[str, 
 
 
 def _parameters(encoder: FrameEncoder, run: ExportedRun) -> list[dict[str, Any]]:
-    """Return the parameters that can be set while it runs: single numbers that no other and no gap depends on."""
+    """Return the tunable parameters: single numbers on which no other parameter and no gap depends."""
     mechanism, tunable = run.automaton.mechanism, set(tunable_parameters(run))
     units, names = units_of(mechanism), list(run.automaton.terms.layout.p)
     coupling = {
@@ -205,7 +205,7 @@ def _parameters(encoder: FrameEncoder, run: ExportedRun) -> list[dict[str, Any]]
 
 
 def _drives(run: ExportedRun) -> list[dict[str, Any]]:
-    """Return the inputs that no port sets, with the largest magnitude of their schedule."""
+    """Return the inputs not set by ports, with the largest magnitude of their schedule."""
     mechanism = run.automaton.mechanism
     held = {name for port in coupled_ports(mechanism) for name in port.inputs}
     values = parameter_values(mechanism)
@@ -223,17 +223,17 @@ def _drives(run: ExportedRun) -> list[dict[str, Any]]:
     ]
 
 
-# -- A page that simulates alone -----------------------------------------------------------------------------
+# -- The page as one file ------------------------------------------------------------------------------------
 #
-# A page that simulates alone: the page of ``fsm-dyn view``, the runtime and a model as WebAssembly, in a file.
+# Self-contained page: the page of ``fsm-dyn view``, the runtime and a model as WebAssembly, in a file.
 
-#: Script that a page without a runtime reads it from, in the same folder; one for all pages of a folder.
+#: Script with the runtime for pages without their own copy; one for all pages of a folder.
 RUNTIME_SCRIPT: Final = "fsm_runtime.js"
 _SHARING_POLICY: Final = COMPILING_POLICY.replace("script-src", "script-src 'self'", 1)
 
 
 def for_page(graph: ModeGraph, parameters: Parameters | None) -> tuple[ModeGraph, dict[str, Any]]:
-    """Return the graph with ports that the pointer can drag, and its parameters unlike the file's."""
+    """Return the graph with ports for the pointer, and its parameters unlike the file's."""
     if not with_default_ports(graph.automaton.mechanism).ports:
         return graph, dict(parameters or {})
     return coupled_for_page(graph, parameters)
@@ -245,12 +245,12 @@ def page(run: ExportedRun, graph: ModeGraph, own_ports: bool, shared: bool = Fal
     Parameters
     ----------
     run : ExportedRun
-        Of what :func:`for_page` returned.
+        Run of the graph returned by :func:`for_page`.
     graph : ModeGraph
     own_ports : bool
-        Whether the model has ports of the file, not default ones.
+        Whether the ports are declared in the model file, not default ones.
     shared : bool
-        Whether the runtime is in :data:`RUNTIME_SCRIPT` in the folder of the page instead of in it.
+        Whether the page reads the runtime from :data:`RUNTIME_SCRIPT` in its folder.
     """
     data, module = page_data(run, graph, own_ports)
     runtime = f'<script src="{RUNTIME_SCRIPT}"></script>\n' if shared else _holder("runtime-data", BINARY.read_bytes())

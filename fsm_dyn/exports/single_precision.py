@@ -1,4 +1,4 @@
-"""C sources whose numbers are doubles as sources whose numbers are floats, with thresholds that suit them."""
+"""C sources rewritten from doubles to floats, with thresholds suited to floats."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ _TOKEN: Final = re.compile(
 _DEFINED: Final = re.compile(r"#define[ ]+\w+[ ]+(?:\\\n[ ]*)?$")
 _FUNCTIONS: Final = frozenset({"sqrt", "fabs", "floor", "fmod", "copysign"})
 
-#: Parts of the runtime that a machine of floats does not have: elementary functions of doubles, saved states, which are
-#: words of doubles, and the live loop.
+#: Parts of the runtime missing in a machine of floats: elementary functions of doubles, saved states (words of
+#: doubles) and the live loop.
 LEFT_OUT: Final = frozenset(
     {"elementary_tables.h", "saved_words.c", "saved_state.c", "saved_state.h", "tick_inputs.c", "tick_step.c", "tick.h",
      "live.h", "pacing.c", "pacing.h", "udp.c", "scripted_hand.c", "sources.c", "atomic.h"}
@@ -46,7 +46,7 @@ LEFT_OUT: Final = frozenset(
 
 
 def of_floats(value: float) -> float:
-    """Return the threshold of floats that leaves the same share of the digits as one of doubles.
+    """Return the threshold of floats with the same share of the digits as one of doubles.
 
     Parameters
     ----------
@@ -67,13 +67,13 @@ def in_floats(source: str) -> str:
     Parameters
     ----------
     source : str
-        C99, in which ``double`` is a type of numbers and nothing else.
+        C99; every word ``double`` in it is the type of numbers.
 
     Returns
     -------
     str
-        The type, the literals and the functions of ``math.h`` are those of floats.  A constant that is defined by name
-        and is at most 1e-5 becomes :func:`of_floats`; one in the place of zero becomes 1e-30.
+        The type, the literals and the functions of ``math.h`` are those of floats. A named constant of at most 1e-5
+        becomes :func:`of_floats`; one used as zero becomes 1e-30.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def in_floats(source: str) -> str:
 
 
 def _is_call(source: str, end: int, word: str) -> bool:
-    """Whether a function of ``math.h`` is called by a word that ends there."""
+    """Whether the word that ends there calls a function of ``math.h``."""
     return word in _FUNCTIONS and source[end : end + 1] == "("
 
 
@@ -106,7 +106,7 @@ def _is_floating(text: str) -> bool:
 
 
 def _literal(text: str, defined: bool) -> str:
-    """Return a literal of a float; of one that is `defined` by name, the threshold."""
+    """Return a literal of a float; for a constant `defined` by name, the threshold."""
     value = float.fromhex(text) if text[:2] in ("0x", "0X") else float(text)
     if defined and 0.0 < value <= _ROUNDINGS:
         return f"{_ZERO_OF_FLOATS if value < _IN_PLACE_OF_ZERO else of_floats(value)!r}f"
@@ -134,8 +134,8 @@ def runtime_in_floats(files: Mapping[str, str]) -> dict[str, str]:
     return kept
 
 
-#: Tolerances of a machine of floats in roundings, that is, in distances from 1 to the next larger number, each in the
-#: mechanism's own units: what holds where the model gives none, and the least that one may give.
+#: Tolerances of a machine of floats in roundings (distances from 1 to the next larger number), each in the mechanism's
+#: own units: the default, and the least tolerance allowed in a model.
 ROUNDINGS: Final[Mapping[str, tuple[float, float]]] = {
     "rtol": (64.0, 4.0),
     "atol": (4.0, 0.5),
@@ -162,14 +162,14 @@ def single_tolerances(given: Tolerances, scales: Scales) -> Tolerances:
     Parameters
     ----------
     given : Tolerances
-        Those that the model gives.
+        Tolerances given by the model.
     scales : Scales
-        The mechanism's own units, found from its numbers.
+        The mechanism's own units, derived from its numbers.
 
     Raises
     ------
     InputError
-        One that is given is below what floats resolve.
+        A given tolerance is below the resolution of floats.
     """
     own = given.scaled(scales).scales
     found: dict[str, float] = {}
@@ -199,7 +199,7 @@ def single_numerics(automaton: Automaton, values: Mapping[str, ParameterValue]) 
     Raises
     ------
     InputError
-        A tolerance of the model is below what floats resolve.
+        A tolerance of the model is below the resolution of floats.
     """
     given = Tolerances.of(automaton.mechanism.numerics, values)
     tolerances = single_tolerances(given, automaton.numbers.scales(values))

@@ -1,4 +1,4 @@
-"""Modes that an exported machine embeds online: their room, and what they are made of, contact by contact."""
+"""Modes embedded online by an exported machine: their memory and their parts, contact by contact."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fsm_dyn.run.tolerances import Numerics
 from fsm_dyn.runtime.abi import ArenaTop, ContactState, GuardQuantity, ModeFlag, OnlineLimits, OnlinePlace, Sizes
 from fsm_dyn.runtime.layouts import Online, Tables
 
-#: Modes that a machine can embed online: usually, at most (``FSM_SPARE_MOST``), and in a page.
+#: Number of modes that a machine can embed online: default, maximum (``FSM_SPARE_MOST``), and in a page.
 USUAL_SPARE: Final = 16
 MOST_SPARE: Final = 64
 PAGE_SPARE: Final = 128
@@ -35,7 +35,7 @@ _NUMBERS: Final = ("room", "floats")
 
 
 class SpareParts(NamedTuple):
-    """What modes embedded online are made of: ``struct fsm_spare_parts`` of ``c99/fsm_spare_modes.h``.
+    """Parts of modes embedded online: ``struct fsm_spare_parts`` of ``c99/fsm_spare_modes.h``.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class SpareParts(NamedTuple):
 
 
 def spare_parts(automaton: Automaton, tables: Tables, numerics: Numerics) -> SpareParts:
-    """Return what the modes of an automaton are made of, contact by contact."""
+    """Return the parts of the modes of an automaton, contact by contact."""
     states = [len(contact.states) for contact in automaton.contacts]
     listed = [guards for contact in guards_by_state(automaton) for guards in contact]
     corners: list[int] = []
@@ -82,7 +82,7 @@ def spare_parts(automaton: Automaton, tables: Tables, numerics: Numerics) -> Spa
 
 
 def spare_words(tables: Tables, count: int, real: Callable[[int], int] = int) -> int:
-    """Return the words of eight bytes that a machine with room for so many further modes takes more, on 64 bits.
+    """Return the additional memory of a machine for ``count`` further modes, in words of eight bytes, on 64 bits.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def spare_words(tables: Tables, count: int, real: Callable[[int], int] = int) ->
     count : int
         Modes.
     real : function
-        The words that so many numbers take.
+        Number of values to their size in words.
     """
     s = tables.sizes
     contacts, most, transitions = (
@@ -115,7 +115,7 @@ def _lengths(tables: Tables) -> dict[str, int]:
 
 
 def _open_contacts(automaton: Automaton, guard: Guard) -> list[int]:
-    """Return the contacts that are open in modes with a guard: of a corner, those with the faces of its polygon."""
+    """Return the contacts open in all modes with a guard: for a corner, those with the faces of its polygon."""
     return list(of_one_corner(automaton.contacts, guard.subject)) if guard.quantity is GuardQuantity.LARGEST_GAP else []
 
 
@@ -148,7 +148,7 @@ def guards_by_state(automaton: Automaton) -> list[list[list[Guard]]]:
 
 
 def with_spare_modes(run: ExportedRun, count: int) -> ExportedRun:
-    """Return the run with room for so many modes that a machine embeds online."""
+    """Return the run with room for a number of modes embedded online."""
     if count == 0:
         return run
     sizes = run.tables.sizes.copy()
@@ -181,7 +181,7 @@ def page_modes(automaton: Automaton) -> dict[str, Any]:
 
 
 def _flag(automaton: Automaton, index: int, code: int) -> int:
-    """Return the bits that a contact's state adds to those of its mode."""
+    """Return the bits added by a contact's state to those of its mode."""
     contact = automaton.contacts[index]
     held = code and not contact.contact_law.compliant
     flags = (

@@ -41,12 +41,12 @@ class Field(NamedTuple):
 
 
 def pointer(address: int) -> Field:
-    """Return a field that is an address; 0 is NULL."""
+    """Return an address field; 0 is NULL."""
     return Field(4, struct.pack("<I", address))
 
 
 def real(value: float) -> Field:
-    """Return a field that is a double."""
+    """Return a field of type double."""
     return Field(8, struct.pack("<d", value))
 
 
@@ -75,13 +75,13 @@ class Image:
         return at
 
     def array(self, name: str, values: NDArray[Any]) -> Field:
-        """Append an array and return its address; NULL where it is empty."""
+        """Append an array and return its address; NULL if it is empty."""
         del name
         plain = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
         return pointer(self.put(plain.tobytes()) if values.size else 0)
 
     def integer(self, value: int) -> Field:
-        """Return a field that is an integer."""
+        """Return a field of integer type."""
         return Field(8, struct.pack("<q", value))
 
     def view_at(self, address: int, *lengths: int) -> Field:
@@ -89,7 +89,7 @@ class Image:
         return Field(8, struct.pack(f"<I4x{len(lengths)}q", address, *lengths))
 
     def absent(self, length: int) -> Field:
-        """Return a view whose array is made later."""
+        """Return a view; its array is made later."""
         return self.view_at(0, length)
 
     def view(self, name: str, values: NDArray[Any]) -> Field:
@@ -97,7 +97,7 @@ class Image:
         return self.view_at(struct.unpack("<I", self.array(name, values).content)[0], *values.shape)
 
     def kernels(self, name: str, numbers: Iterable[int]) -> Field:
-        """Append an array of kernels, 0 where there is none, and return a view of it."""
+        """Append an array of kernels, 0 for a missing one, and return a view of it."""
         entries = np.array(list(numbers), np.uint32)
         return self.view(name, entries)
 
@@ -120,7 +120,7 @@ def laid_out(fields: Iterable[Field]) -> bytes:
 #
 # An automaton as a module of WebAssembly: its kernels, and its tables in the memory shared with the runtime.
 
-#: Where data and table of the runtime end at most, and those of a model begin.
+#: Upper ends of the runtime's data and table; a model's begin there.
 DATA_BEGIN: Final = 0x200000
 TABLE_BEGIN: Final = 1024
 PAGE: Final = 0x10000  # bytes of memory are counted in these
@@ -135,7 +135,7 @@ _KERNEL, _OF_ONE, _OF_TWO = range(len(_TYPES))
 
 @dataclass(frozen=True)
 class WasmModel:
-    """A module and where things are in it.
+    """A module and the addresses in it.
 
     Attributes
     ----------
@@ -144,9 +144,9 @@ class WasmModel:
     model : int
         Address of ``struct fsm_model``.
     end : int
-        Address behind the data; the caller's memory may begin there.
+        Address after the data; the caller's memory may begin there.
     kernels : int
-        How much of the table is taken, from ``TABLE_BEGIN`` on.
+        Number of table entries used from ``TABLE_BEGIN`` on.
     report, extra : int, sequence of int
         Table indices of the report, and of further programs.
     """
@@ -211,7 +211,7 @@ def wasm_model(run: ExportedRun, further: Sequence[Program] = ()) -> WasmModel:
 
 
 def for_page_memory(run: ExportedRun) -> ExportedRun:
-    """Return the run with room for the modes that a page embeds online, where the model allows any."""
+    """Return the run with room for the modes embedded online in a page, if the model allows any."""
     return with_spare_modes(run, PAGE_SPARE) if embeds_online(run.automaton) else run
 
 
@@ -285,7 +285,7 @@ def _offset(value: int) -> bytes:
 
 
 def _constant(value: int) -> bytes:
-    """Return the instruction that pushes an address: a signed integer in LEB128."""
+    """Return the instruction to push an address: a signed integer in LEB128."""
     out = bytearray()
     while value >= 0x40:
         out.append(value & 0x7F | 0x80)

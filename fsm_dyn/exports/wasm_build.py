@@ -1,6 +1,6 @@
 """Building the runtime as WebAssembly: ``python -m fsm_dyn.exports.wasm_build``, run by ``make wasm``.
 
-What is built is shipped (``wasm/fsm_runtime.wasm``), so exporting a page takes no compiler.  The same sources, compiler
+The result is shipped (``wasm/fsm_runtime.wasm``), so exporting a page needs no compiler. The same sources, compiler
 and C library give the same bytes.
 """
 
