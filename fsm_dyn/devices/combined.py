@@ -1,9 +1,8 @@
 """Several devices as one: their axes one after the other, each at another port.
 
-A sample is one of all devices: it is new once every device has sent a new one, so that the force is removed from all of
-them as soon as one is silent.  The watchdog process has the transport of each and writes its safe packet to it; limits
-of force and velocity hold for each device by itself.  Button ``n`` of device ``k``, from 0, has the number
-``16 k + n``.
+A sample combines all devices: it is new once every device has sent a new one, so one silent device removes the force
+from all. The watchdog process has the transport of each and writes its safe packet to it; limits of force and velocity
+hold for each device separately.  Button ``n`` of device ``k``, from 0, has the number ``16 k + n``.
 
 Options
 -------
@@ -34,7 +33,7 @@ from fsm_dyn.live.pacing import CompiledIO
 
 MOST: Final = 3
 BUTTONS: Final = 16  # of a device
-_UNKNOWN: Final = 1e3  # m or rad, of a workspace that a device does not declare
+_UNKNOWN: Final = 1e3  # m or rad, of an undeclared workspace
 
 
 class Driver:
@@ -56,7 +55,7 @@ class Driver:
 
     @classmethod
     def complete(cls, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the options with those that the drivers determine themselves.
+        """Return the options, completed with those determined by the drivers.
 
         Raises
         ------
@@ -72,14 +71,14 @@ class Driver:
 
     @classmethod
     def describe(cls, options: Mapping[str, Any]) -> DeviceSpec:
-        """Return what the options say of the devices."""
+        """Return the description of the devices by their options."""
         entries = _entries(options)
         _refuse_shared(entries)
         return combined_spec([kind.describe(given) for kind, given in entries])
 
     @classmethod
     def open_transport(cls, options: Mapping[str, Any]) -> tuple[int | None, ...]:
-        """Return the transport of each device; where one cannot be opened, none is left open."""
+        """Return the transport of each device; if one cannot be opened, none is left open."""
         with contextlib.ExitStack() as opened:
             found = []
             for kind, given in _entries(options):
@@ -90,7 +89,7 @@ class Driver:
         return tuple(found)
 
     def attach(self, block: Any) -> None:
-        """Hand the shared memory on to the devices that take it."""
+        """Pass the shared memory to drivers with a method ``attach``."""
         for device in self._devices:
             if hasattr(device, "attach"):
                 device.attach(block)
@@ -101,7 +100,7 @@ class Driver:
             device.open()
 
     def calibrate(self) -> None:
-        """Calibrate the devices; those that wait in ``read`` get a thread each."""
+        """Calibrate the devices; those with a blocking ``read`` get a thread each."""
         for k, device in enumerate(self._devices):
             device.calibrate()
             if device.spec.blocking_read:
@@ -121,12 +120,12 @@ class Driver:
             self._sequence += 1
         position = [value for sample in self._latest for value in sample.position]
         velocity = [value for sample in self._latest for value in sample.velocity]
-        # buttons count at once: one that disengages need not wait for the other device
+        # buttons count at once: a button to disengage does not wait for the other device
         buttons = sum((sample.buttons & (2**BUTTONS - 1)) << BUTTONS * k for k, sample in enumerate(found))
         return Sample(self._latest[0].time, self._sequence, position, velocity, buttons)
 
     def write(self, force: Sequence[float]) -> Sequence[float]:
-        """Command the force of each device; where one fails, the others get none, and its exception is raised."""
+        """Command the force of each device; if one fails, the others get zero force, and its exception is raised."""
         sent: list[float] = []
         failure: Exception | None = None
         first = 0
@@ -145,11 +144,11 @@ class Driver:
         return sent
 
     def _disengage(self, until: int) -> None:
-        """Command no force to the devices whose axes are in front of axis ``until``."""
+        """Command zero force to the devices with axes before axis ``until``."""
         first = 0
         for part, write in zip(self.spec.parts, self._writes, strict=True):
             if first < until:
-                with contextlib.suppress(Exception):  # the first failure is the one that is reported
+                with contextlib.suppress(Exception):  # the first failure is reported
                     write([0.0] * part.axes)
             first += part.axes
 
@@ -163,7 +162,7 @@ class Driver:
         }
 
     def close(self) -> None:
-        """Close all devices; the first exception is raised once that is done."""
+        """Close all devices, then raise the first exception."""
         for reader in self._readers:
             reader.stop()
         with contextlib.ExitStack() as closing:
@@ -181,14 +180,14 @@ class _CompiledDevice:
         self._sample, self._force = (ctypes.c_double * (2 * axes + 3))(), (ctypes.c_double * axes)()
 
     def read(self) -> Sample:
-        """Return the latest sample; raise OSError where reading fails."""
+        """Return the latest sample; raise OSError if reading fails."""
         if self._read(self._io.data, self._sample):
             raise OSError("the device is gone: reading failed")
         *numbers, sequence, buttons, time = self._sample
         return Sample(time, int(sequence), numbers[: self._axes], numbers[self._axes :], int(buttons))
 
     def write(self, force: Sequence[float]) -> Sequence[float]:
-        """Command a force; raise OSError where writing fails."""
+        """Command a force; raise OSError if writing fails."""
         self._force[:] = list(force)
         if self._write(self._io.data, self._force):
             raise OSError("the device is gone: writing failed")
@@ -266,7 +265,7 @@ def _entries(options: Mapping[str, Any]) -> list[tuple[Any, dict[str, Any]]]:
 
 
 def _refuse_shared(entries: Sequence[tuple[Any, Mapping[str, Any]]]) -> None:
-    """Raise InputError where two drivers would use one device; serial ports and sockets refuse that themselves."""
+    """Raise InputError if two drivers would use one device; serial ports and sockets refuse it themselves."""
     for k, (kind, given) in enumerate(entries):
         selectors = getattr(kind, "SELECTED_BY", None)
         for other, (another, settings) in enumerate(entries[:k]):

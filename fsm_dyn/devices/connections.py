@@ -38,7 +38,7 @@ def shared(found: socket.socket) -> int:
     Raises
     ------
     InputError
-        On Windows, where a child process cannot inherit one: the watchdog process could not remove the force.
+        On Windows a child process cannot inherit a socket, so the watchdog process could not remove the force.
     """
     if os.name == "nt":
         found.close()
@@ -68,7 +68,7 @@ class DeviceDisconnected(OSError):
 
 
 class DeviceNotReading(OSError):
-    """The device does not take what is sent to it."""
+    """The device does not accept data."""
 
 
 def ports() -> list[str]:
@@ -81,7 +81,7 @@ def ports() -> list[str]:
 
 
 def port_for(device: str, path: str) -> str:
-    """Return the path that is given, or the only serial port there is; raise InputError if it is not the only one."""
+    """Return the given path, else the only serial port; raise InputError if there is none or more than one."""
     there = [path] if path else ports()
     if len(there) != 1:
         raise InputError(
@@ -141,8 +141,8 @@ def _cannot(path: str, error: Exception) -> InputError:
 def read_line(line: int) -> bytes:
     """Return the bytes received, at once; raises DeviceDisconnected at the end of the line.
 
-    On Linux even a non-blocking read of an empty line waits for the thread of the kernel that forwards bytes, which has
-    no real-time priority and is late on a busy machine.  Therefore the number of bytes is queried first.
+    On Linux even a non-blocking read of an empty line waits for a kernel thread without real-time priority, which is
+    late on a busy machine.  Therefore the number of bytes is queried first.
     """
     try:
         if not waiting(line):
@@ -163,12 +163,12 @@ def waiting(line: int) -> int:
 
 
 def write_line(line: int, data: bytes) -> None:
-    """Send all of it at once.
+    """Send all bytes at once.
 
     Raises
     ------
     DeviceNotReading
-        The line did not take all of it.  Half a packet may be sent; the zero that begins the next one ends it.
+        The line did not accept all bytes. Half a packet may be sent; the leading zero of the next one ends it.
     DeviceDisconnected
     """
     try:
@@ -195,16 +195,16 @@ def _lost(error: OSError) -> OSError:
     return error
 
 
-# -- WebSocket client (RFC 6455) on a non-blocking socket whose frames another process can write too ---------
+# -- WebSocket client (RFC 6455) on a non-blocking socket, also written by another process -------------------
 #
-# Received bytes go through the protocol of the package ``websockets``, which does no input or output itself. Messages
-# to be sent are framed here, independent of the receiving side, so that the force can be removed after invalid input
+# Received bytes go through the protocol of the package ``websockets``, which does no input or output itself. Outgoing
+# messages are framed here, independent of the receiving side, so that the force can be removed after invalid input
 # too.
 
 _CHUNK: Final = 65536
 _LONGEST: Final = 2**18  # bytes of a message
-_FAREWELL: Final = 0.1  # s that the last frames may take
-_SILENT: Final = logging.getLogger(f"{__name__}.protocol")  # what goes wrong is raised, not logged
+_FAREWELL: Final = 0.1  # s for the last frames
+_SILENT: Final = logging.getLogger(f"{__name__}.protocol")  # errors are raised, not logged
 _SILENT.addHandler(logging.NullHandler())
 _SILENT.propagate = False
 
@@ -236,10 +236,10 @@ class WebSocketLine:
         host, port = connected.getpeername()[:2]
         address = parse_uri(f"ws://[{host}]:{port}/" if ":" in host else f"ws://{host}:{port}/")
         self._protocol = ClientProtocol(address, max_size=_LONGEST, logger=_SILENT)
-        self._frames: list[Frame] = []  # that came and were not looked at
+        self._frames: list[Frame] = []  # received, not yet read
         self._shaken = False
         self._unsent = b""
-        self._message = b""  # what came of one in several frames
+        self._message = b""  # received part of a message in several frames
 
     def open(self, patience: float) -> None:
         """Shake hands.
@@ -263,12 +263,12 @@ class WebSocketLine:
         select.select([self._socket], [], [], patience)
 
     def receive(self) -> list[bytes]:
-        """Return the messages that have come.
+        """Return the received messages.
 
         Raises
         ------
         ConnectionError
-            The server has closed, or what came is no WebSocket frame.
+            The server has closed, or sent invalid WebSocket data.
         """
         self._take()
         found = []
@@ -284,7 +284,7 @@ class WebSocketLine:
         return found
 
     def _take(self) -> None:
-        """Take what came, and answer pings."""
+        """Read the received frames, and answer pings."""
         protocol = self._protocol
         while True:
             try:
@@ -310,11 +310,11 @@ class WebSocketLine:
             self._send(answers)
 
     def say(self, text: str) -> bool:
-        """Send a message; return whether it went, which it does not where the server has long not read."""
+        """Send a message; return whether it was sent, False if the buffer is full because the server does not read."""
         return self._send(text_frame(text))
 
     def _send(self, data: bytes) -> bool:
-        """Send whole frames or none; the rest of one that was begun goes first."""
+        """Send whole frames or none; the rest of an unfinished frame goes first."""
         try:
             while self._unsent:
                 self._unsent = self._unsent[self._socket.send(self._unsent) :]
@@ -326,7 +326,7 @@ class WebSocketLine:
         return True
 
     def close(self) -> None:
-        """Leave, after what was begun."""
+        """Close the connection, after an unfinished frame."""
         until = time.monotonic() + _FAREWELL
         with contextlib.suppress(OSError):
             while not self._send(close_frame()) and time.monotonic() < until:
@@ -336,7 +336,7 @@ class WebSocketLine:
 
 # -- Loading of a library ------------------------------------------------------------------------------------
 #
-# Loading of a library that comes with a device: it is its maker's, never shipped, and found on this computer.
+# Loading of a device maker's library: it is never shipped with this package, but found on this computer.
 
 
 class Signature(NamedTuple):
@@ -347,14 +347,14 @@ class Signature(NamedTuple):
 
 
 class MakerLibrary(NamedTuple):
-    """What a driver needs of a library.
+    """Requirements of a driver on a library.
 
     Attributes
     ----------
     product : str
         For messages.
     names : tuple of str
-        By which the system's loader may find it.
+        Names for the search by the system's loader.
     patterns : tuple of str
         Of paths, tried first; ``$NAME`` is a variable of the environment.
     functions : mapping
@@ -372,7 +372,7 @@ _HEADER: Final = 20  # bytes of an ELF header up to its machine
 
 
 def candidates(wanted: MakerLibrary, path: str) -> list[str]:
-    """Return the files or names to be loaded, in order; a path that is given is the only one."""
+    """Return the files or names to try, in order; a given path is the only one."""
     if path:
         return [path]
     files = [
@@ -382,12 +382,12 @@ def candidates(wanted: MakerLibrary, path: str) -> list[str]:
 
 
 def load_library(wanted: MakerLibrary, path: str = "") -> tuple[ctypes.CDLL, str]:
-    """Return the library with the signatures of its functions, and where it was found.
+    """Return the library with the signatures of its functions, and its path or name.
 
     Raises
     ------
     InputError
-        It is missing, cannot be loaded here, or lacks a function.
+        The library is missing, cannot be loaded here, or lacks a function.
     """
     found = candidates(wanted, path)
     if not found:
@@ -409,7 +409,7 @@ def load_library(wanted: MakerLibrary, path: str = "") -> tuple[ctypes.CDLL, str
 
 
 def declare(library: Any, wanted: MakerLibrary, path: str) -> None:
-    """Set the signatures of the functions; raise InputError where one is missing."""
+    """Set the signatures of the functions; raise InputError if one is missing."""
     for name, signature in wanted.functions.items():
         try:
             function = getattr(library, name)
@@ -423,7 +423,7 @@ def declare(library: Any, wanted: MakerLibrary, path: str) -> None:
 
 
 def machine_of(path: str) -> str:
-    """Return, for a message, which processor an ELF file is made for; empty if that is no file of this kind."""
+    """Return, for a message, the processor of an ELF file; empty for other files."""
     try:
         with opened(path) as file:
             header = file.read(_HEADER)

@@ -1,9 +1,9 @@
 """First steps with a device, one after the other: zero force, direction of each axis, a soft spring, unplugging.
 
 The driver runs in this process at 1 kHz, without a model and without a watchdog process: forces are limited to
-``force``, are removed where an axis has moved by ``TRAVEL`` or faster than ``SPEED``, and are zero after each step.
+``force``, are removed if an axis moves by ``TRAVEL`` or faster than ``SPEED``, and are zero after each step.
 
-A device that follows gets velocities of at most ``FOLLOWING_SPEED`` instead: it stands still, moves along each axis,
+An admittance device gets velocities of at most ``FOLLOWING_SPEED`` instead: it stands still, moves along each axis,
 and yields to the hand as in a viscous fluid.
 """
 
@@ -42,12 +42,12 @@ SPRING_DAMPING: Final = 1.0  # N s/m
 ELONGATION: Final = 0.01  # m, of the spring at first
 TRAVEL: Final = 0.02  # m
 SPEED: Final = 0.5  # m/s
-ARM: Final = 0.05  # m, that makes a torque of a force, and an angle of a distance
-LEAST_MOTION: Final = 2e-4  # m, by a force that moves the device
+ARM: Final = 0.05  # m, lever arm to convert forces to torques and distances to angles
+LEAST_MOTION: Final = 2e-4  # m, least displacement by a force
 LEAST_RATE: Final = 100.0  # samples a second
-FOLLOWING_SPEED: Final = 0.05  # m/s, of a device that follows
-FOLLOWING_DAMPING: Final = 50.0  # N s/m, against which it yields to the hand
-SETTLED: Final = 0.05  # part of the elongation that may be left as motion in the last quarter of the spring
+FOLLOWING_SPEED: Final = 0.05  # m/s, of an admittance device
+FOLLOWING_DAMPING: Final = 50.0  # N s/m, resistance to the hand
+SETTLED: Final = 0.05  # allowed motion in the last quarter of the time with the spring, as a part of the elongation
 SILENCE: Final = 0.1  # s without a new sample: unplugged
 PATIENCE: Final = 20.0  # s for unplugging
 WIDTH: Final = 160.0  # points, of the largest axis in the picture of the workspace
@@ -65,7 +65,7 @@ class CheckStep:
     name : str
     passed : bool
     remark : str
-        What was found, or why it failed.
+        Finding, or reason of the failure.
     figures : dict
         Measured values by name, with their units.
     """
@@ -77,7 +77,7 @@ class CheckStep:
 
 
 class _Course(NamedTuple):
-    """Samples of a step that differ in sequence, and the force that the driver reported last."""
+    """Samples of a step with different sequence numbers, and the last force reported by the driver."""
 
     samples: list[Sample]
     shown: Sequence[float]
@@ -90,12 +90,12 @@ Read = Callable[[], Sample]
 def check_device(
     driver: str, options: Mapping[str, Any], force: float, unplug: Callable[[], None]
 ) -> tuple[DeviceSpec, list[CheckStep]]:
-    """Check a device; return what its driver declares, and the results.
+    """Check a device; return the declaration of its driver and the results.
 
-    In the first step the driver opens and calibrates the device, before any force, or raises the reason why it cannot.
-    Its figures are those of the maker, where the driver has ``maker_figures``.
+    In the first step the driver opens and calibrates the device, before any force, or raises the reason for its
+    failure. The figures of this step are the maker's if the driver has ``maker_figures``.
 
-    No force is applied where samples are wrong, no spring where a direction is, and nothing after a driver has failed.
+    After wrong samples no force is applied, after a wrong direction no spring, and after a failed driver nothing.
 
     Parameters
     ----------
@@ -106,13 +106,12 @@ def check_device(
     force : float
         Largest force, N.
     unplug : callable
-        Called when the device is to be unplugged.
+        Called to ask for unplugging the device.
 
     Raises
     ------
     InputError
-        The driver, its library or the device is missing, an option is invalid, or the driver is that of several
-        devices.
+        The driver, its library or the device is missing, an option is invalid, or the driver combines several devices.
     """
     with _opened(driver, options) as (device, read):
         spec: DeviceSpec = device.spec
@@ -216,7 +215,7 @@ def _zero_force(device: Any, read: Read, spec: DeviceSpec) -> CheckStep:
 
 
 def _standing_still(device: Any, read: Read, spec: DeviceSpec) -> CheckStep:
-    """No velocity: as of no force, and a device that follows does not move."""
+    """Zero velocity, or zero force: an admittance device does not move."""
     found = replace(_zero_force(device, read, spec), name="standing still")
     if found.passed and found.figures["largest motion, m or rad"] > LEAST_MOTION:
         return replace(found, passed=False, remark="it moves though no velocity is commanded")
@@ -277,7 +276,7 @@ def _spring(device: Any, read: Read, force: float, units: Sequence[float]) -> Ch
 
 
 def _yielding(device: Any, read: Read, most: float, units: Sequence[float]) -> CheckStep:
-    """Let a device that follows yield to the hand: it moves the way that its sensor reports."""
+    """Let an admittance device yield to the hand: it moves in the direction of the measured force."""
     start = read().position
 
     def yield_to(sample: Sample) -> Sequence[float]:
@@ -314,7 +313,7 @@ def _unplugged(device: Any, read: Read, unplug: Callable[[], None]) -> CheckStep
         try:
             sample = read()
             device.write(none)
-        except Exception as error:  # what a driver raises for a device that is gone
+        except Exception as error:  # raised by drivers for unplugged devices
             return CheckStep(name, True, f"reported as {type(error).__name__}: {error}", {"after, s": now - began})
         if sample.sequence != latest:
             latest, at = sample.sequence, now
@@ -388,7 +387,7 @@ def _extent(spec: DeviceSpec, axis: int) -> str:
 
 
 def _safeguards(spec: DeviceSpec) -> list[str]:
-    """Return what acts on the device, as a list of Markdown, with the usual timeouts of a run."""
+    """Return the safeguards of the device as a Markdown list, with the default timeouts of a run."""
     usual = Settings()
     found = [f"- the run itself: after {1e3 * usual.release_after:g} ms"]
     if spec.zero_frame:

@@ -11,9 +11,9 @@ from fsm_dyn.live.driver_protocol import DeviceDynamics
 
 # -- Validation of driver and emulator options ---------------------------------------------------------------
 #
-# Validation of driver and emulator options: errors name the option and the values that are allowed.
+# Validation of driver and emulator options: errors name the option and the allowed values.
 
-LARGEST: Final = 1e100  # of a number that is given
+LARGEST: Final = 1e100  # of a given number
 HANDLE: Final = ("mass", "damping", "friction", "resolution", "delay")  # of any device, see Handle
 
 
@@ -26,12 +26,12 @@ class OptionReader:
         For messages: ``driver udp``.
     options : mapping
     known : collection of str
-        Names of the options that exist.
+        Names of the existing options.
 
     Raises
     ------
     InputError
-        An option is unknown.  The methods raise it where a value is invalid.
+        An option is unknown. The methods raise it for invalid values.
     """
 
     def __init__(self, whose: str, options: Mapping[str, Any], known: Collection[str]) -> None:
@@ -127,13 +127,13 @@ def is_pair(found: Any) -> bool:
 
 
 def _listed(found: Any) -> list[Any]:
-    """Return an option that may be one item, or a list of them, as a list."""
+    """Return an option (one item or a list of them) as a list."""
     return list(found) if isinstance(found, list | tuple) else [found]
 
 
 # -- Velocity estimation for devices -------------------------------------------------------------------------
 #
-# Velocity estimation for devices that measure none: from positions, or by a critically damped filter.
+# Velocity estimation for devices without velocity sensor: from positions, or by a critically damped filter.
 
 
 class VelocityFilter:

@@ -2,16 +2,16 @@
 
 The library, ``libdhd`` or ``libdrd`` of the Force Dimension SDK, is loaded at run time and comes with the device.  It
 works in m, m/s and N; x points to the person, y to the person's right, z up.  Position, velocity, buttons and force
-are exchanged in every tick, each by a call that waits for the device's answer.
+are exchanged in every tick, each by a call blocking until the device answers.
 
-The process talks to the device itself, so that no other process can remove its force.  Therefore the watchdog of the
-controller is set (``dhdSetWatchdog``, in steps of 125 µs) and read back before the force is enabled; a device that has
-none is refused, unless ``watchdog`` is 0: then the force is limited to a fifth.
+The process talks to the device itself, so no other process can remove its force. Therefore the watchdog of the
+controller is set (``dhdSetWatchdog``, in steps of 125 µs) and read back before the force is enabled; a device without
+one is refused, unless ``watchdog`` is 0: then the force is limited to a fifth.
 
 Options
 -------
 library : str
-    The file; by default that below ``FDSDK``, else what the system's loader finds.
+    The file; by default the one below ``FDSDK``, else the one found by the system's loader.
 serial : int
     Serial number of the device; by default the first one.
 watchdog : float
@@ -19,7 +19,7 @@ watchdog : float
 force : float
     Largest force of the device, N; by default the limits of the run are the only ones.
 workspace : list
-    For each axis how far it goes to either side of zero, or its least and greatest position, m (0.25).
+    For each axis its range to either side of zero, or its least and greatest position, m (0.25).
 mass, damping, friction, resolution, delay : float
     Apparent dynamics of the device as far as known, see :class:`~fsm_dyn.live.driver_protocol.DeviceDynamics`.
 """
@@ -41,9 +41,9 @@ REACH: Final = 0.25  # m
 WATCHDOG_STEP: Final = 125e-6  # s
 WATCHDOG_MOST: Final = 255 * WATCHDOG_STEP
 WATCHDOG_TIME: Final = 0.02  # s
-OLDEST: Final = (3, 8)  # version that has the watchdog
-TIMEGUARD: Final = 1  # result: the device was not asked, the answer is the one before
-SATURATED: Final = 2  # result: a motor cannot show the force
+OLDEST: Final = (3, 8)  # first version with the watchdog
+TIMEGUARD: Final = 1  # result: the device was not asked, the previous answer is returned
+SATURATED: Final = 2  # result: a motor cannot exert the force
 POWERED, UNCALIBRATED, FAILED = 0, 3, 9  # indices of the status: power, RESET mode, error
 STATUS_LENGTH: Final = 32  # room: there are 16 or 17, by version
 _KNOWN: Final = frozenset({"library", "serial", "watchdog", "force", "workspace", *HANDLE})
@@ -89,7 +89,7 @@ class Driver:
 
     @classmethod
     def complete(cls, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Find the library; raise InputError where it is missing, for another processor, or too old."""
+        """Find the library; raise InputError if it is missing, for another processor, or too old."""
         library, path = load_library(LIBRARY, str(options.get("library", "")))
         version = tuple(c_int() for _ in range(4))
         library.dhdGetSDKVersion(*map(byref, version))
@@ -104,7 +104,7 @@ class Driver:
 
     @classmethod
     def describe(cls, options: Mapping[str, Any]) -> DeviceSpec:
-        """Return what the options say of the device."""
+        """Return the description of the device by its options."""
         given = OptionReader("force_dimension", options, _KNOWN)
         if not isinstance(options.get("library", ""), str):
             raise given.invalid("library", "the path of a file")
@@ -120,7 +120,7 @@ class Driver:
 
     @classmethod
     def open_transport(cls, options: Mapping[str, Any]) -> int | None:
-        """Return None: the library opens the device, in the process that uses it."""
+        """Return None: the library opens the device, in the tick process."""
         return None
 
     def open(self) -> None:
@@ -143,7 +143,7 @@ class Driver:
         self.read()
 
     def _check_status(self) -> None:
-        """Refuse a device that has no power, reports an error, or is not calibrated."""
+        """Refuse a device without power, with an error, or not calibrated."""
         status = (c_int * STATUS_LENGTH)()
         self._checked(self._library.dhdGetStatus(status, self._device), "gives no status")
         if not status[POWERED] or status[FAILED] or status[UNCALIBRATED]:
@@ -154,7 +154,7 @@ class Driver:
             )
 
     def _set_watchdog(self) -> None:
-        """Set the watchdog of the controller, and compare it with what the controller then reports."""
+        """Set the watchdog of the controller, and compare it with the timeout then reported."""
         library, steps = self._library, round(self.spec.watchdog / WATCHDOG_STEP)
         library.dhdEnableExpertMode()
         set_ = library.dhdSetWatchdog(steps, self._device)
@@ -173,7 +173,7 @@ class Driver:
         """Do nothing: the device has an absolute zero."""
 
     def read(self) -> Sample:
-        """Return the latest sample; raise ConnectionError where the device does not answer."""
+        """Return the latest sample; raise ConnectionError if the device does not answer."""
         library, device = self._library, self._device
         result = self._checked(library.dhdGetPosition(*self._references, device), "gives no position")
         if result == TIMEGUARD:
@@ -185,7 +185,7 @@ class Driver:
         return self._latest
 
     def write(self, force: Sequence[float]) -> Sequence[float]:
-        """Show a force; raise ConnectionError where the device does not answer."""
+        """Command a force; raise ConnectionError if the device does not answer."""
         if self._checked(self._library.dhdSetForce(*force, self._device), "takes no force") == SATURATED:
             self._counts["forces that a motor cannot show"] += 1
         return force
@@ -195,7 +195,7 @@ class Driver:
         return dict(self._counts)
 
     def maker_figures(self) -> dict[str, float]:
-        """Return the limit of force that the library enforces, N; nothing where there is none."""
+        """Return the limit of force enforced by the library, N; empty without one."""
         limit = float(self._library.dhdGetMaxForce(self._device))
         return {"force limit of the library, N": limit} if limit >= 0.0 else {}
 

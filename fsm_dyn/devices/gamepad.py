@@ -29,19 +29,19 @@ EV_FF: Final = 0x15
 FF_GAIN: Final = 0x60
 FF_BYTES: Final = 0x80 // 8  # FF_CNT bits
 EFFECTS: Final = {"rumble": 0x50, "constant": 0x52}  # FF_RUMBLE, FF_CONSTANT
-# struct ff_effect: type, id, direction, trigger (button, interval), replay (length, delay), then a union, that is as
-# long as struct ff_periodic_effect: waveform to phase, envelope, length and address of data
+# struct ff_effect: type, id, direction, trigger (button, interval), replay (length, delay), then a union as long as
+# struct ff_periodic_effect: waveform to phase, envelope, length and address of data
 HEAD: Final = struct.Struct("@HhHHHHH0P")
 UNION: Final = struct.calcsize("@HHhhH4HIP")
 EFFECT_SIZE: Final = HEAD.size + UNION
 CONSTANT: Final = struct.Struct("@h4H")  # level, envelope
 RUMBLE: Final = struct.Struct("@HH")  # magnitudes of the heavy and of the light motor
-LENGTH: Final = 0.05  # s, after which an effect that is not played again has ended
+LENGTH: Final = 0.05  # s, duration of an effect not played again
 REFRESH: Final = 0.02  # s between plays of the same effect
-INTERVAL: Final = 0.004  # s between changes; what ends a force does not wait
+INTERVAL: Final = 0.004  # s between changes; removing a force does not wait
 _MOST: Final = {"rumble": 0xFFFF, "constant": 0x7FFF}
-_STEPS: Final = 256  # of a level and of a turn: less is no change
-NO_GAIN: Final = EVENT.pack(0, 0, EV_FF, FF_GAIN, 0)  # ends all that is shown, whatever it is
+_STEPS: Final = 256  # of a level and of a turn: smaller changes are ignored
+NO_GAIN: Final = EVENT.pack(0, 0, EV_FF, FF_GAIN, 0)  # removes every force
 FULL_GAIN: Final = EVENT.pack(0, 0, EV_FF, FF_GAIN, 0xFFFF)
 
 
@@ -74,7 +74,7 @@ def effect(kind: str, number: int, part: float, direction: int = 0) -> bytearray
 
 
 class ForceFeedback:
-    """One effect of a device, that ends by itself where it is not played again.
+    """One effect of a device; it expires unless played again.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ class ForceFeedback:
 
 
 def _ioctl(descriptor: int, number: int, given: bytearray | int) -> bytes:
-    """Carry out an ioctl, which may change the bytes that it is given; return them."""
+    """Carry out an ioctl, which may change the given bytes; return them."""
     import fcntl  # not on every system
 
     fcntl.ioctl(descriptor, number, given)
@@ -160,8 +160,8 @@ def _ioctl(descriptor: int, number: int, given: bytearray | int) -> bytes:
 #
 # A gamepad or joystick read through Linux evdev: it moves a port, with rumble or constant force.
 #
-# In mode ``position`` a stick's deflection is a position, at most ``reach``, smoothed by a critically damped filter
-# that also gives the velocity. In mode ``rate`` the deflection is a velocity, at most ``speed``, which is integrated.
+# In mode ``position`` a stick's deflection is a position, at most ``reach``, smoothed by a critically damped filter,
+# which also gives the velocity. In mode ``rate`` the deflection is a velocity, at most ``speed``, which is integrated.
 # When the gamepad is unplugged, its sticks return to the middle and its buttons are released; then there are no new
 # samples.
 #
@@ -170,34 +170,34 @@ def _ioctl(descriptor: int, number: int, given: bytearray | int) -> bytes:
 # device : str
 #     Such as ``/dev/input/event5``; by default the only gamepad present.
 # axes : list of str
-#     What moves each axis: ``x``, ``y``, ``z``, ``rx``, ``ry``, ``rz``, ``throttle``, ``rudder``, ``hat0x``, ``hat0y``,
-#     with ``-`` in front to turn it (``x``, ``-y``: a stick pushed away from oneself moves up).
+#     Control for each axis: ``x``, ``y``, ``z``, ``rx``, ``ry``, ``rz``, ``throttle``, ``rudder``, ``hat0x``,
+#     ``hat0y``, with ``-`` in front to turn it (``x``, ``-y``: a stick pushed away from oneself moves up).
 # turns : list of int
-#     The axes that turn: reach and speed are in rad and rad/s (none).
+#     Rotational axes: reach and speed are in rad and rad/s (none).
 # mode : str
 #     ``position`` or ``rate`` (position).
 # reach, speed : float
 #     At full deflection, m (0.1) and m/s (0.2).
 # dead_zone : float
-#     Part of the way from the middle that counts as the middle (0.1).
+#     Part of the deflection treated as the middle (0.1).
 # bandwidth : float
 #     Of the filter, Hz (12).
 # ranges : mapping
-#     Least and greatest value of each axis, as ``{"x": [-32768, 32767]}``, where the device does not report them.
+#     Least and greatest value of each axis, as ``{"x": [-32768, 32767]}``, if the device does not report them.
 # feedback : str
 #     ``none``, ``rumble`` (vibration in proportion to the force) or ``constant`` (the motors of a joystick or a wheel
 #     exert the force on its axes ``x`` and ``y``) (none).
 # force : float
 #     Force at the largest level, N, or N m for a rotation axis (5).
 # reverse : bool
-#     Whether the device reads a direction as the origin of a force, not as where it points (false).
+#     Whether the device reads a direction as the origin of a force, not as its destination (false).
 #
-# Buttons 0 to 15 are those of a gamepad (``BTN_SOUTH`` is 0) or joystick (``BTN_TRIGGER`` is 0), in the order of
-# their codes; 16 to 19 are the D-pad's up, down, left and right. A D-pad that the device reports as four buttons
-# (``BTN_DPAD_UP`` and following) moves ``hat0x`` and ``hat0y`` too; one that it reports as a hat presses the buttons.
+# Buttons 0 to 15 are those of a gamepad (``BTN_SOUTH`` is 0) or joystick (``BTN_TRIGGER`` is 0), in the order of their
+# codes; 16 to 19 are the D-pad's up, down, left and right. A D-pad reported as four buttons (``BTN_DPAD_UP`` and
+# following) moves ``hat0x`` and ``hat0y`` too; one reported as a hat presses the buttons.
 #
 # After an overflow of the kernel's buffer (``SYN_DROPPED``), axes and buttons are queried again: at once, and after
-# the rest of that packet, which is ignored.
+# the rest of the packet, which is ignored.
 
 # from linux/input.h and linux/input-event-codes.h
 ABSOLUTE: Final = struct.Struct("@6i")  # struct input_absinfo: value, minimum, maximum, fuzz, flat, resolution
@@ -218,8 +218,8 @@ FORCE: Final = 5.0  # N
 REACH, SPEED, DEAD_ZONE, BANDWIDTH = 0.1, 0.2, 0.1, 12.0  # m, m/s, part of the way, Hz
 _EVENTS_PER_TICK: Final = 64  # events taken in a tick
 _LONGEST: Final = 0.01  # s, the longest step of the filter
-_REST: Final = 1e-3  # of reach or speed, below which an unplugged stick has come to rest
-_BEYOND: Final = 1.1  # of the reach: where a stick in mode ``position`` cannot be
+_REST: Final = 1e-3  # of reach or speed, below which an unplugged stick counts as at rest
+_BEYOND: Final = 1.1  # of the reach: unreachable for a stick in mode ``position``
 _KNOWN: Final = frozenset(
     {"device", "axes", "turns", "mode", "reach", "speed", "dead_zone", "bandwidth", "ranges"}
     | {"feedback", "force", "reverse"}
@@ -293,12 +293,12 @@ class Driver:
 
     @classmethod
     def complete(cls, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the options with the device, where there is only one.
+        """Return the options with the device, if there is only one.
 
         Raises
         ------
         InputError
-            There is none, or no saying which.
+            There is none, or more than one to choose from.
         """
         if options.get("device"):
             return dict(options)
@@ -313,7 +313,7 @@ class Driver:
 
     @classmethod
     def describe(cls, options: Mapping[str, Any]) -> DeviceSpec:
-        """Return what the options say of the gamepad."""
+        """Return the description of the gamepad by its options."""
         given, named = OptionReader("driver gamepad", options, _KNOWN), named_axes(options)
         if not 1 <= len(named) <= 6 or not all(name.removeprefix("-") in CODES for name in named):
             raise given.invalid("axes", f"1 to 6 of {', '.join(CODES)}")
@@ -397,7 +397,7 @@ class Driver:
             self._feedback.open()
 
     def _ask(self) -> None:
-        """Take the states of axes and buttons from the kernel, where it answers."""
+        """Take the states of axes and buttons from the kernel, if it answers."""
         pressed = self._asked(request(READ, KEYS_PRESSED, KEY_BYTES), KEY_BYTES)
         if pressed is not None:
             self._buttons = 0
@@ -411,7 +411,7 @@ class Driver:
                 self._deflect(code, told[0])
 
     def _axis(self, code: int) -> tuple[int, int, int] | None:
-        """Return value, minimum and maximum of an axis from the kernel; None where it does not answer."""
+        """Return value, minimum and maximum of an axis from the kernel; None without an answer."""
         told = self._asked(absolute_request(code), ABSOLUTE.size)
         if told is None:
             return None
@@ -419,7 +419,7 @@ class Driver:
         return (value, least, greatest) if least < greatest else None
 
     def _asked(self, number: int, size: int) -> bytes | None:
-        """Return the answer of the kernel to an ioctl; None where there is none."""
+        """Return the answer of the kernel to an ioctl, or None."""
         import fcntl  # not on every system
 
         try:
@@ -449,7 +449,7 @@ class Driver:
         return Sample(now, self._readings, self._position, self._velocity, self._buttons)
 
     def _listen(self) -> None:
-        """Take the events received; release all buttons where the gamepad is unplugged."""
+        """Take the events received; release all buttons if the gamepad is unplugged."""
         try:
             data = os.read(self._transport, _EVENTS_PER_TICK * EVENT.size)
         except BlockingIOError:
@@ -483,7 +483,7 @@ class Driver:
                 self._follow_pad()
 
     def _synchronize(self, code: int) -> None:
-        """Query the state after an overflow of the kernel's buffer, and again after the rest of that packet."""
+        """Query the state after an overflow of the kernel's buffer, and again after the rest of the packet."""
         dropped = code == SYN_DROPPED
         if dropped:
             self.strange["events lost"] += 1
@@ -496,7 +496,7 @@ class Driver:
         self._buttons = self._buttons | bit if on else self._buttons & ~bit
 
     def _deflect(self, code: int, value: int) -> None:
-        """Take where an axis is; a hat presses the D-pad's buttons."""
+        """Take the position of an axis; a hat presses the D-pad's buttons."""
         part = deflection(value, *self._ranges[code], self._dead_zone)
         if code in self._deflected:
             self._deflected[code] = part
@@ -513,7 +513,7 @@ class Driver:
                 self._deflected[code] = float(part)
 
     def diagnostics(self) -> dict[str, int]:
-        """Return counts of lost and invalid events, and of forces that could not be shown."""
+        """Return counts of lost and invalid events, and of failed forces."""
         failures = self._feedback.failures if self._feedback is not None else 0
         return {**self.strange, **({"force not shown": failures} if failures else {})}
 
@@ -534,7 +534,7 @@ class Driver:
         return shown
 
     def close(self) -> None:
-        """End what is shown and close the device file; may be called again."""
+        """Remove the force and close the device file; may be called again."""
         if self._transport >= 0:
             if self._feedback is not None:
                 self._feedback.close()
@@ -543,7 +543,7 @@ class Driver:
 
 
 def named_axes(options: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the stick behind each axis; raise InputError where that is no list."""
+    """Return the stick behind each axis; raise InputError if the option is not a list."""
     given = options.get("axes", ("x", "-y"))
     if not isinstance(given, str | list | tuple):
         raise InputError("axes of the gamepad", found=str(given), allowed='names of sticks, as in "x,-y"')

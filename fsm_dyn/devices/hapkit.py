@@ -18,9 +18,9 @@ from fsm_dyn.live.driver_protocol import SAFE_FRAME, DeviceDynamics, DeviceSpec,
 # -- Packets between host and paddle; ``firmware/hapkit/hapkit_protocol.h`` is the same in C -----------------
 #
 # A packet is ``00 COBS(kind, body, crc) 00``: consistent overhead byte stuffing (Cheshire and Baker 1999) leaves no
-# zero inside, so that a reader synchronizes at the next zero. The CRC is CRC-16/CCITT-FALSE (polynomial 0x1021, from
-# 0xFFFF) of kind and body; numbers are little-endian. A packet begins with a zero as well as ending with one, so that
-# half a packet before it does not damage it.
+# zero inside, so a reader synchronizes at the next zero. The CRC is CRC-16/CCITT-FALSE (polynomial 0x1021, from
+# 0xFFFF) of kind and body; numbers are little-endian. A packet has a zero at both ends, so half a packet before it
+# does not damage it.
 
 VERSION: Final = 1
 LONGEST: Final = 32  # bytes between two zeros; more is no packet
@@ -56,7 +56,7 @@ class ForceBody(NamedTuple):
 
 
 class ZeroBody(NamedTuple):
-    """Host: where you are is zero."""
+    """Host: the present position is zero."""
 
 
 class IdentityBody(NamedTuple):
@@ -107,7 +107,7 @@ def cobs_encode(data: bytes) -> bytes:
 
 
 def cobs_decode(data: bytes) -> bytes | None:
-    """Return what was stuffed, or None where that cannot have been."""
+    """Return the data before stuffing, or None for invalid bytes."""
     runs, at = [], 0
     while at < len(data):
         length = data[at]
@@ -126,7 +126,7 @@ def encode_packet(body: Body) -> bytes:
 
 
 def decode_packet(data: bytes) -> Body | None:
-    """Return the body of the bytes between two zeros, None where they are no packet."""
+    """Return the body of the bytes between two zeros, None if they are no packet."""
     plain = cobs_decode(data)
     if plain is None or len(plain) < 3 or _CRC.unpack(plain[-2:])[0] != crc16(plain[:-2]):
         return None
@@ -142,7 +142,7 @@ class PacketReader:
     Attributes
     ----------
     dropped : int
-        Pieces between zeros that were no packets: garbage, halves, damaged ones.
+        Invalid pieces between zeros: garbage, halves, damaged packets.
     """
 
     def __init__(self) -> None:
@@ -151,7 +151,7 @@ class PacketReader:
         self._long = False  # the bytes before the next zero are too long for a packet
 
     def feed(self, data: bytes) -> list[Body]:
-        """Return the packets that end in these bytes."""
+        """Return the packets completed by these bytes."""
         found: list[Body] = []
         *pieces, rest = (self._rest + data).split(b"\0")
         for piece in pieces:
@@ -177,32 +177,32 @@ SAFE_PACKET: Final = encode_packet(ForceBody(0, 0))
 # path : str
 #     The serial port; without it the only one there is.
 # baud : int
-#     Of the line (1000000); ports that are USB all the way do not mind.
+#     Of the line (1000000); irrelevant for native USB ports.
 # force : float
 #     Largest force commanded, N; the device reports its own limit.
 # mass, damping, friction : float
-#     Of the handle, kg, N s/m and N, where they are known (docs/how_to/hapkit.md describes the measurement).
+#     Of the handle, kg, N s/m and N, if known (docs/how_to/hapkit.md describes the measurement).
 # workspace : float
-#     How far the handle goes to either side of where it was zeroed, m (0.15: the whole arc of a paddle of 80 mm).
+#     Range of the handle to either side of its zero, m (0.15: the whole arc of a paddle of 80 mm).
 # delay : float
 #     See :class:`~fsm_dyn.live.driver_protocol.DeviceDynamics`; 0 s.
 # resolution : float
 #     Of its position, m, until the device is opened and reports the actual one.
 
 WATCHDOG: Final = 0.02  # s, of the firmware
-PATIENCE: Final = 4.0  # s until it answers: some boards begin anew when their port is opened
+PATIENCE: Final = 4.0  # s for its first answer: some boards restart when their port is opened
 AGAIN: Final = 0.1  # s between questions
-UNANSWERED: Final = 250  # forces that it may leave unanswered: its own watchdog has acted by then
+UNANSWERED: Final = 250  # most unanswered forces: its own watchdog has acted by then
 MOST: Final = 1 << 16  # bytes taken in at once
-BEGINNING: Final = 20  # ticks until what is lost on the line counts
+BEGINNING: Final = 20  # first ticks, without counting losses on the line
 QUIET: Final = 5  # forces without a sample, after which the samples are missing: the tick detects the stall
-GENTLE: Final = 50  # ticks over which the force comes back after the device has let go
+GENTLE: Final = 50  # ticks of the ramp of the force after the device's watchdog removed it
 REACH: Final = 0.15  # m
 BAUD: Final = 1_000_000
 _NUMBERS: Final = ("force", "mass", "damping", "friction", "delay", "resolution", "workspace")
 _KNOWN: Final = frozenset({"path", "baud", *_NUMBERS})
 _MICRO: Final = 1e6
-_LAST: Final = (1 << 16) - 1  # sequence number; that of the safe packet is 0
+_LAST: Final = (1 << 16) - 1  # sequence number; the safe packet has 0
 
 SMOOTHING: Final = 200.0  # Hz, of the velocity in the firmware
 
@@ -228,7 +228,7 @@ class Driver:
 
     @classmethod
     def describe(cls, options: Mapping[str, Any]) -> DeviceSpec:
-        """Return what the options say of the paddle."""
+        """Return the description of the paddle by its options."""
         given = OptionReader("hapkit", {name: value for name, value in options.items() if value is not None}, _KNOWN)
         given.count("baud", BAUD, 1, 10_000_000)
         numbers = {name: given.number(name, 0.0, most=1e6) for name in _NUMBERS if options.get(name) is not None}
@@ -341,7 +341,7 @@ class Driver:
         TimeoutError
             The device sends samples but has taken none of the last ``UNANSWERED`` forces.
         """
-        if self._begun < BEGINNING:  # what came before is no damage: nobody read it, and no force came for a while
+        if self._begun < BEGINNING:  # no damage: the line was not read, no force sent for a while
             self._begun += 1
             self._dropped, self._lost, self._let_go = self._reader.dropped, self._told.dropped, 0
         if self._told.state & LET_GO:

@@ -6,34 +6,34 @@ The service is Haply's, as documented on docs.haply.co: "WebSocket Protocol" and
     {"inverse3": [{"device_id": "049D", "commands": {"set_cursor_force": {"vector": {"x": 0, "y": 0, "z": 0}}}}]}
     {"inverse3": [{"device_id": "049D", "state": {"cursor_position": {"x": ...}, "cursor_velocity": {"x": ...}}}]}
 
-in N, m and m/s, in the coordinates that the service is configured for.  A command lasts for its tick; a device that is
-sent none goes idle, after an undocumented time.  Therefore the watchdog process removes the force: its safe packet is a
-force of zero followed by the end of the connection, each a whole masked WebSocket frame.
+in N, m and m/s, in the coordinates configured in the service. A command lasts for its tick; without commands a device
+goes idle, after an undocumented time.  Therefore the watchdog process removes the force: its safe packet is a force of
+zero followed by the end of the connection, each a whole masked WebSocket frame.
 
 Older services take the force as ``values``, newer ones as ``vector``, and ignore an unknown key without an error.
 Therefore the state's ``current_cursor_force`` is compared with the force sent.  Before a run, the key is determined
-with a force of 10 mN.  During a run, it is a fault if forces above 50 mN are not shown for 50 ms, or if ``status``
-reports that the device is not calibrated.
+with a force of 10 mN.  During a run, forces above 50 mN not shown for 50 ms, or a ``status`` without calibration, are
+a fault.
 
 Options
 -------
 device_id : str
-    Of the device; needed where there are several.
+    Of the device; needed if there are several.
 host, port
     Of the service (127.0.0.1, 10001).  It has no authentication: keep it on this computer.
 format : str
     ``3.5`` (forces are a ``vector``), or ``3.1`` (they are ``values``), for older services; by default it is probed.
 profile : str
-    Name of the session, by which Haply's Hub knows it and keeps its settings (``fsm_dyn:live``); none where empty.
+    Name of the session in Haply's Hub, which keeps its settings by it (``fsm_dyn:live``); empty: none.
 workspace : list
-    For each axis how far it goes to either side of zero, or its least and greatest position, m (0.5: farther than its
-    arms reach, whatever the coordinates).
+    For each axis its range to either side of zero, or its least and greatest position, m (0.5: beyond the reach of its
+    arms in any coordinates).
 force : float
-    The largest that the device can show, N.
+    Largest force of the device, N.
 bandwidth : float
-    Of the velocity estimate where the service reports no velocity, Hz (30).
+    Of the velocity estimate if the service reports no velocity, Hz (30).
 patience : float
-    How long to wait for the service, s (5).
+    Longest wait for the service, s (5).
 mass, damping, friction, resolution, delay : float
     Apparent dynamics of the device as far as known, see :class:`~fsm_dyn.live.driver_protocol.DeviceDynamics`.
 
@@ -63,12 +63,12 @@ AXES: Final = ("x", "y", "z")
 FORMATS: Final = {"3.5": "vector", "3.1": "values"}
 PROFILE: Final = "fsm_dyn:live"
 PROBE: Final = (0.0, 0.0, 0.01)  # N, too little to be felt
-PROBES: Final = 20  # times that it is sent at the least
-PROBING: Final = 0.1  # s that it is sent at the least
+PROBES: Final = 20  # least number of its messages
+PROBING: Final = 0.1  # s, least duration
 LEAST: Final = 0.05  # N, below which a force need not be shown
-SHOWN: Final = 0.1  # part of a force that has to be shown; filters of the service attenuate
+SHOWN: Final = 0.1  # least part of a force to be shown; filters of the service attenuate
 UNSHOWN: Final = 0.05  # s after which nothing shown is a fault
-ANSWERS: Final = 10  # that have to show nothing for that
+ANSWERS: Final = 10  # least number of answers without force for a fault
 _GRIPS: Final = "wireless_verse_grip"
 _KNOWN: Final = frozenset(
     {"device_id", "host", "port", "format", "profile", "force", "bandwidth", "patience", "workspace", *HANDLE}
@@ -76,7 +76,7 @@ _KNOWN: Final = frozenset(
 
 
 def command(device: str, force: Sequence[float], key: str = "vector", session: Mapping[str, Any] | None = None) -> str:
-    """Return the message that shows a force (N) on a device, with what there is to say of the session."""
+    """Return the message to command a force (N) on a device, with session data if given."""
     values = dict(zip(AXES, map(float, force), strict=True))
     shown = {"inverse3": [{"device_id": device, "commands": {"set_cursor_force": {key: values}}}]}
     return json.dumps({"session": session, **shown} if session else shown)
@@ -89,14 +89,14 @@ def session_of(profile: str) -> dict[str, Any]:
 
 
 def within(found: Any, *names: str) -> Any:
-    """Return the entry of nested mappings under a path of names; None where there is none."""
+    """Return the entry of nested mappings under a path of names, or None."""
     for name in names:
         found = found.get(name) if isinstance(found, Mapping) else None
     return found
 
 
 def configured(config: Any) -> dict[str, int]:
-    """Return the settings of a device that change forces, as counts by name, as far as it reports them."""
+    """Return the reported settings of a device that change forces, as counts by name."""
     found = {}
     if within(config, "gravity_compensation", "enabled") is False:
         found["gravity compensation off"] = 1
@@ -109,21 +109,21 @@ def configured(config: Any) -> dict[str, int]:
 
 
 def uncalibrated(told: Any) -> bool:
-    """Return whether a device says that it is not calibrated."""
+    """Return whether a device reports itself not calibrated."""
     return within(told, "status", "calibrated") is False
 
 
 class ForceCheck:
-    """Comparison of the forces sent with those that the service reports as shown.
+    """Comparison of the forces sent with those reported by the service.
 
-    The lag between them is not documented, so that only forces not shown for a while are detected.
+    The lag between them is not documented, so only forces missing for a while are detected.
     """
 
     def __init__(self) -> None:
         self._least, self._since, self._answers = 0.0, math.inf, 0
 
     def sent(self, force: Sequence[float]) -> None:
-        """Take a force that was sent, N."""
+        """Note a sent force, N."""
         size = math.hypot(*force)
         if size < LEAST:
             self._since = math.inf
@@ -133,12 +133,12 @@ class ForceCheck:
             self._least = min(self._least, size)
 
     def shown(self, force: Sequence[float]) -> None:
-        """Take a force that is shown, N.
+        """Compare a reported force, N.
 
         Raises
         ------
         ConnectionError
-            The service shows none of the forces that it is sent.
+            The service shows none of the sent forces.
         """
         if self._since == math.inf:
             return
@@ -155,7 +155,7 @@ class ForceCheck:
 
 
 def vector(found: Any) -> tuple[float, float, float]:
-    """Return the three numbers of a vector; raise ValueError where it is none of finite ones."""
+    """Return the three numbers of a vector; raise ValueError unless all are finite."""
     if not isinstance(found, Mapping) or not all(isinstance(found.get(axis), int | float) for axis in AXES):
         raise ValueError("number")
     try:
@@ -168,7 +168,7 @@ def vector(found: Any) -> tuple[float, float, float]:
 
 
 def parsed(message: bytes) -> dict[str, Any]:
-    """Return the content of a message of the service; raise ValueError where it is invalid."""
+    """Return the content of a message of the service; raise ValueError if it is invalid."""
     try:
         found = json.loads(message)
     except (ValueError, RecursionError):
@@ -179,7 +179,7 @@ def parsed(message: bytes) -> dict[str, Any]:
 
 
 def listed(message: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Return the devices that a message lists, by name; raise ValueError where it has no such list."""
+    """Return the devices listed in a message, by name; raise ValueError if the list is missing."""
     devices = message.get("inverse3", [])
     if not isinstance(devices, list) or not all(isinstance(item, dict) and "device_id" in item for item in devices):
         raise ValueError("no list of devices")
@@ -203,7 +203,7 @@ class Driver:
         self._closed = False
         self._check = ForceCheck()
         self._configured: dict[str, int] = {}
-        self.untold = 0  # states without the force that is shown
+        self.untold = 0  # states without a reported force
         self.dropped: Counter[str] = Counter()
 
     @classmethod
@@ -232,7 +232,7 @@ class Driver:
 
     @staticmethod
     def _chosen(devices: Mapping[str, Mapping[str, Any]], options: Mapping[str, Any]) -> str:
-        """Return the name of the device that is meant; raise InputError where it cannot be used."""
+        """Return the name of the selected device; raise InputError if it cannot be used."""
         wanted = str(options.get("device_id", "")) or (next(iter(devices)) if len(devices) == 1 else "")
         if wanted not in devices:
             raise InputError(
@@ -250,7 +250,7 @@ class Driver:
 
     @classmethod
     def _probed(cls, line: WebSocketLine, device: str, patience: float) -> str:
-        """Return the format in which the service takes forces: the one whose force it reports as shown."""
+        """Return the format of forces accepted by the service: the one whose force it then reports."""
         for form, key in FORMATS.items():
             for _ in range(PROBES):
                 before = cls._shown(line, device, (0.0,) * 3, key, patience)
@@ -271,7 +271,7 @@ class Driver:
     def _shown(
         cls, line: WebSocketLine, device: str, force: Sequence[float], key: str, patience: float
     ) -> tuple[float, float, float]:
-        """Send a force and return the force that the answer reports."""
+        """Send a force and return the force in the answer."""
         line.say(command(device, force, key))
         told = within(cls._devices(line, patience).get(device), "state", "current_cursor_force")
         if told is None:
@@ -300,7 +300,7 @@ class Driver:
 
     @classmethod
     def describe(cls, options: Mapping[str, Any]) -> DeviceSpec:
-        """Return what the options say of the device."""
+        """Return the description of the device by its options."""
         given = OptionReader("driver inverse3", options, _KNOWN)
         form = given.choice("format", "3.5", FORMATS)
         given.count("port", PORT, 1, 65535)
@@ -381,7 +381,7 @@ class Driver:
         return self._latest
 
     def _take(self, message: Mapping[str, Any]) -> None:
-        """Take a state; raise ValueError with the reason where it is invalid."""
+        """Take a state; raise ValueError with the reason if it is invalid."""
         found = listed(message).get(self._device)
         if found is None:
             raise ValueError("without the device")
@@ -402,7 +402,7 @@ class Driver:
             self.untold += 1
 
     def write(self, force: Sequence[float]) -> Sequence[float]:
-        """Show a force; where the service does not read, it is lost, and a stall follows."""
+        """Command a force; if the service does not read, the force is lost and a stall follows."""
         if self._line.say(command(self._device, force, self._key)):
             self._check.sent(force)
         else:
@@ -431,7 +431,7 @@ def _follows(shown: Sequence[float], before: Sequence[float]) -> bool:
 
 
 def _buttons(message: Mapping[str, Any]) -> int:
-    """Return the buttons of the first grip that there is."""
+    """Return the buttons of the first grip."""
     try:
         pressed = message[_GRIPS][0]["state"]["buttons"]
         return sum(1 << i for i, name in enumerate("abc") if pressed.get(name) is True)

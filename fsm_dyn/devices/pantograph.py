@@ -52,7 +52,7 @@ class Pose(NamedTuple):
 
 
 def pose_of(bars: FiveBar, a: float, b: float) -> Pose | None:
-    """Return the pose at angles of the motors (rad); None where the links do not meet or are in line."""
+    """Return the pose at angles of the motors (rad); None if the links do not meet or are in line."""
     ax, ay = bars.inner * math.cos(a), bars.inner * math.sin(a)
     bx, by = bars.base + bars.inner * math.cos(b), bars.inner * math.sin(b)
     dx, dy = 0.5 * (bx - ax), 0.5 * (by - ay)
@@ -82,13 +82,13 @@ def angles_of(bars: FiveBar, x: float, y: float) -> Pair | None:
 
 
 def torques_of(pose: Pose, force: Pair) -> Pair:
-    """Return the torques of the motors (N m) that show a force (N) at the handle: the transpose of the Jacobian."""
+    """Return the torques of the motors (N m) for a force (N) at the handle: the transpose of the Jacobian."""
     (xa, xb), (ya, yb) = pose.jacobian
     return xa * force[0] + ya * force[1], xb * force[0] + yb * force[1]
 
 
 def force_of(pose: Pose, torques: Pair) -> Pair:
-    """Return the force (N) that torques of the motors (N m) show at the handle."""
+    """Return the force (N) at the handle by torques of the motors (N m)."""
     (xa, xb), (ya, yb) = pose.jacobian
     determinant = xa * yb - xb * ya
     return (yb * torques[0] - ya * torques[1]) / determinant, (xa * torques[1] - xb * torques[0]) / determinant
@@ -106,8 +106,8 @@ def force_of(pose: Pose, torques: Pair) -> Pair:
 #     torques     02 id  torque torque
 #     answer      id  angle angle                                   to each message of torques
 #
-# ``motors`` and ``encoders`` have a bit for each port; what belongs to several ports comes in the order of the ports.
-# Angles and offsets are in degrees, the resolution is in counts per revolution, torques are in N m.
+# ``motors`` and ``encoders`` have a bit for each port; entries for several ports are in the order of the ports. Angles
+# and offsets are in degrees, the resolution is in counts per revolution, torques are in N m.
 
 RESET: Final = 0
 PARAMETERS: Final = 1
@@ -128,12 +128,12 @@ class Encoder(NamedTuple):
 
 
 def reset_message(device: int) -> bytes:
-    """Return the message that resets the board."""
+    """Return the message to reset the board."""
     return bytes((RESET, device))
 
 
 def parameters_message(device: int, motors: tuple[int, int], encoders: tuple[Encoder, Encoder]) -> bytes:
-    """Return the message that configures ports 1 and 2: directions of the motors, and the encoders."""
+    """Return the message to configure ports 1 and 2: directions of the motors, and the encoders."""
     first, second = encoders
     return _PARAMETERS.pack(
         PARAMETERS, device, PORTS, *motors, PORTS, first.direction, second.direction, 0, 0,
@@ -142,7 +142,7 @@ def parameters_message(device: int, motors: tuple[int, int], encoders: tuple[Enc
 
 
 def torques_message(device: int, first: float, second: float) -> bytes:
-    """Return the message that shows torques (N m) by the motors of ports 1 and 2."""
+    """Return the message to command torques (N m) of the motors of ports 1 and 2."""
     return _TORQUES.pack(TORQUES, device, first, second)
 
 
@@ -152,7 +152,7 @@ class AnswerReader:
     Attributes
     ----------
     dropped : int
-        Bytes that belong to no answer.
+        Bytes outside answers.
     """
 
     def __init__(self, device: int) -> None:
@@ -161,7 +161,7 @@ class AnswerReader:
         self._rest = b""
 
     def feed(self, data: bytes) -> list[tuple[float, float]]:
-        """Return the angles (degrees) of the encoders of ports 1 and 2 of the answers that end in these bytes."""
+        """Return the angles (degrees) of the encoders of ports 1 and 2 in the answers completed by these bytes."""
         found = []
         rest, at = self._rest + data, 0
         while len(rest) - at >= _ANGLES.size:
@@ -188,15 +188,16 @@ def answer(device: int, first: float, second: float) -> bytes:
 # bars; x and y are those of the hAPI, y away from the motors, from the option ``origin`` on. Velocities are
 # estimated.
 #
-# The board reports no identity, and no watchdog of it is documented: the watchdog process sends torques of zero. The
-# offsets of the encoders apply where the handle is when a run starts: hold it against the stops, as the maker shows.
+# The board reports no identity, and no watchdog is documented for it: the watchdog process sends torques of zero. The
+# offsets of the encoders apply to the position of the handle at the start of a run: hold it against the stops, as the
+# maker shows.
 #
 # Options
 # -------
 # path : str
 #     The serial port; without it the only one there is.
 # baud : int
-#     Of the line (115200); ports that are USB all the way do not mind.
+#     Of the line (115200); irrelevant for native USB ports.
 # hardware : int
 #     2 (metal plate, motors on one axle) or 3 (plastic, the default).
 # board : int
@@ -204,13 +205,13 @@ def answer(device: int, first: float, second: float) -> bytes:
 # origin : list
 #     Zero of the positions, from the axle of the first motor, m (in the middle between the motors, 0.11 away).
 # torque : float
-#     Largest torque of a motor, N m (0.2); a force that needs more is reduced, its direction kept.
+#     Largest torque of a motor, N m (0.2); larger forces are reduced, with their direction kept.
 # force : float
 #     Largest force, N; by default the limits of the run are the only ones.
 # bandwidth : float
 #     Of the velocity estimate, Hz (30).
 # workspace : list
-#     For each axis how far it goes to either side of zero, or its least and greatest position, m (0.12).
+#     For each axis its range to either side of zero, or its least and greatest position, m (0.12).
 # mass, damping, friction, resolution, delay : float
 #     Apparent dynamics of the device as far as known, see :class:`~fsm_dyn.live.driver_protocol.DeviceDynamics`.
 
@@ -220,9 +221,9 @@ TORQUE: Final = 0.2  # N m
 BANDWIDTH: Final = 30.0  # Hz
 REACH: Final = 0.12  # m
 AWAY: Final = 0.11  # m, of the origin from the axles
-SPEED: Final = 3.0  # m/s, beyond that of any hand
+SPEED: Final = 3.0  # m/s, faster than any hand
 UNCERTAIN: Final = 1e-3  # s, of the time of an answer
-PATIENCE: Final = 4.0  # s until it answers: some boards restart when their port is opened
+PATIENCE: Final = 4.0  # s for its first answer: some boards restart when their port is opened
 AGAIN: Final = 0.05  # s between questions
 _KNOWN: Final = frozenset(
     {"path", "baud", "hardware", "board", "origin", "torque", "force", "bandwidth", "workspace", *HANDLE}
@@ -264,7 +265,7 @@ class Driver:
 
     @classmethod
     def describe(cls, options: Mapping[str, Any]) -> DeviceSpec:
-        """Return what the options say of the pantograph."""
+        """Return the description of the pantograph by its options."""
         given = OptionReader("pantograph", options, _KNOWN)
         given.count("baud", BAUD, 1, 10_000_000)
         board = given.count("board", BOARD, 0, 255)
@@ -283,7 +284,7 @@ class Driver:
 
     @classmethod
     def open_transport(cls, options: Mapping[str, Any]) -> int | None:
-        """Open the serial port; raise InputError where there is none, there are several, or it cannot be opened."""
+        """Open the serial port; raise InputError if there is none, there are several, or it cannot be opened."""
         return sl.open_line(sl.port_for("pantograph", str(options.get("path", ""))), int(options.get("baud", BAUD)))
 
     def open(self) -> None:
@@ -313,7 +314,7 @@ class Driver:
         """Do nothing: the encoders begin at their offsets when the board is reset."""
 
     def read(self) -> Sample:
-        """Return the latest sample; raise DeviceDisconnected where the device is unplugged."""
+        """Return the latest sample; raise DeviceDisconnected if the device is unplugged."""
         data = b""
         while found := sl.read_line(self._line):
             data += found
@@ -338,7 +339,7 @@ class Driver:
         self._latest = Sample(now, self._latest.sequence + 1, position, self._velocity.take(now, position))
 
     def write(self, force: Sequence[float]) -> Sequence[float]:
-        """Show a force at the latest position, and return what the largest torque leaves of it.
+        """Command a force at the latest position, and return the force after the limit of torque.
 
         Raises
         ------
@@ -368,7 +369,8 @@ class Driver:
 def _follows(before: tuple[float, tuple[float, float]], now: tuple[float, tuple[float, float]]) -> bool:
     """Whether a device can have moved from one place (m) at a time (s) to another.
 
-    The answers have no checksum: of bytes that are none, many make some pose, but hardly two in succession that agree.
+    The answers have no checksum: invalid bytes often decode to some pose, but hardly ever to two consistent ones in
+    succession.
     """
     return math.dist(before[1], now[1]) <= SPEED * (now[0] - before[0] + UNCERTAIN)
 

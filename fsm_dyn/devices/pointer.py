@@ -1,13 +1,12 @@
 """A pointer on a page: it moves a port and shows no force.
 
 The page sends some sixty samples a second through :meth:`fsm_dyn.live.session.LiveSession.send_pointer`; this driver
-smooths them to a motion with a velocity in every tick.  Button 0 is pressed while something is dragged; without a
-sample for ``patience``, because the page is closed, it counts as released.  It is meant as the dead-man button of the
-limits.
+smooths them to a motion with a velocity in every tick.  Button 0 is pressed during a drag; without a sample for
+``patience``, because the page is closed, it counts as released.  It is meant as the dead-man button of the limits.
 
 A sample with a velocity along its first axis is a key press or its release: the pointer moves to the position along
-half a cosine, with that velocity half-way.  It holds for longer than a sample of a drag: a page that is late between a
-press and its release would otherwise disengage, and the next press would begin with the coupler open.
+half a cosine, with the given velocity half-way. It is valid for longer than a sample of a drag: otherwise a late page
+would disengage between a press and its release, and the next press would begin with the coupler open.
 
 Options
 -------
@@ -56,7 +55,7 @@ class Driver:
 
     @classmethod
     def describe(cls, options: Mapping[str, Any]) -> DeviceSpec:
-        """Return what the options say of the pointer."""
+        """Return the description of the pointer by its options."""
         given = OptionReader("pointer", options, _KNOWN)
         axes = given.count("axes", 2, 1, 6)
         for name, usual in (("bandwidth", BANDWIDTH), ("period", PERIOD)):
@@ -77,13 +76,13 @@ class Driver:
         """Nothing has to be opened."""
 
     def calibrate(self) -> None:
-        """A pointer is where it is."""
+        """Do nothing: a pointer needs no calibration."""
 
     def close(self) -> None:
         """Nothing has to be closed."""
 
     def read(self) -> Sample:
-        """Return the smoothed motion; at rest, and released, where nothing was sent."""
+        """Return the smoothed motion; without samples at rest and released."""
         self._readings += 1
         n, now = self.spec.axes, time.monotonic()
         row = self._latest()

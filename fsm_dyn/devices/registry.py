@@ -21,9 +21,9 @@ class DriverInfo:
     about : str
         First line of its docstring.
     missing : str
-        Package that it needs and that is not installed; empty if there is none.
+        Required package that is not installed; empty if there is none.
     emulated : bool
-        Whether there is an emulator for it.
+        Whether it has an emulator.
     """
 
     name: str
@@ -33,7 +33,7 @@ class DriverInfo:
 
 
 def shipped_drivers() -> list[DriverInfo]:
-    """Return the drivers that ship, by name."""
+    """Return the shipped drivers, by name."""
     emulated = {module.name for module in pkgutil.iter_modules(emulators.__path__)}
     found = []
     for module in pkgutil.iter_modules(fsm_dyn.devices.__path__):

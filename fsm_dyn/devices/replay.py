@@ -24,7 +24,7 @@ def _recording(options: Mapping[str, Any]) -> Recording:
 
 
 class Driver:
-    """The recorded device; it stays where it was at the end of the recording."""
+    """The recorded device; after the recording it stays at its last position."""
 
     def __init__(self, options: Mapping[str, Any], transport: int | None = None) -> None:
         recorded = _recording(options)
@@ -44,7 +44,7 @@ class Driver:
 
     @classmethod
     def describe(cls, options: Mapping[str, Any]) -> DeviceSpec:
-        """Return what the recording says of its device."""
+        """Return the description of the recorded device."""
         recorded = _recording(options)
         if not len(recorded.rows):
             raise InputError(f"the recording '{options['file']}' holds no tick")

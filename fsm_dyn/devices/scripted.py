@@ -19,15 +19,15 @@ from fsm_dyn.runtime.layouts import ScriptedHand
 
 # -- A simulated hand that follows a prescribed motion: a device without hardware ----------------------------
 #
-# The hand is a mass, under the force shown and a spring and a damper to a target that moves as a sum of sines. It
-# moves by one period per reading, independent of the clock, so that runs are reproducible.
+# The hand is a mass under the force of the model, with a spring and a damper to a target moving as a sum of sines. It
+# moves by one period per reading, independent of the clock, so runs are reproducible.
 #
 # Options
 # -------
 # axes : int
 #     Number of axes (1).
 # turns : list of int
-#     The axes that turn: rad, rad/s and N m instead of m, m/s and N (none).
+#     Rotational axes, in rad, rad/s and N m instead of m, m/s and N (none).
 # motion : list of [axis, amplitude (m), frequency (Hz), phase (rad)]
 #     Target of the hand; amplitudes grow from zero over the first half second.
 # mass, stiffness, damping : float
@@ -35,9 +35,9 @@ from fsm_dyn.runtime.layouts import ScriptedHand
 # period : float
 #     Time between readings, s; the session's period.
 # wire : str
-#     A file to which every force is written as a line, as to a device's transport.
+#     A file for the forces, one a line, as written to a device's transport.
 # stop : str
-#     Stop mechanism that the device declares (``safe_frame`` with a wire, else ``none``).
+#     Declared stop mechanism of the device (``safe_frame`` with a wire, else ``none``).
 # fault, fault_at : str, float
 #     Fault injection: at this time (s) the driver is to ``raise``, ``hang``, ``stall`` or return ``nan``.
 
@@ -50,7 +50,7 @@ _GENTLE: Final = 0.5  # s
 
 
 def usual_motion(axes: int) -> list[list[float]]:
-    """Return a motion that moves most mechanisms: 10 cm at half a hertz, with a frequency for each axis.
+    """Return a motion suited to most mechanisms: 10 cm at half a hertz, with a frequency for each axis.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class Driver:
 
     @classmethod
     def describe(cls, options: Mapping[str, Any]) -> DeviceSpec:
-        """Return what the options say of the device."""
+        """Return the description of the device by its options."""
         given = OptionReader("scripted device", options, _KNOWN)
         axes = given.count("axes", 1, 1, 6)
         stop = given.choice("stop", SAFE_FRAME if options.get("wire") else NOTHING, (NOTHING, SAFE_FRAME, WATCHDOG))
@@ -118,12 +118,12 @@ class Driver:
         """The hand begins at zero."""
 
     def close(self) -> None:
-        """Tell the wire that the driver has closed it."""
+        """Write the end of the driver to the wire."""
         if self._transport is not None:
             os.write(self._transport, b"close\n")
 
     def read(self) -> Sample:
-        """Move the hand by one period and return where it is."""
+        """Move the hand by one period and return its position."""
         t = self._readings * self._period
         if self._fault and t >= self._fault_at:
             if self._fault == "raise":

@@ -5,22 +5,21 @@ in a thread of the library: :class:`ServoLoop` reads position, velocity and butt
 the latest force.  Ticks exchange samples and forces with it without waiting.  x points to the right, y up, z to the
 person.
 
-A servo loop that receives no force from a tick for ``release`` removes it.  That needs the process to run: no watchdog
-of the device is documented, so that nothing is relied on where the process itself is stopped or killed, and forces are
-limited to a fifth.
+A servo loop without a force from a tick for ``release`` removes the force, as long as the process runs. No watchdog of
+the device is documented, so a stopped or killed process has no safeguard, and forces are limited to a fifth.
 
 Options
 -------
 library : str
-    The file; by default what the system's loader finds as ``HD``.
+    The file; by default the library ``HD`` of the system's loader.
 device : str
     Name of the device in the maker's setup program (``Default Device``).
 release : float
-    How long the servo loop keeps a force that no tick renews, s (0.02).
+    Time the servo loop keeps a force without renewal by a tick, s (0.02).
 force : float
-    Largest force, N; by default the nominal continuous one that the library reports.
+    Largest force, N; by default the nominal continuous one reported by the library.
 workspace : list
-    For each axis how far it goes to either side of zero, or its least and greatest position, m (0.4).
+    For each axis its range to either side of zero, or its least and greatest position, m (0.4).
 mass, damping, friction, resolution, delay : float
     Apparent dynamics of the device as far as known, see :class:`~fsm_dyn.live.driver_protocol.DeviceDynamics`.
 """
@@ -109,13 +108,13 @@ def described(code: int) -> str:
     Parameters
     ----------
     code : int
-        What the library returned.
+        Returned by the library.
     """
     return ERRORS.get(code, f"error {code:#06x}")
 
 
 class ServoLoop:
-    """The callback of the scheduler: it keeps the latest sample, and shows the latest force as long as it is renewed.
+    """The callback of the scheduler: it keeps the latest sample, and exerts the latest force as long as it is renewed.
 
     Parameters
     ----------
@@ -130,9 +129,9 @@ class ServoLoop:
     latest : Sample
         Of the last callback.
     failure : int
-        The error that ended the loop; 0: none.
+        The error at the end of the loop; 0: none.
     counts : dict
-        Errors after which the loop continued, and removed forces, by name.
+        Counts of errors that did not end the loop, and of removed forces, by name.
     """
 
     def __init__(self, library: Any, device: int, release: float) -> None:
@@ -169,7 +168,7 @@ class ServoLoop:
         return CONTINUE
 
     def _current_force(self, now: float) -> Sequence[float]:
-        """Return the latest force; zero where no tick has renewed it for too long."""
+        """Return the latest force; zero if no tick has renewed it for too long."""
         commanded, force = self._commanded
         released = now - commanded > self._release
         if released and not self._released and any(force):
@@ -206,12 +205,12 @@ class Driver:
 
     @classmethod
     def complete(cls, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Find the library; raise InputError where it is missing, for another processor, or too old."""
+        """Find the library; raise InputError if it is missing, for another processor, or too old."""
         return {**options, "library": load_library(LIBRARY, str(options.get("library", "")))[1]}
 
     @classmethod
     def describe(cls, options: Mapping[str, Any]) -> DeviceSpec:
-        """Return what the options say of the device."""
+        """Return the description of the device by its options."""
         given = OptionReader("touch", options, _KNOWN)
         for name, meaning in (("library", "the path of a file"), ("device", "a name of the maker's setup program")):
             text = options.get(name, "")
@@ -224,7 +223,7 @@ class Driver:
 
     @classmethod
     def open_transport(cls, options: Mapping[str, Any]) -> int | None:
-        """Return None: the library opens the device, in the process that uses it."""
+        """Return None: the library opens the device, in the tick process."""
         return None
 
     def open(self) -> None:
@@ -273,7 +272,7 @@ class Driver:
         """Do nothing: the device has an absolute zero."""
 
     def read(self) -> Sample:
-        """Return the sample of the last callback; raise ConnectionError where the servo loop has ended."""
+        """Return the sample of the last callback; raise ConnectionError if the servo loop has ended."""
         loop = self._running()
         if loop.failure:
             raise ConnectionError(f"the servo loop of OpenHaptics has ended: {described(loop.failure)}")
@@ -285,7 +284,7 @@ class Driver:
         return force
 
     def diagnostics(self) -> dict[str, int]:
-        """Return the errors that the library has reported, and how often the servo loop removed the force."""
+        """Return the numbers of errors reported by the library, and of forces removed by the servo loop."""
         return self._loop.counts if self._loop is not None else {}
 
     def maker_figures(self) -> dict[str, float]:
@@ -293,7 +292,7 @@ class Driver:
         return self._figures
 
     def _read_figures(self) -> dict[str, float]:
-        """Ask the library, before its servo loop runs; what it does not know is left out."""
+        """Query the library before its servo loop runs; unknown figures are left out."""
         found: dict[str, float] = {}
         for name, what, count, part in (
             ("largest force for a short time, N", SHORT_FORCE, 1, 0),

@@ -44,8 +44,8 @@ from fsm_dyn.runtime.layouts import UdpLink
 #
 #     magic (4 bytes), version (u8), axes (u8), flags (u16), sequence (u32), word (u32), time (f64, s)
 #
-# A sample is ``FSMS``, its word the buttons, then positions and, where the flag says so, velocities. A force is
-# ``FSMF``, its word the sequence number of the sample that it answers, then the force along each axis.
+# A sample is ``FSMS``, its word the buttons, then positions and, by a flag, velocities. A force is ``FSMF``, its word
+# the sequence number of the answered sample, then the force along each axis.
 
 VERSION: Final = 1
 SAMPLE: Final = b"FSMS"
@@ -70,7 +70,7 @@ class SampleDatagram(NamedTuple):
 
 
 class ForceDatagram(NamedTuple):
-    """A force along each axis, N or N m; ``echo`` is the sequence number of the sample that it answers."""
+    """A force along each axis, N or N m; ``echo`` is the sequence number of the answered sample."""
 
     sequence: int
     time: float
@@ -80,7 +80,7 @@ class ForceDatagram(NamedTuple):
 
 
 def is_newer(sequence: int, than: int) -> bool:
-    """Return whether a sequence number, of 32 bits that begin again, comes after another one."""
+    """Return whether a sequence number (32 bits, wrapping around) comes after another one."""
     return 0 < (sequence - than) % _WRAP < _WRAP // 2
 
 
@@ -104,12 +104,12 @@ def _packed(
 
 
 def unpack_sample(data: bytes, axes: int) -> SampleDatagram:
-    """Return the sample that a datagram holds.
+    """Return the sample in a datagram.
 
     Raises
     ------
     BadDatagramError
-        It is none of a device with so many axes.
+        The datagram is not a sample of a device with this number of axes.
     """
     flags, sequence, buttons, time, numbers = _unpacked(SAMPLE, data, axes)
     measured = bool(flags & SampleFlag.HAS_VELOCITY)
@@ -119,7 +119,7 @@ def unpack_sample(data: bytes, axes: int) -> SampleDatagram:
 
 
 def unpack_force(data: bytes, axes: int) -> ForceDatagram:
-    """Return the force that a datagram holds; raise BadDatagramError as :func:`unpack_sample` does."""
+    """Return the force in a datagram; raise BadDatagramError as :func:`unpack_sample` does."""
     flags, sequence, echo, time, numbers = _unpacked(FORCE, data, axes)
     if len(numbers) != axes:
         raise BadDatagramError("size")
@@ -144,41 +144,42 @@ def _unpacked(magic: bytes, data: bytes, axes: int) -> tuple[int, int, int, floa
 
 # -- Any device with a program that sends datagrams, in any language, on this computer or another ------------
 #
-# The program sends samples to the port of this driver, which answers each tick with a force; the format is that of
-# :mod:`fsm_dyn.devices.udp`. Only one peer is accepted: the declared one or, on this computer alone, the first that
-# sends a valid sample. All datagrams but valid, new samples of the peer are dropped and counted.
+# The program sends samples to the port of this driver, which sends a force in each tick, in the format of
+# :mod:`fsm_dyn.devices.udp`. Only one peer is accepted: the declared one or, on this computer alone, the sender of the
+# first valid sample. All datagrams but valid, new samples of the peer are dropped and counted.
 #
-# The socket is connected to the peer as soon as that is known, and is shared with the watchdog process, which can
-# write to it after the end of this process. The program itself must show no force when none has been received for 20
-# ms, as the client in ``fsm_dyn/devices/clients`` does.
+# The socket is connected to the peer as soon as it is known, and is shared with the watchdog process, which can write
+# to it after the end of this process. The program itself must remove the force if it has received none for 20 ms, as
+# the client in ``fsm_dyn/devices/clients`` does.
 #
 # Options
 # -------
 # axes : int
 #     Number of axes (3).
 # turns : list of int
-#     The axes that turn: rad, rad/s and N m instead of m, m/s and N (none).
+#     Rotational axes, in rad, rad/s and N m instead of m, m/s and N (none).
 # host : str
-#     The address to listen at (127.0.0.1).  For any but a loopback address the peer has to be declared.
+#     The address to listen at (127.0.0.1).  Any but a loopback address requires a declared peer.
 # port : int
 #     To listen at (10317).
 # peer : str
 #     Address of the device program, with or without its port: ``192.0.2.7:4000``.
 # watchdog : float
-#     Time without a datagram after which the program shows no force, s (0.02); 0: it has no watchdog.  Where the
-#     network could lose the datagram of the watchdog process too, the force is then capped as without a stop mechanism.
+#     Time without a datagram after which the program removes the force, s (0.02); 0: it has no watchdog. If the
+#     network could lose the datagram of the watchdog process too, the force is then capped as without a stop
+#     mechanism.
 # bandwidth : float
-#     Of the velocity where the program sends none, Hz (30); see
+#     Of the velocity estimate if the program sends no velocity, Hz (30); see
 #     :class:`~fsm_dyn.devices.driver_tools.VelocityFilter`.
 # patience : float
-#     How long to wait for the first sample, s (10).
+#     Longest wait for the first sample, s (10).
 # workspace : list
-#     For each axis how far it goes to either side of zero, or its least and greatest position (1 m, 100 rad).
+#     For each axis its range to either side of zero, or its least and greatest position (1 m, 100 rad).
 # force, torque : float
-#     The largest that the device can show, N and N m; of kind admittance its largest speeds, m/s and rad/s.
+#     Largest force and torque of the device, N and N m; of kind admittance its largest speeds, m/s and rad/s.
 # kind : str
-#     ``impedance``, or ``admittance`` for a program that measures the force of the hand and follows: the velocities of
-#     its samples are that force (N or N m), and the forces sent to it are velocities (m/s or rad/s).
+#     ``impedance``, or ``admittance`` for a program that measures the force of the hand and follows: its samples have
+#     this force (N or N m) instead of velocities, and it gets velocities (m/s or rad/s) instead of forces.
 # mass, damping, friction, resolution, delay : float
 #     Apparent dynamics of the device as far as known, see :class:`~fsm_dyn.live.driver_protocol.DeviceDynamics`.
 
@@ -186,8 +187,8 @@ PORT: Final = 10317
 WATCHDOG_TIME: Final = 0.02  # s
 BANDWIDTH: Final = 30.0  # Hz
 PATIENCE: Final = 10.0  # s
-SILENCE: Final = 1.0  # s of silence after which any sequence number is accepted: the program was restarted
-_WAITED: Final = 4096  # in the first one: those that came while the model was made ready
+SILENCE: Final = 1.0  # s of silence; any sequence number is accepted after it, as the program was restarted
+_WAITED: Final = 4096  # in the first tick: samples received during preparation of the model
 _REACH: Final = (1.0, 100.0)  # m and rad to either side
 _KNOWN: Final = frozenset(
     {
@@ -211,12 +212,12 @@ Address = tuple[str, int]
 
 
 def address_of(text: str) -> Address:
-    """Return address and port (0: any) that ``text`` names, a bare IPv6 address in brackets if with a port.
+    """Return address and port (0: any) named by ``text``, an IPv6 address in brackets if with a port.
 
     Raises
     ------
     InputError
-        It names none.
+        The text is no address.
     """
     host, separator, port = text.rpartition(":")
     if not separator or (":" in host and not host.endswith("]")):
@@ -246,12 +247,12 @@ class Driver:
         self._heard = -SILENCE  # when the latest came, by the clock of this process
         self._sent = 0
         self._header: Any = None
-        self._link: Any = None  # state of the compiled code, where that reads and writes
+        self._link: Any = None  # state of the compiled code, if it reads and writes
         self.dropped: Counter[str] = Counter()
 
     @classmethod
     def describe(cls, options: Mapping[str, Any]) -> DeviceSpec:
-        """Return what the options say of the device."""
+        """Return the description of the device by its options."""
         given = OptionReader("driver udp", options, _KNOWN)
         axes, watchdog = given.count("axes", 3, 1, 6), given.number("watchdog", WATCHDOG_TIME)
         given.count("port", PORT, 0, 65535)
@@ -278,7 +279,7 @@ class Driver:
 
     @staticmethod
     def _is_local(options: Mapping[str, Any]) -> bool:
-        """Return whether host and peer are on this computer; raise InputError where a peer is missing."""
+        """Return whether host and peer are on this computer; raise InputError if a required peer is missing."""
         host, _ = address_of(str(options.get("host", "127.0.0.1")))
         if ipaddress.ip_address(host).is_loopback:
             return True
@@ -336,7 +337,7 @@ class Driver:
         """The program has its own zero."""
 
     def compiled(self) -> Any:
-        """Return the compiled reading and writing of the peer; None where there is no peer yet."""
+        """Return the compiled reading and writing of the peer; None without a peer."""
         if self._peer is None or self._header is None or self.spec.kind == ADMITTANCE:
             return None
         # plain ticks have no use for it
@@ -409,7 +410,7 @@ class Driver:
         return sender[0] == host and port in (0, sender[1])
 
     def _connect(self, sender: Any) -> None:
-        """Bind the socket, here and in the guard, to the peer; what others send goes to a second one, to be counted."""
+        """Bind the socket, here and in the watchdog process, to the peer; a second one counts datagrams of others."""
         self._peer = sender[:2]
         self._socket.connect(sender)
         if not hasattr(socket, "SO_REUSEPORT"):
@@ -457,7 +458,7 @@ class Driver:
         answer = ForceDatagram(self._sent, time.monotonic(), echo, tuple(force), flags)
         try:
             self._socket.send(pack_force(answer))
-        except BlockingIOError:  # a network that does not take it: the next one will do, or the far watchdog acts
+        except BlockingIOError:  # the network is busy: the next force follows, or the far watchdog acts
             self.dropped["not sent"] += 1
         except ConnectionRefusedError as error:
             raise self._is_gone() from error
@@ -487,8 +488,8 @@ class Driver:
 #
 # Compiled reading and writing of the driver ``udp`` (``runtime/udp.c``), for loops faster than 2 kHz.
 #
-# It receives and sends the same datagrams on the socket of the driver, which is connected by then, so that only those
-# of the peer arrive. A header is read as two integers and a float, in the memory layout of a little-endian machine.
+# It receives and sends the same datagrams on the socket of the driver, which is connected by then, so only those of
+# the peer arrive. A header is read as two integers and a float, in the memory layout of a little-endian machine.
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -501,15 +502,15 @@ _SECOND: Final = 1_000_000_000
 
 
 class Link(UdpLink):
-    """State of the connection, with what it counts; ``dropped`` counts by ``REASONS``."""
+    """State and counters of the connection; ``dropped`` counts by ``REASONS``."""
 
     def counted(self) -> tuple[int, int]:
-        """Count a force that is sent otherwise; return its sequence number and that of the sample that it answers."""
+        """Count a force sent by Python; return its sequence number and that of the answered sample."""
         self.numbers[UdpNumbers.SENT] += 1
         return int(self.numbers[UdpNumbers.SENT]), int(self.numbers[UdpNumbers.SEQUENCE])
 
     def lost(self) -> Counter[str]:
-        """Return what was dropped, by reasons."""
+        """Return the numbers of dropped datagrams, by reasons."""
         return Counter({why: int(count) for why, count in zip(REASONS, self.dropped, strict=True) if count})
 
 
@@ -528,7 +529,7 @@ def new_link(
         Of the filter of the velocity, Hz.
     latest : Sample
     heard : float
-        When it came, s of the monotonic clock.
+        Time of its arrival, s of the monotonic clock.
     header : int64 array
         The counters of the run.
     """

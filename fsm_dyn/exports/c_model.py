@@ -389,7 +389,7 @@ def values_of_largest_kernel(text: str) -> int:
 
 
 def memory_words(run: ExportedRun) -> int:
-    """Return the size of a machine in words of eight bytes, equal to fsm_machine_bytes on 64-bit platforms."""
+    """Return the number of eight-byte words of a machine, equal to fsm_machine_bytes on 64-bit platforms."""
     sizes, real = run.tables.sizes, WORDS_OF[run.real]
     s = dict(zip(fields_of(Sizes), sizes.tolist(), strict=True))
     n, contacts, rows, most = s["n_q"] + s["n_u"], s["n_contacts"], s["n_rows"], s["max_guards"]

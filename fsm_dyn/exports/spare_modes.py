@@ -82,7 +82,7 @@ def spare_parts(automaton: Automaton, tables: Tables, numerics: Numerics) -> Spa
 
 
 def spare_words(tables: Tables, count: int, real: Callable[[int], int] = int) -> int:
-    """Return the additional memory of a machine for ``count`` further modes, in words of eight bytes, on 64 bits.
+    """Return the number of eight-byte words of a machine for ``count`` further modes, on 64 bits.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def spare_words(tables: Tables, count: int, real: Callable[[int], int] = int) ->
     count : int
         Modes.
     real : function
-        Number of values to their size in words.
+        The number of words for a number of values.
     """
     s = tables.sizes
     contacts, most, transitions = (

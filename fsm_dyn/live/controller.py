@@ -1,8 +1,8 @@
 """Run controller of a live session: run states, commands, faults, engagement and release.
 
-Commands that could cause a force step wait until the device is disengaged: pause, reset, rewind, speed, parameters,
-port.  The engagement ramps down, the command is carried out, the device is anchored at the port and engages again.
-A fault disengages at once and stays until it is cleared.
+Commands with a possible force step wait until the device is disengaged: pause, reset, rewind, speed, parameters, port.
+The engagement ramps down, the command is carried out, the device is anchored at the port and engages again. A fault
+disengages at once and stays until cleared.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ EMULATED: Final = "it is emulated by a process of this computer, which had no ti
 
 
 def fault_text(reason: str, detail: str, emulated: bool) -> str:
-    """Return a fault for people, with whose fault it is where samples of an emulated device are missing.
+    """Return the text of a fault, with the likely cause if samples of an emulated device are missing.
 
     Parameters
     ----------
@@ -287,11 +287,11 @@ class RunController:
             self._tell({"event": "kernel_adopted", **where, "states": list(states), "evaluations": evaluations})
 
     def disengage(self) -> None:
-        """Release the device after slow work, so that it engages again from its present position."""
+        """Release the device after slow work; it engages again from its present position."""
         release_device(self._address, ReleaseReason.LOOP_ABSENT)
 
     def _look(self) -> None:
-        """Handle what the tick reported: a fault, the end of the model, an awaited transition."""
+        """Handle the report of the tick: a fault, the end of the model, an awaited transition."""
         counts = self._counts
         self._tell_of_device()
         if counts[TickCounts.FAULT] != Fault.NONE:
@@ -332,7 +332,7 @@ class RunController:
                 self._tell({"event": name, **where, "count": count, "reason": why})
 
     def _tell_of_interval(self) -> None:
-        """Emit the event that the device samples more slowly than the loop ticks."""
+        """Emit the event of a device with a longer sampling interval than the tick."""
         period, interval = self._numbers[TickNumbers.PERIOD], self._numbers[TickNumbers.SAMPLE_INTERVAL]
         reason = (
             f"the device gives a sample every {1e3 * interval:.3g} ms, the loop ticks every {1e3 * period:.3g} ms: "
@@ -341,7 +341,7 @@ class RunController:
         self._tell({"event": "slow device", "tick": self.ticks, "t": self.stepper.t, "reason": reason})
 
     def _tell_of_saturation(self) -> None:
-        """Emit the event that the force is saturated, which is no fault."""
+        """Emit the event of a saturated force, which is not a fault."""
         numbers = self._numbers
         more = [
             f"{numbers[wanted]:.3g} {unit} wanted, {numbers[limit]:.3g} {unit} shown"
@@ -371,7 +371,7 @@ class RunController:
         return Status.PAUSED < status <= Status.LAST_INTERNAL
 
     def supply(self, status: int) -> bool:
-        """Supply what the stepper requests; return whether it can continue.
+        """Supply a request of the stepper; return whether it can continue.
 
         Slow if the mode pool lacks it: the caller has then disengaged the device.
         """

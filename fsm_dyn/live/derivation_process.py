@@ -1,9 +1,8 @@
-"""Derivation process: makes kernels of the modes that a live run reaches and its graph lacks.
+"""Derivation process: makes kernels for modes reached by a live run and missing in its graph.
 
 The watchdog process starts it as ``python -m fsm_dyn.live.derivation_process``, at a lower priority.  It reads the
-modes that the run has reached from shared memory and sends their machine code through a pipe.  When idle, it prepares
-the modes that are one guard away from the present one.  It ends when its standard input closes, with the watchdog
-process.
+modes reached by the run from shared memory and sends their machine code through a pipe. When idle, it prepares the
+modes one guard away from the present one.  It ends when its standard input closes, with the watchdog process.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ def message(automaton: Automaton, states: States, home: tuple[Array, Array]) -> 
 
 
 class Deriver:
-    """Derivation of the modes that a live run reaches and its graph lacks.
+    """Derivation of modes reached by a live run and missing in its graph.
 
     Parameters
     ----------
@@ -56,9 +55,9 @@ class Deriver:
     block : Block
         Shared memory of the run.
     states : sequence
-        Contact states of the modes that the run begins with, by their numbers.
+        Contact states of the modes at the start of the run, by their numbers.
     pipe : int
-        Descriptor that machine code is written to.
+        Descriptor to write machine code to.
     """
 
     def __init__(self, automaton: Automaton, block: shared_memory.SharedBlock, states: list[States], pipe: int) -> None:
@@ -68,7 +67,7 @@ class Deriver:
         self._numbered = list(states)
         self._events_at = 0
         self._made: dict[States, bytes | None] = {}
-        self._explored: set[States] = set()  # modes whose successors are all made
+        self._explored: set[States] = set()  # modes with all successors made
         self._wanted: deque[States] = deque()
         self._met: set[States] = {mode.states for mode in automaton.modes}
         self._meet(states)
@@ -114,7 +113,7 @@ class Deriver:
             data = data[os.write(self._pipe, data) :]
 
     def _ahead(self) -> Iterator[States]:
-        """Yield modes one guard away from the present one that are not derived yet."""
+        """Yield underived modes one guard away from the present one."""
         at = max(0, int(self._block.header[LiveHeader.ROWS]) - 1)
         rows, _, _ = shared_memory.take_rows(self._block.rows, self._block.header, LiveHeader.ROWS, at)
         number = int(rows[-1, _MODE]) if len(rows) else -1

@@ -19,7 +19,7 @@ from fsm_dyn.language.loader import with_settings
 from fsm_dyn.language.model import Mechanism
 from fsm_dyn.programs.kernels import compile_programs
 
-# -- Coupled models: mechanisms whose ports are coupled to a device ------------------------------------------
+# -- Coupled models: mechanisms with ports coupled to a device -----------------------------------------------
 
 
 def coupled_ports(mechanism: Mechanism) -> tuple[CoupledPort, ...]:
@@ -28,20 +28,20 @@ def coupled_ports(mechanism: Mechanism) -> tuple[CoupledPort, ...]:
 
 
 def is_coupled(mechanism: Mechanism, ports: tuple[CoupledPort, ...]) -> bool:
-    """Whether a mechanism has what couples these ports."""
+    """Whether a mechanism has the inputs and couplers of these ports."""
     return bool(ports) and all(name in mechanism.inputs for port in ports for name in port.inputs)
 
 
 def add_couplers(mechanism: Mechanism, admittance: bool = False) -> Mechanism:
     """Return the mechanism with a virtual coupler on each of its ports.
 
-    With ``admittance`` a port has no coupler: the force of the hand is an input, for devices that measure it and follow
-    the motion of the port.
+    With ``admittance`` a port has no coupler: the force of the hand is an input, for devices measuring it and
+    following the motion of the port.
 
     Raises
     ------
     ModelError
-        There is no port; the body of a rotation has no frame; a name is taken already.
+        The model has no port; the body of a rotation has no frame; a name is already used.
     """
     return with_settings(mechanism, port_coupling="admittance" if admittance else "impedance")
 
@@ -67,10 +67,10 @@ class DeviceMap:
         Model metres per metre of the device along the straight axes (angles are taken as they are); or one number for
         each axis of the port, in units of the model per unit of the device, negative to reverse the direction.
     force_scale : float
-        Device newtons per newton of the model, on top of the factor ``scale`` that conserves power.
+        Device newtons per newton of the model, on top of the power-conserving factor ``scale``.
     offset : tuple of float
-        Position of the device's zero on each axis of the port, m or rad; empty: such that the device is at the port
-        whenever it engages.
+        Position of the device's zero on each axis of the port, m or rad; empty: chosen at each engagement to place the
+        device at the port.
     """
 
     port: str = ""
@@ -153,7 +153,7 @@ DeviceMaps = DeviceMap | tuple[DeviceMap, ...]  # of one device, or of each of s
 
 
 def device_maps_from(data: dict[str, Any] | Sequence[dict[str, Any]]) -> DeviceMaps:
-    """Return device maps from ``dataclasses.asdict`` of settings that have them, also by JSON.
+    """Return device maps from ``dataclasses.asdict`` of settings, also after JSON.
 
     Parameters
     ----------
@@ -175,29 +175,28 @@ class Limits:
     Attributes
     ----------
     force, torque : float
-        Norms of the force and of the torque commanded, N and N m.
+        Norms of the commanded force and torque, N and N m.
     slew, torque_slew : float
         Their rates of change, N/s and N m/s.
     velocity, angular_velocity : float
-        Norms of the device's velocities beyond which a sample is rejected, m/s and rad/s: of the velocity in the
-        sample, and of the mean velocity since the last accepted sample.
+        Largest norms of the device's velocities in accepted samples, m/s and rad/s: of the velocity in the sample, and
+        of the mean velocity since the last accepted sample.
     velocities : tuple of float
-        The same for each axis by itself, m/s or rad/s; empty: the norms alone.
+        The same for each axis separately, m/s or rad/s; empty: the norms alone.
     low, high : tuple of float
-        The workspace, m or rad; empty: what the driver declares.
+        The workspace, m or rad; empty: as declared by the driver.
     ramp : float
         Time to engage and to disengage, s.
     dead_man_button : int
-        Number of the button that must be pressed, -1 for none.
+        Number of the button to hold pressed, -1 for none.
     clutch_button : int
-        Number of the button that disengages while it is pressed, -1 for none.
+        Number of the button to disengage while pressed, -1 for none.
     outliers : int
-        Samples in succession that may be rejected, as if none had arrived; one more is a fault.
+        Most successive rejected samples, ignored like missing ones; one more is a fault.
     speed, acceleration, angular_speed, angular_acceleration : float
-        Of the motion commanded to a device that follows (kind ``admittance``), in place of force and slew: norms, m/s,
-        m/s^2, rad/s, rad/s^2.
+        Of the motion commanded to an admittance device, instead of force and slew: norms, m/s, m/s^2, rad/s, rad/s^2.
     hand_force, hand_torque : float
-        Norms of the force and of the torque that such a device may measure, N and N m; a sample beyond is rejected.
+        Largest norms of the force and torque measured by such a device, N and N m; a sample beyond is rejected.
     hand_force_rate, hand_torque_rate : float
         Their rates of change since the last accepted sample, N/s and N m/s, likewise.
     """
@@ -231,7 +230,7 @@ class Limits:
         return cls(**given)
 
     def check(self, n_device: int) -> None:
-        """Raise InputError for limits that are invalid or do not fit a device with ``n_device`` axes."""
+        """Raise InputError for limits invalid or unfit for a device with ``n_device`` axes."""
         for name in (
             "force", "slew", "velocity", "torque", "torque_slew", "angular_velocity", "speed", "acceleration",
             "angular_speed", "angular_acceleration", "hand_force", "hand_force_rate", "hand_torque", "hand_torque_rate",
@@ -287,10 +286,10 @@ def device_map_for(
     *,
     zeroed: bool = True,
 ) -> DeviceMap:
-    """Return the device map that puts the zero of a device, if it has one, at the port's initial position.
+    """Return the device map with the zero of a device, if it has one, at the port's initial position.
 
     The offset of such a device is kept when it engages again after a reset or a change of parameters; the ramp of the
-    engagement bounds the force that follows.
+    engagement bounds the resulting force.
 
     Parameters
     ----------
@@ -305,7 +304,7 @@ def device_map_for(
     scale : float or tuple of float
         As in :class:`~fsm_dyn.live.device_map.DeviceMap`.
     zeroed : bool
-        Whether the device has a zero; otherwise its position counts from where it engages.
+        Whether the device has a zero; otherwise its position counts from its engagement.
     """
     port = port_of(graph, name)
     axes = axes or aligned_axes(graph, port.name, n_device)
@@ -321,8 +320,8 @@ def device_map_for(
 def aligned_axes(graph: ModeGraph, name: str, n_device: int) -> tuple[int, ...]:
     """Return the device axis for each axis of a port, -1 for none; empty if the device has axes enough.
 
-    A port with more axes than the device uses those that are best aligned with a gap at the initial state, by the
-    cosine between the gradients of port position and gap with respect to the coordinates.
+    A port with more axes than the device uses those best aligned with a gap at the initial state, by the cosine
+    between the gradients of port position and gap with respect to the coordinates.
 
     Parameters
     ----------
@@ -346,7 +345,7 @@ def aligned_axes(graph: ModeGraph, name: str, n_device: int) -> tuple[int, ...]:
 
 
 def _outputs(graph: ModeGraph, port: CoupledPort) -> list[int]:
-    """Return the numbers of the outputs that are positions of a port's axes."""
+    """Return the numbers of the outputs with positions of a port's axes."""
     names = list(graph.automaton.mechanism.outputs)
     return [names.index(axis.outputs[1]) for axis in port.axes]
 

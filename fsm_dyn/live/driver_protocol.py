@@ -86,17 +86,18 @@ class DeviceSpec:
     axes : int
         Number of axes of position and force, 1 to 6.
     stop_mechanism : str
-        What removes the force first when the tick process has ended: ``WATCHDOG``, ``SAFE_FRAME`` or ``NOTHING``.
+        First mechanism to remove the force after the end of the tick process: ``WATCHDOG``, ``SAFE_FRAME`` or
+        ``NOTHING``.
     watchdog : float
         Timeout of the device watchdog, s; 0 if there is none.  A device may have one besides a ``safe_packet``.
     safe_packet : bytes
-        Bytes that the watchdog process writes to the device's transport when the tick process has ended.
+        Bytes written by the watchdog process to the device's transport after the end of the tick process.
     zero_frame : bytes
-        Bytes that the watchdog process writes while ticks are missing: zero force, after which the run can continue.
+        Bytes written by the watchdog process while ticks are missing: zero force; the run can continue afterwards.
     force, torque : float
         Largest force and torque of the device, N and N m.
     blocking_read : bool
-        Whether ``read`` may wait for the device: it is then called in a thread of its own.
+        Whether ``read`` may wait for the device: it then gets its own thread.
     rotational_axes : tuple of int
         The rotational axes, in rad, rad/s and N m; the others are in m, m/s and N.
     handle : DeviceDynamics
@@ -107,11 +108,11 @@ class DeviceSpec:
     felt : bool
         Whether the device can exert forces.
     kind : str
-        ``IMPEDANCE``: the device measures motions and exerts forces.  ``ADMITTANCE``: it measures the force of the hand
-        and follows.  Then ``Sample.velocity`` is that force (N or N m), ``write`` gets velocities (m/s or rad/s), zero
-        of which is to stand still, and ``force`` and ``torque`` are the largest speeds.
+        ``IMPEDANCE``: the device measures motions and exerts forces.  ``ADMITTANCE``: it measures the force of the
+        hand and follows. Then ``Sample.velocity`` is the measured force (N or N m), ``write`` gets velocities (m/s or
+        rad/s; zero: stand still), and ``force`` and ``torque`` are the largest speeds.
     parts : tuple of DeviceSpec
-        The devices that this one combines, whose axes follow each other; empty for a single one.
+        The combined devices, with consecutive axes; empty for a single device.
     """
 
     name: str
@@ -133,7 +134,7 @@ class DeviceSpec:
     parts: tuple[DeviceSpec, ...] = ()
 
 
-Transport = int | None | Sequence[int | None]  # of a device; several of one that combines others
+Transport = int | None | Sequence[int | None]  # of a device; a sequence for combined devices
 
 
 def descriptors(transport: Transport) -> list[int]:
@@ -164,9 +165,9 @@ class Device(Protocol):
 
     @classmethod
     def open_transport(cls, options: Mapping[str, Any]) -> Transport:
-        """Return the descriptor that driver and watchdog process inherit (serial line, socket), or None.
+        """Return the descriptor inherited by driver and watchdog process (serial line, socket), or None.
 
-        Of a driver with ``spec.parts``: one for each part.
+        A driver with ``spec.parts`` returns one for each part.
 
         Parameters
         ----------
@@ -184,7 +185,7 @@ class Device(Protocol):
         """Return the latest sample; without waiting, unless ``spec.blocking_read``."""
 
     def write(self, force: Sequence[float]) -> Sequence[float]:
-        """Command a force and return the force that the device exerts.
+        """Command a force and return the force exerted by the device.
 
         Parameters
         ----------
@@ -195,7 +196,7 @@ class Device(Protocol):
         Returns
         -------
         sequence of float, shape (axes,)
-            What the device exerts after its own limits, in the same units and axes.
+            The exerted force after the device's own limits, in the same units and axes.
         """
 
     def close(self) -> None:
@@ -204,10 +205,10 @@ class Device(Protocol):
     # Optional: the class method ``complete(options)``, called first, fills in missing options (which of several
     # devices); ``diagnostics(self)`` returns counts by name (lost packets), an event ``device`` when they change;
     # ``attach(self, block)`` receives the shared memory of the run; ``compiled(self)``, for loops faster than 2 kHz,
-    # returns a :class:`~fsm_dyn.live.pacing.CompiledIO`, or None if the options rule that out;
-    # ``maker_figures(self)`` returns limits and temperatures by name and unit as the device knows them when it was
-    # opened, for ``fsm-dyn device --check``; the attribute ``SELECTED_BY`` names the options that select one of several
-    # devices, none where there is only one.
+    # returns a :class:`~fsm_dyn.live.pacing.CompiledIO`, or None if excluded by the options; ``maker_figures(self)``
+    # returns limits and temperatures by name and unit as reported by the opened device, for ``fsm-dyn device
+    # --check``; the attribute ``SELECTED_BY`` names the options to select one of several devices, empty if there can
+    # be only one.
 
 
 def driver_class(name: str) -> Any:
@@ -221,7 +222,7 @@ def driver_class(name: str) -> Any:
     Raises
     ------
     InputError
-        There is no such driver, or a package that it needs is not installed.
+        There is no such driver, or a required package is not installed.
     """
     module, attribute = name, "Driver"
     is_file = Path(name).suffix == ".py"
@@ -262,7 +263,7 @@ def _module_of(path: Path) -> ModuleType:
 
 
 class BlockingReader:
-    """Thread that reads a device with a blocking ``read`` and keeps the latest sample."""
+    """Thread to read a device with a blocking ``read``; it keeps the latest sample."""
 
     def __init__(self, device: Device) -> None:
         self._device = device
@@ -280,7 +281,7 @@ class BlockingReader:
             self._failure = error
 
     def read(self) -> Sample:
-        """Return the latest sample; raise what the driver raised."""
+        """Return the latest sample; reraise an exception of the driver."""
         if self._failure is not None:
             raise self._failure
         return self._latest

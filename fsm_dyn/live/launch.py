@@ -59,9 +59,9 @@ class Settings:
     paused : bool
         Whether to begin paused.
     overrun : str
-        What a late tick does: ``slow`` (time slows down) or ``stop`` (a fault).
+        Consequence of a late tick: ``slow`` (time slows down) or ``stop`` (a fault).
     ticks : int
-        After how many ticks the run ends by itself, -1 for never; in the last of them the grip opens.
+        Number of ticks after which the run ends, -1: no end; in the last ticks the device disengages.
     paced : bool
         Whether to keep to the wall clock; otherwise ticks follow each other as fast as they can.
     realtime_privileges : bool
@@ -78,19 +78,20 @@ class Settings:
         Time without a heartbeat of the owner until the device disengages and the model rests, s; it engages again
         when the heartbeat is back.  0: no limit.
     lag_limit : float
-        Time by which the model may fall behind the clock until that is a fault, s; 0: no limit.  It does not apply to
-        a device that is not felt, or where the run is not paced.
+        Largest lag of the model behind the clock, s; more is a fault; 0: no limit. It does not apply to a device
+        without force, or to an unpaced run.
     initial : mapping
-        What replaces entries of the model's ``initial``, ``mode`` among them.
+        Replacements for entries of the model's ``initial``, ``mode`` among them.
     passivity : str
-        Whether to ``observe`` the energy that sampling gives the device, or to ``control`` it by damping too.
+        Whether to ``observe`` the energy that the device gains by sampling, or also to ``control`` it by damping.
     work_per_tick : int
-        Work after which a tick ends before its model time is reached; the next one goes on (docs/theory.md, "The work
-        of a tick").  None: by the number of contacts, see :func:`fsm_dyn.live.tick.usual_work`; 0: no limit.
+        Work limit of a tick; a tick at its limit ends before reaching its model time, and the next one continues
+        (docs/theory.md, "The work of a tick").  None: by the number of contacts, see
+        :func:`fsm_dyn.live.tick.usual_work`; 0: no limit.
     derive : bool, optional
-        Whether modes that the graph does not have are derived in another process while the run embeds them online
-        and later switches to their kernels; not on Windows.  None: where the run is paced, as when kernels are ready
-        depends on the clock, and a run that is not paced is the same every time.
+        Whether modes missing in the graph are derived in another process while the run embeds them online and later
+        switches to their kernels; not on Windows. None: if the run is paced, because the time of the switch depends on
+        the clock, and unpaced runs are reproducible.
     """
 
     period: float = 1e-3
@@ -146,7 +147,7 @@ _ALONE: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_T
 
 
 def merge_parameters(graph: ModeGraph, parameters: Parameters | None) -> dict[str, Any]:
-    """Return the parameters that differ from the file: those the graph was compiled with, and those given now."""
+    """Return the parameters unlike the file's: those the graph was compiled with, and those given now."""
     usual = parameter_values(graph.automaton.mechanism)
     changed = {name: value for name, value in graph.values.items() if value != usual[name]}
     return {**changed, **(parameters or {})}
@@ -188,7 +189,7 @@ def effective_limits(limits: Limits, spec: DeviceSpec) -> Limits:
 
 
 def release_time(settings: Settings, spec: DeviceSpec) -> float:
-    """Return after how long a device is released (s), 0 for one that is not felt or whose ticks follow no clock."""
+    """Return the time until a device is released (s), 0 for a device without force or ticks without a clock."""
     if not settings.paced or not spec.felt or settings.release_after == 0.0:
         return 0.0
     return max(settings.release_after, LEAST_RELEASE * settings.period)
@@ -244,7 +245,7 @@ def prepare(
     parameters: Parameters | None = None,
     progress: Callable[[str], None] = lambda stage: None,
 ) -> Prepared:
-    """Derive and compile what a live run needs; nothing is started, opened or left behind, whenever this is broken off.
+    """Derive and compile everything for a live run; starts and opens nothing, and can be broken off any time.
 
     See :meth:`fsm_dyn.live.session.LiveSession.start`.
     """
@@ -252,7 +253,7 @@ def prepare(
     settings.check()
     parameters = merge_parameters(graph, parameters)
     device = driver_class(driver)
-    options = dict(getattr(device, "complete", dict)(options or {}))  # a driver may find out what was left open
+    options = dict(getattr(device, "complete", dict)(options or {}))  # a driver may complete its options
     spec: DeviceSpec = device.describe(options)
     if spec.kind == ADMITTANCE and settings.passivity != "off":
         raise InputError("the energy at the port is not observed with a device that follows", remedy="passivity='off'")
@@ -278,7 +279,7 @@ def prepare(
 
 
 def derives(graph: ModeGraph, settings: Mapping[str, Any]) -> bool:
-    """Whether a run of a graph gets a process that derives modes: it may meet some that the graph does not have."""
+    """Whether a run gets a derivation process: it may reach modes missing in the graph."""
     more = not graph.automaton.fully_enumerated and not graph.automaton.mechanism.only_listed
     wanted = settings["paced"] if settings["derive"] is None else settings["derive"]
     return bool(wanted) and more and os.name == "posix"
@@ -286,7 +287,7 @@ def derives(graph: ModeGraph, settings: Mapping[str, Any]) -> bool:
 
 @contextlib.contextmanager
 def _interrupts_blocked() -> Iterator[None]:
-    """Block SIGINT in this thread, and so in what it starts."""
+    """Block SIGINT in this thread and in the processes it starts."""
     if os.name != "posix":
         yield
         return
@@ -303,7 +304,7 @@ def saved(graph: ModeGraph) -> str:
 
 
 def _guarded(spec: DeviceSpec, transport: Transport) -> list[dict[str, Any]]:
-    """Return the devices that the watchdog process can write to: transport, safe packet, packet of zero force."""
+    """Return the devices with a transport for the watchdog process: transport, safe packet, packet of zero force."""
     parts = spec.parts or (spec,)
     lines = transport if isinstance(transport, Sequence) else [transport] * len(parts)
     return [
@@ -322,8 +323,8 @@ def start_processes(
 ) -> subprocess.Popen[bytes]:
     """Start the watchdog process, which starts the tick process; return it.
 
-    Settings and automaton go through pipes to the watchdog process and from there to the tick process, so that no
-    temporary file is left.
+    Settings and automaton go through pipes to the watchdog process and from there to the tick process, so no temporary
+    file is left.
     """
     inherited = [int(plain["memory"])] if plain["memory"].isdigit() else []
     inherited += descriptors(plain["transport"])

@@ -1,6 +1,6 @@
-"""Mode pool: executable of a live run with kernels and tables prepared for modes that are embedded online.
+"""Mode pool: executable of a live run with kernels and tables prepared for modes embedded online.
 
-A mode that was not derived is reached within a tick and is needed in the same tick.  The slow work is done before the
+A mode not derived in advance is reached within a tick and needed in the same tick. The slow work is done before the
 loop begins: machine code for ``STOCK`` modes, room for them in the tables, the guards of every contact in every state.
 Within the tick only the mode's guards are listed and its context is filled in, in about 0.2 ms.
 """
@@ -35,7 +35,7 @@ LEAST: Final = 100  # online evaluations before a mode switches to kernels of it
 
 @dataclass(frozen=True)
 class OwnKernels:
-    """Derived kernels of a mode: addresses of machine code, and the object that keeps it in memory."""
+    """Derived kernels of a mode: addresses of machine code, and the owner of its memory."""
 
     rhs: int
     full: int
@@ -68,7 +68,7 @@ class _KernelPool:
 
 
 class PooledExecutable(OnlineExecutable):
-    """Executable with free kernels and room in its tables for modes that are not reached yet.
+    """Executable with free kernels and room in its tables for modes not reached yet.
 
     The arguments are those of :class:`~fsm_dyn.run.online_executable.OnlineExecutable`.
     """
@@ -76,8 +76,8 @@ class PooledExecutable(OnlineExecutable):
     _shelf: _KernelPool | None = None
     _parts: dict[tuple[int, int], tuple[Guard, ...]] | None = None
     _leaving: dict[int, tuple[Guard, ...]]
-    _left = 0  # modes that the tables have room for
-    _pending: frozenset[tuple[int, ...]] = frozenset()  # modes whose own kernels are not in the tables yet
+    _left = 0  # room in the tables, in modes
+    _pending: frozenset[tuple[int, ...]] = frozenset()  # modes with derived kernels not in the tables yet
 
     @property
     def stocked(self) -> bool:
@@ -104,7 +104,7 @@ class PooledExecutable(OnlineExecutable):
 
     @cached_property
     def _own(self) -> dict[tuple[int, ...], OwnKernels]:
-        """Derived kernels of modes that were embedded online, by contact states."""
+        """Derived kernels of modes embedded online before, by contact states."""
         return {}
 
     def take_over(self, states: tuple[int, ...], kernels: OwnKernels, spent: npt.NDArray[np.int64]) -> int | None:

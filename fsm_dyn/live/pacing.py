@@ -1,4 +1,4 @@
-"""Real-time scheduling, and the loop that the runtime paces itself."""
+"""Real-time scheduling, and the loop paced by the runtime."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ def new_pace(io: CompiledIO, tick: Tick, period: int, watched: int) -> tuple[Pac
     io : CompiledIO
         Reads and writes the device.
     tick : ct.Tick
-        What a tick does.
+        Data of a tick.
     period : int
         Of a tick, ns.
     watched : int
-        Number of the tick from which the end of the run is looked for.
+        Number of the first tick with a check for the end of the run.
     """
     pace, packed = PACE.allocate(PaceNumbers.COUNT, len(tick.device) + 3)
     pace.numbers[[PaceNumbers.READ, PaceNumbers.WRITE, PaceNumbers.DATA]] = io.read, io.write, io.data
@@ -83,7 +83,7 @@ def new_pace(io: CompiledIO, tick: Tick, period: int, watched: int) -> tuple[Pac
 
 # -- Real-time scheduling ------------------------------------------------------------------------------------
 #
-# Real-time scheduling: privileges that the system grants, waiting for deadlines, percentiles of latency.
+# Real-time scheduling: privileges granted by the system, waiting for deadlines, percentiles of latency.
 
 _PR_SET_TIMERSLACK: Final = 29
 _MCL_CURRENT_AND_FUTURE: Final = 3

@@ -23,12 +23,12 @@ from fsm_dyn.live.sampled_response import INPUT_LENGTH, SampledLoop, linearise_s
 
 # -- Stability of a coupled model with a device and a hand ---------------------------------------------------
 #
-# Stability of a coupled model with a device and a hand that are known: the exact map of the loop over a tick.
+# Stability of a coupled model with a known device and hand: the exact map of the loop over a tick.
 #
-# Device and hand are a mass on a spring and a damper, ``m x'' = F - b x' - k x``, solved exactly under a force that
-# is constant over a tick, or changes within it where a delay is no whole number of ticks. The model is that of
-# :class:`~fsm_dyn.live.sampled_response.SampledLoop`; the velocity is as the device reports it. No assumption is made
-# about frequencies, and aliasing is part of it: the loop is stable if and only if the map is (docs/theory.md).
+# Device and hand are a mass on a spring and a damper, ``m x'' = F - b x' - k x``, solved exactly under a force that is
+# constant over a tick, or changes within it if the delay is no whole number of ticks. The model is that of
+# :class:`~fsm_dyn.live.sampled_response.SampledLoop`; the velocity is the one reported by the device. No assumption is
+# made about frequencies, and aliasing is included: the loop is stable if and only if the map is (docs/theory.md).
 
 Floats = NDArray[np.float64]
 
@@ -39,7 +39,7 @@ _ROUNDING: Final = 1e-9  # beyond one, of a growth
 
 @dataclass(frozen=True)
 class Hand:
-    """A hand that holds the device.
+    """A hand on the device.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Hand:
 
 
 def growth_with_hand(loop: SampledLoop, axis: int, device: DeviceDynamics, hand: Hand) -> float:
-    """Return the largest factor by which a motion grows in a tick where a hand holds the device along one axis.
+    """Return the largest growth factor of a motion in a tick, with a hand on one axis of the device.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def growth_with_hand(loop: SampledLoop, axis: int, device: DeviceDynamics, hand:
     Raises
     ------
     InputError
-        Mass or damping of the device is not known.
+        Mass or damping of the device is unknown.
     """
     if device.mass is None or device.damping is None:
         raise InputError("a loop with a hand needs mass and damping of the device", remedy="give --mass and --damping")
@@ -107,7 +107,7 @@ def _tick(loop: SampledLoop, axis: int, device: DeviceDynamics, hand: Hand) -> C
     """Return the map of the whole state over a tick.
 
     The state: position and velocity of the device, position and velocity sampled in the tick before, the state of the
-    model, the forces that were commanded in the last ticks, the latest first.
+    model, the forces commanded in the last ticks, the latest first.
     """
     T, scale = loop.period, float(loop.scales[axis])
     late = device.delay / T
@@ -140,7 +140,7 @@ def _tick(loop: SampledLoop, axis: int, device: DeviceDynamics, hand: Hand) -> C
 
 
 def _velocity(bandwidth: float | None, T: float) -> Callable[[Floats, Floats], float]:
-    """Return what the device reports, from its motion and what it reported in the tick before."""
+    """Return the reported velocity, from the motion of the device and its report of the tick before."""
     if bandwidth is None:
         return lambda moving, before: float(moving[1])
     part = 1.0 if bandwidth == math.inf else -math.expm1(-2.0 * math.pi * bandwidth * T)
@@ -165,7 +165,7 @@ PASS: Final = "pass"
 FAIL: Final = "fail"
 UNKNOWN: Final = "unknown"
 STABLE: Final = "stable alone"
-HELD: Final = "held stably"  # that is given
+HELD: Final = "held stably"  # with a given hand
 BESIDE: Final = frozenset({STABLE, HELD})  # no conditions of passivity
 _UNKNOWN: Final = DeviceDynamics()
 _GROWS: Final = 1e-6  # beyond one, in a tick: not rounding
@@ -173,7 +173,7 @@ _GROWS: Final = 1e-6  # beyond one, in a tick: not rounding
 
 @dataclass(frozen=True)
 class ConditionResult:
-    """Result of one condition along one axis: it holds where more is available than required.
+    """Result of one condition along one axis: it holds if more is available than required.
 
     Attributes
     ----------
@@ -182,14 +182,14 @@ class ConditionResult:
         stably``.
     axis : str
     verdict : str
-        ``pass``, ``fail``, or ``unknown`` where a property of the device is not known.
+        ``pass``, ``fail``, or ``unknown`` if a property of the device is not known.
     required : float or None
-        Damping or dry friction of the device; infinite where none suffices, None where it is unknown.
+        Required damping or dry friction of the device; infinite if none suffices, None if unknown.
     available : float or None
-        Damping or dry friction that the device has, None: unknown.
+        Damping or dry friction of the device, None: unknown.
     unit : str
     basis : str
-        Quantities compared, or those missing.
+        Compared quantities, or missing ones.
     """
 
     condition: str
@@ -276,19 +276,19 @@ def assess(
     Parameters
     ----------
     graph : ModeGraph
-        Compiled from what :func:`fsm_dyn.live.device_map.add_couplers` returned.
+        Compiled from the result of :func:`fsm_dyn.live.device_map.add_couplers`.
     handle : DeviceDynamics, optional
         Known dynamics of the device along its translation axes; by default none.
     modes : sequence of str
-        Modes whose response is assessed; by default the initial mode of the graph.
+        Modes to assess; by default the initial mode of the graph.
     mapping, n_device, period, substeps, method
         As of a live run.
     turns : sequence of int, optional
-        Axes of the device that turn; by default those that move axes of the port that do.
+        Rotational axes of the device; by default those mapped to rotational axes of the port.
     at : mapping, optional
-        What replaces entries of the model's ``initial``.
+        Replacements for entries of the model's ``initial``.
     hand : Hand, optional
-        That holds the device: whether the loop is stable with it, which is no condition of passivity.
+        Hand on the device, to assess the stability of the loop with it (not a condition of passivity).
 
     Returns
     -------
@@ -386,7 +386,7 @@ def _of_mode(loop: SampledLoop, axes: list[int], name: str, handle: DeviceDynami
 def _of_hand(
     loop: SampledLoop, axis: int, name: str, handle: DeviceDynamics, turns: bool, hand: Hand
 ) -> ConditionResult:
-    """Assess the stability of the loop with a hand that is known."""
+    """Assess the stability of the loop with a known hand."""
     if handle.mass is None or handle.damping is None:
         why = "the mass of the device is not known" if handle.mass is None else "its damping is not known"
         return ConditionResult(HELD, name, UNKNOWN, None, handle.damping, _unit(turns), why)
@@ -410,7 +410,7 @@ def _damping(
 
 
 def _quantisation(axis: str, K: float, handle: DeviceDynamics, turns: bool) -> ConditionResult:
-    """Compare the dry friction with what a rounded position needs."""
+    """Compare the dry friction with the friction needed for a rounded position."""
     unit = "N m" if turns else "N"
     if handle.resolution is None:
         why = "the resolution is not known"
@@ -423,10 +423,11 @@ def _quantisation(axis: str, K: float, handle: DeviceDynamics, turns: bool) -> C
 
 # -- Stability of a device -----------------------------------------------------------------------------------
 #
-# Stability of a device that measures the force of the hand and follows the model (docs/theory.md, "Admittance").
+# Stability of an admittance device: it measures the force of the hand and follows the model (docs/theory.md,
+# "Admittance").
 #
 # A hand of stiffness ``K`` and damping ``B`` holds the device; its force moves an inertia ``M`` in the model, and the
-# device follows a time ``d`` later. The loop oscillates at the boundary where
+# device follows a time ``d`` later. The loop oscillates at the boundary given by
 #
 #     M w^2 = |K + j w B|,    arctan(w B / K) = w d:
 #
@@ -436,19 +437,19 @@ _SMALL = 1e-6  # of the phase's range, at its ends
 
 
 def least_inertia(stiffness: float, damping: float, delay: float) -> float:
-    """Return the inertia below which the loop is unstable.
+    """Return the least inertia of a stable loop.
 
     Parameters
     ----------
     stiffness, damping : float
         Of the hand, N/m and N s/m.
     delay : float
-        From the force of the hand to the motion that answers it, s, the tick included.
+        From the force of the hand to the resulting motion, s, the tick included.
 
     Returns
     -------
     float
-        kg; infinite where no inertia is stable, 0 without a delay.
+        kg; infinite if no inertia is stable, 0 without a delay.
     """
     if min(stiffness, damping, delay) < 0.0 or stiffness == 0.0:
         raise InputError(
@@ -471,9 +472,9 @@ class AdmittanceCondition:
     ----------
     axis, mode : str
     inertia : float
-        That the hand moves, at the device, kg or kg m^2; infinite where the mode keeps the port in its place.
+        Inertia felt by the hand, at the device, kg or kg m^2; infinite if the mode fixes the port.
     required : float
-        The least that is stable, in the same unit.
+        Least stable inertia, in the same unit.
     """
 
     axis: str
@@ -498,14 +499,14 @@ def assess_admittance(
     scale: float = 1.0,
     period: float = 1e-3,
 ) -> tuple[AdmittanceCondition, ...]:
-    """Assess a model with a device that follows it, for each axis of a port.
+    """Assess a model with an admittance device, for each axis of a port.
 
     Parameters
     ----------
     graph : ModeGraph
-        Coupled for such a device: ``coupled_graph(graph, admittance=True)``.
+        Coupled graph: ``coupled_graph(graph, admittance=True)``.
     mode : str
-        In which the inertia is taken, at the model's initial state.
+        Mode for the inertia, at the model's initial state.
     stiffness, damping : float
         Of the hand, N/m and N s/m.
     delay : float
@@ -528,7 +529,7 @@ def assess_admittance(
 
 
 def inertia_seen(graph: ModeGraph, mode: str, port: str = "") -> dict[str, float]:
-    """Return the inertia that a force along each axis of a port moves in a mode, at the initial state, kg or kg m^2.
+    """Return the inertia against a force along each axis of a port in a mode, at the initial state, kg or kg m^2.
 
     Raises
     ------

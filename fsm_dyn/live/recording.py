@@ -36,7 +36,7 @@ from fsm_dyn.runtime.abi import GUARD_WIDTH, LOG_LENGTH, LOG_WIDTH, MAX_FIRED, E
 #
 # A recording of ten minutes has hundreds of megabytes in some thousand messages. The file is mapped into memory and
 # parsed record by record (MCAP: an opcode, a length of eight bytes, the content); rows are copied only on access. The
-# package ``mcap`` parses the records that occur once.
+# package ``mcap`` parses records without repetition.
 
 _MAGIC: Final = b"\x89MCAP0\r\n"
 _CHANNEL, _MESSAGE, _CHUNK, _ATTACHMENT, _METADATA, _DATA_END = 0x04, 0x05, 0x06, 0x09, 0x0C, 0x0F
@@ -118,7 +118,7 @@ class Rows:
     data : mmap
         The file; it stays mapped for the lifetime of this object.
     parts : list of (place, length) in bytes
-        The messages that hold rows, in order.
+        The messages with rows, in order.
     width : int
         Numbers in a row.
 
@@ -212,7 +212,7 @@ def recorded_graph(recorded: Recording) -> ModeGraph:
 
 
 def _faults(recorded: Recording, graph: ModeGraph) -> Iterator[str]:
-    """Yield names of the parts of a recording that do not fit its graph."""
+    """Yield the names of recorded parts inconsistent with the graph."""
     automaton, columns = graph.automaton, recorded.columns
     layout, contacts = automaton.terms.layout, automaton.contacts
     discrete = layout.c[layout.sigma_slice.start : layout.memory_slice.stop]
@@ -327,7 +327,7 @@ def _read(data: mmap.mmap) -> Recording:
 
 
 def _event(text: bytes) -> dict[str, Any]:
-    """Return an event; those that the interpretation of the rows needs are validated."""
+    """Return an event; events needed to interpret the rows are validated."""
     event = decode(text, dict[str, Any], "an event of a live run")
     kind = _EVENTS.get(str(event.get("event")))
     if kind is not None:
@@ -351,7 +351,7 @@ def _records(data: mmap.mmap) -> Iterator[tuple[int, int, int]]:
 
 
 class Mcap:
-    """Classes of the package ``mcap`` that recorder and reader use."""
+    """Classes of the package ``mcap`` for recorder and reader."""
 
     def __init__(self) -> None:
         from mcap.data_stream import ReadDataStream
@@ -375,11 +375,11 @@ def mcap_names() -> Mcap:
 # -- Recorder of live runs, in MCAP files; :mod:`fsm_dyn.live.recording` reads them --------------------------
 #
 # The recorder is a thread of the session; it reads the rings and appends to the file every 20 ms, unchunked and
-# flushed, so that a killed process loses no more than that. Channels: ``rows`` and ``transitions`` hold little-endian
-# doubles, bit for bit those of the rings; ``events`` and ``state`` are JSON, the latter for other tools.
+# flushed, so a killed process loses at most 20 ms. Channels: ``rows`` and ``transitions`` hold little-endian doubles,
+# bit for bit those of the rings; ``events`` and ``state`` are JSON, the latter for other tools.
 #
 # If the disk is full, the part already written stays readable and later rows are counted as lost. A paced run
-# continues: the recorder does not influence the device. A run that is not paced ends.
+# continues: the recorder does not influence the device. An unpaced run ends.
 
 INTERVAL: Final = 0.02  # s between looks at the rings
 _BINARY: Final = "fsm_dyn_float64"
@@ -464,7 +464,7 @@ class Recorder:
             self._block.header[LiveHeader.RECORDED] = self._block.header[LiveHeader.ROWS]
 
     def _fail(self, error: OSError) -> None:
-        """Note that writing has failed; a run that is not paced ends."""
+        """Record a failure of writing; an unpaced run ends."""
         self.failure = f"cannot write '{self._path}': {error.strerror or error}"
         if not self._paced:
             self._block.header[LiveHeader.STOP_REQUESTED] = 1
@@ -509,7 +509,7 @@ class Recorder:
 
 
 class _File:
-    """File with atomic ``flush``: it has everything up to the call or, if that fails, up to the one before."""
+    """File with atomic ``flush``: it has everything up to the call or, if the call fails, up to the one before."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("xb", buffering=0)

@@ -23,7 +23,7 @@ from fsm_dyn.run.trajectory import Trajectory
 from fsm_dyn.runtime.abi import Status, TickCounts
 
 _ASKING: Final = (Status.NEED_MODE, Status.NEED_CHART, Status.BUFFER_FULL)
-_REPEATED: Final = ("reset", "scrub", "speed", "set")  # commands whose effect is not in the recorded inputs
+_REPEATED: Final = ("reset", "scrub", "speed", "set")  # commands with effects beyond the recorded inputs
 
 
 def replay(recorded: Recording) -> tuple[NDArray[np.float64], LiveStepper]:
@@ -93,9 +93,8 @@ def _stamped(row: NDArray[np.float64], stepper: LiveStepper) -> list[NDArray[np.
 def off_line(recorded: Recording) -> Trajectory:
     """Simulate a recording without commands offline, with the recorded inputs; the result is equal bit for bit.
 
-    The run ends with the last complete tick.  As in the live run, modes that were not derived at its start are embedded
-    online and switch to kernels of their own where the live run did; these have the same equations, but round
-    differently.
+    The run ends with the last complete tick.  As in the live run, modes not derived at its start are embedded online
+    and switch to derived kernels at the same times; these have the same equations, but round differently.
     """
     settings, graph = recorded.settings, recorded_graph(recorded)
     taken_over = {

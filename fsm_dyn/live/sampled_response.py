@@ -37,20 +37,20 @@ class SampledLoop:
     Attributes
     ----------
     axes : tuple of Axis
-        Of the port, those that a device moves.
+        Axes of the port moved by a device.
     sources : tuple of int
-        The axes of the device that move them.
+        The corresponding axes of the device.
     mode : str
     period : float
         s.
     scales : ndarray, shape (n,)
         Units of the model per unit of the device, along each axis.
     force_scale : float
-        Newtons of the device per newton of the model, beyond what the scale makes.
+        Newtons of the device per newton of the model, on top of the scale.
     step, push, out, through : ndarrays, shapes (n_s, n_s), (n_s, 4 m), (n, n_s), (n, 4 m)
         Value, rate, second and third rate of each of m inputs stand together.
     filters : tuple
-        For each axis the bandwidth of the filter of a coordinate that the device prescribes, rad per tick, or 0.
+        For each axis the bandwidth of the filter of a coordinate prescribed by the device, rad per tick, or 0.
     velocity_bandwidth : float or None
         Of the device, see :class:`~fsm_dyn.live.driver_protocol.DeviceDynamics`.
     """
@@ -69,7 +69,7 @@ class SampledLoop:
     velocity_bandwidth: float | None = math.inf
 
     def response(self, w: ArrayLike) -> Complexes:
-        """Return ``H(exp(j w T))`` from the device's sampled positions to the forces that resist it, in its units.
+        """Return ``H(exp(j w T))`` from the device's sampled positions to the resisting forces, in its units.
 
         Parameters
         ----------
@@ -120,7 +120,7 @@ class SampledLoop:
 
 
 def velocity_response(z: Complexes, period: float, bandwidth: float | None) -> Complexes:
-    """Return the velocity that a device reports for the sampled positions ``z^n``, 1/s.
+    """Return the reported velocity of a device for the sampled positions ``z^n``, 1/s.
 
     Parameters
     ----------
@@ -129,8 +129,8 @@ def velocity_response(z: Complexes, period: float, bandwidth: float | None) -> C
     period : float
         s.
     bandwidth : float or None
-        Hz, see :class:`~fsm_dyn.live.driver_protocol.DeviceDynamics`; a measured velocity is that of the motion below
-        half the rate.
+        Hz, see :class:`~fsm_dyn.live.driver_protocol.DeviceDynamics`; a measured velocity is the velocity of the
+        motion below half the rate.
     """
     if bandwidth is None:
         measured: Complexes = (1j * np.angle(z) / period).astype(np.complex128)
@@ -174,7 +174,7 @@ def linearise_sampled_loop(
     Parameters
     ----------
     graph : ModeGraph
-        Compiled from what :func:`fsm_dyn.live.device_map.add_couplers` returned.
+        Compiled from the result of :func:`fsm_dyn.live.device_map.add_couplers`.
     mode : str, optional
         A mode of the graph; by default the one it starts in.
     mapping : DeviceMap, optional
@@ -183,7 +183,7 @@ def linearise_sampled_loop(
     period, substeps, method
         As of a live run.
     at : mapping, optional
-        What replaces entries of the model's ``initial``; speeds are zero where they are not given here.
+        Replacements for entries of the model's ``initial``; speeds not given here are zero.
     velocity_bandwidth : float or None
         Of the device, see :class:`~fsm_dyn.live.driver_protocol.DeviceDynamics`.
 
@@ -312,7 +312,7 @@ class _Slopes:
 
 
 def _one_tick(method: Tableau, A: Floats, B: Floats, h: float, steps: int) -> tuple[Floats, Floats]:
-    """Return what the method makes of ``s' = A s + B i`` in so many steps of length ``h``, the inputs being cubics."""
+    """Return the map of the method for ``s' = A s + B i`` over ``steps`` steps of length ``h``, with cubic inputs."""
     n, m = len(A), B.shape[1]
     stages: list[Floats] = []
     for row, node in zip(method.a, method.nodes, strict=True):

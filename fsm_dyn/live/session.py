@@ -33,10 +33,10 @@ from fsm_dyn.runtime.abi import LiveHeader, RecordColumn, TickState, WatchdogAct
 
 # -- Owner heartbeat -----------------------------------------------------------------------------------------
 #
-# Owner heartbeat: a thread of the owner's process that increases a counter in shared memory.
+# Owner heartbeat: a thread of the owner's process increases a counter in shared memory.
 #
-# If the runtime can sleep (``runtime/pacing.c``), the thread never takes the interpreter lock: a derivation, or a
-# notebook cell that keeps the interpreter busy, does not stop the heartbeat.
+# If the runtime can sleep (``runtime/pacing.c``), the thread never takes the interpreter lock: a derivation or a long
+# notebook cell does not stop the heartbeat.
 
 Integers = NDArray[np.int64]
 
@@ -45,12 +45,12 @@ _BEATS: Final = LiveHeader.OWNER_BEATS
 
 
 class SignOfLife:
-    """Heartbeat thread: increases a counter in the header of shared memory until it is stopped.
+    """Heartbeat thread: increases a counter in the header of shared memory until stopped.
 
     Parameters
     ----------
     header : int64 array
-        Header of the block that tick process and owner share.
+        Header of the block shared by tick process and owner.
     """
 
     def __init__(self, header: Integers) -> None:
@@ -82,10 +82,10 @@ class SignOfLife:
 class RunReport(TypedDict):
     """Statistics of a live run, as ``LiveSession.report()`` returns and ``fsm-dyn live --json`` prints them.
 
-    Times are in s: ``p50``, ``p99``, ``p99.9`` and ``worst`` of all ticks.  Energies are in J, None where passivity is
-    not observed.  ``running_time`` is that in which the model was to advance, by the wall clock,
-    ``real_time_ratio`` its advance over that; None before the first tick.  ``sample_interval`` is the median time
-    between samples of the device, at least a tick.  ``log`` is the error output of a run that ended abnormally.
+    Times are in s: ``p50``, ``p99``, ``p99.9`` and ``worst`` of all ticks.  Energies are in J, None if passivity is
+    not observed. ``running_time`` is the wall-clock time in which the model had to advance, ``real_time_ratio`` its
+    advance over that; None before the first tick.  ``sample_interval`` is the median time between samples of the
+    device, at least a tick.  ``log`` is the error output of an abnormally ended run.
     """
 
     ticks: int
@@ -200,11 +200,11 @@ class LiveSession:
             A shipped driver by name, ``FILE.py`` or ``module:Class``, and its options.
         settings : Settings, optional
         parameters : mapping, optional
-            Values that replace the file's, the couplers' among them (``<axis>_stiffness``, ``<axis>_damping``).
+            Replacements for the file's values, the couplers' among them (``<axis>_stiffness``, ``<axis>_damping``).
         record : path, optional
             A new file for the recording.
         progress : callable, optional
-            Called with a text before every slow stage; an exception that it raises cancels the start.
+            Called with a text before every slow stage; raising an exception cancels the start.
 
         Raises
         ------
@@ -236,8 +236,8 @@ class LiveSession:
     def rows(self, since: int = 0) -> tuple[NDArray[np.float64], int]:
         """Return rows (one per tick, in ``columns``) from number ``since`` on, and the number to ask from next.
 
-        The modes in them are known when this returns, see :meth:`modes_at`.  The ring keeps the latest 4095 rows; the
-        number of those asked for that it no longer has is an event ``overwritten``.
+        Their modes are known when this returns, see :meth:`modes_at`. The ring keeps the latest 4095 rows; an event
+        ``overwritten`` has the number of requested rows no longer in it.
         """
         rows, following, lost = shared_memory.take_rows(self._block.rows, self._block.header, LiveHeader.ROWS, since)
         self._listen()  # the event of a mode precedes its first row
@@ -245,7 +245,7 @@ class LiveSession:
         return rows, following
 
     def _report_lost(self, what: str, count: int) -> None:
-        """Report what was asked for and is no longer in its ring as an event."""
+        """Report requested data no longer in its ring as an event."""
         if count > 0:
             reason = f"the ring no longer has the first {count} of the {what} asked for: ask more often, or record"
             self._told.append({"event": "overwritten", "what": what, "count": count, "reason": reason})
@@ -261,9 +261,9 @@ class LiveSession:
         return self._known[-1][2]
 
     def modes_at(self, tick: float) -> tuple[tuple[str, ...], States]:
-        """Return names and contact states of the modes that the numbers in a tick's row and records stand for.
+        """Return names and contact states of the modes by the numbers in a tick's row and records.
 
-        A mode that is reached first gets a number; a reset keeps one number for each mode.
+        A mode gets a number when first reached; a reset keeps one number for each mode.
         """
         for begins, names, states in reversed(self._known):
             if begins <= tick:
@@ -332,7 +332,7 @@ class LiveSession:
 
     @property
     def structural(self) -> frozenset[str]:
-        """Parameters that wait for a reset: they enter gaps, constraints or inertia."""
+        """Parameters effective after a reset: they enter gaps, constraints or inertia."""
         return self._stepper.structural
 
     @property
@@ -504,7 +504,7 @@ class LiveSession:
         self._block.close(remove=True)
 
     def _kill(self) -> None:
-        """Kill processes that did not end by themselves, the tick process first."""
+        """Kill processes that have not ended, the tick process first."""
         if self.tick_pid and self._block.header[LiveHeader.TICK_STATE] != TickState.ENDED:
             with contextlib.suppress(OSError):
                 os.kill(self.tick_pid, 9)

@@ -49,7 +49,7 @@ def anonymous() -> int | None:
 
 @dataclass(frozen=True)
 class BlockLayout:
-    """Lengths that depend on the model: columns of a row, columns of a record of a transition."""
+    """Model-dependent lengths: columns of a row, columns of a record of a transition."""
 
     row: int
     record: int
@@ -82,7 +82,7 @@ class BlockLayout:
 
 
 class SharedBlock:
-    """A block of shared memory: anonymous, so that nothing is ever left behind; on Windows a file.
+    """A block of shared memory: anonymous, so nothing is ever left behind; on Windows a file.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class SharedBlock:
     descriptor : int
         Of the memory; closed with the block.
     path : str
-        The file, where there is one.
+        The file, if any.
     """
 
     def __init__(self, shape: BlockLayout, descriptor: int, path: str = "") -> None:
@@ -121,12 +121,12 @@ class SharedBlock:
 
     @property
     def address(self) -> str:
-        """What another process opens: a descriptor it inherits, or a path."""
+        """Argument of :meth:`open` in another process: an inherited descriptor, or a path."""
         return self.path or str(self.descriptor)
 
     @classmethod
     def open(cls, shape: BlockLayout, address: str) -> SharedBlock:
-        """Open a block that another process made."""
+        """Open a block made by another process."""
         if address.isdigit():
             return cls(shape, int(address))
         return cls(shape, os.open(address, os.O_RDWR), address)
@@ -140,12 +140,12 @@ class SharedBlock:
         self._map = None
         os.close(self.descriptor)
         if remove and self.path:
-            with contextlib.suppress(OSError):  # some systems keep files that are still mapped
+            with contextlib.suppress(OSError):  # some systems keep mapped files
                 os.unlink(self.path)
 
 
 def plain(array: NDArray[Any]) -> Any:
-    """Return a view of an array whose entries are plain numbers: reading NumPy's scalars takes as long as a step."""
+    """Return a view of an array with plain numbers as entries: reading NumPy's scalars takes as long as a step."""
     view: Any = array
     return memoryview(view)
 
@@ -162,7 +162,7 @@ def take_rows(ring: NDArray[Any], header: Integers, counter: int, since: int) ->
     count = int(header[counter])
     first = max(since, count - len(ring) + 1)
     rows = ring[np.arange(first, count) % len(ring)]
-    # what the writer may have begun to write over while it was copied is dropped
+    # drop rows the writer may have begun to overwrite during the copy
     kept = max(first, int(header[counter]) - len(ring) + 1)
     return rows[min(kept - first, len(rows)) :], count, kept - since
 
@@ -191,13 +191,13 @@ def put_text(
 
 
 def take_texts(ring: NDArray[np.uint8], header: Integers, counter: int, since: int) -> tuple[list[dict[str, Any]], int]:
-    """Return the mappings from slot ``since`` on that are there as a whole, and the slot after the last of them.
+    """Return the complete mappings from slot ``since`` on, and the slot after the last of them.
 
-    A mapping whose first part was overwritten is left out.
+    A mapping with an overwritten first part is left out.
     """
     rows, count, _ = take_rows(ring, header, counter, since)
     found: list[dict[str, Any]] = []
-    parts: list[bytes] = []  # of a text that is not there as a whole yet
+    parts: list[bytes] = []  # of an incomplete text
     for row in rows:
         begins, to_come = divmod(int(row[0]), _HEAD)
         if begins:

@@ -82,11 +82,11 @@ def last_before(marks: Checkpoints, t: float) -> int:
     return number % room
 
 
-# -- Bounds on parameters of a live run: what the steps of a tick can carry ----------------------------------
+# -- Bounds on parameters of a live run for stable steps of a tick -------------------------------------------
 #
-# A step of length ``h`` multiplies a motion ``exp(l t)`` by the stability function ``R(l h)`` of the method; where
-# ``l h`` is beyond the interval in which ``|R| <= 1``, rounding grows to any size within some ticks. The eigenvalues
-# ``l`` are those of the modes linearised about the present state, with the couplers closed.
+# A step of length ``h`` multiplies a motion ``exp(l t)`` by the stability function ``R(l h)`` of the method; if ``l
+# h`` is beyond the interval of ``|R| <= 1``, rounding grows to any size within some ticks. ``l`` are the eigenvalues
+# of the modes linearised about the present state, with the couplers closed.
 
 _DIFFERENCE: Final = 1e-6  # of a coordinate or speed, relative to the larger of it and 1
 _GROWS: Final = 1.01  # times the largest eigenvalue of the values before: less is rounding
@@ -132,7 +132,7 @@ class StabilityBounds:
         self._interval = stability_interval(method)
 
     def check(self, context: Floats, changes: Mapping[str, tuple[int, float]]) -> None:
-        """Raise InputError where a parameter makes a mode too stiff for the steps of a tick.
+        """Raise InputError if a parameter makes a mode too stiff for the steps of a tick.
 
         Parameters
         ----------
@@ -156,7 +156,7 @@ class StabilityBounds:
             )
 
     def _bound(self, context: Floats, index: int, usual: float, value: float, allowed: Sequence[float]) -> float:
-        """Return the value farthest from the usual one, on the way to the new one, that can be carried."""
+        """Return the stable value farthest from the default one, on the way to the new one."""
         here = context.copy()
         logarithmic = usual > 0.0 and value > 0.0
         inside, outside = (math.log(usual), math.log(value)) if logarithmic else (usual, value)
@@ -171,7 +171,7 @@ class StabilityBounds:
         return all(most <= limit for most, limit in zip(self._largest(context), allowed, strict=True))
 
     def _largest(self, context: Floats) -> list[float]:
-        """Return the absolute value of the largest eigenvalue of each mode, 1/s; 0 for one that has no rates here."""
+        """Return the absolute value of the largest eigenvalue of each mode, 1/s; 0 for a mode without rates here."""
         found = []
         for rates in self._rates:
             jacobian = self._jacobian(rates, context)
@@ -188,17 +188,17 @@ class StabilityBounds:
                 x = self._x.copy()
                 x[i] += sign * size
                 rates(0.0, *(array.ctypes.data_as(ctypes.POINTER(ctypes.c_double)) for array in (x, context, ends[k])))
-            with np.errstate(invalid="ignore", over="ignore"):  # what is not finite marks a mode without rates here
+            with np.errstate(invalid="ignore", over="ignore"):  # nonfinite values mark a mode without rates here
                 columns[:, i] = (ends[0] - ends[1]) / (2.0 * size)
         return columns
 
 
 # -- Live stepper: advances a coupled model tick by tick, without processes and clocks -----------------------
 #
-# A :class:`LiveStepper` advances the model by one period per call, with the stepper of offline runs. All that acts on
-# the model is in its inputs, which are linear from tick to tick, or cubic if their rates enter the equations: with
-# the inputs of a run as ``sampled`` tables, :func:`fsm_dyn.run.simulate.simulate` makes the same transitions bit for
-# bit.
+# A :class:`LiveStepper` advances the model by one period per call, with the stepper of offline runs. The inputs
+# contain every action on the model; they are linear from tick to tick, or cubic if their rates enter the equations:
+# with the inputs of a run as ``sampled`` tables, :func:`fsm_dyn.run.simulate.simulate` makes the same transitions bit
+# for bit.
 
 TURNS_PER_TICK: Final = 1000  # most steps and transitions in a tick; the work limit ends it earlier
 NO_LIMIT: Final = 2**62
@@ -207,12 +207,12 @@ MOST_INSTANT: Final = 40  # transitions in one instant
 
 @dataclass
 class LiveStepper:
-    """A coupled model that advances tick by tick.
+    """A coupled model, advanced tick by tick.
 
     Parameters
     ----------
     graph : ModeGraph
-        Compiled from what :func:`fsm_dyn.live.device_map.add_couplers` returned.
+        Compiled from the result of :func:`fsm_dyn.live.device_map.add_couplers`.
     n_device : int
         Number of axes of the device.
     period : float
@@ -224,17 +224,17 @@ class LiveStepper:
     mapping : DeviceMap or tuple of DeviceMap
     limits : Limits
     schedule : bool
-        Whether the inputs that the model schedules follow their schedule, sampled at the ticks.
+        Whether scheduled inputs of the model follow their schedule, sampled at the ticks.
     turns : tuple of int
         The rotational axes of the device, in rad.
     initial : mapping
-        Entries that replace those of the model's ``initial``.
+        Replacements for entries of the model's ``initial``.
     work_per_tick : int, optional
-        Work after which a tick ends, complete or not, besides that of two trial steps for each of the ``substeps``; 0:
-        no limit; None: by the number of contacts, see :func:`fsm_dyn.live.tick.usual_work`.  Costs:
+        Work limit of a tick, complete or not, besides the work of two trial steps for each of the ``substeps``; 0: no
+        limit; None: by the number of contacts, see :func:`fsm_dyn.live.tick.usual_work`.  Costs:
         :data:`fsm_dyn.run.structures.WORK_OF_TRANSITION` and its neighbours.
     parts : tuple of int
-        Number of axes of each device, where the device combines several.
+        Number of axes of each device, for combined devices.
     """
 
     graph: ModeGraph
@@ -291,7 +291,7 @@ class LiveStepper:
         return compile_programs([Program.from_nodes(automaton.terms.layout, {"ports": table})])
 
     def _make_tick(self) -> None:
-        """Allocate the data of a tick and write those that are constant in a run."""
+        """Allocate the data of a tick and write the constants of a run."""
         self.limits.check(self.n_device)
         self.tick_data: Tick
         self.tick_data, self._tick_packed = new_tick(
@@ -429,7 +429,7 @@ class LiveStepper:
         """Advance by one period if ``tick_data.counts[ADVANCING]`` says so; return a status of the outcomes.
 
         ``DONE`` if the tick was completed, ``PAUSED`` if it reached its work limit and continues with the next call.
-        ``again``: continue within the tick, after what it requested was supplied.
+        ``again``: continue within the tick, after its request was supplied.
         """
         if not again:
             self.counters[Counters.WORK_DONE] = 0
@@ -442,7 +442,7 @@ class LiveStepper:
         self.counters[Counters.WORK_DONE] += abi.WORK_OF_MODE
         try:
             refused = provide_requested(self.loop, status, self.executable)
-        except RunError:  # not among the modes that the model lists
+        except RunError:  # not a listed mode
             return Status.MODE_NOT_LISTED
         if self.loop.tables is not tables or status == Status.BUFFER_FULL:
             self._look_up()
@@ -502,15 +502,15 @@ class LiveStepper:
         self.options.numbers[OptionNumbers.FIXED_STEP] = step
 
     def set_parameters(self, values: Mapping[str, float]) -> tuple[str, ...]:
-        """Set parameters (SI); return the names of those that wait for a reset.
+        """Set parameters (SI); return the names of those effective after a reset.
 
-        A parameter that enters gaps, constraints or inertia would violate constraints or change the energy, one that
-        enters the period of a controller the order of its samples: it takes effect at the next reset.
+        A parameter of gaps, constraints or inertia would violate constraints or change the energy, one of a
+        controller's period the order of its samples: it takes effect at the next reset.
 
         Raises
         ------
         InputError
-            A name is unknown, or a value would be invalid in the file; then none of them is set.
+            A name is unknown, or a value would be invalid in the file; then none is set.
         """
         layout = self.graph.automaton.terms.layout
         for name, value in values.items():
@@ -541,7 +541,7 @@ class LiveStepper:
         return tuple(waiting)
 
     def check_start(self) -> None:
-        """Raise InputError where parameters that differ from the file are more than a tick can carry."""
+        """Raise InputError if parameters unlike the file's are too large for stable ticks."""
         layout, context = self.graph.automaton.terms.layout, self.loop.state.c.copy()
         usual = parameter_vector(parameter_values(self.graph.automaton.mechanism))
         given = self.parameters
@@ -550,7 +550,7 @@ class LiveStepper:
         self._check_bounds(context, changes)
 
     def _check_bounds(self, context: Floats, changes: Mapping[str, tuple[int, float]]) -> None:
-        """Raise InputError where a new value is more than a tick can carry, or nothing that a coupler can have."""
+        """Raise InputError if a new value is too large for stable ticks, or invalid for a coupler."""
         for axis in (axis for axis in self.axes if not axis.prescribed_coordinate and not axis.is_applied_force):
             for name, above in ((axis.stiffness, True), (axis.damping, False)):
                 value = changes.get(name, (0, 1.0))[1]
@@ -594,7 +594,7 @@ class LiveStepper:
 
     @property
     def structural(self) -> frozenset[str]:
-        """Parameters that enter gaps, constraints, inertia or periods of controllers."""
+        """Parameters of gaps, constraints, inertia or periods of controllers."""
         if not hasattr(self, "_structural"):
             self._structural = structural_parameters(self.graph.automaton)
         return self._structural
@@ -618,7 +618,7 @@ _STRUCTURE: Final[Sequence[str]] = ("W", "M", "A", "b", "gamma", "residual", "cl
 
 
 def structural_parameters(automaton: Automaton) -> frozenset[str]:
-    """Return the parameters that enter gaps, constraints, inertia or periods of controllers.
+    """Return the parameters of gaps, constraints, inertia or periods of controllers.
 
     Parameters
     ----------

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-FINGER_STIFFNESS: Final = 300.0  # N/m, of a fingertip that presses some newtons (Hajian and Howe 1997)
+FINGER_STIFFNESS: Final = 300.0  # N/m, of a fingertip pressing some newtons (Hajian and Howe 1997)
 FINGER_DAMPING: Final = 3.0  # N s/m
-NOTES: Final = 8  # that an emulated hand plays when it is asked to on the page,
+NOTES: Final = 8  # played by an emulated hand on request from the page
 REPETITION: Final = 6.7  # a second
 
 
@@ -43,7 +43,7 @@ class Stroke:
 
 @dataclass(frozen=True)
 class Rhythm:
-    """Notes that a hand plays: it presses in the first half of each and lets up in the second.
+    """Notes played by a hand: it presses in the first half of each and lets up in the second.
 
     Attributes
     ----------
@@ -51,9 +51,9 @@ class Rhythm:
         Notes a second.
     notes : int
     pressed, lifted : float
-        Where the hand wants to be at the end of the two halves, m.
+        Target of the hand at the end of the two halves, m.
     share : float
-        Of a note that each of the two strokes takes, up to a half.
+        Share of a note for each of the two strokes, up to a half.
     """
 
     rate: float

@@ -33,26 +33,26 @@ TICK: Final = Bundle(Tick)
 # -- Setup of the data of a tick from ports, limits and settings ---------------------------------------------
 
 WORK_PER_TICK: Final = 30  # of a model with many contacts, see :func:`usual_work`
-WORK_PER_SUBSTEP: Final = 4  # what is added for each: two trial steps, guards evaluated at their end and middle
+WORK_PER_SUBSTEP: Final = 4  # for each: two trial steps, with guards evaluated at their end and middle
 MANY_CONTACTS: Final = 12
-BANDWIDTH: Final = 20.0  # Hz, of smooth inputs that no port declares one for
-MOST_PER_TICK: Final = 3.0  # rad: where the filter is still stable
+BANDWIDTH: Final = 20.0  # Hz, of smooth inputs without one declared by a port
+MOST_PER_TICK: Final = 3.0  # rad: stability limit of the filter
 MOST_SUBSTEPS: Final = 1000
 PASSIVITY_WORDS: Final = ("off", "observe", "control")
-FARTHEST: Final = 1e3  # m or rad, where no device is
+FARTHEST: Final = 1e3  # m or rad, beyond any device
 _GUARDS_EACH: Final = 6  # most guards of a contact or a user-defined transition
 
 
 def usual_work(contacts: int) -> int:
-    """Return the work after which a tick ends where nothing else is asked for, by the number of contacts of the model.
+    """Return the default work limit of a tick, by the number of contacts of the model.
 
-    What counts like a trial step (docs/theory.md, "The work of a tick") takes longer with more of them.
+    A unit of work, such as a trial step (docs/theory.md, "The work of a tick"), takes longer with more contacts.
     """
     return round(WORK_PER_TICK * min(4.0, max(1.0, MANY_CONTACTS / max(1, contacts))))
 
 
 def usual_substeps(mechanism: Mechanism, values: Mapping[str, ParameterValue], period: float) -> int:
-    """Return the steps of the integrator in a tick of this length (s) where nothing else is asked for.
+    """Return the default number of steps of the integrator in a tick of this length (s).
 
     None is longer than the ``step`` of any port of the model; without one there is a single step.
     """
@@ -104,7 +104,7 @@ def _row(axis: PortAxis, rows: Sequence[str]) -> int:
 
 
 def _slots(axis: PortAxis, inputs: Sequence[str], smooth: Sequence[str]) -> tuple[int, int, int]:
-    """Return where position, rate and engagement of an axis are, see :class:`~fsm_dyn.runtime.layouts.Tick`."""
+    """Return the inputs for position, rate and engagement of an axis, see :class:`~fsm_dyn.runtime.layouts.Tick`."""
     if axis.is_applied_force:
         return inputs.index(axis.applied_force), -1, -1
     if axis.prescribed_coordinate:
@@ -113,19 +113,19 @@ def _slots(axis: PortAxis, inputs: Sequence[str], smooth: Sequence[str]) -> tupl
 
 
 def _law(axis: PortAxis, name: str, parameters: Sequence[str]) -> int:
-    """Return where a parameter of an axis's coupler stands in the context, -1 where it has none."""
+    """Return the index of a parameter of an axis's coupler in the context, -1 without a coupler."""
     return -1 if axis.prescribed_coordinate or axis.is_applied_force else parameters.index(getattr(axis, name))
 
 
 def _full_length(tables: Tables) -> int:
-    """Return the longest output of a mode's kernel, also of modes that are embedded online later."""
+    """Return the longest output of a mode's kernel, including modes embedded online later."""
     s = tables.sizes
     guards = max(int(s[Sizes.MAX_GUARDS]), _GUARDS_EACH * int(s[Sizes.N_CONTACTS] + s[Sizes.N_TRANSITIONS]))
     return int(s[Sizes.N_Q] + 2 * s[Sizes.N_U] + 1 + 2 * guards + s[Sizes.N_ROWS])
 
 
 def set_limits(tick: Tick, limits: Limits, period: float, admittance: bool = False) -> None:
-    """Write the limits of a device into a tick of this length (s); with ``admittance`` of one that follows."""
+    """Write the limits of a device into a tick of this length (s); with ``admittance`` of an admittance device."""
     numbers = tick.numbers
     numbers[TickNumbers.PERIOD] = period
     numbers[TickNumbers.ENGAGEMENT_STEP] = min(period / limits.ramp, 1.0) if limits.ramp > 0.0 else 1.0
@@ -138,7 +138,7 @@ def set_limits(tick: Tick, limits: Limits, period: float, admittance: bool = Fal
         limits.velocity,
         limits.angular_velocity,
     )
-    if admittance:  # what is sent to the device are velocities
+    if admittance:  # commands to the device are velocities
         numbers[TickNumbers.FORCE_LIMIT], numbers[TickNumbers.SLEW_LIMIT] = (
             limits.speed,
             limits.acceleration * period,
@@ -166,7 +166,7 @@ def couple_ports(
     parts: Sequence[int],
     values: Mapping[str, ParameterValue],
 ) -> None:
-    """Write into a tick by which axes of the devices each port is moved.
+    """Write the mapping from the axes of the devices to the ports into a tick.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def couple_ports(
     ports : sequence of CoupledPort
         All of the model, in the order of its axes.
     maps : sequence of DeviceMap
-        Of each device; one that names no port has that at the device's own place.
+        Of each device; a map without a port name gets the port of the device's number.
     parts : sequence of int
         Number of axes of each device.
     values : mapping
@@ -184,7 +184,7 @@ def couple_ports(
     ------
     InputError
         There are more or fewer maps than devices, no such port, or two devices at one; axes do not fit; the devices
-        differ in what they need to have in common.
+        differ in settings required to be common.
     """
     if len(maps) != len(parts):
         raise InputError(
@@ -214,7 +214,7 @@ def couple_ports(
 
 
 def _port_at(ports: Sequence[CoupledPort], name: str, place: int) -> CoupledPort:
-    """Return the port of this name, or without one that at a place; raise InputError where there is none."""
+    """Return the port of this name, or without a name the port of this number; raise InputError if there is none."""
     names = [port.name for port in ports]
     if not name and place >= len(ports):
         raise InputError(f"there is no port for device {place + 1}", found=", ".join(names))
@@ -246,10 +246,10 @@ def bandwidths(
 
 
 def watch_port(tick: Tick, passivity: str, damping: float | None, delay: float = 0.0) -> None:
-    """Have the energy at the port watched: ``off``, ``observe`` or ``control``.
+    """Set the passivity observer of the port: ``off``, ``observe`` or ``control``.
 
-    ``damping`` is that of the device along its straight axes, N s/m, None where it is not known; ``delay`` is from a
-    motion to the force that answers it, beyond the loop's own, s.
+    ``damping`` is the damping of the device along its straight axes, N s/m, None if unknown; ``delay`` is the time
+    from a motion to the resulting force, beyond the loop's own, s.
     """
     tick.numbers[TickNumbers.DELAY] = min(delay / tick.numbers[TickNumbers.PERIOD], LATEST)
     tick.shown[:] = 0.0
@@ -276,11 +276,10 @@ class TickColumns:
     """Names of the columns of a row after the fixed ones.
 
     These are inputs, state, device, force shown, ports, discrete, motion.  ``ports`` are the axes of all ports; each
-    has three columns: force of the port on the model, position, rate.  ``discrete`` is what the model remembers beside
-    its state: the slip directions and the memory, by their names in the kernels' context.  With it a row says all that
-    forces and guards follow from.  ``smooth`` are the inputs that run as cubics, with two columns each: rate and
-    second rate.  ``execution_time`` (of the tick before) and
-    ``wakeup_latency`` are in s.
+    has three columns: force of the port on the model, position, rate.  ``discrete`` are the slip directions and
+    discrete variables, by their names in the kernels' context. With them a row determines all forces and guards.
+    ``smooth`` are the inputs that run as cubics, with two columns each: rate and second rate.  ``execution_time`` (of
+    the tick before) and ``wakeup_latency`` are in s.
     """
 
     inputs: tuple[str, ...]
@@ -292,7 +291,7 @@ class TickColumns:
 
     @cached_property
     def places(self) -> dict[str, slice]:
-        """Where each group stands."""
+        """Columns of each group."""
         lengths = {
             "fixed": len(FIXED), "inputs": len(self.inputs), "state": len(self.state), "position": self.device,
             "velocity": self.device, "force": self.device, "ports": 3 * len(self.ports),

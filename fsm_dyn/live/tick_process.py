@@ -47,13 +47,13 @@ RING: Final = Bundle(Ring)
 
 # -- Kernel loading in a thread of the tick process, for modes from the derivation process -------------------
 
-# below the ticks, above normal processes: a preempted thread that holds the interpreter lock would delay a tick
+# below the ticks, above normal processes: a preempted thread with the interpreter lock would delay a tick
 _PRIORITY: Final = 10
 Arrived = tuple[tuple[int, ...], OwnKernels]
 
 
 class Receiver:
-    """Thread that reads machine code from a pipe and loads it, without the interpreter lock.
+    """Thread to read machine code from a pipe and load it, without the interpreter lock.
 
     Parameters
     ----------
@@ -122,18 +122,18 @@ def received(file: IO[bytes]) -> Arrived | None:
 #
 # The watchdog process starts it as ``python -m fsm_dyn.live.tick_process``; it never imports SymPy. In every tick it
 # reads the device, advances the model by one period, writes the force, and writes a row to shared memory. It sleeps
-# until absolute deadlines; an overrun shifts all later deadlines, so that model time slows down and is not caught up.
+# until absolute deadlines; an overrun shifts all later deadlines, so model time slows down and is not caught up.
 
-SWITCHING: Final = 2e-4  # s that another thread may keep the interpreter from a tick
-WARM_UP: Final = 200  # ticks of a copy before the loop begins, so that nothing is loaded or grown in it
-PYTHON_PERIOD: Final = 4.9e-4  # s, of the shortest tick that Python carries out
-_LONGEST: Final = 2000  # ticks that the slew limit may hold up the end
-_TELLING: Final = 250  # ticks between looks at what a driver has to tell of itself
-_LAST: Final = 2  # ticks after the force has come to zero, before a run ends
+SWITCHING: Final = 2e-4  # s, longest time another thread may keep the interpreter
+WARM_UP: Final = 200  # ticks of a copy before the loop, so the loop loads and allocates nothing
+PYTHON_PERIOD: Final = 4.9e-4  # s, shortest tick in Python
+_LONGEST: Final = 2000  # most ticks of delay of the end by the slew limit
+_TELLING: Final = 250  # ticks between queries of a driver's diagnostics
+_LAST: Final = 2  # ticks with zero force before a run ends
 
 
 def new_stepper(settings: dict[str, Any], graph: Any) -> LiveStepper:
-    """Return the stepper that a live run's settings describe."""
+    """Return the stepper described by the settings of a live run."""
     stepper = LiveStepper(
         graph,
         int(settings["axes"]),
@@ -189,7 +189,7 @@ class TickProcess:
             self.stepper, self.emit_event, settings["stall_ticks"], self._busy, paused=settings["paused"]
         )
         self.device: Device = driver_class(settings["driver"])(settings["options"], settings["transport"])
-        if hasattr(self.device, "attach"):  # a driver that the session feeds
+        if hasattr(self.device, "attach"):  # a driver fed by the session
             self.device.attach(self.block)
         self._read = self.device.read
         self._waiting: BlockingReader | None = None
@@ -253,7 +253,7 @@ class TickProcess:
         return True
 
     def _narrow_limits(self) -> None:
-        """Ask for no more than the device has said it can show, now that it is open: what is sent is then shown."""
+        """Limit commands to the force reported by the opened device, so that it exerts the commanded force."""
         numbers, spec = self.stepper.tick_data.numbers, self.device.spec
         numbers[TickNumbers.FORCE_LIMIT] = min(numbers[TickNumbers.FORCE_LIMIT], spec.force)
         numbers[TickNumbers.TORQUE_LIMIT] = min(numbers[TickNumbers.TORQUE_LIMIT], spec.torque)
@@ -273,7 +273,7 @@ class TickProcess:
         self.stepper.publish_to(self._ring)
 
     def _rehearse(self) -> None:
-        """Go through ticks that nobody sees: the model rests, and the row goes elsewhere."""
+        """Run ticks without effect: the model rests, and the rows go to a scratch ring."""
         data, shape = self.stepper.tick_data, self.block.shape
         kept = data.counts.copy(), data.numbers.copy()
         bins = [np.zeros(abi.BINS, np.int64) for _ in range(3)]
@@ -288,7 +288,7 @@ class TickProcess:
         data.counts[:], data.numbers[:] = kept
 
     def _let_go(self) -> None:
-        """Show no force any more, whatever the driver has to say to that."""
+        """Remove the force and close the device; exceptions of the driver are only reported."""
         self._busy(True)
         try:
             self._report_driver()
@@ -301,7 +301,7 @@ class TickProcess:
     # -- the loop ------------------------------------------------------------------------------------------
 
     def _loop(self) -> None:
-        """Tick until the end; what stands here in Python is read, one compiled call, and write."""
+        """Tick until the end; per tick, Python only reads, makes one compiled call, and writes."""
         period = int(self.settings["period"] * 1e9) if self.settings["paced"] else 0
         beats, force, controller = self._beats, shared_memory.plain(self._force), self.controller
         read, write, take, go = self._read, self.device.write, controller.take, controller.run_tick
@@ -332,7 +332,7 @@ class TickProcess:
                 return
             looked = go(sample.sequence, sample.buttons, woke - began, woke - deadline, duration, spent)
             try:
-                # what the guard has seen meanwhile goes before what was worked out
+                # a zero packet of the watchdog process overrides this force
                 sent = write(
                     force.tolist()
                     if beats[LiveHeader.ZERO_FORCE_PACKETS] == counts[TickCounts.ZERO_FORCE_PACKETS]
@@ -360,7 +360,7 @@ class TickProcess:
         counts, settings = self._counts, self.settings
         counts[TickCounts.WATCHDOG_TIMEOUT] = int(settings["watchdog_timeout"] * 1e9) * settings["guarded"]
         counts[TickCounts.OWNER_TIMEOUT] = int(settings["owner_timeout"] * 1e9) * settings["guarded"]
-        self.stepper.tick_data.numbers[TickNumbers.PROGRESS] = 0.0  # that of the warm-up does not count
+        self.stepper.tick_data.numbers[TickNumbers.PROGRESS] = 0.0  # without the progress of the warm-up
         counts[TickCounts.PACED] = settings["paced"]
         felt = settings["paced"] and self.device.spec.felt
         counts[TickCounts.LAG_LIMIT] = int(settings["lag_limit"] * 1e9) * felt
@@ -368,7 +368,7 @@ class TickProcess:
         counts[TickCounts.RELEASE_TICKS] = int(settings["release"] / settings["period"])
 
     def _compiled_io(self) -> pacing.CompiledIO | None:
-        """Return how the device is read and written by compiled code, where ticks are too fast for Python."""
+        """Return the compiled reading and writing of the device, if ticks are too fast for Python."""
         if not wants_compiled(self.settings, type(self.device)):
             return None
         io: pacing.CompiledIO | None = self.device.compiled()  # type: ignore[attr-defined]
@@ -380,7 +380,7 @@ class TickProcess:
         pace, packed = pacing.new_pace(io, self.stepper.tick_data, period, self._watched_from())
         numbers, controller, counts = shared_memory.plain(pace.numbers), self.controller, self._counts
         self._set_patience()
-        if self._receiver is not None:  # to the loop, what has arrived is as if mail had come
+        if self._receiver is not None:  # new kernels wake the loop like commands
             self._receiver.wake = lambda: numbers.__setitem__(PaceNumbers.COMMANDS_READ, -1)
             if self._arrived:
                 self._receiver.wake()
@@ -394,7 +394,7 @@ class TickProcess:
                 numbers[PaceNumbers.MUST_RUN] = 1
             elif reason == Back.COMMANDS_ARRIVED:
                 self._take_mail()
-                numbers[PaceNumbers.COMMANDS_READ] = self._mail  # first: what arrives from now on wakes the loop again
+                numbers[PaceNumbers.COMMANDS_READ] = self._mail  # set first: later arrivals wake the loop again
                 if self._arrived:
                     self._take_over()
                 if self._arrived:
@@ -449,7 +449,7 @@ class TickProcess:
         return opening + (int(min(most, _LONGEST)) if opening else 0) + _LAST
 
     def _driver_failed(self, error: Exception) -> None:
-        """Tell that the driver raised; the run ends in order: zero is written, the device closed."""
+        """Report an exception of the driver; the run ends cleanly, with zero force and a closed device."""
         self.controller.fault(Fault.DRIVER_EXCEPTION, error_text(error))
         self._beats[LiveHeader.PHASE], self._beats[LiveHeader.FAULT] = (
             run_controller.FAULT,
@@ -471,7 +471,7 @@ class TickProcess:
             self.controller.command(message)
 
     def _take_over(self) -> None:
-        """Take over what has arrived: kernels of one mode, or word that there will be no more."""
+        """Take over the kernels of one mode, or note the end of the derivation process."""
         found = self._arrived.popleft()
         if found is not None:
             self.controller.take_over(*found)
@@ -500,13 +500,13 @@ class TickProcess:
         self.header[LiveHeader.TICK_STATE] = TickState.BUSY if begins else TickState.RUNNING
 
     def _late(self, delay: int, period: int) -> None:
-        """Do what a tick that ended after the next one's deadline asks for."""
+        """Handle a tick that ended after the next one's deadline."""
         self.header[LiveHeader.OVERRUNS] += 1
         if self.settings["overrun"] == "stop" and self.controller.phase == run_controller.RUNNING:
             self.controller.fault(Fault.OVERRUN)
 
     def _wait_for_recorder(self) -> None:
-        """Where ticks are not paced, let a recorder keep up: they would outrun it."""
+        """Let a recorder keep up: unpaced ticks would outrun it."""
         header = self.header
         while (
             self.settings["recorded"]
@@ -526,14 +526,14 @@ class TickProcess:
 
 
 def _take_sent(force: NDArray[np.float64], sent: Sequence[float]) -> None:
-    """Take over what a driver has shown where that is less than it was asked for: accounts are to count what was."""
+    """Replace the force by the exerted force if it is smaller: the energy balance needs the exerted one."""
     for i, value in enumerate(sent):
         if abs(value) < abs(force[i]):
             force[i] = value
 
 
 def error_text(error: Exception) -> str:
-    """Return what an exception says, with its kind unless it was written for people."""
+    """Return the text of an exception, with its class unless its message is meant for users."""
     return str(error) if isinstance(error, FsmDynError | OSError) and str(error) else repr(error)
 
 

@@ -1,4 +1,4 @@
-"""Damping of couplers for which neither the file nor the run gives one: by the mass that their port moves."""
+"""Default damping of couplers, if neither the file nor the run gives one, by the mass moved by their port."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fsm_dyn.runtime.abi import Counters
 Floats = NDArray[np.float64]
 
 LEAST_RATIO: Final = 0.15  # damping ratio of a port on its coupler: a key in slow motion does not ring
-MOST_PER_TICK: Final = 0.5  # share of a velocity that the damper removes in a tick: beyond 1 the sampled loop swings
+MOST_PER_TICK: Final = 0.5  # share of a velocity removed by the damper in a tick: beyond 1 the sampled loop swings
 _DISPLACEMENT: Final = 1e-3  # m or rad, of the device from the port
 _ROUNDING: Final = 1e-9  # 1/kg
 _POINTER: Final = ctypes.POINTER(ctypes.c_double)
@@ -29,18 +29,18 @@ _POINTER: Final = ctypes.POINTER(ctypes.c_double)
 def usual_dampings(
     stepper: LiveStepper, given: Collection[str], handle: DeviceDynamics, felt: float = 1.0
 ) -> dict[str, float]:
-    """Return the dampings of couplers that are above the usual one, by the names of the parameters.
+    """Return the dampings of couplers above the default, by the names of the parameters.
 
-    The usual damping, 2 N s/m, is raised where the port is so heavy that it would swing on its coupler with a damping
-    ratio below ``LEAST_RATIO``: to that, as far as no damper removes more than ``MOST_PER_TICK`` of the velocity of
-    port or device in a tick and a coupler that is passive with a known device remains so (docs/theory.md, "Damping of
-    the coupler").
+    The default damping, 2 N s/m, is raised if a heavy port would swing on its coupler with a damping ratio below
+    ``LEAST_RATIO``: to this ratio, as far as no damper removes more than ``MOST_PER_TICK`` of the velocity of port or
+    device in a tick and a coupler passive with a known device remains passive (docs/theory.md, "Damping of the
+    coupler").
 
     Parameters
     ----------
     stepper : LiveStepper
     given : collection of str
-        Parameters that a run gives, which are left alone, as those are that the file gives.
+        Parameters given by a run, which stay unchanged, like those given by the file.
     handle : DeviceDynamics
     felt : float
         Damping of the coupler at the device over that at the port: ``force_scale * scale**2``.
@@ -60,13 +60,13 @@ def usual_dampings(
 
 
 def _device_bounds(handle: DeviceDynamics, usual: float, stiffness: float, period: float, felt: float) -> list[float]:
-    """Return what a device, as far as it is known, bounds the damping of its coupler to (N s/m, at the port)."""
+    """Return the bound on the damping of a coupler by the known dynamics of its device (N s/m, at the port)."""
     bounds = []
     if handle.mass is not None:
         bounds.append(MOST_PER_TICK * handle.mass / (period * felt))
     if handle.damping is not None:
         passive = handle.damping / felt - stiffness * (0.5 * period + handle.delay)
-        if passive >= usual:  # what is passive stays passive
+        if passive >= usual:  # a passive coupler stays passive
             bounds.append(passive)
     return bounds
 
@@ -74,14 +74,14 @@ def _device_bounds(handle: DeviceDynamics, usual: float, stiffness: float, perio
 def damped_graph(
     graph: ModeGraph, given: Collection[str], handle: DeviceDynamics, maps: DeviceMaps, period: float
 ) -> ModeGraph:
-    """Return a coupled graph with the dampings that its couplers have in a live run.
+    """Return a coupled graph with the dampings of its couplers in a live run.
 
     Parameters
     ----------
     graph : ModeGraph
         With couplers.
     given : collection of str
-        Parameters that a run gives.
+        Parameters given by a run.
     handle : DeviceDynamics
     maps : DeviceMap or tuple of DeviceMap
     period : float
@@ -93,7 +93,7 @@ def damped_graph(
 
 
 def most_felt(maps: DeviceMaps) -> float:
-    """Return the largest damping at a device over that at its port: ``force_scale * scale**2``."""
+    """Return the largest ratio of the damping at a device to the one at its port: ``force_scale * scale**2``."""
     found = []
     for one in maps if isinstance(maps, tuple) else (maps,):
         scales = one.scale if isinstance(one.scale, tuple) else (one.scale,)
@@ -102,7 +102,7 @@ def most_felt(maps: DeviceMaps) -> float:
 
 
 def _open_axes(stepper: LiveStepper, port: CoupledPort) -> list[PortAxis]:
-    """Return the axes of a port with a coupler whose damping the file leaves open."""
+    """Return the axes of a port with a coupler without a damping in the file."""
     declared = stepper.graph.automaton.mechanism.ports[port.name]
     return [
         axis
@@ -114,11 +114,11 @@ def _open_axes(stepper: LiveStepper, port: CoupledPort) -> list[PortAxis]:
 
 
 def port_masses(stepper: LiveStepper, axes: Sequence[PortAxis]) -> list[float]:
-    """Return the mass (kg, kg m^2) that the coupler of each axis moves; infinite where no mode lets it move.
+    """Return the mass (kg, kg m^2) moved by the coupler of each axis; infinite if no mode lets it move.
 
-    A force of the coupler over the acceleration of the port that it adds: by the rates of a mode and, as the port's
-    velocity is linear in the speeds, by that velocity.  That of the initial mode; where it holds the port, as friction
-    does at rest, the largest of the derived modes about the same state.
+    The mass is a force of the coupler over the added acceleration of the port, from the rates of a mode and from the
+    port's velocity, which is linear in the speeds. The mode is the initial one; if it fixes the port, as friction does
+    at rest, the largest mass of the derived modes about the same state counts.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def port_masses(stepper: LiveStepper, axes: Sequence[PortAxis]) -> list[float]:
 
 
 def _mass(stepper: LiveStepper, axis: PortAxis, address: int) -> float:
-    """Return the mass that the coupler of an axis moves in the mode whose kernel has this address."""
+    """Return the mass moved by the coupler of an axis in the mode with the kernel at this address."""
     tick, state, layout = stepper.tick_data, stepper.loop.state, stepper.graph.automaton.terms.layout
     rates, n_a, n_q, a = RATES(address), len(stepper.axes), len(layout.q), stepper.axes.index(axis)
 
@@ -156,7 +156,7 @@ def _mass(stepper: LiveStepper, axis: PortAxis, address: int) -> float:
     begin = rate(context)
     context[device] += _DISPLACEMENT
     moved = state.x.copy()
-    with np.errstate(invalid="ignore", over="ignore"):  # what is not finite marks a mode without rates here
+    with np.errstate(invalid="ignore", over="ignore"):  # nonfinite values mark a mode without rates here
         moved[n_q:] += (rate(context) - begin)[n_q:]
     stepper.ports_at(moved, state.c)
     added = float(tick.ports[2 * n_a + a]) - before

@@ -1,13 +1,13 @@
 """Watchdog process: ends a tick process whose heartbeat fails, and removes the force of the device.
 
-It runs as a file, with the standard library alone, so that it shares no failure with the tick process.  The tick
-process is its child and inherits the device's transport.  The watchdog process polls the tick counter.  If ticks are
-missing for a short time, it commands zero force and continues; the tick process detects that and begins at zero, or
-releases the device where it was away for too long.  If ticks are missing for longer than the timeout, or the tick
-process ends with an error, it
+It runs as a file, with the standard library alone, and so shares no failure with the tick process.  The tick process
+is its child and inherits the device's transport.  The watchdog process polls the tick counter.  If ticks are missing
+for a short time, it commands zero force and continues; the tick process detects it and begins at zero, or releases the
+device after too long an absence.  If ticks are missing for longer than the timeout, or the tick process ends with an
+error, it
 
-1. kills the tick process and waits for its end, so that no other process writes to the device,
-2. writes the device's safe packet to the transport.
+1. kills the tick process and waits for its end, as no other process may write to the device, 2. writes the device's
+safe packet to the transport.
 
 It ends with the tick process.  When its standard input closes, the session has ended: it requests the end of the tick
 process, or kills it while it still loads.  It also starts and ends the derivation process, if there is one.
@@ -38,8 +38,8 @@ else:  # by path: this file runs without the package, and the constants need non
     _ABI = runpy.run_path(str(_PATH), run_name="abi")
     LiveHeader, TickState, WatchdogAction = _ABI["LiveHeader"], _ABI["TickState"], _ABI["WatchdogAction"]
 
-SAFE_WRITE_TIMEOUT = 2.0  # s that a device may take nothing, before its own watchdog is what is left
-ZERO_WRITE_TIMEOUT = 0.005  # s likewise, where the tick process may go on
+SAFE_WRITE_TIMEOUT = 2.0  # s of attempts to write; then only the device's own watchdog is left
+ZERO_WRITE_TIMEOUT = 0.005  # s likewise, if the tick process may continue
 NICE = 5  # of the deriver
 #: s without a beat outside the loop proper
 STARTUP_TIMEOUT: dict[int, float] = {TickState.STARTING: 600.0, TickState.BUSY: 30.0, TickState.ENDED: 5.0}
@@ -68,9 +68,9 @@ def watch(
     zero_after: float = 0.0,
     show_zero: Callable[[], None] = lambda: None,
 ) -> int:
-    """Watch the tick process until it ends; return what had to be done: 0 nothing, ``KILLED`` or ``FOUND_TERMINATED``.
+    """Watch the tick process until it ends; return the action taken: 0 none, ``KILLED`` or ``FOUND_TERMINATED``.
 
-    Where no tick has come for ``zero_after`` seconds (0: never), ``show_zero`` is called.
+    Without a tick for ``zero_after`` seconds (0: never), ``show_zero`` is called.
     """
     waiting = selectors.DefaultSelector()
     try:
@@ -101,7 +101,7 @@ def watch(
             break
         now = time.monotonic()
         if now - asleep > period + 0.5 * timeout:
-            since = now  # the guard itself was held up: what it saw before says nothing
+            since = now  # the watchdog process itself was delayed: earlier observations are void
         state = header[LiveHeader.TICK_STATE]
         if (header[LiveHeader.BEATS], state) != seen:  # a state just entered has its own patience
             seen, since, still = (header[LiveHeader.BEATS], state), now, now
@@ -111,7 +111,7 @@ def watch(
             wait_for_end(child)
             return WatchdogAction.KILLED
         elif not zeroed and now - still > zero_after:
-            # counted first: a tick process that goes on now writes no force that is old
+            # counted first: a tick process continuing now writes no old force
             header[LiveHeader.ZERO_FORCE_PACKETS] += 1
             show_zero()
             zeroed = True
@@ -127,10 +127,10 @@ def wait_for_owner(header: Header) -> None:
 
 
 def wait_for_end(child: subprocess.Popen[bytes]) -> None:
-    """Wait until a process that was killed runs nothing of its own any more.
+    """Wait until a killed process runs no code any more.
 
-    Linux tells so, by the flag PF_EXITING, about a tenth of a second before the process is gone: its memory, locked, is
-    freed in between.
+    Linux sets the flag PF_EXITING about a tenth of a second before the process is gone: freeing its locked memory
+    takes time.
     """
     while child.poll() is None:
         ends = is_ending(child.pid)
@@ -143,7 +143,7 @@ def wait_for_end(child: subprocess.Popen[bytes]) -> None:
 
 
 def is_ending(pid: int) -> bool | None:
-    """Return whether a process runs no code any more; None where the system does not say, or has no such process."""
+    """Return whether a process runs no code any more; None if the system does not tell, or has no such process."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
             flags = int(file.read().rsplit(")", 1)[1].split()[6])
@@ -153,9 +153,9 @@ def is_ending(pid: int) -> bool | None:
 
 
 def hand_on(size: int, child: subprocess.Popen[bytes], beside: subprocess.Popen[bytes] | None = None) -> None:
-    """Read so many bytes from the owner and write them to the processes, which need not take them at once.
+    """Read ``size`` bytes from the owner and write them to the processes, without waiting for these to read.
 
-    The standard input of ``beside`` stays open: it ends when that closes, with the guard.
+    The standard input of ``beside`` stays open: ``beside`` ends when it closes, with this process.
     """
     given = bytearray()
     while len(given) < size and (more := os.read(sys.stdin.fileno(), size - len(given))):
@@ -174,9 +174,9 @@ def hand_on(size: int, child: subprocess.Popen[bytes], beside: subprocess.Popen[
 
 
 def make_safe(frames: Mapping[int, bytes], patience: float = SAFE_WRITE_TIMEOUT) -> None:
-    """Write a frame to each device, by its transport, before anything that was sent and has not gone out.
+    """Write a packet to each device, by its transport, before any unsent bytes.
 
-    A device that takes nothing does not hold up the others.
+    A blocked device does not delay the others.
     """
     for transport in frames:
         discard_unsent(transport)
@@ -197,7 +197,7 @@ def make_safe(frames: Mapping[int, bytes], patience: float = SAFE_WRITE_TIMEOUT)
 
 
 def discard_unsent(line: int) -> None:
-    """Discard what was written to a serial line and has not gone out."""
+    """Discard unsent bytes of a serial line."""
     with contextlib.suppress(ImportError, OSError, ValueError):
         import termios
 
@@ -210,8 +210,8 @@ def main() -> None:
     settings: dict[str, Any] = json.loads(sys.argv[1])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the session's: it ends everybody in order
     if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # which was blocked when this was started
-    with contextlib.suppress(OSError, AttributeError):  # where it may and is to, it goes before the process it watches
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # blocked by the parent at the start
+    with contextlib.suppress(OSError, AttributeError):  # real-time priority above the watched process, if permitted
         if settings["privileges"]:
             os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(60))
     header = Header(settings["memory"])

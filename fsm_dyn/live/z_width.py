@@ -19,7 +19,7 @@ from fsm_dyn.live.driver_protocol import DeviceDynamics
 #
 # Everything is along one axis of the device, or along several as matrices, in units of the device: N, m, s. ``b`` is
 # the viscous damping of the device alone, ``T`` the period of the loop, ``K`` and ``B`` stiffness and damping felt,
-# the rate of the position being its backward difference. The only assumption on the hand is that it is passive.
+# the rate of the position being its backward difference. The only assumption on the hand is passivity.
 
 Floats = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
@@ -38,7 +38,7 @@ def frequencies(period: float, count: int = _GRID) -> Floats:
 
 
 def wall_damping_required(stiffness: float, damping: float, period: float) -> float:
-    """Return the damping of the device that a sampled wall needs, ``K T / 2 + |B|`` (N s/m).
+    """Return the damping of the device required by a sampled wall, ``K T / 2 + |B|`` (N s/m).
 
     Colgate & Brown, "Factors affecting the Z-width of a haptic display", ICRA 1994.
     """
@@ -46,17 +46,17 @@ def wall_damping_required(stiffness: float, damping: float, period: float) -> fl
 
 
 def stable_stiffness(device: float, damping: float, period: float, delay: float) -> float:
-    """Return the stiffness below which a wall without a hand is stable, ``(b + B) / (T / 2 + t_d)`` (N/m).
+    """Return the largest stiffness of a stable wall without a hand, ``(b + B) / (T / 2 + t_d)`` (N/m).
 
-    Stability is less than passivity: a hand that holds the device may still make it buzz.  Gil, Avello, Rubio &
-    Florez, "Stability analysis of a 1 DOF haptic interface using the Routh-Hurwitz criterion", IEEE TCST 2004;
-    Hulin, Preusche & Hirzinger, "Stability boundary for haptic rendering", IROS 2006.  For small delays and dampings.
+    Stability is less than passivity: a hand on the device may still make it buzz.  Gil, Avello, Rubio & Florez,
+    "Stability analysis of a 1 DOF haptic interface using the Routh-Hurwitz criterion", IEEE TCST 2004; Hulin, Preusche
+    & Hirzinger, "Stability boundary for haptic rendering", IROS 2006.  For small delays and dampings.
     """
     return (device + damping) / (0.5 * period + delay)
 
 
 def friction_needed(stiffness: float, resolution: float) -> float:
-    """Return the dry friction that keeps a rounded position passive, ``K Δ / 2`` (N).
+    """Return the dry friction for passivity of a rounded position, ``K Δ / 2`` (N).
 
     Abbott & Okamura, "Effects of position quantization and sampling rate on virtual-wall passivity", IEEE Transactions
     on Robotics 21(5), 2005.
@@ -65,16 +65,16 @@ def friction_needed(stiffness: float, resolution: float) -> float:
 
 
 def damping_needed(response: ArrayLike, w: ArrayLike, period: float, delay: float = 0.0) -> Floats:
-    """Return the damping of the device at which a loop is passive, at each frequency (N s/m).
+    """Return the least damping of the device for a passive loop, at each frequency (N s/m).
 
     Parameters
     ----------
     response : complex array, shape (k,) or (k, n, n)
-        ``H(exp(j w T))``: from the sampled positions of the device (m) to the forces that resist (N).
+        ``H(exp(j w T))``: from the sampled positions of the device (m) to the resisting forces (N).
     w : array, shape (k,)
         Frequencies, above 0 and up to pi / T, rad/s.
     period, delay : float
-        Of the loop; beyond it, from the sample's being taken to the force's being shown, s.
+        Of the loop; additional, from sampling to exerting the force, s.
 
     Returns
     -------
@@ -114,23 +114,23 @@ def coupler_damping_required(
     *,
     aliased: bool = True,
 ) -> Floats:
-    """Return the damping of the device at which a coupler is passive whatever the model, at each frequency (N s/m).
+    """Return the least damping of the device for a coupler passive with any model, at each frequency (N s/m).
 
     Parameters
     ----------
     rate : complex array, shape (k,), optional
-        The reported velocity over the position, by default the backward difference's.
+        The reported velocity over the position, by default the backward difference.
     aliased : bool
-        Whether all aliased bands count.  The coupler then shows ``H = (K + B (1 - 1/z) / T) sum s_m Y_m``, where
-        ``s_m`` are the shares of the bands in a position that runs straight from sample to sample (they add up to
-        one), and ``Y_m = Z / (Z_c + Z)`` at the band's frequency is anywhere in a disc through 0 and 1 whose radius is
-        ``1 / (2 cos arg Z_c)``.  All such ``H`` make a disc; the damping is the largest that :func:`damping_needed`
-        asks for on its rim.  Without them it is Llewellyn's condition of absolute stability for the two-port between
-        hand and model, ``2 Re h11 Re h22 >= |h12 h21| + Re(h12 h21)`` with ``Re h11, Re h22 >= 0`` (Adams & Hannaford,
-        "Stable haptic interaction with virtual environments", IEEE Transactions on Robotics and Automation 15(3),
-        1999), solved for the damping, of which nothing but ``Re h11`` is made: ``h11 = m s + b`` is the device,
-        ``h12`` hold and delay, ``h22 = 1 / (B + K / s)`` the coupler, which is integrated with the model, and ``h21``
-        how the positions of the device run from sample to sample.
+        Whether all aliased bands count.  The coupler then shows ``H = (K + B (1 - 1/z) / T) sum s_m Y_m``, with
+        ``s_m`` the shares of the bands in a position linear from sample to sample (they add up to one), and ``Y_m = Z
+        / (Z_c + Z)`` at the band's frequency anywhere in a disc through 0 and 1 with the radius ``1 / (2 cos arg
+        Z_c)``. All such ``H`` fill a disc; the damping is the largest of :func:`damping_needed` on its rim.  Without
+        them it is Llewellyn's condition of absolute stability for the two-port between hand and model, ``2 Re h11 Re
+        h22 >= |h12 h21| + Re(h12 h21)`` with ``Re h11, Re h22 >= 0`` (Adams & Hannaford, "Stable haptic interaction
+        with virtual environments", IEEE Transactions on Robotics and Automation 15(3), 1999), solved for the damping,
+        which enters ``Re h11`` alone: ``h11 = m s + b`` is the device, ``h12`` hold and delay, ``h22 = 1 / (B + K /
+        s)`` the coupler, which is integrated with the model, and ``h21`` the interpolation of the device's positions
+        from sample to sample.
 
     Returns
     -------
@@ -168,10 +168,10 @@ def _two_port(
 
 
 def _most_on_rim(centre: Complexes, radius: Floats, w: Floats, period: float, delay: float) -> Floats:
-    """Return the most that any response on a circle asks for, at each frequency.
+    """Return the largest damping needed by any response on a circle, at each frequency.
 
-    The circle may be far larger than its relevant part: it is sampled more densely towards the point that would be the
-    worst without a fraction of a period of delay, and then between the two neighbours of the best sample.
+    The circle may be far larger than its relevant part: it is sampled more densely towards the worst point of a delay
+    of whole periods, and then between the two neighbours of the best sample.
     """
     turn = -np.angle(_direction(w, period, delay))
 
@@ -190,16 +190,16 @@ def _most_on_rim(centre: Complexes, radius: Floats, w: Floats, period: float, de
 
 
 def _direction(w: Floats, period: float, delay: float) -> Complexes:
-    """Return ``c s`` such that a loop needs ``2 Re(c s H)`` if its delay is of whole periods, shape (k,)."""
+    """Return ``c s``, shape (k,): a loop with a delay of whole periods needs ``2 Re(c s H)``."""
     c, folded, _, _ = _bands(w, period, delay)
     return c * folded
 
 
 def _bands(w: Floats, period: float, delay: float) -> tuple[Complexes, Complexes, Floats, float]:
-    """Return what sampling, hold and delay make of a response: factor, folded bands, their most, part of a period."""
+    """Return the effects of sampling, hold and delay: factor, folded bands, their most, part of a period."""
     whole = np.floor(delay / period + 1e-9)
     rest = max(delay - whole * period, 0.0)
-    # what the bands that are folded into this one let through together, and how far each could turn it
+    # total gain of the bands folded into this one, and the largest rotation by each
     most = 0.25 * period**2 / np.sin(0.5 * w * period) ** 2
     folded = most + period * rest / np.expm1(1j * w * period)
     c = -np.expm1(-1j * w * period) * np.exp(-1j * w * period * whole) / (2.0 * period)
@@ -208,26 +208,26 @@ def _bands(w: Floats, period: float, delay: float) -> tuple[Complexes, Complexes
 
 # -- Z-width (Colgate & Brown 1994): the largest passive stiffness over the rate of the loop -----------------
 
-RATES: Final = tuple(np.geomspace(250.0, 40e3, 14))  # Hz; those that Choi & Tan compared, IROS 2004
-_COARSE: Final = 60  # frequencies to look at
+RATES: Final = tuple(np.geomspace(250.0, 40e3, 14))  # Hz; as compared by Choi & Tan, IROS 2004
+_COARSE: Final = 60  # number of frequencies
 
 
 @dataclass(frozen=True)
 class ZWidth:
-    """Largest stiffnesses at some rates, as the device feels them.
+    """Largest stiffnesses at some rates, at the device.
 
     Attributes
     ----------
     rate : ndarray, shape (k,)
         Hz.
     wall : ndarray, shape (k,)
-        Of a rigid model, N/m, with the coupler's damping given or none.
+        For a rigid model, N/m, with the given damping of the coupler or none.
     coupler : ndarray, shape (k,)
-        Whatever the model, N/m, with the coupler's damping at its best for each rate.
+        For any model, N/m, with the best damping of the coupler for each rate.
     alone : ndarray, shape (k,)
-        Of a wall that is stable without a hand, N/m.
+        For a wall stable without a hand, N/m.
     quantised : float or None
-        Limit by dry friction and resolution at any rate, N/m; None where one is unknown.
+        Limit by dry friction and resolution at any rate, N/m; None if one is unknown.
     """
 
     rate: Floats
@@ -289,7 +289,7 @@ def _stiffest_wall(b: float, B: float, T: float, delay: float) -> float:
 
 
 def _least_needed(T: float, delay: float) -> float:
-    """Return the damping that a coupler of 1 N/m needs with its own damping at its best, N s/m."""
+    """Return the damping needed by a coupler of 1 N/m with its best own damping, N s/m."""
     w = frequencies(T, _COARSE)
 
     def needed(ratio: float) -> float:

@@ -1,11 +1,11 @@
-"""Emulated devices: the mechanics of a handle, and the firmware or service that a driver talks to.
+"""Emulated devices: the mechanics of a handle, and the firmware or service behind the driver's transport.
 
-The emulator of a driver is the module here of the same name.  It has a function ``start(options) -> Emulation``, and is
-itself a program, so that the driver talks to another process, across the same transport as the device's::
+The emulator of a driver is the module here of the same name.  It has a function ``start(options) -> Emulation``, and
+is itself a program, so the driver communicates with another process, across the same transport as the device's::
 
     python -m fsm_dyn.devices.emulators.hapkit --options '{"mass": 0.1}'
 
-That program prints the options of the driver on its first line, takes commands as lines of JSON on its standard input,
-one ``{"do": name, ...}`` each, and ends when that closes.  ``state`` and ``log`` are answered by a line; see
+The program prints the options of the driver on its first line, takes commands as lines of JSON on its standard input,
+one ``{"do": name, ...}`` each, and ends when the input closes.  ``state`` and ``log`` are answered by a line; see
 :mod:`.command_channel` for its side of this, :mod:`.emulator_process` for the other.
 """

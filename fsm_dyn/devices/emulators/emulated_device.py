@@ -27,13 +27,13 @@ from fsm_dyn.live.driver_protocol import ADMITTANCE, IMPEDANCE
 #
 # Mechanics of an emulated device along one axis: a mass with damping, dry friction and optionally a hand.
 #
-# The force shown is constant between two instants, as at the output stage of a device, and the motion is the exact
-# solution of
+# The force is constant between two instants, as at the output stage of a device, and the motion is the exact solution
+# of
 #
 #     m x'' + b x' = force + k (target - x) - c x'
 #
-# so that any energy gained in a loop is due to sampling and hold, not to the integration of the handle. Dry friction
-# is an impulse per step, at most the one that stops the handle (Moreau), with short steps.
+# so any energy gained in a loop is due to sampling and hold, not to the integration of the handle. Dry friction is an
+# impulse per short step, at most the one needed to stop the handle (Moreau).
 
 _SHORT: Final = 1e-4  # s, longest step with dry friction
 
@@ -47,7 +47,7 @@ def _held_solution(mass: float, damping: float, stiffness: float, step: float) -
 
 @dataclass
 class EmulatedHandle:
-    """A handle that moves along one axis.
+    """A handle with one axis.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class EmulatedHandle:
     resolution : float
         Of the sensor, m; 0: exact.
     hand_stiffness, hand_damping : float
-        Of the hand that holds it, N/m and N s/m; zero: no hand.
+        Of the hand on it, N/m and N s/m; zero: no hand.
     target : float
         Target of the hand, m.
     force : float
@@ -78,7 +78,7 @@ class EmulatedHandle:
 
     @property
     def measured(self) -> float:
-        """Position that the sensor measures, m."""
+        """Position measured by the sensor, m."""
         if self.resolution <= 0.0:
             return self.position
         return self.resolution * math.floor(self.position / self.resolution + 0.5)
@@ -138,15 +138,14 @@ class Meter:
 
 # -- Mechanics of an emulated device -------------------------------------------------------------------------
 #
-# Mechanics of an emulated device that follows, along one axis: stiff, geared, with position loop and force sensor.
+# Mechanics of an emulated admittance device along one axis: stiff, geared, with position loop and force sensor.
 #
-# Its gears keep the hand from moving it. The velocity commanded is integrated to a position, which the loop follows
-# as
+# Its gears keep the hand from moving it. The commanded velocity is integrated to a position, which the loop follows as
 #
 #     x'' = w^2 (command - x) - 2 d w x'
 #
-# and the sensor measures the force of a hand ``k (place - x) - c x'`` whose place moves to its target. The velocity
-# commanded is constant between two instants, and the motion is the exact solution.
+# and the sensor measures the force ``k (place - x) - c x'`` of a hand; its place moves to its target. The commanded
+# velocity is constant between two instants, and the motion is the exact solution.
 
 HAND_SPEED: Final = 1.0  # m/s, with which a hand moves to another place: its force is measured, and does not jump
 BANDWIDTH: Final = 40.0  # Hz, of the position loop
@@ -164,7 +163,7 @@ def _exact_step(rate: float, ratio: float, step: float) -> tuple[float, ...]:
 
 @dataclass
 class FollowingHandle(EmulatedHandle):
-    """A handle that follows the integral of ``force``, which is the velocity commanded, m/s.
+    """A handle that follows the integral of ``force``, the commanded velocity, m/s.
 
     Attributes
     ----------
@@ -172,9 +171,9 @@ class FollowingHandle(EmulatedHandle):
         Of the position loop, Hz.
     damping_ratio : float
     command : float
-        Position commanded, m.
+        Commanded position, m.
     place : float
-        Where the hand is on its way to ``target``, m.
+        Position of the hand on its way to ``target``, m.
     """
 
     bandwidth: float = BANDWIDTH
@@ -192,7 +191,7 @@ class FollowingHandle(EmulatedHandle):
 
     @property
     def hand_force(self) -> float:
-        """Force of the hand that the sensor measures, N."""
+        """Force of the hand measured by the sensor, N."""
         return self.hand_stiffness * (self.place - self.position) - self.hand_damping * self.velocity
 
     def advance(self, duration: float) -> None:
@@ -210,7 +209,7 @@ class FollowingHandle(EmulatedHandle):
 
 # -- Common part of emulated devices with several axes -------------------------------------------------------
 #
-# Common part of emulated devices with several axes: handles, watchdog, and commands that inject faults.
+# Common part of emulated devices with several axes: handles, watchdog, and commands for fault injection.
 
 STEP: Final = 2.5e-4  # s, in which the handles move: a force takes effect within one
 _LATE: Final = 0.1  # s behind the clock at the most; more is skipped
@@ -228,7 +227,7 @@ def check(device: str, options: Mapping[str, Any], known: Collection[str] = ()) 
     options : Mapping[str, Any]
         As given.
     known : Collection[str], optional
-        Further options that the emulator has.
+        Further options of the emulator.
     """
     given = OptionReader(f"emulated {device}", options, OPTIONS | set(known))
     given.count("axes", 3, 1, 6)
@@ -250,7 +249,7 @@ class EmulatedDevice:
     ----------
     options : mapping
         ``axes`` (3); ``mass`` (0.2 kg), ``damping`` (0.5 N s/m), ``friction`` (0 N) and ``resolution`` (0 m) of each;
-        ``rate`` (1000 Hz) of its samples; ``watchdog`` (0.02 s; 0: it has none); ``hand`` that holds it: a mapping with
+        ``rate`` (1000 Hz) of its samples; ``watchdog`` (0.02 s; 0: it has none); ``hand`` on it: a mapping with
         ``stiffness``, ``damping`` and ``target`` (60 N/m, 2 N s/m, 0 m); ``kind`` (``impedance``; ``admittance``:
         stiff, geared, measures the hand's force and follows, of :class:`~.following.FollowingHandle`).
 
@@ -299,7 +298,7 @@ class EmulatedDevice:
 
     @property
     def position(self) -> tuple[float, ...]:
-        """Positions that the sensors measure, m."""
+        """Positions measured by the sensors, m."""
         return tuple(handle.measured + self.spoiling.shift for handle in self.handles)
 
     @property
@@ -309,7 +308,7 @@ class EmulatedDevice:
 
     @property
     def second(self) -> tuple[float, ...]:
-        """The second half of a sample: true velocities, m/s, or of a device that follows the forces of the hand, N."""
+        """The second half of a sample: true velocities, m/s, or for an admittance device the forces of the hand, N."""
         return tuple(h.hand_force if isinstance(h, FollowingHandle) else h.velocity for h in self.handles)
 
     @property
@@ -352,7 +351,7 @@ class EmulatedDevice:
     # -- fault injection -----------------------------------------------------------------------------------
 
     def commands(self) -> dict[str, Callable[..., Mapping[str, Any] | None]]:
-        """Return the functions of the commands that every such device has."""
+        """Return the functions of the commands common to these devices."""
         return {
             "unplug": self._unplug, "plug": self._plug, "stall": self._stall, "freeze": self._freeze,
             **self.spoiling.commands(), "hand": self._hand, "watchdog": self._watchdog, "measure": self._measure,
@@ -430,7 +429,7 @@ class PacketCorruption:
         return {"garbage": self._garbage, "half": self._half, "jump": self._jump}
 
     def packets(self, data: bytes) -> list[bytes]:
-        """Return what is sent in place of a packet: the garbage that is due, then the packet as it is corrupted."""
+        """Return the replacement of a packet: any pending garbage, then the corrupted packet."""
         first = [os.urandom(self.once)] if self.once else []
         self.once = 0
         if self.how == "garbage":
@@ -476,7 +475,7 @@ def new_folder() -> Path:
 
 
 def remove_folders(process: int) -> None:
-    """Remove the temporary folders of an emulator that has ended, however it ended."""
+    """Remove the temporary folders of an ended emulator, even a killed one."""
     for folder in Path(tempfile.gettempdir()).glob(_FOLDER.format(process) + "*"):
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -497,7 +496,7 @@ class CommandChannel:
         os.set_blocking(self.descriptor, False)
 
     def ready(self, options: Mapping[str, Any], commands: Iterable[str]) -> None:
-        """Report that the device can be opened, with these options of its driver."""
+        """Report the device ready to open, with these options of its driver."""
         self._tell({"options": dict(options), "commands": list(commands)})
 
     def serve(self) -> bool:

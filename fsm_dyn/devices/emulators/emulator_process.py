@@ -1,4 +1,4 @@
-"""Emulator processes: their start, and the commands that inject faults and move the hand."""
+"""Emulator processes: their start, and the commands to inject faults and move the hand."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _ALONE: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_T
 
 
 class Emulation(Protocol):
-    """An emulated device under way.
+    """A running emulated device.
 
     Attributes
     ----------
     options : mapping
-        Options with which the driver finds it.
+        Options of the driver to find it.
     commands : tuple of str
-        Commands that it supports, of: ``unplug``, ``plug``, ``garbage``, ``half``, ``stall``, ``freeze``, ``hand``,
-        ``play``, ``watchdog``, ``jump``, ``measure``.
+        Supported commands, of: ``unplug``, ``plug``, ``garbage``, ``half``, ``stall``, ``freeze``, ``hand``, ``play``,
+        ``watchdog``, ``jump``, ``measure``.
     """
 
     options: dict[str, Any]
@@ -184,7 +184,7 @@ class EmulationProcess:
 
 
 def emulation(driver: str, options: Mapping[str, Any]) -> Emulation:
-    """Start the emulator that belongs to a shipped driver.
+    """Start the emulator of a shipped driver.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ def emulation(driver: str, options: Mapping[str, Any]) -> Emulation:
     Raises
     ------
     InputError
-        There is none.
+        The driver has no emulator.
     """
     name = f"{__package__}.{driver}"
     if not driver.isidentifier() or importlib.util.find_spec(name) is None:

@@ -1,10 +1,10 @@
 """Emulated gamepad: a pipe with the events of the kernel, whole ``struct input_event``, for changes only.
 
 The operator's actions are commands: ``hand`` with ``target``, the deflection of each axis, in m, as a part of
-``reach``, and ``press`` with ``button`` (from 0) and ``on``.  It shows no force.  A pipe answers no ioctl, so that the
+``reach``, and ``press`` with ``button`` (from 0) and ``on``.  It exerts no force. A pipe answers no ioctl, so the
 driver gets the ranges as an option.
 
-Options: ``axes`` (``["x", "-y"]``), ``rate`` (250 Hz, at which the sticks are sampled), ``reach`` (0.1 m).
+Options: ``axes`` (``["x", "-y"]``), ``rate`` (250 Hz, the sampling rate of the sticks), ``reach`` (0.1 m).
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class EmulatedGamepad:
         self._pipe = -1
 
     def plug(self) -> None:
-        """Open the pipe for reading and writing, so that it exists without a reader."""
+        """Open the pipe for reading and writing, so it stays open without a reader."""
         if self._pipe < 0:
             self._pipe = os.open(self._path, os.O_RDWR | os.O_NONBLOCK)
             self._told = [0] * len(self._axes)
@@ -120,10 +120,10 @@ class EmulatedGamepad:
         }  # fmt: skip
 
     def _log(self) -> dict[str, Any]:
-        return {"log": []}  # there is no force that could change
+        return {"log": []}  # there is no force
 
     def write_events(self) -> None:
-        """Write the events of all changes and the event that ends them."""
+        """Write the events of all changes and the final synchronisation event."""
         if self._pipe < 0 or self.stalled or self.frozen:
             return
         for i, value in enumerate(self._values):

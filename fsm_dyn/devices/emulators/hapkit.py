@@ -50,7 +50,7 @@ class Board:
     reader: hf.PacketReader = field(default_factory=hf.PacketReader)
 
     def take(self, data: bytes, now: int) -> bytes:
-        """Carry out the packets that end in these bytes; return the answers."""
+        """Carry out the packets completed by these bytes; return the answers."""
         answers = b""
         for body in self.reader.feed(data):
             answers += self._obey(body, now)
@@ -100,7 +100,7 @@ class Board:
 # resolution : float
 #     Distance per count of the sensor, m (20 µm).
 # force : float
-#     The largest it shows, N (5).
+#     Largest force, N (5).
 # watchdog : float
 #     Time without a force after which the firmware removes the force, s (0.02); 0: never.
 # rate : float
@@ -108,9 +108,9 @@ class Board:
 # radius : float
 #     Of the handle, m (0.08).
 # power : str
-#     Supply of the board: the ``line``, so that there is no force when that is unplugged, or its ``own``.
+#     Supply of the board: the ``line``, so unplugging removes the force, or its ``own``.
 # hand : mapping
-#     That holds it: ``stiffness``, ``damping``, ``target`` (60 N/m, 0.2 N s/m, 0 m: a light grip); both 0: no hand.
+#     Hand on it: ``stiffness``, ``damping``, ``target`` (60 N/m, 0.2 N s/m, 0 m: a light grip); both 0: no hand.
 
 USUAL: Final[dict[str, Any]] = {
     "mass": 0.1, "damping": 0.5, "friction": 0.0, "resolution": 20e-6, "force": 5.0, "watchdog": 0.02, "rate": 2000.0,
@@ -120,8 +120,8 @@ HAND: Final = {"stiffness": 60.0, "damping": 0.2, "target": 0.0}
 COMMANDS: Final = (
     "unplug", "plug", "garbage", "half", "stall", "freeze", "hand", "play", "watchdog", "jump", "measure",
 )  # fmt: skip
-BEGINS, WATCHDOG, NO_POWER, HOST = "begins", "watchdog", "no power", "host"  # why a force is what it is
-GRID: Final = 1e-4  # s, to which the mechanics keeps
+BEGINS, WATCHDOG, NO_POWER, HOST = "begins", "watchdog", "no power", "host"  # causes of the present force
+GRID: Final = 1e-4  # s, of the mechanics
 MICRO: Final = 1e6
 _SMOOTH: Final = 2.0 * math.pi * 200.0  # rad/s, of the filter of the velocity, as in the sketch
 _MOST: Final = 4096  # bytes read at once
@@ -175,9 +175,9 @@ class EmulatedHapkit:
         self._folder = new_folder()
         self.path = self._folder / "port"
         self._line = self._kept = -1
-        self._begun = self._at = time.monotonic()  # time that the mechanics has reached
+        self._begun = self._at = time.monotonic()  # time reached by the mechanics
         self._last = self._at, 0  # time and counts of the sample before, for the velocity
-        self._velocity = 0.0  # as the firmware works it out, m/s
+        self._velocity = 0.0  # as the firmware estimates it, m/s
         self._shown, self._why = 0.0, BEGINS
         self._log: list[dict[str, Any]] = []
         self._stalled = self._frozen = self._garbles = self._halves = False
@@ -195,7 +195,7 @@ class EmulatedHapkit:
     # -- fault injection -----------------------------------------------------------------------------------
 
     def plug(self) -> None:
-        """Connect the line; a board that is powered by it restarts."""
+        """Connect the line; a board powered by it restarts."""
         if self._line >= 0:
             return
         self._line, self._kept = os.openpty()  # kept open: the line stays when a driver closes its end
@@ -392,13 +392,13 @@ class EmulatedHapkit:
         return frame[: len(frame) // 2] if self._halves else frame
 
     def _send(self, data: bytes) -> None:
-        """Send what fits into the buffer of the line; the rest is lost."""
+        """Send bytes as far as the buffer of the line has room; the rest is lost."""
         if self._line >= 0:
             with contextlib.suppress(BlockingIOError):
                 os.write(self._line, data)
 
     def close(self) -> None:
-        """Remove what was left in the file system."""
+        """Remove remaining files."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
 

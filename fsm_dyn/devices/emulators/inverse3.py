@@ -4,8 +4,8 @@ Options are those of :class:`~fsm_dyn.devices.emulators.emulated_device.Emulated
 free one), ``device_id`` (``0E00``), ``velocity`` (whether states have velocities; true), ``service`` (``3.5``, or
 ``3.1``), ``calibrated``, ``gravity_compensation`` and ``torque_scaling`` (true).  A service takes the force under the
 key of its version, ``vector`` or ``values``, and ignores any other without an error; one of 3.5 takes the profile of a
-session.  It removes the force when its client leaves, and its watchdog makes a device idle that is sent nothing.
-Further commands: ``leave`` closes the connection, ``ignore`` (``on``) makes it ignore forces, ``calibrated`` (``on``).
+session.  It removes the force when its client leaves, and its watchdog makes a device idle without commands. Further
+commands: ``leave`` closes the connection, ``ignore`` (``on``) makes it ignore forces, ``calibrated`` (``on``).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Client:
         self.socket, self.protocol, self.gone = connected, ServerProtocol(), False
 
     def hear(self) -> list[Any]:
-        """Return what came: a request to shake hands, frames."""
+        """Return the received events: a handshake request, frames."""
         try:
             data = self.socket.recv(65536)
         except BlockingIOError:
@@ -78,7 +78,7 @@ class Client:
         return self.protocol.events_received()
 
     def send(self, data: bytes) -> None:
-        """Send bytes; those that a client does not read are lost."""
+        """Send bytes; a client that does not read loses them."""
         with contextlib.suppress(OSError):
             self.socket.send(data)
 
@@ -188,7 +188,7 @@ class Service:
         return within(said, "session", "force_render_full_state") is not None
 
     def _answer(self, client: Client, full: bool) -> None:
-        """Send a state, with the corruption that is switched on."""
+        """Send a state, with the present corruption."""
         if self.body.stalled or self.body.frozen or client.protocol.state is not State.OPEN:
             return
         client.protocol.send_text(self._told(full=full))
@@ -196,7 +196,7 @@ class Service:
             client.send(packet)
 
     def _told(self, first: bool = False, full: bool = False) -> bytes:
-        """Return the message about the devices: none, where there is no power."""
+        """Return the message about the devices: none without power."""
         body = self.body
         state = {"cursor_position": dict(zip(AXES, body.position, strict=True))}
         if self._with_velocity:

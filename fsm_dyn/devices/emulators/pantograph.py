@@ -1,8 +1,8 @@
-"""Emulated pantograph across a pseudo-terminal: Haply's board, and a handle that moves in the plane.
+"""Emulated pantograph across a pseudo-terminal: Haply's board, and a handle moving in the plane.
 
 Options are those of :class:`~fsm_dyn.devices.emulators.emulated_device.EmulatedDevice`, with two axes and without
 ``resolution`` and ``rate``, and ``hardware`` and ``board`` of the driver.  The board answers each message of torques.
-No watchdog of it is documented: by default it has none.  Encoders have the resolution that the driver configures.
+No watchdog is documented for it: by default it has none. Encoders have the resolution configured by the driver.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ def start(options: Mapping[str, Any]) -> EmulationProcess:
 
 
 class HaplyBoard:
-    """The board's half of the messages: their decoding, and what it was configured for.
+    """The board's half of the messages: their decoding, and its configuration.
 
     Attributes
     ----------
     resolutions : tuple of float
         Counts per revolution of the encoders of ports 1 and 2; empty until configured.
     unknown : int
-        Bytes that begin no message.
+        Bytes outside messages.
     """
 
     def __init__(self, device: int) -> None:
@@ -58,7 +58,7 @@ class HaplyBoard:
         self._rest = b""
 
     def feed(self, data: bytes) -> list[tuple[float, float]]:
-        """Return the torques (N m) of ports 1 and 2 of the messages that end in these bytes."""
+        """Return the torques (N m) of ports 1 and 2 in the messages completed by these bytes."""
         found = []
         self._rest += data
         while len(self._rest) >= 2:
@@ -80,7 +80,7 @@ class HaplyBoard:
         return found
 
     def _length(self, kind: int) -> int | None:
-        """Return the length of the message that begins the bytes; None where that is not known yet."""
+        """Return the length of the message at the beginning of the bytes; None if not known yet."""
         if kind != hb.PARAMETERS:
             return 2 if kind == hb.RESET else 10
         at, encoders = 2, 0
@@ -156,7 +156,7 @@ class EmulatedPantograph:
                 self._answer(angles[1] + error, angles[0] + error)
 
     def _answer(self, *radians: float) -> None:
-        """Send angles as the encoders count them, with the corruption that is switched on."""
+        """Send angles as counted by the encoders, with the present corruption."""
         steps = [360.0 / number for number in self.board.resolutions]
         data = hb.answer(self._id, *(s * round(math.degrees(a) / s) for a, s in zip(radians, steps, strict=True)))
         for packet in self.body.spoiling.packets(data):

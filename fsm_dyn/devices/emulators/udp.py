@@ -1,7 +1,7 @@
 """Emulated device program with the datagrams of :mod:`fsm_dyn.devices.udp`.
 
-Options are those of :class:`~fsm_dyn.devices.emulators.emulated_device.EmulatedDevice` and ``port`` (that the driver
-is to listen at; a free one), ``velocity`` (whether samples have velocities; true).
+Options are those of :class:`~fsm_dyn.devices.emulators.emulated_device.EmulatedDevice` and ``port`` (for the driver to
+listen at; a free one), ``velocity`` (whether samples have velocities; true).
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class DeviceProgram:
             self.body.apply_force(latest.force)
 
     def speak(self) -> None:
-        """Send a sample, with the corruption that is switched on."""
+        """Send a sample, with the present corruption."""
         if not self.body.speaks:
             return
         body = self.body
