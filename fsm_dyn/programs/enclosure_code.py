@@ -1,8 +1,8 @@
 """Programs as the runtime encloses them: instructions as words, interpreted with intervals and two of their rates.
 
-Guards are bounded over a step far more seldom than they are evaluated, so that an interpreter serves where machine code
-would take longer to make than it ever runs; exports have the same words as data (docs/decisions/0050).  The arithmetic
-is that of :mod:`fsm_dyn.programs.intervals`, with rates (``runtime/enclosure.c``).
+Guards are bounded over a step far more seldom than evaluated, so an interpreter suffices: machine code would take
+longer to make than it ever runs. Exports have the same words as data (docs/decisions/0050). The arithmetic is the one
+of :mod:`fsm_dyn.programs.intervals`, with rates (``runtime/enclosure.c``).
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from fsm_dyn.runtime.abi import OPERAND_BITS, EnclosedOperation
 _CODES: Final = {op: int(EnclosedOperation[op.upper()]) for op in (*OPERATIONS, "norm")}
 _LONGEST_NORM: Final = 3
 _COUNTS: Final = 6
-_NO_SQUARE: Final = 1e-99  # m²: what keeps the derivatives of a distance finite where it vanishes
+_NO_SQUARE: Final = 1e-99  # m²: keeps the derivatives of a vanishing distance finite
 
 
 class EnclosureCode(NamedTuple):
-    """An output of a program in the form that the runtime encloses.
+    """An output of a program in the form enclosed by the runtime.
 
     Attributes
     ----------
     words : int64 array
-        Six counts (moving arguments, fixed ones, parameters among these, constants, operations on what is fixed, other
+        Six counts (moving arguments, fixed ones, parameters among these, constants, operations on fixed values, other
         operations), the numbers of the arguments, the instructions.
     numbers : float64 array
         The constants.
     outputs : int64 array
         For each entry of the output the number of its value.
     unknowns : int
-        Of the equations that are solved for forces: the terms of these follow the instructions.
+        Of the equations solved for forces; their terms follow the instructions.
     """
 
     words: NDArray[np.int64]
@@ -45,12 +45,12 @@ class EnclosureCode(NamedTuple):
 
     @property
     def moving(self) -> int:
-        """Number of arguments that change in a step."""
+        """Number of arguments changing in a step."""
         return int(self.words[0])
 
     @property
     def fixed(self) -> int:
-        """Number of arguments that change between steps only."""
+        """Number of arguments changing between steps only."""
         return int(self.words[1])
 
     @property
@@ -60,7 +60,7 @@ class EnclosureCode(NamedTuple):
 
     @property
     def operations(self) -> int:
-        """Number of operations that depend on moving arguments."""
+        """Number of operations on moving arguments."""
         return int(self.words[5])
 
     @property
@@ -70,7 +70,7 @@ class EnclosureCode(NamedTuple):
 
 
 def enclosure_code(program: Program, output: str | None = None) -> EnclosureCode | None:
-    """Return the code that encloses an output, or all; None where there are no entries, or it is too long.
+    """Return the code to enclose an output, or all; None without entries, or if it is too long.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def enclosure_code(program: Program, output: str | None = None) -> EnclosureCode
     output : str, optional
         Name of the output.
 
-    Roots of sums of squares become one operation: the rate of a distance is bounded where the root's is not.
+    Roots of sums of squares become one operation: the rate of a distance is bounded, that of the root is not.
     """
     indices = tuple(i for item in program.results if output in (None, item.name) for i in item.indices)
     first, n = program.first_instruction, len(program.layout.arguments)
@@ -115,7 +115,7 @@ def enclosure_code(program: Program, output: str | None = None) -> EnclosureCode
 
 
 def _moving_arguments(program: Program) -> frozenset[int]:
-    """Return the arguments that change in a step: the time, the state, the inputs and their rates."""
+    """Return the arguments changing in a step: the time, the state, the inputs and their rates."""
     layout = program.layout
     at = 1 + layout.n_x
     inputs = (layout.w_slice, layout.w_rate_slice, layout.w_rate2_slice, layout.w_rate3_slice)
@@ -153,7 +153,7 @@ def _waves_together(instructions: dict[int, Instruction]) -> list[int]:
 
 
 def _roots_of_squares(program: Program, instruction: Instruction) -> tuple[int, ...]:
-    """Return the numbers of which an instruction is the root of the sum of squares; empty where it is no such root."""
+    """Return the numbers of the values squared under a root of a sum of squares; empty for other instructions."""
     op, operands = instruction
     first, ahead, found = program.first_instruction, list(operands), []
     if op != "sqrt":

@@ -142,7 +142,7 @@ def _extremum(op: str, a: Scalar, b: Scalar) -> Node:
 
 
 def where(condition: Scalar, a: Scalar, b: Scalar) -> Node:
-    """`a` where `condition` is not 0, else `b`; both are evaluated, one is taken."""
+    """`a` if `condition` is not 0, else `b`; both are evaluated, one is taken."""
     graph = _graph_of(condition, a, b)
     test, first, second = graph.constant(condition), graph.constant(a), graph.constant(b)
     if first is second:
@@ -153,7 +153,7 @@ def where(condition: Scalar, a: Scalar, b: Scalar) -> Node:
 
 
 def compare(op: str, a: Scalar, b: Scalar) -> Node:
-    """1.0 where ``a op b`` holds, else 0.0; `op` is one of ``< <= > >= == !=``.
+    """1.0 if ``a op b`` holds, else 0.0; `op` is one of ``< <= > >= == !=``.
 
     Raises
     ------
@@ -178,17 +178,17 @@ def compare(op: str, a: Scalar, b: Scalar) -> Node:
 
 
 def logical_and(a: Scalar, b: Scalar) -> Node:
-    """1.0 where neither is 0."""
+    """1.0 if neither is 0."""
     return _symmetric("and", a, b)
 
 
 def logical_or(a: Scalar, b: Scalar) -> Node:
-    """1.0 where one is not 0."""
+    """1.0 if one is not 0."""
     return _symmetric("or", a, b)
 
 
 def logical_not(a: Scalar) -> Node:
-    """1.0 where `a` is 0."""
+    """1.0 if `a` is 0."""
     graph = _graph_of(a)
     node = graph.constant(a)
     if node.op == "not" and node.operands[0].op in TRUTH_VALUED:

@@ -23,12 +23,12 @@ from fsm_dyn.programs.operations import fold
 # subexpressions cost nothing and no later search for them is needed. Nodes are built with ordinary operators.
 # Rewriting is local: a rule looks at a node and its operands, never further. Nothing is expanded.
 #
-# The rules hold wherever both sides are defined; where one side is not (``x - x`` at an infinite ``x``), the finite
-# side is taken. Signs are kept in a normal form, so that ``a - b`` and ``b - a`` share one subtraction:
+# The rules hold wherever both sides are defined; if one side is not (``x - x`` at an infinite ``x``), the finite side
+# is taken. Signs have a normal form, so ``a - b`` and ``b - a`` share one subtraction:
 #
-# - factors, numerators and denominators carry no sign, it stands in front of the product or quotient; - a difference
-# has its operands in the order in which they were made, with a ``neg`` in front if need be; - a negative addend makes
-# a difference; a constant is always added, never subtracted.
+# - factors, numerators and denominators carry no sign: it stands in front of the product or quotient;
+# - a difference has its operands in the order of their making, with a ``neg`` in front if need be;
+# - a negative addend makes a difference; a constant is always added, never subtracted.
 
 CONSTANT = "const"
 SYMBOL = "sym"
@@ -44,11 +44,11 @@ class Node:
     Attributes
     ----------
     graph : Graph
-        The graph that owns the node.
+        The graph of the node.
     op : str
         A key of :data:`~fsm_dyn.programs.operations.OPERATIONS`, or ``const`` or ``sym``.
     operands : tuple of Node
-        What the operation is applied to.
+        Operands of the operation.
     constant_value : float or None
         The value of a constant.
     name : str
@@ -198,10 +198,10 @@ class ExpressionGraph:
 
     @contextmanager
     def scratch(self) -> Iterator[None]:
-        """Make nodes for a while: those made inside are forgotten at the end.
+        """Make temporary nodes: those made inside are forgotten at the end.
 
-        The order of operands follows the numbers of nodes, and rounding follows that order.  What is derived inside
-        is therefore the same whatever was derived before it.  One thread at a time is inside.
+        The order of operands follows the numbers of nodes, and rounding follows this order. Results derived inside
+        therefore do not depend on earlier derivations. One thread at a time is inside.
         """
         with self._lock:
             made: tuple[dict[Any, Node], ...] = (self._interned, self._constants, self._symbols)
@@ -216,7 +216,7 @@ class ExpressionGraph:
                 self._count, self._sealed = count, sealed
 
     def _next(self) -> int:
-        """Return the number of a node that is about to be made."""
+        """Return the number of the next node."""
         if self._sealed:
             raise TypeError("a sealed graph makes no nodes outside scratch()")
         self._count += 1
@@ -265,7 +265,7 @@ class ExpressionGraph:
         return node
 
     def apply(self, op: str, *operands: Node) -> Node:
-        """Return `op(operands)`, folded where all operands are constants and the value is finite."""
+        """Return `op(operands)`, folded if all operands are constants and the value is finite."""
         values = []
         for operand in operands:
             if operand.constant_value is None:
@@ -339,8 +339,8 @@ class ExpressionGraph:
     def power(self, a: Node, b: Node) -> Node:
         """Return ``a ** b``: whole powers up to 16 as products, 1/2 as a square root, others as ``pow``.
 
-        A power of 3/2 stays a ``pow``, because its derivative (a square root) exists at 0 while that of the
-        product ``x sqrt(x)`` does not; emitters write it as that product.
+        A power of 3/2 stays a ``pow``, because its derivative (a square root) exists at 0, unlike the derivative of
+        the product ``x sqrt(x)``; emitters write it as this product.
         """
         exponent = b.constant_value
         if exponent is None or a.constant_value is not None:
@@ -390,7 +390,7 @@ class ExpressionGraph:
         return self.intern("mul", (a, b))
 
     def _divide_by_constant(self, a: Node, b: float) -> Node:
-        """Return ``a / b`` for a constant `b` other than 0; a product where the reciprocal is exact."""
+        """Return ``a / b`` for a constant `b` other than 0; a product if the reciprocal is exact."""
         if a.constant_value is not None:
             return self.apply("div", a, self.constant(b))
         if b < 0.0:
@@ -422,7 +422,7 @@ class ExpressionGraph:
 
 @contextlib.contextmanager
 def gc_paused() -> Iterator[None]:
-    """Switch the collector off for a while: what is made meanwhile stays in use anyway.
+    """Switch the collector off temporarily: objects made meanwhile stay in use anyway.
 
     Yields
     ------

@@ -12,25 +12,25 @@ from fsm_dyn.programs.program import Array, Program
 
 # -- Enclosures of programs by interval arithmetic -----------------------------------------------------------
 #
-# Enclosures of programs by interval arithmetic: bounds that hold for every argument in a box.
+# Enclosures of programs by interval arithmetic: bounds for every argument in a box.
 #
 # Bounds are rounded outwards after every operation (Moore, Kearfott and Cloud 2009, chapter 4): by one unit in the
-# last place where the operation rounds correctly, by :data:`ULPS` where a function of the mathematics library is only
-# close. Values that do not exist (a root of a negative number, a division by zero) are left out; an interval in which
-# no value exists is empty, and so is everything computed from it. Intervals of many boxes are computed at once.
+# last place if the operation rounds correctly, by :data:`ULPS` for functions of the mathematics library, which are
+# only close. Undefined values (a root of a negative number, a division by zero) are left out; an interval without any
+# value is empty, and so is everything computed from it. Intervals of many boxes are computed at once.
 
 ULPS: Final = 4  # units in the last place by which the functions of NumPy and of the runtime are trusted
 
 
 class Interval(NamedTuple):
-    """Intervals ``[low, high]``, one for each box; where ``low > high`` or either is NaN, the interval is empty."""
+    """Intervals ``[low, high]``, one for each box; with ``low > high`` or a NaN the interval is empty."""
 
     low: Array
     high: Array
 
     @property
     def empty(self) -> npt.NDArray[np.bool_]:
-        """Where there is no value."""
+        """Boxes without a value."""
         return ~(self.low <= self.high)
 
 
@@ -88,7 +88,7 @@ def outward(low: Array, high: Array, ulps: int = 1) -> Interval:
 
 
 def _kept_empty(result: Interval, *operands: Interval) -> Interval:
-    """Return an interval that is empty where one of the operands is."""
+    """Return an interval, made empty in boxes with an empty operand."""
     for operand in operands:
         there = operand.low <= operand.high
         if not there.all():
@@ -117,7 +117,7 @@ def _products(a: Interval, b: Interval) -> Array:
 
 
 def multiply(a: Interval, b: Interval) -> Interval:
-    """Return the product; the square where both operands are one interval object."""
+    """Return the product; the square if both operands are one interval object."""
     if a is b:
         return _even_power(a, 2)
     if b.low.size == 1 and b.low[0] > 0.0:
@@ -131,7 +131,7 @@ def multiply(a: Interval, b: Interval) -> Interval:
 
 
 def _reciprocal(b: Interval) -> Interval:
-    """Return 1/b without the values at zero: half a line where zero is an end, all numbers where it is inside."""
+    """Return 1/b without the values at zero: half a line if zero is an end, all numbers if it is inside."""
     low, high = 1.0 / b.high, 1.0 / b.low
     low, high = np.where(b.high == 0.0, -np.inf, low), np.where(b.low == 0.0, np.inf, high)
     inside = (b.low < 0.0) & (b.high > 0.0)
@@ -165,7 +165,7 @@ def _pow(a: Interval, b: Interval) -> Interval:
         result = _even_power(a, n) if n % 2 == 0 else _monotone(lambda x: x**n, ULPS)(a)
         return result if exponent > 0.0 else _reciprocal(result)
     result = _positive_power(a, b)
-    # whole exponents have negative bases too; all that is known of their power then is its size
+    # whole exponents allow negative bases; only the size of their power is bounded then
     whole = (a.low < 0.0) & (np.floor(b.high) >= b.low)
     size = _positive_power(_abs(a), b).high
     low, high = np.where(whole, -size, result.low), np.where(whole, size, result.high)
@@ -173,7 +173,7 @@ def _pow(a: Interval, b: Interval) -> Interval:
 
 
 def _positive_power(a: Interval, b: Interval) -> Interval:
-    """Return ``a**b`` where the base is not negative; zero to a positive power is zero, to the power zero one."""
+    """Return ``a**b`` for nonnegative bases; zero to a positive power is zero, to the power zero one."""
     base = _clipped(a, 0.0, np.inf)
     result = _exp(multiply(b, _log(base)))
     zero = base.low == 0.0
@@ -192,7 +192,7 @@ def _clipped(a: Interval, least: float, most: float) -> Interval:
 def _monotone(
     function: Callable[[Array], Array], ulps: int = ULPS, least: float = -np.inf, most: float = np.inf
 ) -> Callable[[Interval], Interval]:
-    """Return the interval form of a function that does not fall between ``least`` and ``most``, where it is defined."""
+    """Return the interval form of a function defined and nondecreasing between ``least`` and ``most``."""
 
     def apply(a: Interval) -> Interval:
         part = _clipped(a, least, most)
@@ -210,13 +210,13 @@ def _exp(a: Interval) -> Interval:
 
 
 def root(a: Interval) -> Interval:
-    """Return the square root, of the part that is not negative."""
+    """Return the square root of the nonnegative part."""
     result = _monotone(np.sqrt, 1, least=0.0)(a)
     return Interval(np.maximum(result.low, 0.0), result.high)
 
 
 def _cos(a: Interval) -> Interval:
-    """Return the cosine: -1 and 1 where an extremum may lie inside, by turns counted with room for rounding."""
+    """Return the cosine: -1 and 1 if an extremum may lie inside, by turns counted with room for rounding."""
     turns_low, turns_high = a.low / (2.0 * np.pi), a.high / (2.0 * np.pi)
     room = 4e-16 * (1.0 + np.maximum(abs(turns_low), abs(turns_high)))
     peak = np.floor(turns_high + room) >= np.ceil(turns_low - room)
@@ -230,7 +230,7 @@ def _cos(a: Interval) -> Interval:
 
 
 def _sin(a: Interval) -> Interval:
-    """Return the sine, as the cosine of an angle that is a quarter turn smaller."""
+    """Return the sine, as the cosine of an angle smaller by a quarter turn."""
     half_pi = Interval(
         np.full_like(a.low, np.nextafter(np.pi / 2, 0.0)), np.full_like(a.low, np.nextafter(np.pi / 2, 2.0))
     )
@@ -238,7 +238,7 @@ def _sin(a: Interval) -> Interval:
 
 
 def _tan(a: Interval) -> Interval:
-    """Return the tangent: all numbers where a pole may lie inside, else from end to end."""
+    """Return the tangent: all numbers if a pole may lie inside, else from end to end."""
     turns_low, turns_high = a.low / np.pi + 0.5, a.high / np.pi + 0.5
     room = 4e-16 * (1.0 + np.maximum(abs(turns_low), abs(turns_high)))
     pole = ~(np.floor(turns_high + room) < np.ceil(turns_low - room)) | ~np.isfinite(turns_high - turns_low)
@@ -252,7 +252,7 @@ def _acos(a: Interval) -> Interval:
 
 
 def _atan2(a: Interval, b: Interval) -> Interval:
-    """Return the angle: of the corners of a box that the branch cut does not touch, else a whole turn."""
+    """Return the angle: from the corners of a box clear of the branch cut, else a whole turn."""
     cut = (b.low <= 0.0) & (a.low <= 0.0) & (a.high >= 0.0)
     angles = np.array([np.arctan2(y, x) for y in a for x in b])
     result = outward(angles.min(axis=0), angles.max(axis=0), ULPS)
@@ -272,7 +272,7 @@ def _abs(a: Interval) -> Interval:
 
 
 def _mod(a: Interval, b: Interval) -> Interval:
-    """Return ``a mod b``, with the sign of ``b``: within one period where the quotient has one whole part."""
+    """Return ``a mod b``, with the sign of ``b``: within one period if the quotient has one whole part."""
     quotient = divide(a, b)
     first, last = np.floor(quotient.low), np.floor(quotient.high)
     one = first == last
@@ -317,7 +317,7 @@ def _as_truth(a: Interval) -> Interval:
 
 
 def _where(c: Interval, a: Interval, b: Interval) -> Interval:
-    """Return the branch that is certain, or the hull of both; an empty branch that may be left out counts as absent."""
+    """Return the certain branch, or the hull of both; an empty branch of an uncertain condition counts as absent."""
     truth = _as_truth(c)
     first, second = truth.high == 1.0, truth.low == 0.0
     low = np.fmin(np.where(first, a.low, np.nan), np.where(second, b.low, np.nan))
@@ -362,12 +362,11 @@ _OPERATIONS: Final[dict[str, Callable[..., Interval]]] = {
 }
 
 
-# -- Contraction of boxes by the conditions that outputs of a program are to meet ----------------------------
+# -- Contraction of boxes by conditions on outputs of a program ----------------------------------------------
 #
 # The values of all operations are bounded forwards, the outputs intersected with their conditions, and the operations
 # inverted one after the other from the last to the first (HC4-revise: Benhamou, Goualard, Granvilliers and Puget
-# 1999). No argument that meets the conditions is lost; where a value that must exist has no bounds left, the box has
-# none.
+# 1999). No argument satisfying the conditions is lost; a box with a required value without bounds left has none.
 
 NOTHING: Final = Interval(np.array([np.nan]), np.array([np.nan]))
 
@@ -388,11 +387,11 @@ class Contractor:
     ----------
     program : Program
     variables : sequence of int
-        Numbers of the arguments that differ from box to box.
+        Numbers of the arguments with different bounds in each box.
     constants : Interval
         Bounds of all arguments, arrays of shape (n_arguments,); those of variables are not read.
     conditions : mapping of str to Interval
-        For outputs of one axis the interval in which each entry is to be, arrays of shape (n_entries,).
+        For outputs of one axis the required interval of each entry, arrays of shape (n_entries,).
     """
 
     def __init__(
@@ -446,7 +445,7 @@ class _BackwardSweep:
         self.values, self.moving, self.met, self.kept = values, moving, set[int](), np.ones(boxes, bool)
 
     def meet(self, index: int, other: Interval, where: Mask | None = None) -> None:
-        """Intersect a value that must exist with an interval, in the boxes ``where`` alone if that is given."""
+        """Intersect a required value with an interval, only in the boxes ``where``, if given."""
         value = self.values[index]
         low, high = np.maximum(value.low, other.low), np.minimum(value.high, other.high)
         if where is not None:
@@ -483,7 +482,7 @@ def _sub(sweep: _BackwardSweep, r: Interval, operands: tuple[int, ...]) -> None:
 
 
 def _quotient(a: Interval, b: Interval) -> Interval:
-    """Return the solutions x of ``b x = a``: all numbers where both may be zero."""
+    """Return the solutions x of ``b x = a``: all numbers if both may be zero."""
     found = divide(a, b)
     if b.low.size == 1 and b.low[0] > 0.0:
         return found
@@ -531,7 +530,7 @@ def _narrow_abs(sweep: _BackwardSweep, r: Interval, operands: tuple[int, ...]) -
 
 
 def _narrow_sin(sweep: _BackwardSweep, r: Interval, operands: tuple[int, ...]) -> None:
-    """Invert the sine within the quarter turns next to zero, where it rises."""
+    """Invert the sine within the quarter turns next to zero, in which it rises."""
     a, quarter = sweep.values[operands[0]], np.nextafter(np.pi / 2, 0.0)
     inverse = outward(np.arcsin(np.clip(r.low, -1.0, 1.0)), np.arcsin(np.clip(r.high, -1.0, 1.0)), ULPS)
     sweep.meet(operands[0], inverse, (a.low >= -quarter) & (a.high <= quarter) & (r.low <= 1.0) & (r.high >= -1.0))
@@ -558,7 +557,7 @@ def _max(sweep: _BackwardSweep, r: Interval, operands: tuple[int, ...]) -> None:
 
 
 def _narrow_where(sweep: _BackwardSweep, r: Interval, operands: tuple[int, ...]) -> None:
-    """Pass the result to the branch that is certain; a condition is certain where it cannot be zero, or is zero."""
+    """Pass the result to the certain branch, if any: the condition is certain if it cannot be zero, or is zero."""
     c, a, b = operands
     truth = sweep.values[c]
     sweep.meet(a, r, (truth.low > 0.0) | (truth.high < 0.0))

@@ -37,13 +37,13 @@ from fsm_dyn.runtime.library import address
 # -- Disk cache of machine code, in a directory of the user --------------------------------------------------
 #
 # A file is a header (magic, key, SHA-256 of the rest) and an object file. It is written under another name and moved
-# into place, so that readers see all of it or nothing, even with concurrent writers. Machine code is run as it is
-# found; therefore a file is used only if it belongs to this user, no other user may write to it or to its directory,
-# and header and checksum fit. Everything else counts as absent, and the code is made again. A directory that cannot
-# be used costs the time of compiling and nothing else.
+# into place, so readers see all of it or nothing, even with concurrent writers. Machine code is executed without
+# further checks; therefore a file is used only if it belongs to this user, no other user may write to it or to its
+# directory, and header and checksum fit. Everything else counts as absent, and the code is made again. An unusable
+# directory costs compile time and nothing else.
 #
-# Keys contain a digest of the sources that made the content (:func:`sources_of`), so that another version of them, a
-# user's upgrade or a developer's change, never meets what an earlier one made.
+# Keys contain a digest of the sources that made the content (:func:`sources_of`), so another version of them, a user's
+# upgrade or a developer's change, never reads files of an earlier one.
 
 MAGIC = b"fsm_dyn object code 1\n"
 ENVIRONMENT = "FSM_DYN_CACHE"
@@ -53,16 +53,16 @@ LARGEST_SIZE = 256 * 2**20
 _PLACES = {  # of caches: the environment variable, and the folder in the home directory
     "win32": ("LOCALAPPDATA", "AppData/Local"), "darwin": ("", "Library/Caches"),
 }  # fmt: skip
-ABANDONED_AFTER = 3600.0  # seconds; a temporary file this old was left by a process that died
+ABANDONED_AFTER = 3600.0  # seconds; an older temporary file belongs to a dead process
 
 
 def cache_directory() -> Path | None:
-    """Return the directory for what this package keeps: ``$FSM_DYN_CACHE`` or the platform's place for caches.
+    """Return the cache directory of this package: ``$FSM_DYN_CACHE`` or one in the platform's folder for caches.
 
     Returns
     -------
     Path or None
-        None where neither the variable nor the platform's place nor a home directory is known.  The directory need not
+        None if neither the variable nor the platform's folder nor a home directory is known. The directory need not
         exist.
     """
     own = os.environ.get(ENVIRONMENT)
@@ -72,15 +72,15 @@ def cache_directory() -> Path | None:
     base = os.environ.get(variable, "")
     try:
         return (Path(base) if os.path.isabs(base) else Path.home() / within_home) / "fsm_dyn"
-    except RuntimeError:  # no HOME, and nobody of this number in the list of users
+    except RuntimeError:  # no HOME, and the user is not in the password database
         return None
 
 
 def usable(directory: Path | None) -> bool:
-    """Return whether a directory of the cache may be used, which is made if need be.
+    """Return whether a directory of the cache may be used; it is made if need be.
 
-    It may if it is this user's, no link, and nobody else may write to it.  Of one that is there and may not be used, a
-    warning tells, once.
+    It may if it belongs to this user, is no link, and other users cannot write to it. An existing unusable directory
+    causes a warning, once.
     """
     if directory is None:
         return False
@@ -96,7 +96,7 @@ def usable(directory: Path | None) -> bool:
 
 
 def content(path: Path) -> bytes | None:
-    """Return what is in a file that is this user's and nobody else may write to; None where there is no such file."""
+    """Return the content of a file owned by this user and not writable by others; None if there is no such file."""
     try:
         with open(path, "rb", opener=_without_waiting) as file:
             return None if _objection(os.fstat(file.fileno()), directory=False) else file.read()
@@ -105,11 +105,11 @@ def content(path: Path) -> bytes | None:
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # a pipe has nobody at its other end
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # opening a pipe would wait for a writer
 
 
 def write(path: Path, data: bytes) -> None:
-    """Write a file that readers see all of or nothing; raises OSError."""
+    """Write a file atomically; raises OSError."""
     handle, temporary = tempfile.mkstemp(suffix=TEMPORARY, dir=path.parent)  # mode 0600
     try:
         with os.fdopen(handle, "wb") as file:
@@ -121,7 +121,7 @@ def write(path: Path, data: bytes) -> None:
 
 
 def remove_abandoned(directory: Path) -> None:
-    """Remove what processes that died left half written."""
+    """Remove half-written files of dead processes."""
     for changed, _, path in _files(directory, (TEMPORARY,)):
         if changed < time.time() - ABANDONED_AFTER:
             _remove(path)
@@ -129,7 +129,7 @@ def remove_abandoned(directory: Path) -> None:
 
 @lru_cache(maxsize=16)
 def _tell(directory: Path, objection: str) -> None:
-    """Warn of a directory that may not be used, once."""
+    """Warn of an unusable directory, once."""
     warnings.warn(
         f"the cache is not used: '{directory}' {objection}, and code in it would be run; remove it, or name another "
         f"folder by {ENVIRONMENT}",
@@ -138,7 +138,7 @@ def _tell(directory: Path, objection: str) -> None:
 
 
 def _objection(status: os.stat_result, *, directory: bool) -> str:
-    """Return why something may not be trusted: its type, its owner, or who may write to it; empty where it may."""
+    """Return the reason not to trust a file or directory: its type, owner or permissions; empty if trusted."""
     if not (stat.S_ISDIR if directory else stat.S_ISREG)(status.st_mode):
         return f"is no {'folder' if directory else 'file'} itself"
     if sys.platform == "win32":  # profiles are private there, and modes say nothing
@@ -179,9 +179,9 @@ class ObjectCache:
     Parameters
     ----------
     directory : Path or None
-        None means that nothing is kept.
+        None: nothing is kept.
     largest_size : int
-        Bytes; beyond this the files longest not used are removed.
+        Bytes; beyond it the least recently used files are removed.
     """
 
     directory: Path | None
@@ -207,7 +207,7 @@ class ObjectCache:
         return found[len(head) :] if found.startswith(head) else None
 
     def store(self, key: str, payload: bytes) -> bool:
-        """Keep object code under `key`; return whether that was possible."""
+        """Keep object code under `key`; return whether this was possible."""
         if self.directory is None or not usable(self.directory):
             return False
         try:
@@ -222,7 +222,7 @@ class ObjectCache:
         return sum(_remove(path) for _, _, path in _files(self.directory, (SUFFIX, TEMPORARY)))
 
     def _bound(self) -> None:
-        """Remove the files longest not used until the size is within bounds, and what dead processes left."""
+        """Remove the least recently used files until the size is within bounds, and files of dead processes."""
         assert self.directory is not None
         remove_abandoned(self.directory)
         files = sorted(_files(self.directory, (SUFFIX,)))
@@ -270,16 +270,16 @@ ABI = "void(double t, const double *x, const double *c, double *out)"
 OPTIMISATION = 3
 # Without optimisation code takes two to three times as long to run, and a tenth of the time to make.
 SELDOM_RUN = 0
-# JITLink maps all sections of an object as one block, so that references of 32 bits among them always reach.
-# RuntimeDyld maps each where there is room, and aborts the process where that is more than 2 GiB away; llvmlite has
-# nothing else on Windows, where references are of 64 bits instead.
+# JITLink maps all sections of an object as one block, within reach of 32-bit references. RuntimeDyld maps each section
+# separately, and aborts the process if one is more than 2 GiB away; llvmlite has nothing else on Windows, where
+# references have 64 bits instead.
 JIT_LINK = sys.platform != "win32"
 CODE_MODEL = "small" if JIT_LINK else "large"
 
 _PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_double, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 _library_numbers = itertools.count()
-KEPT_CODE = 32 * 2**20  # bytes of object code that stay loaded when nobody uses them
-_linked: OrderedDict[bytes, tuple[llvm.ResourceTracker, int]] = OrderedDict()  # the one used last comes last
+KEPT_CODE = 32 * 2**20  # bytes of unused object code kept loaded
+_linked: OrderedDict[bytes, tuple[llvm.ResourceTracker, int]] = OrderedDict()  # most recently used last
 _linking = threading.Lock()
 
 
@@ -289,7 +289,7 @@ class Kernel:
     Attributes
     ----------
     program : Program
-        What it computes.
+        The program it computes.
     address : int
         Of the machine code; valid while this object (or its :class:`Kernels`) lives.
     """
@@ -377,11 +377,11 @@ def compile_programs(
     ----------
     programs : sequence of Program
     objects : ObjectCache, optional
-        Where machine code is kept; by default in :func:`~fsm_dyn.programs.kernels.cache_directory`.
+        Cache of machine code; by default in :func:`~fsm_dyn.programs.kernels.cache_directory`.
     optimisation : int
-        The code generator's level, ``SELDOM_RUN`` for long programs that are called now and then.
+        The code generator's level, ``SELDOM_RUN`` for long programs with few calls.
     keep_zeros : bool
-        Whether places of the result that are the constant zero are left as they are: the caller's memory is zero there.
+        Whether constant zeros of the result are not written: the caller's memory is zero there.
 
     Returns
     -------
@@ -413,7 +413,7 @@ def compile_programs(
 
 
 def machine_code(programs: Sequence[Program], optimisation: int = OPTIMISATION) -> tuple[bytes, list[str]]:
-    """Return the object code that :func:`compile_programs` links, and the name of each program in it.
+    """Return the object code for :func:`compile_programs` to link, and the name of each program in it.
 
     Another process on this machine may :func:`link` it.
     """
@@ -431,7 +431,7 @@ def machine_code(programs: Sequence[Program], optimisation: int = OPTIMISATION) 
 def _made(distinct: Mapping[str, Program], names: Mapping[str, str], optimisation: int, keep_zeros: bool) -> bytes:
     """Compile programs to object code; both mappings are by digest."""
     with gc_paused():
-        # at any level of optimisation, so that all give the same numbers
+        # at any level of optimisation, for the same numbers from all
         quicker = [share_angles(program) for program in distinct.values()]
         text = module_text(quicker, list(names.values()), target().triple, keep_zeros)
     return object_code(text, optimisation)
@@ -468,7 +468,7 @@ def _engine() -> llvm.LLJIT:
 
 
 def _key(digests: Sequence[str], optimisation: int, keep_zeros: bool = False) -> str:
-    """Return what machine code depends on, hashed: programs, versions, processor, calling convention."""
+    """Return the hash of all dependencies of machine code: programs, versions, processor, calling convention."""
     parts = [
         sources_of("programs"),
         CODE_MODEL,
@@ -486,8 +486,8 @@ def _key(digests: Sequence[str], optimisation: int, keep_zeros: bool = False) ->
 def object_code(text: str, optimisation: int = OPTIMISATION) -> bytes:
     """Compile a module.
 
-    No passes run over the module before code generation: the graph has done what they would do.  On programs of
-    700 and 2,400 operations the standard pipeline made the kernels no faster.
+    No passes run over the module before code generation: the graph has already simplified.  On programs of 700 and
+    2,400 operations the standard pipeline made the kernels no faster.
     """
     try:
         return bytes(_machine(optimisation).emit_object(llvm.parse_assembly(text)))
@@ -496,9 +496,9 @@ def object_code(text: str, optimisation: int = OPTIMISATION) -> bytes:
 
 
 def link(code: bytes, names: Sequence[str]) -> llvm.ResourceTracker | None:
-    """Load object code into this process; return what gives the addresses and keeps them valid, or None.
+    """Load object code into this process; return the owner of its addresses, or None on failure.
 
-    The same code is loaded once, as far as :data:`KEPT_CODE` goes: LLVM keeps some kilobytes of whatever it has loaded.
+    The same code is loaded once, up to :data:`KEPT_CODE`: LLVM never frees some kilobytes of each loaded object.
     """
     key = hashlib.sha256(code + "\n".join(names).encode()).digest()
     with _linking:
@@ -533,13 +533,13 @@ def _vector(name: str, values: npt.ArrayLike, length: int) -> Array:
     return array
 
 
-# -- Kernels that pass a bound structure to a routine --------------------------------------------------------
+# -- Kernels to pass a bound structure to a routine ----------------------------------------------------------
 #
-# A kernel knows only time, state, context and result. Where one routine serves for many, what it works with is bound
-# to it in a few instructions of machine code, and the caller treats it like any kernel.
+# A kernel knows only time, state, context and result. If one routine serves many kernels, a few instructions of
+# machine code bind its data to it, and the caller treats it like any kernel.
 #
-# The instructions read what is bound from a place in memory, so that a kernel that is no longer used serves the next
-# one: what LLVM has once loaded into a process it never gives back as a whole.
+# The instructions read the bound data from memory, so an unused kernel can be bound again: LLVM never frees loaded
+# code completely.
 
 _CLOSURE = """
 define void @{name}(double %t, ptr %x, ptr %c, ptr %out) {{
@@ -568,7 +568,7 @@ class _Pool:
         self._lock = threading.Lock()
 
     def take(self, bound: Sequence[tuple[int, int]]) -> list[tuple[int, memoryview]]:
-        """Return a kernel for each pair: its address, and the place that what is bound to it is read from."""
+        """Return a kernel for each pair: its address, and the memory of its bound data."""
         with self._lock:
             if len(self._free) < len(bound):
                 self._make(max(_LEAST, len(bound)))
@@ -578,7 +578,7 @@ class _Pool:
         return taken
 
     def give_back(self, taken: list[tuple[int, memoryview]]) -> None:
-        """Take kernels that nobody calls any more."""
+        """Take back unused kernels."""
         self._free.extend(taken)
 
     def _make(self, count: int) -> None:

@@ -18,20 +18,20 @@ class Layout:
     """The arguments of the kernels of one model: ``void kernel(double t, const double *x, const double *c, ...)``.
 
     ``x = [q | u]`` is the state, ``c = [p | w | w' | w'' | sigma | memory | w''']`` the context: parameters, inputs,
-    their rates (the third tells how fast forces change), a slip direction per contact, memory values.  SI units.
+    their rates (the third for the rates of forces), a slip direction per contact, memory values.  SI units.
 
     Parameters
     ----------
     q, u : tuple of str
         Coordinates and generalized speeds.
     p : tuple of str
-        Parameters; those that are vectors are flattened (``lip[0]``).
+        Parameters; vectors are flattened (``lip[0]``).
     w : tuple of str
         Inputs; their rates are the symbols ``<w>.rate``, ``<w>.rate2`` and ``<w>.rate3``.
     contacts : tuple of str
         Contacts; their slip directions are the symbols ``<contact>.sigma``.
     memory : tuple of str
-        Values that user-defined transitions keep.
+        Discrete variables of user-defined transitions.
 
     Raises
     ------

@@ -11,23 +11,23 @@ from fsm_dyn.programs.operations import TRUTH_VALUED, half_integer
 from fsm_dyn.programs.program import CALLS, Program
 from fsm_dyn.runtime.library import OF_ONE, OF_TWO
 
-# -- Splitting a long program into parts that pass values through an array -----------------------------------
+# -- Splitting a long program into parts, with an array to pass values ---------------------------------------
 
 
 @dataclass
 class Part:
-    """A run of consecutive instructions that becomes one function.
+    """A run of consecutive instructions for one function.
 
     Attributes
     ----------
     start, stop : int
         Range of instructions.
     received : dict of int to int
-        Values of earlier parts that are read here, with their places in the array.
+        Values of earlier parts read here, with their places in the array.
     kept : dict of int to int
-        Values made here that later parts read, with their places.
+        Values made here and read by later parts, with their places.
     outputs : list of (int, int)
-        Places in what the kernel writes, with the numbers of the values.
+        Places in the kernel's result, with the numbers of the values.
     """
 
     start: int
@@ -45,7 +45,7 @@ def divide(program: Program, longest: int) -> tuple[list[Part], int]:
     parts : list of Part
         At least one.
     slots : int
-        Length of the array; places are used again when nobody reads them any more.
+        Length of the array; places are reused after their last reading.
     """
     n = len(program.instructions)
     pieces = max(1, -(-n // longest))
@@ -71,7 +71,7 @@ def divide(program: Program, longest: int) -> tuple[list[Part], int]:
 
 
 def _assign(parts: list[Part], last: dict[int, int], first: int) -> int:
-    """Give every value that crosses from part to part a place; `last` is the last part that reads a value."""
+    """Assign a place to every value passed from part to part; `last` is the last part to read a value."""
     free: list[int] = []
     held: dict[int, int] = {}
     slots = 0
@@ -92,10 +92,10 @@ def _assign(parts: list[Part], last: dict[int, int], first: int) -> int:
 #
 # LLVM assembly text of programs: one function per program, straight-line, nothing but doubles and pointers.
 #
-# Text is written directly because that is several times faster than building instruction objects. There are no
-# fast-math flags: products and sums are rounded one by one, so that processors with and without fused operations give
-# the same bits (docs/decisions/0020). Elementary functions are the runtime's own, for the same reason
-# (docs/decisions/0026); sine and cosine of one argument are one call.
+# Text is written directly, several times faster than building instruction objects. There are no fast-math flags:
+# products and sums are rounded one by one, so processors with and without fused operations give the same bits
+# (docs/decisions/0020). Elementary functions are the runtime's own, for the same reason (docs/decisions/0026); sine
+# and cosine of one argument are one call.
 
 # Beyond so many instructions a program is compiled in parts.  On rows of 24 and 40 four-bars (4,500 and 7,500
 # instructions) parts of 200 took 0.25 s and 0.44 s to compile, parts of 600 took 0.42 s and 0.84 s, and ran no faster;
@@ -106,7 +106,7 @@ PART_LENGTH = 200
 SHORTEST_RUN = 8  # of zeros written at once: rows of large matrices are mostly zero
 
 _INTRINSICS = ("sqrt", "fabs", "floor")
-#: What machine code calls of the runtime.
+#: Functions of the runtime called by machine code.
 CALLED = tuple(f"fsm_{name}" for name in (*OF_ONE, *OF_TWO, "sin_cos"))
 _DECLARATIONS = "\n".join(
     [f"declare double @llvm.{name}.f64(double)" for name in _INTRINSICS]
@@ -129,7 +129,7 @@ def module_text(programs: Sequence[Program], names: Sequence[str], triple: str, 
     triple : str
         The target, as LLVM names it.
     keep_zeros : bool
-        Whether places of the result that are the constant zero are not written.
+        Whether constant zeros of the result are not written.
     """
     kernels = [_kernel(program, name, keep_zeros) for program, name in zip(programs, names, strict=True)]
     return "\n".join([f'target triple = "{triple}"', _DECLARATIONS, *kernels, _ATTRIBUTES])
@@ -139,7 +139,7 @@ def _kernel(program: Program, name: str, keep_zeros: bool) -> str:
     """Return the definition of one kernel.
 
     The time of register allocation grows faster than the length of a function, so a long program becomes several
-    functions that hand values on through an array on the stack.
+    functions, with an array on the stack for passed values.
     """
     whole = len(program.instructions) <= LONGEST_FUNCTION
     parts, slots = divide(program, LONGEST_FUNCTION if whole else PART_LENGTH)
@@ -187,7 +187,7 @@ class _Function:
         last_call = max((k for k, op, _ in rows if op in CALLS), default=-1)
         for k, op, operands in rows:
             self.instruction(first + k, op, operands)
-            if k == last_call:  # what is in memory is loaded again after the calls rather than kept across them
+            if k == last_call:  # values in memory are loaded again after the calls rather than kept across them
                 self.forget_loaded()
         for index, slot in self.part.kept.items():
             self.store(self.value(index), "%work", slot)
@@ -199,7 +199,7 @@ class _Function:
         return "\n  ".join(["entry:", *self.lines, "ret void"])
 
     def clear(self, places: list[int]) -> set[int]:
-        """Write zeros to the longer runs of neighbours among the places of the result; return what was written."""
+        """Write zeros to the longer runs of neighbours among the places of the result; return the places written."""
         done: set[int] = set()
         for _, run in itertools.groupby(enumerate(sorted(places)), key=lambda pair: pair[1] - pair[0]):
             span = [place for _, place in run]
@@ -228,7 +228,7 @@ class _Function:
         return name
 
     def value(self, index: int) -> str:
-        """Return the operand text of a value, loading it if that was not done yet."""
+        """Return the operand text of a value, loading it if need be."""
         text = self.values.get(index)
         if text is None:
             array, place = self.address(index)
@@ -322,7 +322,7 @@ def _sign(function: _Function, a: str) -> str:
 
 
 def _mod(function: _Function, a: str, b: str) -> str:
-    """Write the remainder with the sign of the divisor: C's remainder, moved by `b` where the signs differ."""
+    """Write the remainder with the sign of the divisor: C's remainder, moved by `b` if the signs differ."""
     zero = _literal(0.0)
     remainder = function.emit(f"frem double {a}, {b}")
     present = function.emit(f"fcmp one double {remainder}, {zero}")

@@ -1,8 +1,8 @@
 """Table of operations of programs: arity, meaning in Python and in NumPy, kind for counting.
 
-Comparisons and logic yield the numbers 0.0 and 1.0; any number other than zero counts as true.  Everything
-else of the package (folding of constants, NumPy evaluation, checking of stored programs) reads this table, so
-that an operation means the same thing everywhere.
+Comparisons and logic yield the numbers 0.0 and 1.0; any number other than zero counts as true.  Everything else of the
+package (folding of constants, NumPy evaluation, checking of stored programs) reads this table, so an operation has the
+same meaning everywhere.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class Operation(NamedTuple):
     kind : str
         Class for counting: ``multiply``, ``add``, ``divide``, ``trig``, ``other`` or ``free``.
     scalar : callable
-        Value for Python floats; may raise where the value does not exist.
+        Value for Python floats; may raise if the value does not exist.
     array : callable
-        Value for NumPy arrays, element by element; NaN propagates as IEEE arithmetic has it.
+        Value for NumPy arrays, element by element; NaN propagates as in IEEE arithmetic.
     """
 
     arity: int
@@ -42,12 +42,12 @@ def _sign(x: float) -> float:
 
 
 def _truth(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Turn a NumPy predicate into one that yields 0.0 and 1.0."""
+    """Turn a NumPy predicate into a function with values 0.0 and 1.0."""
     return lambda *operands: function(*operands).astype(np.float64)
 
 
 def half_integer(exponent: float) -> int | None:
-    """Return n where ``exponent == n + 1/2`` with 0 <= n <= 4: such powers are products with one square root."""
+    """Return n if ``exponent == n + 1/2`` with 0 <= n <= 4: such powers are products with one square root."""
     whole = exponent - 0.5
     return int(whole) if whole in (0.0, 1.0, 2.0, 3.0, 4.0) else None
 
@@ -102,14 +102,14 @@ TRUTH_VALUED = frozenset({"lt", "le", "eq", "ne", "and", "or", "not"})
 
 
 def fold(op: str, operands: tuple[float, ...]) -> float | None:
-    """Return the value of an operation on constants, or None where it has no finite value.
+    """Return the value of an operation on constants, or None without a finite value.
 
     Parameters
     ----------
     op : str
         A key of :data:`OPERATIONS`.
     operands : tuple of float
-        Finite values, as many as the arity says.
+        Finite values, their number the arity.
     """
     try:
         value = OPERATIONS[op].scalar(*operands)

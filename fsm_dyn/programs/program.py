@@ -24,7 +24,7 @@ from fsm_dyn.programs.layout import Layout
 from fsm_dyn.programs.operations import OPERATIONS
 from fsm_dyn.programs.traversal import rebuild
 
-# -- Instruction lists from nodes: dead code removed, in an order that suits registers -----------------------
+# -- Instruction lists from nodes: dead code removed, in an order suited to registers ------------------------
 
 CALLS = frozenset(op for op, operation in OPERATIONS.items() if operation.kind == "trig") | frozenset(
     {"pow", "exp", "log", "sinh", "cosh", "tanh", "mod"}
@@ -36,13 +36,13 @@ def order_instructions(
 ) -> tuple[tuple[float, ...], tuple[tuple[str, tuple[int, ...]], ...], tuple[int, ...]]:
     """Return constants, instructions and the indices of `outputs`, numbered as in a program.
 
-    Calls of library functions destroy all vector registers, so what is called (mostly sines and cosines of
-    coordinates) comes first; the rest follows in the order in which the outputs ask for it.
+    Calls of library functions destroy all vector registers, so calls (mostly sines and cosines of coordinates) come
+    first; the rest follows in the order of demand by the outputs.
 
     Parameters
     ----------
     layout : Layout
-        The arguments, which are numbered first.
+        The arguments, numbered first.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def order_instructions(
 
 
 def _spelling(node: Node, uses: Counter[Node]) -> tuple[str, tuple[Node | float, ...]]:
-    """Write ``-(a - b)`` as ``b - a`` and ``-(c + a)`` as ``-c - a`` where the inner sum has no other use."""
+    """Write ``-(a - b)`` as ``b - a`` and ``-(c + a)`` as ``-c - a`` if the inner sum has no other use."""
     if node.op == "neg" and uses[node.operands[0]] == 1:
         inner = node.operands[0]
         if inner.op == "sub":
@@ -94,7 +94,7 @@ def _spelling(node: Node, uses: Counter[Node]) -> tuple[str, tuple[Node | float,
 
 
 def _order(outputs: Sequence[Node]) -> list[Node]:
-    """Return all nodes below `outputs`, operands first: those that calls need, then by demand of the outputs."""
+    """Return all nodes below `outputs`, operands first: those needed by calls, then by demand of the outputs."""
     below: list[Node] = _by_demand(outputs, set())
     placed: set[Node] = set()
     early = _by_demand([node for node in below if node.op in CALLS], placed)
@@ -102,7 +102,7 @@ def _order(outputs: Sequence[Node]) -> list[Node]:
 
 
 def _by_demand(outputs: Iterable[Node], placed: set[Node]) -> list[Node]:
-    """Return what is below `outputs` and not yet `placed` in depth-first postorder; adds it to `placed`."""
+    """Return the nodes below `outputs` not yet `placed`, in depth-first postorder; adds them to `placed`."""
     order: list[Node] = []
     for output in outputs:
         stack = [(output, iter(output.operands))] if output not in placed else []
@@ -135,7 +135,7 @@ _LENGTHS = {name: operation.arity + 1 for name, operation in OPERATIONS.items()}
 
 
 class Output(NamedTuple):
-    """A named result: where its entries (row-major) stand among the values of the program."""
+    """A named result: the indices of its entries (row-major) among the values of the program."""
 
     name: Annotated[str, Meta(max_length=200)]
     shape: Annotated[tuple[Annotated[int, Meta(ge=0, le=MOST_OUTPUTS)], ...], Meta(max_length=MOST_AXES)]
@@ -260,12 +260,12 @@ class Program:
 
     @classmethod
     def from_nodes(cls, layout: Layout, outputs: Mapping[str, Any]) -> Program:
-        """Make a program that computes `outputs`, with nothing superfluous.
+        """Make a program for `outputs`, without superfluous instructions.
 
         Parameters
         ----------
         layout : Layout
-            Must hold every symbol that is met.
+            Must have every symbol of the outputs.
         outputs : mapping of str to array-like of Node or float
             Name to a node, a number, or (nested) sequences or an object array of them, all of one graph.
 
@@ -295,7 +295,7 @@ class Program:
 
     @cached_property
     def slices(self) -> dict[str, slice]:
-        """Where each output stands in what the kernel writes."""
+        """Position of each output in the kernel's result."""
         slices, start = {}, 0
         for output in self.results:
             slices[output.name] = slice(start, start + len(output.indices))
@@ -381,7 +381,7 @@ class Program:
         return {output.name: _stack([values[i] for i in output.indices], lead, output.shape) for output in self.results}
 
     def part(self, only: Only) -> Program:
-        """Return the program that computes some outputs, or some of their rows, and nothing superfluous."""
+        """Return the program for some outputs, or some of their rows, without superfluous instructions."""
         first, wanted = self.first_instruction, []
         for output in self.results:
             if output.name in only:
@@ -414,7 +414,7 @@ class Program:
 
     @cached_property
     def _dying(self) -> list[list[int]]:
-        """For each instruction the values that nobody reads after it, so that batches need little memory."""
+        """For each instruction the values not read after it, so batches need little memory."""
         last: dict[int, int] = {}
         for k, (_, operands) in enumerate(self.instructions):
             for i in operands:
@@ -428,7 +428,7 @@ class Program:
         return dying
 
     def can_differ_from_zero(self, name: str) -> npt.NDArray[np.bool_]:
-        """Return where the output `name` is not the constant zero, in its shape."""
+        """Return a mask of the entries of output `name` other than the constant zero, in its shape."""
         first = len(self.layout.arguments)
         zeros = [first + i for i, value in enumerate(self.constants) if value == 0.0]
         output = next(output for output in self.results if output.name == name)
@@ -454,19 +454,19 @@ class Program:
 
     @classmethod
     def from_data(cls, data: object) -> Program:
-        """Return the program from what :meth:`to_data` gave.  The data are not trusted: everything is checked.
+        """Return the program from the result of :meth:`to_data`. The data are not trusted: everything is checked.
 
         Raises
         ------
         InputError
-            The data are not a program: an unknown operation, an operand that is not computed yet, a constant
-            that is not finite, a size beyond bounds, a key too many.
+            The data are not a program: an unknown operation, an operand not computed yet, a nonfinite constant, a size
+            beyond bounds, an additional key.
         """
         return cls.from_stored(convert(data, StoredProgram, "a stored program"))
 
     @classmethod
     def from_stored(cls, stored: StoredProgram) -> Program:
-        """Return the program from its stored form; raise InputError if that is inconsistent."""
+        """Return the program from its stored form; raise InputError if the form is inconsistent."""
         return cls(*stored.checked())
 
     @cached_property
@@ -490,9 +490,9 @@ def _object_array(name: str, value: Any) -> npt.NDArray[np.object_]:
 
 
 def _stack(entries: Sequence[Any], lead: tuple[int, ...], shape: tuple[int, ...]) -> Array:
-    """Put scalars-or-arrays that broadcast to `lead` into one array of shape ``(*lead, *shape)``.
+    """Stack scalars or arrays, broadcast to `lead`, into one array of shape ``(*lead, *shape)``.
 
-    An entry is in one piece of memory, whatever the number of states: entries scattered over it cost six times as much.
+    An entry is contiguous in memory for any number of states: scattered entries cost six times as much.
     """
     if not lead:
         return np.array(entries, dtype=np.float64).reshape(shape)

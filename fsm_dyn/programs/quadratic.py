@@ -1,9 +1,9 @@
 """Sparse quadratic forms on nodes, and their leaf-to-root elimination.
 
-Gauss's principle: of all accelerations x that the mechanism allows, those of the motion minimise
-``1/2 xᵀ Q x - Fᵀ x``.  A variable that is defined by others is *substituted*; one that is free is *minimised* away
-and found afterwards from the others.  Doing so from the leaves of a tree of bodies to its root is the articulated-body
-recursion, and needs no mass matrix (docs/theory.md, "Long chains and trees").
+Gauss's principle: of all accelerations x allowed by the mechanism, those of the motion minimise ``1/2 xᵀ Q x - Fᵀ x``.
+A variable defined by others is *substituted*; a free one is *minimised* away and found afterwards from the others.
+Doing so from the leaves of a tree of bodies to its root is the articulated-body recursion, and needs no mass matrix
+(docs/theory.md, "Long chains and trees").
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Form = Mapping[int, Node]
 
 @dataclass(frozen=True)
 class Step:
-    """How a variable that was taken away follows from those still there: ``x = sum form[j] x_j + rest``."""
+    """An eliminated variable as a function of the remaining ones: ``x = sum form[j] x_j + rest``."""
 
     variable: int
     form: Form
@@ -27,7 +27,7 @@ class Step:
 
 
 class QuadraticForm:
-    """``1/2 xᵀ Q x - Fᵀ x`` with what is not zero of Q and F.
+    """``1/2 xᵀ Q x - Fᵀ x`` with the nonzero entries of Q and F.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class QuadraticForm:
         self.forces[i] = self.forces[i] + force if i in self.forces else force
 
     def push_along(self, form: Form, force: Node) -> None:
-        """Add a force that acts along ``form . x``."""
+        """Add a force along ``form . x``."""
         if not force.is_zero:
             for i, a in form.items():
                 self.add_force(i, a * force)
@@ -136,7 +136,7 @@ class QuadraticForm:
 
 
 def back_substitute(steps: Sequence[Step]) -> dict[int, Node]:
-    """Return all variables that were taken away, from the last one to the first."""
+    """Return all eliminated variables, from the last one to the first."""
     values: dict[int, Node] = {}
     for step in reversed(steps):
         total = step.rest
@@ -147,9 +147,9 @@ def back_substitute(steps: Sequence[Step]) -> dict[int, Node]:
 
 
 def leaves_first(defined: Mapping[int, Form], free: Iterable[int]) -> list[int]:
-    """Return an order in which ``defined`` and ``free`` variables can go: what hangs on the longest chain goes first.
+    """Return an elimination order of ``defined`` and ``free`` variables: from the end of the longest chain on.
 
-    A variable can go when no definition that is still there mentions it.  Definitions mention earlier ones only.
+    A variable can be eliminated when no remaining definition mentions it. Definitions mention earlier ones only.
     """
     depth = dict.fromkeys(free, 0)
     uses = dict.fromkeys((*depth, *defined), 0)

@@ -128,7 +128,7 @@ def c_function(program: Program, name: str, own_functions: bool = False) -> str:
 
 
 def _arguments(program: Program, read: set[int]) -> tuple[list[str], list[str]]:
-    """Return a C name for every argument and the lines that load those that are `read`."""
+    """Return a C name for every argument and the lines to load the `read` ones."""
     layout = program.layout
     names, lines, taken = ["t"], ["(void)t, (void)x, (void)c, (void)out;"], set()
     for index, argument in enumerate(layout.arguments[1:], start=1):
@@ -144,7 +144,7 @@ def _arguments(program: Program, read: set[int]) -> tuple[list[str], list[str]]:
 
 
 def _power(base: str, exponent: float | None) -> str | None:
-    """Return the text of a power whose exponent is n + 1/2, else None."""
+    """Return the text of a power with exponent n + 1/2, else None."""
     whole = None if exponent is None else half_integer(exponent)
     return None if whole is None else " * ".join([f"sqrt({base})"] + whole * [base])
 
@@ -220,7 +220,7 @@ def to_numpy(program: Program, name: str) -> str:
 
 
 def _fresh(argument: str, taken: set[str]) -> str:
-    """Return an identifier for an argument that no other one has."""
+    """Return a unique identifier for an argument."""
     found = re.sub(r"\W+", "_", argument)
     while found in taken or keyword.iskeyword(found):
         found += "_"
@@ -233,9 +233,9 @@ def _fresh(argument: str, taken: set[str]) -> str:
 # WebAssembly of programs: one function for each, straight-line, 64-bit floats, calls of the runtime's functions.
 #
 # Instructions and their order of rounding are those of machine code (``llvm.py``), so the bits are the same.
-# WebAssembly is a stack machine: a value that is used once stays on the stack, others are locals.
+# WebAssembly is a stack machine: a value used once stays on the stack, others are locals.
 
-#: Functions of the runtime that kernels call, in the order of their numbers: those of one operand, then those of two.
+#: Functions of the runtime called by kernels, in the order of their numbers: those of one operand, then those of two.
 CALLED_OF_ONE: Final = (*(f"fsm_{name}" for name in OF_ONE), "kernel_sign")
 CALLED_OF_TWO: Final = (*(f"fsm_{name}" for name in OF_TWO), "kernel_min", "kernel_max", "kernel_mod")
 CALLED: Final = (*CALLED_OF_ONE, *CALLED_OF_TWO)
@@ -270,7 +270,7 @@ def unsigned(value: int) -> bytes:
 
 
 def number(value: float) -> bytes:
-    """Return the instruction that pushes a number."""
+    """Return the instruction to push a number."""
     return _CONST + struct.pack("<d", value)
 
 
@@ -312,7 +312,7 @@ class _WasmFunction:
         return half_integer(constants[index]) if 0 <= index < len(constants) else None
 
     def write(self) -> None:
-        """Write in order what is used several times, each with what it alone uses, then the results."""
+        """Write the values with several uses in order, each with the operands it alone uses, then the results."""
         for k in range(len(self.program.instructions)):
             if self.uses[self.first + k] > 1 and self.first + k not in self.place:
                 self.push(self.first + k)
@@ -326,7 +326,7 @@ class _WasmFunction:
                 at += 1
 
     def push(self, index: int) -> None:
-        """Write what puts a value on the stack."""
+        """Write the instructions to push a value."""
         todo: list[int | bytes] = [index]
         while todo:
             item = todo.pop()
@@ -338,7 +338,7 @@ class _WasmFunction:
                 self.open(item, todo)
 
     def open(self, index: int, todo: list[int | bytes]) -> None:
-        """Put on the list what computes a value, last first; one that is used again goes into a local."""
+        """Add the computation of a value to the list, last step first; a value with several uses goes into a local."""
         if index == _TIME:
             self.out += _GET + unsigned(_TIME)
             return
@@ -377,14 +377,14 @@ class _WasmFunction:
 # -- Sines and cosines of sums of angles from those of the angles, if these are computed anyway --------------
 #
 # A sine with its cosine costs about as much as twenty products; the addition theorem takes six operations. In
-# mechanisms many angles are sums of others (``q1``, ``q1 + q2``, ``q2``), so that this halves the time of a long
-# planar chain. It is applied when machine code is made, so programs stay as they are for reading and for checks.
+# mechanisms many angles are sums of others (``q1``, ``q1 + q2``, ``q2``), so this halves the time of a long planar
+# chain. It is applied to machine code only, so programs stay unchanged for reading and for checks.
 
 
 def share_angles(program: Program) -> Program:
-    """Return an equal program in which no sine or cosine is called whose angle is a sum of known ones.
+    """Return an equal program without calls of sine or cosine for sums of known angles.
 
-    The results differ by a few units of the last place of 1, as the rounding of the sum itself does.
+    The results differ by a few units of the last place of 1, like the rounding of the sum itself.
     """
     if not any(op in ("sin", "cos") for op, _ in program.instructions):
         return program

@@ -25,7 +25,7 @@ def reachable(outputs: Iterable[Node], stop: Collection[Node] = ()) -> list[Node
     ----------
     outputs : iterable of Node
     stop : collection of Node
-        Nodes whose operands are not followed; the nodes themselves are included.
+        Nodes at which the traversal stops; the nodes themselves are included.
     """
     seen: set[Node] = set()
     stack = list(outputs)
@@ -69,7 +69,7 @@ _ARITHMETIC: dict[str, Callable[..., Node]] = {
     "div": ExpressionGraph.divide,
     "pow": ExpressionGraph.power,
 }
-# The functions that have rules beyond folding constants.
+# Functions with rules beyond folding constants.
 _FUNCTIONS: dict[str, Callable[..., Node]] = {
     "sin": f.sin,
     "cos": f.cos,
@@ -97,8 +97,8 @@ def substitute(outputs: Sequence[Node], mapping: Mapping[Node, Node]) -> list[No
     ----------
     outputs : sequence of Node
     mapping : mapping of Node to Node
-        Any nodes, not only symbols.  The values may live in another graph: then everything is copied there,
-        symbols that are not mapped keep their names.
+        Any nodes, not only symbols. The values may belong to another graph: then everything is copied there, and
+        unmapped symbols keep their names.
     """
     if not outputs:
         return []
@@ -127,7 +127,7 @@ def evaluate(outputs: Sequence[Node], values: Mapping[str, npt.ArrayLike]) -> li
     ----------
     outputs : sequence of Node
     values : mapping of str to array-like
-        One entry per symbol that is met.
+        One entry per symbol of the outputs.
 
     Raises
     ------
@@ -152,9 +152,9 @@ def evaluate(outputs: Sequence[Node], values: Mapping[str, npt.ArrayLike]) -> li
 #
 # Forward tangent sweep (docs/theory.md, "Straight-line programs"): rates of rows, slopes of guards, Jacobians.
 #
-# Conventions where a derivative does not exist: ``sign``, ``floor``, comparisons and logic have derivative 0
+# Conventions for derivatives that do not exist: ``sign``, ``floor``, comparisons and logic have derivative 0
 # everywhere; ``abs(x)`` has ``sign(x)``, so 0 at 0; ``where`` takes the derivative of the branch taken; ``min`` and
-# ``max`` take that of the operand that is chosen (at a tie that of the one made first, a constant's before others);
+# ``max`` take the derivative of the chosen operand (at a tie of the node made first, constants before others);
 # ``mod(a, b)`` has ``a' - floor(a / b) b'``.
 
 
@@ -166,12 +166,12 @@ def tangent(outputs: Sequence[Node], seeds: Mapping[Node, Node]) -> list[Node]:
     outputs : sequence of Node
         Expressions ``y_i``.
     seeds : mapping of Node to Node
-        For symbols ``s_j`` their derivatives; symbols that are missing are constant.
+        For symbols ``s_j`` their derivatives; missing symbols are constant.
 
     Returns
     -------
     list of Node
-        ``sum_j (d y_i / d s_j) seeds[s_j]``.  What does not depend on a seed costs nothing.
+        ``sum_j (d y_i / d s_j) seeds[s_j]``. Nodes independent of the seeds cost nothing.
 
     Raises
     ------
