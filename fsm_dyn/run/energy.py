@@ -99,8 +99,8 @@ def energy_balance(
     points : int
         At which powers are evaluated in each step.
     middles : ndarray, shape (n, n_q + n_u), optional
-        Of time stepping: states in the middle of the step that ends at a row.  A step that ends before a transition
-        has the speeds without the impulses of contacts, at coordinates with them.
+        Of time stepping: states in the middle of the step before a row. A step before a transition has the speeds
+        without the impulses of contacts, at coordinates with them.
 
     Returns
     -------
@@ -158,7 +158,7 @@ def _work_in_steps(
     losses = integrate(inner.losses)
     for i, (contact, r) in enumerate(rows.model.compliant):
         # A surface that lags behind gives what it stored to nobody.  It may arrive within a step, at no event: the
-        # difference is exact where a quadrature would step over the kink.
+        # difference is exact, while a quadrature would step over the kink.
         idle = ~inner.multiplier_table[:, r].reshape(times.shape).any(axis=1)
         stored = rows.report["stored"][:, contact]
         losses[idle, i] = (stored[ends - 1] - stored[ends])[idle]
@@ -166,7 +166,7 @@ def _work_in_steps(
 
 
 def _work_without_contacts(rows: Samples, ends: IntArray, between: SampleBetween) -> FloatArray:
-    """Return the work of constraints in the steps that end at ``ends`` if no contact had a force, (m, n_rows), J."""
+    """Return the work of constraints in the steps ending at ``ends`` if no contact had a force, (m, n_rows), J."""
     work, model = np.zeros((len(ends), len(rows.model.rows))), rows.model
     contacts = {row for contact in model.contacts for row in (contact.normal_row, *contact.tangent_rows)}
     held = sorted(set(range(len(model.rows))) - contacts)
@@ -186,7 +186,7 @@ def _work_without_contacts(rows: Samples, ends: IntArray, between: SampleBetween
 
 
 def _potential_by_impulses(rows: Samples, free: IntArray, middles: FloatArray) -> FloatArray:
-    """Return the potential energy that the impulses of contacts add in the steps that end at ``free``.
+    """Return the potential energy added by the impulses of contacts in the steps ending at ``free``.
 
     They move the coordinates for half of the step; compliant contacts store by their impulses alone.
 
@@ -194,9 +194,9 @@ def _potential_by_impulses(rows: Samples, free: IntArray, middles: FloatArray) -
     ----------
     rows : Samples
     free : ndarray of int, shape (m,)
-        Rows that have the speeds without impulses; the next ones have those with them.
+        Rows with the speeds without impulses; the next ones have the speeds with them.
     middles : ndarray, shape (m, n_q + n_u)
-        States in the middle of the steps that end there.
+        States in the middle of the steps ending there.
 
     Returns
     -------
@@ -236,7 +236,7 @@ def _by_owner(
 
 # -- Warning of an open energy balance -----------------------------------------------------------------------
 #
-# Whether the energy balance of a run closes: a warning where it does not (docs/theory.md, "The energy balance").
+# Whether the energy balance of a run closes: a warning if it does not (docs/theory.md, "The energy balance").
 
 LIMIT: Final = 0.01  # share of the energy exchanged that may remain unexplained
 _UNEXPLAINED: Final = 0.01  # part of a speed that its rates may leave unexplained, summed over the steps of a run
@@ -247,9 +247,9 @@ _TINIEST: Final = 1e-30  # J
 def energy_warnings(rows: Samples, record: RunRecord, between: SampleBetween, fixed_steps: bool) -> tuple[str, ...]:
     """Return a sentence if the energy balance of a run does not close, none if it does.
 
-    The balance itself takes longer than most runs.  With an error control it can be open only where the states of a
-    step contradict their rates, which the recorded rows show; with fixed steps nothing watches the error, and the
-    balance is drawn up with one point per step first.
+    The balance itself takes longer than most runs.  With an error control it can be open only if the states of a step
+    contradict their rates, which the recorded rows show; with fixed steps nothing watches the error, and the balance
+    is drawn up with one point per step first.
 
     Parameters
     ----------
@@ -269,7 +269,7 @@ def energy_warnings(rows: Samples, record: RunRecord, between: SampleBetween, fi
         found = between(times, first)  # how redundant forces are shared changes no work
         return replace(found, model=replace(found.model, indeterminate=()))
 
-    with np.errstate(all="ignore"):  # energies may overflow where states do not: such a balance is not open
+    with np.errstate(all="ignore"):  # energies may overflow for finite states: such a balance is not open
         if not fixed_steps:
             first, speeds = np.array([0, len(record.t)]), slice(len(rows.model.layout.q), None)
             parts = (part[:, speeds] for part in (record.x, record.x_dot, record.x_mid))
@@ -285,7 +285,7 @@ def energy_warnings(rows: Samples, record: RunRecord, between: SampleBetween, fi
 
 
 def _is_finite(record: RunRecord) -> bool:
-    """Whether all states and rates are finite: a run that ends where they are not has no balance."""
+    """Whether all states and rates are finite: a run ending with others has no balance."""
     tables = (record.x, record.x_dot, record.x_mid[~record.starts])
     return all(bool(np.isfinite(table).all()) for table in tables)
 

@@ -117,7 +117,7 @@ class RunArrays:
     passages : float64 array
         Passages through change points as the loop wrote them, a row each (``PASSAGE_TIME`` ... of the state).
     time_stepping : bool
-        Whether steps end with the speeds without impulses where contact states change.
+        Whether steps end with the speeds without impulses if contact states change.
     saved : SavedState, optional
         From where the run can be continued, if it was to be and can.
     """

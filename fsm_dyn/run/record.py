@@ -172,7 +172,7 @@ class RunRecord:
     warnings : tuple of str
         Defects of a run that ended as asked: an energy balance that does not close.
     time_stepping : bool
-        Whether steps end with the speeds without impulses where contact states change, at coordinates with them.
+        Whether steps end with the speeds without impulses if contact states change, at coordinates with them.
     """
 
     t: FloatArray
