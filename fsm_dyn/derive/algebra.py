@@ -1,4 +1,4 @@
-"""The meaning of expressions as graph nodes and vectors: the algebra over which the texts of a model are folded."""
+"""The meaning of expressions as graph nodes and vectors: the algebra for the texts of a model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class NodeAlgebra(ScalarAlgebra):
     ----------
     graph : Graph
     names : mapping of str to Node
-        What the names mean: coordinates, parameters, inputs, speeds ...
+        Nodes of the names: coordinates, parameters, inputs, speeds ...
     space : Space, optional
         Needed for vectors.
     points : Points, optional
@@ -30,7 +30,7 @@ class NodeAlgebra(ScalarAlgebra):
     motion : Motion, optional
         Needed for ``vel``, ``omega`` and ``rate``.
     frames_of_bodies : mapping of str to str
-        The frame of each body, so that ``omega(basket)`` is understood.
+        The frame of each body, for ``omega(basket)``.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class NodeAlgebra(ScalarAlgebra):
         self._frames_of_bodies = frames_of_bodies or {}
 
     def vector(self, text: Text) -> Vector:
-        """Return the meaning of an expression that must be a vector."""
+        """Return an expression, required to be a vector, as one."""
         value: Value = self.value(text)
         if isinstance(value, Node):
             if value.is_zero:

@@ -1,4 +1,4 @@
-"""Assembly: coordinates and speeds that satisfy the rows of a mode, also next to change points."""
+"""Assembly: coordinates and speeds under the rows of a mode, also next to change points."""
 
 from __future__ import annotations
 
@@ -16,28 +16,27 @@ from fsm_dyn.programs.program import Program
 
 # -- Starts in a change point or close to it -----------------------------------------------------------------
 #
-# Starts in a change point or close to it: coordinates and speeds that are not given, as limits along the motion.
-#
-# Where constraint rows have nearly lost rank, the error of a coordinate is that of a residual divided by what is left
-# of them, and the error of a speed is divided by it once more. Configurations on both sides of the start, put on the
-# rows where there is enough left of them, have neither; the polynomial through them gives the start (docs/theory.md,
-# "Change points"). In the change point itself the motion begins along the solutions of the rows' second derivative.
+# Unspecified coordinates and speeds are limits along the motion. If constraint rows have nearly lost rank, the error of
+# a coordinate is that of a residual divided by the remainder of the rows, and the error of a speed is divided by it
+# once more. Configurations on both sides of the start, brought onto rows with larger remainders, have neither error;
+# the polynomial through them gives the start (docs/theory.md, "Change points"). In the change point itself the motion
+# begins along the solutions of the rows' second derivative.
 
-WEAK: Final = 1e-3  # what is left of a row, below which the start may be close to a change point
-BLURRED: Final = 1e-5  # the same, below which the rows themselves do not determine the speeds
-FIRM: Final = 1e-2  # what is left of rows and columns that are relied on
+WEAK: Final = 1e-3  # remainder of a row; below it the start may be close to a change point
+BLURRED: Final = 1e-5  # remainder of a row; below it the rows alone do not determine the speeds
+FIRM: Final = 1e-2  # least remainder of reliable rows and columns
 REDUNDANT: Final = 1e-9
-TURN: Final = 0.05  # part of its size by which a coordinate moves from one configuration to the next
+TURN: Final = 0.05  # step of a coordinate from one configuration to the next, relative to its size
 WEIGHTS: Final = (8.0 / 5.0, -4.0 / 5.0, 8.0 / 35.0, -1.0 / 35.0)  # of each pair, see runtime/change_point_start.c
 LANDED: Final = 1e-12
 MOVES: Final = 20  # of Newton's method
-REFINED: Final = 3  # times the limit is taken, each time along the speeds found before
-SAME: Final = 1e-6  # relative difference of speeds that are the same
-EXACT: Final = 1e-9  # the same of those that solve equations
-NEAREST: Final = 1e-8  # in own units: coordinates are not known better in a change point
-FARTHEST: Final = 1.5  # power of ten of the speeds from which that search starts, in those given
+REFINED: Final = 3  # number of limits, each along the speeds of the previous one
+SAME: Final = 1e-6  # relative difference of equal speeds
+EXACT: Final = 1e-9  # the same of solutions of equations
+NEAREST: Final = 1e-8  # in own units: accuracy of coordinates in a change point
+FARTHEST: Final = 1.5  # power of ten of the largest start of this search, in given speeds
 LOOKS: Final = 4  # next to the start, whether more rows are independent there
-STARTS: Final = 4  # of the search for the solutions of the second derivative, and as many for each row that vanishes
+STARTS: Final = 4  # of the search for the solutions of the second derivative, and as many for each vanishing row
 
 Motion = tuple[Array, Array]  # coordinates (n_q,) and speeds (n_u,)
 
@@ -51,17 +50,17 @@ class StartRows:
     Parameters
     ----------
     closure : callable
-        Residuals (m,) of a configuration (n_q,), and their derivatives along its ways (m, n_ways).
+        From a configuration (n_q,): residuals (m,), and their derivatives along its free directions (m, n_ways).
     motion : callable
         ``A`` (m, n_u), ``b`` (m,) and the rates of the coordinates (n_q,) of a configuration and speeds.
     curvature : callable
         ``gamma`` (k, m) of a configuration and several speeds (k, n_u).
     ways : callable
-        The ways in which a configuration may change (n_q, n_ways).
+        The free directions of a configuration (n_q, n_ways).
     move : callable
         The configuration changed by (n_q,).
     order_of_ways, order_of_speeds : sequence of int
-        Columns in the order in which they are made independent: what is given comes first.
+        Columns in the order of choice as independent ones: given quantities come first.
     given_coordinates, given_speeds : sequence of int
     q_unit : ndarray, shape (n_q,)
     """
@@ -85,7 +84,7 @@ class StartRows:
 def motions_from(rows: StartRows, q: Array, u: Array) -> list[Motion]:
     """Return the starts of motions near ``q`` whose given speeds are those of ``u``.
 
-    None where the start is not near a change point, or no branch has these speeds.
+    None if the start is not near a change point, or no branch has these speeds.
 
     Parameters
     ----------
@@ -98,7 +97,7 @@ def motions_from(rows: StartRows, q: Array, u: Array) -> list[Motion]:
     A, b, _ = rows.motion(q, u)
     left, combinations = remainders(A)
     weak = left < WEAK * left[0]
-    if not weak.any() or not u.any() or np.abs(b).max() > EXACT:  # rows that time moves are not the same later
+    if not weak.any() or not u.any() or np.abs(b).max() > EXACT:  # moving rows change with time
         return []
     if not _rank_grows(rows, q, u, int((~weak).sum())):
         return []
@@ -114,7 +113,7 @@ def motions_from(rows: StartRows, q: Array, u: Array) -> list[Motion]:
 
 
 def remainders(rows: Array) -> tuple[Array, Array]:
-    """Return what is left of each row freed of those taken before, the largest first, and how it is freed.
+    """Return the remainder of each row after the projection on previous ones, the largest first, with the projections.
 
     Parameters
     ----------
@@ -145,7 +144,8 @@ def remainders(rows: Array) -> tuple[Array, Array]:
 def _rank_grows(rows: StartRows, q: Array, u: Array, rank: int) -> bool:
     """Whether more rows are independent next to a start than at it; those redundant everywhere are not.
 
-    It is looked at along the speeds and others, as those known may lead back into the change point.
+    Nearby configurations are taken along the known speeds and along others, as the known ones may lead back into the
+    change point.
     """
     random = np.random.default_rng(20030818)
     for look in range(LOOKS):
@@ -159,7 +159,7 @@ def _rank_grows(rows: StartRows, q: Array, u: Array, rank: int) -> bool:
 
 
 def _pace(rows: StartRows, q: Array, rates: Array) -> float:
-    """Return the time in which a coordinate moves by a small part of its size."""
+    """Return the time for a step of a coordinate by a small part of its size."""
     return TURN / max(float((np.abs(rates) / (rows.q_unit + np.abs(q))).max()), 1e-300)
 
 
@@ -180,14 +180,14 @@ def _landed(rows: StartRows, q: Array, columns: Sequence[int] | None) -> Array |
 
 
 def _dependent(matrix: Array, order: Sequence[int]) -> list[int]:
-    """Return the columns that give a matrix its rank, those that come last in an order if they are firm enough."""
+    """Return dependent columns with the rank of a matrix, preferably the last ones of an order if firm enough."""
     everything = dependent_columns(matrix, order)
     firm = dependent_columns(matrix, order, FIRM)
     return firm if len(firm) == len(everything) else everything
 
 
 def _limit(rows: StartRows, q: Array, u: Array) -> Motion | None:
-    """Return the start of the motion along the branch to which speeds ``u`` lead from ``q``, if there is one."""
+    """Return the start of the motion along the branch of the speeds ``u`` from ``q``, if there is one."""
     found = None
     for _ in range(REFINED):
         motion = _limit_along(rows, q, u)
@@ -231,7 +231,7 @@ def _limit_along(rows: StartRows, q: Array, u: Array) -> Motion | None:
 
 
 def _completed(rows: StartRows, q: Array, u: Array, columns: Sequence[int]) -> Array | None:
-    """Return the speeds with those of some columns as the rows give them, None where they contradict the rows."""
+    """Return the speeds, some columns of them solved from the rows; None if they contradict the rows."""
     A, b, _ = rows.motion(q, u)
     found = u.copy()
     chosen = list(columns)
@@ -240,7 +240,7 @@ def _completed(rows: StartRows, q: Array, u: Array, columns: Sequence[int]) -> A
 
 
 def _through(rows: StartRows, q: Array, found: list[Motion]) -> list[Motion]:
-    """Return the motion on whose branch the configuration is, all of them where that is not known."""
+    """Return the motion with the branch through the configuration; all motions if it is unknown."""
     away = sorted(float(np.abs((other - q) / rows.q_unit).max()) for other, _ in found)
     if len(found) < 2 or away[1] < NEAREST or away[0] > 0.1 * away[1]:
         return found
@@ -252,18 +252,18 @@ def _same(one: Array, other: Array) -> bool:
 
 
 def _solutions(rows: StartRows, q: Array, u: Array, strong: Array, vanishing: Array) -> list[Array]:
-    """Return the speeds that the rows allow in a change point, found from several starts.
+    """Return the speeds allowed by the rows in a change point, from several starts of the search.
 
     Parameters
     ----------
     strong : ndarray, shape (r, m)
-        Combinations of rows that are independent there.
+        Combinations of independent rows.
     vanishing : ndarray, shape (k, m)
-        Combinations of which little is left; their second derivative has to vanish along the motion.
+        Combinations with small remainders; their second derivative has to vanish along the motion.
     """
     free = [i for i in rows.order_of_speeds if i not in rows.given_speeds]
     found = _roots(rows, q, u, strong, vanishing, free)
-    for one in found:  # what the rows leave free stays as it was
+    for one in found:  # speeds left free by the rows stay unchanged
         _, _, rates = rows.motion(q, one)
         nearby = _landed(rows, rows.move(q, 2.0 * _pace(rows, q, rates) * rates), None)
         if nearby is not None:
@@ -273,7 +273,7 @@ def _solutions(rows: StartRows, q: Array, u: Array, strong: Array, vanishing: Ar
 
 
 def _roots(rows: StartRows, q: Array, u: Array, strong: Array, vanishing: Array, free: Sequence[int]) -> list[Array]:
-    """Return what solves the rows in a change point, by Newton's method in the free speeds."""
+    """Return solutions of the rows in a change point, by Newton's method in the free speeds."""
     A, b, _ = rows.motion(q, u)
     size = float(np.abs(u).max())
     columns = list(free)
@@ -310,7 +310,7 @@ def _roots(rows: StartRows, q: Array, u: Array, strong: Array, vanishing: Array,
 # They are coordinates without given values: initially they are found by a search over the whole curve, in a run they
 # follow (docs/theory.md, "Contact geometry").
 
-PLACES = 256  # places of the curve that are looked at
+PLACES = 256  # samples of the curve
 STEPS = 60
 WHOLE_TURN = 2.0 * np.pi
 
@@ -318,12 +318,12 @@ Follow = Callable[[Array], Array]
 
 
 def curve_parameter_solver(geometry: Program, indices: Sequence[int], t: float, context: Array) -> Follow:
-    """Return the function that puts these parameters of a configuration ``q`` where they belong.
+    """Return the function that sets these parameters of a configuration ``q`` to the contact points.
 
     Parameters
     ----------
     geometry : Program
-        Gives ``measure``, which is least at the place of contact, and its derivatives ``slope`` and ``bend``.
+        Gives ``measure``, least at the contact point, and its derivatives ``slope`` and ``bend``.
     indices : sequence of int
         Of the curve parameters in q.
     t : float
@@ -362,7 +362,7 @@ def curve_parameter_solver(geometry: Program, indices: Sequence[int], t: float, 
         return beyond(found)
 
     def beyond(found: Array) -> Array:
-        """Where a place is farther from all that were looked at than short steps reach: beyond the ends of a piece."""
+        """Solve for contact points far from all samples: beyond the ends of a piece."""
         values = look(found[None])
         for _ in range(STEPS):
             slope = values["slope"][0]
@@ -382,11 +382,9 @@ def curve_parameter_solver(geometry: Program, indices: Sequence[int], t: float, 
 
 # -- Assembly ------------------------------------------------------------------------------------------------
 #
-# Assembly: solve for coordinates and speeds that satisfy the rows of a mode, from prescribed values.
-#
-# Values given are held. What is not given is 0 as far as the rows leave it free (what is declared first stays 0
-# first); the rest is solved: coordinates by Newton's method, speeds by one linear solution (docs/language.md,
-# ``initial``).
+# Solve for coordinates and speeds under the rows of a mode, from prescribed values. Given values are kept. Others are 0
+# as far as the rows leave them free (the first declared ones first); the rest is solved: coordinates by Newton's
+# method, speeds by one linear solution (docs/language.md, ``initial``).
 
 NEWTON_STEPS = 100
 NUDGES = (
@@ -396,7 +394,7 @@ NUDGES = (
     1.6,
     3.2,
     6.4,
-)  # in the mechanism's own units: how far beside, where the start given leads nowhere
+)  # in the mechanism's own units: displacements of a start without convergence
 SOLVED = 1e-13
 CONFLICT = 1e-9
 
@@ -405,8 +403,8 @@ CONFLICT = 1e-9
 class PrescribedValues:
     """Values a start is to have: coordinates and speeds by name, and the time and context (inputs included).
 
-    ``guess`` is where coordinates that are not given begin; what the rows leave free stays there.  ``places`` are
-    those of the values that a model file gives.
+    ``guess``: start of other coordinates; those left free by the rows keep it. ``places``: of the values in a model
+    file.
     """
 
     coordinates: Mapping[str, float]
@@ -425,8 +423,7 @@ def assemble(
     Parameters
     ----------
     follow : callable
-        Puts the parameters of contacts on curves where they belong
-        (:func:`fsm_dyn.derive.assembly.curve_parameter_solver`).
+        Sets the curve parameters of contacts (:func:`fsm_dyn.derive.assembly.curve_parameter_solver`).
 
     Raises
     ------
@@ -441,7 +438,7 @@ def assemble(
 
 
 def _moving(system: UnconstrainedSystem, active: ActiveSet, given: PrescribedValues, follow: Follow, q: Array) -> Array:
-    """Return the state of a start with speeds, which rows may determine badly near a change point."""
+    """Return the state of a start with speeds, badly determined by the rows near a change point."""
     u, contradiction = _speeds(system, active, given, q, raises=False)
     unit = np.ones(len(u)) if system.units is None else system.units.u
     motions = motions_from(_rows_about(system, active, given, follow), q, u / unit)
@@ -510,7 +507,7 @@ def _coordinates(system: UnconstrainedSystem, active: ActiveSet, given: Prescrib
     q = np.array([given.coordinates.get(name, given.guess.get(name, 0.0)) for name in layout.q])
     for first in system.quaternions:
         names = layout.q[first : first + 4]
-        # the turn is no turn, or what the others leave of a unit norm
+        # by default no turn, or the remainder of the others to a unit norm
         if names[0] not in given.coordinates and names[0] not in given.guess:
             q[first] = np.sqrt(max(0.0, 1.0 - norm(q[first + 1 : first + 4]) ** 2))
         size = norm(q[first : first + 4])
@@ -524,9 +521,9 @@ def _coordinates(system: UnconstrainedSystem, active: ActiveSet, given: Prescrib
 
 
 def free_directions(system: UnconstrainedSystem, q: Array, given: Collection[str]) -> Array:
-    """Ways in which the coordinates not given may change, each by its unit, shape (n_q, n_ways), in declared order.
+    """Free directions of the other coordinates, each by its unit, shape (n_q, n_ways), in declared order.
 
-    A coordinate changes by itself; Euler parameters, none of which is given, by turns about the body's three axes.
+    A coordinate is a direction; Euler parameters, none of them given, have the turns about the body's three axes.
     """
     quaternion = {first + k: first for first in system.quaternions for k in range(4)}
     ways = []
@@ -550,7 +547,7 @@ def _close(
     given: PrescribedValues,
     follow: Follow,
 ) -> Array:
-    """Solve the rows' residuals from ``q``; where nothing leads on (links in one line), from beside it."""
+    """Solve the rows' residuals from ``q``; without convergence (links in one line) from a displaced start."""
     u = np.zeros(len(system.layout.u))
     sizes = np.ones(len(rows)) if system.units is None else system.units.scales.length * system.units.rows[list(rows)]
 
@@ -565,7 +562,7 @@ def _close(
             return found
         ways = free_directions(system, q, given.coordinates)
         nudge = size * random.uniform(-1.0, 1.0, (ways.shape[1],))
-        # only what would be solved for is nudged: what is free stays where it is
+        # only dependent coordinates are nudged: free ones stay unchanged
         dependent = dependent_columns(
             product(terms(_moved(system, q, product(ways, nudge)))[1], ways), range(ways.shape[1])
         )
@@ -590,12 +587,12 @@ def _close(
 
 
 def _conflicting(names: Sequence[str], given: Mapping[str, float], slopes: Array) -> list[str]:
-    """Return the values given on which a row depends, of which ``slopes`` are the derivatives by all of them."""
+    """Return the given values in a row, from its derivatives ``slopes`` by all of them."""
     return [name for name, slope in zip(names, slopes, strict=True) if name in given and slope]
 
 
 def _place(names: Sequence[str], given: PrescribedValues) -> Location:
-    """Return where a file gives the last of these values."""
+    """Return the place of the last of these values in a file."""
     return max((given.places[name] for name in names if name in given.places), default=NOWHERE)
 
 
@@ -609,10 +606,10 @@ def _moved(system: UnconstrainedSystem, q: Array, step: Array) -> Array:
 def _newton(
     system: UnconstrainedSystem, terms: Callable[[Array], tuple[Array, Array]], q: Array, given: PrescribedValues
 ) -> tuple[Array, Array]:
-    """Newton's method, damped after Levenberg and Marquardt; returns the coordinates and what residual is left.
+    """Newton's method, damped after Levenberg and Marquardt; returns the coordinates and the remaining residual.
 
-    Undamped it would leap by thousands of turns out of configurations that are nearly in one line; the damping
-    therefore only goes as the residual does.
+    Undamped, it would leap by thousands of turns from configurations nearly in one line; the damping therefore
+    decreases only with the residual.
     """
     residual, jacobian = terms(q)
     first, damping = max(norm(residual) ** 2, 1e-300), 1.0
@@ -645,7 +642,7 @@ def _newton(
 def _speeds(
     system: UnconstrainedSystem, active: ActiveSet, given: PrescribedValues, q: Array, *, raises: bool = True
 ) -> tuple[Array, ModelError | None]:
-    """Return the speeds as the rows give them, and how those given contradict the rows, if that is not raised."""
+    """Return the speeds solved from the rows, and a contradiction between given speeds and rows, if not raised."""
     layout = system.layout
     n_u = len(layout.u)
     u = np.array([given.speeds.get(name, 0.0) for name in layout.u])

@@ -25,12 +25,11 @@ from fsm_dyn.programs.graph import Node
 from fsm_dyn.programs.layout import TIME
 from fsm_dyn.programs.traversal import evaluate, reachable, substitute, support, tangent
 
-# -- The rate at which a place of contact follows along a curve ----------------------------------------------
+# -- The rate of the contact point along a curve -------------------------------------------------------------
 #
-# The rate at which a place of contact follows along a curve: ``ξ̇ = -c_ξ⁻¹ (ċ + k c)`` (docs/theory.md).
-#
-# ``c`` is the slope of what is least at the place of contact. The term with ``k`` lets ξ, which is integrated, return
-# to it; it has no part in the motion of anything else, since the gap does not depend on ξ to first order.
+# ``ξ̇ = -c_ξ⁻¹ (ċ + k c)`` (docs/theory.md), with the slope ``c`` of the measure, zero at the contact point. The term
+# with ``k`` corrects the drift of the integrated ξ; it does not affect any other motion, since the gap does not depend
+# on ξ to first order.
 
 RETURN = 10.0  # 1/s
 
@@ -72,7 +71,7 @@ def follow(motion: Motion, following: CurveParameter, speeds: Speeds) -> CurvePa
 _WITH_CASES = CASE_FUNCTIONS | {"where", "lt", "le", "eq", "ne"}
 SAMPLES = 3
 NOTHING = 1e-12
-BROKEN = 1e-9  # m, rad/s: a row that nothing can change and that is further from zero is broken
+BROKEN = 1e-9  # m, rad/s: a constant row farther from zero is violated
 
 
 class ConstraintRowBuilder:
@@ -85,7 +84,7 @@ class ConstraintRowBuilder:
     motion : Motion
         With all speeds as symbols, kinematic ones included.
     algebra : NodeAlgebra
-        Over that motion.
+        Algebra over this motion.
     flow : mapping of Node to Node
         Rates of coordinates, time and inputs with kinematic speeds at zero.
     kinematics : mapping of str to ContactKinematics
@@ -161,7 +160,7 @@ class ConstraintRowBuilder:
         return True
 
     def _amount(self, node: Node) -> float:
-        """Return the value of a row that no coordinate changes, with the parameters of the file."""
+        """Return the value of a row independent of coordinates, with the parameters of the file."""
         values = {symbol.name: 0.7 for symbol in support([node])} | flat_values(self.system.mechanism)
         values |= {symbol.name: 0.0 for symbol in self._symbols}
         return float(evaluate([node], values)[0])
@@ -169,7 +168,7 @@ class ConstraintRowBuilder:
     # -- contacts ------------------------------------------------------------------------------------------
 
     def contacts(self, start: int) -> tuple[list[ConstraintRow], list[ContactTerms]]:
-        """Return the contacts' rows, numbered from `start`, and what else they say."""
+        """Return the contacts' rows, numbered from `start`, and their other terms."""
         rows: list[ConstraintRow] = []
         terms = []
         for index, contact in enumerate(self.system.mechanism.contacts.values()):
@@ -203,7 +202,7 @@ class ConstraintRowBuilder:
         return rows, terms
 
     def _pressed(self, terms: ContactTerms, rows: list[ConstraintRow], start: int) -> ContactTerms:
-        """Add the force law of a contact that yields (docs/theory.md, "Compliant contacts")."""
+        """Add the force law of a compliant contact (docs/theory.md, "Compliant contacts")."""
         if not isinstance(terms.spec, SurfaceContact) or terms.spec.compliance is None:
             return terms
         compliance = terms.spec.compliance
@@ -222,7 +221,7 @@ class ConstraintRowBuilder:
         return replace(terms, elastic=restoring * firm, firm=firm, restoring=restoring, stored=stored)
 
     def _met(self, contact: FeatureContact, index: int, meeting: ContactKinematics) -> list[ConstraintRow]:
-        """Return the rows of a contact between shapes: normal, and tangent where there is friction."""
+        """Return the rows of a contact between shapes: normal, and with friction also tangent."""
         text = Text(" and ".join(feature.shape for feature in contact.features), contact.where)
         rows = [self._position(contact.name, "contact", "normal", meeting.gap, text, index, meeting)]
         if contact.has_friction:
@@ -283,7 +282,7 @@ class ConstraintRowBuilder:
     def position(
         self, name: str, owner: Literal["constraint", "contact"], role: Role, text: Text, contact: int
     ) -> ConstraintRow:
-        """Return the row of a function of the configuration that is to stay zero (or not to become negative)."""
+        """Return the row of a function of the configuration, kept zero (or not negative)."""
         return self._position(name, owner, role, self._algebra.scalar(text), text, contact)
 
     def _position(
@@ -354,7 +353,7 @@ class ConstraintRowBuilder:
         return ConstraintRow(name, owner, role, A, b, self._gamma(A, b, rate), residual, contact)
 
     def _vanishes(self, A: tuple[Node, ...]) -> bool:
-        """Whether all coefficients are zero everywhere; what has cases may be zero in some of them only."""
+        """Whether all coefficients are zero everywhere; expressions with cases may be zero in some of them only."""
         A = tuple(node for node in A if not node.is_zero)
         if all(self.system.reducer.is_zero(node) for node in A):
             return True
@@ -371,7 +370,7 @@ class ConstraintRowBuilder:
         return value
 
     def _gamma(self, A: tuple[Node, ...], b: Node, rate: Node) -> Node:
-        """Return the derivative at u̇ = 0, of ``A u + b`` or of the row as written: what takes fewer operations."""
+        """Return the derivative at u̇ = 0, of ``A u + b`` or of the row as written: the one with fewer operations."""
         reduce = self.system.reducer.reduce
         value = self._speed_of(A, b)
         options = [reduce(gamma) for gamma in tangent([reduce(value), rate], self._flow)]

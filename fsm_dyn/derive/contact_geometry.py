@@ -28,26 +28,26 @@ class ContactKinematics:
     Attributes
     ----------
     gap : Node
-        m; the distance where both face each other, negative where they overlap.
+        m; the distance of the facing features, negative for an overlap.
     slip : Node
         m/s; see :mod:`fsm_dyn.derive.contact_geometry`.
     across : Node or None
         m/s; in space, the second component of the slip.
     reach : Node or None
-        m; positive where the gap means something, None where it always does.
+        m; positive in the range of validity of the gap, None if it is always valid.
     margin_slope : Node or None
-        Derivative of the reach by the slip's way, +1 or -1: at the end of the face that is nearer.  Of a corner on a
-        face that ends.
+        Derivative of the reach by the slip displacement, +1 or -1, at the nearer end of the face. Of a corner on a face
+        with ends.
     starts_ahead : bool
-        Whether that end is the start of the face where the derivative is +1 (else it is its end).
+        Whether the nearer end is the start of the face for the derivative +1 (else it is its end).
     aspect : Node or None
-        m; least of ``e . n`` over the edges ``e`` that leave the corner, n being the normal of the face: the corners
-        next to it do not lie behind the face that the corner touches.  Of a circle the height of its far side,
-        or how deep its centre is in a convex polygon; None at a corner of the other shape.
+        m; least of ``e . n`` over the edges ``e`` from the corner, with the normal n of the face; negative if a
+        neighbouring corner is behind the touched face. Of a circle the height of its far side, or the depth of its
+        centre in a convex polygon; None at a corner of the other shape.
     whole_circle : bool
-        Whether it is a circle touched from outside, and the contact has a reach.
+        Whether the feature is a circle touched from outside, and the contact has a reach.
     gap_slope : Node or None
-        m/rad; derivative of the gap by the parameter that follows, where it is not zero; zero where the gap is.
+        m/rad; derivative of the gap by the curve parameter if it does not vanish; zero at zero gap.
     """
 
     gap: Node
@@ -64,14 +64,14 @@ class ContactKinematics:
 
 @dataclass(frozen=True)
 class CurveParameter:
-    """How the place of contact moves along a curve.
+    """Equation of the contact point along a curve.
 
-    It is where ``measure`` is least: ``slope`` is its derivative by the parameter, zero there, and ``bend`` the second.
+    ``measure`` is least there: ``slope`` is its derivative by the parameter, zero there, and ``bend`` the second.
 
     Attributes
     ----------
     parameter : Node
-        Symbol of the coordinate that follows (rad).
+        Symbol of the curve parameter (rad).
     """
 
     parameter: Node
@@ -83,7 +83,7 @@ class CurveParameter:
 # -- Contact kinematics on a piece of a curve with hollows (docs/theory.md, "Contact geometry"). -------------
 
 LEAST_AHEAD: Final = (
-    0.3  # cosine, below which a face is lateral to a piece of a curve: more than half of what one may turn
+    0.3  # cosine; below it a face is lateral to a piece of a curve: more than half of a piece's largest turn
 )
 
 
@@ -103,8 +103,8 @@ class PieceGeometry:
     def on_circle(self, meeting: ContactKinematics, other: Round, curve: Curve, xi: Node) -> ContactKinematics:
         """Return the kinematics of a circle on a piece of a curve (docs/theory.md, "Contact geometry").
 
-        The piece, moved outwards by the radius, is seen from the centre along one direction: whichever way it bends,
-        one point of it is there, and beyond its ends it continues straight.
+        The piece, moved outwards by the radius, is projected from the centre along one direction: for either sense of
+        curvature it has one point there, and beyond its ends it continues straight.
         """
         seen = curve.piece
         part = None if seen is None else seen.part(other.radius)
@@ -118,7 +118,7 @@ class PieceGeometry:
         aside, height = (
             space.dot(away, way) - other.radius * space.dot(normal, way) for way in (seen.along, seen.outward)
         )
-        # along the way on which the place is sought the gap itself changes with it, unless it is zero
+        # along the search direction the gap depends on the parameter, unless it is zero
         gap_slope = height * self._turn_rate(curve, xi) * space.dot(direction, seen.outward) / space.norm(direction)
         at, beyond = self._clamped(xi, part)
         inside = functions.where(functions.compare("==", beyond, 0.0), gap_slope, graph.zero)
@@ -129,14 +129,14 @@ class PieceGeometry:
         return ContactKinematics(gap, slip, reach, following, gap_slope=gap_slope)
 
     def on_face(self, meeting: ContactKinematics, other: Flat, curve: Curve, xi: Node) -> ContactKinematics:
-        """Return the kinematics of a face on a piece of a curve that bends outwards, where both have one normal."""
+        """Return the kinematics of a face on a convex piece of a curve, at their common normal."""
         seen = curve.piece
         part = None if seen is None else seen.part(None)
         if seen is None or part is None:
             return self._never(meeting, xi)
         space = self._space
         at, beyond = self._clamped(xi, part)
-        # the direction to the face, seen from the middle of the piece; what it is behind there does not matter
+        # the direction to the face, seen from the middle of the piece; its value behind the piece does not matter
         ahead = functions.maximum(-space.dot(other.normal, seen.outward), self._graph.constant(LEAST_AHEAD))
         aside = -space.dot(other.normal, seen.along)
         normal = self._outward(curve, xi)
@@ -151,12 +151,12 @@ class PieceGeometry:
         return ContactKinematics(gap, slip, reach, following)
 
     def _never(self, meeting: ContactKinematics, xi: Node) -> ContactKinematics:
-        """Return the kinematics of a piece that is never touched: a circle is too large for the hollow."""
+        """Return the kinematics of a piece out of reach: the circle is too large for the hollow."""
         one = self._graph.one
         return replace(meeting, reach=-one, following=CurveParameter(xi, 0.5 * xi * xi, xi, one))
 
     def _clamped(self, xi: Node, part: tuple[float, float]) -> tuple[Node, Node]:
-        """Return the nearest parameter of a part of a curve, and by how much the other one is beyond it."""
+        """Return the nearest parameter of a part of a curve, and the excess of the given one."""
         start, end = (self._graph.constant(bound) for bound in part)
         at = functions.maximum(functions.minimum(xi, end), start)
         return at, xi - at
@@ -172,7 +172,7 @@ class PieceGeometry:
         return space.divide(across, space.norm(direction))
 
     def _turn_rate(self, curve: Curve, xi: Node) -> Node:
-        """Return by how much the normal of a curve turns with its parameter, towards its tangent where it bulges."""
+        """Return the rate of turn of a curve's normal by its parameter, towards its tangent on convex parts."""
         space, direction = self._space, curve.direction(xi)
         z = space.axis(curve.frame, Z)
         turned = space.dot(space.cross(direction, curve.bend(xi)), z)
@@ -191,20 +191,20 @@ class PieceGeometry:
 # round feature about D (docs/theory.md, "Contact geometry"):
 #
 # - round and flat: ``gap = (C - P) . n - ρ``;
-# - a curve and a face: ``gap = (P(ξ) - P) . n`` where it is least over ξ; a curve and a round feature: the normal n(ξ)
-#   of the curve takes the place of the face's, at the closest place.  The parameter ξ is an additional coordinate that
-#   follows (:class:`~fsm_dyn.derive.contact_geometry.CurveParameter`); the gap does not depend on it to first order;
+# - a curve and a face: the least ``gap = (P(ξ) - P) . n`` over ξ; a curve and a round feature: the normal n(ξ)
+#   of the curve takes the place of the face's, at the closest point.  The curve parameter ξ is an additional coordinate
+#   (:class:`~fsm_dyn.derive.contact_geometry.CurveParameter`); the gap does not depend on it to first order;
 # - two round features: ``gap = |C - D| - ρ - R``, n from D to C; inside a hollow circle ``gap = R - ρ - |C - D|``, n
 #   from C to D.
 #
-# The slip is the velocity of the first material less that of the second at the place of contact, along the tangent
-# ``n × z``. A face that ends has a *reach*: how far inside its ends the place of contact is, negative beyond them. A
-# corner between edges has an *aspect* on a face: how high above it the lower of the two neighbouring corners stands;
-# a circle that of its far side, so that it is positive unless all of the circle is behind the face.
+# The slip is the velocity of the first material less that of the second at the contact point, along the tangent ``n ×
+# z``. A face with ends has a *reach*: the distance of the contact point from the ends, negative beyond them. A corner
+# between edges has an *aspect* on a face: the height of the lower neighbouring corner above it; a circle has the height
+# of its far side, positive unless the whole circle is behind the face.
 
-ROUNDED: Final = 1e-8  # tilt of a disk (rad) below which it has no lowest point
-LIFT: Final = 1e-6  # part of the radius of a disk, by which the rim is above the feet of a disk that lies flat
-FLAT: Final = 1e-4  # tilt of a disk (rad) below which it lies flat
+ROUNDED: Final = 1e-8  # tilt of a disk (rad); below it the disk has no lowest point
+LIFT: Final = 1e-6  # height of the rim of a flat disk above its feet, in radii
+FLAT: Final = 1e-4  # tilt of a disk (rad); below it the disk is flat
 OVERLAP: Final = 1e-8  # own units; extension of a face at a concave end: ten times the tolerance of a gap
 
 
@@ -317,7 +317,7 @@ class ContactGeometry:
     def _along(self, center: Vector, face: Flat) -> Node:
         """Return how far inside the ends of a face the foot of a place is, given from the start of the face.
 
-        A face that ends in a concave corner is extended there: what touches both faces of the corner belongs to both.
+        A face is extended at a concave corner: a contact with both faces of the corner belongs to both.
         """
         s = face.sense * self._space.dot(center, face.tangent)
         length = face.length if face.length is not None else self.system.graph.zero
@@ -331,12 +331,12 @@ class ContactGeometry:
             if not isinstance(edge, Flat) or edge.length is None:
                 return None
             along = edge.sense * edge.length * self._space.dot(edge.tangent, face.normal)
-            # the edge leaves the corner that it starts from, and comes to the one where it ends
+            # the edge goes from its start corner to its end corner
             edges.append(along if edge.offset is corner.offset else -along)
         return _least(edges)
 
     def _far_side(self, circle: Round, base: Feature, gap: Node) -> Node | None:
-        """Return the aspect of a circle on a face that ends (m); None at a corner."""
+        """Return the aspect of a circle on a face with ends (m); None at a corner."""
         if base.part == "corner":
             return None
         beyond = gap + 2.0 * circle.radius
@@ -418,8 +418,8 @@ class ContactGeometry:
     def _on_rim(self, rim: Rim, face: Flat, sign: int) -> ContactKinematics:
         """Return the kinematics of the rim of a disk on a plane, at its lowest point.
 
-        A flat disk has no lowest point, and rests on its three feet: the rim is lifted where the tilt is below
-        :data:`FLAT` (docs/theory.md, "Contact geometry").
+        A flat disk has no lowest point, and rests on its three feet: the rim is lifted for a tilt below :data:`FLAT`
+        (docs/theory.md, "Contact geometry").
         """
         space, graph = self._space, self.system.graph
         along = space.dot(face.normal, rim.axis)
@@ -483,7 +483,7 @@ class ContactGeometry:
         return self._space.sum((position, a.offset, self._space.negate(b.offset)))
 
     def _slip(self, a: Round, b: Flat | Round, place: Vector, tangent: Vector, sign: int) -> Node:
-        """Return the speed of the material of a against that of b along the tangent; ``place`` is from a's origin."""
+        """Return the speed of the material of a relative to b's along the tangent; ``place`` is from a's origin."""
         space = self._space
         other = space.sum((place, self.system.points.position(a.origin, b.origin)))
         parts = [

@@ -36,14 +36,14 @@ from fsm_dyn.programs.graph import ExpressionGraph, Node
 from fsm_dyn.programs.layout import TIME
 from fsm_dyn.runtime.abi import ConditionKind
 
-# -- User-defined transitions: conditions as scalars that cross zero, resets as new values -------------------
+# -- User-defined transitions: conditions as scalars with zero crossings, resets as new values ---------------
 
 Crossing: TypeAlias = Literal["rising", "falling", "both"]
 
 _DECIDED: Final = (
-    1e9  # margin of a part of a condition that changes in jumps alone: it decides, or leaves it to the others
+    1e9  # margin of a part of a condition with jumps only: it decides, or leaves the decision to the others
 )
-_WIDE: Final = 4e-12  # by which <= and >= are met early if they are joined with < and >, above what a guard may be off
+_WIDE: Final = 4e-12  # shift of <= and >= joined with < and >, above the error of a guard
 
 
 def transition_terms(
@@ -82,7 +82,7 @@ def transition_terms(
 
 
 class _ConditionMargin:
-    """A condition as a scalar that is positive where it holds: the margin of a comparison, the extreme one of several.
+    """A condition as a scalar, positive while it holds: the margin of a comparison, the extreme one of several.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class _ConditionMargin:
         self._wide = bool(self._moving) and all(_is_wide(part) for part in self._moving)
 
     def guard(self) -> tuple[Node, ConditionKind]:
-        """Return the scalar, and whether the condition is met where it is zero."""
+        """Return the scalar, and whether zero meets the condition."""
         return self._margin(self._tree), ConditionKind.WIDE if self._wide else ConditionKind.STRICT
 
     def _margin(self, tree: expression_tree.Node) -> Node:
@@ -138,10 +138,10 @@ def _is_wide(part: expression_tree.Node) -> bool:
 
 
 def sample_terms(system: MechanismSymbols, motion: Motion, names: Mapping[str, Node]) -> dict[str, Node]:
-    """Return what memory of controllers becomes at an instant, by name.
+    """Return the new memory of controllers at an instant, by name.
 
-    A controller changes where its next sample is not later than the time.  All controllers due in one instant see the
-    values before; `names` are those of speeds and memory.
+    A controller changes if its next sample is not later than the time. All controllers due in one instant see the
+    values before; `names` contains speeds and memory.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def sample_terms(system: MechanismSymbols, motion: Motion, names: Mapping[str, N
     motion : Motion
         Velocities of points and frames.
     names : Mapping[str, Node]
-        What further names mean.
+        Nodes of further names.
     """
     graph, algebra = system.graph, system.algebra(motion, names)
     found: dict[str, Node] = {}
@@ -178,7 +178,7 @@ def _rounded(algebra: NodeAlgebra, value: Text, quantum: Text | None) -> Node:
 
 
 def _outputs(graph: ExpressionGraph, controller: Controller, algebra: NodeAlgebra) -> dict[str, Node]:
-    """Return the outputs, each with its values that wait, moved up by one sample."""
+    """Return the outputs, each with its delayed values, moved up by one sample."""
     found: dict[str, Node] = {}
     for item in controller.outputs:
         places = [item.name, *later_values(controller, item.name)]
@@ -212,8 +212,8 @@ def derive(mechanism: Mechanism) -> Terms:
     Raises
     ------
     ModelError
-        The definitions of speeds do not determine the rates of the coordinates, a row is not linear in the
-        speeds or constrains nothing, a name means nothing where it stands.
+        The definitions of speeds do not determine the rates of the coordinates, a row is not linear in the speeds or
+        constrains nothing, a name has no meaning in its place.
     """
     system = build_system(mechanism)
     speeds = solve_speeds(system)
@@ -280,10 +280,10 @@ def derive(mechanism: Mechanism) -> Terms:
 def _impulse(
     item: TransitionSpec, system: MechanismSymbols, speeds: Speeds, flow: Mapping[Node, Node]
 ) -> Sequence[Node]:
-    """Return the generalized impulses of a transition, without auxiliary speeds; nothing where it has none.
+    """Return the generalized impulses of a transition, without auxiliary speeds; nothing without impulses.
 
     An impulse enters the equations of impulse and momentum as a load enters those of motion (Kane and Levinson 1985,
-    7.8): its scalar products with the partial velocities of where it acts.
+    7.8): by its scalar products with the partial velocities of its point of action.
     """
     if not item.impulses:
         return ()

@@ -14,16 +14,16 @@ from fsm_dyn.programs.graph import Node
 # -- Gaussian elimination on expression nodes, in an order determined in advance by numeric samples ----------
 #
 # A straight-line program cannot choose pivots, so the order is chosen here once, for a set of sampled configurations:
-# among the entries that are large enough in every sample (partial pivoting with a threshold) the one that creates the
-# least fill (Markowitz). Such an order is a *chart*: good near the samples, and its pivots tell when it no longer is
+# the entry with the least fill (Markowitz) among those large enough in every sample (partial pivoting with a
+# threshold). Such an order is a *chart*: valid near the samples; its pivots show the end of its validity
 # (docs/theory.md, "Charts").
 
 Array = npt.NDArray[np.float64]
 Matrix = list[list[Node]]
 
 THRESHOLD = 0.1  # an entry may be a pivot if it is at least this part of the largest of its row
-_TIE = 1e-6  # part by which a row must be larger to be taken before an earlier one
-RANK = 1e-9  # rows whose scaled remainder is below this are combinations of earlier ones
+_TIE = 1e-6  # relative excess of a row preferred to an earlier one
+RANK = 1e-9  # scaled remainder; rows below it are combinations of earlier ones
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Factors:
         return self.substitute_back(values)
 
     def substitute_back(self, values: Sequence[Node]) -> dict[int, Node]:
-        """Back substitution for a right-hand side that went through the elimination already."""
+        """Back substitution for an eliminated right-hand side."""
         solution: dict[int, Node] = {}
         for (row, column), inverse in zip(reversed(self.pivots), reversed(self.inverses), strict=True):
             remainder = values[row]
@@ -90,12 +90,11 @@ def eliminate(
     samples : ndarray, shape (n_samples, m, n)
         The same matrix evaluated, columns scaled to like magnitude; it guides the order.  The first one is the
         present state.
-    columns : indices of the columns that may be pivots
-    order : pivots to use as they are (a saved chart); chosen from the samples if None
-    partner : ndarray, shape (n_samples, m, n), optional
-        Samples of another matrix that will be eliminated in the same order: it influences the choice of pivots,
-        but not the redundant rows.
-    kept : indices of the rows that may hold pivots (:func:`independent_rows`); all of them if None
+    columns : indices of the columns allowed as pivots order : pivots to use as they are (a saved chart); chosen from
+    the samples if None partner : ndarray, shape (n_samples, m, n), optional
+        Samples of another matrix, to be eliminated in the same order: it influences the choice of pivots, but not the
+        redundant rows.
+    kept : indices of the rows allowed to hold pivots (:func:`independent_rows`); all of them if None
     """
     rows = [list(row) for row in matrix]
     own = len(samples)
@@ -137,26 +136,26 @@ def eliminate(
 
 
 def independent_rows(matrix: Array, sizes: Array, least: float) -> list[int] | None:
-    """Return the rows of a matrix (m, n) that hold all of it and are as independent of each other as can be had.
+    """Return rows of a matrix (m, n) with its full rank, as independent of each other as possible.
 
-    None where no row depends on others.  Which rows of a closed loop with too many of them are kept matters: those that
-    are may come to depend on each other while all together keep their rank.
+    None if no row depends on others. The choice matters in an overconstrained closed loop: the kept rows may become
+    dependent while all together keep their rank.
 
     Parameters
     ----------
     matrix : ndarray, shape (m, n)
         Columns scaled to like magnitude.
     sizes : ndarray, shape (m,)
-        How large the rows are known to become: one that vanishes here holds little.
+        Known largest sizes of the rows: a row that vanishes here holds little.
     least : float
-        Part of a row below which what is left of it depends on the others.
+        Relative remainder of a row; below it the row depends on the others.
     """
     sizes = np.maximum(np.linalg.norm(matrix, axis=1), sizes)
     rest = matrix / np.where(sizes > 0.0, sizes, 1.0)[:, None]
     kept: list[int] = []
     while len(kept) < len(matrix):
         left = np.linalg.norm(rest, axis=1)
-        row = int(np.argmax(left >= left.max() * (1.0 - _TIE)))  # ties go to what is declared first
+        row = int(np.argmax(left >= left.max() * (1.0 - _TIE)))  # ties go to the first declared
         if left[row] <= least:
             return sorted(kept)
         kept.append(row)
@@ -173,7 +172,7 @@ def _ratio(entry: Array, pivot: Array) -> Array:
 def _choose(
     rows: Matrix, numbers: Array, own: int, open_rows: Sequence[int], open_columns: Sequence[int]
 ) -> tuple[int, int] | None:
-    """Pick the pivot of least fill among those large enough in every sample; None where no rank is left.
+    """Pick the pivot of least fill among those large enough in every sample; None if no rank is left.
 
     The first ``own`` samples are those of the matrix itself, the others its partner's.
     """
@@ -201,7 +200,7 @@ def _choose(
                 best = key
     if best is not None:
         return best[2], best[3]
-    # no entry serves every sample: the present state decides, its partner with it where that leaves a choice
+    # no entry is valid in every sample: the present state decides, with its partner if there is still a choice
     present = np.where(filled, block[0], 0.0)
     shared = np.minimum(present, block[own]) if own < len(block) else present
     flat = shared if shared.max() >= RANK else present
@@ -240,13 +239,13 @@ def solve_symmetric(matrix: Matrix, right: Sequence[Node]) -> tuple[list[Node], 
     return [solution[k] for k in range(size)], [work[k][k] for k in range(size)]
 
 
-# -- Products and least squares whose rounding does not depend on the processor ------------------------------
+# -- Products and least squares with the same rounding on every processor ------------------------------------
 #
 # A library of linear algebra sums in another order, and with or without fused operations, on every kind of processor
-# (OpenBLAS has kernels for each). What a run begins with is part of its bytes: these sums are NumPy's elementwise
-# ones, in one order. They are for matrices of some tens of rows; nothing here is called in a loop of a run.
+# (OpenBLAS has kernels for each). The start of a run is part of its bytes: these sums are NumPy's elementwise ones, in
+# one order. They are for matrices of some tens of rows; nothing here is called in a loop of a run.
 
-DEPENDENT = 1e-9  # part of the largest entry below which nothing is left of a column
+DEPENDENT = 1e-9  # relative to the largest entry; below it a column is zero
 
 
 def product(a: Array, b: Array) -> Array:
@@ -269,7 +268,7 @@ def dependent_columns(matrix: Array, free: Sequence[int], least: float = DEPENDE
     matrix : ndarray, shape (m, n)
     free : sequence of int
     least : float
-        Part of the largest entry that must be left of a column that is chosen.
+        Least remainder of a chosen column, relative to the largest entry.
     """
     scale = float(np.abs(matrix).max()) if matrix.size else 0.0
     chosen: list[int] = []
@@ -288,7 +287,7 @@ def dependent_columns(matrix: Array, free: Sequence[int], least: float = DEPENDE
 def least_squares(matrix: Array, right: Array, rcond: float) -> Array:
     """Return the solution of least norm of ``matrix @ x = right`` in the sense of least squares.
 
-    By Householder's reflections with interchanges of columns, and once more from the other side where rank is missing:
+    By Householder's reflections with interchanges of columns, and for a rank deficiency once more from the other side:
     Golub and Van Loan, *Matrix Computations*, 4th edition, 5.5.2 and algorithm 5.4.1 (the complete orthogonal
     decomposition).
 
@@ -318,7 +317,7 @@ def least_squares(matrix: Array, right: Array, rcond: float) -> Array:
 
 
 def _triangular(matrix: Array, right: Array, rcond: float) -> tuple[Array, Array, list[int]]:
-    """Return R, shape (rank, n), the turned right-hand side, and which column of ``matrix`` each one of R is."""
+    """Return R, shape (rank, n), the turned right-hand side, and the columns of ``matrix`` in the order of R."""
     work, right = matrix.astype(np.float64), right.astype(np.float64)
     m, n = work.shape
     order = list(range(n))

@@ -20,27 +20,24 @@ from fsm_dyn.programs.traversal import substitute
 
 # -- Indeterminate multipliers of a mode with redundant constraint rows --------------------------------------
 #
-# Indeterminate multipliers of a mode with redundant constraint rows, and the force limits that remain determinate.
-#
-# Where contacts are redundant (a block on two corners that both stick) the multipliers are ``λ + N s`` for any ``s``:
-# N spans the forces that move nothing. What a single contact's share is cannot be known; whether *some* shares
-# satisfy all contact laws can. The laws are inequalities ``c_i + d_i·s >= 0``, and eliminating ``s`` (Fourier and
-# Motzkin) leaves the limits on what is known: for the block, that both friction forces together stay below both
-# bounds together. Where such a limit is reached, every law in it is at its own limit.
-#
-# Where the contacts slide apart from each other (a brick that turns on a table) the motion depends on their shares.
-# These are then those of equal springs, of least norm (docs/theory.md, "Shares that the motion depends on").
+# With redundant contacts (a block on two sticking corners) the multipliers are ``λ + N s`` for any ``s``: N spans the
+# forces without effect on the motion. The share of a single contact is indeterminate; the existence of *some* shares
+# within all contact laws is not. The laws are inequalities ``c_i + d_i·s >= 0``, and the elimination of ``s`` (Fourier
+# and Motzkin) leaves the determinate limits: for the block, the sum of both friction forces stays below the sum of both
+# bounds. At such a limit every law in it is at its own limit. If the contacts slide in different directions (a brick
+# turning on a table) the motion depends on their shares. They are then those of equal springs, of least norm
+# (docs/theory.md, "Shares that the motion depends on").
 
 NOTHING = 1e-9  # an entry of N below this is zero
-CHANGES_MOTION = 1e-4  # part of the forces of rows, above which what redundant ones add up to changes the motion
-MOST_LIMITS = 4096  # six contacts on one line take 111; a mode that would take more is refused, not cut
+CHANGES_MOTION = 1e-4  # relative to the forces of rows: a larger resultant of redundant ones changes the motion
+MOST_LIMITS = 4096  # six contacts on one line take 111; a mode with more is refused, not truncated
 CLOSING_STEPS = 20
 CLOSED = 1e-10
 
 
 @dataclass(frozen=True)
 class Limit:
-    """One law on the multipliers, ``value >= 0``: which (event, contact, direction) it stands for.
+    """One law on the multipliers, ``value >= 0``, with its (event, contact, direction).
 
     ``open_part`` (k nodes) and ``numbers`` (k,) tell how the value changes with the indeterminate multipliers.
     """
@@ -68,13 +65,13 @@ class IndeterminateForces:
 
 @dataclass(frozen=True)
 class LeastNormShares:
-    """What the redundant rows of a mode carry on whose shares of the load the motion depends.
+    """Forces of the redundant rows of a mode whose shares of the load affect the motion.
 
     With these rows ``A_D = R A_K``, and R without constraint rows, ``R'``, equal springs carry ``λ_D = R' λ_K``.  In
     terms of the pushes ``ν = λ_K + Rᵀ λ_D`` on the rows kept this is ``λ_D = C ν``, ``(1 + R' Rᵀ) C = R'``.
 
-    ``parts``: R, by redundant row (position among the rows held) and row kept; ``shares``: C likewise.  ``numbers``:
-    R and C where the mode was sampled, shapes (n_samples, m, m).
+    ``parts``: R, by redundant row (position among the active rows) and row kept; ``shares``: C likewise. ``numbers``: R
+    and C at the samples of the mode, shapes (n_samples, m, m).
     """
 
     parts: Mapping[int, Mapping[int, Node]]
@@ -113,13 +110,12 @@ def least_norm_shares(
     sliding: Sequence[tuple[int, int]],
     samples: tuple[Array, Array, Array],
 ) -> LeastNormShares:
-    """Find redundant rows that change the motion by their friction, and their shares of the forces of the rows kept.
+    """Find redundant rows whose friction affects the motion, and their shares of the forces of the rows kept.
 
     Parameters
     ----------
-    rows : the rows held, as numbers in the system
-    sliding : normal row and contact of each contact that slides under a normal force
-    samples : ndarrays, shapes (n_samples, m, n_u), (n_samples, m, n_u), (n_samples, n_contacts)
+    rows : the active rows, as numbers in the system sliding : normal row and contact of each sliding contact with a
+    normal force samples : ndarrays, shapes (n_samples, m, n_u), (n_samples, m, n_u), (n_samples, n_contacts)
         A, Gᵀ (scaled speeds) and coefficients of kinetic friction; the first sample is the present state.
     """
     A, H, kinetic = samples
@@ -139,16 +135,16 @@ def least_norm_shares(
     for d in shared:
         vector = _null_vector(factors, d, count, zero)
         parts[d] = {k: -vector[k] for k in kept if not vector[k].is_zero}
-        # constraint rows do not yield beside contacts, which are equal springs
+        # contacts are equal springs, constraint rows are rigid relative to them
         springs[d] = {k: part for k, part in parts[d].items() if rows[d] not in contacts or rows[k] in contacts}
     return LeastNormShares(parts, _solved_shares(parts, springs, zero), _sampled_shares(combined, springs))
 
 
 def _rows_that_share(combined: Array, H: Array, dropped: Sequence[int], turning: Sequence[int]) -> list[int]:
-    """Return the redundant rows on whose shares the motion depends, and those that share forces with them.
+    """Return the redundant rows whose shares affect the motion, and those sharing forces with them.
 
-    ``combined`` (m, m): the redundant rows in terms of the rows kept; ``turning``: rows of contacts that slide in a
-    direction which changes with the motion.
+    ``combined`` (m, m): the redundant rows in terms of the rows kept; ``turning``: rows of contacts with a slip
+    direction that varies with the motion.
     """
     null = np.eye(len(combined)) - combined
     supports = np.abs(null) > NOTHING
@@ -181,7 +177,7 @@ def _solved_shares(
 
 
 def _sampled_shares(combined: Array, springs: Mapping[int, Mapping[int, Node]]) -> tuple[Array, Array]:
-    """Return samples of R and C, zero for rows that do not share."""
+    """Return samples of R and C, zero for rows without shares."""
     R, C, order = np.zeros_like(combined), np.zeros_like(combined), list(springs)
     R[:, order] = combined[:, order]
     yielding = R.copy()
@@ -192,7 +188,7 @@ def _sampled_shares(combined: Array, springs: Mapping[int, Mapping[int, Node]]) 
 
 
 def _null_vector(factors: Factors, dropped: int, count: int, zero: Node) -> list[Node]:
-    """Return the combination (count nodes) of the rows eliminated that vanishes, one for the row dropped."""
+    """Return the vanishing combination (count nodes) of the eliminated rows, with factor one for the row dropped."""
     local = [zero] * count
     local[dropped] = zero.graph.constant(1.0)
     for row, pivot_row, factor in reversed(factors.steps):
@@ -237,7 +233,7 @@ def _evaluate(system: UnconstrainedSystem, nodes: npt.NDArray[Any], place: tuple
 
 
 def minimum_norm(multipliers: Sequence[Node], forces: IndeterminateForces, zero: Node) -> list[Node]:
-    """The multipliers of least norm among all that have the same effect."""
+    """The multipliers of least norm among all with the same effect."""
     result = list(multipliers)
     if not forces.vectors:
         return result
@@ -258,13 +254,13 @@ def minimum_norm(multipliers: Sequence[Node], forces: IndeterminateForces, zero:
 def determinate_limits(limits: Sequence[Limit], count: int) -> list[Limit]:
     """Eliminate the ``count`` indeterminate multipliers from the laws.
 
-    A law that needs more than j + 1 of the others after j eliminations follows from simpler ones (Chernikov), and so
-    does one in which both directions of a contact's friction meet.
+    A law composed of more than j + 1 others after j eliminations follows from simpler ones (Chernikov), and so does one
+    with both directions of a contact's friction.
 
     Raises
     ------
     ModelError
-        So many contacts are redundant that there would be more than ``MOST_LIMITS``.
+        The redundant contacts have more than ``MOST_LIMITS`` limits.
     """
     current = list(limits)
     for j in range(count):
@@ -302,9 +298,9 @@ def _combined(up: Limit, down: Limit, j: int, members: frozenset[tuple[int, int,
 def closed_place(
     configuration: Program, rows: Sequence[int], t: float, x: Array, c: Array, units: Units, quaternions: Sequence[int]
 ) -> Array:
-    """Return the state with the configuration brought onto ``rows``, or as it is where that does not succeed.
+    """Return the state with the configuration brought onto ``rows``; unchanged without convergence.
 
-    Which forces are left open is a question about configurations in which the mode's contacts touch.
+    Indeterminate forces are a property of configurations with touching contacts of the mode.
     """
     place = x.copy()
     for _ in range(CLOSING_STEPS):
@@ -332,16 +328,16 @@ def closed_place(
 
 ROUNDING = 1e-13  # an entry this much smaller than its row is at configurations nearby counts as zero
 NO_INERTIA = 1e-12  # a part of the scaled mass matrix this small is zero
-REDUNDANT = 1e-6  # a row of which more than this part is left is not redundant (any more)
+REDUNDANT = 1e-6  # relative remainder; a row above it is not redundant (any more)
 
 
 @dataclass(frozen=True)
 class ActiveSet:
-    """What holds in a mode.
+    """The active set of a mode.
 
-    ``rows`` are the rows held (``A u + b = 0``); ``sliding`` maps the normal row of a sliding contact to its
-    contact index; ``slipping`` lists contacts that slip under a friction force known beforehand, ``under`` slots that
-    slide on the other face, ``pressed`` compliant contacts that are compressed.
+    ``rows`` are the active rows (``A u + b = 0``); ``sliding`` maps the normal row of a sliding contact to its contact
+    index; ``slipping`` lists sliding contacts with a friction force known beforehand, ``under`` slots sliding on the
+    other face, ``pressed`` compressed compliant contacts.
     """
 
     rows: tuple[int, ...]
@@ -381,9 +377,9 @@ class ActiveSet:
 class EmbeddedMode:
     """An active set embedded.
 
-    ``speeds`` (n_u,): all speeds in terms of the independent ones; ``accelerations`` (n_u,); ``multipliers``
-    (n_rows,), zero for rows not active; ``pivots``: the scaled pivots of the chart; ``chart``: (row, column) pairs;
-    ``redundant``: rows that depend linearly on others.
+    ``speeds`` (n_u,): all speeds in terms of the independent ones; ``accelerations`` (n_u,); ``multipliers`` (n_rows,),
+    zero for rows not active; ``pivots``: the scaled pivots of the chart; ``chart``: (row, column) pairs; ``redundant``:
+    rows linearly dependent on others.
     """
 
     speeds: list[Node]
@@ -396,7 +392,7 @@ class EmbeddedMode:
     reduced_mass: list[list[Node]]
     reduced_force: list[Node]
     open_forces: IndeterminateForces
-    static: Array  # (n_contacts,), where the mode's contacts touch
+    static: Array  # (n_contacts,), at touching contacts of the mode
 
 
 def embed(
@@ -415,7 +411,7 @@ def embed(
     chart : pairs (row, dependent column), optional
         Elimination order to reproduce; chosen from the samples if None.
     held : EliminatedRows, optional
-        What :func:`hold` gives, if it is known already.
+        The result of :func:`eliminate_active_rows`, if already known.
     """
     n_u, n_rows = system.n_speeds, len(system.rows)
     zero = system.graph.constant(0.0)
@@ -505,7 +501,7 @@ def eliminate_active_rows(
     chart: Sequence[tuple[int, int]] | None,
     partner: Array | None = None,
 ) -> EliminatedRows:
-    """Eliminate the rows held, in the order of ``chart`` or in one that suits the samples; see :func:`embed`."""
+    """Eliminate the active rows, in the order of ``chart`` or in one chosen from the samples; see :func:`embed`."""
     n_u = system.n_speeds
     A = [[system.nodes["A"][r, j] for j in range(n_u)] for r in active.rows]
     M = [[system.nodes["M"][i, j] for j in range(n_u)] for i in range(n_u)]
@@ -537,7 +533,7 @@ def _sum(terms: Sequence[Node], last: Node) -> Node:
 
 
 def column_scale(M: Array) -> Array:
-    """``diag(M)^-1/2`` per sample, 1 where a speed has no inertia: rows scaled so do not depend on units."""
+    """``diag(M)^-1/2`` per sample, 1 for a speed without inertia: rows scaled by it do not depend on units."""
     diagonal = np.abs(np.diagonal(M, axis1=1, axis2=2))
     return np.where(diagonal > 0.0, 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0)), 1.0)
 
@@ -590,7 +586,7 @@ def _force_samples(system: UnconstrainedSystem, active: ActiveSet, samples: dict
 
 
 def _reduced_numbers(A: Array, H: Array, M: Array, scale: Array, factors: Factors, independent: Sequence[int]) -> Array:
-    """Samples of ``SᵀMT`` in scaled speeds, from those of A, Gᵀ and M; least squares where a chart is singular."""
+    """Samples of ``SᵀMT`` in scaled speeds, from those of A, Gᵀ and M; least squares if a chart is singular."""
     rows, dependent = [row for row, _ in factors.pivots], list(factors.columns)
     n_u, size = A.shape[2], len(independent)
     numbers = np.empty((len(A), size, size))
@@ -610,9 +606,9 @@ def _reduced_numbers(A: Array, H: Array, M: Array, scale: Array, factors: Factor
 def _solve_general(
     mass: list[list[Node]], force: list[Node], guide: Array, weights: Sequence[Node]
 ) -> tuple[list[Node], list[Node]]:
-    """Solve with a mass matrix that friction has made unsymmetric; returns x and the pivots scaled.
+    """Solve with a mass matrix made unsymmetric by friction; returns x and the scaled pivots.
 
-    Neither its diagonal nor its pivots need be positive; that says nothing about the motion (docs/theory.md,
+    Neither its diagonal nor its pivots need be positive, without consequence for the motion (docs/theory.md,
     "Embedding").
     """
     size = len(mass)
@@ -653,7 +649,7 @@ def all_multipliers(
     samples: dict[str, Array],
     shares: LeastNormShares | None = None,
 ) -> tuple[list[Node], IndeterminateForces]:
-    """λ for every row, sign of ``M u̇ = f + Σ Aᵀ λ``, from those of the rows held, and what the mode leaves open.
+    """λ for every row, sign of ``M u̇ = f + Σ Aᵀ λ``, from those of active rows, and the mode's indeterminate forces.
 
     Friction of sliding contacts and kinematic rows are included.
     """
@@ -691,8 +687,8 @@ def _scaled_pivots(
 ) -> list[Node]:
     """|pivot| of each row over the row's norm, columns weighted by ``diag(M)^-1/2``: 1 is best, 0 singular.
 
-    Where rows are redundant one may vanish while all together keep their rank, which its own norm does not show:
-    there norms count as no smaller than ``size`` (m,), that of the rows nearby.
+    A redundant row may vanish while all together keep their rank, invisible in its own norm: norms then count as no
+    smaller than ``size`` (m,), the norm of the rows nearby.
     """
     pivots = []
     for row, column in factors.pivots:
@@ -734,10 +730,10 @@ def _mass_pivots(mass: list[list[Node]], pivots: Sequence[Node]) -> list[Node]:
 
 
 def massless_speeds(system: UnconstrainedSystem, states: Sequence[int], samples: Mapping[str, Array]) -> str:
-    """Return which speeds nothing resists in a combination of states, or an empty text.
+    """Return the speeds without resistance in a combination of states, or an empty text.
 
-    Bodies without mass are welcome where the rows held leave no motion of theirs alone; where they do, ``SᵀMT`` is
-    singular in every sampled state.
+    Bodies without mass are valid if the active rows leave no motion of theirs alone; otherwise ``SᵀMT`` is singular in
+    every sampled state.
     """
     n_u, rows = system.n_speeds, list(ActiveSet.of(system, states).rows)
     M, A = samples["M"][:, :n_u, :n_u], samples["A"][:, rows, :n_u]

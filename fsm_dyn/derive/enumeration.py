@@ -35,12 +35,12 @@ def enumerate_modes(
     samples: Mapping[str, Array],
     units: Mapping[str, str],
 ) -> Enumeration:
-    """Name all modes, or, where there are more than :data:`LARGEST_ENUMERATION`, one for each pattern.
+    """Name all modes, or, if there are more than :data:`LARGEST_ENUMERATION`, one for each pattern.
 
     Parameters
     ----------
-    samples : the terms at sampled states, for the test of contradictions
-    units : those of gaps by contact, none in models without units
+    samples : the terms at sampled states, for the test of contradictions units : units of gaps by contact, none in
+    models without units
     """
     contacts = system.contacts
     complete = math.prod(len(contact.codes) for contact in contacts) <= LARGEST_ENUMERATION
@@ -86,8 +86,8 @@ def infeasibility_reason(
 ) -> str:
     """Return why a mode is infeasible, or an empty text; ``units`` are those of gaps, by contact.
 
-    Rows on coordinates that depend on each other in every sampled state, with a combination of residuals that is
-    the same everywhere and not zero, contradict each other.
+    Rows on coordinates contradict each other if they are dependent in every sampled state and their combination of
+    residuals is constant and not zero.
     """
     names, rows = [], []
     for contact, code in zip(system.contacts, states, strict=True):
@@ -137,10 +137,10 @@ def _weighted_sum(weighted: Iterable[tuple[str, float]]) -> str:
 
 
 def contradictory_speeds(system: UnconstrainedSystem, states: Sequence[int], samples: Mapping[str, Array]) -> str:
-    """Return which rows ask for speeds that contradict each other in a combination of states, or an empty text.
+    """Return the rows with contradictory speeds in a combination of states, or an empty text.
 
-    Rows that depend on each other in every sampled state leave ``vᵀA = 0``; with ``vᵀb ≠ 0`` no speeds satisfy
-    them.  Only rows whose ``b`` is made of parameters are compared: inputs and time may bring others together.
+    Rows dependent in every sampled state have ``vᵀA = 0``; with ``vᵀb ≠ 0`` no speeds satisfy them. Only rows with a
+    ``b`` of parameters alone are compared: inputs and time may bring others together.
     """
     parameters = {system.symbols[name] for name in system.layout.p}
     active = [r for r in ActiveSet.of(system, states).rows if support([system.nodes["b"][r]]) <= parameters]
@@ -166,7 +166,7 @@ def contradictory_speeds(system: UnconstrainedSystem, states: Sequence[int], sam
 
 
 def contradiction(weighted: Sequence[tuple[RowInfo, float]], value: float) -> str:
-    """Return as text that a weighted sum of rows that are held has a value (SI units) other than zero."""
+    """Return as text a weighted sum of held rows with its value (SI units) other than zero."""
     labels = ((row.name if row.contact < 0 else f"{row.name}.{row.role}", weight) for row, weight in weighted)
     total = _weighted_sum(labels)
     return f"{total} is {value:.4g} at any speeds, and each of these rows vanishes (SI units)"

@@ -34,12 +34,12 @@ from fsm_dyn.programs.sources import to_c, to_numpy
 
 @dataclass(frozen=True)
 class KaneTables:
-    """What each speed adds to velocities and forces; n_u declared speeds.
+    """Contribution of each speed to velocities and forces; n_u declared speeds.
 
     Attributes
     ----------
     velocities : mapping of str to n_u vectors
-        Partial velocities (13)-(15) of the centres of bodies and of the points where forces act.
+        Partial velocities (13)-(15) of the centres of bodies and of the points of action of forces.
     angular_velocities : mapping of str to n_u vectors
         Partial angular velocities of the frames of bodies.
     forces : Program
@@ -87,7 +87,7 @@ def kane_tables(mechanism: Mechanism) -> KaneTables:
 
 
 def _points(system: MechanismSymbols) -> list[str]:
-    """Return the points where forces act, then the centres of bodies, each once."""
+    """Return the points of action of forces, then the centres of bodies, each once."""
     mechanism = system.mechanism
     acted = [point for load in mechanism.loads for point in load.points]
     centers = [body.center for body in mechanism.bodies.values()]
@@ -98,7 +98,7 @@ def _points(system: MechanismSymbols) -> list[str]:
 #
 # The letters are those of docs/theory.md; (n) are equations of Gillespie (2003).
 
-# What can be asked for by name, with what it is; p independent speeds, m active rows, d dependent speeds.
+# Available quantities by name, with their meaning; p independent speeds, m active rows, d dependent speeds.
 OUTPUTS = {
     "q_dot": "rates of the coordinates, q̇ = W u + X (2)",
     "M": "mass matrix of all speeds",
@@ -157,7 +157,7 @@ class VectorForm:
         return "".join(terms).removeprefix(PLUS) or "<mn>0</mn>"
 
     def components(self, frame: str) -> tuple[sympy.Expr, ...]:
-        """Return the components of the part given in `frame`, zeros where there is none."""
+        """Return the components of the part given in `frame`, zeros if there is none."""
         return self.parts.get(frame, (sympy.S.Zero,) * 3)
 
     def _terms(self) -> list[tuple[sympy.Expr, str, str]]:
@@ -195,7 +195,7 @@ class KaneEquations:
     matrices : Program
         :func:`fsm_dyn.derive.mode_programs.mode_matrices`.
     full : Program
-        The mode's full program, which gives accelerations, multipliers and guards.
+        The mode's full program: accelerations, multipliers and guards.
     independent : tuple of int
         Indices of the independent speeds.
     rows : tuple of str
@@ -293,7 +293,7 @@ class KaneEquations:
     # -- formulas ------------------------------------------------------------------------------------------
 
     def read(self, *names: str, expand_symbols: bool = False) -> Equations:
-        """Return outputs with intermediate symbols ``Z1``, ``Z2`` ... for what occurs more than once, or without."""
+        """Return outputs with intermediate symbols ``Z1``, ``Z2`` ... for repeated expressions, or without."""
         return read_equations(self.part(*names), expand_symbols=expand_symbols)
 
     def __getitem__(self, name: str) -> Any:
@@ -326,7 +326,7 @@ class KaneEquations:
         return self["F_star_tilde_0"] - self["M_tilde"] * _dots(self.independent)
 
     def partial_velocities(self, *, constrained: bool = False) -> VectorTable:
-        """Return the partial velocities of the points where forces act and of the centres of bodies, point by point.
+        """Return the partial velocities of points of action of forces and of centres of bodies, point by point.
 
         Parameters
         ----------
@@ -345,7 +345,7 @@ class KaneEquations:
         Parameters
         ----------
         longest : int
-            Number of operations, shared ones once, up to which all is written out and there are no symbols.
+            Number of operations, shared ones once; up to it all is written out without symbols.
         """
         tables = self.tables.velocities, self.tables.angular_velocities
         definitions, written = read_nodes([node for table in tables for node in _entries(table)], longest)

@@ -1,4 +1,4 @@
-"""The equations of one mode as a page that reads like a paper: HTML with MathML, or LaTeX."""
+"""The equations of one mode as a page in the form of a paper: HTML with MathML, or LaTeX."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fsm_dyn.language.model import Mechanism
 from fsm_dyn.language.values import units
 from fsm_dyn.programs.program import Counts
 
-LONGEST = 120  # operations of a section, shared ones once, beyond which intermediate symbols are kept
+LONGEST = 120  # operations of a section, shared ones once; beyond it intermediate symbols are kept
 
 _STYLE = """
 body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; font-family: serif; line-height: 1.45; color: #222; }
@@ -87,7 +87,7 @@ def page_of(equations: KaneEquations, ways_out: Sequence[tuple[str, str, str]] =
     ----------
     equations : KaneEquations
     ways_out : sequence of (guard, next mode, reset)
-        The transitions that leave the mode.
+        The transitions out of the mode.
     """
     mechanism = equations.mechanism
     counts = equations.counts
@@ -219,7 +219,7 @@ def _each(
 
 
 def _read(equations: KaneEquations, *names: str) -> tuple[list[Equation], list[list[sympy.Expr]]]:
-    """Return the intermediate symbols that a section keeps, none if it is short, and the entries of each output."""
+    """Return the intermediate symbols of a section, none if it is short, and the entries of each output."""
     found = equations.read(*names)
     if equations.part(*names).counts().total <= LONGEST:
         whole = equations.read(*names, expand_symbols=True)
@@ -233,7 +233,7 @@ def _read(equations: KaneEquations, *names: str) -> tuple[list[Equation], list[l
 
 
 def to_html(page: EquationsPage, picture: str = "") -> str:
-    """Return a whole HTML document that needs no network; `picture` is SVG, as text."""
+    """Return a whole HTML document, independent of the network; `picture` is SVG, as text."""
     body = [f"<h1>{html.escape(page.title)}</h1>", f"<p>{html.escape(page.lead)}</p>"]
     if picture:
         body.append(f"<figure>{picture[picture.index('<svg') :]}</figure>")
@@ -316,7 +316,7 @@ def _breakable(formula: str) -> str:
 
 
 def _latex_table(table: Sequence[Sequence[Cell]]) -> list[str]:
-    """Return a table over pages; one of formulas that is too wide as a list of those that are not zero."""
+    """Return a table over pages; formulas too wide for it as a list of the nonzero ones."""
     rows = [[_latex_cell(cell) for cell in row] for row in table]
     widest = sum(max(width(row[k]) for row in rows) + 3 for k in range(len(rows[0])))
     last = "l"

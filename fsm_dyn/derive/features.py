@@ -1,4 +1,4 @@
-"""Features of shapes as vectors: where they are, which way they face, how they end."""
+"""Features of shapes as vectors: places, normals, ends."""
 
 from __future__ import annotations
 
@@ -44,15 +44,16 @@ Pair = tuple[Node, Node]
 
 @dataclass(frozen=True)
 class PieceSeen:
-    """A piece of a curve with the directions along which it is seen.
+    """A piece of a curve with its directions of projection.
 
     Attributes
     ----------
     piece : CurvePiece
     outward, along : Vector
-        The unit vector of its normal in its middle, and that at right angles which the parameter follows.
+        The unit normal in its middle, and the unit vector at right angles in the sense of the parameter.
     part : callable
-        The part that a circle of a given radius touches, or a face (None): bounds of the parameter (rad), or None.
+        The part within reach of a circle of a given radius, or of a face (None): bounds of the parameter (rad), or
+        None.
     """
 
     piece: CurvePiece
@@ -68,14 +69,14 @@ class Curve:
     Attributes
     ----------
     frame, origin : str
-        What it turns and moves with.
+        Its frame and its point.
     place, direction, bend : callable
-        The vector from the origin to a place of the curve and its first and second derivative by the parameter, which
-        runs over a whole turn (m, m/rad, m/rad²).
+        The vector from the origin to a place of the curve and its first and second derivative by the parameter, over a
+        whole turn (m, m/rad, m/rad²).
     turn : int
-        +1 where the parameter runs round against the clock, else -1.
+        +1 if the parameter increases anticlockwise, else -1.
     piece : PieceSeen or None
-        Which piece of it, of a curve with hollows.
+        The piece, of a curve with hollows.
     """
 
     frame: str
@@ -116,7 +117,7 @@ def derivative(pair: Sequence[Node], xi: Node) -> Pair:
 
 
 def _spline(shape: CurveShape, xi: Node) -> Pair:
-    """Return x and y of a spline: one cubic, its coefficients chosen by the piece in which the parameter is."""
+    """Return x and y of a spline: one cubic, its coefficients chosen by the piece of the parameter."""
     for point in shape.points:
         for text in point:
             if free_names(parse(text)) - {"pi"}:
@@ -137,7 +138,7 @@ def _spline(shape: CurveShape, xi: Node) -> Pair:
 
 
 def _chosen(along: Node, knots: Sequence[float], values: Sequence[float]) -> Node:
-    """Return the value that belongs to the piece in which ``along`` is, by halving."""
+    """Return the value of the piece that contains ``along``, by halving."""
     if len(values) == 1:
         return along.graph.constant(float(values[0]))
     half = len(values) // 2
@@ -147,15 +148,15 @@ def _chosen(along: Node, knots: Sequence[float], values: Sequence[float]) -> Nod
     return functions.where(functions.compare("<", along, float(knots[half])), low, high)
 
 
-# -- Features of shapes as vectors: where they are, which way they face, how they end ------------------------
+# -- Features of shapes as vectors: places, normals, ends ----------------------------------------------------
 #
 # A planar shape is rigid: it moves with its point and turns with its frame. Features are one of three primitives:
 # *round* (a circle or arc; a point or corner has no radius), *flat* (a straight face) and *curve*
-# (:mod:`fsm_dyn.derive.features`), so that there are few kinds of contact (:mod:`fsm_dyn.derive.contact_geometry`).
-# Shapes lie in planes of the x and y axes of their frames.
+# (:mod:`fsm_dyn.derive.features`), for few kinds of contact (:mod:`fsm_dyn.derive.contact_geometry`). Shapes lie in
+# planes of the x and y axes of their frames.
 
 X, Y, Z = 0, 1, 2
-FOOT = 0.99  # part of the radius of a disk, at which it lies on its three points
+FOOT = 0.99  # distance of the three points of support of a disk from its centre, in radii
 
 
 @dataclass(frozen=True)
@@ -165,18 +166,18 @@ class Flat:
     Attributes
     ----------
     frame, origin : str
-        What it turns and moves with.
+        Its frame and its point.
     offset : Vector
         From the origin to the start of the face (m).
     tangent, normal : Vector
         Unit vectors; the tangent is the normal turned by a right angle with the clock.
     length : Node or None
-        m; None where the face has no ends.  It runs from the start along ``sense`` times the tangent.
+        m; None for a face without ends. It runs from the start along ``sense`` times the tangent.
     across : Vector or None
         Of a plane in space, the second unit tangent: normal times the first.
     concave : tuple of two bool
-        Whether it starts, and whether it ends, in a corner that nothing on the free side can touch: there it goes on
-        without a neighbour to pass contacts on to.
+        Whether it starts, and whether it ends, in a corner out of reach from the free side: there it is extended,
+        without a neighbour to take over contacts.
     """
 
     frame: str
@@ -207,8 +208,8 @@ class Round:
     wide : bool
         Whether the arc spans more than half a turn.
     beyond : tuple of Flat, or None
-        The faces (or, for the end of an arc, the arc) between which a corner stands: the corner is touched where
-        they end.
+        The faces (or, for the end of an arc, the arc) on both sides of a corner: contact with the corner begins at
+        their ends.
     """
 
     frame: str
@@ -326,7 +327,7 @@ class Shapes:
             components = self._difference(last, first)
         length, direction = self._unit(components)
         tangent, normal = self._sides(shape, direction)
-        # the tangent looks from the start to the end, so that it is the normal turned one way or the other
+        # the tangent points from the start to the end, so it is the normal turned one way or the other
         sense = 1 if tangent == self._space.vector(shape.frame, direction) else -1
         tangent, normal = self._turned(shape, copy, tangent), self._turned(shape, copy, normal)
         return Flat(shape.frame, shape.origin, self._moved(shape, copy, start), tangent, normal, length, sense)
@@ -371,7 +372,7 @@ class Shapes:
         return self._space.vector(shape.frame, (x, y, z))
 
     def _foot(self, shape: DiskShape, index: int) -> Vector:
-        """Return one of the points on which a disk lies, from its centre."""
+        """Return one of the points of support of a disk, from its centre."""
         first, second = self._tangents(shape, self._facing(shape, "axis", shape.axis))
         radius, angle = FOOT * self._algebra.scalar(shape.radius), 2.0 * math.pi * index / FEET
         return self._space.sum(
@@ -421,7 +422,7 @@ class Shapes:
         return Curve(shape.frame, shape.origin, place, direction, bend, shape.turn, piece)
 
     def _piece_seen(self, shape: CurveShape, feature: Feature) -> PieceSeen:
-        """Return a piece of a curve with the directions along which it is seen."""
+        """Return a piece of a curve with its directions of projection."""
         piece, graph = shape.pieces[feature.index], self.system.graph
         c, s = math.cos(piece.facing), math.sin(piece.facing)
         outward, along = (
@@ -464,7 +465,7 @@ class Shapes:
         return (x, y, self.system.graph.zero)
 
     def _sides(self, shape: LineShape | SegmentShape, direction: Triple) -> tuple[Vector, Vector]:
-        """Return tangent and normal of a face along ``direction`` with its free side where ``side`` points."""
+        """Return tangent and normal of a face along ``direction``, with its free side in the direction of ``side``."""
         x, y, z = direction
         a, b, _ = self._fixed(shape, self._algebra.vector(shape.side), "free side", shape.side)
         across = self._value(b * x - a * y)
@@ -480,7 +481,7 @@ class Shapes:
         return self._space.vector(shape.frame, (x, y, z)), self._space.vector(shape.frame, (-y, x, z))
 
     def _moved(self, shape: Shape, copy: int, offset: Vector) -> Vector:
-        """Return the vector from the origin to a place of one copy, given that of the first."""
+        """Return the vector from the origin to a place of one copy, from the same place of the first."""
         if copy == 0 or shape.repeat is None:
             return offset
         hub = self.system.points.position(shape.repeat.about, shape.origin, shape.where)

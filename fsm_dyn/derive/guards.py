@@ -1,4 +1,4 @@
-"""Guards of a mode: scalars that are positive in the mode and fire at their falling zero crossings."""
+"""Guards of a mode: scalars, positive in the mode, that fire at their falling zero crossings."""
 
 from __future__ import annotations
 
@@ -18,11 +18,8 @@ from fsm_dyn.runtime.abi import SET_BACK, Event, GuardQuantity
 
 # -- Guards of a mode ----------------------------------------------------------------------------------------
 #
-# Guards of a mode: scalars that are positive in the mode and fire at their falling zero crossing.
-#
-# Which guards a contact has follows from its law (:mod:`fsm_dyn.language.laws`); here are the values that they
-# measure, as nodes. The friction force opposes the slip it gives way to: where λ_t has reached +μ_s λ_n the slip
-# begins with σ = -1.
+# The law of a contact determines its guards (:mod:`fsm_dyn.language.laws`); here are their measured values, as nodes.
+# The friction force opposes the beginning slip: at λ_t = +μ_s λ_n it begins with σ = -1.
 
 _LIMITS = (
     GuardQuantity.NORMAL_FORCE,
@@ -34,8 +31,8 @@ _LIMITS = (
 class Guard(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """One guard of a mode.
 
-    ``event``: its event; ``subject``: whose it is, a contact or a user-defined transition; ``direction``: the
-    slip direction begun; ``quantity`` and ``sign``: what it measures, and that times this is the guard.
+    ``event``: its event; ``subject``: its contact or user-defined transition; ``direction``: the beginning slip
+    direction; ``quantity`` and ``sign``: the guard is their product.
     """
 
     event: Event
@@ -49,7 +46,7 @@ class Guard(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
 def contact_guards(
     system: UnconstrainedSystem, states: Sequence[int], embedded: EmbeddedMode
 ) -> list[tuple[Guard, Node]]:
-    """The guards of a mode's contacts as nodes, in the order of the contacts and of what their laws declare."""
+    """The guards of a mode's contacts as nodes, in the order of the contacts and of the declarations of their laws."""
     guards: list[tuple[Guard, Node]] = []
     forces = _force_guards(system, states, embedded)
     for index, (contact, code) in enumerate(zip(system.contacts, states, strict=True)):
@@ -73,9 +70,9 @@ def _value(
     index: int,
     quantity: GuardQuantity,
 ) -> Node | None:
-    """Return what a guard measures; None where another contact has the guard for all of them.
+    """Return the measured quantity of a guard; None if another contact has the common guard.
 
-    ``embedded`` is needed for the quantities that are forces alone.
+    ``embedded`` is needed for forces only.
     """
     match quantity:
         case GuardQuantity.GAP:
@@ -116,17 +113,17 @@ def _largest_gap(system: UnconstrainedSystem, index: int, states: Sequence[int])
 
 
 def _gap_to_face(system: UnconstrainedSystem, index: int) -> Node:
-    """Gap to one of several faces, a little less where a neighbour of the corner lies behind it.
+    """Gap to one of several faces, a little less if a neighbour of the corner is behind it.
 
-    That face does not keep the bodies apart: a corner that comes down flush on the end of the next one passes zero by
-    the gap to that.
+    Such a face does not separate the bodies: a corner coming down flush on the end of the next face passes zero by the
+    gap to the latter.
     """
     behind: Node = system.nodes["aspect"][index]
     return system.gap(index) + SET_BACK * functions.minimum(behind, 0.0)
 
 
 def _laws(system: UnconstrainedSystem, states: Sequence[int], embedded: EmbeddedMode) -> list[Limit]:
-    """What the multipliers of the mode must keep: no pull, and the static limit of what sticks."""
+    """Laws of the mode's multipliers: no pull, and the static limit of sticking contacts."""
     vectors, numbers = embedded.open_forces.vectors, embedded.open_forces.numbers
     if numbers is None:
         numbers = np.zeros((0, len(system.rows)))
@@ -174,7 +171,7 @@ def _laws(system: UnconstrainedSystem, states: Sequence[int], embedded: Embedded
 def _force_guards(
     system: UnconstrainedSystem, states: Sequence[int], embedded: EmbeddedMode
 ) -> dict[int, list[tuple[Guard, Node]]]:
-    """Guards on multipliers by contact; a limit that several contacts share is guarded for each of them."""
+    """Guards on multipliers by contact; a common limit of several contacts is guarded for each of them."""
     laws = _laws(system, states, embedded)
     found: dict[int, list[tuple[Guard, Node]]] = {}
     for limit in determinate_limits(laws, len(embedded.open_forces.vectors)):
@@ -195,7 +192,7 @@ def _limit_of(system: UnconstrainedSystem, index: int, code: int, event: Event) 
 
 
 def _circle(system: UnconstrainedSystem, index: int, embedded: EmbeddedMode) -> Node:
-    """Squares, because the length of a friction force has no slope where it is zero."""
+    """Squares, because the length of a friction force has no slope at zero."""
     contact = system.contacts[index]
     bound = system.friction_bound("static", index)
     if contact.contact_law.rigid:
@@ -207,7 +204,7 @@ def _circle(system: UnconstrainedSystem, index: int, embedded: EmbeddedMode) -> 
 
 
 def guards_of_state(system: UnconstrainedSystem) -> dict[tuple[GuardQuantity, int, float], Node]:
-    """Return the guards of all modes that the state alone determines, without forces, by quantity, subject and sign."""
+    """Return the guards of all modes determined by the state alone, without forces, by quantity, subject and sign."""
     all_open = (0,) * len(system.contacts)
     found: dict[tuple[GuardQuantity, int, float], Node] = {}
     for index, contact in enumerate(system.contacts):
@@ -224,7 +221,7 @@ def guards_of_state(system: UnconstrainedSystem) -> dict[tuple[GuardQuantity, in
 
 
 def transition_guards(system: UnconstrainedSystem, leaving: Sequence[int]) -> list[tuple[Guard, Node]]:
-    """The guards of the user-defined transitions (given by index) that leave a mode."""
+    """The guards of the user-defined transitions (given by index) out of a mode."""
     guards: list[tuple[Guard, Node]] = []
     for index in leaving:
         when = system.user_transitions[index]
@@ -242,10 +239,10 @@ def transition_guards(system: UnconstrainedSystem, leaving: Sequence[int]) -> li
 
 
 def list_guards(system: UnconstrainedSystem, states: Sequence[int], leaving: Sequence[int]) -> tuple[Guard, ...]:
-    """The guards of the mode with these contact states, in the order in which a derived mode has them.
+    """The guards of the mode with these contact states, in the order of a derived mode.
 
-    Where rows are redundant a derived mode guards what contacts can bear together; here each contact's own laws
-    are listed, and shares are chosen that keep them as far from their limits as can be.
+    With redundant rows a derived mode guards the common limits of contacts; here each contact's own laws are listed,
+    with shares as far from their limits as possible.
 
     Parameters
     ----------
@@ -253,7 +250,7 @@ def list_guards(system: UnconstrainedSystem, states: Sequence[int], leaving: Seq
         The unconstrained terms.
     states : Sequence[int]
         Contact states of the mode.
-    leaving : indices of the user-defined transitions that leave this mode
+    leaving : indices of the user-defined transitions out of this mode
 
     Returns
     -------
@@ -261,7 +258,7 @@ def list_guards(system: UnconstrainedSystem, states: Sequence[int], leaving: Seq
     """
     speeds = [system.symbols[name] for name in system.layout.u]
     with system.graph.scratch():
-        # any nodes will do: only what the guards are is wanted, not their expressions
+        # any nodes suffice: only the list of guards is needed, not their expressions
         forces = [system.graph.symbol(f"force {row}") for row in range(len(system.rows))]
         unsolved = EmbeddedMode(
             speeds, [], forces, [], (), (), (), [], [], IndeterminateForces(), np.ones(len(system.contacts))

@@ -30,22 +30,22 @@ from fsm_dyn.programs.traversal import support
 
 # -- Sums over the links between points instead of over bodies -----------------------------------------------
 #
-# A link is the vector from one point to the next. A body's centre moves with the sum of what the links on the way to
-# it add. With D_ri the partial velocity that link i adds for speed r, m_i the mass beyond link i, and the first
-# moments K_ri = sum of m_j D_rj over all links j beyond i,
+# A link is the vector from one point to the next. The velocity of a body's centre is the sum of the contributions of
+# the links on the way to it. With D_ri the contribution of link i to the partial velocity for speed r, m_i the mass
+# beyond link i, and the first moments K_ri = sum of m_j D_rj over all links j beyond i,
 #
 #     sum over bodies m V_r . V_s  =  sum over links  m_i D_ri . D_si + D_ri . K_si + K_ri . D_si .
 #
 # In a chain of n links this needs n² scalar products instead of n³ and more. The sums run from the outermost link
 # inwards: those for inner speeds then contain those for outer ones, and the graph computes them once.
 
-MOST_PRODUCTS = 40_000  # scalar products that are still tried
+MOST_PRODUCTS = 40_000  # largest number of scalar products tried
 
 Part = tuple[str, Triple]
 
 
 class Links:
-    """The links that carry mass.
+    """The links with mass.
 
     Parameters
     ----------
@@ -170,9 +170,9 @@ class Links:
 
 # -- Kane's equations: mass matrix, inertia forces and kinetic energy from partial velocities ----------------
 #
-# The sums over bodies, ``M = sum m V^T V + Omega^T I Omega`` and the like, can be ordered in several ways that take
-# very different numbers of operations; which is best depends on the mechanism and on the analyst's choice of speeds.
-# So the ways below are tried and the cheapest is kept:
+# The sums over bodies, ``M = sum m V^T V + Omega^T I Omega`` and the like, can be ordered in several ways with very
+# different numbers of operations; the best one depends on the mechanism and on the chosen speeds. So the ways below are
+# tried and the cheapest is kept:
 #
 # - each body by itself, its partial velocities kept in parts, as they come; - each body by itself, its partial
 # velocities resolved in one frame (long spatial chains); - by links (:mod:`fsm_dyn.derive.kane`), the masses beyond
@@ -211,7 +211,7 @@ class Kane:
     ----------
     system : MechanismSymbols
     motion : Motion
-        Partial velocities for the generalized speeds; kinematic ones are at zero where values are asked for.
+        Partial velocities for the generalized speeds; kinematic ones are zero in evaluations.
     flow : mapping of Node to Node
         Rates of coordinates, time and inputs: the direction of all time derivatives at u̇ = 0.
     """
@@ -241,7 +241,7 @@ class Kane:
     # -- translation: three ways ---------------------------------------------------------------------------
 
     def ways(self, heavy: Sequence[Inertia], gravity: Vector) -> Iterator[InertiaShare]:
-        """Yield the same sums, ``m V_r . V_s`` and ``m V_r . (g - a)``, in ways that can be afforded; at least one."""
+        """Yield the same sums, ``m V_r . V_s`` and ``m V_r . (g - a)``, in affordable ways; at least one."""
         parts = [len(self.motion.velocity(body.center)) for body in heavy]
         few = sum(count**2 for count in parts) * self.motion.n**2 <= MOST_PRODUCTS
         if few:
@@ -253,7 +253,7 @@ class Kane:
             yield InertiaShare(links.mass_matrix(), links.forces(gravity))
 
     def _sum(self, shares: Iterable[InertiaShare]) -> InertiaShare:
-        """Add up, outer bodies first: what chains have in common is then met again."""
+        """Add up, outer bodies first: chains then share their common sums."""
         total = empty_share(self.system.graph, self.motion.n)
         for share in shares:
             total.add(share)
@@ -330,7 +330,7 @@ def spin_partials(frame: str, columns: Columns, n: int) -> list[Vector]:
 
 @dataclass
 class LoadSums:
-    """What all loads together contribute; filled load by load."""
+    """Contributions of all loads together; filled load by load."""
 
     f: list[Node]
     gravity: Vector = field(default_factory=Vector)
@@ -340,7 +340,7 @@ class LoadSums:
 
 @dataclass(frozen=True)
 class Stretch:
-    """A length or coordinate on which a spring, damper or law acts.
+    """A length or coordinate of a spring, damper or law.
 
     Attributes
     ----------
@@ -363,7 +363,7 @@ class Loads:
     kane : Kane
         Bodies and partial velocities.
     algebra : NodeAlgebra
-        For values that may depend on everything: coordinates, speeds, inputs, memory.
+        For values of all quantities: coordinates, speeds, inputs, memory.
     """
 
     def __init__(self, kane: Kane, algebra: NodeAlgebra) -> None:

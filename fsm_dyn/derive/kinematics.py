@@ -15,11 +15,11 @@ from fsm_dyn.language.model import Point
 from fsm_dyn.programs.functions import cos, sin, sqrt
 from fsm_dyn.programs.graph import ExpressionGraph, Node
 
-# -- The tree of frames: how each is turned against the others -----------------------------------------------
+# -- The tree of frames: rotations between them --------------------------------------------------------------
 #
 # A frame is reached from N by a sequence of elementary turns. The way from one frame to another goes through their
-# closest common ancestor; neighbouring turns about the same axis are merged by adding their angles, so that turning
-# forth and back by the same angle cancels exactly and a turn by q3, then q4, costs one ``cos(q3 + q4)``.
+# closest common ancestor; neighbouring turns about the same axis are merged by adding their angles: a turn forth and
+# back by the same angle cancels exactly, and a turn by q3, then q4, costs one ``cos(q3 + q4)``.
 
 Triple = tuple[Node, Node, Node]
 Matrix = tuple[Triple, Triple, Triple]
@@ -46,9 +46,9 @@ class Frames:
     Parameters
     ----------
     graph, reducer
-        Where nodes are built and angles are added.
+        Builders of nodes and of sums of angles.
     frames : mapping of str to Frame
-        As the model file says; the Newtonian frame ``N`` is known without being listed.
+        Frames of the model file; the Newtonian frame ``N`` is implicit.
     evaluate : callable
         Turns the text of an angle into a node.
     """
@@ -177,7 +177,7 @@ class Frames:
             way.append(Turn(axis, angle))
 
     def _canonical(self, angle: Node) -> Node:
-        """Return the angle as one canonical sum, so that equal angles are the same node."""
+        """Return the angle as one canonical sum: equal angles are the same node."""
         if angle.constant_value is not None or not is_small(angle):
             return angle
         try:
@@ -258,7 +258,7 @@ def multiply(a: Matrix, b: Matrix) -> Matrix:
 
 
 def _parents_first(frames: Mapping[str, Frame]) -> list[str]:
-    """Return the names so that parents come before children.
+    """Return the names, parents before children.
 
     Raises
     ------
@@ -300,8 +300,8 @@ def _unplaced(waiting: Mapping[str, Frame], frames: Mapping[str, Frame]) -> Mode
 
 # -- Vectors as sums of parts, each with three components in one frame, and their products -------------------
 #
-# A part stays in the frame in which it was given, where its components are simple (often constant); frames meet only
-# in products, and then the part that is cheaper to turn is turned.
+# A part stays in its original frame, with simple (often constant) components; frames meet only in products, by a
+# rotation of the cheaper part.
 
 NO_DISTANCE: Final = 1e-100  # m²
 
@@ -392,13 +392,13 @@ class Space:
     def _dot_parts(self, frame: str, a: Triple, other: str, b: Triple) -> Node:
         if frame == other:
             return inner(a, b)
-        # The simpler one stays, the other is turned: what it becomes is met again in products with others.
+        # The simpler one stays, the other is turned: products with others share the result.
         if _simplicity(a) <= _simplicity(b):
             return inner(a, self.frames.resolve(b, other, frame))
         return inner(self.frames.resolve(a, frame, other), b)
 
     def square(self, vector: Vector) -> Node:
-        """Return the scalar product with itself, from its parts or from components in one frame: what costs less."""
+        """Return the scalar product with itself, from its parts or from components in one frame: the cheaper one."""
         if len(vector.parts) < 2:
             return self.dot(vector, vector)
         candidates = [self.dot(vector, vector)]
@@ -414,9 +414,9 @@ class Space:
         return sqrt(self.square(vector))
 
     def distance(self, vector: Vector) -> Node:
-        """Return the length of a vector that may vanish: its derivatives along a motion are then zero, not 0/0.
+        """Return the length of a possibly vanishing vector: its derivatives along a motion are then zero, not 0/0.
 
-        What is added is lost in rounding wherever the vector is longer than 1e-42.
+        The added term is lost in rounding for vectors longer than 1e-42.
         """
         square = self.square(vector)
         return sqrt(square) if square.constant_value is not None else sqrt(square + NO_DISTANCE)
@@ -451,7 +451,7 @@ def _pick(one: Node, zero: Node, index: int, wanted: int) -> Node:
     return one if index == wanted else zero
 
 
-# -- The tree of points: where each stands, as vectors between neighbours ------------------------------------
+# -- The tree of points: positions as vectors between neighbours ---------------------------------------------
 
 ORIGIN = "O"
 
@@ -484,7 +484,7 @@ class Points:
         return self._offsets[name]
 
     def origin(self, name: str) -> str:
-        """Return the point from which a point is given."""
+        """Return the reference point of a point."""
         return self._points[name].origin
 
     def chain(self, name: str, where: Location = NOWHERE) -> tuple[str, ...]:
@@ -525,10 +525,10 @@ class Points:
         return self.space.sum([*ahead, *behind])
 
     def anchor(self, frame: str) -> str | None:
-        """Return a point fixed in a frame on which no body sits, or None where the file names none.
+        """Return a point fixed in a frame without bodies, or None if the file has none.
 
-        It is found from the first point given with the frame's axes: the point from which that one is given
-        if the whole vector is resolved in the frame, else that point itself.
+        It is found from the first point given with the frame's axes: its reference point if the whole vector is
+        resolved in the frame, else the point itself.
         """
         if frame == NEWTONIAN:
             return ORIGIN

@@ -1,8 +1,7 @@
 """Names of modes: combinations of contact states, named after the model's patterns.
 
-A mode is one state code per contact.  Patterns of the model name them: the most specific pattern that fits
-gives the name, contacts that it leaves open are added where they are not in their first state
-(``latched+seat_closed``).
+A mode is one state code per contact.  Patterns of the model name them: the most specific matching pattern gives the
+name, other contacts are added if they are not in their first state (``latched+seat_closed``).
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ def name_mode(contacts: Sequence[ContactInfo], patterns: Sequence[Pattern], stat
     extras = [
         f"{contact.name}_{contact.states[code]}"
         for index, (contact, code) in enumerate(zip(contacts, states, strict=True))
-        if (code or contact.bilateral or not contact.states[0])  # a contact that is open is not mentioned
+        if (code or contact.bilateral or not contact.states[0])  # open contacts are not mentioned
         and index not in mentioned
         and (code != contact.codes[0] or (contact.bilateral and len(contact.codes) > 1))
     ]
@@ -67,5 +66,5 @@ def name_mode(contacts: Sequence[ContactInfo], patterns: Sequence[Pattern], stat
         f"{contact.name}_{contact.states[code]}"
         for contact, code in zip(contacts, states, strict=True)
         if contact.contact_law.friction_only
-    ]  # only what nothing holds is free
+    ]  # all_free: without any sticking contact
     return ModeName("+".join(extras or sticking) or "all_free", tuple(states))

@@ -28,7 +28,7 @@ from fsm_dyn.programs.traversal import substitute, tangent
 
 
 class Evaluates(Protocol):
-    """What gives named outputs over many states at once: a straight-line program, or what substitutes for one."""
+    """Evaluates named outputs over many states at once: a straight-line program, or a substitute."""
 
     def evaluate(self, t: Any, x: Any, c: Any) -> Mapping[str, Array]:
         """Return every output with the leading axes of ``t`` (…,), ``x`` (…, n_x) and ``c`` (…, n_c)."""
@@ -36,7 +36,7 @@ class Evaluates(Protocol):
 
 
 class RunnableMode(Protocol):
-    """What running a mode and reading its runs take: a mode's programs, or a mode embedded online."""
+    """Interface for running a mode and reading its runs: a mode's programs, or a mode embedded online."""
 
     @property
     def states(self) -> tuple[int, ...]:
@@ -48,7 +48,7 @@ class RunnableMode(Protocol):
 
     @property
     def full(self) -> Evaluates:
-        """Return what gives derivative, speeds, pivot, guards, slopes and multipliers."""
+        """Return the program of derivative, speeds, pivot, guards, slopes and multipliers."""
 
     @property
     def indeterminate(self) -> tuple[int, ...]:
@@ -70,7 +70,7 @@ class ModePrograms:
 
     @cached_property
     def enclosure(self) -> EnclosureCode | None:
-        """The code that encloses the guards, None where there is none."""
+        """The code for enclosures of the guards, None if there is none."""
         return enclosure_code(self.full, "guards")
 
 
@@ -85,9 +85,8 @@ def derive_mode(
 
     Parameters
     ----------
-    leaving : indices of the user-defined transitions that leave this mode
-    samples : the terms at sampled states (leading axis), the first the present one; see :func:`embed`
-    chart : the elimination order to use, None to choose it
+    leaving : indices of the user-defined transitions out of this mode samples : the terms at sampled states (leading
+    axis), the first the present one; see :func:`embed` chart : the elimination order to use, None to choose it
 
     The programs follow from the arguments alone, whatever was derived from ``system`` before.
     """
@@ -145,7 +144,7 @@ def flow(system: UnconstrainedSystem, q_dot: Sequence[Node], embedded: EmbeddedM
 
 
 def smallest(system: UnconstrainedSystem, pivots: Sequence[Node]) -> Node:
-    """The smallest scaled pivot, 1 where nothing is eliminated."""
+    """The smallest scaled pivot, 1 without elimination."""
     result = system.graph.constant(1.0)
     for pivot in pivots:
         result = functions.minimum(result, pivot)
@@ -154,15 +153,14 @@ def smallest(system: UnconstrainedSystem, pivots: Sequence[Node]) -> Node:
 
 # -- Matrices of a mode for reading --------------------------------------------------------------------------
 #
-# Matrices of a mode for reading: M, forces, constraint rows and the bases that embed them, partial velocities.
-#
-# They are formed on demand; a run evaluates the mode's own programs (:mod:`fsm_dyn.derive.mode_programs`).
+# M, forces, constraint rows and their bases of embedding, partial velocities. They are formed on demand; a run
+# evaluates the mode's own programs (:mod:`fsm_dyn.derive.mode_programs`).
 
 Nodes = npt.NDArray[np.object_]
 
 
 def active_rows(system: UnconstrainedSystem, states: Sequence[int]) -> tuple[int, ...]:
-    """Return the indices of the rows that a mode holds, in the order of the matrices."""
+    """Return the indices of a mode's active rows, in the order of the matrices."""
     return ActiveSet.of(system, states).rows
 
 
@@ -174,11 +172,11 @@ def mode_matrices(
     Outputs, in the letters of docs/theory.md:
 
     - ``q_dot`` (n_q,): ``q̇ = W u + X``;
-    - ``M`` (n_u, n_u), ``f`` (n_u,): ``M u̇ = f + G λ``; ``f`` with the contact forces known beforehand, which are
-      ``contact_forces`` (n_u,) alone;
+    - ``M`` (n_u, n_u), ``f`` (n_u,): ``M u̇ = f + G λ``; ``f`` with the contact forces known beforehand,
+      ``contact_forces`` (n_u,);
     - ``A`` (m, n_u), ``b``, ``gamma`` (m,): ``A u + b = 0``, ``A u̇ + gamma = 0``; ``G`` (n_u, m);
-    - ``T`` (n_u, p), ``e`` (n_u,): ``u = T u_I + e``; ``S`` (n_u, p): ``Sᵀ G = 0``, equal to T where nothing slides;
-      ``c`` (n_u,): ``u̇ = T u̇_I + c``;
+    - ``T`` (n_u, p), ``e`` (n_u,): ``u = T u_I + e``; ``S`` (n_u, p): ``Sᵀ G = 0``, equal to T without sliding
+      contacts; ``c`` (n_u,): ``u̇ = T u̇_I + c``;
     - ``point_velocities`` (n_points, n_u, 3), ``angular_velocities`` (n_frames, n_u, 3): partial velocities, components
       in N.
 
@@ -196,7 +194,7 @@ def mode_matrices(
     A, H = [list(system.nodes["A"][r, :n_u]) for r in active.rows], force_rows(system, active)
     local = {row: k for k, row in enumerate(active.rows)}
     order = [(local[row], column) for row, column in chart]
-    unused = np.zeros((1, len(A), n_u))  # numbers would choose the order, which is known
+    unused = np.zeros((1, len(A), n_u))  # the order is known: no samples for its choice
     factors, transposed = (eliminate(rows, unused, range(n_u), order) for rows in (A, H))
     independent = tuple(j for j in range(n_u) if j not in factors.columns)
     T = free_motion_basis(factors, n_u, independent, zero)

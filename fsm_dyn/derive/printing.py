@@ -19,7 +19,7 @@ from fsm_dyn.programs.graph import Node
 from fsm_dyn.programs.program import Counts, Program
 from fsm_dyn.programs.traversal import reachable
 
-# -- SymPy expressions as LaTeX in which TeX can break lines -------------------------------------------------
+# -- SymPy expressions as LaTeX with line breaks -------------------------------------------------------------
 #
 # TeX breaks a formula behind signs, but neither between ``\left(`` and ``\right)`` nor within a fraction: brackets
 # are printed without these, and long fractions as quotients on one line. Names are set as in
@@ -42,7 +42,7 @@ class _LatexPrinter(LatexPrinter):  # type: ignore[misc] # SymPy has no types
         return self._quotient(expr) or super()._print_Pow(expr)
 
     def _quotient(self, expr: Any) -> str:
-        """Return a long fraction on one line; nothing for what is no fraction, or a short one."""
+        """Return a long fraction on one line; nothing for short fractions and other expressions."""
         numerator, denominator = sympy.fraction(expr)
         if denominator == 1:
             return ""
@@ -79,7 +79,7 @@ def latex_name(name: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return text with the characters that mean something to LaTeX as text."""
+    """Return text with LaTeX's special characters escaped."""
     special = {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
     words = {"ω": r"$\omega$", "σ": r"$\sigma$", "·": r"$\cdot$", "²": r"\textsuperscript{2}", "μ": r"$\mu$"}
     found = re.sub(r"[\\^~#$%&_{}]", lambda match: special.get(match[0], "\\" + match[0]), text)
@@ -92,9 +92,9 @@ def width(text: str) -> int:
     return len(re.sub(r"\\(?!sin|cos|tan|min|max)[a-z]+", "x", plain))
 
 
-# -- Programs as sympy expressions and LaTeX, for people to read; nothing that runs is made from them --------
+# -- Programs as sympy expressions and LaTeX, for reading; no code is generated from them --------------------
 
-RATES = "x_dot"  # the output that holds the rates of all states
+RATES = "x_dot"  # the output with the rates of all states
 LONGEST_FRACTION = 64  # 0.5 is shown as 1/2, 0.1 as 0.1
 
 _ARITHMETIC: dict[str, Callable[..., Any]] = {
@@ -135,11 +135,11 @@ class Equations:
     Attributes
     ----------
     definitions : tuple of (Symbol, expression)
-        Intermediate symbols in the order in which they are needed; empty if they were put back in.
+        Intermediate symbols in the order of their use; empty if expanded.
     results : dict of str to expression or matrix
         By the names of the outputs: scalars, column matrices, matrices.
     states : tuple of str
-        Names of the coordinates and speeds, whose rates are the entries of the output ``x_dot``.
+        Names of the coordinates and speeds, in the order of their rates in the output ``x_dot``.
     counts : Counts
         Operations of the program itself.
     """
@@ -151,7 +151,7 @@ class Equations:
 
     @property
     def rates(self) -> dict[str, sympy.Expr]:
-        """The rate of each coordinate and speed, where the program has the output ``x_dot``."""
+        """The rate of each coordinate and speed, if the program has the output ``x_dot``."""
         return dict(zip(self.states, self.results[RATES], strict=True)) if RATES in self.results else {}
 
     def latex(self) -> str:
@@ -186,10 +186,10 @@ def read_equations(
     ----------
     program : Program
     outputs : sequence of str, optional
-        Which outputs; all without it.
+        Names of outputs; by default all.
     expand_symbols : bool
-        Whether to put intermediate symbols (``Z1``, ``Z2`` ... for what occurs more than once, as in Gillespie
-        2003, (66)) back in; that can become very long.
+        Whether to expand intermediate symbols (``Z1``, ``Z2`` ... for repeated expressions, as in Gillespie 2003,
+        (66)); the result can be very long.
     """
     _, _, arrays = program.graph()
     wanted = {name: arrays[name] for name in (outputs if outputs is not None else arrays)}
@@ -216,13 +216,13 @@ def to_sympy(nodes: Sequence[Node]) -> list[sympy.Expr]:
 def read_nodes(
     nodes: Sequence[Node], longest: float = math.inf
 ) -> tuple[list[tuple[sympy.Symbol, sympy.Expr]], dict[Node, Any]]:
-    """Return intermediate symbols with what they stand for, and nodes with their sympy expressions.
+    """Return intermediate symbols with their definitions, and nodes with their sympy expressions.
 
     Parameters
     ----------
     nodes : sequence of Node
     longest : float
-        Number of operations, shared ones once, up to which all is written out and there are no intermediate symbols.
+        Number of operations, shared ones once; up to it all is written out without intermediate symbols.
     """
     return _translate(nodes, sum(bool(node.operands) for node in reachable(nodes)) > longest)
 
@@ -268,9 +268,9 @@ def _truth(node: Node, values: Mapping[Node, Any]) -> Any:
 
 
 def number(value: float) -> sympy.Expr:
-    """Return a constant as an integer or a short fraction where it is one, else as a float.
+    """Return a constant as an integer or a short fraction if it is one, else as a float.
 
-    What is added to the squares of distances for the sake of their derivatives is no part of the formula: it is zero.
+    The term added to squares of distances for their derivatives is no part of the formula: it is printed as zero.
     """
     if abs(value) <= NO_DISTANCE:
         return sympy.S.Zero

@@ -10,10 +10,10 @@ from fsm_dyn.programs.graph import ExpressionGraph, Node
 
 # -- Local reduction of small expressions: Laurent polynomials modulo ``sin² + cos² = 1`` --------------------
 #
-# Not a simplifier: an expression is written as a sum of products of its atoms (symbols, sines, whatever is not a sum,
-# product or quotient), squares of a sine and cosine are joined where that makes terms vanish, and the result is taken
-# only if it needs fewer operations than the expression had. That is enough to find that the velocity ``c3 (c3 u1) +
-# s3 (s3 u1)`` of the cart's axle is ``u1``, and it stays cheap because long expressions are left alone.
+# Not a simplifier: an expression is written as a sum of products of its atoms (symbols, sines, anything but a sum,
+# product or quotient), squares of a sine and cosine are joined if terms vanish, and the result is kept only with fewer
+# operations than the expression. This suffices to reduce the velocity ``c3 (c3 u1) + s3 (s3 u1)`` of the cart's axle to
+# ``u1``, and it is cheap because long expressions are left alone.
 
 Monomial = tuple[tuple[int, int], ...]  # ((atom's index, exponent ≠ 0), ...) in ascending order of the indices
 Polynomial = dict[Monomial, float]
@@ -24,7 +24,7 @@ UNIT: Monomial = ()
 
 # A sum or product counts 2; sines and cosines count little, since others need them as well.
 _WEIGHT = {"neg": 0, "add": 2, "sub": 2, "mul": 2, "sin": 1, "cos": 1, "div": 8, "sqrt": 8}
-OPERATION = 2  # what must be saved at least
+OPERATION = 2  # least saving of operations
 _HEAVY = 16  # powers and the like
 
 
@@ -54,7 +54,7 @@ def is_small(node: Node, bound: int = DEEPEST) -> bool:
 
 
 class TooLargeError(Exception):
-    """A sum has more terms than are worth looking at, or coefficients that are no numbers."""
+    """A sum has too many terms, or coefficients other than numbers."""
 
 
 class Reducer:
@@ -121,7 +121,7 @@ class Reducer:
     # -- sin² + cos² = 1 -----------------------------------------------------------------------------------
 
     def joined(self, polynomial: Polynomial) -> Polynomial:
-        """Return the polynomial with squares of sines and cosines joined where that leaves fewer terms."""
+        """Return the polynomial with squares of sines and cosines joined if it then has fewer terms."""
         squares = {atom for monomial in polynomial for atom, exponent in monomial if exponent >= 2}
         for atom in sorted(squares):
             partners = self._partners(atom)
@@ -207,7 +207,7 @@ class Reducer:
     # -- the reduction -------------------------------------------------------------------------------------
 
     def reduce(self, node: Node) -> Node:
-        """Return `node`, or an equal one that takes fewer operations."""
+        """Return `node`, or an equal one with fewer operations."""
         if not node.operands or node.op not in ("add", "sub", "mul", "div", "neg"):
             return node
         result = self._reduced.get(node)
@@ -243,7 +243,7 @@ class Reducer:
 
 
 def accumulate(polynomial: Polynomial, monomial: Monomial, coefficient: float) -> None:
-    """Add one term in place, dropping it where it cancels."""
+    """Add one term in place, dropping it if it cancels."""
     total = polynomial.get(monomial, 0.0) + coefficient
     if total == 0.0:
         polynomial.pop(monomial, None)
@@ -315,17 +315,17 @@ def _frequent(polynomial: Polynomial) -> tuple[int, int] | None:
     return best if counts[best] > 1 else None
 
 
-# -- Fewer operations for several expressions together, counting what they share -----------------------------
+# -- Fewer operations for several expressions together, shared ones counted once -----------------------------
 
 LARGEST_TOTAL = 6000  # weighted operations; beyond, looking at them again and again takes too long
 DEEPEST_SHARED = 300
 
 
 def condense(outputs: Iterable[Node], reducer: Reducer) -> dict[Node, Node]:
-    """Choose a form for each expression so that all of them together take fewer operations.
+    """Choose a form for each expression, for fewer operations of all together.
 
-    The reduction of a single expression cannot know what others compute anyway; here each is replaced only if
-    the sum over all, shared parts counted once, becomes smaller.
+    The reduction of a single expression ignores operations shared with others; here each is replaced only if the sum
+    over all, shared parts counted once, becomes smaller.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Programs and tables that all modes share, from the derived terms; corners of planar shapes."""
+"""Programs and tables common to all modes, from the derived terms; corners of planar shapes."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from fsm_dyn.programs.graph import Node
 from fsm_dyn.programs.program import Program
 from fsm_dyn.runtime.abi import ConditionKind
 
-# -- Corners of planar shapes: indices of their contacts, and contacts that share a guard --------------------
+# -- Corners of planar shapes: indices of their contacts, and contacts with a common guard -------------------
 
-_POINTED = ("corner", "point", "vertex")  # parts that have a place, and no face
+_POINTED = ("corner", "point", "vertex")  # parts with a place and without a face
 
 
 def ends_of_faces(terms: Terms) -> list[tuple[int, int, int]]:
     """Return :attr:`fsm_dyn.derive.unconstrained_system.ContactInfo.ends` of all contacts.
 
-    Corners are numbered in the order in which they appear; an end in a concave corner, which belongs to both faces
-    without being touched by itself, has a number of its own.
+    Corners are numbered in order of appearance; an end in a concave corner, never touched alone, has a separate number
+    for each face.
     """
     numbers: dict[tuple[str, bool, int, int, int], int] = {}
 
@@ -84,12 +84,12 @@ def _corner_and_face(contact: Contact) -> tuple[Feature, Feature] | None:
 
 # -- Programs and tables -------------------------------------------------------------------------------------
 #
-# Programs and tables that all modes share, from the derived terms; the last module that uses ``symbolic``.
+# Common to all modes, made from the derived terms.
 
 
 @dataclass(frozen=True)
 class SharedPrograms:
-    """What every mode of a model shares, as data."""
+    """The common data of all modes of a model."""
 
     rows: tuple[RowInfo, ...]
     contacts: tuple[ContactInfo, ...]
@@ -156,7 +156,7 @@ def _sparse(terms: TreeTerms) -> Tree:
 
 
 def describe(transition: TransitionSpec, condition: ConditionKind) -> str:
-    """What a user-defined transition waits for, as text."""
+    """The condition of a user-defined transition as text."""
     if transition.on is not None:
         return f"{transition.on[0]} {transition.on[1]}"
     text = transition.when.text if transition.when is not None else transition.name
@@ -219,10 +219,10 @@ def _terms_program(terms: Terms, entries: Sequence[Node]) -> Program:
 
 
 def _reset_program(terms: Terms, item: TransitionTerms) -> Program | None:
-    """All of q, u and memory after a user-defined transition; what it does not mention is copied.
+    """All of q, u and memory after a user-defined transition; values without an assignment are copied.
 
-    Impulses change the speeds as if nothing were constrained; the plastic impact that follows a reset restores the
-    constraints and contacts.
+    Impulses change the speeds as without constraints; the plastic impact after a reset restores the constraints and
+    contacts.
     """
     if not item.reset and not item.set and not item.impulse:
         return None
@@ -236,7 +236,7 @@ def _reset_program(terms: Terms, item: TransitionTerms) -> Program | None:
 
 
 def _sample_program(terms: Terms, sample: Mapping[str, Node]) -> Program:
-    """All memory after a sample of controllers; what no controller changes is copied."""
+    """All memory after a sample of controllers; other values are copied."""
     names = terms.layout.memory
     return terms.program(
         {"after": _array([sample.get(name, terms.graph.symbol(name)) for name in names], (len(names),))}

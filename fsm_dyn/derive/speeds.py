@@ -22,7 +22,7 @@ from fsm_dyn.programs.traversal import evaluate, substitute, support, tangent
 
 # -- Test of identities: values of expressions at arbitrary configurations -----------------------------------
 
-SEED = 20030818  # any fixed number: what a model means does not change from run to run
+SEED = 20030818  # any fixed number: the meaning of a model does not change from run to run
 
 
 def sample(system: MechanismSymbols, nodes: Sequence[Node], count: int = 1) -> npt.NDArray[np.float64]:
@@ -49,7 +49,7 @@ def sample(system: MechanismSymbols, nodes: Sequence[Node], count: int = 1) -> n
     return np.stack([np.broadcast_to(value, (count,)) for value in evaluate(nodes, values)], axis=-1)
 
 
-# -- Errors of speed definitions that do not determine the rates of the coordinates --------------------------
+# -- Errors of speed definitions insufficient for the rates of the coordinates -------------------------------
 
 SHARE = 1e-6  # a row or unknown with a smaller part in a null vector is not named
 
@@ -66,7 +66,7 @@ class _Row(Protocol):
 def speed_count_error(
     system: MechanismSymbols, rows: Sequence[_Row], unknowns: Sequence[Node], Y: Sequence[Sequence[Node]]
 ) -> ModelError:
-    """Return the error for a number of rows that does not match the number of rates."""
+    """Return the error for different numbers of rows and of rates."""
     kinematic = sum(row.kinematic for row in rows)
     have = f"{_number(len(rows) - kinematic, 'speed')} and {_number(kinematic, 'kinematic row')}"
     message = f"{have} for {_number(len(unknowns), 'rate')}"
@@ -112,7 +112,7 @@ def dependent_speeds_error(
 def _null_spaces(
     system: MechanismSymbols, rows: Sequence[_Row], unknowns: Sequence[Node], Y: Sequence[Sequence[Node]]
 ) -> tuple[list[str], list[str]]:
-    """Return the rows that depend on each other and the unknowns that stay open, at a general configuration."""
+    """Return the dependent rows and the undetermined unknowns at a general configuration."""
     if not rows:
         return [], [unknown.name for unknown in unknowns]
     values = sample(system, [node for row in Y for node in row])
@@ -137,21 +137,21 @@ def _number(count: int, noun: str) -> str:
 
 # -- Greatest common divisors of polynomials, by sympy -------------------------------------------------------
 
-COARSEST = 10**6  # largest denominator of a coefficient that is taken as an exact fraction
+COARSEST = 10**6  # largest denominator of a coefficient treated as an exact fraction
 LARGEST = 10**15  # and largest numerator: divisors are found by calculating with whole numbers of all their digits
 
 
 def cancelled(numerators: Sequence[Polynomial], denominator: Polynomial) -> tuple[list[Polynomial], Polynomial]:
     """Divide a denominator and several numerators by their greatest common divisor.
 
-    Polynomials with coefficients that are no simple fractions are returned as they are.
+    Polynomials with coefficients other than simple fractions are returned unchanged.
 
     Returns
     -------
     tuple
         Numerators and denominator without their common divisor.
     """
-    from sympy.polys.domains import QQ  # half a second to import: only where it is needed
+    from sympy.polys.domains import QQ  # half a second to import: only if needed
     from sympy.polys.rings import ring
 
     everything = [*numerators, denominator]
@@ -187,7 +187,7 @@ def cancelled(numerators: Sequence[Polynomial], denominator: Polynomial) -> tupl
 
 
 def _lowest_exponents(polynomials: Sequence[Polynomial]) -> dict[int, int]:
-    """Return each atom's smallest exponent, 0 where it has no negative one."""
+    """Return each atom's smallest exponent, 0 without a negative one."""
     lowest: dict[int, int] = {}
     for polynomial in polynomials:
         for monomial in polynomial:
@@ -196,11 +196,11 @@ def _lowest_exponents(polynomials: Sequence[Polynomial]) -> dict[int, int]:
     return lowest
 
 
-# -- Solving linear systems whose entries are expressions, one coupled block at a time -----------------------
+# -- Solving linear systems of expressions, one coupled block at a time --------------------------------------
 #
 # The systems are small and sparse: definitions of generalized speeds. Rows and unknowns are put into block triangular
-# form; a block is solved by cofactors, reduced by ``sin² + cos² = 1`` and cancelled against the determinant, so that
-# nothing is divided by that need not be.
+# form; a block is solved by cofactors, reduced by ``sin² + cos² = 1`` and cancelled against the determinant, to avoid
+# needless divisions.
 
 LARGEST_BLOCK = 4  # larger blocks are eliminated step by step instead of by cofactors
 
@@ -209,7 +209,7 @@ Matrix = Sequence[Sequence[Node]]
 
 @dataclass(frozen=True)
 class Block:
-    """Rows that are solved together for as many unknowns: ``unknown_i = sum_j above[i][j] right_j / below[i]``."""
+    """Rows solved together for as many unknowns: ``unknown_i = sum_j above[i][j] right_j / below[i]``."""
 
     rows: tuple[int, ...]
     unknowns: tuple[int, ...]
@@ -230,14 +230,14 @@ class Block:
 def blocks_of(matrix: Matrix) -> list[tuple[list[int], list[int]]] | None:
     """Return (rows, unknowns) of the coupled blocks in the order of solution.
 
-    Returns None where no assignment of unknowns to rows exists, so that the matrix is singular by its zeros alone.
+    Returns None if no assignment of unknowns to rows exists: the matrix is singular by its zeros alone.
     """
     n = len(matrix)
     owner = _matching(matrix)
     if owner is None:
         return None
     row_of = dict(enumerate(owner))
-    reach = [1 << row for row in range(n)]  # bit masks: which rows must be solved for this row's unknown
+    reach = [1 << row for row in range(n)]  # bit masks: rows to be solved for this row's unknown
     for row in range(n):
         for column in range(n):
             if not matrix[row][column].is_zero:
@@ -272,7 +272,7 @@ def _matching(matrix: Matrix) -> list[int] | None:
 
 
 def invert(matrix: Matrix, reducer: Reducer) -> tuple[list[list[Node]], list[Node]] | None:
-    """Return (above, below) with ``inverse[i][j] = above[i][j] / below[i]``, or None where the matrix is singular."""
+    """Return (above, below) with ``inverse[i][j] = above[i][j] / below[i]``, or None if the matrix is singular."""
     n = len(matrix)
     if n <= LARGEST_BLOCK:
         try:
@@ -319,7 +319,7 @@ def _determinant(
 def _quotients(
     numerators: list[Polynomial], determinant: Polynomial, reducer: Reducer
 ) -> tuple[list[Polynomial], Polynomial]:
-    """Cancel what one row of cofactors and the determinant have in common."""
+    """Cancel the common factors of one row of cofactors and the determinant."""
     if len(determinant) > 1:
         numerators, determinant = cancelled(numerators, determinant)
     if len(determinant) > 1:
@@ -331,7 +331,7 @@ def _quotients(
 
 
 def _divisor(quotients: Sequence[Polynomial]) -> Monomial:
-    """Return the monomial that makes all exponents whole again."""
+    """Return the monomial for a division that leaves no negative exponents."""
     lowest: dict[int, int] = {}
     for quotient in quotients:
         for monomial in quotient:
@@ -368,7 +368,7 @@ def _by_elimination(matrix: Matrix, reducer: Reducer) -> tuple[list[list[Node]],
 #
 # The definitions ``u = Y q̇ + Z`` (Gillespie 2003, (1)), completed by the kinematic constraint rows, are solved for
 # ``q̇ = W u + X`` (2). A kinematic row counts as a further speed whose value is zero. Euler parameters enter by the
-# three components of their frame's angular velocity, so that a set of four counts as three rates.
+# three components of their frame's angular velocity: a set of four counts as three rates.
 
 ROUNDING = 1e-6  # of the solution times the matrix
 
@@ -436,7 +436,7 @@ def solve_speeds(system: MechanismSymbols) -> Speeds:
 
 
 def _unknowns(system: MechanismSymbols) -> tuple[list[Node], list[Node]]:
-    """Return the coordinates that are no Euler parameters, and symbols of all rates to be solved for."""
+    """Return the coordinates other than Euler parameters, and symbols of all unknown rates."""
     plain = [q for q in system.coordinates if all(q not in group for group in system.euler)]
     names = [f"rate({q.name})" for q in plain]
     names += [f"spin({group[0].name})[{axis}]" for group in system.euler for axis in "xyz"]
@@ -580,14 +580,14 @@ def _back_substitute(
 def _inverts(system: MechanismSymbols, Y: list[list[Node]], columns: list[list[Node]]) -> bool:
     """Whether Y times the solution is the unit matrix at an arbitrary configuration.
 
-    A pivot that vanishes identically without being seen to do so would show here.
+    An undetected, identically vanishing pivot would show here.
     """
     n = len(Y)
     if all(node.constant_value is not None for row in Y for node in row):
         return True
     numbers = sample(system, [*(node for row in Y for node in row), *(node for row in columns for node in row[:n])])[0]
     if np.isnan(numbers[: n * n]).any():
-        return True  # the definitions have no value there, which decides nothing for other configurations
+        return True  # the definitions have no value there, without consequence for other configurations
     if not np.isfinite(numbers).all():
         return False
     product = numbers[: n * n].reshape(n, n) @ numbers[n * n :].reshape(n, n)

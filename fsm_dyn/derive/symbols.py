@@ -26,17 +26,17 @@ from fsm_dyn.programs.traversal import evaluate, substitute, support, tangent
 
 # -- Owners of points ----------------------------------------------------------------------------------------
 #
-# Whose a point is: found by rigid motion, where a joint moves its child by coordinates that other points do not know.
+# The body of a point is found by rigid motion if a joint moves its child by coordinates unknown to other points.
 #
 # A joint with friction of its reaction, or with a clearance, moves its child across its axis or along its thread too
-# (docs/theory.md, "Friction of joints"). Points that are given from the child's origin follow. Another one, such as
-# ``{from: O, at: slide*N.x}``, belongs to the child too if it moves like a point of it where the joint does what it
-# would without those coordinates; so does the centre of a body, or the place of a shape, on the joint's own axis.
+# (docs/theory.md, "Friction of joints"). Points given from the child's origin follow. Another one, such as ``{from: O,
+# at: slide*N.x}``, belongs to the child too if it moves like a point of it in the joint's motion without these
+# coordinates; so does the centre of a body, or the place of a shape, on the joint's own axis.
 
 Array = npt.NDArray[np.float64]
 
 NEWTONIAN: Final = "N"
-_PLACES: Final = 3  # configurations at which motions are compared
+_PLACES: Final = 3  # configurations for the comparison of motions
 _SEED: Final = 20030818
 _EQUAL: Final = 1e-9  # of lengths about 1
 _NAMES: Final = re.compile(r"[A-Za-z]\w*")
@@ -45,7 +45,7 @@ _NAMES: Final = re.compile(r"[A-Za-z]\w*")
 def with_carried_points(
     mechanism: Mechanism, points: Points, space: Space, euler: Sequence[Sequence[Node]], algebra: NodeAlgebra
 ) -> Mechanism:
-    """Return a mechanism in which points move with the children of joints that carry them.
+    """Return a mechanism whose points move with the children of their joints.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def with_carried_points(
     euler : sequence of sequence of Node
         Symbols of each set of Euler parameters.
     algebra : NodeAlgebra
-        Its geometry as it is written, in a separate graph.
+        Its geometry as written, in a separate graph.
 
     Returns
     -------
@@ -64,7 +64,7 @@ def with_carried_points(
     Raises
     ------
     ModelError
-        A point that something acts on moves neither with a joint's child nor without it.
+        A used point moves neither with a joint's child nor without it.
     """
     geometry = _Geometry(points, space, euler, algebra)
     changed = mechanism
@@ -102,10 +102,10 @@ def check_freed_bodies(
 
 @dataclass(frozen=True)
 class _Motions:
-    """How the child of a joint and all points move with the joint alone, at some configurations.
+    """Motions of the child of a joint and of all points with the joint alone, at some configurations.
 
-    ``across``: whether a point moves with the coordinates that are zero; ``along``, ``rigid``: rates of points, as they
-    are written and as points of the child, shape (places, 3).
+    ``across``: whether a point moves with the coordinates kept at zero; ``along``, ``rigid``: rates of points, as
+    written and as points of the child, shape (places, 3).
     """
 
     across: Mapping[str, bool]
@@ -117,7 +117,7 @@ class _Motions:
         return _equal(self.along[point], self.rigid[point])
 
     def rests(self, point: str) -> bool:
-        """Whether a point stays where it is."""
+        """Whether a point is at rest."""
         return _equal(self.along[point], np.zeros_like(self.along[point]))
 
 
@@ -188,7 +188,7 @@ class _Geometry:
 
 
 def _carried_by(joint: Joint, displacement: Text, mechanism: Mechanism, geometry: _Geometry) -> Mechanism:
-    """Return a mechanism in which what the child of one joint carries moves with it."""
+    """Return a mechanism whose points on the child of one joint move with it."""
     family = {joint.child}
     for name, frame in mechanism.frames.items():
         family |= {name} if frame.parent in family else set()
@@ -207,7 +207,7 @@ def _carried_by(joint: Joint, displacement: Text, mechanism: Mechanism, geometry
     places: dict[str, Point] = {}
 
     def of_child(frame: str | None, point: str) -> str:
-        """Return the point of the child where a point on the joint's axis is."""
+        """Return the child's point at the place of a point on the joint's axis."""
         if frame not in family or point in following or not motions.is_of_child(point):
             return point
         name = f"{point}_of_{joint.child}"
@@ -239,13 +239,13 @@ def _moved(point: Point, displacement: Text) -> Point:
 
 
 def _equal(a: Array, b: Array) -> bool:
-    """Whether rates agree at all configurations at which they are known."""
+    """Whether rates agree at all configurations with known values."""
     known = np.isfinite(a) & np.isfinite(b)
     return bool((np.abs(a - b)[known] <= _EQUAL * (1.0 + np.abs(b[known]))).all())
 
 
 def _names_used(mechanism: Mechanism) -> set[str]:
-    """Return what bodies, loads, contacts, constraints, shapes and joints name."""
+    """Return all names in bodies, loads, contacts, constraints, shapes and joints."""
     used = (mechanism.bodies, mechanism.loads, mechanism.contacts, mechanism.constraints, mechanism.shapes)
     return {name for text in words_of((*used, mechanism.joints)) for name in _NAMES.findall(str(text))}
 
@@ -262,7 +262,7 @@ def _refused(joint: Joint, point: Point) -> ModelError:
 
 # -- Contents of a mechanism ---------------------------------------------------------------------------------
 #
-# What a mechanism consists of, as nodes: symbols, frames, points. The ground on which everything else is built.
+# Symbols, frames and points as nodes: the base of the derivation.
 
 
 @dataclass(frozen=True)
@@ -299,12 +299,12 @@ class MechanismSymbols:
 
     @property
     def body_frames(self) -> dict[str, str]:
-        """The frame of each body that has one."""
+        """The frame of each body with one."""
         return {name: body.frame for name, body in self.mechanism.bodies.items() if body.frame is not None}
 
     @property
     def carried(self) -> dict[str, str]:
-        """For each frame on which a body sits, the centre of the first such body."""
+        """For each frame of bodies, the centre of its first one."""
         result: dict[str, str] = {}
         for body in self.mechanism.bodies.values():
             if body.frame is not None:
@@ -321,7 +321,7 @@ class MechanismSymbols:
         return Motion(self.space, self.points, rates, self.carried)
 
     def algebra(self, motion: Motion | None, names: Mapping[str, Node]) -> NodeAlgebra:
-        """Return the algebra for expressions that may name `names` and those of the geometry."""
+        """Return the algebra for expressions with `names` and the names of the geometry."""
         return NodeAlgebra(self.graph, {**self.names, **names}, self.space, self.points, motion, self.body_frames)
 
 
@@ -331,7 +331,7 @@ def build_system(mechanism: Mechanism) -> MechanismSymbols:
     Raises
     ------
     ModelError
-        A frame or point is missing, depends on itself in a cycle, or depends on what geometry may not depend on.
+        A frame or point is missing, depends on itself in a cycle, or depends on quantities not allowed in geometry.
     """
     if any(joint.displacement is not None for joint in mechanism.joints.values()):
         written = _symbols_of(mechanism)
@@ -403,7 +403,7 @@ def require_independent(node: Node, forbidden: frozenset[Node], what: str, text:
 class Inertia:
     """A body's mass (kg) and its inertia about the centre (kg m²), resolved in its frame.
 
-    A particle has no frame; ``tensor`` is None where all entries are zero.
+    A particle has no frame; ``tensor`` is None if all entries are zero.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The result of the derivation: Kane's unconstrained terms with everything that modes are made from."""
+"""The result of the derivation: Kane's unconstrained terms and all other parts of modes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Role: TypeAlias = Literal["kinematic", "velocity", "position", "normal", "tangen
 
 @dataclass(frozen=True)
 class ConstraintRow:
-    """A row ``A y + b`` that a constraint or a contact may hold at zero.
+    """A row ``A y + b``, held at zero by a constraint or a contact.
 
     Attributes
     ----------
@@ -36,11 +36,11 @@ class ConstraintRow:
     A : tuple of Node, length n
         Coefficients of all speeds, kinematic ones last.
     b : Node
-        What remains at rest: moving surfaces, prescribed inputs.
+        The part at zero speeds: moving surfaces, prescribed inputs.
     gamma : Node
         d/dt(A u + b) at u̇ = 0, rates of inputs included; ``A u̇ + gamma = 0`` holds the row.
     residual : Node or None
-        The configuration's value whose rate the row is (positions, gaps, locks on positions).
+        The function of the configuration with this row as its rate (positions, gaps, locks on positions).
     contact : int
         Index of the contact, -1 for constraints.
     """
@@ -96,39 +96,39 @@ class TreeTerms:
 
 @dataclass(frozen=True)
 class ContactTerms:
-    """What a contact adds to its rows.
+    """Terms of a contact in addition to its rows.
 
     Attributes
     ----------
     spec : Contact
-        As the model file says.
+        The contact of the model file.
     normal_row, tangent_row : int
-        Indices into :attr:`Terms.rows`, -1 where there is none.  A lock and a dry friction have their one row
-        as `normal_row` and `tangent_row` respectively.
+        Indices into :attr:`Terms.rows`, -1 for none. The one row of a lock is its `normal_row`, of a dry friction its
+        `tangent_row`.
     static, kinetic : Node
-        Coefficients of friction, or for dry friction the bounds of the force (N or N m); 0 where not given.  Of a lock
-        with a limit `static` is the force it holds to.
+        Coefficients of friction, or for dry friction the bounds of the force (N or N m); 0 by default. Of a lock with a
+        limit `static` is its largest force.
     restitution : Node
     load_rows : tuple of int
-        Of a bearing the rows whose forces load it.
+        Of a bearing the rows with its load forces.
     in_space : bool
         Whether it slips in two directions: the row after the tangent row is its second one.
     closes_if : Node or None
         1 where the contact may close, else 0.
     elastic : Node or None
-        Force of a compliant contact where it is compressed (N); None for others.
+        Force of a compliant contact under compression (N); None for others.
     firm : Node or None
-        Its factor ``1 + loss δ'``, where a loss is given: negative where the surface cannot follow what leaves it.
+        Its factor ``1 + loss δ'``, if a loss is given: negative if the surface cannot follow the leaving body.
     restoring, stored : Node or None
-        The part of its force that has a potential (N), and that potential (J).
+        The part of its force with a potential (N), and the potential (J).
     reach, reach_rate : Node or None
-        How far inside the ends of a face the place of contact is (m), negative beyond them, and its rate (m/s); None
-        where no face ends.
+        Boundary margin of the contact point inside the ends of a face (m), negative beyond them, and its rate (m/s);
+        None for faces without ends.
     margin_slope : Node or None
     starts_ahead : bool
     aspect : Node or None
     whole_circle : bool
-        See :class:`~fsm_dyn.derive.contact_geometry.ContactKinematics`; a contact that yields has no aspect, as
+        See :class:`~fsm_dyn.derive.contact_geometry.ContactKinematics`; a compliant contact has no aspect, as
         neighbours sink in too.
     """
 
@@ -201,22 +201,22 @@ class TransitionTerms:
 class Terms:
     """Kane's terms of a mechanism with no constraint imposed but the kinematic rows (docs/theory.md).
 
-    With ``n_u`` declared and ``n_k`` kinematic speeds, ``n = n_u + n_k``: ``M ẏ = f + sum_rows A^T lambda``
-    (Gillespie 2003, (32)-(34)), where the kinematic speeds have columns and rows, but the value 0.
+    With ``n_u`` declared and ``n_k`` kinematic speeds, ``n = n_u + n_k``: ``M ẏ = f + sum_rows A^T lambda`` (Gillespie
+    2003, (32)-(34)), with columns and rows of the kinematic speeds, whose value is 0.
 
     Attributes
     ----------
     W : n_q rows of n nodes; X : n_q nodes
         ``q̇ = W y + X`` (2).
     q_dot : n_q nodes
-        The same with kinematic speeds at zero, in fewer operations.
+        ``q̇`` with kinematic speeds at zero, in fewer operations.
     M : n rows of n nodes; f : n nodes
     rows : tuple of Row
         Kinematic constraints, other constraints, then each contact's normal before its tangent.
     quaternions : tuple of int
         Index in q of the first of each four Euler parameters.
     kinetic_energy, potential_energy : Node
-        J; the potential is that of gravity and springs.
+        J; potential of gravity and springs.
     load_powers : dict of str to Node
         W; power of the loads without a potential, dampers of springs included.
     points : dict of str to three nodes
@@ -224,11 +224,11 @@ class Terms:
     frames : dict of str to 3 x 3 nodes
         The columns are the frame's unit vectors resolved in N.
     followings : tuple of CurveParameter
-        Of the contacts on curves, in the order of their parameters, which come last in q.
+        Of the contacts on curves, in the order of their parameters, the last ones in q.
     tree : TreeTerms or None
         Of mechanisms with many bodies: the equations before auxiliary speeds are eliminated.
     sample : dict of str to Node, or None
-        Memory of controllers as it is after a sample, by name; None without any.
+        Memory of controllers after a sample, by name; None without controllers.
     """
 
     mechanism: Mechanism

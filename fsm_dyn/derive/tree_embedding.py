@@ -21,13 +21,12 @@ from fsm_dyn.programs.traversal import reachable, substitute, tangent
 
 # -- Loads of bearings ---------------------------------------------------------------------------------------
 #
-# Loads of bearings that slide: resultants of reactions that depend on the friction they cause.
-#
-# A mode is embedded with every load as a symbol; its multipliers are affine in the loads. The loads that agree with
-# the reactions follow by Newton's method from those without friction, a fixed number of times: its error is squared
-# each time (docs/theory.md, "Friction of joints").
+# The load of a sliding bearing is the resultant of reactions, dependent on the friction of this load. A mode is
+# embedded with every load as a symbol; its multipliers are affine in the loads. The loads consistent with the reactions
+# follow by Newton's method from those without friction, with a fixed number of steps: each squares the error
+# (docs/theory.md, "Friction of joints").
 
-PASSES = 6  # of Newton's method: a friction that changes its load by 0.9 of the change leaves 1e-14 of it
+PASSES = 6  # of Newton's method: for a friction with a feedback of 0.9 on its load, an error of 1e-14 remains
 LEAST = 1e-100  # N: a resultant below is none, and has no direction
 
 
@@ -57,7 +56,7 @@ def resultant(parts: Sequence[Node]) -> Node:
 def _agreeing_loads(
     system: UnconstrainedSystem, symbols: Sequence[Node], reactions: Sequence[Sequence[Node]]
 ) -> list[Node]:
-    """Return the loads of bearings that are the resultants of ``reactions``, affine functions of the loads."""
+    """Return the loads of bearings equal to the resultants of ``reactions``, affine functions of the loads."""
     none = dict.fromkeys(symbols, system.graph.zero)
     base = [substitute(list(parts), none) for parts in reactions]
     slopes = [
@@ -86,7 +85,7 @@ def _product(a: Sequence[Node], b: Sequence[Node]) -> Node:
 
 
 def _solve(matrix: list[list[Node]], right: list[Node]) -> list[Node]:
-    """Solve a few equations in which each unknown prevails in its own one."""
+    """Solve a few equations, each dominated by its own unknown."""
     n = len(right)
     for k in range(n):
         for i in range(k + 1, n):
@@ -159,7 +158,7 @@ def embed_cheapest(
     samples: dict[str, Array],
     chart: Sequence[tuple[int, int]] | None = None,
 ) -> EmbeddedMode:
-    """Embed an active set in the way that takes fewer operations; what would be long for certain is not tried."""
+    """Embed an active set in the way with fewer operations; a certainly long way is not tried."""
     return with_bearing_loads(system, active, _embed_cheapest(system, active, samples, chart))
 
 
@@ -194,7 +193,7 @@ def _speed(system: UnconstrainedSystem, u: Sequence[Node], row: int, without: Se
 
 
 def _known_forces(system: UnconstrainedSystem, active: ActiveSet) -> list[tuple[int, Node]]:
-    """Return forces along rows that are known beforehand: of compliant contacts, and of dry friction that slips."""
+    """Return the forces known beforehand along rows: of compliant contacts, and of sliding dry friction."""
     forces = [(system.contacts[i].normal_row, system.nodes["elastic"][i]) for i in active.pressed]
     for i in active.slipping:
         bound = system.friction_bound("kinetic", i)

@@ -19,15 +19,13 @@ from fsm_dyn.programs.traversal import substitute, support, tangent
 
 # -- Recursive velocities of a body tree ---------------------------------------------------------------------
 #
-# Recursive velocities of a body tree: components are auxiliary speeds, not sums over all generalized speeds.
-#
-# In a chain of n bodies the partial velocities of the last one are n sums of up to n parts. Here every component of
-# an angular velocity, and of the velocity of a point, that is a sum becomes an *auxiliary speed* z, defined by the
-# one before it and by the speeds of one joint: ``z = C z + D u + rest``, with a few entries in each row. All terms
-# are then written in u and z, where they are as sparse as the mechanism, and z is eliminated leaf to root
-# (docs/theory.md, "Long chains and trees").
+# In a chain of n bodies the partial velocities of the last one are n sums of up to n parts. Here every sum in a
+# component of an angular velocity, or of the velocity of a point, becomes an *auxiliary speed* z, defined by the
+# previous one and by the speeds of one joint: ``z = C z + D u + rest``, with a few entries in each row. All terms are
+# then written in u and z, as sparse as the mechanism, and z is eliminated leaf to root (docs/theory.md, "Long chains
+# and trees").
 
-Form = dict[int, Node]  # a sum over speeds by their numbers; under REST what no speed has a share in
+Form = dict[int, Node]  # a sum over speeds by their numbers; under REST the part without speeds
 Forms = tuple[Form, Form, Form]
 
 REST = -1
@@ -35,7 +33,7 @@ REST = -1
 
 @dataclass(frozen=True)
 class AuxiliarySpeedDefinition:
-    """An auxiliary speed: its symbol, and what it is a sum of."""
+    """An auxiliary speed: its symbol, and the parts of its sum."""
 
     symbol: Node
     form: Mapping[int, Node]
@@ -43,7 +41,7 @@ class AuxiliarySpeedDefinition:
 
 
 class TreeMotion(Motion):
-    """The motion of a mechanism with auxiliary speeds, which follow the others in every list of columns.
+    """The motion of a mechanism with auxiliary speeds, after the others in every list of columns.
 
     Parameters
     ----------
@@ -84,7 +82,7 @@ class TreeMotion(Motion):
     # -- definitions ---------------------------------------------------------------------------------------
 
     def _define(self, form: Form) -> Form:
-        """Return the sum as one auxiliary speed, or as it is where it is one speed already or none at all."""
+        """Return the sum as one auxiliary speed; unchanged if it is one speed already or none at all."""
         form = {r: node for r, node in form.items() if not node.is_zero}
         parts = {r: node for r, node in form.items() if r != REST}
         if not parts or (len(parts) == 1 and REST not in form):
@@ -295,7 +293,7 @@ def is_long(system: MechanismSymbols) -> bool:
 
 
 def tree_motion(system: MechanismSymbols, speeds: Speeds) -> TreeMotion:
-    """Return the motion with auxiliary speeds; where all turns are about one axis, velocities are resolved in N."""
+    """Return the motion with auxiliary speeds; if all turns are about one axis, velocities are resolved in N."""
     turns = [turn for frame in system.frames.names for turn in system.frames.turns(frame)]
     planar = all(turn.euler is None for turn in turns) and len({turn.axis for turn in turns}) <= 1
     return TreeMotion(system.space, system.points, speeds.rates, system.carried, inertial=planar)
@@ -319,7 +317,7 @@ class TreeKane(Kane):
     def _translate(self, result: QuadraticForm, body: Inertia, gravity: Vector) -> None:
         home, forms = self.motion.forms_of(body.center)
         still = self._biases(forms)
-        if home != NEWTONIAN:  # components in a frame that turns
+        if home != NEWTONIAN:  # components in a turning frame
             velocity = self.motion.value_of(forms)
             added = cross(self.accelerations.spin(home), velocity)
             still = (still[0] + added[0], still[1] + added[1], still[2] + added[2])
