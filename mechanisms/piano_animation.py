@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +18,8 @@ from PIL import Image
 import fsm_dyn
 from fsm_dyn.draw import svg as palette
 from fsm_dyn.plot import style
-from fsm_dyn.plot.scene_projection import View, draw_instant, project, with_force_arrows
+from fsm_dyn.plot.mechanism import draw_scene, set_box
+from fsm_dyn.plot.scene_projection import View, project, trajectory_scene, with_force_arrows
 
 WIDTH, HEIGHT, DPI = 9.0, 4.2, 90  # inches
 # Strike, check and release, s; what lies between them is at rest.
@@ -56,34 +56,25 @@ def draw_graph(axes: Axes, places: dict[str, tuple[float, float]], edges: set[tu
         axes.text(*place, node.replace("_", " "), ha="center", va="center", fontsize=10, bbox=box, fontweight=weight)
 
 
-def draw_action(axes: Axes, view: View, shapes: tuple, i: int, string: float) -> None:
-    """Draw the mechanism at one instant, in the limits of all, and the string at its height, m."""
+def draw_action(axes: Axes, view: View, i: int) -> None:
+    """Draw the mechanism at one instant, in the limits of all."""
     low, high = view.limits()
     margin = 0.04 * (high - low).max()
-    axes.set_xlim(low[0] - margin, high[0] + margin)
-    axes.set_ylim(low[1] - margin, high[1] + margin)
-    axes.set_aspect("equal")
+    set_box(axes, low - margin, high + margin)
     axes.set_axis_off()
-    axes.axhline(string, 0.55, color=palette.FAINT, lw=2.0)
-    axes.text(low[0] + 0.45 * (high[0] - low[0]), string, "string", ha="right", va="center", fontsize=10)
-    draw_instant(axes, view, shapes, i, np.zeros(2), palette.AREAS[0], 1.0)
+    draw_scene(axes, view, i)
 
 
 def frames(run: fsm_dyn.Trajectory, patterns: set[str]) -> list[Figure]:
     """Return a figure for each of the times."""
-    whole = run.model.scene
-    assert whole is not None
-    scene = replace(whole, shapes=tuple(shape for shape in whole.shapes if not shape.endless), links=())
-    view = project(run, scene, TIMES)
-    string = float(view.limits()[1][1])  # as high as the hammer comes
-    view = with_force_arrows(run, view)
+    view = with_force_arrows(run, project(run, trajectory_scene(run), TIMES))
     passed = [(x.time, pattern(x.source, patterns), pattern(x.target, patterns)) for x in run.transitions]
     passed = [x for x in passed if x[0] <= TIMES[-1] and x[1] != x[2]]
     places = positions(list(dict.fromkeys(itertools.chain.from_iterable(x[1:] for x in passed))))
     drawn = []
     for i, time in enumerate(TIMES):
         figure = style.new_figure(WIDTH, HEIGHT)
-        draw_action(figure.add_axes((0.01, 0.1, 0.5, 0.8)), view, scene.shapes, i, string)
+        draw_action(figure.add_axes((0.01, 0.1, 0.5, 0.8)), view, i)
         edges = {(a, b) for when, a, b in passed if when <= time}
         active = pattern(run.sample(time).modes[0], patterns)
         draw_graph(figure.add_axes((0.52, 0.02, 0.47, 0.94)), places, edges, active)

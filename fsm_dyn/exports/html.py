@@ -128,7 +128,7 @@ def _payload(
 
 
 def _drawing(encoder: FrameEncoder) -> dict[str, Any]:
-    """Return the frames and points of outlines, links and solids, by number; -1 is N and its origin."""
+    """Return the frames and points of outlines, anchors and solids, by number; -1 is N and its origin."""
     scene = encoder.picture.scene
 
     def fixed(frame: str, origin: str) -> list[int]:
@@ -137,7 +137,14 @@ def _drawing(encoder: FrameEncoder) -> dict[str, Any]:
     return {
         "flat": encoder.picture.flat.tolist(),
         "shapes": [fixed(shape.frame, shape.origin) for shape in scene.shapes],
-        "links": [[_number(scene.points, end, ORIGIN) for end in link] for link in scene.links],
+        "anchors": [
+            {
+                "frame": _number(scene.frames, anchor.frame, NEWTONIAN),
+                "origin": _number(scene.points, anchor.origin, ORIGIN),
+                "offset": anchor.offset.tolist(),
+            }
+            for anchor in scene.anchors
+        ],
         "solids": [fixed(solid.frame, solid.origin) for solid in encoder.solids],
     }
 

@@ -244,7 +244,7 @@ class FrameEncoder:
             "picture": {
                 **self.picture.payload(),
                 "grounds": [ground.payload() for ground in self.grounds],
-                "solids": [solid.payload() for solid in self.solids],
+                "solids": [{**solid.payload(), **self.picture.colours(solid.frame)} for solid in self.solids],
                 "size": self._size,
             },
             "pitches": self._pitches(),

@@ -9,6 +9,7 @@ import numpy as np
 
 from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.derive.unconstrained_system import ContactInfo
+from fsm_dyn.draw.palette import STEEL, STEEL_FILL, body_colours
 from fsm_dyn.language.contacts import GapContact
 from fsm_dyn.language.evaluate import evaluate_expression
 from fsm_dyn.language.shapes import BoxShape
@@ -16,6 +17,7 @@ from fsm_dyn.page.row_evaluation import Floats, RowEvaluator
 from fsm_dyn.run.contact_forces import ContactLocation, contact_at, neighbours
 from fsm_dyn.run.record import scene_of
 from fsm_dyn.run.scene import NEWTONIAN, ORIGIN, Scene, SceneShape, vector_of
+from fsm_dyn.run.scene_inference import with_symbols
 
 # -- Scene drawing of a mechanism: outlines sent once, their placements per display frame --------------------
 
@@ -48,16 +50,22 @@ class Picture:
     scene : Scene
     flat : ndarray, shape (2, 3)
         Projection from N to the page: x to the right, y up.
+    body_frames : tuple of (str, str)
+        Names of bodies with their frames.
     """
 
     scene: Scene
     flat: Floats
+    body_frames: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(cls, graph: ModeGraph, evaluator: RowEvaluator, x: Floats, c: Floats) -> Picture:
         """Return the picture of a graph; ``x`` and ``c`` are its initial state and context."""
         scene = scene_of(graph.automaton, graph.parameters, graph.values, solids=False)
-        return cls(scene, PLANAR if _is_planar(evaluator, x, c) else seen_from(AZIMUTH, ELEVATION))
+        scene = with_symbols(scene, graph.automaton, graph.values, np.zeros(1), x[None], c[None])
+        bodies = graph.automaton.mechanism.bodies.values()
+        flat = PLANAR if _is_planar(evaluator, x, c) else seen_from(AZIMUTH, ELEVATION)
+        return cls(scene, flat, tuple((body.name, body.frame or NEWTONIAN) for body in bodies))
 
     @property
     def planar(self) -> bool:
@@ -73,38 +81,49 @@ class Picture:
         """Return the payload: outlines, each in its own plane."""
         return {
             "planar": self.planar,
-            "shapes": [_payload(shape) for shape in self.scene.shapes],
-            "links": len(self.scene.links),
+            "shapes": [{**_payload(shape), **self._colours(shape.owner)} for shape in self.scene.shapes],
+            "anchors": len(self.scene.anchors),
+            "symbols": [{**vars(symbol), **self._colours(symbol.owner)} for symbol in self.scene.symbols],
+            "unit": self.scene.unit,
+            "missing": self.scene.missing,
         }
 
+    def colours(self, frame: str) -> dict[str, str]:
+        """Return fill and edge of what is fixed in a frame: of the body with that frame, or of the ground."""
+        return self._colours(next((name for name, own in self.body_frames if own == frame), NEWTONIAN))
+
+    def _colours(self, owner: str) -> dict[str, str]:
+        fill, edge = body_colours(self.scene.bodies).get(owner, (STEEL_FILL, STEEL))
+        return {"fill": fill, "edge": edge}
+
     def moving_corners(self, evaluator: RowEvaluator, x: Floats, c: Floats) -> Floats:
-        """Return the corners of all outlines of parts that can move, in N, m, shape (n, 2)."""
+        """Return the corners of all outlines of parts that can move, and their anchors, in N, m, shape (n, 2)."""
         points, frames = evaluator.points(x, c)
         linear, angular = evaluator.partial_velocities(x, c)
         found = [np.zeros((0, 2))]
-        for shape in self.scene.shapes:
-            turn, moves = np.eye(3), shape.origin != ORIGIN and linear[self.scene.points.index(shape.origin)].any()
-            if shape.frame != NEWTONIAN:
-                number = self.scene.frames.index(shape.frame)
+        fixed = [(shape.frame, shape.origin, shape.points) for shape in self.scene.shapes if not shape.endless]
+        fixed += [(anchor.frame, anchor.origin, anchor.offset[None]) for anchor in self.scene.anchors]
+        for frame, origin, own in fixed:
+            turn, moves = np.eye(3), origin != ORIGIN and linear[self.scene.points.index(origin)].any()
+            if frame != NEWTONIAN:
+                number = self.scene.frames.index(frame)
                 turn, moves = frames[number], moves or angular[number].any()
-            if moves and not shape.endless:
-                found.append(
-                    (self.point(points, shape.origin) + shape.points @ turn[:, : shape.points.shape[1]].T)[:, :2]
-                )
+            if moves:
+                found.append((self.point(points, origin) + own @ turn[:, : own.shape[1]].T)[:, :2])
         return np.concatenate(found)
 
     def placed(self, points: Floats, frames: Floats) -> Floats:
-        """Return where everything is: per shape the matrix ``a b c d e f`` of SVG, then two ends per link."""
-        out = np.empty(6 * len(self.scene.shapes) + 4 * len(self.scene.links))
+        """Return where everything is: per shape the matrix ``a b c d e f`` of SVG, then the anchors."""
+        out = np.empty(6 * len(self.scene.shapes) + 2 * len(self.scene.anchors))
         for i, shape in enumerate(self.scene.shapes):
             turn = np.eye(3) if shape.frame == NEWTONIAN else frames[self.scene.frames.index(shape.frame)]
             out[6 * i : 6 * i + 4] = (self.flat @ turn[:, :2]).T.ravel()
             out[6 * i + 4 : 6 * i + 6] = self.flat @ self.point(points, shape.origin)
         at = 6 * len(self.scene.shapes)
-        for a, b in self.scene.links:
-            out[at : at + 2] = self.flat @ self.point(points, a)
-            out[at + 2 : at + 4] = self.flat @ self.point(points, b)
-            at += 4
+        for anchor in self.scene.anchors:
+            turn = np.eye(3) if anchor.frame == NEWTONIAN else frames[self.scene.frames.index(anchor.frame)]
+            out[at : at + 2] = self.flat @ (self.point(points, anchor.origin) + turn @ anchor.offset)
+            at += 2
         return out
 
     def point(self, points: Floats, name: str) -> Floats:

@@ -24,7 +24,8 @@ from fsm_dyn.core.files import whole_file, write_file
 from fsm_dyn.draw import svg as palette
 from fsm_dyn.draw.graph_layout import abridged
 from fsm_dyn.plot import style
-from fsm_dyn.plot.scene_projection import View, draw_instant, filling, project, trajectory_scene, with_force_arrows
+from fsm_dyn.plot.mechanism import draw_scene
+from fsm_dyn.plot.scene_projection import View, filling, project, trajectory_scene, with_force_arrows
 from fsm_dyn.plot.timelines import draw_bands
 from fsm_dyn.run.run_timeline import timeline_of
 from fsm_dyn.run.scene import Scene
@@ -186,8 +187,9 @@ def _display_frames(
         stage.set_ylim(low[1], high[1])
         for path in view.paths.values():
             stage.plot(*path.T, color=palette.FAINT, lw=0.6, alpha=0.5, zorder=1)
-        draw_instant(stage, view, scene.shapes, i, np.zeros(2), colours[mode], 1.0)
+        draw_scene(stage, view, i)
         label.set_text(style.fitted(mode, 4.6, 9.0, abridged))
+        label.set_bbox(style.chip(colours[mode]))
         clock.set_text(f"{time:.{_decimals(plan)}f} s")
         cursor.set_xdata([time, time])
         yield picture
@@ -342,7 +344,7 @@ def film_strip(trajectory: Trajectory, most: int = 12, *, forces: bool = True) -
         for i, (panel, axes) in enumerate(zip(panels, stages, strict=True)):
             axes.set_xlim(low[0], high[0])
             axes.set_ylim(low[1], high[1])
-            draw_instant(axes, view, scene.shapes, i, np.zeros(2), colours[panel.mode], 1.0)
+            draw_scene(axes, view, i)
             _write(picture, axes, panel, colours[panel.mode])
     return picture
 

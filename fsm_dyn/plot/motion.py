@@ -1,4 +1,4 @@
-"""Motion of a run in one figure: snapshots in the colours of the modes; its outcome; a thumbnail."""
+"""Motion of a run in one figure: snapshots with their modes; its outcome; a thumbnail."""
 
 from __future__ import annotations
 
@@ -15,21 +15,14 @@ from fsm_dyn.core.arrays import FloatArray
 from fsm_dyn.draw import svg as palette
 from fsm_dyn.draw.graph_layout import abridged
 from fsm_dyn.plot import style
-from fsm_dyn.plot.scene_projection import (
-    PATH_POINTS,
-    View,
-    draw_instant,
-    frames,
-    project,
-    representative_times,
-    trajectory_scene,
-)
+from fsm_dyn.plot.mechanism import draw_scene
+from fsm_dyn.plot.scene_projection import PATH_POINTS, View, project, representative_times, trajectory_scene
 from fsm_dyn.plot.style import mode_legend
 from fsm_dyn.run.run_timeline import place_scene
 from fsm_dyn.run.scene import Scene
 from fsm_dyn.run.trajectory import Trajectory
 
-# -- Motion of a run in one figure: snapshots of the mechanism, coloured by mode -----------------------------
+# -- Motion of a run in one figure: snapshots of the mechanism -----------------------------------------------
 
 _INSTANTS = 9
 _LONGEST, _HIGHEST = 8.0, 5.5  # inches
@@ -96,8 +89,8 @@ def motion(
             axes.plot(*path.T, color=palette.FAINT, lw=0.8, zorder=1)
         for i in range(instants):
             share = 1.0 if axis is not None else 0.3 + 0.7 * i / max(instants - 1, 1)
-            draw_instant(axes, view, scene.shapes, i, offsets[i], colours[view.modes[i]], share)
-        _label_times(axes, view, boxes, offsets, axis)
+            draw_scene(axes, view, i, offset=offsets[i], share=share)
+        _label_times(axes, view, boxes, offsets, axis, colours)
         _finish(axes, trajectory, colours, set(view.modes) if ax is None else None)
     return _picture(axes) if ax is None else ax
 
@@ -112,7 +105,7 @@ def snapshot(trajectory: Trajectory, time: float) -> Figure:
         axes = _canvas(low, high)
         for path in view.paths.values():
             axes.plot(*path.T, color=palette.FAINT, lw=0.8, zorder=1)
-        draw_instant(axes, view, scene.shapes, 0, np.zeros(2), colours[view.modes[0]], 1.0)
+        draw_scene(axes, view, 0)
         axes.set_xlabel("m")
         axes.set_ylabel("m")
         _finish(axes, trajectory, colours, set(view.modes))
@@ -170,8 +163,10 @@ def _picture(axes: Axes) -> Figure:
     return picture
 
 
-def _label_times(axes: Axes, view: View, boxes: FloatArray, offsets: FloatArray, axis: int | None) -> None:
-    """Write the times on the axis of snapshots set side by side, or next to superposed ones."""
+def _label_times(
+    axes: Axes, view: View, boxes: FloatArray, offsets: FloatArray, axis: int | None, colours: dict[str, str]
+) -> None:
+    """Write the times, on the modes' colours, on the axis of snapshots side by side, or next to superposed ones."""
     names = [f"{time:.3g} s" for time in view.times]
     # evenly spaced: the axis is time, though bodies may be off their mark
     centres = boxes.mean(axis=(0, 1)) + offsets
@@ -184,10 +179,14 @@ def _label_times(axes: Axes, view: View, boxes: FloatArray, offsets: FloatArray,
     else:
         axes.set_xlabel("m")
         axes.set_ylabel("m")
-        _label_instants(axes, names, boxes)
+        _label_instants(axes, names, boxes, [colours[mode] for mode in view.modes])
+        return
+    labels = axes.get_xticklabels() if axis == 0 else axes.get_yticklabels()
+    for label, mode in zip(labels, view.modes, strict=True):
+        label.set_bbox(style.chip(colours[mode]))
 
 
-def _label_instants(axes: Axes, names: list[str], boxes: FloatArray) -> None:
+def _label_instants(axes: Axes, names: list[str], boxes: FloatArray, colours: list[str]) -> None:
     """Write the time next to every snapshot, across the direction of travel, if there is room."""
     span = max(axes.get_xlim()[1] - axes.get_xlim()[0], axes.get_ylim()[1] - axes.get_ylim()[0])
     middles = boxes.mean(axis=1)
@@ -208,7 +207,8 @@ def _label_instants(axes: Axes, names: list[str], boxes: FloatArray) -> None:
             ha=horizontal,
             va=vertical,
             fontsize=8,
-            zorder=50,
+            zorder=1000,
+            bbox=style.chip(colours[i]),
         )
 
 
@@ -226,6 +226,75 @@ def _finish(axes: Axes, trajectory: Trajectory, colours: dict[str, str], met: se
     width = picture.get_figwidth()
     begin = left * width + style.text_width(trajectory.model.name, 11.0, "bold") / 72.0 + 0.25
     mode_legend(picture, {name: 1.0 for name in colours if name in met}, colours, begin, width - 0.1, y)
+
+
+# -- Grid of snapshots of a motion, each with its axes, for mechanisms too large for one row -----------------
+
+_GRID_WIDTH, _GRID_HIGHEST = 8.0, 6.2  # inches, of all panels together
+_HEAD, _GAP = 0.45, 0.28  # inches above all panels, and above each for its time
+_PANEL_MARGIN = 0.06  # of the panel's larger side
+
+
+def frames(trajectory: Trajectory, scene: Scene, count: int) -> Figure:
+    """Draw ``count`` snapshots of a run in panels of common size.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+        The run.
+    scene : Scene
+        What is drawn.
+    count : int
+        Number of snapshots, evenly over the run.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    view = project(trajectory, scene, representative_times(trajectory, scene, count))
+    boxes = np.array([view.box(i) for i in range(count)])
+    low, high = boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)
+    margin = _PANEL_MARGIN * float((high - low).max())
+    low, high = low - margin, high + margin
+    columns = _columns(count, high - low)
+    rows = math.ceil(count / columns)
+    width, height = _frame(columns, rows, high - low)
+    colours = palette.mode_colours(trajectory.model.labels)
+    with style.settings():
+        tall = rows * (height + _GAP) + _HEAD
+        picture = style.new_figure(_GRID_WIDTH, tall)
+        step = _GRID_WIDTH / columns
+        for i in range(count):
+            left = (i % columns) * step + 0.5 * (step - width)
+            bottom = tall - _HEAD - (i // columns + 1) * (height + _GAP)
+            axes = picture.add_axes((left / _GRID_WIDTH, bottom / tall, width / _GRID_WIDTH, height / tall))
+            axes.set_xlim(low[0], high[0])
+            axes.set_ylim(low[1], high[1])
+            axes.set_axis_off()
+            for path in view.paths.values():
+                axes.plot(*path.T, color=palette.FAINT, lw=0.6, zorder=1)
+            draw_scene(axes, view, i)
+            axes.set_title(f"{view.times[i]:.3g} s", fontsize=8.5, pad=3.0, bbox=style.chip(colours[view.modes[i]]))
+        y = 1.0 - 0.25 / tall
+        picture.text(0.15 / _GRID_WIDTH, y, trajectory.model.name, fontsize=11, fontweight="bold", va="center")
+        begin = 0.4 + style.text_width(trajectory.model.name, 11.0, "bold") / 72.0
+        mode_legend(picture, _weights(view, colours), colours, begin, _GRID_WIDTH - 0.1, y)
+    return picture
+
+
+def _weights(view: View, colours: dict[str, str]) -> dict[str, float]:
+    return {name: float(view.modes.count(name)) for name in colours if name in view.modes}
+
+
+def _columns(count: int, size: FloatArray) -> int:
+    """Return the number of panels per row for the largest panels; of equals, the fewest."""
+    return max(range(1, count + 1), key=lambda n: (_frame(n, math.ceil(count / n), size)[0], -n))
+
+
+def _frame(columns: int, rows: int, size: FloatArray) -> tuple[float, float]:
+    """Return width and height of a panel, inches, for a box of this size, m."""
+    scale = min((_GRID_WIDTH / columns - 0.15) / size[0], (_GRID_HIGHEST / rows - _GAP) / size[1])
+    return float(scale * size[0]), float(scale * size[1])
 
 
 # -- Thumbnail of a run --------------------------------------------------------------------------------------
@@ -285,17 +354,19 @@ def thumbnail(trajectory: Trajectory) -> Figure:
             for number, text in enumerate(lines[k]):
                 picture.text(
                     left + 0.5 / columns, top - (0.04 + 0.11 * number) / HEIGHT, text,
-                    fontsize=_SIZE, ha="center", va="top", color=palette.INK if number == 0 else palette.SOFT,
+                    fontsize=_SIZE, ha="center", va="top", color=palette.INK,
+                    bbox=style.chip(colours[view.modes[k]]) if number and columns * rows > 1 else None,
                 )  # fmt: skip
             axes.set_axis_off()
             axes.set_xlim(middle[0] - half[0], middle[0] + half[0])
             axes.set_ylim(middle[1] - half[1], middle[1] + half[1])
             for i in range(count) if columns * rows == 1 else (k,):
                 share = 1.0 if columns * rows > 1 else 0.3 + 0.7 * i / (count - 1)
-                draw_instant(axes, view, scene.shapes, i, np.zeros(2), colours[view.modes[i]], share)
+                draw_scene(axes, view, i, share=share, lines=_THIN)
             for path in view.paths.values() if columns * rows == 1 else ():
                 axes.plot(*path.T, color=palette.FAINT, lw=1.0, zorder=1)
-            _make_thin(axes)
+            for words in axes.texts:
+                words.set_visible(False)  # texts of the model are too small to be read here
     return picture
 
 
@@ -305,15 +376,15 @@ def _distinct_times(trajectory: Trajectory, scene: Scene, count: int) -> FloatAr
     Two snapshots differ by the displacement between them, relative to the largest of the run; by one more if their
     modes differ, and by the share of time that the run spends in the mode of the later one.
     """
-    bounded = [shape for shape in scene.shapes if not (shape.endless or shape.plane)]
-    if len(set(trajectory.labels)) == 1 or not bounded:
+    bounded = [shape for shape in scene.shapes if shape.bounded]
+    if len(set(trajectory.labels)) == 1 or not (bounded or scene.anchors):
         return representative_times(trajectory, scene, count)
     ends = np.array([trajectory.t[0], *(one.time for one in trajectory.transitions), trajectory.t[-1]])
     middles = 0.5 * (ends[1:] + ends[:-1])[np.diff(ends) > 0.0]  # of every stay in a mode
     times = np.union1d(representative_times(trajectory, scene, PATH_POINTS), middles)
     samples = trajectory.sample(times)
     placed = place_scene(scene, samples)
-    outlines = np.concatenate([placed.outline(shape) for shape in bounded], axis=1)
+    outlines = np.concatenate([*[placed.outline(shape) for shape in bounded], placed.anchors()], axis=1)
     modes = np.array(samples.labels)
     duration = np.gradient(times)
     share = {mode: float(duration[modes == mode].sum() / duration.sum()) for mode in set(samples.labels)}
@@ -338,14 +409,6 @@ def _headings(view: View, overlaid: bool, width: float) -> Iterator[tuple[str, s
         entry = mode.partition(": ")[0]  # of features in contact: they are longer than most cells
         fits = style.text_width(mode, _SIZE) <= 72.0 * room
         yield f"{time:.3g} s", mode if fits else style.fitted(entry, room, _SIZE, abridged)
-
-
-def _make_thin(axes: Axes) -> None:
-    for line in axes.lines:
-        line.set_linewidth(_THIN * line.get_linewidth())
-        line.set_markersize(_THIN * line.get_markersize())
-    for words in axes.texts:
-        words.set_visible(False)  # texts of the model are too small to be read here
 
 
 def _boxes(view: View) -> FloatArray:

@@ -1,25 +1,23 @@
-"""Outlines of a mechanism at several times in the plane of a figure, with forces, as a grid."""
+"""A mechanism at several times in the plane of a figure, with its contact forces."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.patches import FancyArrow, Polygon
 
-from fsm_dyn.core.arrays import FloatArray
+from fsm_dyn.core.arrays import BoolArray, FloatArray
 from fsm_dyn.core.errors import InputError
-from fsm_dyn.draw import svg as palette
-from fsm_dyn.plot import style
-from fsm_dyn.plot.style import mode_legend
 from fsm_dyn.run.contact_forces import WIDTH, Forces, Kinematics
 from fsm_dyn.run.record import scene_of
 from fsm_dyn.run.run_timeline import Placed, place_scene
+from fsm_dyn.run.samples import Samples
 from fsm_dyn.run.scene import ORIGIN, Scene, SceneShape
+from fsm_dyn.run.scene_inference import with_symbols
 from fsm_dyn.run.trajectory import Trajectory
 
 # -- Projection of a scene -----------------------------------------------------------------------------------
@@ -37,25 +35,73 @@ PLANAR = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
 
 @dataclass(frozen=True)
 class View:
-    """Outlines (instant by shape), links (instant, link, 2, 2) and paths, m, projected by ``flat``; labels of modes.
+    """A scene at n instants in the plane of a figure, m.
 
-    ``arrows`` (instant, arrow, 2, 2), m, are tails and heads, NaN where there is none.
+    Attributes
+    ----------
+    scene : Scene
+    times : ndarray, shape (n,)
+        s
+    modes : tuple of str
+        Labels of the modes.
+    flat : ndarray, shape (2, 3)
+        The projection.
+    shapes : list of ndarray, shape (n, k, 2)
+        The outlines.
+    anchors : ndarray, shape (n, n_anchors, 2)
+    paths : mapping of str to ndarray, shape (PATH_POINTS, 2)
+        Of the origins of outlines, by body or shape.
+    touching : ndarray, shape (n, n_contacts, 2)
+        Where contacts with a known place are, NaN where they are open.
+    arrows : ndarray, shape (n, n_contacts, 2, 2)
+        Tails and heads of contact forces, NaN where there is none.
+    open_contacts : tuple of frozenset of str
+        Contacts that are open, by instant.
     """
 
-    shapes: list[list[FloatArray]]
-    bounded: list[bool]
-    links: FloatArray
-    modes: tuple[str, ...]
+    scene: Scene
     times: FloatArray
-    paths: dict[str, FloatArray]
+    modes: tuple[str, ...]
     flat: FloatArray
+    shapes: list[FloatArray]
+    anchors: FloatArray
+    paths: dict[str, FloatArray]
+    touching: FloatArray
     arrows: FloatArray
+    open_contacts: tuple[frozenset[str], ...] = ()
 
-    def box(self, instant: int) -> tuple[FloatArray, FloatArray]:
-        """Return the lower left and the upper right corner of one instant."""
-        shapes = [part for part, bounded in zip(self.shapes[instant], self.bounded, strict=True) if bounded]
-        parts = [*shapes, *self.links[instant], *self.arrows[instant]]
-        everything = np.concatenate([part for part in parts if len(part) and np.isfinite(part).all()])
+    @property
+    def planar(self) -> bool:
+        """Whether all motion is in the plane of the figure."""
+        return self.flat is PLANAR
+
+    @property
+    def unit(self) -> float:
+        """The unit of symbols, m."""
+        if self.scene.unit > 0.0:
+            return self.scene.unit
+        low, high = self.box(0)
+        return max(float((high - low).max()) / 100.0, 1e-9)
+
+    def box(self, instant: int, bodies: Collection[str] | None = None) -> tuple[FloatArray, FloatArray]:
+        """Return the lower left and the upper right corner of one instant, or of some bodies then.
+
+        Parameters
+        ----------
+        instant : int
+        bodies : collection of str, optional
+            By default all, with symbols and arrows.
+        """
+        every = zip(self.scene.shapes, self.shapes, strict=True)
+        shown = [(shape, outline[instant]) for shape, outline in every if shape.bounded]
+        parts = [part for shape, part in shown if bodies is None or shape.owner in bodies]
+        for symbol in self.scene.symbols:
+            if bodies is None or symbol.owner in bodies:
+                parts.append(self.anchors[instant, list(symbol.anchors)])
+        if bodies is None:
+            parts += [*self.arrows[instant]]
+        finite = [part for part in parts if len(part) and np.isfinite(part).all()]
+        everything = np.concatenate(finite) if finite else np.zeros((1, 2))
         return everything.min(axis=0), everything.max(axis=0)
 
     def limits(self) -> tuple[FloatArray, FloatArray]:
@@ -64,18 +110,28 @@ class View:
         return boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)
 
 
+_SCENES: WeakKeyDictionary[Trajectory, Scene] = WeakKeyDictionary()
+_SCENE_STATES = 200  # of a run, from which its scene is found
+
+
 def trajectory_scene(trajectory: Trajectory) -> Scene:
-    """Return what is drawn of a run.
+    """Return what is drawn of a run, with symbols; it is found once for each run.
 
     Raises
     ------
     InputError
         The model has nothing to draw.
     """
-    scene = trajectory.model.scene
-    if scene is None:
-        raise InputError(f"{trajectory.model.name} has nothing to draw")
-    return scene
+    model = trajectory.model
+    if model.scene is None:
+        raise InputError(f"{model.name} has nothing to draw")
+    if model.automaton is None:
+        return model.scene
+    if trajectory not in _SCENES:
+        rows = trajectory.sample(np.linspace(trajectory.t[0], trajectory.t[-1], _SCENE_STATES))
+        place_scene(model.scene, rows)  # refuses positions that are no numbers
+        _SCENES[trajectory] = with_symbols(model.scene, model.automaton, model.values, rows.t, rows.x, rows.context)
+    return _SCENES[trajectory]
 
 
 def project(trajectory: Trajectory, scene: Scene, times: FloatArray) -> View:
@@ -90,16 +146,29 @@ def project(trajectory: Trajectory, scene: Scene, times: FloatArray) -> View:
         _patch(placed, shape, middle, reach) @ flat.T if shape.plane else _flat_outline(placed, shape, flat)
         for shape in scene.shapes
     ]
+    none = np.zeros((len(times), 0, 2))
     return View(
-        shapes=[[outline[i] for outline in outlines] for i in range(len(times))],
-        bounded=[not shape.endless for shape in scene.shapes],
-        links=_links(placed) @ flat.T,
-        modes=samples.labels,
+        scene=scene,
         times=samples.t,
-        paths={shape.body: along.point(shape.origin) @ flat.T for shape in scene.shapes if shape.origin != ORIGIN},
+        modes=samples.labels,
         flat=flat,
-        arrows=np.zeros((len(times), 0, 2, 2)),
+        shapes=outlines,
+        anchors=placed.anchors() @ flat.T,
+        paths={shape.body: along.point(shape.origin) @ flat.T for shape in scene.shapes if shape.origin != ORIGIN},
+        touching=none,
+        arrows=none[..., None],
+        open_contacts=_open_contacts(trajectory, samples),
     )
+
+
+def _open_contacts(trajectory: Trajectory, samples: Samples) -> tuple[frozenset[str], ...]:
+    model = trajectory.model
+    names = [contact.name for contact in model.contacts]
+    open_in = [
+        frozenset(name for name, state in zip(names, chart.states, strict=False) if state == 0)
+        for chart in model.charts
+    ]
+    return tuple(open_in[mode] for mode in samples.mode) if open_in else ()
 
 
 def _flat_outline(placed: Placed, shape: SceneShape, flat: FloatArray) -> FloatArray:
@@ -116,8 +185,8 @@ def _flat_outline(placed: Placed, shape: SceneShape, flat: FloatArray) -> FloatA
 
 def _extent(placed: Placed) -> tuple[FloatArray, float]:
     """Return the middle of all that is bounded at each instant, shape (n, 3), m, and its largest half width, m."""
-    parts = [placed.outline(shape) for shape in placed.scene.shapes if not (shape.endless or shape.plane)]
-    parts += [np.stack([placed.point(end) for end in pair], axis=1) for pair in placed.scene.links]
+    parts = [placed.outline(shape) for shape in placed.scene.shapes if shape.bounded]
+    parts += [placed.anchors()] if placed.scene.anchors else []
     if not parts:
         return np.zeros((len(placed.positions), 3)), 1.0
     everything = np.concatenate(parts, axis=1)
@@ -138,13 +207,6 @@ def _projection(placed: Placed) -> FloatArray:
     return PLANAR if placed.is_planar() else _AXONOMETRIC
 
 
-def _links(placed: Placed) -> FloatArray:
-    ends = [np.stack([placed.point(a), placed.point(b)], axis=1) for a, b in placed.scene.links]
-    if not ends:
-        return np.zeros((len(placed.positions), 0, 2, 3))
-    return np.stack(ends, axis=1)
-
-
 def filling(axes: Axes, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the corners (2,), m, of the box around another with which axes of equal scale are filled."""
     place = axes.get_window_extent()
@@ -158,7 +220,8 @@ def representative_times(trajectory: Trajectory, scene: Scene, count: int) -> Fl
     """Return ``count`` times of a run, s, with its ends, spaced by displacement."""
     times = np.linspace(trajectory.t[0], trajectory.t[-1], PATH_POINTS)
     placed = place_scene(scene, trajectory.sample(times))
-    bounded = [placed.outline(shape) for shape in scene.shapes if not (shape.endless or shape.plane)]
+    bounded = [placed.outline(shape) for shape in scene.shapes if shape.bounded]
+    bounded += [placed.anchors()] if scene.anchors else []
     if not bounded:
         return np.linspace(times[0], times[-1], count)
     moved = np.linalg.norm(np.diff(np.concatenate(bounded, axis=1), axis=0), axis=-1).max(axis=1)
@@ -168,44 +231,9 @@ def representative_times(trajectory: Trajectory, scene: Scene, count: int) -> Fl
     return np.asarray(np.interp(np.linspace(0.0, passed[-1], count), passed, times))
 
 
-def draw_instant(
-    axes: Axes, view: View, shapes: tuple[SceneShape, ...], i: int, offset: FloatArray, colour: str, share: float
-) -> None:
-    """Draw instant ``i`` of a view, shifted by ``offset`` (2,), with opacity ``share``, 0 to 1."""
-    order = 2.0 + i
-    ground = [outline + offset for shape, outline in zip(shapes, view.shapes[i], strict=True) if shape.plane]
-    for points in ground:
-        axes.add_patch(Polygon(points, facecolor=palette.GROUND, edgecolor=palette.FAINT, lw=0.5, zorder=0.5))
-    for shape, outline in zip(shapes, view.shapes[i], strict=True):
-        points = outline + offset
-        if shape.plane or not np.isfinite(points).all():
-            continue  # a face that looks away
-        if shape.closed:
-            axes.add_patch(Polygon(points, facecolor=colour, alpha=0.8 * share, lw=0, zorder=order))
-            axes.add_patch(Polygon(points, fill=False, edgecolor=palette.INK, alpha=share, lw=0.8, zorder=order))
-        elif len(points) > 1:
-            axes.plot(*points.T, color=palette.INK, alpha=share, lw=1.2, zorder=order + 0.2)
-        else:
-            axes.plot(*points.T, "o", color=colour, mec=palette.INK, mew=0.8, ms=5.5, alpha=share, zorder=order + 0.4)
-            axes.annotate(shape.text, tuple(points[0]), (5, 5), textcoords="offset points", fontsize=8, alpha=share)
-    for link in view.links[i]:
-        axes.plot(*(link + offset).T, color=palette.INK, alpha=share, lw=0.9, zorder=order + 0.3)
-    vectors = view.arrows[:, :, 1] - view.arrows[:, :, 0]
-    longest = float(np.nanmax(np.linalg.norm(vectors, axis=-1), initial=0.0))
-    for (tail, _), vector in zip(view.arrows[i], vectors[i], strict=True):
-        if np.isfinite(vector).all():
-            point = min(0.2 * longest, 0.6 * float(np.linalg.norm(vector)))
-            axes.add_patch(
-                FancyArrow(
-                    *(tail + offset), *vector, length_includes_head=True, head_length=point, head_width=0.75 * point,
-                    width=min(0.03 * longest, 0.3 * point), color=palette.FORCE, alpha=share, lw=0, zorder=order + 0.5,
-                )
-            )  # fmt: skip
-
-
 # -- Contact forces as arrows, with one scale for all instants of a drawing ----------------------------------
 
-LONGEST: Final = 0.18  # of the larger side of the drawing
+LONGEST: Final = 0.15  # of the larger side of the drawing
 FULL: Final = 90.0  # percent of the instants with contact forces
 _SHORTEST: Final = 0.03  # of the longest: shorter arrows are left out
 
@@ -216,7 +244,10 @@ def with_force_arrows(trajectory: Trajectory, view: View) -> View:
     Their length is proportional to the force, up to :data:`LONGEST` of the larger side of the drawing.  In
     :data:`FULL` percent of the instants with contact forces, at least, none is longer; greater forces are shortened.
     """
-    places, forces = contact_forces(trajectory, view)
+    places, forces, closed = _contacts(trajectory, view)
+    view = replace(
+        view, touching=np.where(closed[..., None], places, np.nan), arrows=np.full((*places.shape, 2), np.nan)
+    )
     norms = np.linalg.norm(forces, axis=-1)
     largest = norms.max(axis=1, initial=0.0)
     if not largest.any():
@@ -234,9 +265,16 @@ def contact_forces(trajectory: Trajectory, view: View) -> tuple[FloatArray, Floa
     Of the k contacts whose force acts at a known point.  The force is zero where a contact is open, and where it is not
     finite.
     """
+    places, forces, _ = _contacts(trajectory, view)
+    return places, forces
+
+
+def _contacts(trajectory: Trajectory, view: View) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """Return what :func:`contact_forces` does, and which contacts are closed, shape (n, k)."""
     model, rows = trajectory.model, trajectory.rows
     if model.automaton is None or not model.contacts:
-        return np.zeros((len(view.times), 0, 2)), np.zeros((len(view.times), 0, 2))
+        none = np.zeros((len(view.times), 0, 2))
+        return none, none, np.zeros((len(view.times), 0), np.bool_)
     kinematics = Kinematics(model.automaton)
     scene = scene_of(model.automaton, model.parameters, model.values, solids=False)
     forces = Forces(kinematics, scene, view.flat, rows.x[0], rows.context[0])
@@ -250,73 +288,4 @@ def contact_forces(trajectory: Trajectory, view: View) -> tuple[FloatArray, Floa
     acting = [location.kind == "force" for location in forces.locations]
     table = np.reshape(drawn, (len(drawn), len(acting), WIDTH))[:, acting]
     table[~np.isfinite(table).all(axis=2)] = 0.0
-    return table[..., 1:3], table[..., 3:5] + table[..., 5:7]
-
-
-# -- Grid of snapshots of a motion, each with its axes, for mechanisms too large for one row -----------------
-
-_WIDTH, _HIGHEST = 8.0, 6.2  # inches, of all panels together
-_HEAD, _GAP = 0.45, 0.28  # inches above all panels, and above each for its time
-_MARGIN = 0.06  # of the panel's larger side
-
-
-def frames(trajectory: Trajectory, scene: Scene, count: int) -> Figure:
-    """Draw ``count`` snapshots of a run in panels of common size.
-
-    Parameters
-    ----------
-    trajectory : Trajectory
-        The run.
-    scene : Scene
-        What is drawn.
-    count : int
-        Number of snapshots, evenly over the run.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
-    view = project(trajectory, scene, representative_times(trajectory, scene, count))
-    boxes = np.array([view.box(i) for i in range(count)])
-    low, high = boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)
-    margin = _MARGIN * float((high - low).max())
-    low, high = low - margin, high + margin
-    columns = _columns(count, high - low)
-    rows = math.ceil(count / columns)
-    width, height = _frame(columns, rows, high - low)
-    colours = palette.mode_colours(trajectory.model.labels)
-    with style.settings():
-        tall = rows * (height + _GAP) + _HEAD
-        picture = style.new_figure(_WIDTH, tall)
-        step = _WIDTH / columns
-        for i in range(count):
-            left = (i % columns) * step + 0.5 * (step - width)
-            bottom = tall - _HEAD - (i // columns + 1) * (height + _GAP)
-            axes = picture.add_axes((left / _WIDTH, bottom / tall, width / _WIDTH, height / tall))
-            axes.set_xlim(low[0], high[0])
-            axes.set_ylim(low[1], high[1])
-            axes.set_axis_off()
-            for path in view.paths.values():
-                axes.plot(*path.T, color=palette.FAINT, lw=0.6, zorder=1)
-            draw_instant(axes, view, scene.shapes, i, np.zeros(2), colours[view.modes[i]], 1.0)
-            axes.set_title(f"{view.times[i]:.3g} s", fontsize=8.5, pad=3.0)
-        y = 1.0 - 0.25 / tall
-        picture.text(0.15 / _WIDTH, y, trajectory.model.name, fontsize=11, fontweight="bold", va="center")
-        begin = 0.4 + style.text_width(trajectory.model.name, 11.0, "bold") / 72.0
-        mode_legend(picture, _weights(view, colours), colours, begin, _WIDTH - 0.1, y)
-    return picture
-
-
-def _weights(view: View, colours: dict[str, str]) -> dict[str, float]:
-    return {name: float(view.modes.count(name)) for name in colours if name in view.modes}
-
-
-def _columns(count: int, size: FloatArray) -> int:
-    """Return the number of panels per row for the largest panels; of equals, the fewest."""
-    return max(range(1, count + 1), key=lambda n: (_frame(n, math.ceil(count / n), size)[0], -n))
-
-
-def _frame(columns: int, rows: int, size: FloatArray) -> tuple[float, float]:
-    """Return width and height of a panel, inches, for a box of this size, m."""
-    scale = min((_WIDTH / columns - 0.15) / size[0], (_HIGHEST / rows - _GAP) / size[1])
-    return float(scale * size[0]), float(scale * size[1])
+    return table[..., 1:3], table[..., 3:5] + table[..., 5:7], table[..., 0] > 0.0

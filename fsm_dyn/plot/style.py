@@ -156,6 +156,11 @@ def strong(colour: str) -> str:
     return "#" + "".join(f"{int(0.78 * part):02X}" for part in (red, green, blue))
 
 
+def chip(colour: str) -> dict[str, Any]:
+    """Return the box behind a text that has the colour of a mode."""
+    return {"facecolor": colour, "edgecolor": "none", "pad": 1.6}
+
+
 # -- Legend of mode colours, in one line of a figure ---------------------------------------------------------
 
 _LONGEST = (60, 44, 32)  # characters of a name: as many as leave room for all modes, else the last

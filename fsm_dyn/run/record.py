@@ -16,10 +16,8 @@ from fsm_dyn.core.errors import Location
 from fsm_dyn.derive.mode_names import Pattern
 from fsm_dyn.derive.mode_programs import Evaluates, RunnableMode
 from fsm_dyn.derive.unconstrained_system import ContactInfo
-from fsm_dyn.language import expressions
 from fsm_dyn.language.check_references import requirement_units
 from fsm_dyn.language.evaluate import ParameterValue, evaluate_expression
-from fsm_dyn.language.expression_tree import free_names
 from fsm_dyn.language.model import Body, Mechanism
 from fsm_dyn.language.requirement import Requirement
 from fsm_dyn.language.shapes import CircleOutline, DrawnOutline
@@ -353,10 +351,10 @@ def scene_of(
     outlines = Outlines(automaton, parameters, values)
     return Scene(
         shapes=shapes_of(automaton.mechanism, values, outlines.planar() + (outlines.solids() if solids else ())),
-        links=links_of(automaton.mechanism),
         points=automaton.point_names,
         frames=automaton.frame_names,
         geometry=automaton.geometry,
+        bodies=tuple(automaton.mechanism.bodies),
     )
 
 
@@ -505,19 +503,8 @@ def shapes_of(
     return tuple(shapes)
 
 
-def links_of(mechanism: Mechanism) -> tuple[tuple[str, str], ...]:
-    """Return the pairs of points that lie at a fixed distance from each other, as the points are written."""
-    coordinates = set(mechanism.coordinates)
-    links = []
-    for name, point in mechanism.points.items():
-        names = free_names(expressions.parse(point.at))
-        if not names & coordinates:
-            links.append((point.origin, name))
-    return tuple(links)
-
-
 def _dot(body: Body) -> SceneShape:
-    return SceneShape(body.name, NEWTONIAN, body.center, np.zeros((1, 2)))
+    return SceneShape(body.name, NEWTONIAN, body.center, np.zeros((1, 2)), role="dot", owner=body.name)
 
 
 def _shape(body: str, frame: str, center: str, form: DrawnOutline, values: Mapping[str, ParameterValue]) -> SceneShape:
@@ -528,4 +515,4 @@ def _shape(body: str, frame: str, center: str, form: DrawnOutline, values: Mappi
         points = points + evaluate_expression(form.radius, values) * np.stack(
             [np.cos(_CIRCLE), np.sin(_CIRCLE)], axis=-1
         )
-    return SceneShape(body, form.frame or frame, center, points, form.closed, form.label)
+    return SceneShape(body, form.frame or frame, center, points, form.closed, form.label, role="view", owner=body)

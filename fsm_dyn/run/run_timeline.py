@@ -108,6 +108,18 @@ class Placed:
         placed: FloatArray = origin + np.einsum("nij,kj->nki", rotation, solid)
         return placed
 
+    def anchors(self) -> FloatArray:
+        """Return the anchors of the scene in the Newtonian frame, m, shape (n, n_anchors, 3)."""
+        scene, count = self.scene, len(self.positions)
+        if not scene.anchors:
+            return np.zeros((count, 0, 3))
+        points = np.concatenate([self.positions, np.zeros((count, 1, 3))], axis=1)
+        frames = np.concatenate([self.rotations, np.broadcast_to(np.eye(3), (count, 1, 3, 3))], axis=1)
+        point = [-1 if item.origin == ORIGIN else scene.points.index(item.origin) for item in scene.anchors]
+        frame = [-1 if item.frame == NEWTONIAN else scene.frames.index(item.frame) for item in scene.anchors]
+        offsets = np.array([item.offset for item in scene.anchors])
+        return np.asarray(points[:, point] + np.einsum("naij,aj->nai", frames[:, frame], offsets))
+
     def is_planar(self) -> bool:
         """Return whether everything moves in planes across N.z."""
         level = np.ptp(self.positions[..., 2]) if self.positions.size else 0.0

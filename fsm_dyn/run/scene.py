@@ -1,11 +1,11 @@
-"""Scene of a mechanism: outlines fixed in bodies, and lines between points."""
+"""Scene of a mechanism: outlines fixed in bodies, and symbols between points fixed in them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -37,7 +37,7 @@ from fsm_dyn.language.shapes import (
 
 # -- Scene of a mechanism ------------------------------------------------------------------------------------
 #
-# Scene of a mechanism: outlines fixed in bodies, and lines between points of one body or load.
+# Scene of a mechanism: outlines fixed in bodies, and symbols of joints and loads between points fixed in bodies.
 
 NEWTONIAN = "N"
 ORIGIN = "O"  # of N
@@ -53,6 +53,10 @@ class SceneShape:
     face of a convex body, seen from the side from which its points go round against the clock; with ``plane`` the
     points are two unit vectors, shape (2, 3), and the plane through the origin is drawn as far as the mechanism is
     wide.
+
+    ``role`` is ``view`` of an outline of the section ``view``, where ``body`` is that body's name, ``contact`` of a
+    shape that contacts are made of, where it is that shape's, and ``dot`` of the centre of a body without either.
+    ``owner`` is the body that it is fixed in, ``N``, or empty where it is fixed in none.
     """
 
     body: str
@@ -65,6 +69,55 @@ class SceneShape:
     facing: bool = False
     outward: bool = False
     plane: bool = False
+    role: Literal["view", "contact", "dot"] = "contact"
+    owner: str = ""
+
+    @property
+    def bounded(self) -> bool:
+        """Whether it ends: no line without ends, and no plane."""
+        return not (self.endless or self.plane)
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """A point fixed in ``frame``: ``offset`` (3,), m, resolved in it, from the point ``origin``."""
+
+    frame: str
+    origin: str
+    offset: FloatArray
+
+
+SymbolKind: TypeAlias = Literal["ground", "bar", "link", "spring", "damper", "spiral", "pivot", "support", "cord"]
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """What is drawn between anchors, of one kind.
+
+    ``ground``: a line hatched on one side; ``bar``: a line as wide as a link; ``link``: the filled hull; ``spring``,
+    ``damper`` and ``cord``: between two anchors; ``spiral``: about the first, from the direction of the second, fixed
+    in one body, to that of the third, fixed in the other; ``pivot`` and ``support`` (a pivot on the ground): at one
+    anchor.
+
+    Attributes
+    ----------
+    kind : str
+    name : str
+        Of the load, joint, contact or body.
+    owner : str
+        The body whose colour it has, ``N``, or empty for neither.
+    anchors : tuple of int
+        Numbers of anchors of the scene.
+    side : float
+        Of a ground: hatched to the left (1) or right (-1) of its course; of a spring or damper: how far it is shifted
+        to the left, in units of the scene.
+    """
+
+    kind: SymbolKind
+    name: str
+    owner: str
+    anchors: tuple[int, ...]
+    side: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -74,20 +127,31 @@ class Scene:
     Attributes
     ----------
     shapes : tuple of SceneShape
-    links : tuple of (str, str)
-        Pairs of points that a thin line joins.
     points, frames : tuple of str
         Names in the order of the program's outputs.
     geometry : Evaluates
         Gives ``points`` (n_points, 3), m, and ``frames`` (n_frames, 3, 3), columns = the frame's unit vectors,
         both resolved in the Newtonian frame.
+    bodies : tuple of str
+        In declared order, which gives their colours.
+    anchors : tuple of Anchor
+    symbols : tuple of Symbol
+        In the order in which they are drawn.
+    unit : float
+        Of symbols, m: a hundredth of the larger side of the mechanism; 0 where no symbol was looked for.
+    missing : tuple of str
+        Loads that are not drawn: "spring cable".
     """
 
     shapes: tuple[SceneShape, ...]
-    links: tuple[tuple[str, str], ...]
     points: tuple[str, ...]
     frames: tuple[str, ...]
     geometry: Evaluates
+    bodies: tuple[str, ...] = ()
+    anchors: tuple[Anchor, ...] = ()
+    symbols: tuple[Symbol, ...] = ()
+    unit: float = 0.0
+    missing: tuple[str, ...] = ()
 
 
 # -- Outlines of the shapes of a model, for drawings ---------------------------------------------------------

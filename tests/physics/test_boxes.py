@@ -172,7 +172,7 @@ def test_boxes_and_planes_are_drawn(graph):
     faces = [shape for shape in run.model.scene.shapes if shape.body == "block"]
     assert np.ptp(np.concatenate([face.points for face in faces]), axis=0) == pytest.approx([A, B, C])
     view = project(run, run.model.scene, np.array([0.0, 0.3]))
-    shown = [np.isfinite(outline).all() for outline in view.shapes[0]]
+    shown = [np.isfinite(outline[0]).all() for outline in view.shapes]
     assert sum(shown) == 3 + 1
     assert plot.motion(run).axes
     start, layout = initial_state(graph.automaton, graph.values, graph.parameters), graph.automaton.terms.layout

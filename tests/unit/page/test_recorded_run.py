@@ -82,9 +82,8 @@ def test_a_run_is_shown_at_its_rows(cart):
             cart["energy.kinetic"][number] + cart["energy.potential"][number]
         )
         guards = int(frame[9])
-        head = (
-            HEAD + 6 * len(payload["picture"]["shapes"]) + 4 * payload["picture"]["links"] + 9 * len(payload["forces"])
-        )
+        picture = payload["picture"]
+        head = HEAD + 6 * len(picture["shapes"]) + 2 * picture["anchors"] + 9 * len(payload["forces"])
         assert len(frame) == head + 2 * guards + width
     assert [item["cause"] for item in playback.transition_details(0)] == [x.cause for x in cart.transitions]
     spent = payload["totals"]["seconds"]

@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from fsm_dyn.core.errors import NOWHERE
 from fsm_dyn.language.expression_tree import Text
-from fsm_dyn.language.model import Body, Coordinate, Mechanism, Point
+from fsm_dyn.language.model import Body, Mechanism
 from fsm_dyn.language.shapes import CircleOutline, PolygonOutline
 from fsm_dyn.plot import style
 from fsm_dyn.plot.motion import motion
-from fsm_dyn.run.record import links_of, shapes_of
+from fsm_dyn.run.record import shapes_of
 from fsm_dyn.run.run_timeline import place_scene
 from fsm_dyn.run.scene import Scene, SceneShape
 
@@ -33,7 +32,7 @@ class Turning:
 def scene(planar=True):
     square = SceneShape("box", "B", "P", np.array([[0.0, 0.0], [0.1, 0.0], [0.1, 0.1], [0.0, 0.1]]), closed=True)
     dot = SceneShape("bead", "N", "P", np.zeros((1, 2)), text="bead")
-    return Scene((square, dot), (("O", "P"),), ("P",), ("B",), Turning(planar))
+    return Scene((square, dot), ("P",), ("B",), Turning(planar))
 
 
 def test_an_outline_turns_and_moves_with_its_frame(block):
@@ -71,12 +70,3 @@ def test_shapes_come_from_the_view_and_other_bodies_get_a_dot():
     ]
     assert_allclose(shapes[0].points[2], [0.0, 0.5])
     assert_allclose(np.linalg.norm(shapes[1].points, axis=1), 0.5)
-
-
-def test_links_join_points_at_fixed_distances():
-    mechanism = Mechanism(
-        name="m",
-        coordinates={"q": Coordinate("q", "m", where=NOWHERE)},
-        points={"P": Point("P", "O", Text("q*N.x")), "Q": Point("Q", "P", Text("2*B.x"))},
-    )
-    assert links_of(mechanism) == (("P", "Q"),)

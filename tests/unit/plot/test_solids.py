@@ -47,7 +47,7 @@ def test_a_solid_is_drawn_in_its_size_and_turns(run):
     assert table.body == "table"
     if kind == "sphere":
         view = project(trajectory, scene, times)
-        for outline in view.shapes[0][0], view.shapes[1][0]:  # a circle however it is turned
+        for outline in view.shapes[0]:  # a circle however it is turned
             np.testing.assert_allclose(np.linalg.norm(outline - outline.mean(axis=0), axis=1), R, rtol=1e-12)
         assert len(rings) == 2
     else:

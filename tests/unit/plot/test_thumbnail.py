@@ -16,7 +16,7 @@ def test_snapshots_side_by_side_show_the_modes_of_the_run():
     assert set(headings[1::2]) == modes
     times = [float(text.removesuffix(" s")) for text in headings[::2]]
     assert times == sorted(times)
-    assert len(set(times)) == 3
+    assert len(set(times)) == len(times) >= 3
     for time, mode in zip(times[1:], headings[3::2], strict=True):
         near = run.sample(np.linspace(max(time - 0.006, 0.0), time + 0.006, 25)).labels
         assert mode in near

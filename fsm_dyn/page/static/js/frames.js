@@ -19,7 +19,7 @@ export class Frame {
       return part;
     };
     this.shapes = take(6 * model.picture.shapes.length);
-    this.links = take(4 * model.picture.links);
+    this.anchors = take(2 * model.picture.anchors);
     this.handles = take(HANDLE * model.ports.length);
     this.forces = take(FORCE * model.forces.length);
     this.guards = take(2 * this.guardCount);

@@ -36,14 +36,14 @@ export class MachineFrames {
     this.flat = [[-sa, ca, 0], [-ca * se, -sa * se, ce]];
   }
 
-  // Outlines and links in the picture.
+  // Outlines and anchors in the picture.
   placed(at) {
-    const { shapes, links } = this.drawing, out = [];
+    const { shapes, anchors } = this.drawing, out = [];
     for (const [frame, origin] of shapes) {
       const turn = this.turn(at, frame), column = (j) => [turn[j], turn[3 + j], turn[6 + j]];
       out.push(...this.shown(column(0)), ...this.shown(column(1)), ...this.shown(this.point(at, origin)));
     }
-    for (const ends of links) for (const end of ends) out.push(...this.shown(this.point(at, end)));
+    for (const anchor of anchors) out.push(...this.shown(this.place(anchor, at)));
     return out;
   }
 
@@ -53,7 +53,7 @@ export class MachineFrames {
     return [...this.flat.flat(), ...[...shapes, ...solids].flatMap(([frame, origin]) => [...this.turn(at, frame), ...this.point(at, origin)])];
   }
 
-  // Place of a handle, m.
+  // Place of a handle or an anchor, m.
   place(handle, at) {
     return plus(this.point(at, handle.origin), times(this.turn(at, handle.frame), handle.offset));
   }

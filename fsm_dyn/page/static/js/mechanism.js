@@ -1,8 +1,9 @@
-// Mechanism: outlines with their placements, links, contact forces, port handles and couplers.
+// Mechanism: outlines with their placements, symbols, contact forces, port handles and couplers.
 
 import { $, setName, setText, svg } from "./dom.js";
 import { Arrows } from "./arrows.js";
 import { HANDLE, PHASES, PLACED } from "./frames.js";
+import { Symbols } from "./symbols.js";
 import { Viewport } from "./viewport.js";
 
 export class Mechanism {
@@ -22,8 +23,8 @@ export class Mechanism {
     this.overlay.replaceChildren();
     this.grounds = model.picture.grounds.map((ground) => this.ground(ground));
     this.shapes = model.picture.shapes.map((shape) => this.shape(shape));
-    this.links = svg("path", { class: "link" });
-    this.world.append(...this.grounds, this.links, ...this.shapes);
+    this.symbols = new Symbols(model.picture);
+    this.world.append(...this.grounds, ...this.symbols.behind, ...this.shapes, ...this.symbols.ahead);
     this.labels = model.picture.shapes.filter((shape) => shape.text).map((shape) => this.label(shape));
     this.arrows = new Arrows(model.forces);
     this.springs = model.ports.map(() => svg("path", { class: "spring" }));
@@ -40,11 +41,12 @@ export class Mechanism {
   }
 
   shape(shape) {
-    if (shape.points.length === 1) {
-      return svg("path", { class: "dot", d: `M${shape.points[0].join(" ")}h0`, "data-body": shape.body });
-    }
-    const d = `M${shape.points.map((p) => p.join(" ")).join("L")}${shape.closed ? "Z" : ""}`;
-    return svg("path", { class: shape.closed ? "body" : shape.endless ? "far" : "line", d, "data-body": shape.body });
+    const point = shape.points.length === 1;
+    const d = point ? `M${shape.points[0].join(" ")}h0` : `M${shape.points.map((p) => p.join(" ")).join("L")}${shape.closed ? "Z" : ""}`;
+    const path = svg("path", { class: point ? "dot" : shape.closed ? "body" : shape.endless ? "far" : "line", d, "data-body": shape.body });
+    path.style.setProperty("--fill", shape.fill);
+    path.style.setProperty("--edge-of", shape.edge);
+    return path;
   }
 
   // Ground plane: a face with its inner side hatched.
@@ -86,13 +88,7 @@ export class Mechanism {
       const m = frame.shapes.subarray(6 * i, 6 * i + 6);
       this.shapes[i].setAttribute("transform", `matrix(${m.join(" ")})`);
     }
-    if (frame.links.length) {
-      let d = "";
-      for (let i = 0; i < frame.links.length; i += 4) {
-        d += `M${frame.links[i]} ${frame.links[i + 1]}L${frame.links[i + 2]} ${frame.links[i + 3]}`;
-      }
-      this.links.setAttribute("d", d);
-    }
+    this.symbols.draw(frame.anchors, this.about.graph.modes[frame.mode]?.states);
     for (const text of this.labels) {
       const [x, y] = view.screen(frame.shapes[6 * text.of + 4], frame.shapes[6 * text.of + 5]);
       text.setAttribute("x", x + 8);
@@ -124,7 +120,6 @@ export class Mechanism {
       this.shown.mode = frame.mode;
       this.shown.width = this.view.width;
       const mode = this.about.graph.modes[frame.mode];
-      this.world.style.setProperty("--mode", this.colour(frame.mode));
       $("mode").style.setProperty("--mode", this.colour(frame.mode));
       setName($("mode"), mode?.name ?? "…", mode?.full);
     }
@@ -151,7 +146,7 @@ export class Mechanism {
       shape.corners ??= corners(shape.points);
       for (const [x, y] of shape.corners) add(a * x + c * y + e, b * x + d * y + f);
     });
-    for (let i = 0; i < frame.links.length; i += 2) add(frame.links[i], frame.links[i + 1]);
+    for (let i = 0; i < frame.anchors.length; i += 2) add(frame.anchors[i], frame.anchors[i + 1]);
     for (let i = 0; i < frame.handles.length; i += HANDLE) add(frame.handles[i], frame.handles[i + 1]);
     if (frame.space.length) this.addSolids(frame.space, add);
     if (lx > hx) [lx, ly, hx, hy] = [-0.5, -0.5, 0.5, 0.5]; // nothing finite is drawn

@@ -38,8 +38,6 @@ export class Scene3D {
     this.scene.add(new T.HemisphereLight(0xffffff, 0x667080, 2.2));
     this.sun = new T.DirectionalLight(0xffffff, 1.6);
     this.scene.add(this.sun);
-    this.body = new T.MeshLambertMaterial({ color: 0xbbbbbb, side: T.DoubleSide, polygonOffset: true, polygonOffsetFactor: 1, polygonOffsetUnits: 1 });
-    this.glass = new T.MeshLambertMaterial({ color: 0xbbbbbb, transparent: true, opacity: 0.55, depthWrite: false });
     this.floor = new T.MeshBasicMaterial({ transparent: true, opacity: 0.5, side: T.DoubleSide, depthWrite: false });
     this.ink = new T.LineBasicMaterial();
     this.soft = new T.LineBasicMaterial({ transparent: true, opacity: 0.6 });
@@ -54,23 +52,33 @@ export class Scene3D {
     this.paint();
   }
 
+  // Material in the colour of a body.
+  body(fill) {
+    const { three: T } = this;
+    return new T.MeshLambertMaterial({ color: fill, side: T.DoubleSide, polygonOffset: true, polygonOffsetFactor: 1, polygonOffsetUnits: 1 });
+  }
+
+  glass(fill) {
+    return new this.three.MeshLambertMaterial({ color: fill, transparent: true, opacity: 0.55, depthWrite: false });
+  }
+
   outline(shape) {
     const { three: T } = this, group = new T.Group();
     if (shape.endless) return group;
     if (shape.points.length === 1) {
-      const dot = new T.Mesh(new T.SphereGeometry(0.025 * (this.about.picture.size || 1), 20, 12), this.body);
+      const dot = new T.Mesh(new T.SphereGeometry(0.025 * (this.about.picture.size || 1), 20, 12), this.body(shape.fill));
       dot.position.set(...shape.points[0], 0);
       group.add(dot);
       return group;
     }
     const points = shape.points.map(([x, y]) => new T.Vector2(x, y));
-    if (shape.closed) group.add(new T.Mesh(new T.ShapeGeometry(new T.Shape(points)), this.body));
+    if (shape.closed) group.add(new T.Mesh(new T.ShapeGeometry(new T.Shape(points)), this.body(shape.fill)));
     const line = new T.BufferGeometry().setFromPoints(points.map(({ x, y }) => new T.Vector3(x, y, 0)));
     group.add(shape.closed ? new T.LineLoop(line, this.ink) : new T.Line(line, this.ink));
     return group;
   }
 
-  solid({ kind, radius, axis, size }) {
+  solid({ kind, radius, axis, size, fill }) {
     const { three: T } = this, group = new T.Group(), turn = new T.Group();
     turn.quaternion.setFromUnitVectors(new T.Vector3(0, 0, 1), new T.Vector3(...axis));
     const ring = (material) => {
@@ -78,7 +86,7 @@ export class Scene3D {
       return new T.LineLoop(new T.BufferGeometry().setFromPoints(around), material);
     };
     if (kind === "sphere") {
-      group.add(new T.Mesh(new T.SphereGeometry(radius, 40, 24), this.glass));
+      group.add(new T.Mesh(new T.SphereGeometry(radius, 40, 24), this.glass(fill)));
       for (const [x, y] of [[0, 0], [Math.PI / 2, 0], [0, Math.PI / 2]]) {
         const one = ring(this.soft);
         one.rotation.set(x, y, 0);
@@ -86,9 +94,9 @@ export class Scene3D {
       }
     } else if (kind === "box") {
       const box = new T.BoxGeometry(...size);
-      group.add(new T.Mesh(box, this.body), new T.LineSegments(new T.EdgesGeometry(box), this.ink));
+      group.add(new T.Mesh(box, this.body(fill)), new T.LineSegments(new T.EdgesGeometry(box), this.ink));
     } else if (kind === "disk") {
-      turn.add(new T.Mesh(new T.CircleGeometry(radius, 64), this.body), ring(this.ink));
+      turn.add(new T.Mesh(new T.CircleGeometry(radius, 64), this.body(fill)), ring(this.ink));
     } else {
       this.ground(turn);
     }
@@ -122,7 +130,6 @@ export class Scene3D {
     this.ink.color.set(colour("--ink"));
     this.soft.color.set(colour("--edge"));
     this.floor.color.set(colour("--earth"));
-    this.shown = null;
   }
 
   frame(frame) {
@@ -151,12 +158,6 @@ export class Scene3D {
       group.matrixWorldNeedsUpdate = true;
     });
     this.follow(right.clone().multiplyScalar(view.x).addScaledVector(up, view.y), back, view.step(70 / view.scale));
-    if (this.shown !== frame.mode) {
-      this.shown = frame.mode;
-      const colour = this.about.graph.modes[frame.mode]?.colour ?? "#bbbbbb";
-      this.body.color.set(colour);
-      this.glass.color.set(colour);
-    }
     renderer.render(this.scene, camera);
   }
 }

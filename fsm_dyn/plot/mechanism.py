@@ -1,0 +1,220 @@
+"""A mechanism drawn as engineers draw it, at one instant of a run, into axes of a figure."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.patches import Circle, FancyArrow, Polygon
+
+from fsm_dyn.core.arrays import FloatArray
+from fsm_dyn.draw import palette, symbols
+from fsm_dyn.draw.svg import FAINT, FORCE, GROUND, INK
+from fsm_dyn.plot.scene_projection import View
+from fsm_dyn.run.scene import NEWTONIAN, SceneShape, Symbol
+
+# Line widths, points: 1 px of a page is 0.72 points of a figure of 100 points to the inch.
+_OUTLINE, _LINE, _GROUND, _SPRING, _BAR = 0.9, 1.9, 1.3, 0.85, 4.0
+_LAYERS: Final = ("plane", "ground", "bar", "body", "spring", "support", "pivot", "arrow", "touch")  # back to front
+
+
+def draw_scene(
+    axes: Axes,
+    view: View,
+    instant: int,
+    *,
+    offset: FloatArray | None = None,
+    share: float = 1.0,
+    lines: float = 1.0,
+    forces: bool = True,
+    touching: bool = True,
+) -> None:
+    """Draw the mechanism of a view at one of its instants.
+
+    The view is made once for all pictures of a run, with all instants that are drawn::
+
+        view = with_force_arrows(run, project(run, trajectory_scene(run), times))
+        set_box(axes, *view.box(i))          # or any lower left and upper right corner, m
+        draw_scene(axes, view, i, lines=0.7)
+
+    Limits and scale of the axes are left as they are.  Symbols are as large as the scene says, whatever the limits.
+
+    Parameters
+    ----------
+    axes : Axes
+        With equal scales, m.
+    view : View
+        Of :func:`~fsm_dyn.plot.scene_projection.project`.
+    instant : int
+        Number of the instant.
+    offset : ndarray, shape (2,), optional
+        By which it is shifted, m.
+    share : float
+        Opacity, 0 to 1.
+    lines : float
+        Factor of the widths of all lines.
+    forces, touching : bool
+        Whether contact forces are drawn as arrows, and contacts that are not open as dots, where the view has them.
+    """
+    _Drawing(axes, view, instant, np.zeros(2) if offset is None else offset, share, lines).draw(forces, touching)
+
+
+def set_box(axes: Axes, low: FloatArray, high: FloatArray) -> None:
+    """Give axes equal scales and the limits of a box, from its lower left to its upper right corner (2,), m."""
+    axes.set_aspect("equal")
+    axes.set_xlim(low[0], high[0])
+    axes.set_ylim(low[1], high[1])
+
+
+class _Drawing:
+    def __init__(self, axes: Axes, view: View, instant: int, offset: FloatArray, share: float, lines: float) -> None:
+        self._axes, self._view, self._i = axes, view, instant
+        self._offset, self._share, self._lines = offset, share, lines
+        self._unit = view.unit
+        self._colours = palette.body_colours(view.scene.bodies)
+        self._anchors = view.anchors[instant] + offset
+
+    def draw(self, forces: bool, touching: bool) -> None:
+        scene = self._view.scene
+        for number, (shape, outline) in enumerate(zip(scene.shapes, self._view.shapes, strict=True)):
+            points = outline[self._i] + self._offset
+            if np.isfinite(points).all():  # else a face that looks away
+                self._shape(shape, points, number / max(len(scene.shapes), 1))
+        for symbol in scene.symbols:
+            points = self._anchors[list(symbol.anchors)]
+            if np.isfinite(points).all():
+                getattr(self, f"_{symbol.kind}")(symbol, points)
+        if forces:
+            self._arrows()
+        if touching:
+            self._touching()
+
+    # -- Artists -----------------------------------------------------------------------------------------------
+
+    def _order(self, layer: str, within: float = 0.0) -> float:
+        return 2.0 + self._i * len(_LAYERS) + _LAYERS.index(layer) + 0.9 * within
+
+    def _edge(self, owner: str) -> tuple[str, str]:
+        if owner == NEWTONIAN:
+            return palette.STEEL_FILL, palette.STEEL
+        return self._colours.get(owner, (palette.STEEL_FILL, palette.STEEL))
+
+    def _plot(self, points: FloatArray, layer: str, colour: str, width: float, label: str = "", **more: Any) -> None:
+        self._axes.plot(
+            *points.T, color=colour, lw=width * self._lines, alpha=self._share, gid=label or None,
+            **{"zorder": self._order(layer), "solid_joinstyle": "round", "solid_capstyle": "round", **more},
+        )  # fmt: skip
+
+    def _fill(self, points: FloatArray, layer: str, fill: str, edge: str, width: float, **more: Any) -> None:
+        self._axes.add_patch(
+            Polygon(
+                points, facecolor=fill, edgecolor=edge, lw=width * self._lines, alpha=self._share, joinstyle="round",
+                **{"zorder": self._order(layer), **more},
+            )
+        )  # fmt: skip
+
+    def _disk(self, centre: FloatArray, radius: float, layer: str, fill: str, edge: str, width: float) -> None:
+        self._axes.add_patch(
+            Circle(
+                (centre[0], centre[1]), radius, facecolor=fill, edgecolor=edge, lw=width * self._lines,
+                alpha=self._share, zorder=self._order(layer, 0.5 if fill == INK else 0.0),
+            )
+        )  # fmt: skip
+
+    # -- Outlines ------------------------------------------------------------------------------------------------
+
+    def _shape(self, shape: SceneShape, points: FloatArray, depth: float) -> None:
+        fill, edge = self._edge(shape.owner)
+        label = f"body:{shape.owner}"
+        if shape.plane:
+            self._fill(points, "plane", GROUND, FAINT, 0.5)
+        elif shape.closed:
+            layer = "ground" if shape.owner == NEWTONIAN else "body"
+            self._fill(points, layer, fill, edge, _OUTLINE, gid=label, zorder=self._order(layer, depth))
+        elif len(points) > 1:
+            self._plot(points, "body", edge, _LINE, label, zorder=self._order("body", depth))
+        elif shape.text:
+            self._axes.annotate(
+                shape.text, (points[0, 0], points[0, 1]), (5, 5), textcoords="offset points", fontsize=8,
+                alpha=self._share, annotation_clip=True,
+            )  # fmt: skip
+        else:
+            self._disk(points[0], 0.9 * self._unit, "body", fill, edge, _OUTLINE)
+
+    # -- Symbols -------------------------------------------------------------------------------------------------
+
+    def _ground(self, symbol: Symbol, points: FloatArray) -> None:
+        self._plot(points, "ground", palette.STEEL, _GROUND, f"ground:{symbol.name}", solid_capstyle="butt")
+        if self._view.planar:
+            self._strokes(symbols.hatching(points, symbol.side, self._unit), "ground")
+
+    def _strokes(self, strokes: FloatArray, layer: str) -> None:
+        self._axes.add_collection(
+            LineCollection(
+                list(strokes), colors=FAINT, linewidths=0.6 * self._lines, alpha=self._share,
+                zorder=self._order(layer) - 0.1,
+            ),
+            autolim=False,
+        )  # fmt: skip
+
+    def _bar(self, symbol: Symbol, points: FloatArray) -> None:
+        fill, edge = self._edge(symbol.owner)
+        self._plot(points, "bar", edge, _BAR, f"link:{symbol.owner}")
+        self._plot(points, "bar", fill, 0.5 * _BAR, zorder=self._order("bar", 0.1))
+
+    def _link(self, symbol: Symbol, points: FloatArray) -> None:
+        fill, edge = self._edge(symbol.owner)
+        self._fill(symbols.hull(points), "bar", fill, edge, 1.6 * _OUTLINE, gid=f"link:{symbol.owner}")
+
+    def _spring(self, symbol: Symbol, points: FloatArray) -> None:
+        line = symbols.zigzag(points[0], points[1], self._unit, symbol.side)
+        self._plot(line, "spring", palette.SPRING, _SPRING, f"spring:{symbol.name}", solid_joinstyle="miter")
+
+    def _damper(self, symbol: Symbol, points: FloatArray) -> None:
+        for line in symbols.dashpot(points[0], points[1], self._unit, symbol.side):
+            self._plot(line, "spring", palette.SPRING, _SPRING, f"damper:{symbol.name}")
+
+    def _spiral(self, symbol: Symbol, points: FloatArray) -> None:
+        line = symbols.spiral(points[0], points[1], points[2], self._unit)
+        self._plot(line, "spring", palette.SPRING, _SPRING, f"spring:{symbol.name}")
+
+    def _cord(self, symbol: Symbol, points: FloatArray) -> None:
+        open_now = self._view.open_contacts[self._i] if self._view.open_contacts else frozenset()
+        line = symbols.cord(points[0], points[1], self._unit, taut=symbol.name not in open_now)
+        self._plot(line, "spring", palette.SPRING, 1.6 * _SPRING, f"cord:{symbol.name}")
+
+    def _support(self, symbol: Symbol, points: FloatArray) -> None:
+        triangle, base = symbols.support(points[0], self._unit)
+        self._fill(triangle, "support", "#FFFFFF", palette.STEEL, _OUTLINE)
+        self._plot(base, "support", palette.STEEL, _OUTLINE)
+        self._strokes(symbols.hatching(base, -1.0, 0.7 * self._unit), "support")
+        self._pivot(symbol, points)
+
+    def _pivot(self, symbol: Symbol, points: FloatArray) -> None:
+        self._disk(points[0], symbols.RING * self._unit, "pivot", "#FFFFFF", INK, _OUTLINE)
+        self._disk(points[0], symbols.DOT * self._unit, "pivot", INK, INK, 0.0)
+
+    # -- Contacts ------------------------------------------------------------------------------------------------
+
+    def _arrows(self) -> None:
+        arrows = self._view.arrows[self._i]
+        vectors = arrows[:, 1] - arrows[:, 0]
+        longest = float(np.nanmax(np.linalg.norm(vectors, axis=-1), initial=0.0))
+        for (tail, _), vector in zip(arrows, vectors, strict=True):
+            if not np.isfinite(vector).all():
+                continue
+            point = min(0.2 * longest, 0.6 * float(np.linalg.norm(vector)))
+            self._axes.add_patch(
+                FancyArrow(
+                    *(tail + self._offset), *vector, length_includes_head=True, head_length=point,
+                    head_width=0.75 * point, width=min(0.03 * longest, 0.3 * point), color=FORCE, alpha=self._share,
+                    lw=0, zorder=self._order("arrow"),
+                )
+            )  # fmt: skip
+
+    def _touching(self) -> None:
+        for place in self._view.touching[self._i]:
+            if np.isfinite(place).all():
+                self._disk(place + self._offset, 0.75 * self._unit, "touch", FORCE, "#FFFFFF", 0.7)

@@ -1,0 +1,582 @@
+"""Symbols of a scene found numerically: owners of outlines, pivots, slides, springs, grounds.
+
+Nothing is read from how a model is written: points and frames are evaluated at random configurations, and what is
+constant in a body's frame belongs to that body.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from fsm_dyn.automaton.hybrid_automaton import Automaton
+from fsm_dyn.core.arrays import BoolArray, FloatArray
+from fsm_dyn.language import expressions
+from fsm_dyn.language.contacts import FeatureContact
+from fsm_dyn.language.elements import DamperLoad, EulerFrame, LineLoad, SpringLoad
+from fsm_dyn.language.evaluate import ParameterValue, evaluate_expression
+from fsm_dyn.language.expression_tree import free_names
+from fsm_dyn.language.model import Mechanism
+from fsm_dyn.run.scene import NEWTONIAN, ORIGIN, Anchor, Scene, SceneShape, Symbol, SymbolKind
+
+CONFIGURATIONS: Final = 24
+_TOLERANCE: Final = 1e-7  # of the size of the mechanism, and of a rotation matrix
+_BEYOND: Final = 0.2  # of a coordinate's range, to either side of it
+_LEAST_RANGE: Final = 0.05  # m or rad, where a coordinate does not move
+_SMALLEST: Final = 0.0035  # a unit, of the larger side of all that is drawn
+_REACH: Final = (0.55, 10.0, 25.0)  # of a spring: of its travel, units at least, and without a known travel
+_GROUND_BEYOND: Final = 5.0  # units: of a ground, beyond where its partner goes
+
+
+def with_symbols(
+    scene: Scene,
+    automaton: Automaton,
+    values: Mapping[str, ParameterValue],
+    t: FloatArray,
+    x: FloatArray,
+    c: FloatArray,
+) -> Scene:
+    """Return a scene with owners of its outlines, and with symbols of joints, springs, dampers and grounds.
+
+    Parameters
+    ----------
+    scene : Scene
+        Its outlines.
+    automaton : Automaton
+    values : mapping of str to float or ndarray
+        Parameters by name, SI.
+    t, x, c : ndarrays, shapes (n,), (n, n_x) and (n, n_c)
+        Times, states and contexts of the motion that is drawn, or one of them, SI: they determine where springs of
+        slides begin, how far grounds reach, and the unit.
+
+    Returns
+    -------
+    Scene
+    """
+    with np.errstate(all="ignore"):  # at random configurations
+        return _Inference(scene, automaton, values, t, x, c).scene()
+
+
+@dataclass(frozen=True)
+class _Poses:
+    """Points and frames at n states, then poses of bodies: ground first.
+
+    Attributes
+    ----------
+    points : ndarray, shape (n, n_points + 1, 3)
+        The last is the Newtonian origin.
+    frames : ndarray, shape (n, n_frames + 1, 3, 3)
+        The last is the Newtonian frame.
+    centres : ndarray, shape (n_bodies + 1, n, 3)
+    turns : ndarray, shape (n_bodies + 1, n, 3, 3)
+    """
+
+    points: FloatArray
+    frames: FloatArray
+    centres: FloatArray
+    turns: FloatArray
+
+    def local(self, body: int, positions: FloatArray) -> FloatArray:
+        """Return positions (k, ..., 3) at the first k states resolved in a body's frame, from its centre."""
+        count = len(positions)
+        shift = positions - self.centres[body][:count].reshape(count, *[1] * (positions.ndim - 2), 3)
+        return np.asarray(np.einsum("nji,n...j->n...i", self.turns[body][:count], shift))
+
+    def relative(self, a: int, b: int) -> tuple[FloatArray, FloatArray]:
+        """Return centre (n, 3) and rotation (n, 3, 3) of body ``b`` in the frame of ``a``."""
+        return self.local(a, self.centres[b]), np.einsum("nji,njk->nik", self.turns[a], self.turns[b])
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """Two bodies, ground first, of which one turns about a point of the other, or slides along a line.
+
+    ``at`` (3,) is the point in the frame of ``a``, m, of a pivot; ``along`` (3,) the direction, in the frame of ``a``,
+    in which the coordinate of a slide grows.
+    """
+
+    a: int
+    b: int
+    coordinates: frozenset[str]
+    at: FloatArray | None = None
+    along: FloatArray | None = None
+
+
+class _Inference:
+    def __init__(
+        self,
+        scene: Scene,
+        automaton: Automaton,
+        values: Mapping[str, ParameterValue],
+        t: FloatArray,
+        x: FloatArray,
+        c: FloatArray,
+    ) -> None:
+        self._scene, self._values = scene, values
+        self._mechanism: Mechanism = automaton.mechanism
+        self._names = (NEWTONIAN, *self._mechanism.bodies)
+        self._coordinates = list(self._mechanism.coordinate_names)
+        self._means = dict(zip(self._coordinates, x.mean(axis=0).tolist(), strict=False))
+        self._anchors: list[Anchor] = []
+        self._known: dict[tuple[str, str, bytes], int] = {}
+        self._drawn = self._poses(t, x, c)
+        self._random, self._moved = self._random_poses(t, x, c)
+        self._size = max(float(np.ptp(self._random.points.reshape(-1, 3), axis=0).max()), 1e-9)
+        self._tolerance = _TOLERANCE * max(self._size, 1e-3)
+        self._fixed = np.array([self._still(self._random.local(b, self._random.points)) for b in self._every()])
+        self._pairs = list(self._find_pairs())
+        self._shapes = self._owned()
+        self._outlined = {shape.owner for shape in self._shapes if shape.bounded and shape.role != "dot"}
+        self._unit = self._find_unit()
+        self._missing: list[str] = []
+
+    def scene(self) -> Scene:
+        """Return the scene with its symbols, in the order in which they are drawn."""
+        symbols = [
+            *self._grounds(), *self._links(), *self._springs(), *self._loop_pivots(), *self._pivots(),
+        ]  # fmt: skip
+        linked = {symbol.owner for symbol in symbols if symbol.kind in ("bar", "link")}
+        shapes = [
+            shape
+            for shape in self._shapes
+            if not (shape.role == "dot" and shape.owner in linked) and not self._is_ground(shape)
+        ]
+        order: tuple[SymbolKind, ...] = (
+            "ground", "bar", "link", "cord", "damper", "spring", "spiral", "support", "pivot",
+        )  # fmt: skip
+        symbols.sort(key=lambda symbol: order.index(symbol.kind))
+        return replace(
+            self._scene,
+            shapes=tuple(shapes),
+            anchors=tuple(self._anchors),
+            symbols=tuple(symbols),
+            unit=self._unit,
+            missing=tuple(self._missing),
+        )
+
+    # -- Configurations --------------------------------------------------------------------------------------
+
+    def _every(self) -> range:
+        return range(len(self._names))
+
+    def _poses(self, t: FloatArray, x: FloatArray, c: FloatArray) -> _Poses:
+        scene, n = self._scene, len(x)
+        out = scene.geometry.evaluate(t, x, c)
+        points = np.broadcast_to(out["points"], (n, len(scene.points), 3))
+        frames = np.broadcast_to(out["frames"], (n, len(scene.frames), 3, 3))
+        finite = np.isfinite(points).all(axis=(1, 2)) & np.isfinite(frames).all(axis=(1, 2, 3))
+        points, frames = points[finite], frames[finite]
+        n = len(points)
+        points = np.concatenate([points, np.zeros((n, 1, 3))], axis=1)
+        frames = np.concatenate([frames, np.broadcast_to(np.eye(3), (n, 1, 3, 3))], axis=1)
+        bodies = self._mechanism.bodies.values()
+        centres = [-1, *(self._point(body.center) for body in bodies)]
+        turns = [-1, *(self._frame(self._frame_of(body.name)) for body in bodies)]
+        return _Poses(points, frames, np.moveaxis(points[:, centres], 1, 0), np.moveaxis(frames[:, turns], 1, 0))
+
+    def _point(self, name: str) -> int:
+        return -1 if name == ORIGIN else self._scene.points.index(name)
+
+    def _frame(self, name: str) -> int:
+        return -1 if name == NEWTONIAN else self._scene.frames.index(name)
+
+    def _frame_of(self, name: str) -> str:
+        """Return the frame that a body turns with; of a particle the one that it is drawn in."""
+        body = self._mechanism.bodies.get(name)
+        if body is None:
+            return NEWTONIAN
+        drawn = (form.frame for form in self._mechanism.view.get(name, ()) if form.frame is not None)
+        return body.frame or next(drawn, NEWTONIAN)
+
+    def _random_poses(self, t: FloatArray, x: FloatArray, c: FloatArray) -> tuple[_Poses, tuple[_Poses, _Poses]]:
+        """Return poses at random configurations, and a pair of poses for each coordinate without and with a step."""
+        generator, n_q = np.random.default_rng(1), len(self._coordinates)
+        rows = generator.integers(len(x), size=CONFIGURATIONS)
+        q = x[:, :n_q]
+        reach = np.maximum(np.ptp(q, axis=0), _LEAST_RANGE)
+        states, times = x[rows].copy(), t[rows] + generator.uniform(0.0, 1.0, CONFIGURATIONS)
+        low, high = q.min(axis=0) - _BEYOND * reach, q.max(axis=0) + _BEYOND * reach
+        states[:, :n_q] = generator.uniform(low, high, (CONFIGURATIONS, n_q))
+        poses = self._poses(times, self._unit_quaternions(states), c[rows])
+        before = np.repeat(states[:1], n_q, axis=0)
+        after = before.copy()
+        after[np.arange(n_q), np.arange(n_q)] += 0.13 * reach
+        context, same = np.repeat(c[rows[:1]], n_q, axis=0), np.repeat(times[:1], n_q)
+        moved = (
+            self._poses(same, self._unit_quaternions(before), context),
+            self._poses(same, self._unit_quaternions(after), context),
+        )
+        return poses, moved
+
+    def _unit_quaternions(self, states: FloatArray) -> FloatArray:
+        for frame in self._mechanism.frames.values():
+            if isinstance(frame, EulerFrame):
+                columns = [self._coordinates.index(name) for name in frame.euler_names]
+                states[:, columns] /= np.linalg.norm(states[:, columns], axis=1, keepdims=True)
+        return states
+
+    def _still(self, positions: FloatArray) -> BoolArray:
+        """Return which of positions (n, k, 3) are the same at all states."""
+        return np.asarray(np.ptp(positions, axis=0).max(axis=-1) < self._tolerance)
+
+    # -- Pairs of bodies -------------------------------------------------------------------------------------
+
+    def _find_pairs(self) -> Iterable[_Pair]:
+        """Yield pivots and slides, of all pairs of bodies."""
+        for a, b in itertools.combinations(self._every(), 2):
+            apart, turn = self._random.relative(a, b)
+            turns = float(np.ptp(turn, axis=0).max()) > _TOLERANCE
+            if turns and not self._is_particle(b) and not self._is_particle(a):
+                at = self._common_point(a, b)
+                if at is not None:
+                    yield _Pair(a, b, self._moving(a, b), at=at)
+            elif not turns and float(np.ptp(apart, axis=0).max()) > self._tolerance:
+                moving = self._moving(a, b)
+                _, sizes, axes = np.linalg.svd(apart - apart.mean(axis=0))
+                if len(moving) == 1 and sizes[1] < 1e-6 * sizes[0]:
+                    yield _Pair(a, b, moving, along=axes[0] * self._growth(a, b, moving, axes[0]))
+
+    def _is_particle(self, number: int) -> bool:
+        return number > 0 and self._frame_of(self._names[number]) == NEWTONIAN
+
+    def _common_point(self, a: int, b: int) -> FloatArray | None:
+        """Return the point fixed in two bodies, in the frame of the first, m, if there is one."""
+        poses = self._random
+        matrix = np.concatenate([poses.turns[a], -poses.turns[b]], axis=2).reshape(-1, 6)
+        apart = (poses.centres[b] - poses.centres[a]).reshape(-1)
+        found = np.linalg.lstsq(matrix, apart, rcond=1e-9)[0]
+        if np.abs(matrix @ found - apart).max() > self._tolerance:
+            return None
+        return np.asarray(found[:3])
+
+    def _moving(self, a: int, b: int) -> frozenset[str]:
+        """Return the coordinates that move one body against another."""
+        (apart, turn), (apart_after, turn_after) = (poses.relative(a, b) for poses in self._moved)
+        moves = (np.abs(apart_after - apart).max(axis=1) > self._tolerance) | (
+            np.abs(turn_after - turn).max(axis=(1, 2)) > _TOLERANCE
+        )
+        return frozenset(name for name, own in zip(self._coordinates, moves, strict=True) if own)
+
+    def _growth(self, a: int, b: int, moving: Iterable[str], axis: FloatArray) -> float:
+        """Return 1 where a coordinate grows along an axis of ``a``, else -1."""
+        number = self._coordinates.index(next(iter(moving)))
+        (before, _), (after, _) = (poses.relative(a, b) for poses in self._moved)
+        return 1.0 if float((after - before)[number] @ axis) > 0.0 else -1.0
+
+    # -- Outlines --------------------------------------------------------------------------------------------
+
+    def _owned(self) -> list[SceneShape]:
+        """Return the outlines with their owners, without contact shapes of bodies that have a view."""
+        owned = [shape if shape.owner else replace(shape, owner=self._carrier(shape)) for shape in self._scene.shapes]
+        viewed = {shape.owner for shape in owned if shape.role == "view" and len(shape.points) > 1}
+        drawn = {shape.owner for shape in owned if shape.role == "contact"}
+        return [
+            shape
+            for shape in owned
+            if not (shape.role == "contact" and shape.owner in viewed and shape.bounded)
+            and not (shape.role == "dot" and shape.owner in drawn)
+        ]
+
+    def _carrier(self, shape: SceneShape) -> str:
+        """Return the body that an outline is fixed in, or nothing."""
+        frame, point = self._frame(shape.frame), self._point(shape.origin)
+        for number in self._every():
+            turn = np.einsum("nji,njk->nik", self._random.turns[number], self._random.frames[:, frame])
+            if self._fixed[number, point] and float(np.ptp(turn, axis=0).max()) < _TOLERANCE:
+                return self._names[number]
+        return ""
+
+    def _outline(self, shape: SceneShape, poses: _Poses) -> FloatArray:
+        """Return a shape's points in the Newtonian frame, m, shape (n, k, 3)."""
+        points = np.hstack([shape.points, np.zeros((len(shape.points), 3 - shape.points.shape[1]))])
+        turned = np.einsum("nij,kj->nki", poses.frames[:, self._frame(shape.frame)], points)
+        return np.asarray(poses.points[:, self._point(shape.origin)][:, None] + turned)
+
+    def _body_points(self, number: int) -> FloatArray:
+        """Return what there is to see of a body at the states that are drawn, m, shape (n, k, 3)."""
+        name = self._names[number]
+        parts = [self._outline(s, self._drawn) for s in self._shapes if s.owner == name and s.bounded]
+        if number and name not in self._outlined:
+            parts.append(self._drawn.points[:, self._fixed[number]])
+        if number:
+            parts.append(self._drawn.centres[number][:, None])
+        return np.concatenate(parts, axis=1) if parts else np.zeros((len(self._drawn.points), 0, 3))
+
+    def _find_unit(self) -> float:
+        """Return a hundredth of the larger side of the moving bodies at an instant."""
+        moving = [self._body_points(number) for number in self._every() if number]
+        if not moving:
+            return 0.01
+        everything = np.concatenate([*moving, self._body_points(0)], axis=1)
+        alone = np.concatenate(moving, axis=1)
+        pivots = [self._at(pair) for pair in self._pairs if pair.at is not None]
+        alone = np.concatenate([alone, *[path[:, None] for path in pivots]], axis=1)
+        sides = np.ptp(alone, axis=1).max(axis=1)
+        whole = float(np.ptp(everything.reshape(-1, 3), axis=0).max())
+        return max(float(np.median(sides)) / 100.0, _SMALLEST * whole, 1e-9)
+
+    def _at(self, pair: _Pair) -> FloatArray:
+        """Return the path of a pivot, m, shape (n, 3)."""
+        assert pair.at is not None
+        turned = np.einsum("nij,j->ni", self._drawn.turns[pair.a], pair.at)
+        return np.asarray(self._drawn.centres[pair.a] + turned)
+
+    # -- Anchors ---------------------------------------------------------------------------------------------
+
+    def _anchor(self, body: int, offset: FloatArray) -> int:
+        """Return the number of the anchor at an offset (3,), m, from a body's centre, resolved in its frame."""
+        name = self._names[body]
+        origin = self._mechanism.bodies[name].center if body else ORIGIN
+        return self._new_anchor(Anchor(self._frame_of(name), origin, np.asarray(offset, dtype=np.float64)))
+
+    def _point_anchor(self, point: str) -> int:
+        return self._new_anchor(Anchor(NEWTONIAN, point, np.zeros(3)))
+
+    def _new_anchor(self, anchor: Anchor) -> int:
+        key = (anchor.frame, anchor.origin, anchor.offset.tobytes())
+        if key not in self._known:
+            self._known[key] = len(self._anchors)
+            self._anchors.append(anchor)
+        return self._known[key]
+
+    # -- Symbols ---------------------------------------------------------------------------------------------
+
+    def _links(self) -> Iterable[Symbol]:
+        """Yield bars and links of the bodies that no outline shows."""
+        for number in self._every()[1:]:
+            name = self._names[number]
+            if name in self._outlined:
+                continue
+            offsets = self._own_points(number)
+            if len(offsets) < 2:
+                continue
+            kind: SymbolKind = "bar" if self._are_collinear(offsets) else "link"
+            if kind == "bar":
+                distances = np.linalg.norm(offsets[:, None] - offsets, axis=-1)
+                offsets = offsets[list(np.unravel_index(int(distances.argmax()), distances.shape))]
+            yield Symbol(kind, name, name, tuple(self._anchor(number, offset) for offset in offsets))
+
+    def _own_points(self, number: int) -> FloatArray:
+        """Return the points of a body, in its frame from its centre, m, each once, shape (k, 3)."""
+        if self._is_particle(number):
+            return np.zeros((1, 3))
+        named = self._random.local(number, self._random.points[:1])[0][self._fixed[number]]
+        pivots = [self._in_body(number, pair) for pair in self._pairs if number in (pair.a, pair.b)]
+        points = np.concatenate([np.zeros((1, 3)), named, *[item for item in pivots if item is not None]])
+        kept: list[FloatArray] = []
+        for point in points:
+            if all(np.abs(point - other).max() > self._tolerance for other in kept):
+                kept.append(point)
+        return np.array(kept)
+
+    def _in_body(self, number: int, pair: _Pair) -> FloatArray | None:
+        """Return a pivot in the frame of one of its bodies, shape (1, 3); None of a slide."""
+        if pair.at is None:
+            return None
+        position = self._random.centres[pair.a][:1] + np.einsum("nij,j->ni", self._random.turns[pair.a][:1], pair.at)
+        return self._random.local(number, position)
+
+    def _are_collinear(self, offsets: FloatArray) -> bool:
+        sizes = np.linalg.svd(offsets - offsets.mean(axis=0), compute_uv=False)
+        return len(sizes) < 2 or bool(sizes[1] < 1e-6 * max(float(sizes[0]), 1e-12))
+
+    def _pivots(self) -> Iterable[Symbol]:
+        """Yield each pivot once, on the ground where one of its bodies is."""
+        shown: list[FloatArray] = []
+        for pair in self._pairs:
+            if pair.at is None:
+                continue
+            path = self._at(pair)
+            if any(np.abs(path - other).max() < self._tolerance for other in shown):
+                continue
+            shown.append(path)
+            kind: SymbolKind = "support" if pair.a == 0 else "pivot"
+            yield Symbol(kind, self._names[pair.b], "", (self._anchor(pair.a, pair.at),))
+
+    def _loop_pivots(self) -> Iterable[Symbol]:
+        """Yield pivots of joints that close loops, and of joints between bodies with absolute coordinates."""
+        for joint in self._mechanism.joints.values():
+            loop = len(joint.at) == 2 and joint.at[0] != joint.at[1]
+            if not (loop or joint.is_freed) or not joint.at or joint.kind not in ("revolute", "planar", "ball"):
+                continue
+            if joint.at[0] not in (*self._scene.points, ORIGIN):
+                continue
+            grounded = any(self._fixed[0, self._point(point)] for point in joint.at if point in self._scene.points)
+            yield Symbol("support" if grounded else "pivot", joint.name, "", (self._point_anchor(joint.at[0]),))
+
+    # -- Springs and dampers ---------------------------------------------------------------------------------
+
+    def _springs(self) -> Iterable[Symbol]:
+        beside: dict[int, int] = {}
+        for load in self._mechanism.loads:
+            if not isinstance(load, SpringLoad | DamperLoad):
+                continue
+            spring = isinstance(load, SpringLoad)
+            damped = not spring or (isinstance(load, SpringLoad) and load.damping is not None)
+            wanted: tuple[tuple[SymbolKind, bool], ...] = (("spring", spring), ("damper", damped))
+            kinds = [kind for kind, there in wanted if there]
+            if load.between is not None:
+                yield from self._between_points(load, kinds)
+                continue
+            pair = self._pair_of(load)
+            if pair is None:
+                if spring:
+                    self._missing.append(f"spring {load.name}")
+            elif pair.along is not None:
+                number = self._pairs.index(pair)
+                yield from self._on_slide(load, pair, kinds, beside.get(number, 0))
+                beside[number] = beside.get(number, 0) + 1
+            elif spring:
+                yield self._about_pivot(load, pair)
+
+    def _between_points(self, load: LineLoad, kinds: list[SymbolKind]) -> Iterable[Symbol]:
+        ends = tuple(self._point_anchor(point) for point in load.between or ())
+        for kind, side in zip(kinds, (-1.3, 1.3) if len(kinds) > 1 else (0.0,), strict=False):
+            yield Symbol(kind, load.name, "", ends, side)
+        for point, end in zip(load.between or (), ends, strict=True):
+            if self._fixed[0, self._point(point)]:
+                yield Symbol("support", load.name, "", (end,))
+
+    def _pair_of(self, load: LineLoad) -> _Pair | None:
+        """Return the joint that moves with the coordinates of a load."""
+        if load.coordinate is None:
+            return None
+        names = free_names(expressions.parse(load.coordinate)) & set(self._coordinates)
+        return next((pair for pair in self._pairs if pair.coordinates == names), None)
+
+    def _about_pivot(self, load: LineLoad, pair: _Pair) -> Symbol:
+        """Return a spiral at a pivot, wound as the bodies are turned."""
+        assert pair.at is not None
+        position = self._in_body(pair.b, pair)
+        assert position is not None
+        centre, arm = self._anchor(pair.a, pair.at), np.array([0.0, self._unit, 0.0])
+        outer = self._anchor(pair.b, position[0] + arm)
+        return Symbol("spiral", load.name, "", (centre, self._anchor(pair.a, pair.at + arm), outer))
+
+    def _on_slide(self, load: LineLoad, pair: _Pair, kinds: list[SymbolKind], before: int) -> Iterable[Symbol]:
+        """Yield a spring along a slide, from an anchor beyond its travel, and what carries the anchor."""
+        assert pair.along is not None
+        along, across = pair.along, self._across(pair)
+        body = self._drawn.local(pair.a, self._body_points(pair.b))
+        s, w = body @ along, body @ across
+        low, high, middle = s.min(), s.max(), 0.5 * float(w.min() + w.max())
+        side = self._side(load, pair, body)
+        travel = float(np.ptp(s.min(axis=1)))
+        share, least, unknown = _REACH
+        reach = max(share * travel, (unknown if len(s) == 1 else least) * self._unit)
+        lateral = middle + before * 6.0 * self._unit
+        far = along * (high + reach if side > 0.0 else low - reach) + across * lateral
+        # where the body's outline ends, at the first state, in the frame of the body
+        here = along * float(s[0].max() if side > 0.0 else s[0].min()) + across * lateral
+        near = self._drawn_in_body(pair, here)
+        ends = (self._anchor(pair.a, far), self._anchor(pair.b, near))
+        for kind, shift in zip(kinds, (-1.9, 1.9) if len(kinds) > 1 else (0.0,), strict=False):
+            yield Symbol(kind, load.name, "", ends, shift)
+        wide = (3.6 if len(kinds) > 1 else 2.2) * self._unit
+        plate = [far - wide * across, far + wide * across]
+        plate = plate if side > 0.0 else plate[::-1]
+        if pair.a == 0:
+            yield Symbol("ground", load.name, NEWTONIAN, tuple(self._anchor(0, end) for end in plate), -1.0)
+        else:
+            yield from self._arm(load, pair, plate, far)
+
+    def _drawn_in_body(self, pair: _Pair, offset: FloatArray) -> FloatArray:
+        """Return an offset in the frame of ``a``, at the first state, as one in that of ``b``."""
+        position = self._drawn.centres[pair.a][0] + self._drawn.turns[pair.a][0] @ offset
+        return np.asarray(self._drawn.turns[pair.b][0].T @ (position - self._drawn.centres[pair.b][0]))
+
+    def _across(self, pair: _Pair) -> FloatArray:
+        """Return a unit vector across a slide, in the plane of x and y where the slide is in it."""
+        assert pair.along is not None
+        across = np.cross([0.0, 0.0, 1.0], pair.along)
+        if float(np.linalg.norm(across)) < 1e-6:
+            across = np.array([1.0, 0.0, 0.0])
+        return np.asarray(across / np.linalg.norm(across))
+
+    def _side(self, load: LineLoad, pair: _Pair, body: FloatArray) -> float:
+        """Return on which side of a sliding body its spring is: from where it pushes, unless other bodies are there."""
+        assert pair.along is not None
+        push = self._push(load, pair)
+        crowds = {sign: self._crowd(pair, body, sign) for sign in (-push, push)}
+        return push if crowds[-push] > 0 and not crowds[push] else -push
+
+    def _push(self, load: LineLoad, pair: _Pair) -> float:
+        """Return 1 if a spring pushes along a slide, on the average of the states, -1 if it pushes against it."""
+        free = load.free if isinstance(load, SpringLoad) else None
+        length = 0.0 if free is None else float(np.sum(evaluate_expression(free, self._values)))
+        return 1.0 if length >= self._means.get(next(iter(pair.coordinates)), 0.0) else -1.0
+
+    def _crowd(self, pair: _Pair, body: FloatArray, sign: float) -> int:
+        """Return how much of other bodies is on one side of a sliding body, in its course."""
+        assert pair.along is not None
+        along, across = pair.along, self._across(pair)
+        edge = float((sign * (body @ along)).max())
+        low, high = float((body @ across).min()) - 3.0 * self._unit, float((body @ across).max()) + 3.0 * self._unit
+        count = 0
+        for number in self._every():
+            if number in (pair.a, pair.b):
+                continue
+            points = self._drawn.local(pair.a, self._body_points(number))
+            s, w = sign * (points @ along), points @ across
+            count += int(((s > edge) & (w > low) & (w < high)).sum())
+        return count
+
+    def _arm(self, load: LineLoad, pair: _Pair, plate: Sequence[FloatArray], far: FloatArray) -> Iterable[Symbol]:
+        """Yield the plate of a spring on a moving body, with an arm to what there is to see of that body."""
+        name = self._names[pair.a]
+        ends = tuple(self._anchor(pair.a, end) for end in plate)
+        yield Symbol("bar", load.name, name, ends)
+        own = self._drawn.local(pair.a, self._body_points(pair.a))[0]
+        if len(own):
+            near = own[int(np.linalg.norm(own - far, axis=1).argmin())]
+            yield Symbol("bar", load.name, name, (self._anchor(pair.a, far), self._anchor(pair.a, near)))
+
+    # -- Grounds ---------------------------------------------------------------------------------------------
+
+    def _grounds(self) -> Iterable[Symbol]:
+        """Yield hatched lines: those without ends as far as the bodies that touch them go."""
+        for shape in self._shapes:
+            if not self._is_ground(shape):
+                continue
+            course = self._outline(shape, self._random)[0]
+            partners = self._partners(shape)
+            if shape.endless:
+                along = (course[1] - course[0]) / np.linalg.norm(course[1] - course[0])
+                s = (partners - course[0]) @ along
+                margin = _GROUND_BEYOND * self._unit
+                course = course[0] + np.outer([s.min() - margin, s.max() + margin], along)
+            yield Symbol(
+                "ground", shape.body, NEWTONIAN, tuple(self._anchor(0, point) for point in course),
+                self._solid_side(course, partners),
+            )  # fmt: skip
+
+    def _is_ground(self, shape: SceneShape) -> bool:
+        """Return whether an outline is a line fixed in the Newtonian frame."""
+        return shape.owner == NEWTONIAN and not (shape.plane or shape.closed) and len(shape.points) > 1
+
+    def _partners(self, shape: SceneShape) -> FloatArray:
+        """Return where what can touch a shape goes, m, shape (k, 3); without any, where all bodies go."""
+        names = set()
+        for contact in self._mechanism.contacts.values():
+            if isinstance(contact, FeatureContact):
+                one, other = (feature.shape for feature in contact.features)
+                names |= {other} if one == shape.body else {one} if other == shape.body else set()
+        parts = [self._outline(s, self._drawn) for s in self._scene.shapes if s.body in names and s.bounded]
+        parts += [self._drawn.points[:, [self._point(name)]] for name in names if name in self._scene.points]
+        if not parts:
+            parts = [self._body_points(number) for number in self._every()[1:]]
+        points = np.concatenate(parts, axis=1).reshape(-1, 3) if parts else np.zeros((0, 3))
+        return points if len(points) else np.zeros((1, 3))
+
+    def _solid_side(self, course: FloatArray, partners: FloatArray) -> float:
+        """Return the side of a line on which no partner is: 1 to the left of its course, -1 to the right."""
+        starts, along = course[:-1], np.diff(course, axis=0)
+        middles = starts + 0.5 * along
+        nearest = np.linalg.norm(partners[:, None] - middles, axis=-1).argmin(axis=1)
+        shift = partners - starts[nearest]
+        left = along[nearest, 0] * shift[:, 1] - along[nearest, 1] * shift[:, 0]
+        return -1.0 if float(np.mean(np.sign(left))) > 0.0 else 1.0
