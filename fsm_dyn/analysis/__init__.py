@@ -1,1 +1,1 @@
-"""Many runs and what they say: studies, requirements, gradients, cycles, verification."""
+"""Analyses by many runs: studies, requirements, gradients, cycles, verification."""

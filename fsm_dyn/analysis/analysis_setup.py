@@ -34,13 +34,13 @@ from fsm_dyn.run.trajectory import Trajectory
 
 # -- Roles of memory in a motion -----------------------------------------------------------------------------
 #
-# What memory is to a motion: a part of its state that varies, one that takes separate values, or a mere count.
+# Memory is a continuously varying part of the state of a motion, a part with separate values, or a mere count.
 
 
 def kept_quantities(automaton: Automaton) -> tuple[str, ...]:
-    """Return the memory that varies with the motion: a transition sets it from a state, a parameter or the time.
+    """Return the memory varying with the motion: a transition sets it from a state, a parameter or the time.
 
-    What counts or switches takes separate values, which neighbouring motions share.
+    Counts and switches take separate values, common to neighbouring motions.
     """
     layout = automaton.terms.layout
     found: tuple[str, ...] = ()
@@ -65,7 +65,7 @@ def _varies(reset: Program, entry: int, sources: set[str]) -> bool:
 
 
 def memory_of_motion(automaton: Automaton) -> tuple[str, ...]:
-    """Return the memory on which the motion depends: what only counts, or is printed, is none of it."""
+    """Return the memory that affects the motion, without mere counts and printed values."""
     layout = automaton.terms.layout
     read = _names(node for table in automaton.terms.graph()[2].values() for node in table.ravel())
     sets = []
@@ -87,21 +87,21 @@ def _names(nodes: Iterable[Any]) -> set[str]:
 
 # -- Runs for the purposes of analysis: from any state, in any mode, as plain arrays -------------------------
 
-LONGEST = 1e4  # s; over which a Python callable as an input may have to be tabulated
+LONGEST = 1e4  # s; longest table of a Python callable as an input
 
 
 @dataclass(frozen=True)
 class AnalysisSetup:
-    """A graph with the values of parameters and inputs under which its motions are studied.
+    """A graph with the values of parameters and inputs of the studied motions.
 
     Attributes
     ----------
     atol : float
         In the mechanism's own units.
     names : tuple of str
-        Parameters by which derivatives are taken, as the kernels know them: each by itself.
+        Parameters of the derivatives by their names in the kernels, each independent of the others.
     kept : tuple of str
-        Memory that varies with the motion, a part of the state.
+        Memory varying with the motion, a part of the state.
     """
 
     graph: ModeGraph
@@ -117,12 +117,12 @@ class AnalysisSetup:
 
     @property
     def constants(self) -> tuple[str, ...]:
-        """What varies from motion to motion, but not within a mode: memory, then parameters."""
+        """Constants of a motion within a mode: memory, then parameters."""
         return (*self.kept, *self.names)
 
     @property
     def variations(self) -> int:
-        """Number of rows of a variation: of the states, the memory that varies, the parameters."""
+        """Number of rows of a variation: states, varying memory, parameters."""
         return self.executable.automaton.terms.layout.n_x + len(self.constants)
 
     @classmethod
@@ -135,7 +135,7 @@ class AnalysisSetup:
         atol: float = 1e-12,
         names: tuple[str, ...] = (),
     ) -> AnalysisSetup:
-        """Return the setting for what a user gives.
+        """Return the setting for a user's arguments.
 
         Raises
         ------
@@ -159,12 +159,12 @@ class AnalysisSetup:
         executable.use(numerics_of(automaton, numbers))
         kept = kept_quantities(automaton)
         setting = cls(graph, simulator, executable, numbers, vector, drive, rtol, atol, names, kept)
-        # the executable is the setting's own as long as that lives
+        # the executable belongs to the setting for its lifetime
         weakref.finalize(setting, simulator.give_back, executable, "compiled")
         return setting
 
     def start(self, initial: Mapping[str, float | str] | None = None, vector: Array | None = None) -> InitialState:
-        """Return where a run begins; ``vector`` may replace the parameters in the order of the layout."""
+        """Return the start of a run; ``vector`` may replace the parameters in the order of the layout."""
         if vector is None:
             return initial_state(self.executable.automaton, self.numbers, self.vector, initial, self.drive)
         numbers = dict(self.numbers)
@@ -185,7 +185,7 @@ class AnalysisSetup:
         )  # fmt: skip
 
     def context(self, held: Array) -> Array:
-        """Return contexts, shape (..., n_c), from what a run records beside the parameters."""
+        """Return contexts, shape (..., n_c), from the recorded values of a run and the parameters."""
         parameters = np.broadcast_to(self.vector, (*held.shape[:-1], len(self.vector)))
         return np.concatenate([parameters, held], axis=-1)
 

@@ -15,8 +15,8 @@ from fsm_dyn.core.errors import FsmDynError, InputError, RunError
 from fsm_dyn.core.optional_libraries import optional_library
 
 TIMEOUT: Final = 10.0  # s, for the scheduler to answer
-POLL: Final = 2.0  # s, after which it is looked whether there still is a scheduler
-AHEAD: Final = 8  # batches that are handed over for each thread of the cluster, so that it does not wait for the others
+POLL: Final = 2.0  # s between checks of the scheduler
+AHEAD: Final = 8  # batches submitted for each thread of the cluster, to keep it busy
 _REMEDY: Final = "\n  remedy: start it again; with a ledger, what was stored stays, and the same command continues"
 
 Shared = TypeVar("Shared")
@@ -79,7 +79,7 @@ def connected(client: Any) -> Iterator[Cluster]:
         yield Cluster(opened, threads, opened.scheduler.address)
     finally:
         if own:
-            with suppress(Exception):  # a scheduler that has gone
+            with suppress(Exception):  # a lost scheduler
                 opened.close(timeout=2)
 
 
@@ -89,12 +89,12 @@ def over_cluster(
     work: Callable[[Shared, Case], Result],
     cases: Iterator[Case],
 ) -> Iterator[Result]:
-    """Yield the result of each case, in their order; those of a worker that is lost are computed again, by another.
+    """Yield the result of each case, in their order; another worker repeats the cases of a lost one.
 
     Parameters
     ----------
     shared : object
-        What all cases need: goes to each worker once, as pickled data, and again to those that come later.
+        Data of all cases: sent to each worker once, as pickled data, and to workers that join later.
     work : function of a module
 
     Raises
@@ -106,13 +106,13 @@ def over_cluster(
     waiting: deque[Any] = deque()
     try:
         with _lost_reported(cluster.address):
-            # a task, not scattered data: it is made again where a worker that had it is lost
+            # a task, not scattered data: it is repeated if its worker is lost
             sent = client.submit(_received, shared, mine, pure=False)
             if sent.exception() is None:
-                with suppress(Exception):  # only a matter of speed: batches queue where the data are
+                with suppress(Exception):  # only for speed: batches queue at the data
                     client.replicate(sent)
             for case in cases:
-                # no key by content: the scheduler would then hand out what an equal study still holds
+                # no key by content: the scheduler would then return data of an equal, earlier study
                 waiting.append(client.submit(_work, work, sent, case, pure=False))
                 if len(waiting) >= AHEAD * cluster.threads:
                     yield _result_of(waiting.popleft(), client)
@@ -125,9 +125,9 @@ def over_cluster(
 
 
 def _result_of(future: Any, client: Any) -> Any:
-    """Return what a task gives; raise ConnectionError where the client has given the scheduler up.
+    """Return the result of a task; raise ConnectionError if the client has given the scheduler up.
 
-    A future of a client that is closed is never done.
+    A future of a closed client is never done.
     """
     while True:
         try:
@@ -138,7 +138,7 @@ def _result_of(future: Any, client: Any) -> Any:
 
 
 def _received(shared: Any, version: str) -> Any:
-    """Return what all cases need, at a worker, of the version that sent it."""
+    """Return the data of all cases at a worker; its version must be the sender's."""
     if version != run_version():
         raise RunError(
             "a worker of the cluster has fsm_dyn of other sources than this study"
@@ -153,7 +153,7 @@ def _work(work: Callable[[Any, Case], Result], shared: Any, case: Case) -> Resul
 
 @contextmanager
 def _lost_reported(address: Any) -> Iterator[None]:
-    """Report by name what dask raises when a scheduler or its workers are lost."""
+    """Report errors of dask for a lost scheduler or lost workers by name."""
     distributed = optional_library("distributed", "cluster")
     try:
         yield

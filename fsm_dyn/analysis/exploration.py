@@ -25,14 +25,14 @@ from fsm_dyn.run.trajectory import Trajectory
 
 # -- Findings of an exploration ------------------------------------------------------------------------------
 #
-# What an exploration has found: modes and edges seen, declared and derived, and where runs cannot leave.
+# Modes and edges seen, declared and derived, and modes without a way out.
 
 Graph: TypeAlias = "nx.MultiDiGraph[str]"
 
 
 @dataclass(frozen=True)
 class SeenMode:
-    """A mode that runs visited: in which round first, its contact states (codes), and in how many runs."""
+    """A visited mode: its first round, its contact states (codes), and its number of runs."""
 
     name: str
     depth: int
@@ -42,7 +42,7 @@ class SeenMode:
 
 @dataclass(frozen=True)
 class SeenEdge:
-    """An edge that ``seen`` runs took, of ``runs`` that were in its source."""
+    """An edge taken by ``seen`` of the ``runs`` in its source."""
 
     source: str
     target: str
@@ -53,21 +53,21 @@ class SeenEdge:
 
 @dataclass(frozen=True, eq=False)
 class Exploration:
-    """Modes and edges that runs met.
+    """Modes and edges met by runs.
 
     Attributes
     ----------
     graph : ModeGraph
-        Which was explored.
+        The explored graph.
     modes : mapping of str to SeenMode
-        In the order in which they were met.
+        Modes in the order of their first visit.
     edges : tuple of SeenEdge
     instant_cycles : mapping of tuple of str to int
-        Modes through which runs came back to the first within one instant, and how often.
+        Modes of cycles back to the first one within one instant, with their number.
     ends : mapping of str to int
-        How many runs ended in which mode with which outcome.
+        Number of runs by final mode and outcome.
     runs, refused : int
-        Runs asked for, and those of them that could not begin: speeds drawn that the constraints contradict.
+        Requested runs, and refused ones among them, with random speeds that contradict the constraints.
     depth, seed : int
         As given.
     """
@@ -87,24 +87,24 @@ class Exploration:
 
     @property
     def never_entered(self) -> tuple[str, ...]:
-        """Modes of the graph that no run met."""
+        """Modes of the graph without a run."""
         return tuple(name for name in self.graph.modes if name not in self.modes)
 
     @property
     def never_left(self) -> tuple[str, ...]:
-        """Modes that runs visited and none left."""
+        """Visited modes, left by no run."""
         left = {edge.source for edge in self.edges}
         return tuple(name for name in self.modes if name not in left)
 
     @property
     def terminal_modes(self) -> tuple[str, ...]:
-        """Modes that runs visited and that have no guard that leads to another mode."""
+        """Visited modes, left by no run, without a guard to another mode."""
         left = {edge.source for edge in self.edges}
         return tuple(name for name in self.modes if name not in left and not self._derived[name])
 
     @cached_property
     def _derived(self) -> Mapping[str, tuple[str, ...]]:
-        """Modes to which one guard leads from each mode visited; without those that the geometry excludes."""
+        """Targets of single guards of each visited mode, without those excluded by the geometry."""
         automaton, geometry = self.graph.automaton, self.graph.geometry
         names = [contact.name for contact in automaton.contacts]
         found = {}
@@ -120,7 +120,7 @@ class Exploration:
 
     @cached_property
     def nx(self) -> Graph:
-        """All that is known of the graph, as networkx.
+        """The known graph as networkx.
 
         Nodes are modes visited or compiled, with ``label``, ``group``, ``found`` (``seen`` or ``declared``), ``depth``
         (-1 if not met), ``runs`` and ``initial``.  Edges have ``found``: ``seen`` (with ``seen`` of ``runs``),
@@ -188,14 +188,12 @@ class Exploration:
 
 # -- Exploration of a mode graph -----------------------------------------------------------------------------
 #
-# Exploration of a mode graph: which modes follow from which, by runs from states on guard surfaces.
-#
-# The first runs are those of the model: its schedule and its scenarios. From every mode visited, further runs begin
-# in states in which a run left it, on the surfaces of its guards, and in states within it, with other speeds and
-# random inputs. Modes visited for the first time are explored in the next round. The draws follow from the seed
-# alone, and rounds are worked off in one order, so that the result is the same for any number of processes.
+# Successors of modes by runs from states on guard surfaces. The first runs are those of the model: its schedule and its
+# scenarios. From every visited mode, further runs begin in states of exits of runs, on the surfaces of its guards, and
+# in states within it, with other speeds and random inputs. New modes are explored in the next round. The draws depend
+# on the seed alone, and rounds have a fixed order: the result is the same for any number of processes.
 
-KEPT: Final = 8  # states that a mode's runs begin from
+KEPT: Final = 8  # initial states of a mode's runs
 CORNERS: Final = 4  # of a random input
 WIDER: Final = 1.5  # random inputs, than those of the model's runs
 MOST_STEPS: Final = 100_000
@@ -205,7 +203,7 @@ MOST_STEPS: Final = 100_000
 class _Case:
     """One run: its inputs, its length (None: until the last breakpoint), its starts: the first possible is taken.
 
-    An empty start is that of the model.
+    An empty start is the model's own.
     """
 
     starts: tuple[Mapping[str, float | str], ...] = ({},)
@@ -216,7 +214,7 @@ class _Case:
 
 @dataclass(frozen=True)
 class _Met:
-    """What a run met.
+    """Modes and transitions of a run.
 
     ``modes``: contact states by name.  ``edges``: source, target, cause, in order.  ``states``: by mode, rows of
     coordinates, speeds and memory.  ``inputs``: least and largest value of each input, shape (2, n_w).
@@ -245,18 +243,18 @@ def explore(
     jobs: int | None = 1,
     progress: Callable[[int, int], None] = lambda done, all_: None,
 ) -> Exploration:
-    """Return the modes and edges that runs from sampled states meet.
+    """Return the modes and edges met by runs from sampled states.
 
     Parameters
     ----------
     graph : ModeGraph
     from_ : mapping, optional
-        Where the first runs begin, as ``initial`` of :func:`fsm_dyn.simulate`; by default as the model says.
+        Start of the first runs, as ``initial`` of :func:`fsm_dyn.simulate`; by default the model's.
     inputs : mapping of str to (float, float), optional
-        Least and largest value of inputs drawn at random (SI units); by default 1.5 times those of the model's own
+        Least and largest value of inputs drawn at random (SI units); by default 1.5 times the range of the model's own
         schedule and scenarios, zero included, or from -1 to 1.
     depth : int
-        Rounds: how often the modes that were visited last are explored.
+        Number of rounds: each explores the modes first visited in the previous one.
     samples : int
         Runs from each mode in its round.
     duration : float, optional
@@ -264,11 +262,11 @@ def explore(
     schedules : bool
         Whether the first runs have the inputs of the model's schedule and scenarios; else one run with inputs of zero.
     seed : int
-        From which all draws follow.
+        Seed of all draws.
     jobs : int, optional
         Processes; None: all cores.
     progress : callable
-        Called with the numbers of runs done and known of.
+        Called with the numbers of finished and of known runs.
 
     Raises
     ------
@@ -296,7 +294,7 @@ def explore(
         first = [_Case((from_ or {},), dict.fromkeys(layout.w, 0.0))]
     found.add(_met_in(graph, first, jobs), 0)
     if not found.modes:
-        for case in first:  # raises what is wrong with the start
+        for case in first:  # raises errors of the start
             simulate(
                 graph, scenario=case.scenario, initial=from_ or {}, inputs=case.inputs, on_failure="return", max_steps=1
             )
@@ -351,7 +349,7 @@ def _cases(
 
 
 def _met_in(graph: ModeGraph, cases: Sequence[_Case], jobs: int | None) -> Iterator[_Met | None]:
-    """Yield what each run met, in order; None for one that could not begin."""
+    """Yield the modes and transitions of each run, in order; None for a failed start."""
     workers = min(len(cases), jobs or os.cpu_count() or 1)
     if workers < 2:
         yield from (_run(graph, case) for case in cases)
@@ -404,7 +402,7 @@ def _met(graph: ModeGraph, run: Trajectory) -> _Met:
 
 
 def _instant_cycles(run: Trajectory) -> Iterator[tuple[str, ...]]:
-    """Yield the modes through which a run came back to one within an instant."""
+    """Yield the cycles of modes of a run within an instant."""
     path: list[str] = []
     time = -1.0
     for item in run.transitions:
@@ -420,7 +418,7 @@ def _instant_cycles(run: Trajectory) -> Iterator[tuple[str, ...]]:
 
 
 class _Findings:
-    """Modes and edges that the runs have visited."""
+    """Modes and edges visited by the runs."""
 
     def __init__(self, graph: ModeGraph) -> None:
         self.graph = graph
@@ -437,7 +435,7 @@ class _Findings:
         self.cycles: Counter[tuple[str, ...]] = Counter()
 
     def add(self, met: Iterator[_Met | None], level: int) -> None:
-        """Count what runs of one round met."""
+        """Count the modes and edges of the runs of one round."""
         n_q, n_u = len(self.graph.automaton.terms.layout.q), len(self.speeds)
         for item in met:
             self.runs += 1

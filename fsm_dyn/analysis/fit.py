@@ -33,7 +33,7 @@ _HEADING: Final = re.compile(r"\s*([A-Za-z]\w*)\s*(?:\[([^\]]*)\])?\s*")
 
 @dataclass(frozen=True)
 class MeasuredMotion:
-    """What was measured: ``t`` (n,), s, increasing; ``columns`` by name, (n,) each, SI, nan where a cell is empty."""
+    """Measured motion: ``t`` (n,), s, increasing; ``columns`` by name, (n,) each, SI, nan for an empty cell."""
 
     t: Array
     columns: Mapping[str, Array]
@@ -50,7 +50,7 @@ def read_measured(path: str | Path, mechanism: Mechanism) -> MeasuredMotion:
     path : str or Path
         A table of comma-separated values.
     mechanism : Mechanism
-        Gives the names of columns that are known, and their units.
+        Gives the known names of columns, and their units.
 
     Returns
     -------
@@ -131,7 +131,7 @@ def _numbers(line: list[str], names: list[str], where: Location) -> list[float]:
 
 # -- Parameters from a measured motion -----------------------------------------------------------------------
 #
-# Parameters from a measured motion, by least squares, with intervals and with what the data cannot determine.
+# By least squares, with intervals and with the directions not determined by the data.
 
 STEP: Final = 1e-4  # of the differences, relative: with runs at RTOL they are off by some 1e-6
 RTOL: Final = 1e-10
@@ -139,7 +139,7 @@ ATOL: Final = 1e-12
 RANK: Final = 1e-5  # singular values below this part of the largest are those of the differences' error
 SHARE: Final = 0.1  # components below this of a direction are not named
 WEIGHTINGS: Final = 2  # fits in turn, each weighing the columns by the residuals of the one before
-_ROUNDING: Final = 1e-12  # of a column's size, below which its residuals are not noise
+_ROUNDING: Final = 1e-12  # relative to a column's size; smaller residuals are not noise
 
 
 @dataclass(frozen=True)
@@ -149,19 +149,19 @@ class Fit:
     Attributes
     ----------
     values : mapping of str to float
-        The parameters that fit best, SI.
+        The best parameters, SI.
     intervals : mapping of str to (float, float)
-        95 % intervals from the covariance, SI; infinite where the data cannot determine a parameter.
+        95 % intervals from the covariance, SI; infinite for a parameter not determined by the data.
     covariance : ndarray, shape (n, n)
         Of the values in their order, without the undetermined directions.
     undetermined : tuple of mapping of str to float
-        Directions in which relative changes of the parameters do not change the motion measurably, of length 1: by the
-        names of those that take part.  A single name is a parameter that the data cannot determine.
+        Directions of relative changes of the parameters without a measurable change of the motion, of length 1, by the
+        names of their parameters. A single name is a parameter not determined by the data.
     residuals : mapping of str to float
         Root mean square of measured less computed, by column, SI.
     runs : int
     units : mapping of str to str
-        Of parameters and columns; empty where the model has none.
+        Of parameters and columns; empty for a model without units.
     """
 
     values: Mapping[str, float]
@@ -192,12 +192,11 @@ def fit(
     parameters: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Fit:
-    """Return the parameters with which runs follow a measured motion best.
+    """Return the parameters for the best agreement of runs with a measured motion.
 
     The sum of squares is minimised by the trust region of scipy's ``least_squares``, with central differences of whole
-    runs: transitions may change in order and number.  Columns are weighed by their own residuals.  Intervals are those
-    of Student's distribution with the covariance of the linearised problem, for noise that is independent from row to
-    row.
+    runs: transitions may change in order and number.  Columns are weighted by their own residuals. Intervals are from
+    Student's distribution with the covariance of the linearised problem, for noise independent from row to row.
 
     Parameters
     ----------
@@ -207,9 +206,9 @@ def fit(
     vary : sequence of str, or mapping of str to (low, high)
         Scalar parameters of the model; with bounds, SI or texts with units.
     parameters : mapping, optional
-        Values of parameters; for those varied where the search begins, by default the model's.
+        Values of parameters; of varied ones the start of the search, by default the model's.
     options
-        As for ``fsm_dyn.Simulator.run``; the end of a run is that of the measurement.
+        As for ``fsm_dyn.Simulator.run``; a run ends with the measurement.
 
     Raises
     ------
@@ -256,8 +255,8 @@ def fit(
 def _covariance(jacobian: Array, scale: Array) -> tuple[Array, Array]:
     """Return the covariance (n, n) for residuals with unit variance, and undetermined directions (k, n).
 
-    In relative changes of the parameters a direction counts as undetermined if its singular value is that of rounding,
-    or if a change by the whole of its parameters stays within the noise.
+    In relative changes of the parameters a direction counts as undetermined if its singular value is at the level of
+    rounding, or if the effect of a change by 100 % stays within the noise.
     """
     _, singular, directions = np.linalg.svd(jacobian * scale, full_matrices=False)
     lost = singular <= max(RANK * singular[0], 1.0)
@@ -299,7 +298,7 @@ class _ResidualSearch:
         self.runs = 0
 
     def bounds(self, vary: Sequence[str] | Mapping[str, tuple[float | str, float | str]]) -> tuple[Array, Array]:
-        """Return the least and the greatest values, SI; infinite where none are given."""
+        """Return the least and the greatest values, SI; infinite by default."""
         ends: list[tuple[float, float]] = []
         for name in self.names:
             pair = vary[name] if isinstance(vary, Mapping) else (-np.inf, np.inf)
@@ -311,13 +310,13 @@ class _ResidualSearch:
         return lower, upper
 
     def start(self) -> None:
-        """Run at the first values, where a failure is an error."""
+        """Run at the first values; a failure is an error."""
         run = self.simulator.run(parameters={**self.parameters, **self._named(self.first)}, **self.options)
         if run.t[-1] < self.motion.t[-1]:
             raise RunError(f"the run ends at {run.t[-1]:g} s, before the measurement does ({self.motion.t[-1]:g} s)")
 
     def least(self, bounds: tuple[Array, Array], first: Array, scale: Array) -> tuple[Array, Array]:
-        """Return where the sum of squares is least, and the Jacobian of the residuals there.
+        """Return the parameters of the least sum of squares, and the Jacobian of the residuals there.
 
         Raises
         ------
@@ -333,7 +332,7 @@ class _ResidualSearch:
         return found.x, np.asarray(found.jac, dtype=np.float64)
 
     def __call__(self, point: Array) -> Array:
-        """Return the weighed residuals; infinite where the run fails or ends early, which the trust region avoids."""
+        """Return the weighted residuals; infinite for a failed or early ended run, so the trust region avoids it."""
         try:
             found = self.by_column(point)
         except (InputError, RunError):

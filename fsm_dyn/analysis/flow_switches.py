@@ -1,7 +1,7 @@
-"""Choices of the state within a mode, ``where(x > a, ...)`` in a load: instants at which a run switches them.
+"""Choices of the state within a mode, ``where(x > a, ...)`` in a load: instants of the switches in a run.
 
-The flow jumps there, or has a kink, at no event of the automaton.  A neighbouring motion switches at another time, by
-which its variation jumps as at a transition whose reset is the identity (docs/theory.md, "Sensitivities").
+The flow jumps there, or has a kink, without an event of the automaton. A neighbouring motion switches at another time,
+so its variation jumps as at a transition with the identity as reset (docs/theory.md, "Sensitivities").
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from fsm_dyn.programs.traversal import reachable, support
 from fsm_dyn.run.extremes import quartic
 from fsm_dyn.run.loop_state import RunArrays
 
-PARTS: Final = 8  # of a step, at whose ends choices are looked at
+PARTS: Final = 8  # of a step; choices are evaluated at their ends
 BISECTIONS: Final = 60
-OFFSET: Final = 1e-9  # part of the terms of a margin, which it has where the flow next to a switch is taken
-SAME: Final = 1e-7  # part of a flow, or of a delay, by which two may differ that are the same
-GRAZING: Final = 1e-9  # a margin that changes more slowly than this part of its terms is met by no neighbour
+OFFSET: Final = 1e-9  # margin of the evaluation of the flow next to a switch, relative to its terms
+SAME: Final = 1e-7  # largest relative difference of two equal flows or delays
+GRAZING: Final = 1e-9  # relative to the terms of a margin; with a slower rate no neighbour meets it
 _COUNTING: Final = ("floor", "mod")
 
 
 class _Choices(NamedTuple):
-    """The choices of a mode: a program of ``margins``, their derivatives and the flow, and which of them count."""
+    """The choices of a mode: a program of ``margins``, their derivatives and the flow; flags of counting ones."""
 
     program: Program
     counting: Array
@@ -42,9 +42,9 @@ class _Choices(NamedTuple):
 
 @dataclass(frozen=True)
 class FlowSwitch:
-    """An instant within a step at which the flow switches: the row that begins the step, and the part of it passed.
+    """An instant of a switch of the flow within a step: the row at the begin of the step, and the elapsed fraction.
 
-    ``jump`` (n_x,): the flow before less that after; ``delay`` (n_z,): by how much later neighbours switch.
+    ``jump`` (n_x,): the flow before less that after; ``delay`` (n_z,): of the switches of neighbours.
     """
 
     row: int
@@ -55,7 +55,7 @@ class FlowSwitch:
 
 @lru_cache(maxsize=256)
 def _choices(programs: ModePrograms, constants: tuple[str, ...]) -> _Choices | None:
-    """Return the choices of the state on which the flow of a mode depends, None if there are none."""
+    """Return the choices of the state in the flow of a mode, None if there are none."""
     layout = programs.full.layout
     graph, symbols, nodes = programs.full.graph()
     ops = CASE_FUNCTIONS | {"lt", "le"}
@@ -79,7 +79,7 @@ def _choices(programs: ModePrograms, constants: tuple[str, ...]) -> _Choices | N
 
 
 def _margin(node: Node) -> Node:
-    """Return what is zero, or whole, where a choice switches."""
+    """Return the margin of a choice: zero, or whole, at a switch."""
     first, last = node.operands[0], node.operands[-1]
     if node.op in ("abs", "sign", "floor"):
         return first
@@ -87,7 +87,7 @@ def _margin(node: Node) -> Node:
 
 
 def flow_switches(setting: AnalysisSetup, raw: RunArrays, first: int, last: int) -> list[FlowSwitch]:
-    """Return the switches of the flow between two rows of a run, between which the mode does not change, in order.
+    """Return the switches of the flow between two rows of a run without a change of mode, in order.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ class _Switching:
     choices: _Choices
 
     def at(self, rows: IntArray, fractions: Array) -> dict[str, Array]:
-        """Return the choices, and where they stand, at fractions of the steps that begin at ``rows``, both (m,)."""
+        """Return the choices and their sides at fractions of the steps beginning at ``rows``, both (m,)."""
         times, x, context = self._states(rows, fractions)
         values = self.choices.program.evaluate(times, x, context)
         return values | {"marks": self._marks(values["margins"])}
@@ -142,7 +142,7 @@ class _Switching:
         return times, quartic(fractions, h, *ends), context
 
     def _marks(self, margins: Array) -> Array:
-        """Return on which side of their switches choices stand."""
+        """Return the sides of choices at their switches."""
         return np.where(self.choices.counting > 0.0, np.floor(margins), margins > 0.0)
 
     def _next_to(self, row: int, fraction: float, k: int, here: dict[str, Array], sign: float) -> dict[str, Array]:
@@ -158,7 +158,7 @@ class _Switching:
         return values | {"marks": self._marks(values["margins"])}
 
     def switches(self, rows: IntArray) -> list[FlowSwitch]:
-        """Return the switches in steps that begin at ``rows``."""
+        """Return the switches in steps beginning at ``rows``."""
         fractions = np.linspace(0.0, 1.0, PARTS + 1)
         marks = self.at(np.repeat(rows, PARTS + 1), np.tile(fractions, len(rows)))["marks"]
         marks = marks.reshape(len(rows), PARTS + 1, -1)

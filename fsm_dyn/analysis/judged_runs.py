@@ -47,7 +47,7 @@ from fsm_dyn.runtime.abi import RecordColumn, Sizes
 
 # -- Preparation of many runs of a graph ---------------------------------------------------------------------
 
-#: Options of ``Simulator.run`` with which runs can be made together.
+#: Options of ``Simulator.run`` for runs that share one call.
 SHARED: Final = frozenset(
     ("until", "scenario", "inputs", "initial", "method", "strategy", "tolerances", "rtol", "max_step", "max_steps")
 )
@@ -56,7 +56,7 @@ _MOST_STEPS: Final = 10_000_000  # the default of ``Simulator.run``
 
 @dataclass(frozen=True)
 class PreparedRuns:
-    """Runs that can be made together.
+    """Runs that share one call.
 
     Attributes
     ----------
@@ -73,17 +73,17 @@ class PreparedRuns:
 
 
 class RunPreparation:
-    """Prepares runs that differ in scalar parameters and initial values, with the bits of ``Simulator.run``.
+    """Prepares runs with different scalar parameters and initial values, bit for bit as ``Simulator.run``.
 
     Parameters
     ----------
     simulator : Simulator
     parameters : mapping
-        Overrides that all runs share.
+        Overrides of all runs.
     options : mapping
         As for ``Simulator.run``.
     names : tuple of str
-        What differs: parameters, and ``initial.NAME`` of coordinates and speeds.
+        Varied quantities: parameters, and ``initial.NAME`` of coordinates and speeds.
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ class RunPreparation:
         self._free = is_free(self.automaton, self._mode)
 
     def of(self, cases: Sequence[Mapping[str, Any]]) -> PreparedRuns:
-        """Return the runs of some cases that can be made together; none of a case is refused here."""
+        """Return the runs of the cases that share one call; no case is refused here."""
         values: list[dict[str, ParameterValue]] = []
         numbers: list[int] = []
         for number, case in enumerate(cases):
@@ -226,7 +226,7 @@ class RunPreparation:
     def _starts(
         self, cases: Sequence[Mapping[str, Any]], values: Sequence[Mapping[str, ParameterValue]], contexts: Array
     ) -> list[InitialState | None]:
-        """Return where the runs begin; None of one that has to find that for itself."""
+        """Return the starts of the runs; None for starts to be solved individually."""
         base = self.setup.start
         if self._same_start:
             return [InitialState(base.x, base.states, context) for context in contexts]
@@ -253,12 +253,12 @@ def _is_number(value: object) -> bool:
 
 # -- Runs of a graph with their requirements judged ----------------------------------------------------------
 #
-# Runs of a graph with their requirements judged: made by one call of the runtime, and judged together.
+# One call of the runtime makes the runs, and their requirements are judged together.
 
 Result = TypeVar("Result")
 
-MOST_ALONE = 4  # runs of a batch that turn out to need further charts, from which on the rest is made one by one
-FEWEST = 4  # runs for which it is worth to make them together
+MOST_ALONE = 4  # runs of a batch in need of further charts; beyond it the rest is made one by one
+FEWEST = 4  # least number of runs for a common call
 
 
 @dataclass(frozen=True)
@@ -298,16 +298,16 @@ class JudgedRun:
 def judged_runs(
     simulator: Simulator, options: Mapping[str, Any], cases: Sequence[Mapping[str, Any]]
 ) -> list[JudgedRun]:
-    """Return some runs of a study, judged; each has the bits that it has alone.
+    """Return some runs of a study, judged; each has the same bits as alone.
 
     Parameters
     ----------
     simulator : Simulator
     options : mapping
-        ``requirements`` and ``outputs``, their names; ``times``, those of curves, s; ``run``, arguments of
-        ``Simulator.run`` that all runs share.
+        ``requirements`` and ``outputs``, names; ``times`` of curves, s; ``run``, arguments of ``Simulator.run`` for all
+        runs.
     cases : sequence of mapping
-        What differs, by its name in a study: the same names in all.
+        Varied values by their names in a study, the same names in all.
     """
     found: list[JudgedRun | None] = [None] * len(cases)
     read = options["requirements"], options["outputs"], options["times"]
@@ -324,17 +324,17 @@ def runs_together(
     cases: Sequence[Mapping[str, Any]],
     read: Callable[[RecordedTogether], Iterable[Result]],
 ) -> list[tuple[int, Result]]:
-    """Return what is read of those runs of a study that can be made by one call, by the numbers of their cases.
+    """Run the cases of a study that share one call; return pairs of case number and result.
 
     Parameters
     ----------
     simulator : Simulator
     options : mapping
-        Of the study: what its runs share is worked out once for this object.
+        Options of the study; the common part of its runs is prepared once for this object.
     cases : sequence of mapping
-        What differs, by its name in a study: the same names in all.
+        Varied values by their names in a study, the same names in all.
     read : callable
-        Gives a result for each of some runs that were recorded together.
+        Gives a result for each of some runs recorded together.
     """
     if len(cases) < FEWEST:
         return []
@@ -351,7 +351,7 @@ def runs_together(
 
 
 def judged_alone(simulator: Simulator, options: Mapping[str, Any], case: Mapping[str, Any]) -> JudgedRun:
-    """Run and judge one case; one that cannot begin has no more than its reason."""
+    """Run and judge one case; a failed start returns only its error."""
     requirements: Sequence[str] = options["requirements"]
     outputs: Sequence[str] = options["outputs"]
     try:
@@ -391,7 +391,7 @@ def _made_together(
     cases: Sequence[Mapping[str, Any]],
     read: Callable[[RecordedTogether], Iterable[Result]],
 ) -> list[tuple[int, Result]]:
-    """Return what is read of those of the runs that can be made together, by the numbers of their cases."""
+    """Run the cases that share one call; return pairs of case number and result."""
     prepared = preparation.of(cases)
     if not prepared.numbers:
         return []
@@ -425,7 +425,7 @@ class RecordedTogether:
     preparation : RunPreparation
     prepared : PreparedRuns
     executable : Executable
-        With which they were made.
+        Executable of the runs.
     runs : RecordedRuns
     """
 
@@ -447,7 +447,7 @@ class RecordedTogether:
     def judged(self, requirements: Sequence[str], outputs: Sequence[str], times: Array) -> list[JudgedRun | None]:
         """Return each run, judged, with extremes of outputs and their curves over ``times``.
 
-        None for those whose energy balance may be open, which a run alone finds.
+        None for runs with a possibly open energy balance: to be decided by a run alone.
         """
         runs, model = self.runs, self.model
         speeds = slice(len(model.layout.q), None)
@@ -534,7 +534,7 @@ class RecordedTogether:
         return Samples(self.model, t, x, self.runs.modes[rows], np.hstack([self.vectors[run], held]))
 
     def _between(self, times: FloatArray, first: IntArray) -> Samples:
-        """Sample the steps that begin at the rows ``first``, as ``Trajectory`` does."""
+        """Sample the steps beginning at the rows ``first``, like ``Trajectory``."""
         x, theta = state_within(self.t, self.x, self.x_dot, self.x_mid, times, first, slice(None))
         held = self.held[first]
         inside = theta > 0.0
@@ -565,7 +565,7 @@ class RecordedTogether:
         return read_transitions(self.runs.records, int(sizes[Sizes.N_ROWS]), int(sizes[Sizes.N_U]))
 
     def _handovers(self, found: TransitionArrays, states: npt.NDArray[np.int8]) -> npt.NDArray[np.bool_]:
-        """Return which transitions are handovers; only contacts between features of shapes have them."""
+        """Return flags of the transitions that are handovers; only contacts between features of shapes have them."""
         handovers = np.zeros(len(found), dtype=np.bool_)
         mechanism = self.automaton.mechanism
         if not any(isinstance(contact, FeatureContact) for contact in mechanism.contacts.values()):
@@ -587,7 +587,7 @@ class RecordedTogether:
 
 
 def _model_of(preparation: RunPreparation, executable: Executable) -> RunModel:
-    """Return what reading the runs needs, with the modes that the executable has now."""
+    """Return the model for reading the runs, with the present modes of the executable."""
     names, charts = tuple(executable.chart_names), tuple(executable.chart_programs)
     setup = preparation.setup
     return preparation.simulator.remember(

@@ -29,10 +29,10 @@ from fsm_dyn.runtime.abi import Reason
 # The return map of a section: from just after it to just after it again, with its derivative.
 
 FIRST_HORIZON = 1.0  # s
-TOUCHING = 1e-7  # a gap (m) that is closed at the section stays so while Newton's method moves the state
+TOUCHING = 1e-7  # m; a gap closed at the section stays closed during Newton's method
 RANK = 1e-9
 NEWTON_STEPS = 6
-MOST_SHOWN = 5  # values of memory that a message lists
+MOST_SHOWN = 5  # values of memory in a message
 
 
 @dataclass(frozen=True)
@@ -61,12 +61,12 @@ class ReturnMap:
     ----------
     setting : AnalysisSetup
     begin, end : Section
-        The section, and what it is called when it is reached again (another foot, where left and right change places).
+        The section, and its name at the return (the other foot, if left and right are exchanged).
     relabelling : Relabelling
     longest : float
-        How long to wait for a return, s.
+        Longest time until a return, s.
     advancing : collection of str
-        What the motion does not depend on: coordinates, memory.
+        Coordinates and memory without effect on the motion.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class ReturnMap:
         layout = system.layout
         first = layout.memory_slice.start
         self.kept = [first + layout.memory.index(name) for name in setting.kept]
-        #: numbers in the context of the memory that is to be the same after a return
+        #: numbers in the context of the memory required to be the same after a return
         self.separate = [
             first + layout.memory.index(name)
             for name in memory_of_motion(setting.executable.automaton)
@@ -96,11 +96,11 @@ class ReturnMap:
         ]
 
     def state(self, point: SectionPoint) -> Array:
-        """Return the state at a point with the memory that varies, shape (n_z,)."""
+        """Return the state at a point with the varying memory, shape (n_z,)."""
         return np.concatenate([point.x, point.context[self.kept]])
 
     def point(self, z: Array, base: SectionPoint) -> SectionPoint:
-        """Return the point with a state, brought onto the rows that hold at ``base``."""
+        """Return the point with a state, brought onto the active rows of ``base``."""
         n_x, context = len(base.x), base.context.copy()
         context[self.kept] = z[n_x:]
         there = SectionPoint(z[:n_x], context, base.states)
@@ -134,8 +134,8 @@ class ReturnMap:
     def period(self, found: Return, point: SectionPoint) -> float:
         """Return the time of a return to the cycle itself, s.
 
-        A run that begins where a contact just opened may take a moment to open again.  Then the time is taken between
-        two returns of one run.
+        A run from a just opened contact may need a moment to open it again. Then the time is taken between two returns
+        of one run.
         """
         if not (isinstance(self.end, EventSection) and np.any(found.raw.transitions.reason == Reason.START)):
             return found.time
@@ -189,7 +189,7 @@ class ReturnMap:
         return shift
 
     def _consistent(self, point: SectionPoint) -> Array:
-        """Return the state of a point on the rows that hold there, and on the gap that the section closes."""
+        """Return the state of a point on its active rows, and on the gap closed by the section."""
         system, context = self.system, point.context
         n_q, n_u = len(system.layout.q), len(system.layout.u)
         active = ActiveSet.of(system, point.states)
@@ -282,7 +282,7 @@ class ReturnMap:
 
 
 def _least_motion(M: Array, A: Array, target: Array) -> Array:
-    """The motion v with ``A v = target`` that is smallest in the metric of M (docs/theory.md, (7.1))."""
+    """The motion v with ``A v = target``, smallest in the metric of M (docs/theory.md, (7.1))."""
     n, m = len(M), len(A)
     matrix = np.block([[M, -A.T], [A, np.zeros((m, m))]])
     motion: Array = np.linalg.lstsq(matrix, np.concatenate([np.zeros(n), target]), rcond=1e-12)[0][:n]
@@ -291,7 +291,7 @@ def _least_motion(M: Array, A: Array, target: Array) -> Array:
 
 # -- Limit cycles --------------------------------------------------------------------------------------------
 #
-# Limit cycles: motions that repeat, found as fixed points of a return map by Newton's method.
+# Periodic motions, found as fixed points of a return map by Newton's method.
 
 PLAIN_RETURNS = 3  # before Newton's method begins, and wherever it leads nowhere
 ITERATIONS = 40
@@ -300,12 +300,12 @@ HALVINGS = 6
 
 @dataclass(frozen=True)
 class LimitCycle:
-    """A motion that repeats.
+    """A periodic motion.
 
     Attributes
     ----------
     period : float
-        From one return to the next, s; with ``symmetry`` that of a step, not of a full cycle.
+        From one return to the next, s; with ``symmetry`` of a step, not of a full cycle.
     q, u : ndarray, shapes (n_q,), (n_u,)
         The state just after the section, SI.
     mode : str
@@ -313,16 +313,16 @@ class LimitCycle:
     memory : mapping of str to float
         The memory there.
     floquet_multipliers : ndarray of complex, shape (d,)
-        Eigenvalues of the return map on its section of dimension d, the largest first: how much of a deviation is
-        left after one return.  The cycle is stable if all are below 1 in magnitude.
+        Eigenvalues of the return map on its section of dimension d, the largest first: factors of deviations over one
+        return.  The cycle is stable if all are below 1 in magnitude.
     states : tuple of str
-        Names of coordinates, speeds and memory that varies with them, the order of the rows of ``monodromy``.
+        Names of coordinates, speeds and varying memory, in the order of the rows of ``monodromy``.
     monodromy : ndarray, shape (n_z, n_z)
         The derivative of the return map, saltation at all transitions included.
     residual : float
         Largest difference between the states of two successive returns, relative to 1 plus their size.
     returns : int
-        How many returns were computed to find it.
+        Number of computed returns.
     trajectory : Trajectory
         One period.
     """
@@ -372,22 +372,22 @@ def limit_cycle(
     ----------
     graph : ModeGraph
     section : str
-        Where the motion is looked at: ``"left_foot closes"`` (opens, sticks, slides), the name of a
-        user-defined transition, or an expression that crosses zero, ``"theta falling"``.
+        Section of the motion: ``"left_foot closes"`` (opens, sticks, slides), the name of a user-defined transition, or
+        an expression with a zero crossing, ``"theta falling"``.
     advancing : sequence of str, or mapping of str to float or str
-        Coordinates and memory that grow from return to return, on which the motion does not depend: a distance walked,
-        an angle turned, a count.  As a mapping, by how much each grows (SI, or an expression of parameters):
-        ``{"wheel": "pitch", "tooth": 1}``, where the mechanism repeats itself after so much, and the contacts of the
-        next tooth take the place of those of the last.
+        Coordinates and memory with growth from return to return, without effect on the motion: a distance walked, an
+        angle turned, a count. As a mapping, with the growth of each (SI, or an expression of parameters): ``{"wheel":
+        "pitch", "tooth": 1}``, for a mechanism with this period, in which the contacts of the next tooth replace those
+        of the last.
     symmetry : mapping of str to str, optional
         New names after each return, for cycles of symmetric halves: ``{"qL": "qR", "qR": "qL"}``.  Speeds
         ``<q>_dot`` and the contacts follow.
     parameters, inputs
         As for ``fsm_dyn.simulate``; the inputs must be constant.
     initial : mapping, optional
-        Where the search begins: it runs from here to the section; by default the model's own start.
+        Start of the search: it runs from here to the section; by default the model's own start.
     guess : mapping, optional
-        A state just after the section, from which Newton's method begins at once.
+        A state just after the section, for an immediate begin of Newton's method.
     tol : float
         Largest residual of a return, relative to 1 plus the size of the state.
     max_return_time : float
@@ -404,13 +404,12 @@ def limit_cycle(
     InputError
         The section or a name is unknown, or the model depends on time.
     RunError
-        The motion does not return, with the memory that it began with, or no cycle is found; the message has the
-        residual.
+        The motion does not return with its initial memory, or no cycle is found; the message has the residual.
 
     Notes
     -----
-    Memory is part of the state: a return is the next one at which memory has its values again, be it the first
-    crossing of the section or a later one.  Memory on which no motion depends, as a mere count, is left out.
+    Memory is part of the state: a return is the next one with equal memory, be it the first crossing of the section or
+    a later one. Memory without effect on motions, like a mere count, is left out.
     """
     setting = AnalysisSetup.of(graph, parameters, inputs, rtol, atol)
     automaton = setting.executable.automaton
@@ -476,7 +475,7 @@ class _Search:
         return float(np.abs(residual / self.scale).max(initial=0.0))
 
     def again(self, point: SectionPoint, new: SectionPoint) -> SectionPoint:
-        """A point of return to start from: what grows is set back, and memory on which nothing depends."""
+        """A point of return as a new start: growing quantities are set back, and memory without effect."""
         x = new.x.copy()
         held = [i for i in range(len(x)) if i not in self.kept]
         x[held] = point.x[held]
@@ -487,7 +486,7 @@ class _Search:
         return SectionPoint(x, context, new.states)
 
     def newton(self, point: SectionPoint, tol: float) -> tuple[SectionPoint, Return]:
-        """Return the fixed point, and the return that proves it."""
+        """Return the fixed point, and the return as its proof."""
         found = self.go(point)
         best = self.size(self.residual(point, found))
         for _ in range(ITERATIONS):
@@ -501,7 +500,7 @@ class _Search:
             step = np.asarray(np.linalg.lstsq(matrix, residual, rcond=1e-13)[0], dtype=np.float64)
             trial = self._damped(point, found, step, size)
             if trial is None:
-                # a plain return keeps to motions that there are
+                # a plain return stays on existing motions
                 point = self.again(point, found.point)
                 found = self.go(point)
             else:
@@ -543,7 +542,7 @@ def _growth(advancing: Mapping[str, float | str], setting: AnalysisSetup) -> dic
 
 
 def _require_autonomous(setting: AnalysisSetup) -> None:
-    """Refuse a motion that depends on the time: it returns to no state, but to a state and a time."""
+    """Refuse a motion dependent on the time: its return is to a state and a time, not to a state."""
     arrays = setting.drive.arrays
     _, symbols, nodes = setting.executable.automaton.terms.graph()
     moving = len(arrays.kernels) > 0 or bool(np.any(arrays.pieces[:, :, 1:] != 0.0)) or len(arrays.pieces) > 1

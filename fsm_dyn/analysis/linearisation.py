@@ -60,7 +60,7 @@ def mode_derivatives(programs: ModePrograms, parameters: Sequence[str] = ()) -> 
     programs : ModePrograms
         The mode in one chart.
     parameters : sequence of str
-        Names of parameters (flattened: ``lip[0]``), memory or inputs by which to differentiate.
+        Names of parameters (flattened: ``lip[0]``), memory or inputs as variables of differentiation.
 
     Raises
     ------
@@ -118,7 +118,7 @@ class Linearisation:
     inputs : tuple of str
     A, B : ndarray, shapes (n, n), (n, n_w)
     eigenvalues : ndarray of complex, shape (n,)
-        Of ``A``, 1/s, the one with the largest real part first.  A coordinate on which nothing depends gives 0.
+        Of ``A``, 1/s, the one with the largest real part first.  A coordinate without effect gives 0.
     rates : ndarray, shape (n,)
         The rates of the states at the point itself; zero at an equilibrium.
     """
@@ -158,7 +158,7 @@ def linearise(
     mode : str
         A mode of the graph.
     at : mapping, optional
-        Coordinates and speeds that replace the model's own start; what is not given follows.
+        Coordinates and speeds instead of the model's own start; the others follow.
     parameters, inputs : mapping, optional
         As for :func:`fsm_dyn.simulate`; inputs are taken at time 0.
 
@@ -216,7 +216,7 @@ def independent_coordinates(
     states : sequence of int
         Contact states of the mode.
     by_inputs : ndarray, shape (rows of the system, n_w), optional
-        Derivatives of the rows on coordinates by the inputs; none where no input moves a row.
+        Derivatives of the rows on coordinates by the inputs; none if no input moves a row.
 
     Returns
     -------
@@ -288,7 +288,7 @@ def static_equilibrium(
     ----------
     graph : ModeGraph
     initial : mapping, optional
-        Where the search begins: coordinates, and a ``mode`` it must come to rest in; the others are the model's own.
+        Start of the search: coordinates, and a required ``mode`` at rest; the others are the model's own.
     parameters, inputs
         As for ``fsm_dyn.simulate``; inputs are taken at time 0.
 
@@ -315,7 +315,7 @@ def static_equilibrium(
     names = [row.name for row in automaton.rows]
     mode = automaton.name_of(rest.states)
     terms = automaton.terms.evaluate(0.0, found.x, found.context)
-    # rows that hold; more of them than they have directions leave their forces open
+    # active rows; if they are dependent, their forces are indeterminate
     held = [i for i, row in enumerate(automaton.rows) if row.role in ("velocity", "position")]
     for contact, code in zip(automaton.contacts, rest.states, strict=True):
         rows = [contact.normal_row] if code and not contact.contact_law.compliant else []

@@ -23,36 +23,34 @@ if TYPE_CHECKING:
     from fsm_dyn.derive.terms import Terms
 
 
-# -- Expression nodes evaluated at one state after the other, by the names of what they depend on ------------
+# -- Expression nodes evaluated at one state after the other, by the names of their arguments ----------------
 
 Array = npt.NDArray[np.float64]
 
 
 class Batch:
-    """Nodes with the names of what they depend on."""
+    """Nodes with the names of their arguments."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self.nodes, self.names = list(nodes), [symbol.name for symbol in support(nodes)]
 
     def __call__(self, values: Mapping[str, float]) -> Array:
-        """Return their values; what is not given is 0."""
+        """Return their values; missing arguments are 0."""
         known = {name: values.get(name, 0.0) for name in self.names}
         return np.array([float(value) for value in evaluate(self.nodes, known)])
 
 
 # -- Newton's and Euler's equations of every body ------------------------------------------------------------
 #
-# Newton's and Euler's equations of every body, with all that acts on it as unknown forces and moments.
-#
-# A third derivation, after Kane's and Lagrange's. It knows where each body's centre is, how the body is turned, and
-# the loads as vectors. Of body i with centre r, attitude R, mass m and inertia J,
+# A third derivation, after Kane's and Lagrange's, with unknown forces and moments on every body. It uses the centre and
+# the attitude of each body, and the loads as vectors. Of body i with centre r, attitude R, mass m and inertia J,
 #
 #     m r̈ = φ,   J_N ω̇ + ω × J_N ω = μ,   J_N = R J Rᵀ,   ω× = Ṙ Rᵀ,
 #
 # with φ and μ the sum of all forces and moments on it, loads and reactions alike. Joints do no work: over all bodies
-# the power of φ and μ in any motion that the joints permit is that of the loads and of what the contacts do, ``Σ
-# φ·∂ṙ/∂u + μ·∂ω/∂u = Q + G λ``. Nothing of partial velocities, M or f is used: positions and attitudes are
-# differentiated twice, and Q is the virtual power of the loads by derivatives of the positions of their points.
+# the power of φ and μ in any motion permitted by the joints is the power of the loads and contact forces, ``Σ φ·∂ṙ/∂u +
+# μ·∂ω/∂u = Q + G λ``. Nothing of partial velocities, M or f is used: positions and attitudes are differentiated twice,
+# and Q is the virtual power of the loads by derivatives of the positions of their points.
 
 NEWTONIAN = "N"
 
@@ -94,7 +92,7 @@ class NewtonEuler:
         names = {name: graph.symbol(name) for name in (*system.layout.u, *system.layout.memory)}
         speeds = solve_speeds(system)
         kinematic = frozenset(speeds.kinematic)
-        motion = system.motion(speeds.rates)  # for loads that name velocities
+        motion = system.motion(speeds.rates)  # for loads with velocities
         held = motion.at([graph.zero if symbol in kinematic else symbol for symbol in motion.speeds])
         self._algebra: NodeAlgebra = system.algebra(held, names)
         bodies = inertias(system)
@@ -121,7 +119,7 @@ class NewtonEuler:
         Parameters
         ----------
         values : mapping
-            Coordinates, speeds, parameters and t by name; what is not given is 0.
+            Coordinates, speeds, parameters and t by name; 0 by default.
         W : ndarray, shape (n_q, n_u)
         q_dot, onward : ndarray, shape (n_q,)
             Rates of the coordinates, and their second rates at u̇ = 0.
@@ -164,7 +162,7 @@ class NewtonEuler:
         return self._system.space.resolve(vector, NEWTONIAN)
 
     def _parts(self, load: Load) -> list[tuple[list[Node], list[Node]]]:
-        """Return (forces, what they move): vectors with points, torques with frames, numbers with lengths."""
+        """Return (forces, places of action): vectors with points, torques with frames, numbers with lengths."""
         points = self._system.points
         match load:
             case ForceLoad():
@@ -225,7 +223,7 @@ class NewtonEuler:
         return flow
 
     def _virtual_power(self, values: Mapping[str, float], W: Array) -> Array:
-        """Return Q (n_u,): forces times what a unit of each speed moves their points by."""
+        """Return Q (n_u,): forces times the velocities of their points for a unit of each speed."""
         forces = self._forces(values)
         slopes = self._moved(values)[len(forces) :].reshape(len(forces), self.n_q)
         found: Array = (slopes @ W).T @ forces
@@ -237,14 +235,14 @@ def _axial(matrix: Array) -> Array:
     return 0.5 * np.array([matrix[2, 1] - matrix[1, 2], matrix[0, 2] - matrix[2, 0], matrix[1, 0] - matrix[0, 1]])
 
 
-# -- Momenta of a mechanism along the ways in which it can move as one rigid body ----------------------------
+# -- Momenta of a mechanism along its motions as one rigid body ----------------------------------------------
 #
-# A pendulum can turn as a whole about its hinge, a box that flies can be shifted and turned in all ways. Along such a
-# way, ``V u = rigid velocity`` with ``A u = 0``, joints and rows do no work, so the rate of the momentum is the
-# loads' generalized force alone (docs/theory.md). The momenta are those of places and attitudes of the bodies, which
-# Kane's equations do not come from.
+# A pendulum can turn as a whole about its hinge, a flying box has all motions of a rigid body. Along such a motion, ``V
+# u = rigid velocity`` with ``A u = 0``, joints and rows do no work, so the rate of the momentum is the loads'
+# generalized force alone (docs/theory.md). The momenta are computed from places and attitudes of the bodies,
+# independent of Kane's equations.
 
-RIGID = 1e-10  # of a rigid velocity: what the speeds may miss of it
+RIGID = 1e-10  # largest error of a rigid velocity by the speeds, relative
 
 
 class Momenta:
@@ -253,7 +251,7 @@ class Momenta:
     Parameters
     ----------
     terms : Terms
-        Of a mechanism in which nothing moves by itself.
+        Of a mechanism without prescribed motion.
     flow : mapping of Node to Node
         Rates of the coordinates.
     """
@@ -312,9 +310,7 @@ class Momenta:
 
         Parameters
         ----------
-        values : coordinates, speeds and parameters by name
-        u_dot : shape (n_u,)
-        A : shape (m, n_u), the rows that hold
+        values : coordinates, speeds and parameters by name u_dot : shape (n_u,) A : shape (m, n_u), the active rows
         loads : shape (n_u,), the generalized forces of the loads
         """
         known = {**values, **dict(zip([node.name for node in self._accelerations], u_dot, strict=True))}
@@ -370,12 +366,12 @@ def lagrange_terms(bare: Terms) -> list[Node]:
 
 
 def rate_name(name: str) -> str:
-    """Return what the rate of a coordinate is called in these terms."""
+    """Return the name of the rate of a coordinate in these terms."""
     return f"{name}_rate"
 
 
 def _spins(bare: Terms) -> dict[Node, Node]:
-    """Return the speeds of the bare mechanism in rates of coordinates: ``2 E ė`` where these are Euler parameters."""
+    """Return the speeds of the bare mechanism in rates of coordinates: ``2 E ė`` for Euler parameters."""
     graph = bare.graph
     values: dict[Node, Node] = {}
     for frame in bare.mechanism.frames.values():

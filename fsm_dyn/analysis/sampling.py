@@ -87,15 +87,15 @@ def sampled_deviations(deviations: Mapping[str, Deviation], sample: str, n: int,
 
 
 def _open(column: Array) -> Array:
-    """Return numbers of [0, 1) moved off 0, where a normal distribution has no finite quantile."""
+    """Return numbers of [0, 1) moved off 0, for a finite quantile of a normal distribution."""
     smallest = np.finfo(np.float64).tiny
     moved: Array = np.maximum(column, smallest)
     return moved
 
 
-# -- Distributions of what a sample or a search varies -------------------------------------------------------
+# -- Distributions of varied quantities ----------------------------------------------------------------------
 #
-# Distributions of what a sample or a search varies: parameters, initial values, inputs and their amplitudes.
+# A sample or a search varies parameters, initial values, inputs and their amplitudes.
 
 Distribution = str | Mapping[str, Any] | Sequence[float | str]
 
@@ -103,13 +103,13 @@ _FORMS: Final = (
     "'1 m +- 5 cm', {normal: 1 m, sigma: 2 cm}, {uniform: [0.9 m, 1.1 m]}, {value: 1 m, tolerance: [-5 cm, 1 cm]} "
     "or two limits"
 )
-_WORDS: Final = ("mode", "settle")  # initial values that are no numbers
-LONGEST_CHECKED: Final = 60.0  # s, of inputs that are checked where no end is given
+_WORDS: Final = ("mode", "settle")  # initial values other than numbers
+LONGEST_CHECKED: Final = 60.0  # s, for the check of inputs without a given end
 
 
 @dataclass(frozen=True)
 class VariedQuantity:
-    """A quantity that is varied: its nominal value, SI, and the deviations from it."""
+    """A varied quantity: its nominal value, SI, and the deviations from it."""
 
     nominal: float
     deviation: Deviation
@@ -129,7 +129,7 @@ def varied_quantities(
     *,
     tolerances: bool = True,
 ) -> dict[str, VariedQuantity]:
-    """Return what is varied, by name: the tolerances of the model file, and what is given in addition to them.
+    """Return the varied quantities by name: the tolerances of the model file, and the given ones in addition.
 
     Parameters
     ----------
@@ -140,9 +140,9 @@ def varied_quantities(
         ``{"normal": ..., "sigma": ...}``, ``{"uniform": [..., ...]}``, ``{"value": ..., "tolerance": [..., ...]}`` or
         two limits; numbers are SI.
     given : mapping
-        Arguments of ``Simulator.run`` that all runs share.
+        Arguments of ``Simulator.run`` for all runs.
     tolerances : bool
-        Whether those of the file count.
+        Whether to include the tolerances of the file.
 
     Raises
     ------
@@ -179,7 +179,7 @@ class _DistributionReader:
         self._units = ArgumentUnits(self._mechanism)
 
     def quantity(self, name: str, given: Distribution) -> VariedQuantity:
-        """Return a quantity that is varied."""
+        """Return a varied quantity."""
         refused = InputError(f"no distribution of '{name}'", found=str(given)[:60], allowed=_FORMS)
         if isinstance(given, str):
             sign = next((sign for sign in SIGNS if sign in given), None)

@@ -24,11 +24,11 @@ from fsm_dyn.run.extremes import quartic
 from fsm_dyn.run.loop_state import RunArrays
 from fsm_dyn.runtime.abi import Reason
 
-# -- Sections: the instants at which a motion is looked at once per cycle ------------------------------------
+# -- Sections: events or zero crossings, met once per cycle --------------------------------------------------
 
 SOONEST = 1e-7  # s; begun on the section itself, a motion has not returned to it yet
 ARMED = 1e-9  # an expression must have been this far (its own unit) on the other side to cross
-SAMPLES = np.linspace(0.0, 1.0, 9)  # where an expression is looked at within a step
+SAMPLES = np.linspace(0.0, 1.0, 9)  # fractions of a step for the evaluation of an expression
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class EventSection:
 
 @dataclass(frozen=True)
 class CrossingSection:
-    """An expression that crosses zero: ``program`` gives ``value`` () and ``by_state`` (n_x,); ``sign`` 1 is rising."""
+    """Zero crossing of an expression: ``program`` gives ``value`` () and ``by_state`` (n_x,); ``sign`` 1: rising."""
 
     text: str
     sign: float
@@ -107,12 +107,12 @@ Section = EventSection | CrossingSection
 
 
 def read_section(automaton: Automaton, text: str) -> Section:
-    """Return what a section's text means.
+    """Return the section of a text.
 
     Parameters
     ----------
     automaton : Automaton
-        The mechanism in which its names are looked up.
+        The mechanism of its names.
     text : str
         ``<contact> closes | opens | sticks | slides`` or another event of its law, the name of a user-defined
         transition, or an expression of coordinates, speeds, parameters and outputs followed by ``rising`` or
@@ -170,10 +170,10 @@ SAME = 1e-9
 
 @dataclass(frozen=True)
 class Relabelling:
-    """What is called what after a return.
+    """Exchange of names after a return.
 
-    ``x_new = matrix @ x + shift``, and memory changes by ``memory_shift``; contact k is now what ``contacts[k]`` was,
-    its slip counted with the sign ``slips[k]``.
+    ``x_new = matrix @ x + shift``, and memory changes by ``memory_shift``; contact k takes the role of ``contacts[k]``,
+    its slip with the sign ``slips[k]``.
     """
 
     matrix: Array
@@ -188,9 +188,9 @@ class Relabelling:
     ) -> Relabelling:
         """Read ``{"qL": "qR", "qR": "qL"}``: the new value of a name is the old one of another (``-q``: its negative).
 
-        Coordinates and memory under ``growth`` have grown by so much, and are set back by it.  Speeds called
-        ``<q>_dot`` follow their coordinates.  Contacts follow from the geometry: their gaps are compared at states near
-        ``x``; where that leaves a choice, contacts may be named as well.
+        Coordinates and memory under ``growth`` have grown by its values, and are set back by them. Speeds named
+        ``<q>_dot`` follow their coordinates. Contacts follow from the geometry: their gaps are compared at states near
+        ``x``; if several match, contacts may be named as well.
 
         Raises
         ------
@@ -246,7 +246,7 @@ class Relabelling:
         return new
 
     def section(self, section: Section) -> Section:
-        """Return the section, under the old names, that ends a cycle begun at ``section``."""
+        """Return the section, under the old names, at the end of a cycle from ``section``."""
         if isinstance(section, EventSection):
             return replace(section, subject=self.contacts[section.subject]) if section.event else section
         if np.array_equal(self.matrix, np.eye(len(self.matrix))) and not self.shift.any():
@@ -272,7 +272,7 @@ def _counterparts(
     x: Array,
     contexts: tuple[Array, Array],
 ) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    """For every contact the one that has its gap and slip when left and right change places, and the slip's sign.
+    """Every contact's counterpart with its gap and slip after the exchange of left and right, and the slip's sign.
 
     ``contexts``: with the old and the new names.
     """
@@ -316,7 +316,7 @@ def _counterparts(
 def _require_same_motion(
     automaton: Automaton, matrix: Array, states: Array, renamed: Array, contexts: tuple[Array, Array]
 ) -> None:
-    """Refuse names under which the mechanism is another one: rates must follow the coordinates, energies must stay."""
+    """Refuse an exchange of names that changes the mechanism: rates must follow the coordinates, energies must stay."""
     n_q = len(automaton.terms.layout.q)
     old, new = (
         automaton.terms.evaluate(0.0, at, np.tile(context, (len(states), 1)))

@@ -52,16 +52,16 @@ STAGES: Final = np.array(
 
 
 def propagate(setting: AnalysisSetup, raw: RunArrays, first: int, last: int, Y: Array) -> Array:
-    """Carry variations from row ``first`` of a run to row ``last``, between which the mode does not change.
+    """Carry variations from row ``first`` of a run to row ``last``, without a change of mode between them.
 
-    Steps in which a choice of the state switches are cut there, and the variations jump with the flow.
+    Steps are cut at switches of choices of the state, and the variations jump with the flow.
 
     Parameters
     ----------
     raw : RunArrays
         The run.
     last : int
-        Row at which the variations are wanted.
+        Row of the returned variations.
     Y : ndarray, shape (n_z, k)
         Variations at the first row: of the state, the memory and the parameters of the setting.
 
@@ -92,7 +92,7 @@ def propagate(setting: AnalysisSetup, raw: RunArrays, first: int, last: int, Y: 
 
 
 class _StepParts(NamedTuple):
-    """Parts of steps: the rows that begin the steps, and the fractions of them from which to which each goes."""
+    """Parts of steps: the rows at the begin of the steps, and the fractions at begin and end of each part."""
 
     row: npt.NDArray[np.signedinteger[Any]]
     begin: Array
@@ -124,7 +124,7 @@ def _propagators(setting: AnalysisSetup, raw: RunArrays, parts: _StepParts) -> t
         n_p = len(setting.vector)
         context[:, n_p : n_p + 3 * len(w)] = setting.drive(times, context[0])
     J, B = np.empty((len(index), n, n)), np.empty((len(index), n, n_m))
-    # the row that ends a step carries the mode of the step, in the chart that was used
+    # the row at the end of a step has the mode of the step, in its chart
     for number in np.unique(raw.mode[index + 1]):
         here = raw.mode[index + 1] == number
         values = setting.derivatives(int(number)).flow.evaluate(times[here], x[here], context[here])
@@ -141,9 +141,9 @@ def _propagators(setting: AnalysisSetup, raw: RunArrays, parts: _StepParts) -> t
 
 # -- Derivatives of reset maps: impacts and user-defined resets, with the active set fixed -------------------
 #
-# An impact is solved again as the linear system that the resolution ended with, the rows and their roles (held,
-# rebounding, slipping) read off the recorded impulses and speeds, and differentiated exactly (docs/theory.md,
-# "Sensitivities"). A map found so is used only if it gives the recorded speeds.
+# An impact is solved again as the final linear system of the resolution, with the rows and their roles (held,
+# rebounding, slipping) from the recorded impulses and speeds, and differentiated exactly (docs/theory.md,
+# "Sensitivities"). The map is used only if it gives the recorded speeds.
 
 Role: TypeAlias = Literal["hold", "rebound", "slip"]
 Rows: TypeAlias = tuple[tuple[int, Role, int], ...]  # row, role, sign of the slip
@@ -167,7 +167,7 @@ class JumpMap:
     by_time: Array
 
     def then(self, other: JumpMap) -> JumpMap:
-        """Return this map followed by another, taken where this one ends."""
+        """Return this map followed by another, taken at the end of this one."""
         return JumpMap(
             other.after, other.memory, other.by_state @ self.by_state, other.by_state @ self.by_time + other.by_time
         )
@@ -179,8 +179,7 @@ def jump_map(setting: AnalysisSetup, raw: RunArrays, number: int, before: int, a
     Raises
     ------
     RunError
-        The impact follows a law that keeps no fixed linear system (an impact whose energy was limited, or a
-        sequence of impacts in one instant).
+        The impact has no fixed linear system (an impact with limited energy, or a sequence of impacts in one instant).
     """
     automaton = setting.executable.automaton
     x, x_after = raw.x[before], raw.x[after]
@@ -190,7 +189,7 @@ def jump_map(setting: AnalysisSetup, raw: RunArrays, number: int, before: int, a
     memory, memory_after = setting.context(raw.held[before])[place], context[place].copy()
     written = int(raw.transitions.written[number])
     reset = automaton.resets[written] if written >= 0 else None
-    # a mode may begin at rest with new rows: only what jumps counts
+    # a mode may begin at rest with new rows: only jumps count
     size = 1.0 + np.abs(x_after).max()
     for stages in _ways(reset is not None, bool(np.any(raw.transitions.impulse[number] != 0.0))):
         n_z = setting.variations
@@ -215,7 +214,7 @@ def jump_map(setting: AnalysisSetup, raw: RunArrays, number: int, before: int, a
 
 
 def _why_not(automaton: Automaton, raw: RunArrays, number: int) -> str:
-    """Say by which law an impact has no fixed linear system, and what to do."""
+    """Return the reason for an impact without a fixed linear system, and a remedy."""
     kept = float(raw.transitions.beta[number])
     if kept < 1.0:
         return (
@@ -231,7 +230,7 @@ def _why_not(automaton: Automaton, raw: RunArrays, number: int) -> str:
 
 
 def _ways(resets: bool, strikes: bool) -> tuple[tuple[str, ...], ...]:
-    """Return in which order the reset and the impact may have come: whichever gives what was recorded is right."""
+    """Return the possible orders of reset and impact; the one with the recorded result is right."""
     if resets and strikes:
         return ("impact", "reset"), ("reset", "impact")
     return (("reset",),) if resets else (("impact",),) if strikes else ((),)
@@ -263,7 +262,7 @@ def _reset_map(setting: AnalysisSetup, reset: Program, written: int, t: float, x
 def _impact_map(
     setting: AnalysisSetup, raw: RunArrays, number: int, t: float, x: Array, x_after: Array, context: Array
 ) -> JumpMap | None:
-    """The impact with the rows that took impulses, from ``x``; None if its rows are inconsistent."""
+    """The impact with the rows of recorded impulses, from ``x``; None if its rows are inconsistent."""
     automaton = setting.executable.automaton
     layout = automaton.terms.layout
     n_u = len(layout.u)
@@ -291,7 +290,7 @@ def _impact_map(
 
 
 def _opens(setting: AnalysisSetup, raw: RunArrays, number: int, contact: int, t: float) -> bool:
-    """Whether a contact that strikes without rebound is open after, so that one of a little restitution rebounds.
+    """Whether a contact is open after an impact without rebound; with a little restitution it rebounds.
 
     Raises
     ------
@@ -340,7 +339,7 @@ def _struck_rows(
         r = contact.normal_row
         if not contact.contact_law.rigid or impulse[r] <= ROUNDING * np.abs(impulse).max():
             continue
-        # one that rested before, or came with no speed to speak of, is merely held
+        # a contact at rest before, or with a negligible approach speed, is merely held
         strikes = not plastic and before[r] < -small
         bounces = strikes and (
             after[r] > small if terms["restitution"][k] > 0.0 else _opens(setting, raw, number, k, t)
@@ -361,8 +360,8 @@ def _struck_rows(
 def impact_program(automaton: Automaton, rows: Rows, constants: tuple[str, ...]) -> Program:
     """Return the program of an impact's equations, with the speeds after and the impulses as arguments after ``p``.
 
-    ``residual`` (n_u + n_rows,) is zero where ``M (u⁺ - u⁻) = Aᵀ Λ`` and the rows do what their roles say;
-    ``matrix`` is its derivative by the unknowns, ``by_state`` that by states and constants, ``by_time`` by the time.
+    ``residual`` (n_u + n_rows,) is zero for ``M (u⁺ - u⁻) = Aᵀ Λ`` with the rows in their roles; ``matrix`` is its
+    derivative by the unknowns, ``by_state`` by states and constants, ``by_time`` by the time.
     """
     graph, symbols, nodes = automaton.terms.graph()
     layout = automaton.terms.layout
@@ -413,18 +412,18 @@ def impact_program(automaton: Automaton, rows: Rows, constants: tuple[str, ...])
 # ``(D f⁻ + ∂R/∂t - f⁺) δτ`` (docs/theory.md, "Sensitivities"; Leine and Nijmeijer, *Dynamics and Bifurcations of
 # Non-Smooth Mechanical Systems*, 2004, chapter 7).
 
-GRAZING = 1e-9  # a guard that falls more slowly than this part of its gradient times the flow meets no surface
-PASSED = 1e-9  # of its terms, by which a guard is below zero that a jump has passed
-TOGETHER = 1e-7  # of their size, by which delays of guards may differ that neighbours meet together
+GRAZING = 1e-9  # rate of a guard relative to its gradient times the flow; a slower one grazes its surface
+PASSED = 1e-9  # relative to its terms; a guard farther below zero was passed by a jump
+TOGETHER = 1e-7  # relative difference of the delays of guards met together by neighbours
 
 
 @dataclass(frozen=True)
 class Crossing:
-    """A transition to first order: its jump, the flows on both sides, and when neighbours meet it.
+    """A transition to first order: its jump, the flows on both sides, and the delay of neighbours.
 
-    Flows and ``delay_by_state``, which gives δτ, have the shape (n_z,): the states, then memory and parameters, which
-    no flow changes.  The delay is zero where the instant is fixed.  A transition that ``follows`` was made due by the
-    one before it in the same instant, as it is for neighbours: its delay is that of the one before.
+    Flows and ``delay_by_state`` (for δτ) have the shape (n_z,): the states, then memory and parameters, constant in the
+    flow. The delay is zero for a fixed instant. A transition ``follows`` if the previous one in the same instant has
+    triggered it, for neighbours too: its delay is the previous one's.
     """
 
     jump: JumpMap
@@ -439,7 +438,7 @@ class Crossing:
         return self.after(np.eye(len(self.delay_by_state)), self.delay_by_state, at_own_instants=True)
 
     def after(self, Y: Array, delay: Array, *, at_own_instants: bool = False) -> Array:
-        """Return variations after, of those before ``Y`` (n_z, k) that meet it later by ``delay`` (k,).
+        """Return variations after the transition, from ``Y`` (n_z, k) before, with the ``delay`` (k,).
 
         They are those at equal times, or of each motion just after its own instant.
         """
@@ -449,10 +448,10 @@ class Crossing:
 
 
 def jump_rows(raw: RunArrays) -> dict[int, int]:
-    """Return for every row that a transition led to the number of the transition.
+    """Return the number of the transition by its target row.
 
     A Zeno sequence of impacts is propagated at its last impact: its transition is recorded later, at the end of the
-    sequence, and the row after the jump is that of the impact.
+    sequence, and the row after the jump is the impact's.
     """
     found = {}
     for number in range(len(raw.transitions)):
@@ -475,8 +474,8 @@ def crossing(setting: AnalysisSetup, raw: RunArrays, number: int, row: int) -> C
     Raises
     ------
     RunError
-        The transition is no differentiable map: the motion grazes the guard, guards fire together of which neighbouring
-        motions meet one before the other, or the impact has no fixed active set.
+        The transition is no differentiable map: the motion grazes the guard, guards fire together but one after the
+        other in neighbouring motions, or the impact has no fixed active set.
     """
     found = raw.transitions
     source, target = int(found.source[number]), int(found.target[number])
@@ -490,7 +489,7 @@ def crossing(setting: AnalysisSetup, raw: RunArrays, number: int, row: int) -> C
         if found.reason[number] == Reason.ZENO:
             guards = guards[:1]  # the impacts of all contacts come to one end
         met = [guard for guard in guards if not _was_passed(raw, guard, old, before)]
-        # a jump that was no transition, of an input or by the time, has its instant for all neighbours
+        # a jump without a transition, of an input or by the time, has the same instant for all neighbours
         follows = not met and number > 0 and raw.transitions.row[number - 1] == before
         delays = [_delay(setting, source, guard, old, t) for guard in met]
         delay = delays[0] if delays else delay
@@ -524,7 +523,7 @@ def _delay(setting: AnalysisSetup, source: int, guard: int, old: dict[str, Array
 
 
 def _guards(setting: AnalysisSetup, raw: RunArrays, number: int) -> list[int]:
-    """Return which guards of its mode led to a transition, each once."""
+    """Return the guards of the mode that caused a transition, each once."""
     found, contacts = raw.transitions, setting.executable.automaton.contacts
     guards = setting.executable.charts[int(found.source[number])].programs.guards
     keys = [(int(guard.event), guard.subject, guard.direction) for guard in guards]
@@ -548,7 +547,7 @@ def _fired_together(setting: AnalysisSetup, raw: RunArrays, number: int, t: floa
 
 
 def admissible_variations(setting: AnalysisSetup, number: int, t: float, x: Array, context: Array) -> Array:
-    """Return ways in which states and memory may vary within a mode, shape (n_z, n_z); parameters do not.
+    """Return the admissible variations of states and memory within a mode, shape (n_z, n_z); parameters do not vary.
 
     Parameters
     ----------
@@ -586,7 +585,7 @@ def propagate_variations(
     Y : ndarray, shape (n_z, k)
         Variations at the start: of the state, the memory and the parameters of the setting.
     on_section : bool
-        Whether the last row is that after a transition and variations are wanted at each motion's own instant of it.
+        Whether the last row follows a transition, with variations at each motion's own instant of it.
 
     Returns
     -------
@@ -608,7 +607,7 @@ def propagate_variations(
 
 
 def saltation_matrices(setting: AnalysisSetup, raw: RunArrays) -> list[Array]:
-    """Return the saltation matrices of a run's transitions, each (n_z, n_z): one for those that follow one another."""
+    """Return the saltation matrices of a run's transitions, each (n_z, n_z): one for a chain in one instant."""
     matrices: list[Array] = []
     delay = np.zeros(setting.variations)
     for row, number in sorted(jump_rows(raw).items()):
@@ -645,11 +644,11 @@ class Sensitivities:
     names : tuple of str
         Names of coordinates and speeds, in order.
     by_initial : mapping of str to ndarray, shape (n_x,)
-        By each initial value asked for, as it is written under ``initial``: what is not given follows.
+        By each requested initial value, as written under ``initial``: the others follow.
     by_parameters : mapping of str to ndarray, shape (n_x,)
-        By each parameter asked for, the start and the parameters that depend on it following.
+        By each requested parameter; the start and dependent parameters follow.
     saltations : tuple of ndarray, shape (n_x, n_x)
-        The saltation matrix of every transition, in order of time; one of those that follow each other in an instant.
+        The saltation matrix of every transition, in order of time; one for a chain in one instant.
     """
 
     t: float
@@ -674,8 +673,8 @@ def sensitivities(
 ) -> Sensitivities:
     """Return how the state at the end of a run depends on initial values and parameters.
 
-    The transitions must stay the same ones in the same order; where they change, there is no derivative.  Memory is
-    part of the state, the start is differentiated exactly.
+    The transitions must stay the same ones in the same order; otherwise there is no derivative.  Memory is part of the
+    state, the start is differentiated exactly.
 
     Parameters
     ----------
@@ -684,14 +683,15 @@ def sensitivities(
     until : float
         End of the run, s.
     by_initial, by_parameters : sequences of str
-        Coordinates and speeds of the start, and parameters (``lip[0]`` for an element), by which to differentiate.
+        Coordinates and speeds of the start, and parameters (``lip[0]`` for an element), as variables of
+        differentiation.
     parameters, inputs, initial, rtol, atol
         As for ``fsm_dyn.simulate``.
 
     Raises
     ------
     InputError
-        A name is unknown, or a schedule or an instant at which the model switches depends on a parameter named.
+        A name is unknown, or a schedule or an instant of a switch of the model depends on a named parameter.
     RunError
         The run fails, its start has no derivative, or one of its transitions cannot be differentiated.
     """
@@ -723,7 +723,7 @@ def sensitivities(
 
 
 def _refuse_schedules(graph: ModeGraph, inputs: Mapping[str, InputValue], moved: Sequence[str]) -> None:
-    """Refuse parameters on which inputs, or instants at which the model switches, depend."""
+    """Refuse parameters in inputs, or in instants of switches of the model."""
     automaton, names = graph.automaton, {name.partition("[")[0] for name in moved}
     read = {
         f"the input '{name}'": schedule_parameters(automaton, [inputs.get(name, item.schedule)])

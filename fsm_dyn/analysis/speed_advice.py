@@ -1,8 +1,8 @@
-"""Advice on generalized speeds: other choices than the model's, with the operations that its equations then take.
+"""Advice on generalized speeds: alternatives to the model's choice, with the operations of the resulting equations.
 
 After P. Mitiguy and T. R. Kane, "Motion variables leading to efficient equations of motion", International Journal of
 Robotics Research 15 (1996): angular velocities by components along the axes of the body, velocities of mass centres by
-components along axes that make them short, rather than rates of coordinates.  Every choice is derived and counted;
+components along axes with short expressions, rather than rates of coordinates.  Every choice is derived and counted;
 none is applied.
 """
 
@@ -24,18 +24,18 @@ from fsm_dyn.language.model import Body, Mechanism
 from fsm_dyn.programs.program import Counts
 from fsm_dyn.programs.traversal import evaluate, support
 
-INDEPENDENT = 1e-9  # of a row: what must be linearly independent of those already chosen
+INDEPENDENT = 1e-9  # least linearly independent part of a row, relative
 SEED = 20030818
 
 
 @dataclass(frozen=True)
 class SpeedChoice:
-    """One choice of speeds and what the mode in which runs start then takes.
+    """One choice of speeds and the operations of the initial mode.
 
     Attributes
     ----------
     title : str
-        What the choice follows.
+        Principle of the choice.
     speeds : dict of str to str
         Names and definitions, as ``speeds:`` of a model file.
     kinematics, dynamics, together : Counts
@@ -53,7 +53,7 @@ class SpeedChoice:
 class SpeedAdvice:
     """Choices of speeds, the model's own first, then others by rising number of operations.
 
-    The shortest is :attr:`best`, which may be the model's own.
+    The shortest is :attr:`best`, possibly the model's own.
     """
 
     model: str
@@ -107,7 +107,7 @@ def advise_speeds(model: str | Mechanism) -> SpeedAdvice:
         known.add(tuple(texts))
         try:
             choices.append(_counted(_with_speeds(mechanism, definitions), title, definitions, mode))
-        except ModelError:  # singular where the motion starts
+        except ModelError:  # singular at the start of the motion
             continue
     first, *others = choices
     return SpeedAdvice(mechanism.name, mode, (first, *sorted(others, key=lambda choice: choice.together.total)))
@@ -118,7 +118,7 @@ def _counted(mechanism: Mechanism, title: str, speeds: Mapping[str, str], mode: 
     return SpeedChoice(title, speeds, counts.kinematics, counts.dynamics, counts.together)
 
 
-# -- what speeds may be ------------------------------------------------------------------------------------
+# -- candidates of speeds ----------------------------------------------------------------------------------
 
 
 def _turns(bodies: Sequence[Body], axes: Callable[[str], str]) -> Iterator[str]:
@@ -172,7 +172,7 @@ _CANDIDATES: dict[str, Callable[[Mechanism], list[str]]] = {
 
 
 def _independent(mechanism: Mechanism, candidates: Sequence[Text], count: int) -> list[str]:
-    """Return the first candidates that with the kinematic constraints determine the rates, as many as there may be."""
+    """Return the first candidates sufficient, with the kinematic constraints, for the rates of all coordinates."""
     # SymPy is imported for derivations only
     from fsm_dyn.derive.speeds import definition_rows
     from fsm_dyn.derive.symbols import build_system
@@ -194,7 +194,7 @@ def _independent(mechanism: Mechanism, candidates: Sequence[Text], count: int) -
 
 
 def _with_speeds(mechanism: Mechanism, definitions: Mapping[str, str]) -> Mechanism:
-    """Return the mechanism with other speeds; where a text names an old one, its definition stands instead.
+    """Return the mechanism with other speeds; old ones in texts are replaced by their definitions.
 
     Values of speeds at the start and resets of speeds are left out: they do not change the equations.
     """

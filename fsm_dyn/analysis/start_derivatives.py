@@ -1,7 +1,7 @@
-"""Exact derivatives of a start: by the values that are given, and by the parameters, through its assembly.
+"""Exact derivatives of a start: by given values, and by the parameters, through its assembly.
 
-What is given varies by its expression, what is not by the rows that it was solved from: with ``r`` their residuals and
-``y`` what was solved for, ``r_y δy = -(r_x δx + r_p δp)`` (docs/theory.md, "Sensitivities").
+Given values vary by their expressions, the others by the rows of their solution: with ``r`` the residuals and ``y`` the
+unknowns, ``r_y δy = -(r_x δx + r_p δp)`` (docs/theory.md, "Sensitivities").
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from fsm_dyn.programs.program import Program
 
 SOLVED = 1e-9  # of the largest singular value: below it a row determines nothing
 ROUNDING = 1e-12  # of the largest unknown
-CONTRADICTS = 1e-6  # of its terms: a row of which more is left has no solution
+CONTRADICTS = 1e-6  # relative to its terms; a row with a larger remainder has no solution
 
 
 def parameter_derivatives(
@@ -42,9 +42,9 @@ def parameter_derivatives(
     vector : ndarray, shape (n_p,)
         Values of the parameters, SI.
     names : sequence of str
-        Which, by their names in the layout.
+        Variables, by their names in the layout.
     fixed : sequence of str
-        Parameters that are given as numbers for these runs.
+        Parameters given as numbers for these runs.
     """
     graph = ExpressionGraph()
     symbols = {name: graph.symbol(name) for name in names}
@@ -65,17 +65,17 @@ def parameter_derivatives(
 def start_derivatives(
     setting: AnalysisSetup, start: InitialState, initial: Mapping[str, float | str], names: Sequence[str]
 ) -> Array:
-    """Return variations of a start, shape (n_z, k + n_m): by k values that are given, then by each parameter.
+    """Return variations of a start, shape (n_z, k + n_m): by k given values, then by each parameter.
 
     Parameters
     ----------
     setting : AnalysisSetup
-        With the parameters by which to differentiate.
+        Setting with the parameters of differentiation.
     start : InitialState
     initial : mapping
-        What replaces the model's own initial values.
+        Values instead of the model's own initial ones.
     names : sequence of str
-        Coordinates and speeds by which to differentiate.
+        Coordinates and speeds as variables of differentiation.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def start_derivatives(
 
 
 class _Given:
-    """What a start is given: the names, and the derivatives of their values and of guesses by the parameters."""
+    """Given values of a start: their names, and the derivatives of values and guesses by the parameters."""
 
     def __init__(self, setting: AnalysisSetup, initial: Mapping[str, float | str]) -> None:
         mechanism = setting.executable.automaton.mechanism
@@ -126,7 +126,7 @@ class _Given:
 
 
 class _Assembly:
-    """The variation of a start that was assembled from what is given."""
+    """The variation of a start assembled from given values."""
 
     def __init__(self, setting: AnalysisSetup, start: InitialState, given: _Given) -> None:
         self.automaton = automaton = setting.executable.automaton
@@ -165,7 +165,7 @@ class _Assembly:
         Parameters
         ----------
         more : sequence of str
-            What is given in addition.
+            Additional given names.
         """
         layout, n_q, n_x = self.layout, len(self.layout.q), self.layout.n_x
         given = dict.fromkeys((*self.given.names, *more), 0.0)
@@ -193,7 +193,7 @@ class _Assembly:
         return dx
 
     def _contradicted(self, row: int, slopes: Array, given: Mapping[str, float]) -> RunError:
-        """Return the error for a row that what is given satisfies at this start alone."""
+        """Return the error for a row satisfied by the given values at this start alone."""
         held = [name for name, slope in zip(self.layout.x, slopes, strict=False) if slope != 0.0 and name in given]
         return RunError(
             f"the start has no derivative: with {', '.join(held) or 'what is'} given it satisfies"
@@ -202,7 +202,7 @@ class _Assembly:
         )
 
     def _normalised(self, dq: Array, given: Mapping[str, float]) -> Array:
-        """Return the variation of coordinates with Euler parameters that stay on their sphere."""
+        """Return the variation of coordinates with Euler parameters kept on their sphere."""
         for first in self.system.quaternions:
             part = slice(first, first + 4)
             e = self.x[part]
@@ -214,7 +214,7 @@ class _Assembly:
 
 
 class _Rest:
-    """The variation of a static equilibrium: forces stay in balance, rows that hold stay at zero."""
+    """The variation of a static equilibrium: forces stay in balance, active rows stay at zero."""
 
     def __init__(self, setting: AnalysisSetup, start: InitialState, given: _Given) -> None:
         self.automaton, self.given, self.x = setting.executable.automaton, given, start.x
@@ -248,7 +248,7 @@ class _Rest:
         self.rows = Program.from_nodes(layout, {"rows": rows}).evaluate(0.0, start.x, start.context)["rows"]
 
     def variation(self, values: Array, parameters: Array, more: Sequence[str]) -> Array:
-        """Return the variation (n_x,): coordinates given are where the search begins, and change nothing."""
+        """Return the variation (n_x,): given coordinates are the start of the search, without effect."""
         del more
         n_q, n_u, m = len(self.layout.q), len(self.layout.u), len(self.active)
         matrix = np.block([[self.forces[:, :n_q] @ self.W, self.A.T], [self.rows[:, :n_q] @ self.W, np.zeros((m, m))]])
@@ -274,7 +274,7 @@ def _solved(matrix: Array, terms: Array) -> tuple[Array, int]:
     -------
     ndarray, shape (n,)
     int
-        The equation of which most is left, -1 where all are solved.
+        The equation with the largest remainder, -1 if all are solved.
     """
     right = terms.sum(axis=1)
     found: Array = np.linalg.lstsq(matrix, -right, rcond=SOLVED)[0]

@@ -43,12 +43,12 @@ from fsm_dyn.language.evaluate import Deviation
 from fsm_dyn.language.values import Parameters, parameter_values
 from fsm_dyn.run.run_inputs import InputValue, default_end, scenario_schedules
 
-# -- Points of a study: what is varied in each of its runs, over a grid or within tolerances -----------------
+# -- Points of a study: varied values of each of its runs, over a grid or within tolerances ------------------
 
 
 @dataclass(frozen=True)
 class StudyPart:
-    """Runs of one graph: their numbers in the study, and what is varied in each."""
+    """Runs of one graph: their numbers in the study, and the varied values of each."""
 
     graph: ModeGraph
     numbers: IntArray
@@ -57,16 +57,16 @@ class StudyPart:
 
 @dataclass(frozen=True)
 class StudyPoints:
-    """What is varied in each run of a study.
+    """Varied values of each run of a study.
 
     Attributes
     ----------
     parameters : mapping of str to ndarray, shape (n,)
-        Numbers, SI, and texts where a value is none; nan where a variant has no such parameter.
+        Numbers, SI, and texts for other values; nan if a variant has no such parameter.
     parts : tuple of StudyPart
         The runs by variant.
     nominal : mapping of str to float
-        Of what has a nominal value, SI.
+        Of quantities with a nominal value, SI.
     distributions : mapping of str to str
         Of a sample, as text, SI.
     replicates : int
@@ -96,9 +96,9 @@ def grid_points(
     vary : mapping of str to sequence
         Values by name, as of :func:`fsm_dyn.study`.
     given : mapping
-        Arguments of ``Simulator.run`` that all runs share.
+        Arguments of ``Simulator.run`` for all runs.
     most_checked : int
-        Number of combinations up to which each is checked, not only each value.
+        Largest number of combinations for a check of each; beyond it each value is checked.
 
     Raises
     ------
@@ -144,7 +144,7 @@ def sampled_points(
         Distributions as for :func:`fsm_dyn.analysis.sampling.varied_quantities`, and names of scenarios, variants
         and initial modes, each as likely as the others.
     given : mapping
-        Arguments of ``Simulator.run`` that all runs share.
+        Arguments of ``Simulator.run`` for all runs.
     sample, n, seed
         As for :func:`fsm_dyn.analysis.sampling.sampled_deviations`.
 
@@ -215,7 +215,7 @@ def _names(name: str, given: Any) -> list[str | None]:
 
 
 def _described(varied: Mapping[str | None, Mapping[str, VariedQuantity]]) -> dict[str, str]:
-    """Return the distributions as text; of a name that has several, each with its variants."""
+    """Return the distributions as text; if a name has several, each with its variants."""
     found: dict[str, dict[str, list[str]]] = {}
     for variant, quantities in varied.items():
         for name, item in quantities.items():
@@ -236,7 +236,7 @@ def _one_of(names: Sequence[str | None]) -> str:
 # Studies: one model run with many values, or within its tolerances, its requirements judged in every run.
 
 POINTS: Final = 600  # of a curve over time
-MOST_CURVES: Final = 10_000  # runs up to which curves are kept, and points are checked before the first run
+MOST_CURVES: Final = 10_000  # largest number of runs with curves, and with a check of all points before the first run
 _DECODER = msgspec.msgpack.Decoder(JudgedRun)
 _RANGE = re.compile(r"(?P<first>[-+.\deE]+)\s*\.\.\s*(?P<last>[-+.\deE]+)\s*(?P<unit>[^\d:][^:]*)?(:(?P<count>\d+))?")
 
@@ -293,31 +293,30 @@ def study(
     graph : ModeGraph
     vary : mapping
         Of a grid, values by name, SI or texts with units: of a parameter, ``initial.NAME`` (a coordinate, speed,
-        discrete variable or ``mode``), ``input.NAME`` (all that ``inputs`` of a run may be), ``amplitude.NAME`` (a
-        factor on the schedule of an input), ``scenario`` and ``variant`` (names of the model's; None or ``"none"`` is
-        the model as it is).  Of a sample, distributions in addition to the tolerances of the model file:
-        ``"1 m +- 5 cm"``, ``{"normal": ..., "sigma": ...}``, ``{"uniform": [..., ...]}``,
-        ``{"value": ..., "tolerance": [..., ...]}`` or two limits, numbers SI, an ``input`` being constant; of
-        ``scenario``, ``variant`` and ``initial.mode`` a list of names, each as likely as the others.
-        Each variant is compiled once; nothing else that is varied compiles anything.
+        discrete variable or ``mode``), ``input.NAME`` (as in ``inputs`` of a run), ``amplitude.NAME`` (a factor on the
+        schedule of an input), ``scenario`` and ``variant`` (names of the model's; None or ``"none"``: the model
+        itself).  Of a sample, distributions in addition to the tolerances of the model file: ``"1 m +- 5 cm"``,
+        ``{"normal": ..., "sigma": ...}``, ``{"uniform": [..., ...]}``, ``{"value": ..., "tolerance": [..., ...]}`` or
+        two limits, numbers SI, an ``input`` being constant; of ``scenario``, ``variant`` and ``initial.mode`` a list of
+        names, each as likely as the others. Each variant is compiled once; other varied quantities need no compilation.
     sample : str
         ``"grid"``; or ``"random"``, ``"lhs"`` (a Latin hypercube), ``"sobol"`` (eight scrambled sequences).
     n, seed
         Of a sample: runs, for ``"sobol"`` eight times a power of two; the same seed gives the same points.
     requirements : sequence of str, optional
-        Names of those to judge; by default all of the model.
+        Names of the judged ones; by default all of the model.
     outputs : sequence of str, optional
-        Outputs, coordinates and speeds whose minimum, maximum and final values are kept; by default, of a grid, the
-        model's outputs, or else its coordinates, and none of a sample.
+        Outputs, coordinates and speeds for minimum, maximum and final values; by default, of a grid, the model's
+        outputs, or else its coordinates, and none of a sample.
     until, scenario, inputs, parameters, initial, options
-        As for ``fsm_dyn.simulate``; inputs that are Python functions go with one job only.  ``parameters`` are those
-        about which is sampled.
+        As for ``fsm_dyn.simulate``; inputs as Python functions need ``jobs=1``. ``parameters`` are the centre of a
+        sample.
     jobs : int, optional
         Processes, with the same result for any number; by default one per core, as far as there are runs for them.
     client : str or distributed.Client, optional
         A dask cluster for the runs, or the address of its scheduler, in place of processes here.
     ledger : path, optional
-        An SQLite file to which results are written as they come; what it contains is not computed again.
+        An SQLite file of results, written as they come; stored results are not computed again.
     progress : callable, optional
         Called with the number of runs done and of all.
 
@@ -406,7 +405,7 @@ def tolerance_study(graph: ModeGraph, *, n: int, seed: int, sample: str = "rando
 
 
 def _requirements(graphs: Sequence[ModeGraph], chosen: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the requirements that are judged: those chosen, or those of all graphs."""
+    """Return the judged requirements: those chosen, or those of all graphs."""
     known = [graph.automaton.mechanism.requirements for graph in graphs]
     for name in chosen or ():
         if not all(name in each for each in known):
@@ -417,7 +416,7 @@ def _requirements(graphs: Sequence[ModeGraph], chosen: Sequence[str] | None) -> 
 def _outputs(
     graph: ModeGraph, graphs: Sequence[ModeGraph], chosen: Sequence[str] | None, usual: bool
 ) -> tuple[str, ...]:
-    """Return the outputs that are kept: those chosen, else the usual ones if they are wanted."""
+    """Return the outputs of the study: those chosen, else the usual ones if requested."""
     if chosen is None and usual:
         chosen = (*graph.automaton.mechanism.outputs,) or graph.automaton.terms.layout.q
     for each in graphs:
@@ -426,7 +425,7 @@ def _outputs(
 
 
 def _end(points: StudyPoints, vary: Mapping[str, Any], shared: Mapping[str, Any]) -> float:
-    """Return the end of the longest run, as far as it does not depend on what is varied in numbers, s."""
+    """Return the end of the longest run, s, without the influence of varied numbers."""
     if "until" in shared:
         return float(shared["until"])
     found = []
@@ -447,7 +446,7 @@ def _ledger(path: Path, points: StudyPoints, settings: Mapping[str, Any]) -> Led
 
 
 def _decoded(data: bytes, requirements: Sequence[str], outputs: Sequence[str], points: int) -> JudgedRun:
-    """Return the run of these bytes; raise ValueError where it is none of this study."""
+    """Return the run of these bytes; raise ValueError if it is none of this study."""
     found = _DECODER.decode(data)
     if not found.verdicts.keys() == found.margins.keys() == {*requirements}:
         raise ValueError("other requirements")

@@ -88,10 +88,10 @@ def with_sequences(dataset: xarray.Dataset, sequences: Sequence[tuple[str, ...]]
 
 # -- Results of a study by columns ---------------------------------------------------------------------------
 #
-# Results of a study by columns: what was varied, outputs, verdicts and margins, and the modes of each run.
+# Varied values, outputs, verdicts and margins, and the modes of each run.
 
 GRID: Final = "grid"
-ALL: Final = "all"  # what the verdicts on all requirements together are called
+ALL: Final = "all"  # name of the verdicts on all requirements together
 EXTREMES: Final = ("minimum", "maximum", "final")  # of an output, in the order of ``JudgedRun.outputs``
 _SHORT: Final = {"minimum": "min", "maximum": "max", "final": "final"}  # in headings
 _DECIDED: Final = ("met", "violated")
@@ -99,14 +99,14 @@ _DECIDED: Final = ("met", "violated")
 
 @dataclass(frozen=True)
 class Parting:
-    """Where runs of different verdicts part.
+    """The branching of runs with different verdicts.
 
     Attributes
     ----------
     before : tuple of str
-        The modes that all these runs have visited.
+        The modes common to all these runs.
     following : mapping
-        By the next mode, ``""`` where the run has no further one, how many runs with each verdict.
+        By the next mode (``""``: no further one) the number of runs with each verdict.
     """
 
     before: tuple[str, ...]
@@ -120,13 +120,13 @@ class StudyRun:
     Attributes
     ----------
     values : mapping of str to float or str
-        What was varied: numbers (SI), and texts where a value is none, as of a mode, a scenario or a variant.
+        Varied values: numbers (SI), and texts for others, such as a mode, a scenario or a variant.
     outcome : str
-        How the run ended, ``"failed: ..."`` if it did not start.
+        Outcome of the run, ``"failed: ..."`` if it did not start.
     end : float
-        When, s.
+        End of the run, s.
     modes : tuple of str
-        Those visited, in their order; empty if it did not start.
+        Visited modes in their order; empty if it did not start.
     transitions : int
     verdicts, margins : mapping
         By requirement.
@@ -151,7 +151,7 @@ class StudyRun:
 
     @property
     def mode(self) -> str:
-        """The mode in which the run ended."""
+        """The final mode."""
         return self.modes[-1] if self.modes else ""
 
 
@@ -166,20 +166,20 @@ class Study:
     sample : str
         ``"grid"``, ``"random"``, ``"lhs"`` or ``"sobol"``.
     parameters : mapping of str to ndarray, shape (n,)
-        What was varied, by its name in a study: numbers (SI), and texts where a value is none.
+        Varied values by their names in a study: numbers (SI), and texts for others.
     outcomes : tuple of str
         Of each run; ``"failed: ..."`` if it did not start.
     sequences : tuple of tuple of str
-        The modes that each run visited, in their order; empty if it did not start.
+        The visited modes of each run, in their order; empty if it did not start.
     verdicts : mapping of str to tuple of str
         ``"met"``, ``"violated"`` or ``"undecided"`` by requirement and run; under ``"all"`` of all together.
     margins : mapping of str to ndarray, shape (n,)
-        By requirement; nan where there is none.
+        By requirement; nan for none.
     ends : ndarray, shape (n,)
         Of the runs, s.
     transitions : ndarray of int, shape (n,)
     outputs : mapping of str to mapping
-        ``minimum``, ``maximum`` and ``final`` values of each, shape (n,), SI; nan of a run that did not start.
+        ``minimum``, ``maximum`` and ``final`` values of each, shape (n,), SI; nan for a run without a start.
     times : ndarray, shape (m,)
         Of curves, s.
     curves : mapping of str to ndarray, shape (n, m)
@@ -187,15 +187,15 @@ class Study:
     open_energy : ndarray of bool, shape (n,)
         Whether the energy balance of a run does not close.
     nominal : mapping of str to float
-        The parameters as they are where they do not vary, SI.
+        The parameters without variation, SI.
     units : mapping of str to str
         Of parameters, outputs, and the margins of requirements.
     distributions : mapping of str to str
-        From which each parameter was sampled, as text, SI.
+        Distribution of each sampled parameter, as text, SI.
     compiled : int
-        Number of variants that were compiled.
+        Number of compiled variants.
     replicates : int
-        Independent parts of equal size that a sample consists of, one after the other; 1 if it has none.
+        Independent parts of equal size of a sample, one after the other; 1 if it has none.
     """
 
     model: str
@@ -219,7 +219,7 @@ class Study:
 
     @property
     def varied(self) -> tuple[str, ...]:
-        """Names of what was varied."""
+        """Names of the varied quantities."""
         return tuple(self.parameters)
 
     @cached_property
@@ -273,7 +273,7 @@ class Study:
     def sensitivity(self, requirement: str) -> dict[str, float]:
         """Return Spearman's rank correlation of a requirement's margin with each number varied, the strongest first.
 
-        It is nan where the margin or the number does not vary; runs without a finite margin are left out.
+        It is nan if the margin or the number does not vary; runs without a finite margin are left out.
 
         Raises
         ------
@@ -289,7 +289,7 @@ class Study:
     def nearest_failure(self, requirement: str = ALL) -> int | None:
         """Return the number of the violating run whose parameters are nearest to the nominal ones; None if all met.
 
-        Distances are measured in the standard deviations of what was varied.
+        Distances are measured in the standard deviations of the varied quantities.
         """
         failed = np.flatnonzero(np.array(self._verdicts(requirement)) == "violated")
         if not failed.size:
@@ -310,12 +310,12 @@ class Study:
         return found
 
     def transition_shares(self) -> dict[tuple[str, str], float]:
-        """Return the share of all runs that made a transition between two modes at least once, by these modes."""
+        """Return the share of runs with at least one transition between two modes, by these modes."""
         made = Counter(pair for modes in self.sequences for pair in set(itertools.pairwise(modes)))
         return {pair: count / len(self.sequences) for pair, count in made.items()}
 
     def parting(self, requirement: str = ALL) -> Parting | None:
-        """Return the first transition by which runs that meet a requirement part from some that violate it.
+        """Return the first transition that separates runs meeting a requirement from some violating it.
 
         It is the earliest in the sequences of modes, of several the one with the most runs; None if no mode is left
         by runs of one verdict alone.
@@ -337,9 +337,9 @@ class Study:
     def to_dataset(self) -> xarray.Dataset:
         """Return the runs as an ``xarray.Dataset`` along ``run``, curves along ``time`` too.
 
-        What was varied are coordinates; ``margin_<name>`` and ``verdict_<name>`` belong to a requirement,
-        ``verdict_all`` to all.  ``sequence`` is a number into the tables ``modes``, ``digest`` and ``runs`` (how many
-        have it) along ``sequence_number``.
+        Varied quantities are coordinates; ``margin_<name>`` and ``verdict_<name>`` belong to a requirement,
+        ``verdict_all`` to all.  ``sequence`` is an index into the tables ``modes``, ``digest`` and ``runs`` (their
+        number) along ``sequence_number``.
 
         Raises
         ------
@@ -381,7 +381,7 @@ class Study:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Defects of runs that ended as asked: energy balances that do not close."""
+        """Defects of runs with a regular end: open energy balances."""
         count, n = int(self.open_energy.sum()), len(self.outcomes)
         if not count:
             return ()
@@ -392,7 +392,7 @@ class Study:
 
     @property
     def _numbers(self) -> dict[str, Array]:
-        """What was varied in numbers."""
+        """The varied numbers."""
         return {name: column for name, column in self.parameters.items() if column.dtype != object}
 
     def _verdicts(self, requirement: str) -> tuple[Verdict, ...]:
@@ -441,7 +441,7 @@ class StudyColumns:
         self.verdicts[ALL][i] = _together([*run.verdicts.values()])
 
     def finished(self) -> dict[str, Any]:
-        """Return the columns by the names that they have in a study."""
+        """Return the columns by their names in a study."""
         return {
             "outcomes": tuple(self.outcomes), "sequences": tuple(self.sequences),
             "verdicts": {name: tuple(items) for name, items in self.verdicts.items()}, "margins": self.margins,
@@ -470,17 +470,17 @@ def _together(verdicts: Sequence[Verdict]) -> Verdict:
 
 # -- Yield of a mechanism ------------------------------------------------------------------------------------
 #
-# Yield of a mechanism whose parameters have tolerances: the share of runs that meet the model's requirements.
+# The share of runs within tolerances of parameters that meet the model's requirements.
 
 _LEVEL: Final = 0.95
 
 
 @dataclass(frozen=True)
 class YieldEstimate:
-    """Numbers of verdicts, and the share of runs that meet a requirement, of those decided, with its 95 % interval.
+    """Numbers of verdicts, and the share of decided runs that meet a requirement, with its 95 % interval.
 
     The interval is Wilson's; of a Sobol' sample it is Student's over the yields of its replicates if these differ and
-    all have decided runs.  Where no run was decided, the share is nan and the interval everything.
+    all have decided runs.  If no run was decided, the share is nan and the interval everything.
     """
 
     met: int
@@ -498,9 +498,9 @@ def yield_estimate(verdicts: npt.NDArray[Any], replicates: int, among: BoolArray
     ----------
     verdicts : ndarray of str, shape (n,)
     replicates : int
-        Independent parts of equal size that the sample consists of, one after the other.
+        Independent parts of equal size of the sample, one after the other.
     among : ndarray of bool, shape (n,)
-        The runs that count.
+        The counted runs.
     """
     met, violated = among & (verdicts == "met"), among & (verdicts == "violated")
     numbers = int(met.sum()), int(violated.sum())
@@ -528,7 +528,7 @@ def wilson(met: int, n: int, level: float = _LEVEL) -> tuple[float, float]:
 
 
 def rank_correlation(a: Array, b: Array) -> float:
-    """Return Spearman's rank correlation of finite values; nan where one of both does not vary."""
+    """Return Spearman's rank correlation of finite values; nan if one of both does not vary."""
     finite = np.isfinite(a) & np.isfinite(b)
     a, b = a[finite], b[finite]
     if len(a) < 2 or not np.ptp(a) or not np.ptp(b):
@@ -542,14 +542,14 @@ def rank_correlation(a: Array, b: Array) -> float:
 def shares_diagram(found: Study, graph: ModeGraph, requirement: str = ALL) -> Diagram:
     """Return the modes and transitions of a study as a diagram.
 
-    An arrow is as thick as the share of runs that made its transition is large, and dashed if no run did; marked are
-    those by which runs that violate a requirement part from others.
+    The thickness of an arrow shows the share of runs with its transition; it is dashed for none; marked arrows separate
+    runs that violate a requirement from others.
 
     Parameters
     ----------
     found : Study
     graph : ModeGraph
-        Its transitions that no run made are drawn as well.
+        Its transitions without a run are drawn as well.
     requirement : str
     """
     shares, parting = found.transition_shares(), found.parting(requirement)

@@ -27,7 +27,7 @@ from fsm_dyn.runtime.library import SOURCES
 
 # -- Ledger of a study ---------------------------------------------------------------------------------------
 #
-# Ledger of a study: results written as they come, so that a study that was ended continues where it was.
+# Results are written as they come, so an interrupted study can be continued.
 
 FORMAT: Final = 1  # of the file
 _SETTINGS: Final = {"equations": "sources of the equations", "runtime": "sources of the runtime"}
@@ -40,20 +40,20 @@ Result = TypeVar("Result")
 
 
 def study_settings(model: str, points: Iterable[Mapping[str, Any]], options: Mapping[str, Any]) -> str:
-    """Return all that the results of a study depend on, the sources of the runtime included, as text.
+    """Return all dependencies of the results of a study, the sources of the runtime included, as text.
 
     Parameters
     ----------
     model : str
         Digest of the model, or of its variants.
     points : iterable of mapping
-        What is varied in each of the runs, in order.
+        Varied values of each of the runs, in order.
     options : mapping
 
     Raises
     ------
     InputError
-        An option or what is varied is a Python function, which has no digest.
+        An option or a varied value is a Python function, without a digest.
     """
     digest = hashlib.sha256()
     for point in points:
@@ -75,7 +75,7 @@ def _stored(value: Any) -> Any:
 
 
 def _differing(stored: str, settings: str) -> str:
-    """Return in what two studies differ, as far as it can be read."""
+    """Return the readable differences of two studies."""
     try:
         before, now = json.loads(stored), json.loads(settings)
         names = [_SETTINGS.get(name, name) for name in now if before.get(name) != now[name]]
@@ -94,15 +94,15 @@ class Ledger(Generic[Result]):
     path : Path
         The file; made if there is none.
     settings : str
-        As :func:`study_settings` gives them.
+        Result of :func:`study_settings`.
     encode, decode : callable
-        A result as bytes, and back without loss; ``decode`` raises ``ValueError`` for bytes that are no result of
-        this study.
+        A result as bytes, and back without loss; ``decode`` raises ``ValueError`` for bytes other than a result of this
+        study.
 
     Raises
     ------
     InputError
-        The file is that of another study, or no ledger.
+        The file belongs to another study, or is no ledger.
     RunError
         It cannot be written.
     """
@@ -188,11 +188,11 @@ class Ledger(Generic[Result]):
 
 # -- Runs of a study in batches ------------------------------------------------------------------------------
 #
-# Runs of a study in batches: here, over processes or over a cluster, with a ledger of those that are done.
+# In this process, over processes or over a cluster, with a ledger of the finished runs.
 
 WORK: Final = 0.5  # s of processor time, of a batch: long against the time to hand it over
 BATCH: Final = 1024  # runs, at most
-TRIAL: Final = 16  # runs that are made here to find how long one of several takes
+TRIAL: Final = 16  # runs in this process for the time of one run among several
 _SHORT: Final = 0.1  # s of processor time, the longest of such a trial
 _PER_WORKER: Final = 8  # batches, at least, if there are enough runs
 
@@ -201,12 +201,12 @@ Case = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class StudyTask(Generic[Result]):
-    """What all runs of a study share.
+    """The common part of all runs of a study.
 
     Attributes
     ----------
     run : function of a module
-        Gives the results of some cases with these options; raises nothing that a case is at fault for.
+        Gives the results of some cases with these options; raises no error caused by a case.
     options : mapping
         For ``run``.
     """
@@ -223,7 +223,7 @@ class Cases(Sequence[Case]):
     values : mapping of str to sequence
         All values of each name.
     places : ndarray of int, shape (names, n)
-        Which of them each case has.
+        Index of each case's value.
     """
 
     def __init__(self, values: Mapping[str, Sequence[Any] | Array], places: npt.NDArray[np.int64]) -> None:
@@ -305,13 +305,13 @@ def _computed(
         return
     with nullcontext() if client is None else connected(client) as cluster:
         shared = Simulator(graph), task
-        yield run_batch(shared, cases[first : first + 1])  # builds what the other processes then find in the cache
+        yield run_batch(shared, cases[first : first + 1])  # fills the cache for the other processes
         first += 1
         each = 0.0
-        for count in (1, TRIAL, TRIAL):  # the first of several runs together prepares what they share
+        for count in (1, TRIAL, TRIAL):  # the first of several runs together prepares their common part
             if first + count > len(cases) or each * count > _SHORT:
                 break
-            begin = time.thread_time()  # what else the machine does is no reason for small batches
+            begin = time.thread_time()  # other load of the machine is no reason for small batches
             yield run_batch(shared, cases[first : first + count])
             first += count
             each = (time.thread_time() - begin) / count
@@ -334,13 +334,13 @@ def in_batches(cases: Sequence[Case], first: int, workers: int, most: int) -> It
 
 
 def prepared(given: tuple[ModeGraph, StudyTask[Result]]) -> tuple[Simulator, StudyTask[Result]]:
-    """Return what a process needs for all batches of a study."""
+    """Return the data of a process for all batches of a study."""
     graph, task = given
     return Simulator(graph), task
 
 
 def run_shared(shared: tuple[ModeGraph, StudyTask[Result]], cases: Sequence[Case]) -> list[Result]:
-    """Return the results of some cases, with the simulator that this thread keeps for the graph."""
+    """Return the results of some cases, with this thread's simulator of the graph."""
     graph, task = shared
     return run_batch((simulator_of(graph), task), cases)
 

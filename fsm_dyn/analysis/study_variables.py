@@ -1,4 +1,4 @@
-"""What a study varies, by name: parameters, initial values, inputs and their amplitudes, scenarios, variants."""
+"""Variables of a study by name: parameters, initial values, inputs and their amplitudes, scenarios, variants."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ AMPLITUDE: Final = "amplitude."
 SCENARIO: Final = "scenario"
 VARIANT: Final = "variant"
 NO_VARIANT: Final = "none"  # the model as it is, among its variants
-WORDS: Final = (SCENARIO, VARIANT, f"{INITIAL}mode")  # of what the values are names
-LONGEST_LABEL: Final = 60  # characters of a value that is no number
+WORDS: Final = (SCENARIO, VARIANT, f"{INITIAL}mode")  # variables with names as values
+LONGEST_LABEL: Final = 60  # characters of a value other than a number
 
 Label = float | str  # a value of a case in the rows of a study
 
 
 def check_options(function: Callable[..., Any], options: Mapping[str, Any]) -> None:
-    """Refuse options of a function that ``Simulator.run`` does not have, as Python refuses an argument.
+    """Refuse options unknown to ``Simulator.run``, as Python refuses an argument.
 
     Raises
     ------
@@ -50,12 +50,12 @@ def check_options(function: Callable[..., Any], options: Mapping[str, Any]) -> N
 
 
 def chooses_graph(mechanism: Mechanism, name: str) -> bool:
-    """Return whether a name is that of the model's variants, each of which has a graph."""
+    """Return whether a name is that of the model's variants, each with its own graph."""
     return name == VARIANT and name not in mechanism.parameters
 
 
 def graphs_by_variant(graph: ModeGraph, vary: Mapping[str, Sequence[Any]]) -> dict[str | None, ModeGraph]:
-    """Return the graph of each variant that is varied, by its name, compiled; the one of no variant is as given.
+    """Return the compiled graph of each variant in a study by its name; without a variant the given one.
 
     Raises
     ------
@@ -88,11 +88,11 @@ def run_arguments(graph: ModeGraph, given: Mapping[str, Any], case: Mapping[str,
     Parameters
     ----------
     graph : ModeGraph
-        The one that is run: of the case's variant.
+        Graph of the run: of the case's variant.
     given : mapping
-        Arguments that all cases share; what a case names replaces them.
+        Arguments of all cases; values of a case replace them.
     case : mapping
-        Values by the names that are varied.
+        Values by the varied names.
     """
     known = graph.automaton.mechanism.parameters
     arguments = dict(given)
@@ -120,7 +120,7 @@ def run_arguments(graph: ModeGraph, given: Mapping[str, Any], case: Mapping[str,
 
 
 def in_numbers(mechanism: Mechanism, name: str, values: Sequence[Any]) -> list[Any]:
-    """Return the values of a name as numbers, SI, where they are: reals, and texts of a parameter."""
+    """Return the values of a name as numbers, SI, if they are: reals, and texts of a parameter."""
     return [_in_numbers(mechanism, name, value) for value in values]
 
 
@@ -128,7 +128,7 @@ def _in_numbers(mechanism: Mechanism, name: str, value: Any) -> Any:
     if not isinstance(value, bool) and isinstance(value, numbers.Real):
         return float(value)
     if isinstance(value, str) and name in mechanism.parameters:
-        with suppress(FsmDynError):  # refused where it is run
+        with suppress(FsmDynError):  # refused by the run
             return override_values(mechanism, {name: value})[name][0]
     return value
 
@@ -136,16 +136,16 @@ def _in_numbers(mechanism: Mechanism, name: str, value: Any) -> Any:
 def check_variables(
     graph: ModeGraph, vary: Mapping[str, Sequence[Any]], given: Mapping[str, Any], until: float, *, combined: bool
 ) -> None:
-    """Refuse names that cannot be varied in a graph, and values that they cannot have.
+    """Refuse names of a graph not open to variation, and invalid values.
 
     Parameters
     ----------
     given : mapping
-        Arguments of ``Simulator.run`` that all cases share.
+        Arguments of ``Simulator.run`` for all cases.
     until : float
         End of the runs, s.
     combined : bool
-        Whether all combinations of parameters are checked, or each value alone.
+        Whether to check all combinations of parameters, or each value alone.
 
     Raises
     ------
@@ -179,12 +179,12 @@ def check_variables(
 
 
 def check_shared(graph: ModeGraph, given: Mapping[str, Any], until: float) -> None:
-    """Refuse a scenario, inputs and initial values that no run of a study could have.
+    """Refuse a scenario, inputs and initial values invalid in all runs of a study.
 
     Parameters
     ----------
     given : mapping
-        Arguments of ``Simulator.run`` that all cases share.
+        Arguments of ``Simulator.run`` for all cases.
     until : float
         End of the runs, s.
 
@@ -202,13 +202,13 @@ def check_shared(graph: ModeGraph, given: Mapping[str, Any], until: float) -> No
 
 
 def check_names(graph: ModeGraph, vary: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    """Refuse what cannot be varied by its name."""
+    """Refuse names not open to variation."""
     mechanism, layout = graph.automaton.mechanism, graph.automaton.terms.layout
     states = (*layout.q, *layout.u, *layout.memory)
     known = [*mechanism.parameters, *(INITIAL + name for name in (*states, "mode", "settle"))]
     known += [prefix + name for prefix in (INPUT, AMPLITUDE) for name in layout.w]
     known += [SCENARIO] if mechanism.scenarios else []
-    known += [VARIANT] if VARIANT in vary else []  # checked where it is compiled
+    known += [VARIANT] if VARIANT in vary else []  # checked by the compilation
     for name in vary:
         if name in known:
             if name == SCENARIO and name not in mechanism.parameters and given.get(SCENARIO) is not None:
@@ -257,7 +257,7 @@ def amplitude_factor(name: str, value: Any) -> float:
 
 
 def check_quantities(graph: ModeGraph, chosen: Sequence[str]) -> None:
-    """Refuse quantities that are no output, coordinate or speed of a graph."""
+    """Refuse quantities other than outputs, coordinates and speeds of a graph."""
     layout = graph.automaton.terms.layout
     known = (*graph.automaton.mechanism.outputs, *layout.q, *layout.u)
     for name in chosen:
@@ -266,7 +266,7 @@ def check_quantities(graph: ModeGraph, chosen: Sequence[str]) -> None:
 
 
 def labels(mechanism: Mechanism, vary: Mapping[str, Sequence[Any]]) -> list[list[Label]]:
-    """Return the values of each name as numbers (SI), or as texts where they are none."""
+    """Return the values of each name as numbers (SI), or as texts."""
     return [
         [override_values(mechanism, {name: value})[name][0] for value in values]
         if name in mechanism.parameters
@@ -287,7 +287,7 @@ def _label(value: Any) -> Label:
 
 
 def variable_units(mechanism: Mechanism, names: Iterable[str]) -> dict[str, str]:
-    """Return the units of quantities and of what is varied, where the model has them."""
+    """Return the units of quantities and of varied values, if the model has units."""
     known = units(mechanism)
     found = {}
     for name in names:

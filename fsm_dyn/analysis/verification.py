@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from fsm_dyn.derive.terms import Terms
 
 
-# -- Random states that satisfy the constraint rows of a mode, for derivations to be compared at -------------
+# -- Random states on the constraint rows of a mode, for comparisons of derivations --------------------------
 
 Array = npt.NDArray[np.float64]
 
 SEED = 20030818
 RANK = 1e-9
 VANISHING = 1e-5  # a singular value between this and RANK decides nothing
-WORST = 1e8  # condition of a reduced mass matrix beyond which a state is passed over
+WORST = 1e8  # condition of a reduced mass matrix; a state beyond it is skipped
 RIGHT_ANGLE = 0.5 * np.pi
 SPREAD = 1.0  # rad, m: how far from the start states are looked for
 MOST_TRIALS = 10
@@ -58,7 +58,7 @@ def random_states(automaton: Automaton, codes: Sequence[int], x: Array, context:
     codes : Sequence[int]
         Contact states of the mode.
     x : ndarray, shape (n_x,)
-        The state about which they are drawn.
+        The centre of the random states.
     context : ndarray, shape (n_c,)
         Parameters, inputs, discrete variables and slip directions, SI.
     count : int
@@ -76,7 +76,7 @@ def random_states(automaton: Automaton, codes: Sequence[int], x: Array, context:
     spread = SPREAD
     for trial in range(MOST_TRIALS * count):
         guess = x[:n_q] + spread * random.uniform(-1.0, 1.0, n_q)
-        if trial % 3 == 2:  # where models begin, and where a pivot is most likely to vanish
+        if trial % 3 == 2:  # start of models, with the most likely vanishing pivots
             guess = np.round(guess / RIGHT_ANGLE) * RIGHT_ANGLE
         given = PrescribedValues({}, {}, 0.0, context, dict(zip(layout.q, guess, strict=True)))
         try:
@@ -111,7 +111,7 @@ def is_regular(M: Array, A: Array, usual: float) -> bool:
 
 
 def null_space(A: Array) -> Array:
-    """Return an orthonormal basis (n, n - rank) of what A (m, n) takes to zero."""
+    """Return an orthonormal basis (n, n - rank) of the null space of A (m, n)."""
     if not len(A):
         return np.eye(A.shape[1])
     _, singular, right = np.linalg.svd(A)
@@ -128,7 +128,7 @@ COMPLEMENT = "accelerations embedded, and in the orthogonal complement of the ro
 FORCES = "forces of the rows, by their effect on the speeds"
 NEWTON_EULER = "accelerations embedded, and by Newton's and Euler's equations of each body"
 
-LOAD_PASSES = 60  # each leaves of an error what friction changes its load by, far less than a half
+LOAD_PASSES = 60  # each reduces an error by the feedback of friction on its load, far below a half
 
 
 class ModeRoutes:
@@ -161,12 +161,12 @@ class ModeRoutes:
         return self._view.derivatives(0.0, x[:n_q], x[n_q:], self._inputs)[1]
 
     def rows_at(self, x: Array) -> Array:
-        """Return A of the rows that hold, for the declared speeds."""
+        """Return A of the active rows, for the declared speeds."""
         A: Array = self._automaton.terms.evaluate(0.0, x, self._context)["A"][self.rows][:, : self.n_u]
         return A
 
     def compare(self, x: Array, bodies: BodyEquations | None) -> dict[str, Pair]:
-        """Return both sides of every comparison at a state; none where the motion is not determined there."""
+        """Return both sides of every comparison at a state; none if the motion is not determined there."""
         n = self.n_u
         terms = self._automaton.terms.evaluate(0.0, x, self.context_at(x))
         M, A, gamma = terms["M"][:n, :n], terms["A"][self.rows][:, :n], terms["gamma"][self.rows]
@@ -174,7 +174,7 @@ class ModeRoutes:
         known = known + self._bearing_friction(terms, x, (M, terms["f"][:n] + known, A, G, gamma))
         f = terms["f"][:n] + known
         if not np.isfinite(G).all() or not np.isfinite(f).all() or not self._determinate(M, A, G):
-            return {}  # a contact that slides without slip has no direction
+            return {}  # a sliding contact without slip has no direction
         u_dot = self.accelerations(x)
         solved, forces = _with_multipliers(M, f, A, G, gamma)
         size = np.abs(np.diag(M)) + 1e-30
@@ -249,7 +249,7 @@ class ModeRoutes:
         return friction
 
     def _slip_direction(self, contact: int, slips: Array, A: Array) -> Array:
-        """Return what a unit force along the slip adds to the generalized forces."""
+        """Return the contribution of a unit force along the slip to the generalized forces."""
         rows = list(self._automaton.contacts[contact].tangent_rows)
         with np.errstate(invalid="ignore"):
             unit = slips[rows] / np.linalg.norm(slips[rows])
@@ -257,7 +257,7 @@ class ModeRoutes:
         return found
 
     def _determinate(self, M: Array, A: Array, G: Array) -> bool:
-        """Whether accelerations follow, which friction can prevent: Painlevé's paradox, redundant sliding rows."""
+        """Whether accelerations are determined; friction can prevent it: Painlevé's paradox, redundant sliding rows."""
         if not self._active.sliding:
             return True
         size = np.sqrt(np.abs(np.diag(M))) + 1e-30
@@ -268,7 +268,7 @@ class ModeRoutes:
 
 
 def _with_multipliers(M: Array, f: Array, A: Array, G: Array, gamma: Array) -> Pair:
-    """Solve ``M u̇ = f + G λ``, ``A u̇ = -γ`` as one system in scaled speeds; of least norm where rows are redundant."""
+    """Solve ``M u̇ = f + G λ``, ``A u̇ = -γ`` as one system in scaled speeds; of least norm if rows are redundant."""
     size, n, m = np.sqrt(np.abs(np.diag(M))) + 1e-30, len(M), len(A)
     whole = np.block([[M / np.outer(size, size), -(G.T / size).T], [A / size, np.zeros((m, m))]])
     solution = np.linalg.lstsq(whole, np.concatenate([f / size, -gamma]), rcond=RANK)[0]
@@ -284,16 +284,16 @@ def _in_complement(M: Array, f: Array, A: Array, G: Array, gamma: Array) -> Arra
 
 # -- Independent derivations of the equations of a model, compared at random states --------------------------
 #
-# What is compared, and with what:
+# The comparisons:
 #
 # - the inertia terms of Kane's equations with Lagrange's, from the kinetic energy in coordinates and their rates alone,
 #   carried over by ``q̇ = W u + X`` (docs/theory.md, "Kinematics"; Parsa, (34)-(38));
-# - their share in the energy: ``-u·f = ½ uᵀ Ṁ u`` where nothing moves by itself, which is that ``Ṁ - 2C`` is skew;
-# - the rates of the momenta of all bodies with the loads, along ways in which the whole moves as one rigid body;
+# - their share in the energy: ``-u·f = ½ uᵀ Ṁ u`` without prescribed motion, equivalent to a skew ``Ṁ - 2C``;
+# - the rates of the momenta of all bodies with the loads, along motions of the whole as one rigid body;
 # - the power of the loads with the change of potential energy and the powers stated for them;
 # - accelerations and forces of every mode, by embedding in machine code, with those of Lagrange's equations with
 #   multipliers, solved as one linear system, and with those in a null space of the rows by singular values, the natural
-#   orthogonal complement (Saha and Angeles, (10)-(11)); what slides does so along its slip, with friction;
+#   orthogonal complement (Saha and Angeles, (10)-(11)); sliding contacts slide along their slip, with friction;
 # - the same accelerations with those of Newton's and Euler's equations of each body, in which all forces and moments on
 #   the bodies are unknowns (:mod:`fsm_dyn.analysis.newton_euler`).
 
@@ -330,10 +330,10 @@ class Verification:
     ----------
     model : str
     modes : dict of str to int
-        The modes whose rows held, each with the number of random states.
+        The compared modes, each with the number of random states.
     comparisons : tuple of Comparison
     complete : bool
-        False if the guards of these modes lead to others that were not compared.
+        False if guards of these modes lead to modes not compared.
     """
 
     model: str
@@ -378,11 +378,11 @@ def verify(
     model : str or Mechanism
         A name, a path, or a loaded mechanism.
     states : int
-        How many random states of each mode, all of which satisfy its rows.
+        Number of random states of each mode, all on its rows.
     modes : sequence of str, optional
-        Which modes; all that are derived at compile time without it.
+        Compared modes; by default all modes derived at compile time.
     successors : bool
-        Whether modes count to which the guards of these lead, and which a run derives when it meets them.
+        Whether to include the targets of their guards, derived in a run on first entry.
 
     Returns
     -------
@@ -417,7 +417,7 @@ def verify(
 
 
 def _with_successors(graph: ModeGraph) -> ModeGraph:
-    """Return the graph with the modes that a run derives when a guard of one of its modes leads there."""
+    """Return the graph with the targets of the guards of its modes, derived in a run on first entry."""
     automaton = graph.automaton
     if automaton.fully_enumerated:
         return graph
@@ -468,7 +468,7 @@ def _named(automaton: Automaton, x: Array, context: Array) -> dict[str, float]:
 
 
 class _Derived:
-    """What follows from the energies alone; everything is prepared as nodes once and evaluated at each state."""
+    """Terms derived from the energies alone, prepared as nodes once and evaluated at each state."""
 
     def __init__(self, mechanism: Mechanism) -> None:
         # SymPy is imported for derivations only
@@ -528,7 +528,7 @@ class _Derived:
         return kinematics[: -2 * n_q].reshape(n_q, -1), kinematics[-2 * n_q : -n_q], kinematics[-n_q:]
 
     def momenta(self, values: Mapping[str, float], u_dot: Array, A: Array) -> dict[str, tuple[Array, Array]]:
-        """Return rates of momenta and forces along the ways in which all can move as one, if there are any."""
+        """Return rates of momenta and forces along the motions as one rigid body, if there are any."""
         if self.whole is None or self.stores:
             return {}
         n_u = len(self.u)

@@ -1,4 +1,4 @@
-"""Search over the tolerances of a model for the run that violates a requirement most."""
+"""Search over the tolerances of a model for the worst violation of a requirement."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from fsm_dyn.runtime.abi import Status
 SIGMAS: Final = 3.0  # half the width of the box along a parameter with a normal distribution, standard deviations
 _GLOBAL: Final = 0.75  # share of the runs for the search of the whole box
 _ENDED: Final = tuple(OUTCOMES[code].name for code in (Status.DONE, Status.STOPPED))
-_NO_MARGIN: Final = 1e30  # objective of a run that was not decided: above every margin, and finite
+_NO_MARGIN: Final = 1e30  # objective of an undecided run: above every margin, and finite
 
 
 @dataclass(frozen=True)
 class ViolatingRun:
-    """A run that violates the requirement.
+    """A run with a violation of the requirement.
 
     Attributes
     ----------
@@ -50,15 +50,15 @@ class ViolatingRun:
 
 @dataclass(frozen=True)
 class WorstCase:
-    """What a search for violations of a requirement found.  It refutes the requirement or does not; it proves nothing.
+    """Result of a search for violations of a requirement. It may refute the requirement; it proves nothing.
 
     Attributes
     ----------
     requirement : str
     box : mapping of str to (float, float)
-        Least and greatest value of each parameter varied, SI.
+        Least and greatest value of each varied parameter, SI.
     runs : int
-        Runs made: those decided, ``undecided`` ones, and ``failed`` ones, which did not start or did not complete.
+        Number of runs: decided ones, ``undecided`` ones, and ``failed`` ones without a start or an end.
     undecided, failed : int
     values : mapping of str to float
         The parameters of the smallest margin, SI; empty if no run was decided.
@@ -114,18 +114,18 @@ def worst_case(
         by default the model's tolerances.  Of a normal distribution the box has ``SIGMAS`` standard deviations to both
         sides.
     runs : int
-        At most this number of runs is made; fewer if the search converges.
+        Largest number of runs; fewer if the search converges.
     seed : int
         The same seed makes the same runs.
     progress : callable, optional
         Called with the number of runs made and ``runs``.
     options
-        As for ``fsm_dyn.Simulator.run``; ``parameters`` are those about which the box lies.
+        As for ``fsm_dyn.Simulator.run``; ``parameters`` are the centre of the box.
 
     Returns
     -------
     WorstCase
-        The smallest margin that was found, the parameters that give it, and the violations.
+        The smallest margin found, its parameters, and the violations.
 
     Raises
     ------
@@ -161,7 +161,7 @@ def worst_case(
 
 
 def _box(varied: Mapping[str, VariedQuantity]) -> dict[str, tuple[float, float]]:
-    """Return the least and greatest values of what is varied, SI."""
+    """Return the least and greatest values of the varied quantities, SI."""
     box: dict[str, tuple[float, float]] = {}
     for name, item in varied.items():
         half = SIGMAS * item.deviation.sigma
@@ -178,7 +178,7 @@ class _RunsSpentError(Exception):
 
 
 class _MarginSearch:
-    """The objective of the search: runs and judges the model, and keeps what it finds."""
+    """The objective of the search: runs and judges the model, and keeps the results."""
 
     def __init__(
         self,

@@ -1,9 +1,9 @@
 """Forces in joints and contacts, on each body, in a chosen frame.
 
-Every child of a joint gets absolute coordinates, so that each joint is rows ``A`` with multipliers, and what a
-joint does to a body is ``Aᵀ λ`` in the columns of that body's own speeds (Saha and Angeles, section 3: the constraint
-wrenches lie in the range of the transpose of the constraint matrix).  The motion and the forces of contacts are those
-of the run; the multipliers solve ``M u̇ = f + Aᵀ λ, A u̇ + γ = 0`` at each of its rows.
+Every child of a joint gets absolute coordinates: each joint is then rows ``A`` with multipliers, and its wrench on a
+body is ``Aᵀ λ`` in the columns of the body's own speeds (Saha and Angeles, section 3: the constraint wrenches lie in
+the range of the transpose of the constraint matrix).  The motion and the forces of contacts are those of the run; the
+multipliers solve ``M u̇ = f + Aᵀ λ, A u̇ + γ = 0`` at each of its rows.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ TURN = 2.0 * np.pi
 
 @dataclass(frozen=True)
 class Wrench:
-    """What a joint or contact does to a body along a run.
+    """Wrench of a joint or contact on a body along a run.
 
     Attributes
     ----------
     t : ndarray, shape (n,)
     force : ndarray, shape (n, 3)
-        N, components in `frame`.  In a plane mechanism what acts out of the plane is not determined and left at zero.
+        N, components in `frame`.  In a plane mechanism components out of the plane are indeterminate and left at zero.
     torque : ndarray, shape (n, 3)
         N m, about the point `about`, components in `frame`.
     on, frame, about : str
@@ -70,16 +70,16 @@ def wrench(
     Parameters
     ----------
     graph : ModeGraph
-        What the run was made with.
+        Graph of the run.
     run : Trajectory
     name : str
         A joint, contact or constraint of the model.
     on : str, optional
-        The body, or its frame; a joint's child where not given.
+        The body, or its frame; by default a joint's child.
     frame : str
-        The frame whose axes the components are along.
+        The frame of the components.
     about : str, optional
-        The point that torques are about; the origin of the body's frame, ``<frame>_origin``, where not given.
+        Reference point of torques; by default the origin of the body's frame, ``<frame>_origin``.
 
     Raises
     ------
@@ -139,13 +139,13 @@ class _AbsoluteModel:
         return frame
 
     def columns(self, body: str) -> list[int]:
-        """Return which speeds are those of a body: three of translation, then its turns."""
+        """Return the indices of a body's speeds: three of translation, then its turns."""
         plane = f"{body}_turn" in self.made[body].coordinates
         names = ("x_dot", "y_dot", "turn_dot") if plane else ("x_dot", "y_dot", "z_dot", "wx", "wy", "wz")
         return [self.terms.layout.u.index(f"{body}_{name}") for name in names]
 
     def spread(self, body: str, effect: Array, values: Mapping[str, Array]) -> tuple[Array, Array]:
-        """Return force and torque about the body's origin in N from what acts on its speeds, (n, 3) or (n, 6)."""
+        """Return force and torque about the body's origin in N from forces on its speeds, (n, 3) or (n, 6)."""
         if effect.shape[1] == 3:
             nothing = np.zeros(len(effect))
             return (
@@ -178,12 +178,12 @@ class _AbsoluteModel:
         return values
 
     def _count_turns(self, run: Trajectory, values: dict[str, Array]) -> None:
-        """Add whole turns to the turns of freed bodies in a plane, so that the angles of joints are those of the run.
+        """Add whole turns to the turns of freed bodies in a plane, to match the angles of joints in the run.
 
         Raises
         ------
         InputError
-            In space, a load or constraint depends on whole turns of an angle that the run has turned by.
+            In space, a load or constraint depends on an angle with whole turns in the run.
         """
         turned = set()
         for joint, name in single_angles(self.own_mechanism).items():  # parents come before their children
@@ -211,7 +211,7 @@ class _AbsoluteModel:
         return flow
 
     def multipliers(self, run: Trajectory, values: Mapping[str, Array]) -> Array:
-        """Return the multipliers of all rows, (n, n_rows): contacts as in the run, the others so that the rows hold."""
+        """Return the multipliers of all rows, (n, n_rows): contacts as in the run, the others from the rows."""
         terms, n = self.terms, len(self.terms.f)
         rows = terms.rows
         M = _numbers([node for row in terms.M for node in row], values).reshape(-1, n, n)
@@ -237,7 +237,7 @@ class _AbsoluteModel:
 
 
 def _numbers(nodes: Sequence[Node], values: Mapping[str, Array]) -> Array:
-    """Return the values of nodes at every row of a run, (n, len(nodes)); what is not given is 0."""
+    """Return the values of nodes at every row of a run, (n, len(nodes)); missing values are 0."""
     n = len(values["t"])
     known: dict[str, Any] = {symbol.name: values.get(symbol.name, 0.0) for symbol in support(nodes)}
     return np.array([np.broadcast_to(value, (n,)) for value in evaluate(list(nodes), known)]).reshape(-1, n).T
