@@ -241,6 +241,7 @@ def _told(name: str, report: RunReport, transitions: list[dict[str, Any]]) -> st
         lines.append(
             f"{report['kernels_adopted']} modes met on the way were derived, and went on by kernels of their own"
         )
+    lines += [f"warning: {text}" for text in report["warnings"]]
     if transitions:
         rows = [(f"{x['time']:.6f}", x["source"], x["target"]) for x in transitions[:_SHOWN]]
         lines += ["", table(("time, s", "from", "to"), rows)]

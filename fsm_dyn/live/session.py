@@ -85,7 +85,8 @@ class RunReport(TypedDict):
     Times are in s: ``p50``, ``p99``, ``p99.9`` and ``worst`` of all ticks.  Energies are in J, None if passivity is
     not observed. ``running_time`` is the wall-clock time in which the model had to advance, ``real_time_ratio`` its
     advance over that; None before the first tick.  ``sample_interval`` is the median time between samples of the
-    device, at least a tick.  ``log`` is the error output of an abnormally ended run.
+    device, at least a tick.  ``warnings``: of an ended run, an energy balance of its latest 4095 ticks that does not
+    close.  ``log`` is the error output of an abnormally ended run.
     """
 
     ticks: int
@@ -114,6 +115,7 @@ class RunReport(TypedDict):
     watchdog_action: str
     rows_lost: int
     recording_failed: str
+    warnings: tuple[str, ...]
     log: NotRequired[str]
 
 
@@ -420,6 +422,7 @@ class LiveSession:
             "watchdog_action": self._word_of_guard(),
             "rows_lost": self.recorder.lost if self.recorder is not None else 0,
             "recording_failed": self.recorder.failure if self.recorder is not None else "",
+            "warnings": (),
         }
 
     def _real_time_ratio(self) -> float | None:
@@ -497,11 +500,22 @@ class LiveSession:
         if self.recorder is not None:
             self.recorder.close()
         self._report = self.report()
+        self._report["warnings"] = self._energy_warnings()
         self._life.stop()
         if self._block.header[LiveHeader.TICK_STATE] != TickState.ENDED:
             self._report["log"] = self.log()
         self._log.close()
         self._block.close(remove=True)
+
+    def _energy_warnings(self) -> tuple[str, ...]:
+        """Return the warning of an energy balance that does not close, of the rows that the ring still has."""
+        # loaded after the run: no tick waits for it
+        from fsm_dyn.live.energy_of_ticks import energy_warnings
+
+        rows, _, _ = shared_memory.take_rows(self._block.rows, self._block.header, LiveHeader.ROWS, 0)
+        return energy_warnings(
+            self.graph, self._stepper.executable, self.columns, rows, self.states, self.modes, self._told
+        )
 
     def _kill(self) -> None:
         """Kill processes that have not ended, the tick process first."""

@@ -279,9 +279,9 @@ def energy_warnings(rows: Samples, record: RunRecord, between: SampleBetween, fi
         points = 1 if fixed_steps else POINTS
         balance = energy_balance(rows, record.starts, without_shares, points, middles)
         stored = float(rows.report["stored"].sum(axis=1).max(initial=0.0))
-        if fixed_steps and _is_open(balance, stored):
+        if fixed_steps and is_open(balance.residual, balance, stored):
             balance = energy_balance(rows, record.starts, without_shares, middles=middles)
-        return (_sentence(balance, rows.t),) if _is_open(balance, stored) else ()
+        return (_sentence(balance, rows.t),) if is_open(balance.residual, balance, stored) else ()
 
 
 def _is_finite(record: RunRecord) -> bool:
@@ -290,13 +290,13 @@ def _is_finite(record: RunRecord) -> bool:
     return all(bool(np.isfinite(table).all()) for table in tables)
 
 
-def _is_open(balance: EnergyBalance, stored: float) -> bool:
+def is_open(residual: FloatArray, balance: EnergyBalance, stored: float) -> bool:
     """Whether more is unexplained than the limit, and than the rounding of the energies.
 
     Where a mechanism rests on compliant contacts nothing is exchanged, and the scale is the energy ``stored`` there, J.
     """
     least = LIMIT * max(balance.exchanged, stored) + _ROUNDING * float(np.abs(balance.total).max()) + _TINIEST
-    return float(np.abs(balance.residual).max()) > least
+    return float(np.abs(residual).max()) > least
 
 
 def _sentence(balance: EnergyBalance, t: FloatArray) -> str:

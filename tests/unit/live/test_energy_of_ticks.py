@@ -1,0 +1,92 @@
+"""A live run whose energy balance does not close warns when it ends, one that closes does not."""
+
+import numpy as np
+import pytest
+
+import fsm_dyn
+from fsm_dyn.cli.live import _told
+from fsm_dyn.live.energy_of_ticks import energy_warnings
+from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.session import LiveSession
+
+SPRING = {
+    "fsm_dyn": 1,
+    "name": "spring",
+    "parameters": {"k": "22500 N/m"},
+    "coordinates": {"x": "m"},
+    "points": {"P": {"from": "O", "at": "x*N.x"}},
+    "bodies": {"mass": {"center": "P", "mass": "1 kg"}},
+    "loads": [{"spring": {"coordinate": "x", "stiffness": "k"}}],
+    "ports": {"handle": {"coordinate": "x", "stiffness": "1 N/m", "damping": "0 N*s/m"}},
+    "initial": {"x": "0.1 m"},
+}
+WARNS = "of the energy exchanged is unexplained"
+
+
+def report(graph, ticks=200, motion=(), **settings):
+    """Return the report of a live run as fast as it goes, its rows and what else the balance is made of."""
+    hand = {"axes": 1, "motion": list(motion)}
+    with LiveSession.start(graph, "scripted", hand, settings=Settings(paced=False, ticks=ticks, **settings)) as session:
+        session.wait_for_ticks(ticks)
+        session.events()
+        rows = session.rows(0)[0]
+        told = session.close()
+    return told, rows, session
+
+
+@pytest.mark.parametrize(("substeps", "warns"), [(1, True), (16, False)])
+def test_steps_that_lose_energy_are_noticed(substeps, warns):
+    """Of a period of 42 ms in steps of 10 ms the method keeps 89 % of the energy in each."""
+    told, _, _ = report(fsm_dyn.compile(SPRING), period=0.01, substeps=substeps)
+    assert len(told["warnings"]) == warns
+    assert ("warning: the energy balance" in _told("spring", told, [])) == warns
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["bouncing_ball", "push_button", "latch_door"])
+def test_a_coupled_run_has_no_warning(held, motions, name):
+    told, _, _ = report(held(name), 1500, motions[name][0])
+    assert told["warnings"] == ()
+
+
+def balance(session, rows, events=()):
+    executable = session._stepper.executable
+    return energy_warnings(session.graph, executable, session.columns, rows, session.states, session.modes, events)
+
+
+@pytest.fixture(scope="module")
+def cart(held, motions):
+    told, rows, session = report(held("shopping_cart"), 600, motions["shopping_cart"][0][:1])
+    assert told["warnings"] == ()
+    return rows, session
+
+
+def test_speeds_that_vanish_in_a_tick_are_noticed(cart):
+    rows, session = cart
+    assert balance(session, rows) == ()
+    n_q = len(session.graph.automaton.terms.layout.q)
+    state = session.columns.places["state"]
+    lost = rows.copy()
+    lost[300:, state.start + n_q : state.stop] *= 0.5
+    (text,) = balance(session, lost)
+    assert WARNS in text
+    assert f"at t = {rows[299, 1]:.6g} s" in text or f"at t = {rows[300, 1]:.6g} s" in text
+
+
+@pytest.mark.parametrize("command", [{"do": "set", "values": {}}, {"do": "reset"}, {"do": "input", "values": {}}])
+def test_only_ticks_after_the_last_command_count(cart, command):
+    rows, session = cart
+    state = session.columns.places["state"]
+    lost = rows.copy()
+    lost[:300, state] *= 0.5
+    event = {"event": "command_done", "tick": int(rows[300, 0]), "command": command}
+    assert balance(session, lost) != ()
+    assert balance(session, lost, [event]) == ()
+    assert balance(session, lost, [{**event, "command": {"do": "pause"}}]) != ()
+
+
+def test_values_that_are_not_finite_have_no_balance(cart):
+    rows, session = cart
+    broken = rows.copy()
+    broken[100, session.columns.places["state"]] = np.nan
+    assert balance(session, broken) == ()
