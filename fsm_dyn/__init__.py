@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fsm_dyn.exports.export import export
     from fsm_dyn.language.builder import Model
     from fsm_dyn.language.model import Mechanism
+    from fsm_dyn.run.run_options import RunOptions
     from fsm_dyn.run.simulate import open_run, simulate
     from fsm_dyn.run.simulator import Simulator
     from fsm_dyn.run.tolerances import Tolerances
@@ -40,6 +41,7 @@ _HOMES = {
     "Model": "fsm_dyn.language.builder",
     "ModelError": "fsm_dyn.core.errors",
     "RunError": "fsm_dyn.core.errors",
+    "RunOptions": "fsm_dyn.run.run_options",
     "Simulator": "fsm_dyn.run.simulator",
     "Tolerances": "fsm_dyn.run.tolerances",
     "Trajectory": "fsm_dyn.run.trajectory",
@@ -69,6 +71,7 @@ __all__ = [
     "Model",
     "ModelError",
     "RunError",
+    "RunOptions",
     "Simulator",
     "Tolerances",
     "Trajectory",

@@ -28,6 +28,7 @@ from fsm_dyn.run.loop import run_automaton
 from fsm_dyn.run.loop_state import RunArrays, renumbered
 from fsm_dyn.run.record import record_of, run_model
 from fsm_dyn.run.run_inputs import InputValue, resolve_inputs
+from fsm_dyn.run.run_options import RunOptions
 from fsm_dyn.run.simulator import Simulator, simulator_of
 from fsm_dyn.run.tolerances import numerics_of
 from fsm_dyn.run.trajectory import Trajectory
@@ -177,10 +178,10 @@ class AnalysisSetup:
 
     def run(self, x: Array, context: Array, states: tuple[int, ...], until: float, since: float = 0.0) -> RunArrays:
         """Run from a state in the mode with these contact states."""
-        number = self.executable.mode_index(states)
+        number, states_atol = self.executable.mode_index(states), self.atol * self.executable.numerics.states
+        options = RunOptions(until, rtol=self.rtol, atol=states_atol)
         return run_automaton(
-            self.executable.tables, x, context, number, since, until, rtol=self.rtol,
-            atol=self.atol * self.executable.numerics.states, drive=self.drive, mode_source=self.executable,
+            self.executable.tables, x, context, number, since, options, drive=self.drive, mode_source=self.executable,
             workspace=self.simulator.workspace,
         )  # fmt: skip
 

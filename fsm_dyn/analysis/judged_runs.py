@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any, Final, TypeVar
@@ -32,26 +32,25 @@ from fsm_dyn.run.executable import Executable
 from fsm_dyn.run.extremes import extremes_of_runs, locate, state_within
 from fsm_dyn.run.integrators import METHODS
 from fsm_dyn.run.judgement import COMPLETE, VERDICTS, Judge, JudgedRuns, Verdict
-from fsm_dyn.run.loop import NeedsItself, RecordedRuns, SharedOptions, Starts, run_batch
+from fsm_dyn.run.loop import NeedsItself, RecordedRuns, Starts, run_batch
 from fsm_dyn.run.loop_state import TransitionArrays, read_transitions
 from fsm_dyn.run.outcomes import OUTCOMES
 from fsm_dyn.run.record import RunModel, modes_visited, run_model
 from fsm_dyn.run.run_inputs import input_parameters, scenario_schedules
-from fsm_dyn.run.run_setup import RunSetup, strategy_named
+from fsm_dyn.run.run_options import RunOptions
+from fsm_dyn.run.run_setup import RunSetup
 from fsm_dyn.run.samples import Samples
 from fsm_dyn.run.simulator import Simulator
-from fsm_dyn.run.tolerances import Numerics, Tolerances
 from fsm_dyn.run.trajectory import Trajectory
 from fsm_dyn.run.transitions import guard_name
 from fsm_dyn.runtime.abi import RecordColumn, Sizes
 
 # -- Preparation of many runs of a graph ---------------------------------------------------------------------
 
-#: Options of ``Simulator.run`` for runs that share one call.
+#: Options of runs that share one call.
 SHARED: Final = frozenset(
     ("until", "scenario", "inputs", "initial", "method", "strategy", "tolerances", "rtol", "max_step", "max_steps")
 )
-_MOST_STEPS: Final = 10_000_000  # the default of ``Simulator.run``
 
 
 @dataclass(frozen=True)
@@ -97,14 +96,14 @@ class RunPreparation:
         self.simulator, self.names, self.parameters = simulator, names, parameters
         graph = simulator.graph
         self.automaton, self.mechanism = graph.automaton, graph.automaton.mechanism
-        self.options = {name: value for name, value in options.items() if value is not None}
-        self.initial: dict[str, Any] = dict(self.options.get("initial") or {})
-        self.strategy = strategy_named(self.options.get("strategy", "auto"))
+        given = {name: value for name, value in options.items() if value is not None}
+        self.options = RunOptions(**given, parameters=parameters)
+        self.initial: dict[str, Any] = dict(self.options.initial or {})
         starting = [name for name in names if name.startswith(INITIAL)]
         varied = [name for name in names if name not in starting]
         self._starting = {name: name.removeprefix(INITIAL) for name in starting}
         self.together = False
-        if not set(self.options) <= SHARED or graph.geometry is not None or not self._explicit():
+        if not set(given) <= SHARED or graph.geometry is not None or not self._explicit():
             return
         if not {*self._starting.values()} <= {*self.automaton.terms.layout.x} or any(
             name not in self.mechanism.parameters for name in varied
@@ -112,15 +111,13 @@ class RunPreparation:
             return
         try:
             self.varied = VariedValues(self.mechanism, parameters, varied)
-            inputs = self.options.get("inputs") or {}
-            self.setup: RunSetup = simulator.setup(
-                self.options.get("scenario"), inputs, parameters, self.initial, self.options.get("until")
-            )
-            self.numerics = self._numerics()
-            self.shared = self._shared()
+            self.setup: RunSetup = simulator.setup(self.options)
+            self.numerics = simulator.numerics(self.setup.numbers, self.setup.vector, self.options.specified)
+            end = self.setup.end if self.options.until is None else self.options.until
+            self.shared = replace(self.options.resolved(self.numerics), until=float(end))
         except FsmDynError:
             return  # each case is refused by itself
-        self.together = self._independent(inputs)
+        self.together = self._independent(self.options.inputs or {}, float(end))
         self._scales = ScalesOfCases(self.automaton.numbers, self.setup.numbers, self.varied.affected)
         self._columns = [
             i for i, name in enumerate(flat_parameters(self.mechanism))
@@ -164,39 +161,20 @@ class RunPreparation:
 
     def _explicit(self) -> bool:
         """Return whether the method is an explicit one with adaptive steps."""
-        method = METHODS.get(self.options.get("method", "dopri5"))
+        method = METHODS.get(self.options.method)
         return method is not None and method.adaptive
 
-    def _numerics(self) -> Numerics:
-        given = self.options.get("tolerances") or Tolerances()
-        wanted = given if isinstance(given, Tolerances) else Tolerances.of(given)
-        if "rtol" in self.options:
-            wanted = Tolerances(rtol=self.options["rtol"]).or_else(wanted)
-        return self.simulator.numerics(self.setup.numbers, self.setup.vector, wanted.specified_entries())
-
-    def _shared(self) -> SharedOptions:
-        until = self.options.get("until")
-        return SharedOptions(
-            until=float(self.setup.end if until is None else until),
-            method=self.options.get("method", "dopri5"),
-            rtol=self.numerics.rtol,
-            atol=self.numerics.atol,
-            step=0.0,
-            max_step=float(self.options.get("max_step", np.inf)),
-            max_steps=int(self.options.get("max_steps", _MOST_STEPS)),
-        )
-
-    def _independent(self, inputs: Mapping[str, Any]) -> bool:
+    def _independent(self, inputs: Mapping[str, Any], end: float) -> bool:
         """Return whether inputs, tolerances and memory are those of all runs."""
         affected, mechanism = self.varied.affected, self.mechanism
-        scenario = self.options.get("scenario")
+        scenario = self.options.scenario
         named = scenario_schedules(self.automaton, scenario) if scenario is not None else {}
         if any(not isinstance(value, str | float | int) for value in inputs.values()):
             return False
         needed = input_parameters(self.automaton, {**named, **inputs})
         if needed is None or needed & affected:
             return False
-        if self.mechanism.initial.settle or self.initial.get("settle") or not self.shared.until >= 0.0:
+        if self.mechanism.initial.settle or self.initial.get("settle") or not end >= 0.0:
             return False
         starts = [item.start for item in (q for c in mechanism.controllers.values() for q in c.quantities)]
         return not self.varied.concerns((mechanism.numerics, tuple(text for text in starts if text is not None)))
@@ -395,7 +373,7 @@ def _made_together(
     prepared = preparation.of(cases)
     if not prepared.numbers:
         return []
-    simulator, strategy = preparation.simulator, preparation.strategy
+    simulator, strategy = preparation.simulator, preparation.options.strategy
     executable = simulator.take(strategy)
     found: list[tuple[int, Result]] = []
     alone = 0

@@ -19,7 +19,7 @@ from fsm_dyn.language.loader import load
 from fsm_dyn.language.model import Mechanism
 from fsm_dyn.language.values import is_plain, override_values, parameter_values, units
 from fsm_dyn.run.run_inputs import input_in_effect, resolve_inputs, scaled_input, scenario_schedules
-from fsm_dyn.run.simulator import Simulator
+from fsm_dyn.run.run_options import refuse_unknown
 
 INITIAL: Final = "initial."
 INPUT: Final = "input."
@@ -41,12 +41,10 @@ def check_options(function: Callable[..., Any], options: Mapping[str, Any]) -> N
     TypeError
         There is one.
     """
-    known = {*inspect.signature(Simulator.run).parameters} - {"self", "progress", "on_failure"}
-    for name in options:
-        if name not in known:
-            hint = did_you_mean(name, [*known, *inspect.signature(function).parameters])
-            refused = f"{function.__name__}() got an unexpected keyword argument '{name}'"
-            raise TypeError(f"{refused}; {hint}" if hint else refused)
+    refuse_unknown(function.__name__, options, [*inspect.signature(function).parameters])
+    for name in ("progress", "on_failure"):
+        if name in options:
+            raise TypeError(f"{function.__name__}() got an unexpected keyword argument '{name}'")
 
 
 def chooses_graph(mechanism: Mechanism, name: str) -> bool:

@@ -10,7 +10,7 @@ import typer
 
 from fsm_dyn.cli.console import handle_errors, print_json, print_status, progress_message
 from fsm_dyn.cli.model_commands import Json, Model, ready_graph
-from fsm_dyn.cli.options import Input, ScenarioOption, Set, assignments
+from fsm_dyn.cli.options import Input, ScenarioOption, Set, Step, assignments, run_option
 
 
 class ExportTarget(StrEnum):
@@ -37,10 +37,8 @@ def export_command(
     to: Annotated[ExportTarget, typer.Option("--to", help="What to export to.")] = ExportTarget.C99,
     scenario: ScenarioOption = None,
     input_: Input = None,
-    method: Annotated[str, typer.Option("--method", help="dopri5, or rk4, heun, euler with --step.")] = "dopri5",
-    step: Annotated[
-        float | None, typer.Option("--step", help="Fixed step, s; the method is then rk4, if no other is given.")
-    ] = None,
+    method: Annotated[str, run_option("method", help="dopri5, or rk4, heun, euler with --step.")] = "dopri5",
+    step: Step = None,
     modes_only: Annotated[
         bool, typer.Option("--modes-only", help="Export the modes of the graph alone, without a run of its schedule.")
     ] = False,

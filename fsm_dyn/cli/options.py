@@ -10,27 +10,31 @@ from typing import Annotated, Any
 import typer
 
 from fsm_dyn.core.errors import InputError
+from fsm_dyn.run.run_options import declared
 
 # -- Options of the form NAME=VALUE --------------------------------------------------------------------------
 
-Set = Annotated[
-    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A parameter's value, e.g. mB='25 kg'; repeat.")
-]
-Input = Annotated[
-    list[str] | None,
-    typer.Option("--input", metavar="NAME=EXPR", help="An input over time, e.g. push='30 N*sin(2*t)'; repeat."),
-]
-ScenarioOption = Annotated[str | None, typer.Option("--scenario", help="One of the model's scenarios.")]
-Initial = Annotated[
-    list[str] | None,
-    typer.Option("--initial", metavar="NAME=VALUE", help="An initial value, or mode=NAME; repeat."),
-]
-Tolerance = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--tolerance", metavar="NAME=VALUE", help="What counts as zero, e.g. gap='1 um'; `check` lists them; repeat."
-    ),
-]
+
+def run_option(name: str, **given: Any) -> Any:
+    """Return an option of a run as its declaration has it (:class:`fsm_dyn.run.run_options.RunOptions`).
+
+    Parameters
+    ----------
+    name : str
+    given
+        Further arguments of ``typer.Option``; they replace those of the declaration.
+    """
+    found = declared(name)
+    return typer.Option(found.flag, **{"metavar": found.metavar, "help": found.text, **given})
+
+
+Until = Annotated[float | None, run_option("until", min=0.0)]
+Step = Annotated[float | None, run_option("step")]
+Set = Annotated[list[str] | None, run_option("parameters")]
+Input = Annotated[list[str] | None, run_option("inputs")]
+ScenarioOption = Annotated[str | None, run_option("scenario")]
+Initial = Annotated[list[str] | None, run_option("initial")]
+Tolerance = Annotated[list[str] | None, run_option("tolerances")]
 _SCALE = typer.Option(
     "--scale",
     metavar="RATIO",

@@ -21,15 +21,19 @@ from fsm_dyn.cli.options import (
     Input,
     ScenarioOption,
     Set,
+    Step,
     Tolerance,
+    Until,
     assignments,
     prepare_file,
     prepare_folder,
+    run_option,
 )
 from fsm_dyn.core.errors import EnergyWarning, FsmDynError, InputError, RunError, did_you_mean
 from fsm_dyn.core.files import INTERVAL, FileChanges
 from fsm_dyn.core.interrupts import asked_to_end
 from fsm_dyn.draw.svg import table
+from fsm_dyn.run.run_options import declared
 
 if TYPE_CHECKING:
     from fsm_dyn.automaton.mode_graph import ModeGraph
@@ -340,6 +344,10 @@ def _attempt(action: Callable[[], None]) -> None:
 # -- The command ``run``, once or after every change of the file ---------------------------------------------
 
 
+METHOD: Final = declared("method")
+STRATEGY: Final = declared("strategy")
+
+
 @handle_errors
 def run_command(
     model: Annotated[
@@ -352,19 +360,13 @@ def run_command(
         ),
     ] = None,
     rest: Annotated[bool, typer.Option("--rest", help="With --resume: without the rows of the saved run.")] = False,
-    until: Annotated[float | None, typer.Option("--until", help="End of the run, s.", min=0.0)] = None,
-    method: Annotated[
-        str, typer.Option("--method", help="dopri5, radau or bdf; with --step: rk4, heun, euler or moreau_jean.")
-    ] = "dopri5",
-    strategy: Annotated[
-        str, typer.Option("--strategy", help="How modes are evaluated: auto, compiled or online.")
-    ] = "auto",
-    rtol: Annotated[float | None, typer.Option("--rtol", help="Relative tolerance of the integration.")] = None,
-    atol: Annotated[float | None, typer.Option("--atol", help="Absolute tolerance of the integration.")] = None,
+    until: Until = None,
+    method: Annotated[str, run_option("method")] = METHOD.default,
+    strategy: Annotated[str, run_option("strategy")] = STRATEGY.default,
+    rtol: Annotated[float | None, run_option("rtol")] = None,
+    atol: Annotated[float | None, run_option("atol")] = None,
     tolerance: Tolerance = None,
-    step: Annotated[
-        float | None, typer.Option("--step", help="Fixed step, s; the method is then rk4, if no other is given.")
-    ] = None,
+    step: Step = None,
     set_: Set = None,
     scenario: ScenarioOption = None,
     input_: Input = None,
@@ -453,8 +455,8 @@ def run_command(
 
 def _refuse_settings(others: dict[str, Any], given: dict[str, Any]) -> None:
     """Refuse, with --resume, options already fixed by the saved run."""
-    fixed = others | {f"--{name.removesuffix('s')}": value for name, value in given.items() if name != "until"}
-    usual = {"--method": "dopri5", "--strategy": "auto"}
+    fixed = others | {declared(name).flag: value for name, value in given.items() if name != "until"}
+    usual = {found.flag: found.default for found in (METHOD, STRATEGY)}
     for name, value in fixed.items():
         if value is not None and usual.get(name) != value:
             raise InputError(
@@ -549,7 +551,7 @@ def explain_command(
         str, typer.Argument(help="A saved run (.run.json), or a model to run now: a name, a file, a saved automaton.")
     ],
     at: Annotated[float | None, typer.Option("--at", help="Time, s; default: the end of the run.")] = None,
-    until: Annotated[float | None, typer.Option("--until", help="End of the run, s, of a model.", min=0.0)] = None,
+    until: Annotated[float | None, run_option("until", help="End of the run, s, of a model.", min=0.0)] = None,
     set_: Set = None,
     scenario: ScenarioOption = None,
     input_: Input = None,

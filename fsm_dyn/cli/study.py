@@ -13,7 +13,17 @@ import typer
 
 from fsm_dyn.cli.console import handle_errors, print_json, progress_message
 from fsm_dyn.cli.model_commands import Json, Model, ready_graph
-from fsm_dyn.cli.options import Initial, Input, ScenarioOption, Set, assignments, distributions, listed, prepare_folder
+from fsm_dyn.cli.options import (
+    Initial,
+    Input,
+    ScenarioOption,
+    Set,
+    assignments,
+    distributions,
+    listed,
+    prepare_folder,
+    run_option,
+)
 from fsm_dyn.core.errors import EnergyWarning, InputError
 from fsm_dyn.core.files import whole_file, write_file
 from fsm_dyn.core.interrupts import asked_to_end
@@ -114,7 +124,7 @@ def study_command(
     scenario: ScenarioOption = None,
     until: Annotated[
         float | None,
-        typer.Option("--until", help="End of each run, s; default: that of `run`.", min=0.0),
+        run_option("until", help="End of each run, s; default: that of `run`.", min=0.0),
     ] = None,
     quantity: Annotated[
         list[str] | None, typer.Option("--quantity", help="An output, coordinate or speed to evaluate; repeat.")

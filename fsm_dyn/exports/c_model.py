@@ -251,7 +251,7 @@ def source(run: ExportedRun) -> str:
     ]
     data.kernels("resets", resets)
     report = kernel("report", run.automaton.report)
-    schedule, method = schedule_fields(run.inputs, data, kernel), method_fields(run.method, data)
+    schedule, method = schedule_fields(run.inputs, data, kernel), method_fields(run.options.method, data)
     for kind, names in run.names.items():
         data.definitions.append(texts(f"{prefix}_{kind}_names", names))
     outputs = run.automaton.report.slices.get("outputs", slice(0, 0))
@@ -261,8 +261,9 @@ def source(run: ExportedRun) -> str:
         "schedule": f"&{prefix}_schedule", "segment": str(run.inputs.segment_at(0.0)), "method": f"&{prefix}_method",
         "report": report, "n_report": str(run.automaton.report.size), "first_output": str(outputs.start),
         "n_outputs": str(len(run.names["output"])), "x": data.array("x", run.x), "c": data.array("c", run.c),
-        "mode": str(run.mode), "atol": data.array("atol", run.atol), "rtol": number(run.rtol),
-        "step": number(run.step), "until": number(run.until),
+        "mode": str(run.mode), "atol": data.array("atol", np.asarray(run.options.atol)),
+        "rtol": number(run.options.rtol or 0.0),
+        "step": number(run.options.step or 0.0), "until": number(run.options.until or 0.0),
         "input_moves": data.array("input_moves", input_moves(run.automaton)),
         **{f"{kind}_names": f"{prefix}_{kind}_names" for kind in run.names},
     }  # fmt: skip
@@ -393,7 +394,7 @@ def memory_words(run: ExportedRun) -> int:
     sizes, real = run.tables.sizes, WORDS_OF[run.real]
     s = dict(zip(fields_of(Sizes), sizes.tolist(), strict=True))
     n, contacts, rows, most = s["n_q"] + s["n_u"], s["n_contacts"], s["n_rows"], s["max_guards"]
-    context, stages = tb.context_length(sizes), int(METHODS[run.method].arrays().counts[MethodCounts.STAGES])
+    context, stages = tb.context_length(sizes), int(METHODS[run.options.method].arrays().counts[MethodCounts.STAGES])
     before = 1 if run.real == "double" else 2  # the context has an address before it
     floats, integers = library.arena_sizes(sizes, contacts)
     full = st.full_length(run.tables)

@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from importlib import resources
 from pathlib import Path
@@ -33,7 +34,7 @@ from fsm_dyn.exports.spare_modes import MOST_SPARE, USUAL_SPARE, embeds_online, 
 from fsm_dyn.run.integrators import METHODS
 from fsm_dyn.run.loop import run_automaton
 from fsm_dyn.run.run_inputs import InputValue
-from fsm_dyn.run.run_setup import method_with
+from fsm_dyn.run.run_options import RunOptions
 from fsm_dyn.run.simulator import Simulator
 
 _TEMPLATES: Final = {
@@ -42,6 +43,7 @@ _TEMPLATES: Final = {
 }
 _READABLE: Final = 0o100644  # mode of the files in a unit, so that other users can read the unpacked ones
 _MOST_STEPS: Final = 100_000  # of the run in search of modes to export
+_USUAL: Final = RunOptions()
 _COPIED: Final = ("fsm_machine.h", "fsm_machine.c", "fsm_spare_modes.h", "fsm_spare_modes.c")
 
 
@@ -110,7 +112,7 @@ def export(
     ['latch.c', 'latch.h']
     """
     _check_target(target, real, inputs or {})
-    method = _checked_method(method, step)
+    options = _options(method, step, scenario=scenario, inputs=inputs, parameters=parameters)
     path = Path(folder)
     if spare_modes is None:
         wanted = target in ("c99", "fmu2", "fmu3") and not listed_modes and embeds_online(graph.automaton)
@@ -123,9 +125,9 @@ def export(
         raise InputError(f"{path} is a folder", remedy="name a file")
     _check_folder(place, target)
     if target == PAGE:
-        files = _page(graph, scenario, inputs, parameters, method, step, listed_modes)
+        files = _page(graph, options, listed_modes)
     else:
-        run = prepared(graph, scenario, inputs, parameters, method, step, listed_modes, real)
+        run = prepared(graph, options, listed_modes, real)
         files = TARGETS[target](with_spare_modes(run, spare_modes))
     if names_file:
         files = dict(zip([path.name], files.values(), strict=True))
@@ -133,17 +135,17 @@ def export(
     return place / next(iter(files)) if names_file or target == PAGE else place
 
 
-def _checked_method(method: str, step: float | None) -> str:
-    """Return the method of a machine, with or without fixed steps; raise InputError if it cannot be exported."""
+def _options(method: str, step: float | None, **given: Any) -> RunOptions:
+    """Return the options of an exported run; raise InputError for a method that no machine has."""
     if method not in METHODS:
         raise InputError(
             f"a method '{method}' cannot be exported", allowed=", ".join(METHODS),
             remedy=did_you_mean(method, METHODS) or "leave the method out",
         )  # fmt: skip
-    method = method_with(method, step)
-    if not METHODS[method].adaptive and not step:
-        raise InputError(f"method '{method}' needs the length of its steps", remedy="give step=... (s)")
-    return method
+    options = RunOptions(method=method, step=step, **given)
+    if not METHODS[options.method].adaptive and not step:
+        raise InputError(f"method '{options.method}' needs the length of its steps", remedy="give step=... (s)")
+    return options
 
 
 def _check_target(target: str, real: str, inputs: Mapping[str, InputValue]) -> None:
@@ -169,35 +171,35 @@ def _check_target(target: str, real: str, inputs: Mapping[str, InputValue]) -> N
 
 
 def prepared(
-    graph: ModeGraph,
-    scenario: str | None = None,
-    inputs: Mapping[str, InputValue] | None = None,
-    parameters: Mapping[str, Any] | None = None,
-    method: str = "dopri5",
-    step: float | None = None,
-    listed_modes: bool = False,
-    real: Real = "double",
+    graph: ModeGraph, options: RunOptions = _USUAL, listed_modes: bool = False, real: Real = "double"
 ) -> ExportedRun:
     """Return the run to export: modes, start, schedule.
 
     Parameters
     ----------
     graph : ModeGraph
-    scenario, inputs, parameters, method, step, listed_modes, real
+    options : RunOptions
+        Those that :func:`export` takes.
+    listed_modes, real
         As for :func:`export`.
     """
     simulator = Simulator(graph)
-    setup = simulator.setup(scenario, inputs or {}, parameters, {}, None)
+    setup = simulator.setup(options)
     executable = simulator.take("compiled")
     executable.use(simulator.numerics(setup.numbers, setup.vector))
     mode = executable.mode_index(setup.start.states)
 
-    def run_schedule() -> None:  # which modes and charts it takes
+    def resolved() -> RunOptions:
         numerics = executable.numerics
+        atol = np.array(np.broadcast_to(numerics.atol, setup.start.x.shape))
+        return replace(
+            options, until=setup.end, rtol=numerics.rtol, atol=atol, step=options.step or 0.0, max_steps=_MOST_STEPS
+        )
+
+    def run_schedule() -> None:  # which modes and charts it takes
         run_automaton(
-            executable.tables, setup.start.x, setup.start.context, mode, 0.0, setup.end,
-            method=method, rtol=numerics.rtol, atol=np.array(np.broadcast_to(numerics.atol, setup.start.x.shape)),
-            step=float(step or 0.0), drive=setup.drive, mode_source=executable, max_steps=_MOST_STEPS,
+            executable.tables, setup.start.x, setup.start.context, mode, 0.0, resolved(), drive=setup.drive,
+            mode_source=executable,
         )  # fmt: skip
 
     if not listed_modes:
@@ -206,7 +208,6 @@ def prepared(
         executable.use(single_numerics(graph.automaton, setup.numbers))
         if not listed_modes:
             run_schedule()
-    rtol, atol = executable.numerics.rtol, np.array(np.broadcast_to(executable.numerics.atol, setup.start.x.shape))
     derived = [chart.programs for chart in executable.charts if isinstance(chart.programs, ModePrograms)]
     return ExportedRun(
         executable.automaton,
@@ -217,11 +218,7 @@ def prepared(
         setup.start.context,
         mode,
         setup.drive.whole(setup.end),
-        method,
-        rtol,
-        atol,
-        float(step or 0.0),
-        setup.end,
+        resolved(),
         executable.numerics,
         real=real,
     )
@@ -340,20 +337,12 @@ TARGETS: Final[dict[str, Callable[[ExportedRun], dict[str, bytes]]]] = {
 }
 
 
-def _page(
-    graph: ModeGraph,
-    scenario: str | None,
-    inputs: Mapping[str, InputValue] | None,
-    parameters: Mapping[str, Any] | None,
-    method: str,
-    step: float | None,
-    listed_modes: bool,
-) -> dict[str, bytes]:
+def _page(graph: ModeGraph, options: RunOptions, listed_modes: bool) -> dict[str, bytes]:
     """Return a page as one file."""
     from fsm_dyn.exports.html import for_page, page  # the page's parts load slowly
 
-    coupled, changed = for_page(graph, parameters)
-    run = prepared(coupled, scenario, inputs, changed, method, step, listed_modes)
+    coupled, changed = for_page(graph, options.parameters)
+    run = prepared(coupled, replace(options, parameters=changed), listed_modes)
     return {f"{run.prefix}.html": page(run, coupled, bool(graph.automaton.mechanism.ports))}
 
 

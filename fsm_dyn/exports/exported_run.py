@@ -14,6 +14,7 @@ from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.programs.program import Program
 from fsm_dyn.run.input_signals import InputSignals
+from fsm_dyn.run.run_options import RunOptions
 from fsm_dyn.run.tolerances import Numerics
 from fsm_dyn.runtime.layouts import Tables
 
@@ -112,13 +113,9 @@ class ExportedRun:
         Number of the mode at the start.
     inputs : InputSignals
         The model's own schedule.
-    method : str
-        An explicit method.
-    rtol, step, until : float
-        ``step`` (s) of a method with fixed steps, ``until`` (s) the end of the model's own schedule.
+    options : RunOptions
+        Resolved: an explicit method, ``until`` (s) the end of the model's own schedule, ``atol`` for each state.
     numerics : Numerics
-    atol : float64 array
-        One for each state.
     spare : int
         Number of further modes that a machine can embed online.
     real : "double" or "float"
@@ -133,11 +130,7 @@ class ExportedRun:
     c: NDArray[np.float64]
     mode: int
     inputs: InputSignals
-    method: str
-    rtol: float
-    atol: NDArray[np.float64]
-    step: float
-    until: float
+    options: RunOptions
     numerics: Numerics
     spare: int = 0
     real: Real = "double"

@@ -275,7 +275,9 @@ def add_categories(root: Element) -> None:
 
 def add_experiment(root: Element, run: ExportedRun) -> None:
     """Write how the model's own schedule is simulated."""
-    SubElement(root, "DefaultExperiment", startTime="0", stopTime=repr(run.until), tolerance=repr(run.rtol))
+    SubElement(
+        root, "DefaultExperiment", startTime="0", stopTime=repr(run.options.until), tolerance=repr(run.options.rtol)
+    )
 
 
 def written(root: Element) -> bytes:

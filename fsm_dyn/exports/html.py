@@ -101,7 +101,7 @@ def machine_lengths(run: ExportedRun, model: WasmModel, further: Sequence[Progra
         "n_out": max(program.size for program in programs) + 2 * most_guards(automaton, run.tables),
         "n_modes": len(run.programs),
         "model": model.model, "end": model.end,
-        "bytes": machine_bytes(run), "until": run.until, "table": TABLE_BEGIN + model.kernels,
+        "bytes": machine_bytes(run), "until": run.options.until or 0.0, "table": TABLE_BEGIN + model.kernels,
     }  # fmt: skip
 
 

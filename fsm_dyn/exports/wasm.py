@@ -181,7 +181,7 @@ def wasm_model(run: ExportedRun, further: Sequence[Program] = ()) -> WasmModel:
     resets = [0 if program is None else kernel("reset", program) for program in run.automaton.resets]
     report = kernel("report", run.automaton.report)
     outputs = run.automaton.report.slices.get("outputs", slice(0, 0))
-    schedule, method = schedule_fields(run.inputs, image, kernel), method_fields(run.method, image)
+    schedule, method = schedule_fields(run.inputs, image, kernel), method_fields(run.options.method, image)
     integer = image.integer
     model = image.put(
         laid_out(
@@ -196,8 +196,8 @@ def wasm_model(run: ExportedRun, further: Sequence[Program] = ()) -> WasmModel:
                 *map(integer, (run.automaton.report.size, outputs.start, len(run.names["output"]))),
                 *(image.array(name, values) for name, values in (("x", run.x), ("c", run.c))),
                 integer(run.mode),
-                image.array("atol", run.atol),
-                *map(real, (run.rtol, run.step, run.until)),
+                image.array("atol", np.asarray(run.options.atol)),
+                *map(real, (run.options.rtol or 0.0, run.options.step or 0.0, run.options.until or 0.0)),
                 image.array("input_moves", input_moves(run.automaton)),
                 *(6 * [pointer(0)]),
                 pointer(spare),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import msgspec
 import numpy as np
@@ -13,26 +13,12 @@ import numpy as np
 from fsm_dyn.core.arrays import FloatArray, IntArray
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.run.executable import KnownCharts, SavedState
+from fsm_dyn.run.run_options import stored_type
 
-StoredInput: TypeAlias = float | str | list[list[float]] | dict[str, str | float | list[list[float]]]
-
-
-class RunSettings(msgspec.Struct, frozen=True):
-    """All that the steps of a run depend on beside its model, parameters and start.
-
-    ``derive_after`` negative: never, or by names of modes; ``tolerances``: those given for this run; ``atol``: as
-    given, one for all states or one each; ``max_step`` None: no bound.
-    """
-
-    method: str
-    strategy: str
-    derive_after: float | dict[str, float] | None
-    tolerances: dict[str, float]
-    atol: float | tuple[float, ...] | None
-    step: float
-    max_step: float | None
-    drive: str | None
-    inputs: dict[str, StoredInput]
+if TYPE_CHECKING:
+    StoredOptions: TypeAlias = Any
+else:
+    StoredOptions = stored_type()
 
 
 class _StoredPlace(msgspec.Struct):
@@ -48,7 +34,7 @@ _Count = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 class StoredContinuation(msgspec.Struct):
     """A :class:`Continuation` in a saved run."""
 
-    settings: RunSettings
+    settings: StoredOptions
     compiler: str
     state: bytes
     digest: str
@@ -69,7 +55,7 @@ class Continuation:
 
     Attributes
     ----------
-    settings : RunSettings
+    settings : StoredOptions
     compiler : str
         Version of what derived the equations.
     digest : str
@@ -82,7 +68,7 @@ class Continuation:
         Mode indices before and after each of these transitions.
     """
 
-    settings: RunSettings
+    settings: StoredOptions
     compiler: str
     digest: str
     state: SavedState
@@ -176,7 +162,7 @@ def check_continuation(continuation: Continuation, digest: str, compiler: str) -
         )
 
 
-def run_digest(model: str, parameters: FloatArray, settings: RunSettings, compiler: str) -> str:
+def run_digest(model: str, parameters: FloatArray, settings: StoredOptions, compiler: str) -> str:
     """Return a digest of all that the steps of a run depend on, in hexadecimal digits.
 
     Parameters
@@ -189,22 +175,3 @@ def run_digest(model: str, parameters: FloatArray, settings: RunSettings, compil
     hashed.update(np.ascontiguousarray(parameters, "<f8").tobytes())
     hashed.update(msgspec.json.encode(settings, order="deterministic"))
     return hashed.hexdigest()
-
-
-def storable(value: Any) -> StoredInput | None:
-    """Return an input of a run as it can be stored, None where it cannot: it is a Python function."""
-    if isinstance(value, Mapping):
-        parts = {key: _rows(part) for key, part in value.items()}
-        return None if any(part is None for part in parts.values()) else parts  # type: ignore[return-value]
-    return _rows(value)
-
-
-def _rows(value: Any) -> float | str | list[list[float]] | None:
-    if isinstance(value, str):
-        return value
-    try:
-        table = np.asarray(value, np.float64)
-    except (TypeError, ValueError, OverflowError):
-        return None
-    listed: float | list[list[float]] | None = table.tolist() if table.ndim in (0, 2) else None
-    return listed

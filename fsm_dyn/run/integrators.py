@@ -209,3 +209,4 @@ DOPRI5: Final = Tableau(
 )
 
 METHODS: Final[dict[str, Tableau]] = {method.name: method for method in (EULER, HEUN, RK4, DOPRI5)}
+STIFF_METHODS: Final = ("radau", "bdf")

@@ -18,7 +18,7 @@ from fsm_dyn.run import structures as st
 from fsm_dyn.run import tables as tb
 from fsm_dyn.run.executable import Executable, FirstRow, SavedState
 from fsm_dyn.run.input_signals import InputSignals, assemble_inputs
-from fsm_dyn.run.integrators import METHOD, METHODS
+from fsm_dyn.run.integrators import METHOD, METHODS, STIFF_METHODS
 from fsm_dyn.run.loop_state import (
     NEARLY_SPENT,
     LoopState,
@@ -33,6 +33,7 @@ from fsm_dyn.run.loop_state import (
     provide_requested,
     restore,
 )
+from fsm_dyn.run.run_options import RunOptions
 from fsm_dyn.run.structures import Packed
 from fsm_dyn.runtime.abi import (
     FEW,
@@ -53,8 +54,9 @@ from fsm_dyn.runtime.library import RunBatch, RunStructure, advance, advance_bat
 
 Floats = NDArray[np.float64]
 
-STIFF_METHODS: Final = ("radau", "bdf")
-
+RTOL: Final = 1e-9
+ATOL: Final = 1e-12
+MOST_AT_ONCE: Final = 100  # transitions in one instant
 _FIRST_CHUNK: Final = 2000
 _CHUNK_SECONDS: Final = 0.1
 
@@ -72,25 +74,18 @@ def run_automaton(
     c0: ArrayLike,
     mode0: int,
     t0: float,
-    until: float,
+    options: RunOptions,
     *,
-    method: str = "dopri5",
-    rtol: float = 1e-9,
-    atol: float | ArrayLike = 1e-12,
-    step: float = 0.0,
-    max_step: float = np.inf,
     drive: InputSignals | None = None,
     mode_source: ModeProvider | None = None,
-    max_steps: int = 10_000_000,
-    max_instant: int = 100,
+    max_instant: int = MOST_AT_ONCE,
     mask: NDArray[np.int8] | None = None,
     jacobians: Sequence[int] = (),
-    progress: Callable[[float], None] | None = None,
     workspace: Workspace | None = None,
     saver: Saver | None = None,
     resumed: tuple[SavedState, FirstRow] | None = None,
 ) -> RunArrays:
-    """Run an automaton from ``t0`` to ``until``.
+    """Run an automaton from ``t0`` to the end that the options name.
 
     Parameters
     ----------
@@ -102,29 +97,21 @@ def run_automaton(
         Context; its inputs are overwritten from ``drive``.
     mode0 : int
         Mode to begin with; the resolution at the start may choose another.
-    t0, until : float
-        Time span (s).
-    method : str
-        ``dopri5`` (adaptive), ``rk4``, ``heun``, ``euler`` (fixed step), ``radau``, ``bdf`` (stiff models).
-    rtol, atol : float
-        Tolerances of adaptive methods; ``atol`` may be one per state.
-    step : float
-        Step of the methods with fixed step (s); rows are at ``t0 + k step`` and at the events.
-    max_step : float
-        Longest step (s).
+    t0 : float
+        Begin, s.
+    options : RunOptions
+        With ``until``; of ``method``, ``rtol``, ``atol``, ``step``, ``max_step``, ``max_steps`` and ``progress`` any.
     drive : InputSignals, optional
         Inputs over time; all zero without.
     mode_source : ModeProvider, optional
         Asked for modes and charts that the tables lack.
-    max_steps, max_instant : int
-        Bounds on the steps of the run and on the transitions in one instant (ten times as many in a microsecond).
+    max_instant : int
+        Bound on the transitions in one instant (ten times as many in a microsecond).
     mask : int8 array, shape (1 or n_modes, n_q + n_u), optional
         Zero for states that the error estimate leaves out.
     jacobians : sequence of int, optional
         For ``radau`` and ``bdf``: per mode the address of a kernel that writes the derivative of ``x_dot`` with
         respect to the state, row by row; 0, and modes beyond the sequence, mean central differences.
-    progress : callable, optional
-        Called about ten times a second with the time reached (s).
     workspace : Workspace, optional
         Memory of earlier runs in this thread, to be used again.
     saver : Saver, optional
@@ -147,81 +134,83 @@ def run_automaton(
     """
     x, c = np.asarray(x0, dtype=np.float64), np.asarray(c0, dtype=np.float64)
     sizes = tables.sizes.tolist()
-    _check(sizes, x, c, mode0, t0, until, method, rtol, step, max_step)
+    _check(sizes, x, c, mode0, t0, options)
     if drive is None:
         drive = assemble_inputs([f"w{i}" for i in range(sizes[Sizes.N_W])], sizes[Sizes.N_P])
     drive = drive.at(t0 if resumed is None else float(resumed[1].values[0]))
-    method_arrays, method_packed = tableau("dopri5" if method in STIFF_METHODS else method)
-    stages = int(method_arrays.counts[MethodCounts.STAGES])
+    method = tableau("dopri5" if options.method in STIFF_METHODS else options.method)
+    stages = int(method[0].counts[MethodCounts.STAGES])
     loop = begin(tables, t0, x, c, mode0, drive, stages, workspace or Workspace())
-    options = set_options(
-        loop,
-        (until, step, max_step, rtol),
-        (_FIRST_CHUNK, max_steps, max_instant, 2**62, saver is not None),
-        atol,
-        mask,
-    )
-    if method in STIFF_METHODS:
+    steps = set_options(loop, options, _FIRST_CHUNK, max_instant, saver is not None, mask)
+    if options.method in STIFF_METHODS:
         # scipy takes a fifth of a second to import, and few runs need it
         from fsm_dyn.run.implicit_methods import run_stiff
 
         return run_stiff(
-            loop, options, method, method_packed, drive, mode_source, jacobians, progress, saver, resumed
+            loop, steps, options.method, method[1], drive, mode_source, jacobians, options.progress, saver, resumed
         )  # fmt: skip
+    return _run_windows(loop, steps, method[1], drive, mode_source, options, saver, resumed)
 
-    signals = drive
+
+def _run_windows(
+    loop: LoopState,
+    steps: tuple[Options, Packed],
+    method: Packed,
+    signals: InputSignals,
+    mode_source: ModeProvider | None,
+    options: RunOptions,
+    saver: Saver | None,
+    resumed: tuple[SavedState, FirstRow] | None,
+) -> RunArrays:
+    """Run a loop that is about to start, over one window of the switches of its inputs after the other."""
+    counts, until = steps[0].counts, _end(options)
 
     def handle() -> RunStructure:
-        return loop.run(signals.packed, method_packed, options[1])
+        return loop.run(signals.packed, method, steps[1])
 
     if resumed is not None and saver is not None:
         restore(loop, handle, *resumed, saver, mode_source)
-        options[0].counts[OptionCounts.MAX_STEPS] += steps_tried(loop)
-    status: int = Status.DONE
+        counts[OptionCounts.MAX_STEPS] += steps_tried(loop)
     while True:
-        last = end_window(options[0], signals, until)
-        options[0].counts[OptionCounts.BEFORE_END] = last and saver is not None and not saver.before_end
-        status = _drive_loop(loop, options[0], handle, mode_source, progress, saver)
+        last = end_window(steps[0], signals, until)
+        counts[OptionCounts.BEFORE_END] = last and saver is not None and not saver.before_end
+        status = _drive_loop(loop, steps[0], handle, mode_source, options.progress, saver)
         if last or status != Status.DONE:
-            break
+            return finish(loop, status, saver.saved_of(status) if saver is not None else None)
         signals = enter_next_window(loop, signals)
-    return finish(loop, status, saver.saved_of(status) if saver is not None else None)
+
+
+def _end(options: RunOptions) -> float:
+    """Return the end of a run, s; not a number if the options have none."""
+    return math.nan if options.until is None else options.until
 
 
 def set_options(
     loop: LoopState,
-    numbers: tuple[float, ...],
-    counts: tuple[int, ...],
-    atol: float | ArrayLike,
-    mask: NDArray[np.int8] | None,
+    options: RunOptions,
+    chunk: int,
+    max_instant: int,
+    saves: bool = False,
+    mask: NDArray[np.int8] | None = None,
 ) -> tuple[Options, Packed]:
     """Return the options of a run with their structure, written over those of the run before in this memory."""
     n = len(loop.state.x)
     if loop.options is None or mask is not None:
         shown = np.ones((1, n), dtype=np.int8) if mask is None else mask
         made = Options(np.empty(OptionNumbers.COUNT), np.empty(OptionCounts.COUNT, dtype=np.int64), np.empty(n), shown)
-        options = made, st.OPTIONS.pack(made)
-        loop.options = options if mask is None else None
+        structure = made, st.OPTIONS.pack(made)
+        loop.options = structure if mask is None else None
     else:
-        options = loop.options
-    options[0].numbers[:] = numbers
-    options[0].counts[:] = counts
-    options[0].atol[:] = atol
-    return options
+        structure = loop.options
+    rtol = RTOL if options.rtol is None else options.rtol
+    structure[0].numbers[:] = _end(options), options.step or 0.0, options.max_step, rtol
+    structure[0].counts[:] = chunk, options.max_steps, max_instant, 2**62, saves
+    structure[0].atol[:] = ATOL if options.atol is None else options.atol
+    return structure
 
 
-def _check(
-    sizes: list[int],
-    x: Floats,
-    c: Floats,
-    mode0: int,
-    t0: float,
-    until: float,
-    method: str,
-    rtol: float,
-    step: float,
-    max_step: float,
-) -> None:
+def _check(sizes: list[int], x: Floats, c: Floats, mode0: int, t0: float, options: RunOptions) -> None:
+    method, until, step = options.method, _end(options), options.step or 0.0
     if method not in METHODS and method not in STIFF_METHODS:
         known = (*METHODS, *STIFF_METHODS)
         raise InputError(f"there is no method '{method}'", allowed=", ".join(known), remedy=did_you_mean(method, known))
@@ -235,8 +224,10 @@ def _check(
         raise InputError("there is no such mode number", found=str(mode0), allowed=f"0 to {sizes[Sizes.N_MODES] - 1}")
     if not (math.isfinite(t0) and math.isfinite(until) and until >= t0):
         raise InputError("a run goes forward between two finite times", found=f"from {t0} to {until}")
-    if not (rtol > 0.0 and max_step > 0.0):
-        raise InputError("rtol and max_step must be positive", found=f"rtol = {rtol}, max_step = {max_step}")
+    if not ((options.rtol is None or options.rtol > 0.0) and options.max_step > 0.0):
+        raise InputError(
+            "rtol and max_step must be positive", found=f"rtol = {options.rtol}, max_step = {options.max_step}"
+        )
     if method in METHODS and not METHODS[method].adaptive and not (math.isfinite(step) and step > 0.0):
         raise InputError(
             f"method '{method}' needs the length of its steps", found=f"step = {step}", remedy="give step=... (s)"
@@ -320,20 +311,6 @@ class Starts:
 
 
 @dataclass(frozen=True)
-class SharedOptions:
-    """Options of :func:`~fsm_dyn.run.loop.run_automaton` that runs of a batch share, by the same names."""
-
-    until: float
-    method: str
-    rtol: float
-    atol: Floats
-    step: float
-    max_step: float
-    max_steps: int
-    max_instant: int = 100
-
-
-@dataclass(frozen=True)
 class RecordedRuns:
     """What some runs recorded, of one behind that of another.
 
@@ -366,7 +343,7 @@ class NeedsItself:
 
 
 def run_batch(
-    executable: Executable, starts: Starts, inputs: InputSignals, options: SharedOptions, workspace: Workspace
+    executable: Executable, starts: Starts, inputs: InputSignals, options: RunOptions, workspace: Workspace
 ) -> Iterator[RecordedRuns | NeedsItself]:
     """Yield the runs in their order, as many together as there is room for.
 
@@ -377,11 +354,12 @@ def run_batch(
     starts : Starts
     inputs : InputSignals
         Of all runs.
-    options : SharedOptions
+    options : RunOptions
+        Resolved, with ``until``.
     workspace : Workspace
         Memory of earlier runs of this thread.
     """
-    if inputs.until < options.until:  # they have further switches, in separate windows
+    if inputs.until < _end(options):  # they have further switches, in separate windows
         yield from map(NeedsItself, range(len(starts.states)))
         return
     batch = _Batch(executable, starts, inputs, options, workspace)
@@ -393,7 +371,7 @@ class _Batch:
     """The runs of a batch, those made and those to be made."""
 
     def __init__(
-        self, executable: Executable, starts: Starts, inputs: InputSignals, options: SharedOptions, workspace: Workspace
+        self, executable: Executable, starts: Starts, inputs: InputSignals, options: RunOptions, workspace: Workspace
     ) -> None:
         self.executable, self.starts, self.inputs, self.options = executable, starts, inputs, options
         self.workspace = workspace
@@ -452,9 +430,7 @@ class _Batch:
             share = self.rows // ROWS
             loop.buffers = st.new_buffers(tables, self.rows, _TRANSITIONS * share, _PASSAGES * share)
             loop.buffers_packed = st.BUFFERS.pack(loop.buffers)
-        numbers = given.until, given.step, given.max_step, given.rtol
-        counts = _CHUNK, given.max_steps, given.max_instant, 2**62, 0
-        options = set_options(loop, numbers, counts, given.atol, None)
+        options = set_options(loop, given, _CHUNK, MOST_AT_ONCE)
         run = loop.run(self.inputs.packed, packed, options[1])
         state, work = loop.state_packed.table, loop.work_packed.table
         self.kept = run, self.starts, state.copy(), work.copy(), self.inputs, options  # as long as they are in use

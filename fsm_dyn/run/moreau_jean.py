@@ -17,6 +17,7 @@ from fsm_dyn.run import tables as tb
 from fsm_dyn.run.executable import FirstRow, SavedState, check
 from fsm_dyn.run.input_signals import InputSignals
 from fsm_dyn.run.loop_state import ModeProvider, RunArrays, Saver
+from fsm_dyn.run.run_options import RunOptions
 from fsm_dyn.runtime import library
 from fsm_dyn.runtime.abi import (
     GUARD_WIDTH,
@@ -50,21 +51,15 @@ def run_moreau_jean(
     x0: Floats,
     c0: Floats,
     mode0: int,
-    until: float,
-    step: float,
+    options: RunOptions,
     drive: InputSignals,
     mode_source: ModeProvider,
-    progress: Callable[[float], None] | None = None,
     saver: Saver | None = None,
     resumed: tuple[SavedState, FirstRow] | None = None,
     bounds: Floats | None = None,
     contact_names: Sequence[str] = (),
 ) -> RunArrays:
-    """Run from time zero with steps of length ``step`` (s).
-
-    ``bounds``: of the coordinates, SI units, shape (2, n_q); the run ends with the first step that leaves them.
-
-    ``saver`` and ``resumed`` as of :func:`fsm_dyn.run.loop.run_automaton`.
+    """Run from time zero with steps of the same length; the run ends with the first that leaves ``bounds``.
 
     The mode of a row follows from the impulses of its step; where contact states change, two rows at the end of the
     step hold the speeds without and with the impulses of the contacts, and a transition is recorded.
@@ -79,16 +74,12 @@ def run_moreau_jean(
         Initial context, SI.
     mode0 : int
         Number of the initial mode.
-    until : float
-        End, s.
-    step : float
-        Length of a step, s.
+    options : RunOptions
+        With ``until`` and ``step``.
     drive : InputSignals
         The input signals.
     mode_source : ModeProvider
         Provides modes that the tables lack.
-    progress : Callable[[float], None], optional
-        Called with the time reached, s.
     saver : Saver, optional
         Saves states of the run.
     resumed : tuple[SavedState, FirstRow], optional
@@ -114,6 +105,7 @@ def run_moreau_jean(
         one; or the model has user-defined
         transitions, sequential impacts or Poisson's restitution, which this method does not support.
     """
+    until, step = options.until or 0.0, options.step or 0.0
     if not (np.isfinite(step) and step > 0.0):
         raise InputError(
             "method 'moreau_jean' needs the length of its steps", found=f"step = {step}", remedy="step=..."
@@ -126,7 +118,7 @@ def run_moreau_jean(
     start = (
         _start(tables, x0, c0, mode0, drive) if resumed is None else _restored(tables, len(x0), drive, resumed, saver)
     )
-    status, parts, last = _march(tables, start, until, step, drive, progress, saver, bounds)
+    status, parts, last = _march(tables, start, until, step, drive, options.progress, saver, bounds)
     report = start.report
     if status == Status.STEP_TOO_LONG:
         longest = _rounded_down(float(report[TimeSteppingReport.LONGEST]))

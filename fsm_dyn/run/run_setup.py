@@ -1,10 +1,10 @@
-"""Resolved settings of a run: options, parameters, inputs, start, tolerances; executables kept from run to run."""
+"""Resolved arguments of a run: parameters, inputs, start, tolerances; executables kept from run to run."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -12,154 +12,20 @@ import numpy as np
 from fsm_dyn.automaton.initial_state import InitialState
 from fsm_dyn.automaton.initial_values import InitialConditions, initial_values, parameter_vector, solve_initial_state
 from fsm_dyn.automaton.mode_graph import ModeGraph
-from fsm_dyn.core.errors import InputError, did_you_mean
+from fsm_dyn.automaton.storage import run_version
 from fsm_dyn.derive.elimination import Array
 from fsm_dyn.language.elements import Schedule
 from fsm_dyn.language.evaluate import ParameterValue
-from fsm_dyn.language.values import Parameters, parameter_values
-from fsm_dyn.run.continuation import RunSettings, StoredInput
+from fsm_dyn.language.values import parameter_values
+from fsm_dyn.run.continuation import run_digest
 from fsm_dyn.run.executable import DerivedModes, Executable
 from fsm_dyn.run.input_signals import InputSignals
-from fsm_dyn.run.integrators import METHODS
-from fsm_dyn.run.loop import STIFF_METHODS
 from fsm_dyn.run.online_executable import EarnedExecutable, OnlineExecutable
 from fsm_dyn.run.record import RunModel
 from fsm_dyn.run.run_inputs import InputValue, default_end, input_parameters, resolve_inputs, scenario_schedules
+from fsm_dyn.run.run_options import Allowance, RunOptions
 from fsm_dyn.run.tolerances import Numerics, Tolerances, numerics_of
 from fsm_dyn.runtime.abi import NEVER
-
-# -- Names of methods and strategies -------------------------------------------------------------------------
-#
-# Names of methods and strategies, and the settings of a run from the arguments of :func:`fsm_dyn.simulate`.
-
-STRATEGIES: Final = ("auto", "compiled", "online")
-TIME_STEPPING: Final = "moreau_jean"
-_DEFAULTS: Final = Tolerances()
-
-Allowance = float | Mapping[str, float] | None  # evaluations online after which modes are derived, or these by name
-
-
-def all_methods() -> tuple[str, ...]:
-    """Return the names of all methods, those added to ``METHODS`` among them."""
-    return (*METHODS, *STIFF_METHODS, TIME_STEPPING)
-
-
-def strategy_named(strategy: str, method: str = "", derive_after: Allowance = None) -> str:
-    """Return the strategy of this name for a run by this method.
-
-    Raises
-    ------
-    InputError
-        There is no such strategy, or ``derive_after`` does not go with it.
-    """
-    if strategy not in STRATEGIES:
-        raise InputError(
-            f"there is no strategy '{strategy}'",
-            allowed=", ".join(STRATEGIES),
-            remedy=did_you_mean(strategy, STRATEGIES),
-        )
-    given = derive_after.values() if isinstance(derive_after, Mapping) else (derive_after,)
-    if derive_after is not None and not (
-        strategy == "auto" and all(value is not None and value >= 0 for value in given)
-    ):
-        raise InputError(
-            "derive_after", found=f"{derive_after!r} with strategy '{strategy}'",
-            allowed="a number of evaluations, 0 to inf, or one for each mode by name, with strategy 'auto'",
-        )  # fmt: skip
-    # time stepping evaluates no mode, so none that it meets has to be derived
-    return "auto" if method == TIME_STEPPING and strategy == "compiled" else strategy
-
-
-def check_names(method: str, on_failure: str) -> None:
-    """Refuse a method or a reaction to failure that does not exist.
-
-    Raises
-    ------
-    InputError
-    """
-    if method not in (known := all_methods()):
-        raise InputError(f"there is no method '{method}'", allowed=", ".join(known), remedy=did_you_mean(method, known))
-    if on_failure not in ("raise", "return"):
-        raise InputError("on_failure", found=repr(on_failure), allowed="'raise' or 'return'")
-
-
-def method_with(method: str, step: float | None) -> str:
-    """Return the method of a run: with the length of fixed steps (s) ``dopri5``, the default, becomes ``rk4``.
-
-    Raises
-    ------
-    InputError
-        There is a length of steps and the method chooses its own.
-    """
-    if not step or (method in METHODS and not METHODS[method].adaptive) or method == TIME_STEPPING:
-        return method
-    if method == "dopri5":
-        return "rk4"
-    fixed = [*(name for name, known in METHODS.items() if not known.adaptive), TIME_STEPPING]
-    raise InputError(
-        f"method '{method}' chooses the length of its steps",
-        found=f"step = {step:g}",
-        allowed=f"step with {', '.join(fixed)}",
-        remedy="leave step out; max_step bounds the steps",
-    )
-
-
-def settings_of(
-    *,
-    method: str,
-    strategy: str,
-    derive_after: Allowance,
-    tolerances: Tolerances | Mapping[str, float | str] | None,
-    rtol: float | None,
-    atol: float | Sequence[float] | None,
-    step: float | None,
-    max_step: float,
-    scenario: str | None,
-    inputs: Mapping[str, StoredInput | None],
-) -> RunSettings:
-    """Return the settings of a run as a saved run keeps them; arguments are those of :func:`fsm_dyn.simulate`.
-
-    Parameters
-    ----------
-    strategy : str
-        One of :data:`STRATEGIES`.
-    inputs : mapping
-        By name, None for those that cannot be stored.
-    """
-    wanted = _DEFAULTS
-    if tolerances is not None:
-        wanted = tolerances if isinstance(tolerances, Tolerances) else Tolerances.of(tolerances)
-    if rtol is not None or isinstance(atol, float | int):
-        wanted = Tolerances(rtol=rtol, atol=atol if isinstance(atol, float | int) else None).or_else(wanted)
-    return RunSettings(
-        method=method_with(method, step),
-        strategy=strategy,
-        derive_after=_stored_allowance(derive_after),
-        tolerances={} if wanted is _DEFAULTS else wanted.specified_entries(),
-        atol=atol if atol is None else _listed(atol),
-        step=float(step or 0.0),
-        max_step=None if math.isinf(max_step) else float(max_step),
-        drive=scenario,
-        inputs={name: value for name, value in inputs.items() if value is not None},
-    )
-
-
-def allowance_of(settings: RunSettings) -> Allowance:
-    """Return ``derive_after`` of the settings of a run."""
-    after = settings.derive_after
-    return np.inf if isinstance(after, float | int) and after < 0 else after
-
-
-def _listed(atol: float | Sequence[float]) -> float | tuple[float, ...]:
-    return float(atol) if isinstance(atol, float | int) else tuple(float(value) for value in atol)
-
-
-def _stored_allowance(derive_after: Allowance) -> float | dict[str, float] | None:
-    """Return ``derive_after`` as settings of a run hold it: -1 for never."""
-    if isinstance(derive_after, Mapping):
-        return {name: float(value) for name, value in sorted(derive_after.items())}
-    return None if derive_after is None else -1.0 if derive_after == np.inf else float(derive_after)
-
 
 # -- Running forms of a graph --------------------------------------------------------------------------------
 #
@@ -284,17 +150,41 @@ def _executable_key(strategy: str, derive_after: Allowance) -> tuple[str, Hashab
 
 # -- Resolved arguments of a run -----------------------------------------------------------------------------
 #
-# What a run is given: parameters, inputs, start and tolerances, worked out once for all runs that begin alike.
+# Parameters, inputs, start and tolerances, worked out once for all runs that begin alike.
 
 
-@dataclass(frozen=True)
-class RunSetup:
-    """What a run is given: parameters by name and as a vector, its usual end (s), inputs, start."""
+@dataclass  # not frozen: to fill one that is takes six times as long
+class Run:
+    """Resolved arguments of a run apart from its initial state: options, parameters by name and as a vector, inputs."""
 
+    graph: ModeGraph
+    options: RunOptions
     numbers: Mapping[str, ParameterValue]
     vector: Array
-    end: float
     inputs: Mapping[str, InputValue]
+
+    @property
+    def model(self) -> int:
+        """Digest of the model alone, of 64 bits."""
+        return int(self.graph.automaton.mechanism.digest[:16], 16)
+
+    @cached_property
+    def digest(self) -> str:
+        """Digest of all that it depends on."""
+        return run_digest(self.graph.automaton.mechanism.digest, self.vector, self.options.stored(), run_version())
+
+    @property
+    def final(self) -> str:
+        """The reason that it cannot be continued, if any."""
+        name = self.options.unstored
+        return f"the input '{name}' is a Python function or a schedule made in Python" if name else ""
+
+
+@dataclass
+class RunSetup(Run):
+    """Resolved arguments of a run with its usual end (s), its input signals and its initial state."""
+
+    end: float
     drive: InputSignals
     start: InitialState
 
@@ -302,71 +192,32 @@ class RunSetup:
 class RunSetups(ExecutablePool):
     """Executables of a graph, and what its runs are given."""
 
-    def setup(
-        self,
-        scenario: str | None,
-        inputs: Mapping[str, InputValue],
-        parameters: Parameters | None,
-        initial: Mapping[str, float | str],
-        until: float | None,
-    ) -> RunSetup:
-        """Return what a run with these arguments of :func:`fsm_dyn.simulate` is given.
+    def setup(self, options: RunOptions) -> RunSetup:
+        """Return the parameters, inputs and start of a run, worked out before if an earlier run had the same."""
+        if options.inputs or options.parameters or options.initial:
+            return self._new_setup(options)
+        usual = self.remember(("usual", options.scenario, options.until), lambda: self._new_setup(options))
+        return replace(usual, options=options)
 
-        Parameters
-        ----------
-        scenario : str
-            Schedules of the model; by default ``schedule``.
-        inputs : Mapping[str, InputValue]
-            Signals by name, in the units of the inputs.
-        parameters : Parameters
-            Values by name, SI or with units.
-        initial : Mapping[str, float or str]
-            Coordinates, speeds and ``mode``.
-        until : float
-            End, s; by default that of the schedules.
-
-        Returns
-        -------
-        RunSetup
-
-        Raises
-        ------
-        InputError
-            Values are not given by name.
-        """
-        if inputs or parameters or initial:
-            for name, given in (("inputs", inputs), ("parameters", parameters), ("initial", initial)):
-                if given and not isinstance(given, Mapping):
-                    raise InputError(f"'{name}' is not a mapping", found=repr(given)[:80], allowed="values by name")
-            return self._new_setup(scenario, inputs, parameters, initial, until)
-        return self.remember(("usual", scenario, until), lambda: self._new_setup(scenario, {}, None, {}, until))
-
-    def _new_setup(
-        self,
-        scenario: str | None,
-        inputs: Mapping[str, InputValue],
-        parameters: Parameters | None,
-        initial: Mapping[str, float | str],
-        until: float | None,
-    ) -> RunSetup:
+    def _new_setup(self, options: RunOptions) -> RunSetup:
         graph, automaton = self.graph, self.graph.automaton
         numbers: Mapping[str, ParameterValue] = graph.values
         vector = graph.parameters
-        if parameters:
-            numbers = parameter_values(automaton.mechanism, parameters)
+        if options.parameters:
+            numbers = parameter_values(automaton.mechanism, options.parameters)
             vector = parameter_vector(numbers)
-        named = scenario_schedules(automaton, scenario) if scenario is not None else {}
+        named = scenario_schedules(automaton, options.scenario) if options.scenario is not None else {}
         end = default_end(automaton, numbers, named)
-        replaced = {**named, **inputs}
-        key = inputs_key(vector, replaced)
-        made = self.input_signals(numbers, key, replaced, (0.0, end if until is None else until))
+        replaced = {**named, **(options.inputs or {})}
+        key, initial = inputs_key(vector, replaced), options.initial or {}
+        made = self.input_signals(numbers, key, replaced, (0.0, end if options.until is None else options.until))
 
         def started() -> InitialState:
             return self.initial_state_of(initial_values(automaton, numbers, vector, initial, made))
 
         # by their text: 0.0 and -0.0 are two values
         start = started() if key is None else self.remember(("start of", *key, repr(sorted(initial.items()))), started)
-        return RunSetup(numbers, vector, end, replaced, made, start)
+        return RunSetup(graph, options, numbers, vector, replaced, end, made, start)
 
     def input_signals(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -21,36 +21,17 @@ from fsm_dyn.automaton.mode_graph import ModeGraph
 from fsm_dyn.automaton.storage import run_version
 from fsm_dyn.core.arrays import IntArray
 from fsm_dyn.core.errors import InputError, ModelError, RunError, warn_of_energy
-from fsm_dyn.derive.elimination import Array
 from fsm_dyn.derive.mode_programs import RunnableMode
-from fsm_dyn.language.evaluate import ParameterValue
 from fsm_dyn.language.memory import check_steps
-from fsm_dyn.language.values import Parameters
-from fsm_dyn.run.continuation import (
-    Continuation,
-    RunSettings,
-    StoredContinuation,
-    check_continuation,
-    run_digest,
-    storable,
-)
+from fsm_dyn.run.continuation import Continuation, StoredContinuation, check_continuation
 from fsm_dyn.run.executable import Executable, FirstRow, SavedState
 from fsm_dyn.run.input_signals import InputSignals
-from fsm_dyn.run.loop import run_automaton as integrate
+from fsm_dyn.run.loop import run_automaton
 from fsm_dyn.run.loop_state import RunArrays, Saver, Workspace, order_of, renumbered
 from fsm_dyn.run.moreau_jean import run_moreau_jean
 from fsm_dyn.run.record import RunModel, RunRecord, joined, record_of, run_model, with_parameters
-from fsm_dyn.run.run_inputs import InputValue
-from fsm_dyn.run.run_setup import (
-    TIME_STEPPING,
-    RunSetups,
-    allowance_of,
-    check_names,
-    inputs_key,
-    settings_of,
-    strategy_named,
-)
-from fsm_dyn.run.tolerances import Tolerances
+from fsm_dyn.run.run_options import TIME_STEPPING, RunOptions, takes_options
+from fsm_dyn.run.run_setup import Run, RunSetups, inputs_key
 from fsm_dyn.run.trajectory import Trajectory
 from fsm_dyn.runtime.abi import RecordColumn
 
@@ -61,28 +42,6 @@ if TYPE_CHECKING:
 # -- Continued runs: modes of the saved run, and the join of both parts of the record ------------------------
 
 _CHANGES = slice(RecordColumn.SOURCE, RecordColumn.TARGET + 1)
-
-
-@dataclass  # not frozen: to fill one that is takes six times as long
-class Run:
-    """Inputs of a run apart from its initial state; ``final``: the reason that it cannot be continued, if any."""
-
-    graph: ModeGraph
-    numbers: Mapping[str, ParameterValue]
-    vector: Array
-    settings: RunSettings
-    inputs: Mapping[str, InputValue]
-    final: str = ""
-
-    @property
-    def model(self) -> int:
-        """Digest of the model alone, of 64 bits."""
-        return int(self.graph.automaton.mechanism.digest[:16], 16)
-
-    @cached_property
-    def digest(self) -> str:
-        """Digest of all that it depends on."""
-        return run_digest(self.graph.automaton.mechanism.digest, self.vector, self.settings, run_version())
 
 
 @dataclass
@@ -149,7 +108,7 @@ def numbered(run: Run, raw: RunArrays, states: Sequence[tuple[int, ...]], before
     -------
     Numbered
     """
-    fixed = 0 if run.settings.strategy == "online" else len(run.graph.automaton.modes)
+    fixed = 0 if run.options.strategy == "online" else len(run.graph.automaton.modes)
     if before is None or not before.whole:
         pairs = raw.records[:, _CHANGES]
         raw, order = renumbered(raw, fixed)
@@ -186,7 +145,7 @@ def _continuation(
 ) -> Continuation:
     names = tuple((states[number], states[:number].count(states[number])) for number in order)
     indices = _indices(order)[changes[: saved.transitions].astype(np.int64)]
-    return Continuation(run.settings, run_version(), run.digest, saved, names, indices)
+    return Continuation(run.options.stored(), run_version(), run.digest, saved, names, indices)
 
 
 # -- Shared objects of the runs of a graph -------------------------------------------------------------------
@@ -247,26 +206,8 @@ class Simulator(RunSetups):
     def __repr__(self) -> str:
         return f"<Simulator of {self.graph!r}>"
 
-    def run(
-        self,
-        until: float | None = None,
-        *,
-        scenario: str | None = None,
-        inputs: Mapping[str, InputValue] | None = None,
-        parameters: Parameters | None = None,
-        initial: Mapping[str, float | str] | None = None,
-        method: str = "dopri5",
-        strategy: str = "auto",
-        derive_after: float | Mapping[str, float] | None = None,
-        tolerances: Tolerances | Mapping[str, float | str] | None = None,
-        rtol: float | None = None,
-        atol: float | Sequence[float] | None = None,
-        step: float | None = None,
-        max_step: float = np.inf,
-        max_steps: int = 10_000_000,
-        on_failure: str = "raise",
-        progress: Callable[[float], None] | None = None,
-    ) -> Trajectory:
+    @takes_options(RunOptions)
+    def run(self, options: RunOptions) -> Trajectory:
         """Run the graph from its start; arguments, result and what is raised are those of :func:`fsm_dyn.simulate`.
 
         Raises
@@ -274,39 +215,24 @@ class Simulator(RunSetups):
         RunError
             Another thread is in a run of this simulator.
         """
-        strategy = strategy_named(strategy, method, derive_after)
-        check_names(method, on_failure)
-        with self._alone:
-            given = self.setup(scenario, inputs or {}, parameters, initial or {}, until)
-            stored = {name: storable(value) for name, value in (inputs or {}).items()}
-            settings = settings_of(
-                method=method, strategy=strategy, derive_after=derive_after, tolerances=tolerances, rtol=rtol,
-                atol=atol, step=step, max_step=max_step, scenario=scenario, inputs=stored,
-            )  # fmt: skip
-            functions = [name for name, value in stored.items() if value is None]
-            final = f"the input '{functions[0]}' is a Python function or a schedule made in Python" if functions else ""
-            run = Run(self.graph, given.numbers, given.vector, settings, given.inputs, final)
-            end = given.end if until is None else until
-            trajectory = self._carry_out(run, end, given.drive, given.start, None, max_steps, progress)
-        return _checked(trajectory, on_failure)
+        return self.carry_out(options)
 
-    def resume(
-        self,
-        run: Run,
-        before: Before,
-        until: float,
-        *,
-        max_steps: int,
-        on_failure: str,
-        progress: Callable[[float], None] | None,
-    ) -> Trajectory:
-        """Continue a run; arguments, result and what is raised are those of ``Trajectory.resume``."""
-        check_names(run.settings.method, on_failure)
-        check_continuation(before.continuation, run.digest, run_version())
+    def carry_out(self, options: RunOptions) -> Trajectory:
+        """Run the graph from its start with options; result and errors are those of :meth:`run`."""
         with self._alone:
-            driven = self.input_signals(run.numbers, inputs_key(run.vector, run.inputs), run.inputs, (0.0, until))
-            trajectory = self._carry_out(run, until, driven, None, before, max_steps, progress)
-        return _checked(trajectory, on_failure)
+            run = self.setup(options)
+            bounded = options if options.until is not None else replace(options, until=run.end)
+            trajectory = self._carry_out(run, bounded, run.drive, run.start)
+        return _checked(trajectory, options.on_failure)
+
+    def resume(self, run: Run, before: Before, options: RunOptions) -> Trajectory:
+        """Continue a run with options; result and errors are those of ``Trajectory.resume``."""
+        check_continuation(before.continuation, run.digest, run_version())
+        until = options.until or 0.0
+        with self._alone:
+            drive = self.input_signals(run.numbers, inputs_key(run.vector, run.inputs), run.inputs, (0.0, until))
+            trajectory = self._carry_out(run, options, drive, before)
+        return _checked(trajectory, options.on_failure)
 
     def prepare(self, strategy: str = "auto") -> None:
         """Load the machine code of all modes of the graph, which the first run would do otherwise.
@@ -316,7 +242,7 @@ class Simulator(RunSetups):
         strategy : str, optional
             ``auto``, ``compiled`` or ``online``, as of :func:`fsm_dyn.simulate`.
         """
-        strategy = strategy_named(strategy)
+        strategy = RunOptions(strategy=strategy).strategy
         self.give_back(self.take(strategy), strategy)
 
     def extended_graph(self, run: Trajectory | None = None) -> ModeGraph:
@@ -343,73 +269,43 @@ class Simulator(RunSetups):
     # -- parts of a run ----------------------------------------------------------------------------------------
 
     def _carry_out(
-        self,
-        run: Run,
-        until: float,
-        drive: InputSignals,
-        start: InitialState | None,
-        before: Before | None,
-        max_steps: int,
-        progress: Callable[[float], None] | None,
+        self, run: Run, options: RunOptions, drive: InputSignals, start: InitialState | Before
     ) -> Trajectory:
         """Run from an initial state, or continue a run."""
-        settings = run.settings
-        after = allowance_of(settings)
-        executable = self.take(settings.strategy, after)
+        executable = self.take(options.strategy, options.derive_after)
         try:
-            executable.use(self.numerics(run.numbers, run.vector, settings.tolerances))
-            raw = self._integrate(executable, run, until, drive, start, before, max_steps, progress)
-            return self._trajectory(executable, raw, run, drive, before)
+            executable.use(self.numerics(run.numbers, run.vector, options.specified))
+            raw = self._integrate(executable, run, options, drive, start)
+            return self._trajectory(executable, raw, run, drive, start if isinstance(start, Before) else None)
         finally:
-            self.give_back(executable, settings.strategy, after)
+            self.give_back(executable, options.strategy, options.derive_after)
 
     def _integrate(
         self,
         executable: Executable,
         run: Run,
-        until: float,
+        options: RunOptions,
         drive: InputSignals,
-        start: InitialState | None,
-        before: Before | None,
-        max_steps: int,
-        progress: Callable[[float], None] | None,
+        start: InitialState | Before,
     ) -> RunArrays:
         """Return the rows of a run by its method, adaptive, of fixed steps, or time stepping."""
-        settings = run.settings
         saver = None if run.final else Saver(executable, run.model)
-        if start is not None:
-            resumed, x, context, number = None, start.x, start.context, executable.mode_index(start.states)
-        if before is not None:
-            resumed = before.ready(executable)
-            x, held = before.run.record.x[before.row], before.run.record.held[before.row]
+        if isinstance(start, Before):
+            resumed = start.ready(executable)
+            x, held = start.run.record.x[start.row], start.run.record.held[start.row]
             context, number = np.concatenate([run.vector, held]), resumed[1].mode
-        if settings.method == TIME_STEPPING:
-            check_steps(executable.automaton.mechanism, run.numbers, settings.step)
+        else:
+            resumed, x, context, number = None, start.x, start.context, executable.mode_index(start.states)
+        if options.method == TIME_STEPPING:
+            check_steps(executable.automaton.mechanism, run.numbers, options.step or 0.0)
             return run_moreau_jean(
-                executable.tables, x, context, number, until, settings.step, drive, executable, progress, saver,
-                resumed, bound_arrays(executable.automaton, run.numbers), [*executable.automaton.mechanism.contacts],
+                executable.tables, x, context, number, options, drive, executable, saver, resumed,
+                bound_arrays(executable.automaton, run.numbers), [*executable.automaton.mechanism.contacts],
             )  # fmt: skip
-        numerics = executable.numerics
-        return integrate(
-            executable.tables,
-            x,
-            context,
-            number,
-            0.0,
-            until,
-            method=settings.method,
-            rtol=numerics.rtol,
-            atol=numerics.atol if settings.atol is None else np.asarray(settings.atol, dtype=np.float64),
-            step=settings.step,
-            max_step=np.inf if settings.max_step is None else settings.max_step,
-            drive=drive,
-            mode_source=executable,
-            max_steps=max_steps,
-            progress=progress,
-            workspace=self.workspace,
-            saver=saver,
-            resumed=resumed,
-        )
+        return run_automaton(
+            executable.tables, x, context, number, 0.0, options.resolved(executable.numerics), drive=drive,
+            mode_source=executable, workspace=self.workspace, saver=saver, resumed=resumed,
+        )  # fmt: skip
 
     def _trajectory(
         self, executable: Executable, raw: RunArrays, run: Run, drive: InputSignals, before: Before | None
@@ -426,7 +322,7 @@ class Simulator(RunSetups):
         resume = None if part.continuation is None else Resume(run, part.continuation)
         final = run.final or f"it ended for good: {raw.outcome.name}"
         trajectory = Trajectory(model, part.joined(record), resume, final)
-        trajectory.check_energy(run.settings.step is not None)
+        trajectory.check_energy(fixed_steps=True)
         return trajectory
 
     @staticmethod
@@ -446,7 +342,7 @@ class Simulator(RunSetups):
         self, automaton: Automaton, names: tuple[str, ...], charts: tuple[RunnableMode, ...], run: Run
     ) -> RunModel:
         key = names, tuple(map(id, charts))
-        given = run.settings.tolerances
+        given = run.options.specified
 
         def made() -> RunModel:
             first = self.remember(("model", *key), lambda: run_model(automaton, names, charts, run.vector, run.numbers))
@@ -468,20 +364,10 @@ class Resume:
         """What the run is continued from."""
         return self.make()
 
-    def __call__(
-        self,
-        before: Trajectory,
-        until: float,
-        *,
-        whole: bool,
-        max_steps: int,
-        on_failure: str,
-        progress: Callable[[float], None] | None,
-    ) -> Trajectory:
-        """Run on from a trajectory."""
+    def __call__(self, before: Trajectory, whole: bool, **options: Any) -> Trajectory:
+        """Run on from a trajectory, with these options in the place of its own."""
         begin = Before(before, self.continuation, whole)
-        simulator = simulator_of(self.run.graph)
-        return simulator.resume(self.run, begin, until, max_steps=max_steps, on_failure=on_failure, progress=progress)
+        return simulator_of(self.run.graph).resume(self.run, begin, replace(self.run.options, **options))
 
     def stored(self) -> StoredContinuation:
         """Return what a saved run keeps."""

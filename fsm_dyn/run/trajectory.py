@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, overload
+from typing import TYPE_CHECKING, Any, Protocol, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from fsm_dyn.run.extremes import Extremes, extremes, locate, state_within
 from fsm_dyn.run.judgement import Judgement, judge
 from fsm_dyn.run.record import RunModel, RunRecord
 from fsm_dyn.run.run_files import run_bytes
+from fsm_dyn.run.run_options import MOST_STEPS
 from fsm_dyn.run.run_timeline import columns_by_unit, dense_rows, timeline_of
 from fsm_dyn.run.samples import Samples, State, kernel_context
 from fsm_dyn.run.transitions import ChangePoint, Transitions, counted
@@ -42,17 +43,8 @@ BoolArray = npt.NDArray[np.bool_]
 class Resumes(Protocol):
     """Continues a run."""
 
-    def __call__(
-        self,
-        before: Trajectory,
-        until: float,
-        *,
-        whole: bool,
-        max_steps: int,
-        on_failure: str,
-        progress: Callable[[float], None] | None,
-    ) -> Trajectory:
-        """Return the run, or its continuation, to ``until`` (s)."""
+    def __call__(self, before: Trajectory, whole: bool, **options: Any) -> Trajectory:
+        """Return the run, or its continuation, with these options in the place of its own."""
 
     def stored(self) -> StoredContinuation:
         """Return what a file holds so that the run can be continued from it."""
@@ -256,7 +248,7 @@ class Trajectory:
         until: float,
         *,
         whole: bool = True,
-        max_steps: int = 10_000_000,
+        max_steps: int = MOST_STEPS,
         on_failure: str = "raise",
         progress: Callable[[float], None] | None = None,
     ) -> Trajectory:
@@ -295,7 +287,7 @@ class Trajectory:
             raise InputError(
                 "a run is continued to a later end", found=f"until = {until:g} s", allowed=f"from {self.t[-1]:g} s on"
             )
-        return self._resume(self, until, whole=whole, max_steps=max_steps, on_failure=on_failure, progress=progress)
+        return self._resume(self, whole, until=until, max_steps=max_steps, on_failure=on_failure, progress=progress)
 
     def explain(self, time: float) -> Explanation:
         """Return the cause of the mode at a time, its contact forces and its guards.

@@ -26,6 +26,7 @@ import fsm_dyn
 from fsm_dyn.core.errors import FsmDynError
 from fsm_dyn.exports.export import _c99, _write, prepared
 from fsm_dyn.run.loop import run_automaton
+from fsm_dyn.run.run_options import RunOptions
 from fsm_dyn.run.simulator import Simulator
 from fsm_dyn.runtime.abi import Status
 from tests.campaigns.ledger import ROOT, Ledger
@@ -55,14 +56,16 @@ def graph_of(name):
 
 def in_python(simulator, executable, one):
     """Return the values that a start gives to a run, and the run."""
-    given = simulator.setup(None, one.inputs, one.parameters, one.initial, one.until)
+    options = RunOptions(
+        one.until, inputs=one.inputs, parameters=one.parameters, initial=one.initial, max_steps=MOST_STEPS
+    )
+    given = simulator.setup(options)
     numerics = simulator.numerics(given.numbers, given.vector, ADAPTIVE)
     executable.use(numerics)
     x, c = given.start.x, given.start.context
     mode = executable.mode_index(given.start.states)
     run = run_automaton(
-        executable.tables, x, c, mode, 0.0, one.until, rtol=numerics.rtol, atol=numerics.atol,
-        drive=given.drive, mode_source=executable, max_steps=MOST_STEPS,
+        executable.tables, x, c, mode, 0.0, options.resolved(numerics), drive=given.drive, mode_source=executable,
     )  # fmt: skip
     return (x, c, mode, given.drive, numerics), run
 

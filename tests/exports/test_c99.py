@@ -18,6 +18,7 @@ from fsm_dyn.exports.exported_run import identifiers, mode_identifiers, prefix_o
 from fsm_dyn.exports.spare_modes import with_spare_modes
 from fsm_dyn.run.loop import run_automaton
 from fsm_dyn.run.online_executable import OnlineExecutable
+from fsm_dyn.run.run_options import RunOptions
 from fsm_dyn.runtime.abi import Status
 from tests.exports.building import FLAGS, LONG, SANITIZE, Machine, built, exported, machine_object, printed
 from tests.runtime.building import COMPILER, sanitizers_work
@@ -232,15 +233,15 @@ def test_inputs_run_linearly_to_what_is_set(cart):
 def online_run(graph, most=200_000):
     """Run a schedule in Python with the modes of the graph by kernels and all others embedded online."""
     simulator = fsm_dyn.Simulator(graph)
-    setup = simulator.setup(None, {}, {}, {}, None)
+    setup = simulator.setup(RunOptions())
     start = setup.start
     executable = OnlineExecutable(graph.automaton, (start.x, start.context), derived=graph.automaton.modes)
     executable.use(simulator.numerics(setup.numbers, setup.vector))
     numerics = executable.numerics
     atol = np.array(np.broadcast_to(numerics.atol, start.x.shape))
     return run_automaton(
-        executable.tables, start.x, start.context, executable.mode_index(start.states), 0.0, setup.end,
-        rtol=numerics.rtol, atol=atol, drive=setup.drive, mode_source=executable, max_steps=most,
+        executable.tables, start.x, start.context, executable.mode_index(start.states), 0.0,
+        RunOptions(setup.end, rtol=numerics.rtol, atol=atol, max_steps=most), drive=setup.drive, mode_source=executable,
     ), executable  # fmt: skip
 
 

@@ -193,7 +193,7 @@ def test_the_motion_is_that_of_doubles_with_the_same_tolerances(name, tmp_path):
     run = prepared(graph, real="float")
     with_doubles = fsm_dyn.simulate(
         graph, strategy="compiled",
-        tolerances=run.numerics.tolerances.specified_entries() | {"atol": float(run.atol.max())},
+        tolerances=run.numerics.tolerances.specified_entries() | {"atol": float(run.options.atol.max())},
     )  # fmt: skip
     wanted = [(x.time, f"{x.source} -> {x.target}") for x in with_doubles.transitions]
     same = 40 if name == "piano_action_simple" else len(wanted)  # then rounding decides on plastic collisions

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fsm_dyn
-from fsm_dyn.run.run_setup import all_methods
+from fsm_dyn.run.run_options import all_methods
 
 ORDER = {"euler": 1, "heun": 2, "rk4": 4, "moreau_jean": 2}  # of methods with fixed steps, between impacts
 ADAPTIVE = [name for name in all_methods() if name not in ORDER]

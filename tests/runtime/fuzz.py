@@ -211,6 +211,7 @@ def batches(library):
     from fsm_dyn.automaton.compilation import compile as compile_model
     from fsm_dyn.run import loop as run_batch
     from fsm_dyn.run.loop_state import Workspace
+    from fsm_dyn.run.run_options import RunOptions
     from fsm_dyn.run.simulator import Simulator
 
     class Underived(run_batch._Batch):
@@ -222,7 +223,7 @@ def batches(library):
     @cache
     def of(model):
         simulator = Simulator(compile_model(model))
-        given = simulator.setup(None, {}, None, {}, 1.0)
+        given = simulator.setup(RunOptions(1.0))
         numerics = simulator.numerics(given.numbers, given.vector)
         executable = simulator.take("compiled")
         executable.use(numerics)
@@ -232,7 +233,7 @@ def batches(library):
         given, numerics, executable = of(model)
         run_batch.ROWS = rows
         starts = run_batch.Starts(x, c, [given.start.states] * len(x))
-        shared = run_batch.SharedOptions(0.3, "dopri5", numerics.rtol, numerics.atol, 0.0, np.inf, steps)
+        shared = RunOptions(0.3, max_steps=steps).resolved(numerics)
         batch = Underived(executable, starts, given.drive, shared, Workspace())
         while batch.next < len(x):
             yield from batch.advance()

@@ -80,17 +80,18 @@ def batch(graph):
     from fsm_dyn.run import loop as run_batch
     from fsm_dyn.run.loop import run_automaton
     from fsm_dyn.run.loop_state import Workspace
+    from fsm_dyn.run.run_options import RunOptions
     from fsm_dyn.run.simulator import Simulator
 
     simulator = Simulator(graph)
     executable = simulator.take("compiled")
-    given = simulator.setup(None, {}, None, {}, 0.3)
+    given = simulator.setup(RunOptions(0.3))
     numerics = simulator.numerics(given.numbers, given.vector)
     executable.use(numerics)
     start = given.start
     speeds = np.linspace(0.0, 0.1, RUNS)[:, None] * (np.arange(len(start.x)) >= len(graph.automaton.terms.layout.q))
     starts = run_batch.Starts(start.x + speeds, np.tile(start.context, (RUNS, 1)), [start.states] * RUNS)
-    shared = run_batch.SharedOptions(0.3, "dopri5", numerics.rtol, numerics.atol, 0.0, np.inf, 2000)
+    shared = RunOptions(0.3, max_steps=2000).resolved(numerics)
     run_batch.ROWS, room = ROOM, run_batch.ROWS
     found, made = hashlib.sha256(), 0
     try:
@@ -104,8 +105,7 @@ def batch(graph):
             for k, number in enumerate(part.numbers):
                 alone = run_automaton(
                     executable.tables, starts.x[number], starts.c[number], executable.mode_index(start.states), 0.0,
-                    0.3, rtol=numerics.rtol, atol=numerics.atol, drive=given.drive, mode_source=executable,
-                    max_steps=2000,
+                    shared, drive=given.drive, mode_source=executable,
                 )  # fmt: skip
                 assert alone.outcome.code == part.statuses[k]
                 rows = part.rows[part.first_row[k] : part.first_row[k + 1], 1 : 1 + len(start.x)]

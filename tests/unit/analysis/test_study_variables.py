@@ -11,6 +11,7 @@ from fsm_dyn.analysis.study_runs import study_settings
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.language.loader import load
 from fsm_dyn.run.run_inputs import input_in_effect, scaled_input
+from fsm_dyn.run.run_options import RunOptions
 
 UNTIL = 1.3
 
@@ -97,7 +98,7 @@ def test_a_scaled_input_is_twice_the_input(button, value):
     simulator = fsm_dyn.Simulator(button)
     times = np.linspace(0.05, 0.95, 19)
     drives = [
-        simulator.setup(None, {"finger": each}, None, {}, 1.0).drive(times, button.start.context)
+        simulator.setup(RunOptions(1.0, inputs={"finger": each})).drive(times, button.start.context)
         for each in (value, scaled_input(value, 2.0))
     ]
     assert abs(drives[0]).max() > 0.5

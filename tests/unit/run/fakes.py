@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from fsm_dyn.run import loop
 from fsm_dyn.run import tables as tb
+from fsm_dyn.run.run_options import RunOptions
 from fsm_dyn.run.tables import guard_enclosures
 from fsm_dyn.run.tolerances import Tolerances
 from fsm_dyn.runtime.abi import NEVER, ContactFlag, Event, Sizes, TransitionColumn
@@ -15,6 +17,9 @@ from fsm_dyn.runtime.layouts import Tables
 
 _DOUBLES = ctypes.POINTER(ctypes.c_double)
 _KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_double, _DOUBLES, _DOUBLES, _DOUBLES)
+
+
+FURTHER = {"drive", "mode_source", "max_instant", "mask", "jacobians", "workspace", "saver", "resumed"}
 
 
 class Kernel:
@@ -302,3 +307,11 @@ def corner(held: list[tuple[bool, bool]] | None = None) -> Tables:
         rhs, full, guards = _corner_kernels(first, second)
         modes.append((rhs, full, [int(first), int(second)], guards))
     return make_tables(2, 2, n_p=3, contacts=2, terms=corner_terms, modes=modes)
+
+
+def run_automaton(
+    tables: Tables, x0: Any, c0: Any, mode0: int, t0: float, until: float, **options: Any
+) -> loop.RunArrays:
+    """Run an automaton; options of runs and further arguments of the loop by their names."""
+    further = {name: options.pop(name) for name in FURTHER & {*options}}
+    return loop.run_automaton(tables, x0, c0, mode0, t0, RunOptions(until, **options), **further)

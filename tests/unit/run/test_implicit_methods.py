@@ -9,7 +9,6 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.run.input_signals import assemble_inputs, steps
-from fsm_dyn.run.loop import run_automaton
 from fsm_dyn.runtime.abi import Status
 from tests.unit.run import fakes
 
@@ -37,7 +36,7 @@ def follower() -> Any:
 @pytest.mark.parametrize("method", ["radau", "bdf"])
 @pytest.mark.parametrize("with_kernel", [False, True])
 def test_stiff_model_stops_where_it_should(follower: Any, method: str, with_kernel: bool) -> None:
-    raw = run_automaton(
+    raw = fakes.run_automaton(
         follower,
         [0.0, 1.0],
         [],
@@ -56,7 +55,7 @@ def test_stiff_model_stops_where_it_should(follower: Any, method: str, with_kern
 
 
 def test_explicit_method_agrees_at_many_times_the_cost(follower: Any) -> None:
-    raw = run_automaton(follower, [0.0, 1.0], [], 0, 0.0, 10.0, rtol=1e-8, atol=1e-10)
+    raw = fakes.run_automaton(follower, [0.0, 1.0], [], 0, 0.0, 10.0, rtol=1e-8, atol=1e-10)
     assert raw.t[-1] == pytest.approx(5 * np.pi / 6, abs=1e-8)
     assert raw.steps > 5000
 
@@ -67,19 +66,19 @@ def test_guard_between_the_ends_of_a_long_implicit_step(method: str) -> None:
         lambda t, q, u: -RATE * u,
         [(lambda t, q, u: (t - 3.0) * (t - 3.01), lambda t, q, u: 2 * t - 6.01)],
     )
-    raw = run_automaton(tables, [0.0, 0.0], [], 0, 0.0, 8.0, method=method, rtol=1e-6, atol=1e-9)
+    raw = fakes.run_automaton(tables, [0.0, 0.0], [], 0, 0.0, 8.0, method=method, rtol=1e-6, atol=1e-9)
     assert raw.transitions.time == pytest.approx([3.0], abs=1e-10)
     assert raw.outcome.code == Status.DONE
 
 
 def test_blowing_up_is_named() -> None:
-    raw = run_automaton(fakes.written(lambda t, q, u: u * u, []), [0.0, 1.0], [], 0, 0.0, 2.0, method="radau")
+    raw = fakes.run_automaton(fakes.written(lambda t, q, u: u * u, []), [0.0, 1.0], [], 0, 0.0, 2.0, method="radau")
     assert raw.outcome.code in (Status.STEP_TOO_SMALL, Status.NON_FINITE)
     assert raw.t[-1] == pytest.approx(1.0, abs=1e-3)
 
 
 def test_steps_run_out() -> None:
-    raw = run_automaton(
+    raw = fakes.run_automaton(
         fakes.written(lambda t, q, u: -q, []), [1.0, 0.0], [], 0, 0.0, 100.0, method="bdf", max_steps=20
     )
     assert raw.outcome.code == Status.TOO_MANY_STEPS
@@ -100,7 +99,9 @@ def test_input_steps_are_landed_on() -> None:
 
     tables = fakes.make_tables(1, 1, n_w=1, modes=[(rhs, full, [], [])])
     drive = assemble_inputs(["w"], 0, {"w": steps([[0.0, 1.0], [0.5, -1.0]])})
-    raw = run_automaton(tables, [0.0, 1.0], [0.0] * 4, 0, 0.0, 1.0, method="radau", drive=drive, rtol=1e-8, atol=1e-10)
+    raw = fakes.run_automaton(
+        tables, [0.0, 1.0], [0.0] * 4, 0, 0.0, 1.0, method="radau", drive=drive, rtol=1e-8, atol=1e-10
+    )
     assert np.count_nonzero(raw.t == 0.5) == 2
     assert raw.x[-1, 1] == pytest.approx(-1.0, abs=1e-8)
     assert raw.x[-1, 0] == pytest.approx(2.0 / RATE, abs=1e-7)

@@ -11,7 +11,6 @@ import pytest
 
 from fsm_dyn.run.extremes import quartic
 from fsm_dyn.run.integrators import DOPRI5, METHODS, RK4, Tableau, order_residuals
-from fsm_dyn.run.loop import run_automaton
 from fsm_dyn.run.loop_state import RunArrays
 from tests.unit.run import fakes
 
@@ -72,7 +71,7 @@ def test_tableau_checks_itself() -> None:
 def test_measured_order_of_fixed_steps(method: Tableau, oscillator: Any) -> None:
     errors = []
     for n in (64, 128):
-        raw = run_automaton(oscillator, [1.0, 0.0], [], 0, 0.0, 4.0, method=method.name, step=4.0 / n)
+        raw = fakes.run_automaton(oscillator, [1.0, 0.0], [], 0, 0.0, 4.0, method=method.name, step=4.0 / n)
         assert len(raw.t) == n + 1
         errors.append(np.max(np.abs(raw.x[-1] - _exact(raw.t[-1:]))))
     assert np.log2(errors[0] / errors[1]) == pytest.approx(method.order, abs=0.25)
@@ -80,7 +79,7 @@ def test_measured_order_of_fixed_steps(method: Tableau, oscillator: Any) -> None
 
 def test_error_of_dormand_prince_follows_its_tolerance(oscillator: Any) -> None:
     for rtol in (1e-5, 1e-8, 1e-11):
-        raw = run_automaton(oscillator, [1.0, 0.0], [], 0, 0.0, 10.0, rtol=rtol, atol=rtol)
+        raw = fakes.run_automaton(oscillator, [1.0, 0.0], [], 0, 0.0, 10.0, rtol=rtol, atol=rtol)
         error = np.max(np.abs(raw.x[-1] - _exact(raw.t[-1:])))
         assert error < 30 * rtol
         assert raw.steps < 8 * 10 * rtol ** (-1 / 5)
@@ -94,14 +93,14 @@ def test_dense_output_converges(name: str, order: int, oscillator: Any) -> None:
         h = 4.0 / n
         adaptive = METHODS[name].adaptive
         options: dict[str, float] = {"max_step": h, "rtol": 1.0, "atol": 1.0} if adaptive else {"step": h}
-        raw = run_automaton(oscillator, [1.0, 0.0], [], 0, 0.0, 4.0, method=name, **options)  # type: ignore[arg-type]
+        raw = fakes.run_automaton(oscillator, [1.0, 0.0], [], 0, 0.0, 4.0, method=name, **options)  # type: ignore[arg-type]
         errors.append(np.max(np.abs(_dense(raw, at) - _exact(at))))
     assert np.log2(errors[0] / errors[1]) > order - 0.3
 
 
 @pytest.mark.parametrize("name", ["radau", "bdf"])
 def test_implicit_methods_run_the_same_model(name: str, oscillator: Any) -> None:
-    raw = run_automaton(oscillator, [1.0, 0.0], [], 0, 0.0, 4.0, method=name, rtol=1e-8, atol=1e-10)
+    raw = fakes.run_automaton(oscillator, [1.0, 0.0], [], 0, 0.0, 4.0, method=name, rtol=1e-8, atol=1e-10)
     assert raw.outcome.name == "done"
     assert raw.t[-1] == 4.0
     assert np.max(np.abs(raw.x - _exact(raw.t))) < 1e-5
@@ -111,6 +110,8 @@ def test_implicit_methods_run_the_same_model(name: str, oscillator: Any) -> None
 
 def test_mask_leaves_a_state_out_of_the_error_norm(oscillator: Any) -> None:
     stiff = fakes.written(lambda t, q, u: -100.0 * q, [])
-    both = run_automaton(stiff, [1.0, 0.0], [], 0, 0.0, 1.0, rtol=1e-9, atol=1e-9)
-    none = run_automaton(stiff, [1.0, 0.0], [], 0, 0.0, 1.0, rtol=1e-9, atol=1e-9, mask=np.zeros((1, 2), dtype=np.int8))
+    both = fakes.run_automaton(stiff, [1.0, 0.0], [], 0, 0.0, 1.0, rtol=1e-9, atol=1e-9)
+    none = fakes.run_automaton(
+        stiff, [1.0, 0.0], [], 0, 0.0, 1.0, rtol=1e-9, atol=1e-9, mask=np.zeros((1, 2), dtype=np.int8)
+    )
     assert none.steps < both.steps / 3
