@@ -13,7 +13,7 @@ import numpy.typing as npt
 from fsm_dyn.core.errors import Location, ModelError
 from fsm_dyn.derive.reduction import UNIT, Monomial, Polynomial, Reducer, TooLargeError, inverse, plus, scaled, times
 from fsm_dyn.derive.symbols import MechanismSymbols
-from fsm_dyn.derive.velocities import Rates
+from fsm_dyn.derive.velocities import Motion, Rates
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.memory import speed_definitions
 from fsm_dyn.programs.graph import Node
@@ -433,6 +433,11 @@ def solve_speeds(system: MechanismSymbols) -> Speeds:
         raise dependent_speeds_error(system, rows, unknowns, Y)
     rates, q_dot = _coordinate_rates(system, plain, columns, values, declared + kinematic)
     return Speeds(rates, q_dot, declared, kinematic)
+
+
+def natural_motion(system: MechanismSymbols) -> Motion:
+    """Return velocities linear in the rates of the coordinates, three for each set of Euler parameters."""
+    return system.motion(_natural_rates(system, *_unknowns(system)))
 
 
 def _unknowns(system: MechanismSymbols) -> tuple[list[Node], list[Node]]:

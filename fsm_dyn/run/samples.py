@@ -19,6 +19,7 @@ from fsm_dyn.programs.graph import ExpressionGraph, Node
 from fsm_dyn.programs.layout import Layout
 from fsm_dyn.programs.program import Only, Program
 from fsm_dyn.programs.traversal import substitute, tangent
+from fsm_dyn.run.pins import Pins
 from fsm_dyn.run.record import RunModel
 
 # -- Power of the drives -------------------------------------------------------------------------------------
@@ -631,13 +632,23 @@ class Samples:
         if program is None:
             return np.zeros(len(self))
         drive = program.evaluate(self.t, self.x, self.context)
-        u_dot = np.zeros_like(self.u)
+        power: FloatArray = drive["rest"] + np.einsum("...r,...r->...", drive["momentum"], self.u_dot)
+        return power
+
+    @cached_property
+    def u_dot(self) -> FloatArray:
+        """Rates of the generalized speeds in the mode of each row, shape (n, n_u)."""
+        rates = np.zeros_like(self.u)
         for index in np.flatnonzero(np.bincount(self.mode)).tolist():
             chosen = self.mode == index
             out = self.model.full[index].evaluate(self.t[chosen], self.x[chosen], self.context[chosen])
-            u_dot[chosen] = out["x_dot"][..., self.model.layout.u_slice]
-        power: FloatArray = drive["rest"] + np.einsum("...r,...r->...", drive["momentum"], u_dot)
-        return power
+            rates[chosen] = out["x_dot"][..., self.model.layout.u_slice]
+        return rates
+
+    @cached_property
+    def pins(self) -> Pins:
+        """Forces and torques in the connections, by name; derived when they are first asked for."""
+        return Pins(self)
 
     @cached_property
     def _row_speeds(self) -> tuple[FloatArray, FloatArray]:

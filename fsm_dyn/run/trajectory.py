@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, overload
@@ -22,6 +23,7 @@ from fsm_dyn.run.energy import EnergyBalance, energy_balance, energy_warnings
 from fsm_dyn.run.explanation import Explanation, describe_outcome, explain
 from fsm_dyn.run.extremes import Extremes, extremes, locate, state_within
 from fsm_dyn.run.judgement import Judgement, judge
+from fsm_dyn.run.pins import PinImpulses, Pins
 from fsm_dyn.run.record import RunModel, RunRecord
 from fsm_dyn.run.run_files import run_bytes
 from fsm_dyn.run.run_options import MOST_STEPS
@@ -155,6 +157,14 @@ class Trajectory:
         return self.rows.outputs
 
     @property
+    def pins(self) -> Pins:
+        """Forces and torques in every connection and contact, by name: ``run.pins["knee"].force`` is (n, 3), N.
+
+        They are derived when they are first asked for (docs/how_to/loads.md).
+        """
+        return self.rows.pins
+
+    @property
     def inputs(self) -> Mapping[str, FloatArray]:
         """The inputs by name, each of shape (n,)."""
         return self.rows.inputs
@@ -174,10 +184,11 @@ class Trajectory:
     def __deepcopy__(self, memo: object) -> Trajectory:
         return self
 
-    @property
+    @cached_property
     def transitions(self) -> Transitions:
         """Every change of mode and every feature transition (handover) in order of time, with its cause."""
-        return Transitions(self.record.transitions)
+        find = PinImpulses(self.rows)
+        return Transitions(replace(item, find_pin_impulse=find) for item in self.record.transitions)
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.labels import Labels
 from fsm_dyn.core.arrays import FloatArray
+from fsm_dyn.core.errors import InputError
 from fsm_dyn.core.optional_libraries import optional_library
 from fsm_dyn.derive.unconstrained_system import ContactInfo
 from fsm_dyn.draw.svg import html_table, table
@@ -76,6 +77,23 @@ class Transition:
     fired: tuple[tuple[str, float, float], ...] = ()
     source_label: str = ""
     target_label: str = ""
+    find_pin_impulse: Callable[[Transition], Mapping[str, FloatArray]] | None = field(default=None, compare=False)
+
+    @cached_property
+    def pin_impulse(self) -> Mapping[str, FloatArray]:
+        """Impulse, then its moment about the place, in every connection by name, shape (6,), N·s and N·m·s.
+
+        Derived when they are first asked for (docs/how_to/loads.md); components in N, of the parent on the child.
+
+        Raises
+        ------
+        InputError
+            It is not a transition of a run with its model.
+        """
+        if self.find_pin_impulse is None:
+            raise InputError("impulses in connections need the run", found="a transition without its run",
+                             remedy="take it from run.transitions")  # fmt: skip
+        return self.find_pin_impulse(self)
 
     @property
     def is_handover(self) -> bool:
@@ -170,12 +188,12 @@ def transition_fields(transitions: Sequence[Transition]) -> dict[str, tuple[NDAr
                "energy_after": ("J", "energy after the transition")}  # fmt: skip
     texts = {"source": "mode before", "target": "mode after", "cause": "cause of the transition"}
     found: dict[str, tuple[NDArray[Any], str, str]] = {}
-    for field in ("time", "source", "target", "cause", "energy_before", "energy_after"):
-        values = [getattr(item, field) for item in transitions]
-        if field in numbers:
-            found[field] = (np.array(values, dtype=np.float64), *numbers[field])
+    for name in ("time", "source", "target", "cause", "energy_before", "energy_after"):
+        values = [getattr(item, name) for item in transitions]
+        if name in numbers:
+            found[name] = (np.array(values, dtype=np.float64), *numbers[name])
         else:
-            found[field] = (np.array(values, dtype=str), "", texts[field])
+            found[name] = (np.array(values, dtype=str), "", texts[name])
     return found
 
 

@@ -1,0 +1,136 @@
+"""Programs of the forces in all connections of a mechanism, derived when they are first asked for, then kept."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from fsm_dyn.core.errors import InputError
+from fsm_dyn.core.files import decode, encode
+from fsm_dyn.language.model import Mechanism
+from fsm_dyn.programs.kernels import ObjectCache, sources_of
+from fsm_dyn.programs.program import Program, StoredProgram
+
+DERIVING: Final = ("programs", "language", "derive")
+_FORMAT: Final = "fsm_dyn pins 1"
+
+
+class PinInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A connection, or a contact between two segments.
+
+    Attributes
+    ----------
+    name : str
+        Of the joint, contact or constraint, else ``<parent>_<child>``.
+    kind : str
+        ``weld pin universal ball guide joint`` of a connection of the tree, ``rows`` of one held by constraints,
+        ``contact``.
+    parent, child : str
+        Segments: their frames, or bodies where they have none, or ``N``.  The force is what the parent exerts.
+    at : str
+        The point where it is; empty where no point is named, as of most contacts.
+    frames : tuple of str
+        Frames of parent and child, ``N`` for those without.
+    rows : tuple of int
+        Constraint rows whose multipliers are a part of it.
+    freedoms : tuple of int
+        Which of the twists are its own motions.
+    """
+
+    name: str
+    kind: str
+    parent: str
+    child: str
+    at: str
+    frames: tuple[str, str]
+    rows: tuple[int, ...] = ()
+    freedoms: tuple[int, ...] = ()
+
+
+class PinPrograms:
+    """The connections of a mechanism and what computes their forces.
+
+    Attributes
+    ----------
+    pins : tuple of PinInfo
+    program : Program
+        Arguments: those of the model, after the speeds their rates and the multipliers of all rows.  Gives ``wrench``
+        (n_pins, 6): force (N), then moment (N m) about the place, in N; ``place`` (n_pins, 3); ``freedom``
+        (n_freedoms, 6): unit twists of own motions.
+    impulse : Program
+        Gives ``impulse`` (n_pins, 6) with jumps of speeds and impulses of rows in place of rates and multipliers;
+        ``pushed`` (n_transitions, n_pins, 6): what impulses of written transitions add.
+    share : Program
+        Gives ``share`` (n_rows, n_pins, 6): what a unit multiplier adds.
+    placeless_rows, placeless_loads : tuple of str
+        Rows and loads written in coordinates: they have no place, and are a part of the drive of the connections.
+    """
+
+    def __init__(
+        self,
+        pins: Sequence[PinInfo],
+        program: Program,
+        impulse: Program,
+        share: Program,
+        placeless_rows: Sequence[str],
+        placeless_loads: Sequence[str],
+    ) -> None:
+        self.pins = tuple(pins)
+        self.program, self.impulse, self.share = program, impulse, share
+        self.placeless_rows, self.placeless_loads = tuple(placeless_rows), tuple(placeless_loads)
+
+    def to_bytes(self) -> bytes:
+        """Return the stored form."""
+        return encode(
+            {
+                "format": _FORMAT,
+                "pins": [msgspec.to_builtins(pin) for pin in self.pins],
+                "programs": [p.to_data() for p in (self.program, self.impulse, self.share)],
+                "placeless": [list(self.placeless_rows), list(self.placeless_loads)],
+            }
+        )
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> PinPrograms:
+        """Return the programs from their stored form; raise InputError if that is inconsistent."""
+        stored = decode(data, _Stored, "kept programs of pins")
+        first, second, third = (Program.from_stored(program) for program in stored.programs)
+        return cls(stored.pins, first, second, third, *stored.placeless)
+
+
+class _Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    format: str
+    pins: tuple[PinInfo, ...]
+    programs: tuple[StoredProgram, StoredProgram, StoredProgram]
+    placeless: tuple[tuple[str, ...], tuple[str, ...]]
+
+
+def pin_programs(mechanism: Mechanism, rows: Sequence[tuple[str, str]], cache: bool = True) -> PinPrograms:
+    """Return the programs of the forces in all connections, derived or from the cache.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+    rows : sequence of (str, str)
+        Name and role of every constraint row, in order.
+    cache : bool
+        Whether they may be read from and kept in the user's cache directory.
+    """
+    objects = ObjectCache.default()
+    key = hashlib.sha256(f"{_FORMAT}|{sources_of(*DERIVING)}|{mechanism.digest}".encode()).hexdigest()
+    payload = objects.load(key) if cache else None
+    if payload is not None:
+        try:
+            return PinPrograms.from_bytes(payload)
+        except InputError:
+            pass
+    # SymPy is imported for derivations only
+    from fsm_dyn.derive.pin_forces import derive_pins
+
+    found = derive_pins(mechanism, rows)
+    if cache:
+        objects.store(key, found.to_bytes())
+    return found

@@ -1,0 +1,299 @@
+"""Forces, torques and impulses in the connections of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from fsm_dyn.core.arrays import BoolArray, FloatArray, IntArray
+from fsm_dyn.core.errors import InputError, UnknownColumnError, did_you_mean
+from fsm_dyn.derive.pin_programs import PinInfo, PinPrograms, pin_programs
+
+if TYPE_CHECKING:
+    from fsm_dyn.run.record import RunModel
+    from fsm_dyn.run.samples import Samples
+    from fsm_dyn.run.transitions import Transition
+
+NEWTONIAN: Final = "N"
+_DEPENDENT: Final = 1e-9  # singular value of unit rows that is zero
+_NOTHING: Final = 1e-9  # part of the largest, below which a component does not depend on how redundant rows share
+
+
+def programs_of(model: RunModel) -> PinPrograms:
+    """Return the programs of the connections of a model, derived when first asked for and then kept.
+
+    Raises
+    ------
+    InputError
+        The run was read from a file without its model.
+    """
+    if model.automaton is None:
+        raise InputError("forces in connections need the model of the run", found="a run without its model")
+    return pin_programs(model.automaton.mechanism, [(row.owner, row.role) for row in model.rows])
+
+
+class Pins(Mapping[str, "Pin"]):
+    """The connections of a mechanism at some rows of a run, by name.
+
+    A name is that of the joint or contact, else ``<parent>_<child>``.
+
+    Parameters
+    ----------
+    samples : Samples
+    """
+
+    def __init__(self, samples: Samples) -> None:
+        self.samples = samples
+        self.programs = programs_of(samples.model)
+        self._numbers = {pin.name: i for i, pin in enumerate(self.programs.pins)}
+
+    def __getitem__(self, name: str) -> Pin:
+        number = self._numbers.get(name)
+        if number is None:
+            raise UnknownColumnError(
+                f"there is no connection {name!r}",
+                found=name,
+                allowed=", ".join(self._numbers),
+                remedy=did_you_mean(name, self._numbers),
+            )
+        return Pin(self, number)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._numbers)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __repr__(self) -> str:
+        return f"<Pins {', '.join(self._numbers) or 'none'}>"
+
+    @property
+    def without_place(self) -> tuple[str, ...]:
+        """Rows, gaps and loads written in coordinates, which name no place: what they do is in the drives."""
+        return (*self.programs.placeless_rows, *self.programs.placeless_loads)
+
+    @cached_property
+    def table(self) -> Mapping[str, FloatArray]:
+        """What the program gives at all rows: ``wrench``, ``place``, ``freedom``."""
+        samples = self.samples
+        x = np.hstack([samples.x, samples.u_dot, samples.multiplier_table])
+        found = self.programs.program.evaluate(samples.t, x, samples.context)
+        n = len(samples)
+        return {"wrench": found["wrench"].reshape(n, -1, 6), "place": found["place"].reshape(n, -1, 3),
+                "freedom": found["freedom"].reshape(n, -1, 6)}  # fmt: skip
+
+    @cached_property
+    def undetermined(self) -> BoolArray:
+        """Which components of the wrenches redundant rows can share differently, shape (n, n_pins, 6)."""
+        samples, model = self.samples, self.samples.model
+        found = np.zeros((len(samples), len(self), 6), dtype=np.bool_)
+        for index in np.flatnonzero(np.bincount(samples.mode)).tolist():
+            rows = list(model.indeterminate[index]) if model.indeterminate else []
+            if rows:
+                chosen = np.flatnonzero(samples.mode == index)
+                found[chosen] = self._shared(chosen, rows)
+        return found
+
+    def _shared(self, chosen: IntArray, rows: list[int]) -> BoolArray:
+        """Return which components change where multipliers without effect on the motion are added."""
+        samples, model = self.samples, self.samples.model
+        t, x, context = samples.t[chosen], samples.x[chosen], samples.context[chosen]
+        A = model.terms.evaluate(t, x, context, {"A": rows})["A"]
+        unused = np.zeros((len(chosen), len(model.layout.u) + len(model.rows)))
+        share = self.programs.share.evaluate(t, np.hstack([x, unused]), context, {"share": rows})["share"]
+        found = np.zeros((len(chosen), len(self), 6), dtype=np.bool_)
+        for k in range(len(chosen)):
+            length = np.linalg.norm(A[k], axis=1)
+            unit = A[k] / np.where(length > 0.0, length, 1.0)[:, None]
+            _, singular, right = np.linalg.svd(unit.T)
+            rank = int((singular > _DEPENDENT).sum())
+            free = right[rank:] / np.where(length > 0.0, length, 1.0)
+            moved = np.abs(np.einsum("sr,rpc->spc", free, share[k])).max(axis=0, initial=0.0)
+            found[k] = moved > _NOTHING * max(float(np.abs(share[k]).max(initial=0.0)), 1e-300)
+        return found
+
+
+class Pin:
+    """What the parent exerts on the child in one connection, at some rows of a run.
+
+    Parameters
+    ----------
+    pins : Pins
+    number : int
+    """
+
+    def __init__(self, pins: Pins, number: int) -> None:
+        self._pins, self._number = pins, number
+
+    @property
+    def info(self) -> PinInfo:
+        """Name, kind, parent, child and place."""
+        return self._pins.programs.pins[self._number]
+
+    def __repr__(self) -> str:
+        info = self.info
+        return f"<Pin {info.name}: {info.kind}, {info.parent} on {info.child}{f' at {info.at}' if info.at else ''}>"
+
+    @property
+    def force(self) -> FloatArray:
+        """Force, shape (n, 3), N, components in N."""
+        return self.wrench()[:, :3]
+
+    @property
+    def torque(self) -> FloatArray:
+        """Torque about the place, shape (n, 3), N·m, components in N."""
+        return self.wrench()[:, 3:]
+
+    @property
+    def at(self) -> FloatArray:
+        """The place, shape (n, 3), m, from O, components in N."""
+        return self._pins.table["place"][:, self._number]
+
+    @property
+    def magnitude(self) -> FloatArray:
+        """Magnitude of the force, shape (n,), N."""
+        found: FloatArray = np.linalg.norm(self.force, axis=1)
+        return found
+
+    @property
+    def determined(self) -> BoolArray:
+        """Which components of force and torque no redundant rows can share differently, shape (n, 6)."""
+        found: BoolArray = ~self._pins.undetermined[:, self._number]
+        return found
+
+    @property
+    def twists(self) -> FloatArray:
+        """Unit twists of the motions that the connection permits, shape (n, k, 6): velocity, then angular velocity."""
+        return self._pins.table["freedom"][:, list(self.info.freedoms)]
+
+    @property
+    def drive(self) -> FloatArray:
+        """What acts along its own motions, shape (n,), of several (n, k): loads and rows on its coordinates, friction.
+
+        N, or N·m of a motion that turns.
+        """
+        found: FloatArray = np.einsum("nkc,nc->nk", self.twists, self._own)
+        return found[:, 0] if found.shape[1] == 1 else found
+
+    @property
+    def constraint(self) -> FloatArray:
+        """Force and torque without the drive, shape (n, 6): what the connection itself bears."""
+        s, w = self.twists, self._own
+        if s.shape[1] == 0:
+            return w
+        shares = np.linalg.solve(np.einsum("nkc,njc->nkj", s, s), np.einsum("nkc,nc->nk", s, w)[:, :, None])
+        found: FloatArray = w - np.einsum("nkc,nk->nc", s, shares[:, :, 0])
+        return found
+
+    @property
+    def _own(self) -> FloatArray:
+        return self._pins.table["wrench"][:, self._number]
+
+    def wrench(self, frame: str = NEWTONIAN, on: str | None = None, about: str | None = None) -> FloatArray:
+        """Return force and torque, shape (n, 6).
+
+        Parameters
+        ----------
+        frame : str
+            Components are along its axes.
+        on : str, optional
+            The segment that the force acts on: the child, or the parent, on which the opposite acts.
+        about : str, optional
+            The point that the torque is about; the place of the connection where not given.
+
+        Raises
+        ------
+        InputError
+            There is no such frame or point, or it is not one of the two segments.
+        """
+        info, w = self.info, self._own
+        if on is not None and on not in (info.child, info.parent, *info.frames):
+            raise InputError(
+                f"the connection {info.name!r} does not act on {on!r}", found=on,
+                allowed=f"{info.parent}, {info.child}",
+            )  # fmt: skip
+        force, torque = w[:, :3], w[:, 3:]
+        if about is not None:
+            torque = torque + np.cross(self.at - _geometry(self._pins.samples, "points", about), force)
+        if on is not None and on not in (info.child, info.frames[1]):
+            force, torque = -force, -torque
+        if frame != NEWTONIAN:
+            turn = _geometry(self._pins.samples, "frames", frame)
+            force, torque = (np.einsum("nji,nj->ni", turn, vector) for vector in (force, torque))
+        return np.hstack([force, torque])
+
+
+def _geometry(samples: Samples, kind: str, name: str) -> FloatArray:
+    """Return the position of a point (n, 3), or the matrix of a frame (n, 3, 3), in N, at some rows of a run."""
+    automaton = samples.model.automaton
+    assert automaton is not None  # else there were no programs
+    names = list(automaton.point_names if kind == "points" else automaton.frame_names)
+    if name not in names:
+        raise InputError(
+            f"there is no {kind[:-1]} {name!r}", found=name, allowed=", ".join(names), remedy=did_you_mean(name, names)
+        )
+    number = names.index(name)
+    found = automaton.geometry.evaluate(samples.t, samples.x, samples.context, {kind: [number]})[kind]
+    return np.broadcast_to(found, (len(samples), *found.shape[-(2 if kind == "points" else 3) :]))[:, 0]
+
+
+class PinImpulses:
+    """Finds the impulses in all connections at the transitions of a run.
+
+    Parameters
+    ----------
+    rows : Samples
+        All rows of the run.
+    """
+
+    def __init__(self, rows: Samples) -> None:
+        self._rows = rows
+
+    def __call__(self, transition: Transition) -> Mapping[str, FloatArray]:
+        """Return impulse and its moment about the place in every connection, shape (6,) each, N·s and N·m·s.
+
+        What a written reset changes is no impulse.  A transition that ends infinitely many impacts gives
+        their sum, with what finite forces transmit meanwhile.
+        """
+        model, samples = self._rows.model, self._before(transition)
+        programs = programs_of(model)
+        written = self._written(transition)
+        jump = transition.u_after - transition.u_before
+        if written is not None:
+            names = model.layout.u
+            jump = np.where([name in _resets(model, written) for name in names], 0.0, jump)
+        rows = np.zeros(len(model.rows))
+        for owner, values in transition.impulse.items():
+            rows[[i for i, row in enumerate(model.rows) if row.owner == owner]] = values
+        x = np.concatenate([samples.q[0], transition.u_before, jump, rows])
+        found = programs.impulse.evaluate(samples.t[0], x, samples.context[0])
+        total = found["impulse"].reshape(-1, 6)
+        if written is not None:
+            total = total + found["pushed"].reshape(-1, len(programs.pins), 6)[written]
+        return {pin.name: total[i] for i, pin in enumerate(programs.pins)}
+
+    def _before(self, transition: Transition) -> Samples:
+        """Return the row just before a transition."""
+        rows = self._rows
+        near = np.flatnonzero(rows.t == transition.time)
+        if not len(near):
+            near = np.array([np.argmin(np.abs(rows.t - transition.time))])
+        best = near[np.argmin(np.abs(rows.u[near] - transition.u_before).max(axis=1, initial=0.0))]
+        return rows.only(np.array([best]))
+
+    def _written(self, transition: Transition) -> int | None:
+        """Return which written transition it was, if one."""
+        automaton = self._rows.model.automaton
+        assert automaton is not None  # else there were no programs
+        for number, item in enumerate(automaton.mechanism.transitions):
+            if (item.impulses or item.reset) and any(event == item.name for event, _, _ in transition.fired):
+                return number
+        return None
+
+
+def _resets(model: RunModel, number: int) -> Mapping[str, object]:
+    assert model.automaton is not None
+    return model.automaton.mechanism.transitions[number].reset

@@ -1,0 +1,213 @@
+"""Forces and impulses in connections against closed forms, published numbers and momentum by hand."""
+
+import numpy as np
+import pytest
+
+import fsm_dyn
+
+
+def run_of(model, until, **options):
+    return fsm_dyn.simulate(fsm_dyn.compile(model), until, **options)
+
+
+def agree(found, wanted, digits=1e-6, last=6e-7):
+    """Compare with published numbers: ``last`` is half of their last decimal."""
+    np.testing.assert_allclose(found, wanted, rtol=digits, atol=last)
+
+
+def impulses(run):
+    return [item for item in run.transitions if item.impulse]
+
+
+@pytest.fixture(scope="module")
+def pendulum():
+    return run_of("pendulum_with_stop", 0.5)
+
+
+def test_pin_of_a_pendulum(pendulum):
+    """At rest at 70 degrees the bob falls at g sin 70; the pin bears m g (3 cos s - 2 cos 70) in passing."""
+    run, pin = pendulum, pendulum.pins["N_B"]
+    values = dict(zip(run.model.layout.p, run.model.parameters, strict=True))
+    theta = run.q[:, 0]
+    along = values["m"] * values["g"] * (3.0 * np.cos(theta) - 2.0 * np.cos(np.radians(70.0)))
+    before = np.arange(len(run)) < np.argmin(theta)
+    agree(pin.magnitude[0], values["m"] * values["g"] * np.cos(np.radians(70.0)))
+    agree(pin.force[0, :2], [-1.576437, 0.573776])
+    agree(pin.magnitude[before], along[before], 1e-7)
+    agree(pin.magnitude.max(), 11.136228)
+
+
+def test_stop_on_a_coordinate_is_a_couple(pendulum):
+    """A stop that names no point turns the bob back by a couple: all of the momentum goes through the pin."""
+    run, values = pendulum, dict(zip(pendulum.model.layout.p, pendulum.model.parameters, strict=True))
+    (hit,) = impulses(run)
+    found = hit.pin_impulse["N_B"]
+    size = values["m"] * values["l"] * abs(hit.u_after[0] - hit.u_before[0])
+    agree(found[:2], [1.769517, 0.312014])
+    agree(np.linalg.norm(found[:2]), size, 1e-9)
+    agree(found[5], 0.718726)
+    assert run.pins.without_place == ("block",)
+
+
+def rod(struck, **more):
+    """Return a rod of 0.5 kg and 0.6 m on a pin that falls from 1 rad onto a block ``struck`` below the pin."""
+    return {
+        "fsm_dyn": 1,
+        "name": "rod",
+        "parameters": {"m": "0.5 kg", "l": "0.6 m", "g": "9.81 m/s^2", "s": f"{struck} m"},
+        "joints": {"pin": {"revolute": {"child": "B", "at": "O", "axis": "N.z"}}},
+        "points": {
+            "C": {"from": "O", "at": "-l/2*B.y"},
+            "S": {"from": "O", "at": "-s*B.y"},
+        },
+        "bodies": {"rod": {"frame": "B", "center": "C", "mass": "m", "inertia": {"zz": "m*l**2/12"}}},
+        "loads": [{"gravity": "-g*N.y"}],
+        **more,
+    }
+
+
+@pytest.mark.parametrize(
+    ("struck", "impulse", "along"),
+    [(0.2, 2.136821, -1.068411), (0.4, 1.068411, 0.0), (0.5, 0.854728, 0.213682)],
+)
+def test_centre_of_percussion(struck, impulse, along):
+    """Struck at two thirds of its length a rod does not strike its pin (Appell); nearer it does, beyond it pulls."""
+    contacts = {"block": {"gap": "dot(pos(S), N.x)", "restitution": 0.5}}
+    run = run_of(rod(struck, contacts=contacts, initial={"pin": "1 rad"}), 0.6)
+    hit = impulses(run)[0]
+    agree(hit.impulse["block"], [impulse])
+    agree(hit.pin_impulse["pin"][0], along)
+    agree(hit.pin_impulse["block"][:2], [impulse, 0.0])
+
+
+def test_impacts_of_a_double_pendulum():
+    run = run_of("double_pendulum_with_stop", 0.19)
+    agree(run.pins["N_A"].force[0, :2], [-2.884286, 3.813468])
+    agree(run.pins["A_B"].force[0, :2], [-0.819660, -0.324016])
+    (hit,) = impulses(run)
+    agree(hit.time, 0.180249882)
+    agree(hit.pin_impulse["N_A"][:2], [0.598176, 0.553302])
+    agree(hit.pin_impulse["A_B"][[0, 1, 5]], [-0.207486, -0.191920, -0.202055], 3e-6)
+
+
+def test_slider_crank():
+    pins = run_of("slider_crank", 0.02).pins
+    agree(pins["crank_pin"].force[0, :2], [-40.017317, -7.405423])
+    agree(pins["crank_pin"].drive[0], -0.5)
+    agree(pins["big_end"].force[0, :2], [-20.217036, -2.006109])
+    agree(pins["small_end"].force[0, :2], [-8.197949, 2.115616])
+    agree(pins["guide"].force[0, 1], 1.808384)
+    assert pins["small_end"].info.parent == "rod"
+    assert pins["small_end"].determined.all()
+
+
+def test_seven_body_mechanism_against_the_reference_solution():
+    """Schiehlen's squeezer: the forces that hold the loop at K3 are published as its Lagrange multipliers."""
+    pins = run_of("seven_body_mechanism", 0.001).pins
+    agree(pins["loop3"].force[0, :2], [98.566870396241, -6.122688344256], 1e-10)
+    agree(pins["N_K1"].force[0, :2], [98.614980, -5.344126])
+    agree(pins["K1_K2"].force[0, :2], [98.580077, -5.908959])
+    agree(pins["N_K3"].force[0, :2], [-45.575772, 107.119020])
+
+
+def test_latch_of_a_door():
+    run = run_of("latch_door", 0.12)
+    bolt = run.pins["door_bolt"]
+    k = int(np.argmax(np.abs(bolt.constraint[:, 0])))
+    agree([run.t[k], bolt.constraint[k, 0]], [0.0978236693, 9.164753])
+    assert run.pins["touch_face2"].info.kind == "contact"
+
+
+def test_piano_hammer_on_its_string():
+    run = run_of("piano_action_simple", 0.1, scenario="forte")
+    balance = run.pins["N_K"]
+    agree(balance.force[0, :2], [-0.000172759, 2.136898], 3e-6)
+    hit = next(item for item in impulses(run) if "string" in item.impulse and item.impulse["string"][0] > 0.0)
+    agree(hit.impulse["string"], [0.0562172], 1e-5)
+    agree(hit.pin_impulse["N_H"][:2], [0.00409261, 0.00250167], 1e-5)
+
+
+def test_escapement():
+    run = run_of("escapement_anchor", 0.35)
+    agree(run.pins["N_P"].force[0, :2], [-0.254168, 2.920763])
+    first, second = impulses(run)[:2]
+    agree([first.time, second.time], [0.079415094, 0.337610109])
+    agree(first.pin_impulse["N_P"][:2], [0.00258260, -0.00930272], 3e-6)
+    agree(second.pin_impulse["N_P"][:2], [-0.00341937, -0.00144345], 3e-6)
+
+
+def test_caster_of_a_cart_turns_against_dry_friction():
+    pins = run_of("shopping_cart", 0.02).pins
+    agree(pins["B_C"].force[0, :2], [1.569043, -1.598503])
+    agree(pins["B_C"].drive[0], 0.25)
+
+
+def test_cam():
+    pins = run_of("cam_roller_follower", 0.02).pins
+    agree(pins["shaft"].force[0, :2], [-10.455343, 15.523944])
+    agree(pins["guide"].constraint[0, 0], 2.711500)
+    agree(pins["pin"].force[0, :2], [2.711500, -11.005417])
+    agree(pins["touching"].torque, np.zeros_like(pins["touching"].torque))
+
+
+def test_spatial_pendulum_in_absolute_coordinates():
+    pins = run_of("spatial_two_body", 0.02).pins
+    agree(pins["hang"].force[0], [-0.098514, 0.413759, 42.8475], 3e-6)
+    agree(pins["link"].force[0], [-0.062027, 0.144966, 19.4775], 3e-6)
+    assert "N_B2" not in pins
+
+
+def test_spring_on_a_coordinate_is_inside_the_connection():
+    """Of three bodies on a pin, a hinge and a guide, the hinge bears the acceleration of the two beyond it."""
+    run = run_of("planar_three_body", 0.02)
+    agree(run.pins["q2"].force[0, :2], [9.598964, -3.140777], 1e-6)
+
+
+CHAIN = {
+    "fsm_dyn": 1,
+    "name": "spatial_chain",
+    "joints": {
+        "A": {"revolute": {"child": "a", "at": "O", "axis": "N.z"}},
+        "B": {"revolute": {"parent": "a", "child": "b", "at": "P", "axis": "a.y"}},
+        "C": {"revolute": {"parent": "b", "child": "c", "at": "Q", "axis": "b.x"}},
+    },
+    "points": {
+        "P": {"from": "O", "at": "0.4 m*a.x + 0.1 m*a.z"},
+        "Q": {"from": "P", "at": "0.3 m*b.x"},
+        "Ca": {"from": "O", "at": "0.2 m*a.x"},
+        "Cb": {"from": "P", "at": "0.1 m*b.x + 0.05 m*b.y"},
+        "Cc": {"from": "Q", "at": "-0.15 m*c.y + 0.02 m*c.z"},
+    },
+    "bodies": {
+        "A1": {"frame": "a", "center": "Ca", "mass": "1.2 kg",
+               "inertia": {"xx": "0.01 kg*m^2", "yy": "0.03 kg*m^2", "zz": "0.035 kg*m^2"}},
+        "B1": {"frame": "b", "center": "Cb", "mass": "0.8 kg",
+               "inertia": {"xx": "0.012 kg*m^2", "yy": "0.02 kg*m^2", "zz": "0.025 kg*m^2", "xy": "0.002 kg*m^2"}},
+        "C1": {"frame": "c", "center": "Cc", "mass": "0.5 kg",
+               "inertia": {"xx": "0.006 kg*m^2", "yy": "0.004 kg*m^2", "zz": "0.005 kg*m^2"}},
+    },
+    "loads": [{"gravity": "-9.81 m/s^2*N.y"}],
+    "initial": {"A": "0.3 rad", "B": "-0.5 rad", "C": "0.8 rad", "A_dot": "2 rad/s", "B_dot": "-3 rad/s",
+                "C_dot": "4 rad/s"},
+}  # fmt: skip
+
+
+def test_spatial_chain_against_another_program():
+    """The numbers are MuJoCo's ``cfrc_int`` for the same chain."""
+    pins = run_of(CHAIN, 0.01).pins
+    agree(pins["A"].force[0], [-0.415890, 6.905816, -0.425787], 3e-6)
+    agree(pins["C"].force[0], [-1.771131, -0.304805, -0.00433857], 3e-6)
+    for pin in pins.values():
+        agree(pin.drive, np.zeros(len(pin.drive)), 1e-9)
+        turned = pin.wrench(frame=pin.info.frames[0], on=pin.info.parent)
+        agree(np.linalg.norm(turned[:, :3], axis=1), pin.magnitude)
+
+
+def test_unknown_names_are_told():
+    pins = run_of("slider_crank", 0.001).pins
+    with pytest.raises(fsm_dyn.InputError, match="no connection 'smal_end'"):
+        pins["smal_end"]
+    with pytest.raises(fsm_dyn.InputError, match="no frame 'rot'"):
+        pins["small_end"].wrench(frame="rot")
+    with pytest.raises(fsm_dyn.InputError, match="does not act on 'crank'"):
+        pins["small_end"].wrench(on="crank")
