@@ -1,7 +1,7 @@
 """Forces and torques in all connections of a mechanism, from virtual speeds of its segments.
 
 Every segment gets virtual speeds that move it alone: three of translation and, where it turns, three of rotation.
-Kane's equations of these speeds say what the connections of the segment have to bear (Kane and Levinson, *Dynamics*,
+Kane's equations of these speeds give the load on the connections of the segment (Kane and Levinson, *Dynamics*,
 1985, 4.9, "bringing noncontributing forces into evidence"); the speeds and accelerations of the mechanism itself and
 the multipliers of its rows are those of its motion.  From the leaves to the root these resultants add up to the wrench
 of each connection (docs/theory.md, "Forces in connections").
@@ -20,11 +20,11 @@ import msgspec
 from fsm_dyn.derive.constraint_rows import follow
 from fsm_dyn.derive.contact_geometry import ContactGeometry, ContactKinematics
 from fsm_dyn.derive.derivation import flow_of
-from fsm_dyn.derive.features import Shapes
+from fsm_dyn.derive.features import Primitive, Shapes
 from fsm_dyn.derive.kane import Kane, Loads
 from fsm_dyn.derive.kinematics import NEWTONIAN, ORIGIN, Frames, Points, Space, Triple, Vector, apply, cross, inner
 from fsm_dyn.derive.pin_programs import PinInfo, PinPrograms
-from fsm_dyn.derive.segments import Connection, Segment, Segmentation
+from fsm_dyn.derive.segments import TreeConnection, Segment, Segmentation
 from fsm_dyn.derive.speeds import Speeds, natural_motion, solve_speeds
 from fsm_dyn.derive.symbols import MechanismSymbols, build_system, inertias
 from fsm_dyn.derive.velocities import Motion, Rates, column
@@ -43,7 +43,6 @@ from fsm_dyn.programs.traversal import substitute, support, tangent
 Wrench: TypeAlias = tuple[Node, ...]  # force, then moment, components in N
 
 _AXES: Final = ("x", "y", "z", "turn x", "turn y", "turn z")
-_PLANE: Final = (0, 1, 5)
 _NAMES: Final = re.compile(r"[A-Za-z]\w*")
 
 
@@ -80,8 +79,7 @@ class DisplacedGeometry:
         graph = system.graph
         self.amounts: dict[str, tuple[tuple[int, Node], ...]] = {}
         for number, segment in enumerate(parts.segments.values()):
-            axes = _PLANE if parts.is_planar else range(6)
-            used = [k for k in axes if k < 3 or segment.frame is not None]
+            used = [k for k in range(6) if k < 3 or segment.frame is not None]
             self.amounts[segment.name] = tuple((k, graph.symbol(f"displaced({number}).{_AXES[k]}")) for k in used)
         self.symbols = tuple(symbol for amounts in self.amounts.values() for _, symbol in amounts)
         self.still = dict.fromkeys(self.symbols, graph.zero)
@@ -90,7 +88,7 @@ class DisplacedGeometry:
         self.motion = Motion(self.displaced.space, self.displaced.points, self._rates(speeds), self._anchors())
 
     @cached_property
-    def held(self) -> Motion:
+    def actual(self) -> Motion:
         """The motion with the virtual speeds at zero."""
         return self.motion.at([self.system.graph.zero] * self.motion.n)
 
@@ -281,6 +279,13 @@ class RowEffect:
     segments: Mapping[str, Wrench]
 
 
+class _DisplacedContacts(ContactGeometry):
+    """Contacts of displaced shapes, which leave the plane by virtual amounts."""
+
+    def _check_plane(self, contact: FeatureContact, first: Primitive, second: Primitive) -> None:
+        """Take the shapes as they are: undisplaced they were checked."""
+
+
 class PinForces:
     """Wrenches of all connections as nodes, with the accelerations and multipliers as symbols.
 
@@ -305,12 +310,11 @@ class PinForces:
             layout, u=(*layout.u, *(a.name for a in self.accelerations), *(m.name for m in self.multipliers))
         )
         moving = {name: graph.symbol(name) for name in (*layout.u, *layout.memory)}
-        self._algebra = self.geometry.displaced.algebra(self.geometry.held, moving)
+        self._algebra = self.geometry.displaced.algebra(self.geometry.actual, moving)
         self._free = self.geometry.displaced.algebra(self.geometry.motion, moving)
         self._flow = flow_of(self.system, self.speeds)
-        kinematics = ContactGeometry(
-            self.geometry.displaced, Shapes(self.geometry.displaced, self._free), self.geometry.motion
-        ).all()
+        shapes = Shapes(self.geometry.displaced, self._free)
+        kinematics = _DisplacedContacts(self.geometry.displaced, shapes, self.geometry.motion).all()
         self.rows = tuple(self._row(name, role, kinematics) for name, role in rows)
 
     # -- rows ----------------------------------------------------------------------------------------------
@@ -360,7 +364,7 @@ class PinForces:
 
     def load_effects(self, loads: Sequence[Load]) -> tuple[dict[str, Wrench], Vector]:
         """Return what loads do to the segments, about their places, and the gravity that all bodies share."""
-        kane = Kane(self.geometry.displaced, self.geometry.held, self._flow)
+        kane = Kane(self.geometry.displaced, self.geometry.actual, self._flow)
         sums = Loads(kane, self._algebra).gather(loads)
         forces = dict(zip(self.geometry.symbols, self.geometry.at_rest(sums.f), strict=True))
         return self._wrenches({s: node for s, node in forces.items() if not node.is_zero}), sums.gravity
@@ -386,8 +390,6 @@ class PinForces:
                 turning = self._turning(body.frame, body.tensor, flow, full)
                 for k, node in enumerate((x, y, z, *(m + t for m, t in zip(moment, turning, strict=True)))):
                     total[k] = total[k] + node
-            if self.parts.is_planar:
-                total = [node if k in _PLANE else graph.zero for k, node in enumerate(total)]
             found[segment.name] = tuple(total)
         return found
 
@@ -453,8 +455,6 @@ class PinForces:
         places = self.parts.places
         arm = self.system.space.resolve(self.system.points.position(places[child], places[parent]), NEWTONIAN)
         x, y, z = cross(arm, (wrench[0], wrench[1], wrench[2]))
-        if self.parts.is_planar:
-            x = y = self.system.graph.zero
         return (*wrench[:3], wrench[3] + x, wrench[4] + y, wrench[5] + z)
 
 
@@ -576,7 +576,7 @@ class PinBuilder:
             and self._parts.frame_owner.get(joint.child) == group.child
         )
 
-    def _freedoms(self, connection: Connection) -> list[Wrench]:
+    def _freedoms(self, connection: TreeConnection) -> list[Wrench]:
         """Return unit twists, about its place, of the motions that a connection permits."""
         motion, system = natural_motion(self._system), self._system
         segments, zero = self._parts.segments, self._system.graph.zero

@@ -62,7 +62,7 @@ class PinPrograms:
         (n_freedoms, 6): unit twists of own motions.
     impulse : Program
         Gives ``impulse`` (n_pins, 6) with jumps of speeds and impulses of rows in place of rates and multipliers;
-        ``pushed`` (n_transitions, n_pins, 6): what impulses of written transitions add.
+        ``pushed`` (n_transitions, n_pins, 6): what impulses of user-defined transitions add.
     share : Program
         Gives ``share`` (n_rows, n_pins, 6): what a unit multiplier adds.
     placeless_rows, placeless_loads : tuple of str
@@ -96,12 +96,12 @@ class PinPrograms:
     @classmethod
     def from_bytes(cls, data: bytes) -> PinPrograms:
         """Return the programs from their stored form; raise InputError if that is inconsistent."""
-        stored = decode(data, _Stored, "kept programs of pins")
+        stored = decode(data, _StoredPins, "kept programs of pins")
         first, second, third = (Program.from_stored(program) for program in stored.programs)
         return cls(stored.pins, first, second, third, *stored.placeless)
 
 
-class _Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _StoredPins(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     format: str
     pins: tuple[PinInfo, ...]
     programs: tuple[StoredProgram, StoredProgram, StoredProgram]

@@ -47,7 +47,7 @@ class Segment:
 
 
 @dataclass(frozen=True)
-class Connection:
+class TreeConnection:
     """A connection of the tree: a segment with the one that carries it.
 
     Attributes
@@ -278,14 +278,14 @@ class Segmentation:
 
     # -- kinds ---------------------------------------------------------------------------------------------
 
-    def _connection(self, segment: Segment) -> Connection:
+    def _connection(self, segment: Segment) -> TreeConnection:
         parent, at = self.parents[segment.name], self.places[segment.name]
         twist = self._motions.relative_twist(segment, self.segments.get(parent), at)
         joint = self._joint(segment)
         name = joint.name if joint is not None and not joint.is_freed else f"{parent}_{segment.name}"
         slides, turns, freedoms = _rank(twist[:, :3]), _rank(twist[:, 3:]), _rank(twist)
         full = (2 if self.is_planar else 3) + (0 if segment.frame is None else 1 if self.is_planar else 3)
-        return Connection(name, parent, segment.name, at, _kind(slides, turns, freedoms, full), _independent(twist))
+        return TreeConnection(name, parent, segment.name, at, _kind(slides, turns, freedoms, full), _independent(twist))
 
 
 def _kind(slides: int, turns: int, freedoms: int, full: int) -> str:

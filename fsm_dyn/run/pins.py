@@ -253,9 +253,9 @@ class PinImpulses:
         self._rows = rows
 
     def __call__(self, transition: Transition) -> Mapping[str, FloatArray]:
-        """Return impulse and its moment about the place in every connection, shape (6,) each, N·s and N·m·s.
+        """Return impulse and its moment in every connection, shape (6,) each, N·s and N·m·s.
 
-        What a written reset changes is no impulse.  A transition that ends infinitely many impacts gives
+        A reset is no impulse.  A transition that ends infinitely many impacts gives
         their sum, with what finite forces transmit meanwhile.
         """
         model, samples = self._rows.model, self._before(transition)
@@ -285,7 +285,7 @@ class PinImpulses:
         return rows.only(np.array([best]))
 
     def _written(self, transition: Transition) -> int | None:
-        """Return which written transition it was, if one."""
+        """Return the number of the user-defined transition, if it has impulses or resets."""
         automaton = self._rows.model.automaton
         assert automaton is not None  # else there were no programs
         for number, item in enumerate(automaton.mechanism.transitions):

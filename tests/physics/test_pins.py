@@ -25,7 +25,7 @@ def pendulum():
 
 
 def test_pin_of_a_pendulum(pendulum):
-    """At rest at 70 degrees the bob falls at g sin 70; the pin bears m g (3 cos s - 2 cos 70) in passing."""
+    """At rest at 70 degrees the bob falls at g sin 70; the pin carries m g (3 cos s - 2 cos 70) in passing."""
     run, pin = pendulum, pendulum.pins["N_B"]
     values = dict(zip(run.model.layout.p, run.model.parameters, strict=True))
     theta = run.q[:, 0]
@@ -158,7 +158,7 @@ def test_spatial_pendulum_in_absolute_coordinates():
 
 
 def test_spring_on_a_coordinate_is_inside_the_connection():
-    """Of three bodies on a pin, a hinge and a guide, the hinge bears the acceleration of the two beyond it."""
+    """Of three bodies on a pin, a hinge and a guide, the hinge carries the acceleration of the two beyond it."""
     run = run_of("planar_three_body", 0.02)
     agree(run.pins["q2"].force[0, :2], [9.598964, -3.140777], 1e-6)
 
@@ -203,7 +203,7 @@ def test_spatial_chain_against_another_program():
         agree(np.linalg.norm(turned[:, :3], axis=1), pin.magnitude)
 
 
-def test_unknown_names_are_told():
+def test_unknown_names():
     pins = run_of("slider_crank", 0.001).pins
     with pytest.raises(fsm_dyn.InputError, match="no connection 'smal_end'"):
         pins["smal_end"]

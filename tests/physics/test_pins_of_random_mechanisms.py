@@ -103,7 +103,9 @@ def random_mechanism(seed):
         inertia = {k: f"{float(b.inertia[ij])!r} kg*m^2" for k, ij in names.items() if b.inertia[ij]}
         model["bodies"][f"m{b.name}"] = {"frame": b.name, "center": f"C{b.name}", "mass": f"{b.mass!r} kg",
                                          "inertia": inertia}  # fmt: skip
-    g = " + ".join(f"({x!r} m/s^2)*N.{a}" for x, a in zip(GRAVITY.tolist(), "xyz", strict=True) if not (planar and a == "z"))
+    g = " + ".join(
+        f"({x!r} m/s^2)*N.{a}" for x, a in zip(GRAVITY.tolist(), "xyz", strict=True) if not (planar and a == "z")
+    )
     model["loads"].append({"gravity": g})
     first, last = random.choice(len(bodies), 2, replace=False)
     spring = (bodies[first], bodies[last], 300.0)
