@@ -85,7 +85,7 @@ class Segmentation:
 
     def __init__(self, system: MechanismSymbols) -> None:
         self.system = system
-        self._motions = _Motions(system)
+        self._motions = _SampledMotions(system)
         self.is_planar = self._motions.is_planar
         self.segments = self._found_segments()
         names = system.points.names
@@ -315,7 +315,7 @@ def _independent(twist: Array) -> tuple[int, ...]:
     return tuple(sorted(chosen))
 
 
-class _Motions:
+class _SampledMotions:
     """Places and rates of points and frames, as numbers at some configurations.
 
     Rates have one column for each independent rate of a coordinate, and a last one for time and inputs.
