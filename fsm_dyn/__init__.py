@@ -63,6 +63,8 @@ _HOMES = {
     "wrench": "fsm_dyn.analysis.wrenches",
 }
 
+_PARTS = ("plot",)  # parts with public names of their own
+
 __all__ = [
     "FsmDynError",
     "InputError",
@@ -95,6 +97,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name in _PARTS:
+        return import_module(f"fsm_dyn.{name}")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'fsm_dyn' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
@@ -104,4 +108,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted([*__all__, *_PARTS, "__version__"])

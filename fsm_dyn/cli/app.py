@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from fsm_dyn.cli.console import Quiet, Verbose, handle_errors, set_progress, with_progress_options
 from fsm_dyn.cli.device import device_command
@@ -25,8 +26,22 @@ from fsm_dyn.cli.passivity import passivity_command
 from fsm_dyn.cli.run import demo_command, explain_command, run_command
 from fsm_dyn.cli.study import fit_command, study_command, verify_command
 
+# Words that other tools have for a command.
+_ELSEWHERE = {"simulate": "run", "plot": "run", "draw": "run", "play": "view", "build": "compile", "validate": "check"}
+
+
+class _Commands(TyperGroup):
+    """The commands; an unknown one is answered by the command that other tools call so."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0] in _ELSEWHERE:
+            ctx.fail(f"Unknown command '{args[0]}'. Did you mean '{_ELSEWHERE[args[0]]}'?")
+        return super().resolve_command(ctx, args)
+
+
 app = typer.Typer(
     name="fsm-dyn",
+    cls=_Commands,
     help="Mechanisms whose contacts come and go: from YAML to a graph of modes that runs.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,  # an unexpected exception is a bug: show its plain traceback

@@ -512,6 +512,7 @@ class SegmentForm(Form):
     """A straight face with two ends."""
 
     what: ClassVar[str] = "a segment"
+    hints: ClassVar[Mapping[str, str]] = {"side": "`side` stands beside `segment`: {segment: {...}, side: N.y}"}
 
     frame: Reference = "N"
     origin: Reference | None = Field(default=None, alias="from")

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 from fsm_dyn.core.errors import ExpressionError, Location, ModelError, did_you_mean
 from fsm_dyn.language.elements import EulerFrame
 from fsm_dyn.language.expression_tree import (
+    FUNCTIONS,
     RESERVED_NAMES,
     AxisLetter,
     Call,
@@ -57,7 +58,7 @@ def declarations(mechanism: Mechanism) -> dict[str, Declaration]:
     """
     found: dict[str, Declaration] = {}
     for name, role, where in _all(mechanism):
-        if name in RESERVED_NAMES:
+        if name in RESERVED_NAMES and not (role == "a contact" and name in FUNCTIONS):
             raise ModelError(f"the name {str(name)!r} of {role} is reserved", where, remedy="choose another name")
         if name in found:
             first = found[name]

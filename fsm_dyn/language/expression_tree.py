@@ -313,6 +313,7 @@ _TOKEN = re.compile(
 )
 
 _REMEDIES = {
+    "?": "write where(condition, a, b)",
     "=": "write == to compare; there is no assignment",
     "_": "names start with a letter: [A-Za-z][A-Za-z0-9_]*",
     "{": "brackets of expressions are ( )",

@@ -185,6 +185,8 @@ _COMPARE: Mapping[type[ast.cmpop], str] = {
 }
 _UNARY: Mapping[type[ast.unaryop], str] = {ast.UAdd: "+", ast.USub: "-", ast.Not: "not"}
 _AXES: Mapping[str, AxisLetter] = {"x": "x", "y": "y", "z": "z"}
+_DECIMAL_COMMA = re.compile(r"\b\d+,\d+\b")
+_DECIMAL_POINT = "decimals have a point: 0.15 kg"
 _CONSTANTS: Mapping[str, float] = {"pi": math.pi, "true": 1.0, "false": 0.0}
 
 
@@ -228,9 +230,18 @@ def _parse(text: str) -> Node:
             "not an expression",
             found=excerpt(text),
             allowed="numbers with units, names, + - * / **, comparisons, and or not, functions",
-            remedy="an operator or an operand is missing, or a word stands where none may",
+            remedy=_remedy_of(text),
         ) from None
     return _Converter(source, numbers).convert(tree.body, 0)
+
+
+def _remedy_of(text: str) -> str:
+    """Return the remedy for a text that Python cannot parse, by the habit of another language in it."""
+    if re.search(r"\bif\b.*\belse\b", text):
+        return "write where(condition, a, b)"
+    if _DECIMAL_COMMA.search(text):
+        return _DECIMAL_POINT
+    return "an operator or an operand is missing, or a word stands where none may"
 
 
 def _to_python(text: str, tokens: list[Token]) -> tuple[str, dict[str, Number]]:
@@ -299,10 +310,12 @@ class _Converter:
                 return self._axis(node)
             case ast.Subscript():
                 return self._index(node)
+            case ast.IfExp():
+                raise self._refusal(node, "'if' and 'else' are no operators", "write where(condition, a, b)")
             case ast.Tuple() | ast.List():
-                raise self._refusal(
-                    node, "a list has no meaning here", "a comma may stand only between a function's arguments"
-                )
+                decimal = _DECIMAL_COMMA.search(self._written(node).replace(", ", ","))
+                remedy = _DECIMAL_POINT if decimal else "a comma may stand only between a function's arguments"
+                raise self._refusal(node, "a list has no meaning here", remedy)
         raise self._refusal(node, "this has no meaning in an expression", "")
 
     def _name(self, node: ast.Name) -> Node:
@@ -376,6 +389,8 @@ class _Converter:
             frame = node.value.id.removeprefix("_k_")
             if node.attr in _AXES:
                 return Axis(frame, _AXES[node.attr])
+            if node.attr.lower() in _AXES:
+                raise self._refusal(node, "an axis has a small letter", f"write {frame}.{node.attr.lower()}")
         remedy = "write B.x, B.y or B.z; a component of a vector is dot(v, B.x)"
         raise self._refusal(node, "a dot stands only between a frame and its axis", remedy)
 

@@ -140,7 +140,7 @@ def expression(tree: Tree) -> Text:
             raise ModelError("a finite number is wanted", tree.where, found=tree.text)
         hexadecimal = isinstance(tree.value, int) and not tree.text.strip("+-").isdigit()
         return Text(str(tree.value) if hexadecimal else tree.text, tree.where)
-    remedy = "quote expressions that contain commas" if isinstance(tree, LocatedList | LocatedMapping) else ""
+    remedy = "quote expressions that contain commas" if isinstance(tree, LocatedList) else ""
     raise ModelError(
         "a number or an expression is wanted",
         tree.where,
@@ -179,6 +179,12 @@ def key(tree: object) -> LocatedStr:
             remedy=f"call it {word}1 or {word}_value",
         )
     return word
+
+
+def contact_key(tree: object) -> LocatedStr:
+    """Return the name of a new contact: no expression uses it, so that it may be called as a function is, ``floor``."""
+    word = tree if isinstance(tree, LocatedStr) else LocatedStr(str(tree), NOWHERE)
+    return word if word in FUNCTIONS else key(word)
 
 
 def _meaning(word: str) -> str:
@@ -287,6 +293,7 @@ OneOrTwo: TypeAlias = Annotated[
 ]
 Reference: TypeAlias = Annotated[str, PlainValidator(name), _schema(_NAME_SCHEMA)]
 Key: TypeAlias = Annotated[str, PlainValidator(key), _schema(_NAME_SCHEMA)]
+ContactKey: TypeAlias = Annotated[str, PlainValidator(contact_key), _schema(_NAME_SCHEMA)]
 NewName: TypeAlias = Annotated[str, PlainValidator(new_name), _schema(_NAME_SCHEMA)]
 Pair: TypeAlias = Annotated[
     tuple[str, str],

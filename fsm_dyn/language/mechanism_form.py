@@ -34,6 +34,7 @@ from fsm_dyn.language.contact_forms import (
 from fsm_dyn.language.elements import Input
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.form import (
+    ContactKey,
     Expression,
     Form,
     FreeText,
@@ -297,6 +298,11 @@ class MechanismForm(Form):
     what: ClassVar[str] = "a model"
     hints: ClassVar[Mapping[str, str]] = {
         "drives": "the key is 'scenarios'",
+        "drawing": "the key is 'view'",
+        "forces": "forces and torques are items of 'loads'",
+        "springs": "springs are items of 'loads'",
+        "dampers": "dampers are items of 'loads'",
+        "gravity": "gravity is an item of 'loads'",
         "only_listed": "`only_listed: true` stands inside `modes`",
         "mode": "the initial mode stands inside `initial`, the list of modes in `modes`",
     }
@@ -315,7 +321,7 @@ class MechanismForm(Form):
     speeds: Annotated[dict[Key, Expression], section_of("speeds")] = Field(default_factory=dict)
     constraints: Annotated[dict[Key, ConstraintForm], section_of("constraints")] = Field(default_factory=dict)
     shapes: Annotated[dict[Key, GeometryForm], section_of("shapes")] = Field(default_factory=dict)
-    contacts: Annotated[dict[Key, ContactForm], section_of("contacts")] = Field(default_factory=dict)
+    contacts: Annotated[dict[ContactKey, ContactForm], section_of("contacts")] = Field(default_factory=dict)
     inputs: Inputs = Field(default_factory=dict)
     schedule: Annotated[dict[Reference, ScheduleField], section_of("schedule")] = Field(default_factory=dict)
     scenarios: Annotated[dict[Key, Scenario], section_of("scenarios")] = Field(default_factory=dict)

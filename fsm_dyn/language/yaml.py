@@ -229,6 +229,21 @@ def _yaml_remedy(problem: str, line: str, column: int) -> str:
     return "check indentation, brackets and quotes"
 
 
+def _refuse_rest_of_value(key: LocatedStr) -> None:
+    """Refuse a key without a value that is the rest of an expression or number, cut at its comma, in a flow mapping."""
+    if "(" in key or ")" in key:
+        raise ModelError(
+            "an expression is cut in two by its comma",
+            key.where,
+            found=key,
+            remedy='quote expressions that contain commas: "dot(a, b)"',
+        )
+    if key[:1].isdigit():
+        raise ModelError(
+            "a number is cut in two by its comma", key.where, found=key, remedy="decimals have a point: 0.15 kg"
+        )
+
+
 def _too_deep(where: Location) -> ModelError:
     return ModelError("nested too deeply", where, allowed=f"{MAX_DEPTH} levels")
 
@@ -294,13 +309,8 @@ class _Composer:
         while not isinstance(item := next(self.events), yaml.MappingEndEvent):
             key = self._key(self._node(item, depth + 1), self._where(item))
             value = self._node(next(self.events), depth + 1)
-            if event.flow_style and ("(" in key or ")" in key) and isinstance(value, Scalar) and value.value is None:
-                raise ModelError(
-                    "an expression is cut in two by its comma",
-                    key.where,
-                    found=key,
-                    remedy='quote expressions that contain commas: "dot(a, b)"',
-                )
+            if event.flow_style and isinstance(value, Scalar) and value.value is None:
+                _refuse_rest_of_value(key)
             if key in entries:
                 first = next(k for k in entries if k == key)
                 raise ModelError(f"key {key!r} is defined twice", key.where, found=f"first in line {first.where.line}")

@@ -240,8 +240,9 @@ def driver_class(name: str) -> Any:
             ) from error
         raise InputError(
             f"there is no driver '{name}'",
-            found=str(error),
-            allowed="those that 'fsm-dyn device --list-drivers' lists, FILE.py with a class Driver, or module:Class",
+            found=name if isinstance(error, ModuleNotFoundError) else str(error),
+            allowed="a shipped driver, FILE.py with a class Driver, or module:Class",
+            remedy="'fsm-dyn device --list-drivers' lists the shipped ones",
         ) from error
 
 
