@@ -294,8 +294,8 @@ def _in_complement(M: Array, f: Array, A: Array, G: Array, gamma: Array) -> Arra
 # - accelerations and forces of every mode, by embedding in machine code, with those of Lagrange's equations with
 #   multipliers, solved as one linear system, and with those in a null space of the rows by singular values, the natural
 #   orthogonal complement (Saha and Angeles, (10)-(11)); sliding contacts slide along their slip, with friction;
-# - the same accelerations with those of Newton's and Euler's equations of each body, in which all forces and moments on
-#   the bodies are unknowns (:mod:`fsm_dyn.analysis.newton_euler`).
+# - the same accelerations with those of Newton's and Euler's equations of each body, with all forces and moments on the
+#   bodies as unknowns (:mod:`fsm_dyn.analysis.newton_euler`).
 
 LIMIT = 1e-8  # relative: conditioning of random configurations, up to 1e6, times rounding
 INERTIA = "inertia terms, Kane and Lagrange"

@@ -61,7 +61,7 @@ def active_features(
     for k in [k for k in chosen if k in ends]:
         others = [m for m in chosen if m != k and not (m in ends and corners[m] == corners[k])]
         if any(_same_place(contacts, terms, m, j, touching) for j in rivals[k] for m in others):
-            chosen.remove(k)  # another contact keeps one of the corners' pairs, which suffices
+            chosen.remove(k)  # another contact already keeps one of the corners' pairs
     kept = list(chosen)
     for i in chosen:
         others = [j for j in kept if j != i and _exchangeable(contacts, i, j)]

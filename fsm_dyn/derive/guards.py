@@ -133,7 +133,7 @@ def _laws(system: UnconstrainedSystem, states: Sequence[int], embedded: Embedded
     def add(
         event: Event, contact: int, direction: float, parts: list[tuple[int, Node | float, float]], rest: Node
     ) -> None:
-        """One law: multipliers (row, coefficient, its number) plus what is given."""
+        """One law: multipliers (row, coefficient, its number) plus a given part."""
         value, columns = rest, [zero] * len(vectors)
         entries = np.zeros(len(vectors))
         for row, coefficient, number in parts:

@@ -114,7 +114,7 @@ class ContactTerms:
     in_space : bool
         Whether it slips in two directions: the row after the tangent row is its second one.
     closes_if : Node or None
-        1 where the contact may close, else 0.
+        1 if the contact may close, else 0.
     elastic : Node or None
         Force of a compliant contact under compression (N); None for others.
     firm : Node or None

@@ -342,18 +342,18 @@ class TreeKane(Kane):
             result.push_along(form, -(a + b))
 
     def _biases(self, forms: Forms) -> Triple:
-        """Return the rates of three components while no speed changes."""
+        """Return the rates of three components at constant speeds."""
         x, y, z = tangent([self.motion.sum_of(form) for form in forms], self.accelerations.flow)
         return (x, y, z)
 
 
 def speeds_of(form: Form) -> Form:
-    """Return a sum over speeds without what no speed has a share in."""
+    """Return a sum over speeds without its part independent of speeds."""
     return {r: node for r, node in form.items() if r != REST}
 
 
 def definitions_of(motion: TreeMotion, flow: Mapping[Node, Node]) -> tuple[tuple[Mapping[int, Node], Node], ...]:
-    """Return how accelerations of auxiliary speeds follow from those of others."""
+    """Return the accelerations of auxiliary speeds in terms of others."""
     sums = [motion.sum_of({**definition.form, REST: definition.rest}) for definition in motion.definitions]
     return tuple(
         (definition.form, rest) for definition, rest in zip(motion.definitions, tangent(sums, flow), strict=True)
@@ -361,7 +361,7 @@ def definitions_of(motion: TreeMotion, flow: Mapping[Node, Node]) -> tuple[tuple
 
 
 def along_tree(terms: Terms, kane: TreeKane, gravity: Vector, kinematic: Sequence[Node]) -> Terms:
-    """Complete terms in which auxiliary speeds stand: the sparse equations, and those in the speeds alone.
+    """Complete terms with auxiliary speeds: the sparse equations, and those in the speeds alone.
 
     Parameters
     ----------
@@ -397,9 +397,9 @@ def along_tree(terms: Terms, kane: TreeKane, gravity: Vector, kinematic: Sequenc
 
 
 def composite_forces(tree: TreeTerms) -> list[Node]:
-    """Return the forces on all variables with those on auxiliary speeds handed on to the others.
+    """Return the forces on all variables, with those on auxiliary speeds passed to the others.
 
-    Outwards what accelerates while no speed changes, inwards the forces that this leaves: linear in the bodies.
+    Outwards the accelerations at constant speeds, inwards the resulting forces: linear in the number of bodies.
     """
     n, zero = tree.n, tree.quadratic.graph.zero
     motion = [zero] * n

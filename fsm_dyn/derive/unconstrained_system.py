@@ -24,14 +24,14 @@ from fsm_dyn.runtime.abi import ConditionKind
 
 # -- Sparse equations of a tree of bodies, and a mode's motion from them by leaf-to-root elimination ---------
 #
-# The terms program of a mechanism with many bodies has one output more, ``tree``: what is not zero of the equations
-# in speeds and auxiliary speeds. :class:`TreePattern` says what each entry is. A mode adds a multiplier for every row
-# it holds and takes all variables away one by one (docs/theory.md, "Long chains and trees"); M is never formed.
+# The terms program of a mechanism with many bodies has one output more, ``tree``: the nonzero entries of the equations
+# in speeds and auxiliary speeds, with their meaning in :class:`TreePattern`. A mode adds a multiplier for every active
+# row and eliminates all variables one by one (docs/theory.md, "Long chains and trees"); M is never formed.
 
 
 @dataclass(frozen=True)
 class TreePattern:
-    """Which entries the sparse equations have, in the order of the output ``tree``.
+    """Entries of the sparse equations, in the order of the output ``tree``.
 
     Attributes
     ----------
@@ -113,21 +113,21 @@ class Tree:
 def accelerations(
     tree: Tree, n_u: int, rows: Sequence[int], pushes: Sequence[tuple[int, Node]]
 ) -> tuple[list[Node], list[Node]] | None:
-    """Return u̇ (n_u,) and the multipliers of ``rows``, which must be independent, with ``G = Aᵀ``.
+    """Return u̇ (n_u,) and the multipliers of the independent ``rows``, with ``G = Aᵀ``.
 
     Parameters
     ----------
     tree : Tree
         The sparse equations of the bodies.
     n_u : int
-        Speeds from there on are kinematic: they stay as they are.
+        Speeds from this number on are kinematic: they stay zero.
     pushes : sequence of (row, force)
-        Known forces along rows: friction of what slips, compliant contacts.
+        Known forces along rows: friction of sliding contacts, compliant contacts.
 
     Returns
     -------
     None
-        Some speed has no inertia where its turn comes.
+        A speed has no inertia at its elimination.
     """
     whole = tree.quadratic.copy()
     first = tree.n + len(tree.definitions)  # number of the first multiplier
@@ -148,7 +148,7 @@ def accelerations(
             return None
         steps.append(whole.substitute(k, *definitions[k]) if k in definitions else whole.minimise(k))
     left = set(range(first, first + len(rows)))
-    while left:  # multipliers come last: then -A M⁻¹ Aᵀ is what they are divided by, which no configuration makes zero
+    while left:  # multipliers last: their divisor is then -A M⁻¹ Aᵀ, nonzero in every configuration
         k = min(left, key=lambda i: (whole.degree(i), i))
         left.remove(k)
         if k not in whole.entries.get(k, ()):
@@ -184,15 +184,15 @@ class RowInfo(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
 
 
 class ContactInfo(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A contact: which rows it has and what its states are called (codes 0 free, 1 held, 2 and 3 sliding)."""
+    """A contact: its rows and the names of its states (codes 0 free, 1 held, 2 and 3 sliding)."""
 
     name: str
     kind: str  # name of its law
     normal_row: int
     tangent_row: int
     states: tuple[str, ...]
-    # a corner on a face that ends: numbers of the corner, and of the corner in which the face ends where a slip along
-    # +t leads into the face, and where it leads out of it; -1 for other contacts
+    # a corner on a face with ends: numbers of the corner, of the end at which a slip along +t enters the face, and of
+    # the end at which it leaves the face; -1 for other contacts
     ends: tuple[int, int, int] = (-1, -1, -1)
     # of the contacts of one corner with all faces of one convex polygon the first; -1 for other contacts
     outline: int = -1
@@ -204,11 +204,11 @@ class ContactInfo(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_f
     in_space: bool = False  # slips in two directions: the row after its tangent row is the second
     lossy: bool = False  # compliant with a loss: its force may vanish before the gap opens
     load_rows: tuple[int, ...] = ()  # rows whose forces load a bearing, one or two
-    whole_circle: bool = False  # of a circle touched from outside, with a face or corner that ends
+    whole_circle: bool = False  # of a circle touched from outside, on a face with ends or at a corner
 
     @property
     def contact_law(self) -> Law:
-        """Its law, which declares states, guards and events."""
+        """Its law, with states, guards and events."""
         return law_of(self.kind, self.bilateral)
 
     @property
@@ -246,7 +246,7 @@ def corners_of(contacts: Sequence[ContactInfo]) -> dict[int, list[int]]:
 def of_one_corner(contacts: Sequence[ContactInfo], index: int) -> list[int]:
     """Return the contacts of the same corner with all faces of the same convex polygon; else only ``index``.
 
-    The distance of a corner that is outside is the largest of these gaps: they have one guard for closing.
+    The distance of an outside corner is the largest of these gaps: they have one guard for closing.
     """
     outline = contacts[index].outline
     if outline < 0 or not contacts[index].contact_law.rigid:
@@ -255,18 +255,18 @@ def of_one_corner(contacts: Sequence[ContactInfo], index: int) -> list[int]:
 
 
 def shared_name(contacts: Sequence[ContactInfo], index: int) -> str:
-    """Return what the names of the contacts of one corner have in common: ``box_2_face`` of ``box_2_face1``."""
+    """Return the common part of the names of the contacts of one corner: ``box_2_face`` of ``box_2_face1``."""
     return name_in_common([contacts[i].name for i in of_one_corner(contacts, index)])
 
 
 def name_in_common(names: Sequence[str]) -> str:
-    """Return what names have in common, word by word, and ``face`` where they differ."""
+    """Return the common part of names, word by word, with ``face`` for different words."""
     words = [name.split("_") for name in names]
     return "_".join(parts[0] if len(set(parts)) == 1 else "face" for parts in zip(*words, strict=False))
 
 
 class UserTransitionInfo(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A user-defined transition's guard: in which direction it crosses zero, what kind of condition it is, its text."""
+    """A user-defined transition's guard: direction of its zero crossing, kind of its condition, its text."""
 
     name: str
     index: int
@@ -317,7 +317,7 @@ class UnconstrainedSystem:
         ----------
         program : Program
         rows, contacts, whens : sequences
-            What the rows, the contacts and the user-defined transitions are, in order.
+            Data of the rows, the contacts and the user-defined transitions, in order.
         quaternions : sequence of int
             First indices in q of the Euler parameters.
         n_kinematic : int
@@ -356,7 +356,7 @@ class UnconstrainedSystem:
         return corners_of(self.contacts)
 
     def of_one_corner(self, contact: int) -> list[int]:
-        """Return what :func:`of_one_corner` does, without looking through all contacts."""
+        """Return the result of :func:`of_one_corner`, without a search of all contacts."""
         info = self.contacts[contact]
         return self.corners[info.outline] if info.outlined and info.contact_law.rigid else [contact]
 
@@ -382,13 +382,13 @@ class UnconstrainedSystem:
         return node
 
     def ahead(self, contact: int) -> Node:
-        """The slip along the direction kept in the discrete state: it falls to zero where the slip does."""
+        """The slip along the direction kept in the discrete state: it falls to zero together with the slip."""
         return _ahead(self.sigma(contact), [self.slip(row) for row in self.contacts[contact].tangent_rows])
 
     def slip_directions(self, contact: int) -> list[tuple[int, Node]]:
-        """Tangent rows of a sliding contact, each with the component of the unit vector that friction opposes.
+        """Tangent rows of a sliding contact, each with the component of the unit vector opposed by friction.
 
-        In space that vector follows the slip, and where there is hardly any, or it turns back, is the one kept in the
+        In space this vector follows the slip; with hardly any slip, or a reversed one, it is the one kept in the
         discrete state (docs/theory.md, "Friction in space").
         """
         rows, sigma = self.contacts[contact].tangent_rows, self.sigma(contact)
@@ -410,7 +410,7 @@ class UnconstrainedSystem:
         return bound * self.nodes["elastic"][contact] if self.contacts[contact].contact_law.compliant else bound
 
     def load(self, contact: int) -> Node:
-        """The load of a bearing, a symbol that embedding puts in terms of the reactions."""
+        """The load of a bearing, a symbol expressed in the reactions by the embedding."""
         return self.graph.symbol(f"{self.contacts[contact].name}.load")
 
     def evaluate(self, t: float, x: Array, c: Array) -> dict[str, Array]:

@@ -26,10 +26,9 @@ from fsm_dyn.programs.traversal import support, tangent
 
 # -- Velocities linear in chosen speeds ----------------------------------------------------------------------
 #
-# Velocities linear in chosen speeds: angular velocities of frames and velocities of points, column by column.
-#
-# The same code runs twice: with the rates of the coordinates as speeds, to see what the definitions of the
-# generalized speeds say, and with the generalized speeds themselves, to get partial velocities.
+# Angular velocities of frames and velocities of points, column by column. The same code runs twice: with the rates of
+# the coordinates as speeds, to evaluate the definitions of the generalized speeds, and with the generalized speeds
+# themselves, to get partial velocities.
 
 Columns = tuple[Triple, ...]
 Parts = dict[str, Columns]
@@ -46,7 +45,7 @@ class Rates:
     columns : mapping of Node to tuple of Node
         For each coordinate (a symbol) the n coefficients of its rate.
     rest : mapping of Node to Node
-        For each coordinate, and for time and inputs, the part of the rate that no speed has a share in.
+        For each coordinate, and for time and inputs, the part of the rate independent of speeds.
     spins : mapping of str to (columns, rest)
         For each set of Euler parameters (by its first symbol) the angular velocity of its frame against the
         parent, components in the frame: three rows of n coefficients, and three remainders.
@@ -78,9 +77,9 @@ class Motion:
     space, points
         The geometry.
     rates : Rates
-        How coordinates move.
+        Rates of the coordinates.
     carried : mapping of str to str
-        For frames on which a body sits, a point fixed in it (the body's centre).
+        For frames of bodies, a point fixed in them (the body's centre).
     """
 
     def __init__(self, space: Space, points: Points, rates: Rates, carried: Mapping[str, str]) -> None:
@@ -113,7 +112,7 @@ class Motion:
 
     def at(self, values: Sequence[Node]) -> Motion:
         """Return the same motion with other values of the speeds than their symbols."""
-        other = copy.copy(self)  # what is known of columns is shared
+        other = copy.copy(self)  # results for columns are shared
         other.values = tuple(values)
         return other
 
@@ -177,7 +176,7 @@ class Motion:
     def velocity(self, point: str, where: Location = NOWHERE) -> Parts:
         """Return the columns of the velocity of `point` in N, by parts per frame.
 
-        Each point moves with the one it is given from, plus what its own vector adds: the components' rates
+        The velocity of a point is that of its reference point plus the rate of its own vector: the components' rates
         and the turning of their frames.
         """
         known = self._velocities.get(point)
@@ -190,7 +189,7 @@ class Motion:
         return known
 
     def drift(self, point: str) -> Parts:
-        """Return the columns of the velocity of `point` less that of the one it is given from."""
+        """Return the columns of the velocity of `point` less that of its reference point."""
         known = self._drifts.get(point)
         if known is None:
             known = {}
@@ -217,7 +216,7 @@ class Motion:
         return known
 
     def home(self, point: str) -> str:
-        """Return the frame in which a point's velocity is naturally resolved: that of the vector to it."""
+        """Return the natural frame for a point's velocity: the frame of the vector to it."""
         if point == ORIGIN:
             return NEWTONIAN
         frames = [frame for frame, _ in self.points.offset(point)]
@@ -233,7 +232,7 @@ class Motion:
         return {} if all(is_null(column) for column in columns) else {frame: columns}
 
     def _simplest(self, frame: str, columns: Columns) -> Parts:
-        """Return the columns resolved in the frame in which they are simplest."""
+        """Return the columns resolved in the frame with the simplest components."""
         columns = tuple(self._reduced(column) for column in columns)
         if all(is_null(column) for column in columns):
             return {}
@@ -255,7 +254,7 @@ class Motion:
         return cost(node for column in columns for node in column)
 
     def _shares(self, frame: str, other: str, columns: Columns) -> bool:
-        """Whether turning into `other` could cancel something: its rotation has angles that the columns have."""
+        """Whether turning into `other` could cancel terms: its rotation and the columns have common angles."""
         present = support(node for column in columns for node in column)
         rotation = self.space.frames.rotation(frame, other)
         return not present.isdisjoint(support(node for row in rotation for node in row))
@@ -268,10 +267,10 @@ class Motion:
         """Return the velocity of a point in N."""
         return self.value(self.velocity(point, where))
 
-    # -- points of a body that coincide with another point ----------------------------------------------------
+    # -- points of a body at the place of another point ----------------------------------------------------
 
     def coincident(self, point: str, frame: str, where: Location = NOWHERE) -> Parts:
-        """Return the columns of the velocity in N of the point fixed in `frame` that coincides with `point` now.
+        """Return the columns of the velocity in N of the point fixed in `frame` at the present place of `point`.
 
         Raises
         ------
@@ -364,7 +363,7 @@ def plus_along(a: Triple, axis: int, amount: Node) -> Triple:
     return (x, y, z)
 
 
-# -- Accelerations at u̇ = 0: what is left of them when the speeds do not change -----------------------------
+# -- Bias accelerations: accelerations at u̇ = 0 -------------------------------------------------------------
 
 
 class Accelerations:
@@ -406,8 +405,8 @@ class Accelerations:
     def angular(self, frame: str) -> Triple:
         """Return the components of a frame's angular acceleration in the frame itself.
 
-        By the rates of the components of its angular velocity, or from the parent's by the turns between: what
-        takes fewer operations.
+        By the rates of the components of its angular velocity, or from the parent's by the turns between: the way with
+        fewer operations.
         """
         known = self._angular.get(frame)
         if known is None:
@@ -418,7 +417,7 @@ class Accelerations:
         return known
 
     def _stepwise(self, frame: str) -> Triple | None:
-        """Return the angular acceleration found from the parent's; None where a turn is not by an angle."""
+        """Return the angular acceleration found from the parent's; None if a turn is not by an angle."""
         parent = self._space.frames.parents[frame]
         spin, rate = self.spin(parent), self.angular(parent)
         for turn in self._space.frames.turns(frame):
@@ -439,7 +438,7 @@ class Accelerations:
         return spin, self._reduced(plus_along((x + dx, y + dy, z + dz), turn.axis, change))
 
     def edge(self, point: str) -> Vector:
-        """Return the acceleration of a point less that of the one it is given from."""
+        """Return the acceleration of a point less that of its reference point."""
         known = self._edges.get(point)
         if known is None:
             known = self._edges[point] = self.of(self.motion.drift(point))

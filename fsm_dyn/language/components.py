@@ -60,7 +60,7 @@ def overlaid(tree: Tree, variant: str, default_name: str, where: Location | None
 
     Mappings are merged key by key; an empty key is removed; lists and values are replaced, except for ``loads`` and
     ``transitions``, which are added to those of the model or replace one with the same ``name``. The model's name gets
-    the variant's as an ending.  `where` is the place to name if there is no such variant.
+    the variant's as an ending.  `where` is the place in the error for a missing variant.
 
     Raises
     ------
