@@ -200,7 +200,7 @@ class AnalysisSetup:
         )
 
     def trajectory(self, raw: RunArrays) -> Trajectory:
-        """Return a run as its user meets it."""
+        """Return a run in its public form."""
         executable, drive, context = self.executable, self.drive, raw.c_end
         raw, order = renumbered(raw, len(self.graph.automaton.modes))
         names = [executable.chart_names[number] for number in order]

@@ -53,7 +53,7 @@ class SeenEdge:
 
 @dataclass(frozen=True, eq=False)
 class Exploration:
-    """Modes and edges met by runs.
+    """Modes and edges visited by runs.
 
     Attributes
     ----------
@@ -243,7 +243,7 @@ def explore(
     jobs: int | None = 1,
     progress: Callable[[int, int], None] = lambda done, all_: None,
 ) -> Exploration:
-    """Return the modes and edges met by runs from sampled states.
+    """Return the modes and edges visited by runs from sampled states.
 
     Parameters
     ----------

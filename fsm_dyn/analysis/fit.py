@@ -42,8 +42,8 @@ class MeasuredMotion:
 def read_measured(path: str | Path, mechanism: Mechanism) -> MeasuredMotion:
     """Read a CSV file whose first line names its columns.
 
-    The time is called ``t`` or ``time``, the others are coordinates, speeds or outputs of the model; a column ``mode``
-    is ignored.  A unit may follow in brackets, ``x [mm]``; without one values are in SI units.
+    The time has the name ``t`` or ``time``, the others are coordinates, speeds or outputs of the model; a column
+    ``mode`` is ignored.  A unit may follow in brackets, ``x [mm]``; without one values are in SI units.
 
     Parameters
     ----------

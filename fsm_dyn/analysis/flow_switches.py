@@ -104,7 +104,7 @@ def flow_switches(setting: AnalysisSetup, raw: RunArrays, first: int, last: int)
     Raises
     ------
     RunError
-        Neighbouring motions do not switch as the run does: it grazes a switch, stays in it, or meets two together.
+        Neighbouring motions do not switch like the run: it grazes a switch, stays in it, or meets two together.
     """
     found: list[FlowSwitch] = []
     steps = np.arange(first, last)

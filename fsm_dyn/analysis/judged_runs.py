@@ -116,7 +116,7 @@ class RunPreparation:
             end = self.setup.end if self.options.until is None else self.options.until
             self.shared = replace(self.options.resolved(self.numerics), until=float(end))
         except FsmDynError:
-            return  # each case is refused by itself
+            return  # each case is refused individually
         self.together = self._independent(self.options.inputs or {}, float(end))
         self._scales = ScalesOfCases(self.automaton.numbers, self.setup.numbers, self.varied.affected)
         self._columns = [
@@ -241,7 +241,7 @@ FEWEST = 4  # least number of runs for a common call
 
 @dataclass(frozen=True)
 class JudgedRun:
-    """One run of a study: how it ended, the modes it visited, its verdicts, and values of its outputs.
+    """One run of a study: its outcome, visited modes, verdicts, and values of outputs.
 
     Attributes
     ----------

@@ -26,7 +26,7 @@ from fsm_dyn.runtime.abi import Reason
 
 # -- The return map of a section -----------------------------------------------------------------------------
 #
-# The return map of a section: from just after it to just after it again, with its derivative.
+# From just after it to just after it again, with its derivative.
 
 FIRST_HORIZON = 1.0  # s
 TOUCHING = 1e-7  # m; a gap closed at the section stays closed during Newton's method
@@ -107,7 +107,7 @@ class ReturnMap:
         return SectionPoint(self._consistent(there), context, base.states)
 
     def reach(self, point: SectionPoint) -> Return:
-        """Run from anywhere to the section itself, nothing renamed."""
+        """Run from any state to the section itself, without relabelling."""
         raw, row, time = self._run_to(self.begin, point, ())
         return Return(raw, row, time, self._point(raw, row))
 
@@ -183,7 +183,7 @@ class ReturnMap:
 
     @property
     def _shift(self) -> Array:
-        """By how much entries of the context are set back after a return, shape (n_c,)."""
+        """Decrements of the context after a return, shape (n_c,)."""
         shift = np.zeros(self.system.layout.n_c)
         shift[self.system.layout.memory_slice] = self.relabelling.memory_shift
         return shift
@@ -269,7 +269,7 @@ class ReturnMap:
         )
 
     def _polished(self, section: CrossingSection, point: SectionPoint, time: float) -> RunArrays:
-        """Run exactly to a crossing: the dense output places it, the method's own steps give its state."""
+        """Run exactly to a crossing: the dense output locates it, steps of the method give its state."""
         for _ in range(2):
             raw = self.setting.run(point.x, point.context, point.states, time)
             values = section.program.evaluate(raw.t[-1], raw.x[-1], self.setting.context(raw.held[-1]))
@@ -293,7 +293,7 @@ def _least_motion(M: Array, A: Array, target: Array) -> Array:
 #
 # Periodic motions, found as fixed points of a return map by Newton's method.
 
-PLAIN_RETURNS = 3  # before Newton's method begins, and wherever it leads nowhere
+PLAIN_RETURNS = 3  # before Newton's method begins, and if it does not converge
 ITERATIONS = 40
 HALVINGS = 6
 
@@ -454,7 +454,7 @@ def limit_cycle(
 
 
 class _Search:
-    """Newton's method on a return map, on the states whose return matters."""
+    """Newton's method on a return map, on the states of the cycle."""
 
     def __init__(self, returns: ReturnMap, kept: list[int]) -> None:
         self.returns = returns
@@ -534,7 +534,7 @@ class _Search:
 
 
 def _growth(advancing: Mapping[str, float | str], setting: AnalysisSetup) -> dict[str, float]:
-    """Return by how much coordinates grow from return to return (SI)."""
+    """Return the growth of coordinates from return to return (SI)."""
     return {
         name: evaluate_expression(Text(value), setting.numbers) if isinstance(value, str) else float(value)
         for name, value in advancing.items()

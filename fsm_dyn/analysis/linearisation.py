@@ -26,7 +26,7 @@ from fsm_dyn.run.run_inputs import InputValue, resolve_inputs
 
 # -- Exact derivatives of a mode -----------------------------------------------------------------------------
 #
-# Exact derivatives of a mode: of its flow, its speeds and its guards, by the tangent sweep over its saved program.
+# Of its flow, its speeds and its guards, by the tangent sweep over its saved program.
 #
 # Nothing symbolic is needed beyond the saved programs, so an automaton from a file has them as well (docs/theory.md,
 # "Derivatives of a mode").
@@ -36,7 +36,7 @@ Nodes = npt.NDArray[np.object_]
 
 @dataclass(frozen=True)
 class ModeDerivatives:
-    """The derivative programs of a mode in one chart; n_m is the number of parameters asked for.
+    """The derivative programs of a mode in one chart; n_m is the number of requested parameters.
 
     Attributes
     ----------

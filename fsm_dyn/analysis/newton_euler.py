@@ -348,7 +348,7 @@ def _cross(a: Sequence[Node], b: Sequence[Node]) -> list[Node]:
 
 # -- Lagrange's equations of the bodies of a mechanism -------------------------------------------------------
 #
-# Lagrange's equations of the bodies of a mechanism, from the kinetic energy in coordinates and their rates alone.
+# From the kinetic energy in coordinates and their rates alone.
 
 
 def lagrange_terms(bare: Terms) -> list[Node]:

@@ -50,7 +50,7 @@ def sampled_deviations(deviations: Mapping[str, Deviation], sample: str, n: int,
     Raises
     ------
     InputError
-        There is nothing to sample, or the sample is unknown or of an impossible size.
+        There are no distributions, or the sample is unknown or of an impossible size.
     """
     if sample not in SAMPLES:
         known = ("grid", *SAMPLES)

@@ -163,7 +163,7 @@ def _expression(automaton: Automaton, text: str) -> Program:
 
 # -- Relabelling ---------------------------------------------------------------------------------------------
 #
-# Relabelling: after half a cycle of a symmetric mechanism left and right have changed places.
+# After half a cycle of a symmetric mechanism left and right have changed places.
 
 SAME = 1e-9
 

@@ -31,7 +31,7 @@ from fsm_dyn.run.run_inputs import InputValue, schedule_parameters
 from fsm_dyn.run.time_switches import choices
 from fsm_dyn.runtime.abi import ContactState, Event, Reason
 
-# -- The variational equation along a run: how neighbouring motions move within the modes --------------------
+# -- The variational equation along a run, within the modes --------------------------------------------------
 #
 # ``Y' = J(t) Y + B(t)`` with the exact Jacobian of the mode, evaluated on the run's own dense output, is solved by
 # Gauss' method of three stages (order six) on halves of the run's steps; being linear, it needs no iteration
@@ -405,7 +405,7 @@ def impact_program(automaton: Automaton, rows: Rows, constants: tuple[str, ...])
 
 # -- Variations across a whole run ---------------------------------------------------------------------------
 #
-# Variations across a whole run: the flow within modes, the saltation matrix at every transition.
+# The flow within modes, the saltation matrix at every transition.
 #
 # A neighbouring motion meets a guard at another time, ``δτ = -(∇g·δx + ∂g/∂p·δp)/ġ``. Compared at equal times it has
 # moved with the flow before for so long and misses the flow after, so beside the derivative D of the jump it gains
@@ -469,7 +469,7 @@ def jump_rows(raw: RunArrays) -> dict[int, int]:
 
 
 def crossing(setting: AnalysisSetup, raw: RunArrays, number: int, row: int) -> Crossing:
-    """Return a run's transition ``number``, whose state after stands in ``row``, to first order.
+    """Return a run's transition ``number``, with its state after in ``row``, to first order.
 
     Raises
     ------
@@ -510,7 +510,7 @@ def _was_passed(raw: RunArrays, guard: int, old: dict[str, Array], before: int) 
 
 
 def _delay(setting: AnalysisSetup, source: int, guard: int, old: dict[str, Array], t: float) -> Array:
-    """Return by how much later neighbouring motions meet a guard, as a linear function, shape (n_z,)."""
+    """Return the delay of neighbouring motions at a guard as a linear function, shape (n_z,)."""
     slope = float(old["slopes"][guard])
     gradient = old["guards_by_state"][guard]
     if not abs(slope) > GRAZING * np.abs(gradient * old["x_dot"]).max(initial=0.0):
@@ -671,7 +671,7 @@ def sensitivities(
     rtol: float = 1e-10,
     atol: float = 1e-12,
 ) -> Sensitivities:
-    """Return how the state at the end of a run depends on initial values and parameters.
+    """Return the derivatives of the state at the end of a run by initial values and parameters.
 
     The transitions must stay the same ones in the same order; otherwise there is no derivative.  Memory is part of the
     state, the start is differentiated exactly.
@@ -742,7 +742,7 @@ def _refuse_schedules(graph: ModeGraph, inputs: Mapping[str, InputValue], moved:
 
 
 def parameter_directions(graph: ModeGraph, given: Parameters, names: Sequence[str]) -> Array:
-    """How all parameters follow those named, shape (n_p, n_names): a file's parameters may depend on earlier ones.
+    """Derivatives of all parameters by the named ones, shape (n_p, n_names): a file's may depend on earlier ones.
 
     Raises
     ------

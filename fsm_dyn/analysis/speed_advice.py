@@ -78,7 +78,7 @@ class SpeedAdvice:
 
 
 def advise_speeds(model: str | Mechanism) -> SpeedAdvice:
-    """Derive a model with other generalized speeds and count operations; nothing is changed.
+    """Derive a model with other generalized speeds and count operations, without a change of the model.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ from fsm_dyn.programs.graph import ExpressionGraph
 from fsm_dyn.programs.layout import Layout
 from fsm_dyn.programs.program import Program
 
-SOLVED = 1e-9  # of the largest singular value: below it a row determines nothing
+SOLVED = 1e-9  # relative to the largest singular value: smaller ones determine nothing
 ROUNDING = 1e-12  # of the largest unknown
 CONTRADICTS = 1e-6  # relative to its terms; a row with a larger remainder has no solution
 
@@ -34,7 +34,7 @@ CONTRADICTS = 1e-6  # relative to its terms; a row with a larger remainder has n
 def parameter_derivatives(
     mechanism: Mechanism, layout: Layout, vector: Array, names: Sequence[str], fixed: Sequence[str]
 ) -> Array:
-    """Return how all parameters follow some of them, shape (n_p, n_names): a file's parameters may depend on others.
+    """Return derivatives of all parameters by some of them, shape (n_p, n_names): a file's may depend on others.
 
     Parameters
     ----------

@@ -151,7 +151,7 @@ def sampled_points(
     Raises
     ------
     InputError
-        There is nothing to sample, or a name, a distribution or the size of the sample is impossible.
+        There are no distributions, or a name, a distribution or the size of the sample is impossible.
     """
     from fsm_dyn.analysis.sampling import REPLICATES, sampled_deviations  # grids do not wait for SciPy's statistics
 
@@ -233,7 +233,7 @@ def _one_of(names: Sequence[str | None]) -> str:
 
 # -- Studies -------------------------------------------------------------------------------------------------
 #
-# Studies: one model run with many values, or within its tolerances, its requirements judged in every run.
+# One model run with many values, or within its tolerances, its requirements judged in every run.
 
 POINTS: Final = 600  # of a curve over time
 MOST_CURVES: Final = 10_000  # largest number of runs with curves, and with a check of all points before the first run

@@ -267,7 +267,7 @@ class Study:
         return yield_estimate(verdicts, self.replicates, np.full(len(verdicts), True) if among is None else among)
 
     def counts(self, requirement: str = ALL) -> Counter[Verdict]:
-        """Return how many runs have each verdict on a requirement, or on all together."""
+        """Return the number of runs with each verdict on a requirement, or on all together."""
         return Counter(self._verdicts(requirement))
 
     def sensitivity(self, requirement: str) -> dict[str, float]:
@@ -287,7 +287,7 @@ class Study:
         return dict(sorted(found.items(), key=lambda item: -np.nan_to_num(abs(item[1]))))
 
     def nearest_failure(self, requirement: str = ALL) -> int | None:
-        """Return the number of the violating run whose parameters are nearest to the nominal ones; None if all met.
+        """Return the number of the violating run with parameters nearest to the nominal ones; None if all met.
 
         Distances are measured in the standard deviations of the varied quantities.
         """
@@ -302,7 +302,7 @@ class Study:
         return int(failed[np.linalg.norm(np.reshape(away, (len(away), -1))[:, failed], axis=0).argmin()])
 
     def mode_sequences(self, requirement: str = ALL) -> dict[tuple[str, ...], dict[Verdict, int]]:
-        """Return how many runs with each verdict visited each sequence of modes, the most frequent sequence first."""
+        """Return the numbers of runs with each verdict by their sequence of modes, the most frequent sequence first."""
         counts = Counter(self.sequences)
         found: dict[tuple[str, ...], dict[Verdict, int]] = {modes: {} for modes, _ in counts.most_common()}
         for modes, verdict in zip(self.sequences, self._verdicts(requirement), strict=True):
@@ -457,7 +457,7 @@ def _of(columns: Mapping[str, Any], i: int) -> dict[str, Any]:
 
 
 def _parts(following: Mapping[str, Counter[Verdict]]) -> bool:
-    """Return whether runs of both verdicts leave a mode, and somewhere go those of one alone."""
+    """Return whether runs of both verdicts leave a mode, with one target for runs of one verdict alone."""
     verdicts = [set(counts) for counts in following.values()]
     return len(set().union(*verdicts)) == 2 and any(len(found) == 1 for found in verdicts)
 

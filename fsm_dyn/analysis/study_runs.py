@@ -216,7 +216,7 @@ class StudyTask(Generic[Result]):
 
 
 class Cases(Sequence[Case]):
-    """Cases by columns: a mapping is made of a case when it is asked for.
+    """Cases by columns; the mapping of a case is made on demand.
 
     Parameters
     ----------

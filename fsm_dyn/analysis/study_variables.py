@@ -26,7 +26,7 @@ INPUT: Final = "input."
 AMPLITUDE: Final = "amplitude."
 SCENARIO: Final = "scenario"
 VARIANT: Final = "variant"
-NO_VARIANT: Final = "none"  # the model as it is, among its variants
+NO_VARIANT: Final = "none"  # the model itself, among its variants
 WORDS: Final = (SCENARIO, VARIANT, f"{INITIAL}mode")  # variables with names as values
 LONGEST_LABEL: Final = 60  # characters of a value other than a number
 

@@ -41,10 +41,10 @@ Array = npt.NDArray[np.float64]
 
 SEED = 20030818
 RANK = 1e-9
-VANISHING = 1e-5  # a singular value between this and RANK decides nothing
+VANISHING = 1e-5  # singular values between this and RANK are undecided
 WORST = 1e8  # condition of a reduced mass matrix; a state beyond it is skipped
 RIGHT_ANGLE = 0.5 * np.pi
-SPREAD = 1.0  # rad, m: how far from the start states are looked for
+SPREAD = 1.0  # rad, m: range of random states about the start
 MOST_TRIALS = 10
 
 
@@ -204,7 +204,7 @@ class ModeRoutes:
         return list(self._context[self._automaton.terms.layout.w_slice])
 
     def _own_forces(self, x: Array) -> Array:
-        """Return λ of all rows by the mode's program, zero for kinematic rows, whose speeds are not among the n_u."""
+        """Return λ of all rows by the mode's program, zero for kinematic rows: their speeds are not in the n_u."""
         n_q = len(self._automaton.terms.layout.q)
         forces = self._view.contact_forces(0.0, x[:n_q], x[n_q:], self._inputs)
         counts: dict[str, int] = {}
@@ -235,7 +235,7 @@ class ModeRoutes:
     def _bearing_friction(
         self, terms: dict[str, Array], x: Array, equations: tuple[Array, Array, Array, Array, Array]
     ) -> Array:
-        """Return the generalized forces (n_u,) of friction in bearings, whose loads are sought by repeated solution."""
+        """Return the generalized forces (n_u,) of friction in bearings, with loads by repeated solution."""
         (M, f, A, G, gamma), friction = equations, np.zeros(self.n_u)
         slips = terms["A"][:, : self.n_u] @ x[-self.n_u :] + terms["b"]
         bearings = [i for i in self._active.slipping if self._automaton.contacts[i].contact_law.loaded]
@@ -308,7 +308,7 @@ MOMENTA = "rates of momenta, and the loads along ways in which all moves as one"
 class Comparison:
     """One comparison: largest difference relative to the largest value; None if it was omitted.
 
-    ``mode`` is the mode at whose states it was made.
+    ``mode`` is the mode of the compared states.
     """
 
     name: str
@@ -543,8 +543,8 @@ class _Derived:
     def _from_lagrange(self, values: Mapping[str, float]) -> Array:
         """M and f without loads, from the kinetic energy in coordinates and rates.
 
-        Euler parameters are taken as four free coordinates: W leads along the sphere of unit norm only, and there it
-        does not matter how the energy goes on beside it.
+        Euler parameters are taken as four free coordinates: W is tangent to the sphere of unit norm, so the energy off
+        the sphere does not matter.
         """
         own = self.own
         W, q_dot, onward = (part[own] for part in self._kinematics_at(values))

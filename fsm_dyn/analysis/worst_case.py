@@ -130,7 +130,7 @@ def worst_case(
     Raises
     ------
     InputError
-        The requirement or a parameter is unknown, a range is empty, or there is nothing to vary.
+        The requirement or a parameter is unknown, a range is empty, or there are no varied quantities.
     TypeError
         There is no such option.
     """
@@ -210,7 +210,7 @@ class _MarginSearch:
         return np.array(margins)
 
     def _noted(self, cases: list[dict[str, float]]) -> list[float]:
-        """Return the margins of some runs; several are made together, and violating ones once more by themselves."""
+        """Return the margins of some runs; several are made together, and violating ones repeated individually."""
         found: list[float] = []
         runs: Sequence[JudgedRun | None] = [None] * len(cases)
         if len(cases) > 1:

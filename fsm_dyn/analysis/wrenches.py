@@ -110,7 +110,7 @@ def wrench(
 
 
 class _AbsoluteModel:
-    """A mechanism in absolute coordinates, and how a run of it in its own looks there."""
+    """A mechanism in absolute coordinates, with the transformation of its runs to them."""
 
     def __init__(self, mechanism: Mechanism) -> None:
         # SymPy is imported for derivations only
@@ -156,7 +156,7 @@ class _AbsoluteModel:
         return effect[:, :3], np.einsum("nij,nj->ni", turn, effect[:, 3:])
 
     def place(self, run: Trajectory) -> dict[str, Array]:
-        """Return everything of the run by name, and the coordinates and speeds of freed bodies."""
+        """Return all values of the run by name, and the coordinates and speeds of freed bodies."""
         samples, layout = run.rows, run.model.layout
         values = {"t": samples.t, **dict(zip(layout.x, samples.x.T, strict=True))}
         values |= dict(zip(layout.c, samples.context.T, strict=True))

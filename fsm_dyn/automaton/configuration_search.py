@@ -187,7 +187,7 @@ def cut_across(low: Array, high: Array, place: Numbers, middle: Array) -> tuple[
 
 FINEST: Final = 1e-6  # in the mechanism's own units: boxes this small are not halved
 MARGIN: Final = 1e-6  # in the mechanism's own units: least violation of a condition; far above the tolerances of runs
-EXACT: Final = 1e-9  # in the mechanism's own units: a configuration is shown if its conditions are met to this
+EXACT: Final = 1e-9  # in the mechanism's own units: tolerance of conditions for an example
 STARTS: Final = 6  # of the search for a configuration
 MOST_COMMON: Final = 100  # boxes of two contacts together in which a search begins
 STEP: Final = 1e-7  # of difference quotients, in own units

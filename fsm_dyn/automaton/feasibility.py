@@ -298,7 +298,7 @@ class GeometricFeasibility:
         Raises
         ------
         InputError
-            A contact with a gap is missing, or combinations were too many to be looked at one by one.
+            A contact with a gap is missing, or there were too many combinations for an examination one by one.
         """
         missing = [name for name in self.contacts if name not in states]
         if missing:
@@ -373,9 +373,9 @@ def assess_geometry(
     parameters : ndarray, shape (n_p,)
         SI units.
     q : ndarray, shape (n_q,)
-        A configuration to begin the search for others from, SI units.
+        A configuration as the start of the search for others, SI units.
     progress : callable
-        Called with the numbers of verdicts reached and asked for.
+        Called with the numbers of reached and of requested verdicts.
     """
     search = ConfigurationSearch(automaton, parameters, q)
     questions = _Questions(search)
@@ -675,7 +675,7 @@ def prove_geometry(
     found : GeometricFeasibility
         The verdicts.
     progress : callable
-        Called with the numbers of proofs made and asked for.
+        Called with the numbers of finished and of requested proofs.
     """
     search = ConfigurationSearch(automaton, parameters, q)
     asked, proofs, unproved = list(_impossible(found)), [], []

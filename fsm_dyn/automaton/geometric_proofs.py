@@ -131,7 +131,7 @@ class GeometricProofs:
 
 # -- Rows of held contacts -----------------------------------------------------------------------------------
 #
-# Rows of held contacts, ``A u + b = 0``, and their weighted sums: the material of proofs about speeds.
+# Proofs about speeds consist of rows ``A u + b = 0`` and their weighted sums.
 
 FASTEST: Final = 1e4  # own units: largest speeds considered by a proof
 

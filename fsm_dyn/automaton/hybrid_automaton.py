@@ -37,7 +37,7 @@ from fsm_dyn.runtime.library import ELEMENTARY
 
 # -- Compiled mechanism --------------------------------------------------------------------------------------
 #
-# Compiled mechanism: programs, modes and edges as frozen data, sufficient for runs, without SymPy.
+# Programs, modes and edges as frozen data, sufficient for runs, without SymPy.
 
 SAMPLES = 6  # configurations, in addition to the present one, that guide the choice of a chart
 SPREAD = 0.3  # their distance from it, per coordinate (rad, m)

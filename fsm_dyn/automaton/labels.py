@@ -139,7 +139,7 @@ class Surfaces:
         match shapes:
             case SegmentShape(side=side), SegmentShape(side=other_side) if str(side) == str(other_side):
                 if _along(first, second) < 0.0:
-                    second = second[1], second[0]  # the side is given by itself: the sense of a segment means nothing
+                    second = second[1], second[0]  # the side is given separately: the sense of a segment has no meaning
             case PolygonShape(), PolygonShape():
                 pass
             case _:
@@ -555,7 +555,7 @@ class Labels:
                 continue
             family = self._families.of(contact.entry)
             if contact.name == contact.entry and len(self._families.entries[family]) == 1:
-                continue  # the entry is this contact: its name says all
+                continue  # the entry is this contact: its name suffices
             ahead = self._surfaces.of(key_of(face))
             beside = self._surfaces.beside(corner) if face.part == "face" else []
             flat = [*(self._surfaces.of(side) for side in beside), *_sides(corner)]
@@ -636,7 +636,7 @@ class Labels:
         corners = [key for key in self._surfaces.corners(touch.place[0]) if key[0] in roles]
         shapes, on = self._surface(touch.family, touch.place[1])
         if all(self._is_polygon(shape) for shape in (corners[0][0], *shapes)) and len(shapes) == 1:
-            on = f"{on} of {shapes[0]}"  # numbers alone do not tell whose they are
+            on = f"{on} of {shapes[0]}"  # numbers alone do not identify the shape
         corner = self._corner(Feature(corners[0][0], touch.corner.part, corners[0][2], corners[0][1]))
         return [key[0] for key in corners] + shapes, f"{corner} on {on}"
 

@@ -56,16 +56,16 @@ def grouped(graph: nx.MultiDiGraph[Any], opened: Collection[str] = ()) -> nx.Mul
     Parameters
     ----------
     graph : networkx.MultiDiGraph
-        A mode graph whose nodes have ``group``, as those of :attr:`ModeGraph.nx` and of explorations.
+        A mode graph whose nodes have ``group``, like :attr:`ModeGraph.nx` and the graphs of explorations.
     opened : collection of str
         Groups whose modes stay separate nodes.
 
     Returns
     -------
     networkx.MultiDiGraph
-        Nodes of groups have ``label`` (with the number of modes), ``note`` (how many of them runs met or have been
-        derived), ``found`` and ``initial``.  Edges between groups have ``found``, ``cause`` (of several: their number),
-        ``seen`` and ``runs``, summed over the edges in between.
+        Nodes of groups have ``label`` (with the number of modes), ``note`` (number of visited or derived modes),
+        ``found`` and ``initial``.  Edges between groups have ``found``, ``cause`` (of several: their number), ``seen``
+        and ``runs``, summed over the edges in between.
 
     Raises
     ------
@@ -328,7 +328,7 @@ class ModeGraph:
         -------
         GeometricFeasibility
         """
-        # for those who ask: a run needs none of it
+        # only on demand: a run needs none of it
         from fsm_dyn.automaton.feasibility import GeometricFeasibility, assess_geometry
 
         begin = self._configuration()
@@ -358,7 +358,7 @@ class ModeGraph:
         GeometricProofs
             Conditions and subdivisions, to be written by ``save``.
         """
-        # for those who ask: a run needs none of it
+        # only on demand: a run needs none of it
         from fsm_dyn.automaton.feasibility import prove_geometry
 
         found = self.assess_geometry()
@@ -384,7 +384,7 @@ class ModeGraph:
         InputError
             A proof does not hold, or the proofs are of another model or other parameters.
         """
-        # for those who ask: mpmath comes with it
+        # only on demand: it imports mpmath
         from fsm_dyn.automaton.proof_check import check_proofs
 
         return check_proofs(self.automaton, self.parameters, proofs, progress)
@@ -634,7 +634,7 @@ def graph_svg(automaton: Automaton, initial: str) -> str:
 
 
 def graph_html(automaton: Automaton, initial: str) -> str:
-    """Return a mode graph as a notebook shows it; whatever the model's text says stays text."""
+    """Return a mode graph for a notebook; all text of the model is escaped."""
     diagram = diagram_of(automaton, initial)
     labels, mechanism = mode_labels(automaton), automaton.mechanism
     modes = {labels[mode.name]: mode for mode in reversed(automaton.modes)}

@@ -253,15 +253,15 @@ class ModeView:
     ) -> NamedArray:
         """Return f of ``M u̇ = f + G λ`` by speed, shape (n_u,): loads, velocity terms, and known contact forces.
 
-        Those are the forces of compliant contacts and the friction whose bound does not depend on λ.  Arguments as of
-        :meth:`derivatives`, but `u` is taken as it is, dependent speeds included.
+        These are the forces of compliant contacts and friction with a bound independent of λ.  Arguments as of
+        :meth:`derivatives`, but `u` is used unchanged, dependent speeds included.
         """
         return self._matrix("f", (self._speeds,), t, q, u, w, directions)
 
     def constraint_matrix(self, q: Values, *, t: float = 0.0, w: Inputs = None) -> NamedArray:
         """Return A of ``A u + b = 0`` by active constraint row and speed, shape (m, n_u); see :meth:`mass_matrix`.
 
-        A row is called by its constraint or contact; those of contacts with their role (``ramp.normal``).
+        A row has the name of its constraint or contact, of a contact with the role (``ramp.normal``).
         """
         return self._matrix("A", (self.active_rows, self._speeds), t, q, None, w)
 

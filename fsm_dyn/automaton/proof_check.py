@@ -278,7 +278,7 @@ def check_proofs(
     proofs : GeometricProofs
         Of this model with these parameters.
     progress : callable
-        Called with the numbers of proofs checked and given.
+        Called with the numbers of checked and of all proofs.
 
     Raises
     ------
@@ -418,7 +418,7 @@ class _CheckedProof:
         return space
 
     def _choose(self, number: Mapping[str, int], free: frozenset[int]) -> None:
-        """Let the first argument of each shift be zero, if shifts change no condition and move nothing with bounds."""
+        """Set the first argument of each shift to zero, if shifts change no condition and move no bounded argument."""
         firsts = {shift[0][0] for shift in self.proof.shifts if shift}
         for shift in self.proof.shifts:
             moved = {number.get(name, -1): Fraction(rate) for name, rate in shift if math.isfinite(rate) and rate}

@@ -203,8 +203,6 @@ def _direction(unknowns: Unknowns, i: int, force: float) -> int:
 
 # -- Static equilibria with unilateral contacts and friction by pseudo-transient continuation ----------------
 #
-# Static equilibria with unilateral contacts and friction by pseudo-transient continuation (Kelley and Keyes 1998).
-#
 # Each step is one implicit step of a motion without inertia, ``(M/τ - K) v = f + Aᵀ λ`` for the displacement v, with
 # the contacts complementary at its end. So the mechanism relaxes, heavily damped, towards a stable rest; from near it
 # Newton's method finds the equilibrium of the current contact mode, and whatever it finds must agree with the
@@ -411,8 +409,8 @@ class _Settling:
     def _step(self, q: Array, forces: Array, tau: float) -> tuple[Array, Array, bool]:
         """One implicit step: displacement (n_u,), forces (n_rows,), and whether every displacement is resisted.
 
-        How the forces of contacts turn with the motion is left out here: it may resist nothing, and short steps do
-        without.
+        The turn of contact forces with the motion is neglected here: it may reduce the stiffness, and short steps do
+        not need it.
         """
         n_u, held = len(self.layout.u), self.held
         bilateral = np.zeros(len(forces))
@@ -568,7 +566,7 @@ def _positive(H: Array, rows: Array, *, strict: bool = True) -> bool:
 
 
 def _statics_program(automaton: Automaton) -> Program:
-    """The terms at rest with the rows' forces as arguments after the parameters, and how the forces turn with q."""
+    """The terms at rest with the rows' forces as arguments after the parameters, and the forces' derivative by q."""
     wider, nodes, _, table = statics_nodes(automaton, automaton.terms.layout.q)
     wanted = ("W", "M", "f", "A", "b", "residual", "static", "kinetic", "closes_if", "reach", "aspect", "elastic")
     outputs = {name: nodes[name] for name in wanted if name in nodes}

@@ -1,6 +1,6 @@
 """Saved automata: JSON with the model's text and its programs as lists of operations.
 
-Never pickle, never machine code: a file from an untrusted source is checked like a model file and can run nothing.
+Never pickle, never machine code: an untrusted file is checked like a model file and cannot run code.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ class StartRows:
 
 
 def motions_from(rows: StartRows, q: Array, u: Array) -> list[Motion]:
-    """Return the starts of motions near ``q`` whose given speeds are those of ``u``.
+    """Return the starts of motions near ``q`` with the given speeds of ``u``.
 
     None if the start is not near a change point, or no branch has these speeds.
 
@@ -90,9 +90,9 @@ def motions_from(rows: StartRows, q: Array, u: Array) -> list[Motion]:
     ----------
     rows : StartRows
     q : ndarray, shape (n_q,)
-        The configuration as the rows give it.
+        The configuration solved from the rows.
     u : ndarray, shape (n_u,)
-        The speeds as the rows give them there.
+        The speeds solved from the rows there.
     """
     A, b, _ = rows.motion(q, u)
     left, combinations = remainders(A)
@@ -305,7 +305,7 @@ def _roots(rows: StartRows, q: Array, u: Array, strong: Array, vanishing: Array,
 
 # -- Curve parameters ----------------------------------------------------------------------------------------
 #
-# Curve parameters: position of a contact on its curve as a function of the other coordinates.
+# Position of a contact on its curve as a function of the other coordinates.
 #
 # They are coordinates without given values: initially they are found by a search over the whole curve, in a run they
 # follow (docs/theory.md, "Contact geometry").

@@ -66,7 +66,7 @@ def follow(motion: Motion, following: CurveParameter, speeds: Speeds) -> CurvePa
 
 # -- Constraint and contact rows -----------------------------------------------------------------------------
 #
-# Constraint and contact rows: ``A y + b``, its rate at u̇ = 0, and the configuration it belongs to.
+# ``A y + b``, its rate at u̇ = 0, and the configuration it belongs to.
 
 _WITH_CASES = CASE_FUNCTIONS | {"where", "lt", "le", "eq", "ne"}
 SAMPLES = 3

@@ -315,7 +315,7 @@ class ContactGeometry:
         return self.system.graph.constant(value)
 
     def _along(self, center: Vector, face: Flat) -> Node:
-        """Return how far inside the ends of a face the foot of a place is, given from the start of the face.
+        """Return the distance of a place's foot from the ends of a face, positive inside; given from the face's start.
 
         A face is extended at a concave corner: a contact with both faces of the corner belongs to both.
         """
@@ -325,7 +325,7 @@ class ContactGeometry:
         return functions.minimum(s + before, length - s + behind)
 
     def _aspect(self, corner: Round, face: Flat) -> Node | None:
-        """Return how high above the plane of a face the lower of the two neighbours of a corner stands (m)."""
+        """Return the height of the lower neighbour of a corner above the plane of a face (m)."""
         edges = []
         for edge in corner.beyond:
             if not isinstance(edge, Flat) or edge.length is None:
@@ -380,7 +380,7 @@ class ContactGeometry:
         return ContactKinematics(gap, slip, _least([node for node in reach if node is not None]))
 
     def _reach_round(self, feature: Round, arm: Vector) -> Node | None:
-        """Return how far the place of contact is within an arc or beyond the faces of a corner.
+        """Return the distance of the contact point inside the ends of an arc, or beyond the faces of a corner.
 
         ``arm`` points to the other centre.
         """
@@ -406,7 +406,7 @@ class ContactGeometry:
         return _least(parts)
 
     def _within(self, arc: Round, direction: Vector) -> Node:
-        """Return how far inside the span of an arc a direction points, times the direction's length."""
+        """Return the margin of a direction inside the span of an arc, times the direction's length."""
         if arc.span is None:
             raise ModelError("a circle has no span")
         space = self._space

@@ -58,7 +58,7 @@ def transition_terms(
     mechanism : Mechanism
         The model.
     algebra : NodeAlgebra
-        Gives names their meaning.
+        Nodes of names.
     impulse : Sequence[Node]
         Generalized impulses, one for each speed.
     """
@@ -93,7 +93,7 @@ class _ConditionMargin:
     mechanism : Mechanism
         The model.
     algebra : NodeAlgebra
-        Gives names their meaning.
+        Nodes of names.
     """
 
     def __init__(self, tree: expression_tree.Node, text: Text, mechanism: Mechanism, algebra: NodeAlgebra) -> None:

@@ -261,7 +261,7 @@ def norm(vector: Array) -> float:
 
 
 def dependent_columns(matrix: Array, free: Sequence[int], least: float = DEPENDENT) -> list[int]:
-    """Choose, from the columns ``free``, as few as give the rows their rank; later ones are preferred.
+    """Choose, from the columns ``free``, the fewest with the full rank of the rows; later ones are preferred.
 
     Parameters
     ----------

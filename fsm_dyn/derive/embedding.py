@@ -39,7 +39,7 @@ CLOSED = 1e-10
 class Limit:
     """One law on the multipliers, ``value >= 0``, with its (event, contact, direction).
 
-    ``open_part`` (k nodes) and ``numbers`` (k,) tell how the value changes with the indeterminate multipliers.
+    ``open_part`` (k nodes) and ``numbers`` (k,): derivatives by the indeterminate multipliers.
     """
 
     value: Node
@@ -320,7 +320,7 @@ def closed_place(
 
 # -- Constraint embedding of one active set ------------------------------------------------------------------
 #
-# Constraint embedding of one active set: independent speeds, reduced equations, multipliers.
+# Independent speeds, reduced equations, multipliers.
 #
 # With the active rows ``A u + b = 0`` split into dependent and independent columns, ``u = T u_I + e`` and a test
 # basis ``S`` with ``Sᵀ G = 0`` give ``(Sᵀ M T) u̇_I = Sᵀ (f - M c)``: Gillespie (2003) eqs (3)-(5) and (44)-(46). The
@@ -613,7 +613,7 @@ def _solve_general(
     """
     size = len(mass)
     factors = eliminate(mass, guide, range(size))
-    if len(factors.pivots) < size:  # singular at the samples: the pivots of any order will tell
+    if len(factors.pivots) < size:  # singular at the samples: the pivots of any order will show it
         factors = eliminate(mass, guide, range(size), [(k, k) for k in range(size)])
     solution = factors.solve(force)
     pivots = []
@@ -703,7 +703,7 @@ def _scaled_pivots(
 
 
 def _still_redundant(M: list[list[Node]], factors: Factors, size: Array) -> list[Node]:
-    """For each row dropped, 1 while nothing is left of it, else 0: elsewhere it may hold something after all."""
+    """For each row dropped, 1 without a remainder, else 0: elsewhere it may be independent."""
     signs = []
     for row in factors.dropped:
         zero = M[0][0].graph.constant(0.0)

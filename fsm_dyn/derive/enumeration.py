@@ -109,7 +109,7 @@ def infeasibility_reason(
             continue
         sums = residual @ combination
         if np.ptp(sums) <= ALWAYS_TRUE * (1.0 + np.abs(sums).max()) and abs(sums[0]) > ALWAYS_TRUE:
-            weights = combination / combination[np.argmax(np.abs(combination))]  # only their ratios mean anything
+            weights = combination / combination[np.argmax(np.abs(combination))]  # only their ratios have a meaning
             weights = weights if sums[0] * combination[np.argmax(np.abs(combination))] > 0.0 else -weights
             involved = {name: w for name, w in zip(names, weights.tolist(), strict=True) if abs(w) > ALWAYS_TRUE}
             total = f"{abs(sums[0]) / np.abs(combination).max():.6g} {_unit_of({units.get(name) for name in involved})}"

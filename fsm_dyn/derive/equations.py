@@ -182,7 +182,7 @@ class SplitCounts:
 
 
 class KaneEquations:
-    """Kane's equations of one mode; everything is formed when it is asked for.
+    """Kane's equations of one mode, formed on demand.
 
     ``equations["M"]`` is a SymPy matrix written out, with the model's own names as symbols; :meth:`read` keeps
     intermediate symbols.  :data:`OUTPUTS` lists the names.

@@ -94,7 +94,7 @@ def components(shape: CurveShape, xi: Node, scalar: Callable[[Text, dict[str, No
     Parameters
     ----------
     scalar : callable
-        Gives the meaning of an expression of parameters and the names added.
+        Node of an expression of parameters and the added names.
 
     Raises
     ------
@@ -444,7 +444,7 @@ class Shapes:
         return self._unit(self._fixed(shape, self._algebra.vector(text), "direction", text))[1]
 
     def _fixed(self, shape: Shape, vector: Vector, word: str, text: Text | None = None, flat: bool = True) -> Triple:
-        """Return the components of a vector in the shape's frame; they must stay as they are (and lie in its plane)."""
+        """Return the components of a vector in the shape's frame; they must be constant (and in its plane)."""
         reduce = self.system.reducer.reduce
         x, y, z = (reduce(node) for node in self._space.resolve(vector, shape.frame))
         moving = support((x, y, z)) & {*self.system.coordinates, *self.system.inputs, self.system.names["t"]}
@@ -489,7 +489,7 @@ class Shapes:
         return self._space.sum((hub, self._turned(shape, copy, self._space.subtract(offset, hub))))
 
     def _turned(self, shape: Shape, copy: int, vector: Vector) -> Vector:
-        """Return a vector fixed in the first copy as it is in another one."""
+        """Return a vector fixed in the first copy, turned to another one."""
         if copy == 0 or shape.repeat is None:
             return vector
         x, y, z = self._space.resolve(vector, shape.frame)

@@ -50,7 +50,7 @@ class Links:
     Parameters
     ----------
     points, motion, accelerations
-        The geometry and how it moves.
+        The geometry and its motion.
     bodies : sequence of Inertia
         Those with mass.
     """
@@ -200,7 +200,7 @@ class InertiaShare:
 
 
 def empty_share(graph: ExpressionGraph, n: int) -> InertiaShare:
-    """Return a part with nothing in it."""
+    """Return an empty part."""
     return InertiaShare([[graph.zero] * n for _ in range(n)], [graph.zero] * n)
 
 
@@ -347,7 +347,7 @@ class Stretch:
     value, rate : Node
         The length or coordinate (m or rad) and its rate.
     partials : list of Node, length n
-        How much each speed adds to the rate: a force x along the line has the generalized forces x partials.
+        Contribution of each speed to the rate: a force x along the line has the generalized forces x partials.
     """
 
     value: Node

@@ -14,7 +14,7 @@ from fsm_dyn.derive.unconstrained_system import ContactInfo
 
 @dataclass(frozen=True)
 class Pattern:
-    """A named pattern: state codes by contact index; contacts left out are free to be anything."""
+    """A named pattern: state codes by contact index; contacts left out may have any state."""
 
     name: str
     states: Mapping[int, int]

@@ -52,7 +52,7 @@ class RunnableMode(Protocol):
 
     @property
     def indeterminate(self) -> tuple[int, ...]:
-        """Return the rows whose multipliers others can take over."""
+        """Return the rows with multipliers exchangeable for others."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class ModePrograms:
     guards: tuple[Guard, ...]
     rhs: Program
     full: Program
-    indeterminate: tuple[int, ...] = ()  # rows whose multipliers others can take over: the smallest are reported
+    indeterminate: tuple[int, ...] = ()  # rows with exchangeable multipliers: the minimum-norm ones are reported
 
     @cached_property
     def enclosure(self) -> EnclosureCode | None:

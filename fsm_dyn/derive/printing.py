@@ -299,7 +299,7 @@ def _fresh(count: int, taken: set[str]) -> sympy.Symbol:
 
 # -- SymPy expressions as MathML -----------------------------------------------------------------------------
 #
-# SymPy expressions as MathML, with the model's names set as docs/theory.md sets them; a browser needs nothing else.
+# The model's names are set as in docs/theory.md; a browser needs nothing else.
 
 PLUS: Final = "<mo>+</mo>"
 MINUS: Final = "<mo>&#8722;</mo>"

@@ -455,7 +455,7 @@ def _definitions(system: MechanismSymbols) -> list[SpeedRow]:
 
 
 def _natural_rates(system: MechanismSymbols, plain: Sequence[Node], unknowns: Sequence[Node]) -> Rates:
-    """Return the rates as they are before the definitions: each coordinate's is its own speed."""
+    """Return the natural rates, without definitions: each coordinate's rate is a speed."""
     zero, one = system.graph.zero, system.graph.one
     n = len(unknowns)
     unit = [tuple(one if i == r else zero for r in range(n)) for i in range(n)]

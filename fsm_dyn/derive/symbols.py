@@ -156,7 +156,7 @@ class _Geometry:
         )
 
     def follows_or_rests(self, joint: Joint, point: str) -> bool:
-        """Whether a point moves as one of the child, whose absolute coordinates the joint has, or not at all.
+        """Whether a point moves as one of the child (in the joint's absolute coordinates), or not at all.
 
         In space the turns of a child are compared by whether there are any: Euler parameters are not independent.
         """
@@ -278,7 +278,7 @@ class MechanismSymbols:
     inputs : tuple of Node
         Symbols of the inputs.
     names : mapping of str to Node
-        Everything a geometric expression may name.
+        All names of geometric expressions.
     """
 
     mechanism: Mechanism
@@ -344,7 +344,7 @@ def build_system(mechanism: Mechanism) -> MechanismSymbols:
 
 
 def _symbols_of(mechanism: Mechanism) -> MechanismSymbols:
-    """Return symbols and geometry of a mechanism as it is written."""
+    """Return symbols and geometry of a mechanism as written."""
     layout = layout_of(mechanism)
     graph = ExpressionGraph()
     euler = tuple(

@@ -176,7 +176,7 @@ class TransitionTerms:
     ----------
     spec : TransitionSpec
     guard : Node or None
-        Fires when it crosses zero as `crossing` says; a comparison ``a > b`` is read as ``a - b`` rising.
+        Fires at a zero crossing in the sense of `crossing`; a comparison ``a > b`` is read as ``a - b`` rising.
     crossing : {"rising", "falling", "both"}
     condition : ConditionKind
         Whether the guard is an expression or a condition, and if so whether it is met at zero.

@@ -231,7 +231,7 @@ class TreeMotion(Motion):
 
 
 class Values:
-    """The auxiliary speeds as functions of the others: puts them in wherever they stand."""
+    """The auxiliary speeds as functions of the others, for their substitution."""
 
     def __init__(self, motion: TreeMotion, kinematic: Sequence[Node]) -> None:
         still = dict.fromkeys(kinematic, motion.graph.zero)
@@ -280,7 +280,7 @@ def _scaled(form: Form, factor: Node) -> Form:
 
 # -- Kane's equations in speeds and auxiliary speeds ---------------------------------------------------------
 #
-# Kane's equations in speeds and auxiliary speeds: sparse, and from them the terms in the speeds alone.
+# Sparse, and from them the terms in the speeds alone.
 
 MANY_BODIES = 8
 

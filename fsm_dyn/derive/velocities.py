@@ -293,7 +293,7 @@ class Motion:
         while to and back and to[0] == back[0]:
             common = to[0]
             del to[0], back[0]
-        # as long as the way leads over vectors fixed in the frame, the points on it are fixed in it as well
+        # points reached by vectors fixed in the frame are fixed in it as well
         fixed = anchor
         if all(self._is_fixed(name, frame) for name in back):
             fixed = common
@@ -356,7 +356,7 @@ def _plus(a: Triple, b: Triple) -> Triple:
 
 
 def plus_along(a: Triple, axis: int, amount: Node) -> Triple:
-    """Return a vector's components with something added along one axis."""
+    """Return a vector's components with a term added along one axis."""
     components: list[Node] = list(a)
     components[axis] = components[axis] + amount
     x, y, z = components

@@ -34,7 +34,7 @@ from fsm_dyn.language.yaml import LocatedList, LocatedMapping, LocatedStr, Scala
 
 # -- Parameters with a tolerance -----------------------------------------------------------------------------
 #
-# Parameters with a tolerance: ``4 kg +- 0.1 kg``, ``{value:, tolerance:}``, ``{normal:, sigma:}``, ``{uniform:}``.
+# ``4 kg +- 0.1 kg``, ``{value:, tolerance:}``, ``{normal:, sigma:}``, ``{uniform:}``.
 
 SIGNS = ("+-", "\N{PLUS-MINUS SIGN}")
 

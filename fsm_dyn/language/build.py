@@ -48,7 +48,7 @@ from fsm_dyn.language.yaml import LocatedStr, where_of
 
 # -- Ports coupled to a device -------------------------------------------------------------------------------
 #
-# Ports coupled to a device: virtual couplers as inputs, parameters, loads and outputs of the mechanism.
+# Virtual couplers as inputs, parameters, loads and outputs of the mechanism.
 #
 # The coupler is a spring and damper between the device and the port (Colgate, Stanley and Brown 1995, "Issues in the
 # haptic display of tool use").  Every mode is derived with it, the integrator sees its stiffness, and the same model

@@ -54,7 +54,7 @@ def shapes_of(form: MechanismForm) -> dict[str, Shape]:
     Raises
     ------
     ModelError
-        A shape says two things or too little, or a polygon encloses nothing.
+        A shape is contradictory or incomplete, or a polygon has no interior.
     """
     values: Mapping[str, ParameterValue] | None = None
     if form.shapes:
@@ -264,7 +264,7 @@ MOST_PAIRS = 400
 def touching(
     name: str, first: list[Feature], second: list[Feature], shapes: Mapping[str, Shape]
 ) -> list[FeatureContact]:
-    """Return the contacts between two lists of features, named after `name`, with nothing else set.
+    """Return the contacts between two lists of features, named after `name`, without further properties.
 
     Raises
     ------

@@ -286,7 +286,7 @@ def polygon_sense(shape: PolygonShape, values: Values) -> tuple[int, tuple[int, 
     Raises
     ------
     ModelError
-        Neighbouring points coincide, or the polygon encloses nothing.
+        Neighbouring points coincide, or the polygon has no interior.
     """
     points = places(shape, values)
     count = len(points)
@@ -315,7 +315,7 @@ def curve_sense(shape: CurveShape, values: Values) -> int:
     Raises
     ------
     ModelError
-        It does not close, or encloses nothing.
+        It does not close, or has no interior.
     """
     if shape.points:
         found = places(shape, values)
@@ -345,7 +345,7 @@ def check_outlines(mechanism: Mechanism, values: Values) -> None:
     Raises
     ------
     ModelError
-        A polygon or curve encloses nothing, a shape goes round or looks the other way than with the file's parameters.
+        A polygon or curve has no interior, or a shape has another sense or free side than with the file's parameters.
     """
     own = evaluate_parameters(mechanism, {})
     changed = {name for name, value in values.items() if value != own[name]}
@@ -477,7 +477,7 @@ class _Component(FloatAlgebra):
 
 
 def self_locking_screws(mechanism: Mechanism, values: Mapping[str, float | Sequence[float]]) -> list[str]:
-    """Return a sentence for each screw whose lead angle is not above its angle of static friction.
+    """Return a sentence for each screw with a lead angle up to its angle of static friction.
 
     Parameters
     ----------

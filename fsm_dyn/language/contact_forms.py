@@ -263,7 +263,7 @@ SCHEDULE_KEYS = ("linear", "steps", "expression", "constant")
 
 
 def schedule(tree: Tree) -> Schedule:
-    """Return how an input runs: a constant, an expression of ``t``, or a table.
+    """Return the schedule of an input: a constant, an expression of ``t``, or a table.
 
     Parameters
     ----------

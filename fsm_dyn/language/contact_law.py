@@ -101,7 +101,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Entry:
-    """How a contact with a law is written in a model file: ``key: {option: expression, ...}``.
+    """Form of a contact with a law in a model file: ``key: {option: expression, ...}``.
 
     Attributes
     ----------
@@ -250,7 +250,7 @@ class Law:
         return self.verbs.get(event, VERBS[event])
 
     def sign(self, event: Event) -> str:
-        """Return how an event shows."""
+        """Return the criterion of an event."""
         return self.signs.get(event, SIGNS[event])
 
 

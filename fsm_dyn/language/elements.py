@@ -11,7 +11,7 @@ from typing import ClassVar, Literal, TypeAlias, TypeVar
 from fsm_dyn.core.errors import NOWHERE, Location
 from fsm_dyn.language.expression_tree import Text
 
-# -- Frames, one class each: how they are turned against their parents ---------------------------------------
+# -- Frames, one class each: rotations relative to their parents ---------------------------------------------
 
 T = TypeVar("T")
 
@@ -263,7 +263,7 @@ class PinSliderJoint(Joint):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GearJoint(RangedJoint):
-    """Two bodies whose turns against a carrier keep a ratio."""
+    """Two bodies with a constant ratio of turns relative to a carrier."""
 
     kind: ClassVar[str] = "gear"
 
@@ -493,12 +493,12 @@ class AccelerationConstraint(VelocityConstraint):
     acceleration: Text
 
 
-# -- Inputs and how they run over time -----------------------------------------------------------------------
+# -- Inputs and their schedules ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule(ABC):
-    """How an input runs over time unless a run says otherwise.
+    """Values of an input over time, the default of a run.
 
     Attributes
     ----------

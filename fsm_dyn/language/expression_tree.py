@@ -26,9 +26,9 @@ from fsm_dyn.language.units import (
 
 # -- The words of the expression language --------------------------------------------------------------------
 #
-# The words of the expression language: functions with their numbers of arguments, and reserved names.
+# Functions with their numbers of arguments, and reserved names.
 
-#: Name of anything in a model.
+#: Name in a model.
 NAME_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 #: A name longer than this is refused: names reach generated code, file names and column titles.
@@ -60,7 +60,7 @@ CASE_FUNCTIONS = frozenset({"abs", "sign", "min", "max", "mod", "floor"})
 
 FUNCTIONS: Mapping[str, tuple[int, int | None]] = MappingProxyType({**SCALAR_FUNCTIONS, **VECTOR_FUNCTIONS})
 
-#: Functions whose arguments are names of things, handed to the algebra unevaluated.
+#: Functions with names as arguments, handed to the algebra unevaluated.
 REFERENCE_FUNCTIONS = frozenset({"rate", "pos", "vel", "omega"})
 
 #: Operators written as words.
@@ -94,10 +94,10 @@ class Text:
 
 # -- The tree an expression is read into ---------------------------------------------------------------------
 #
-# The tree an expression is read into, and the one way to walk it: folding it over an algebra.
+# The one way to walk it is to fold it over an algebra.
 #
 # An *algebra* defines numbers, names and operations: floats (`FloatAlgebra`), kinds and dimensions
-# (`fsm_dyn.language`), graph nodes or sympy (`fsm_dyn.derive`). The tree itself means nothing.
+# (`fsm_dyn.language`), graph nodes or sympy (`fsm_dyn.derive`). The tree itself has no meaning.
 
 AxisLetter: TypeAlias = Literal["x", "y", "z"]
 
@@ -113,7 +113,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """Something the model names, or ``t``."""
+    """A name of the model, or ``t``."""
 
     id: str
 
@@ -300,7 +300,7 @@ def free_names(node: Node) -> frozenset[str]:
 
 # -- Characters to tokens ------------------------------------------------------------------------------------
 #
-# Characters to tokens: the first gate a text passes, before Python's own parser sees anything.
+# The first gate of a text, before Python's own parser.
 
 MAX_LENGTH = 4000
 MAX_BRACKETS = 60

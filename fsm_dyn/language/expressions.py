@@ -162,7 +162,7 @@ def _real(function: Callable[..., float], *arguments: float) -> float:
 
 # -- Text to tree through an allow-list over Python's ``ast`` ------------------------------------------------
 #
-# Text to tree through an allow-list over Python's ``ast``; nothing of a user's text is ever executed.
+# Nothing of a user's text is ever executed.
 
 MAX_DEPTH = 200
 MAX_EXPONENT = 64.0

@@ -113,7 +113,7 @@ _NAME_SCHEMA: dict[str, Any] = {"type": "string", "pattern": "^[A-Za-z][A-Za-z0-
 
 
 def as_section(tree: Tree, what: str) -> LocatedMapping:
-    """Return `tree` as a mapping; nothing counts as an empty one."""
+    """Return `tree` as a mapping; no value counts as an empty one."""
     if isinstance(tree, Scalar) and tree.value is None:
         return LocatedMapping({}, tree.where)
     if not isinstance(tree, LocatedMapping):
@@ -125,7 +125,7 @@ def as_section(tree: Tree, what: str) -> LocatedMapping:
 
 
 def as_items(tree: Tree, what: str) -> LocatedList:
-    """Return `tree` as a list; nothing counts as an empty one."""
+    """Return `tree` as a list; no value counts as an empty one."""
     if isinstance(tree, Scalar) and tree.value is None:
         return LocatedList([], tree.where)
     if not isinstance(tree, LocatedList):

@@ -48,7 +48,7 @@ from fsm_dyn.language.yaml import LocatedStr, where_of
 
 # -- Friction of joints in proportion to their reactions -----------------------------------------------------
 #
-# Friction of joints in proportion to their reactions: journal bearings, guides and threads, as contacts.
+# Journal bearings, guides and threads, as contacts.
 #
 # A bearing or guide keeps its rows across the axis, and a contact with the law ``bearing`` bounds its friction by the
 # resultant of their forces. The flanks of a thread transmit one normal force, of either sign: a slot with friction
@@ -146,7 +146,7 @@ def bearing(name: str, form: RevoluteForm | PrismaticForm, rate: str, rows: tupl
 
 # -- Backlash and clearance of joints as contacts ------------------------------------------------------------
 #
-# Backlash and clearance of joints as contacts: two stops of one motion, or a pin within its hole.
+# Two stops of one motion, or a pin within its hole.
 
 NEWTONIAN = "N"
 
@@ -356,7 +356,7 @@ class JointExpander(ABC, Generic[EndsT]):
         return {}
 
     def add_friction(self, points: tuple[str, ...]) -> None:
-        """Add the contact of its friction, loaded by its rows; nothing without friction.
+        """Add the contact of its friction, loaded by its rows, if it has friction.
 
         Parameters
         ----------
@@ -391,7 +391,7 @@ class JointExpander(ABC, Generic[EndsT]):
         Raises
         ------
         ModelError
-            Nothing makes one of the frames.
+            One of the frames is not declared.
         """
         made = self.made
         for key, frame in self.ends:
@@ -713,13 +713,13 @@ def refuse_whole_turns(mechanism: Mechanism, known: Mapping[str, tuple[str, str]
 
 
 def whole_turns_in(parts: Any, angles: Set[str]) -> Iterator[tuple[str, Text]]:
-    """Yield angles, each with an expression in parts of a model whose value depends on its whole turns."""
+    """Yield angles, each with an expression in parts of a model dependent on its whole turns."""
     for text in texts_of(parts) if angles else ():
         yield from ((name, text) for name in sorted(angles & _counted(parse(text))))
 
 
 def _counted(tree: Any) -> set[str]:
-    """Return the names in an expression on whose whole turns its value depends."""
+    """Return the names in an expression with a value dependent on their whole turns."""
     if isinstance(tree, Name):
         return {tree.id}
     if isinstance(tree, Call) and tree.function in ("rate", *_PERIODIC):

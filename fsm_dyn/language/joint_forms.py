@@ -223,7 +223,7 @@ class PinSliderForm(MovableForm):
 
 
 class GearForm(EndsForm):
-    """Two bodies whose turns against a carrier keep a ratio: child about ``axis[1]`` to parent about ``axis[0]``."""
+    """Two bodies with a fixed ratio of turns about a carrier: child about ``axis[1]`` to parent about ``axis[0]``."""
 
     what: ClassVar[str] = "a gear pair"
     carrier: Reference = "N"
@@ -259,7 +259,7 @@ class JointForm(Form):
 
 
 def both_axes(form: EndsForm, axes: tuple[AxisForm, ...]) -> tuple[AxisForm, AxisForm]:
-    """Return the axes in parent and child; a single one stands for those with the same letter.
+    """Return the axes in parent and child; a single one means the same letter in both.
 
     Parameters
     ----------

@@ -413,7 +413,7 @@ class PinSliderExpander(PlacedExpander[PinSliderForm]):
 
 
 class GearExpander(JointExpander[GearForm]):
-    """Two bodies whose turns against a carrier keep a ratio."""
+    """Two bodies with a constant ratio of turns relative to a carrier."""
 
     joint = data.GearJoint
     constraint = VelocityConstraint
@@ -511,9 +511,9 @@ def joints_of(
     forms : Mapping[str, JointForm]
         Entries by name.
     frames : dict of str to Frame
-        Those written by hand.
+        Frames of the file.
     units : bool
-        Whether the model writes units: coordinates of joints then have theirs.
+        Whether the model has units: coordinates of joints then have them too.
     absolute : bool
         Whether children move freely and every joint gives rows (:mod:`fsm_dyn.language.rewriting`).
 

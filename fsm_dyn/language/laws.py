@@ -10,7 +10,7 @@ from fsm_dyn.runtime.abi import Event, GuardQuantity
 
 # -- Coulomb friction ----------------------------------------------------------------------------------------
 #
-# Coulomb friction, shared by several laws: its guards, along one line or in space (docs/theory.md).
+# Shared by several laws: its guards, along one line or in space (docs/theory.md).
 
 
 def _along_a_line(contact: Traits) -> bool:
@@ -104,7 +104,7 @@ GAP: Final = Law(
 
 # -- The slot, a gap with ``bilateral ------------------------------------------------------------------------
 #
-# The slot, a gap with ``bilateral: true``: always closed, its normal force may have either sign, so has two faces.
+# Always closed; its normal force may have either sign, so it has two faces.
 
 
 def _slot_states(frictional: bool, infinite: bool) -> tuple[str, ...]:
@@ -133,7 +133,7 @@ SLOT: Final = Law(
 
 # -- Compliant contact ---------------------------------------------------------------------------------------
 #
-# Compliant contact: normal force as a function of penetration and its rate (Hunt and Crossley 1975).
+# Normal force as a function of penetration and its rate (Hunt and Crossley 1975).
 
 
 def _compliant_states(frictional: bool, infinite: bool) -> tuple[str, ...]:
@@ -257,7 +257,7 @@ DRY_FRICTION: Final = Law(
 
 # -- Friction of a joint -------------------------------------------------------------------------------------
 #
-# Friction of a joint: on its speed, bounded in proportion to the resultant of the forces of the joint's rows.
+# On its speed, bounded in proportion to the resultant of the forces of the joint's rows.
 #
 # ``static`` and ``kinetic`` are coefficients of the resultant; in a journal bearing they contain the radius. In an
 # impact such a joint has no friction impulse (docs/theory.md, "Friction of joints").

@@ -200,7 +200,7 @@ def in_absolute_coordinates(mechanism: Mechanism) -> Mechanism:
     Raises
     ------
     ModelError
-        Something else in it depends on speeds of its own joints.
+        Another part of it depends on speeds of its own joints.
     """
     tree = compose(mechanism.text, mechanism.name)
     if isinstance(tree, LocatedMapping):

@@ -68,7 +68,7 @@ def parameters_of_periods(mechanism: Mechanism) -> frozenset[str]:
 
 
 def sample_counts(mechanism: Mechanism, values: Mapping[str, ParameterValue], until: float) -> dict[str, float]:
-    """Return how often each controller is sampled until a time (s)."""
+    """Return the number of samples of each controller until a time (s)."""
     return {
         controller.name: until / evaluate_expression(controller.period, values)
         for controller in mechanism.controllers.values()

@@ -316,7 +316,7 @@ def placed(mechanism: Mechanism) -> Iterator[None]:
         ) from error
 
 
-# -- The names of tolerances as a model file may give them, and their dimensions -----------------------------
+# -- The names of tolerances in a model file, and their dimensions -------------------------------------------
 
 _LENGTH, _TIME = dimension(m=1), dimension(s=1)
 _SPEED, _ACCELERATION = dimension(m=1, s=-1), dimension(m=1, s=-2)

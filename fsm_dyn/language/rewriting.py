@@ -36,7 +36,7 @@ from fsm_dyn.language.yaml import LocatedStr, where_of
 NEWTONIAN = "N"
 T = TypeVar("T")
 _POSITION = re.compile(r"\bpos\((\w+), (\w+)\)")
-_MOST_LINKS = 20  # joints behind each other whose coordinates a point depends on
+_MOST_LINKS = 20  # joints in a chain with coordinates in one point
 _AXES = re.compile(r"(\w+)\.[xyz]\b")
 
 
@@ -288,7 +288,7 @@ def with_kinks(mechanism: Mechanism) -> Mechanism:
 
 
 def _refuse_in_bodies(mechanism: Mechanism, coordinates: frozenset[str]) -> None:
-    """Refuse choices of coordinates in the places of bodies and of points in held rows: nothing gives their impulse."""
+    """Refuse choices of coordinates in the places of bodies and of points in held rows: their impulse is undefined."""
     held = [row.expression for row in mechanism.constraints.values()]
     held += [contact.gap for contact in mechanism.contacts.values() if _is_rigid(contact) and contact.gap]
     points = {str(body.center) for body in mechanism.bodies.values()}

@@ -135,7 +135,7 @@ TABLE = MappingProxyType(
 #: ``km/h`` (``9 N*h`` has a height).
 CONTINUING = MappingProxyType({"*": frozenset(TABLE) - {"g", "h"}, "/": frozenset(TABLE) - {"g"}})
 
-#: Words pint reads as something else than their writer means (``Nm`` is a yarn count there).
+#: Words with another meaning in pint (``Nm`` is a yarn count there).
 MISREAD = MappingProxyType({"Nm": "N*m", "Nmm": "N*mm", "Ns": "N*s", "Nms": "N*m*s", "kgm": "kg*m", "ms2": "m/s^2"})
 
 
@@ -154,7 +154,7 @@ def unit(symbol: str) -> tuple[float, Dimension]:
     Raises
     ------
     UnknownUnitError
-        If neither our table nor pint knows it, or it has an offset.
+        If it is neither in the table nor in pint, or has an offset.
     """
     symbol = symbol.replace("\N{GREEK SMALL LETTER MU}", "\N{MICRO SIGN}")
     known = TABLE.get(symbol)

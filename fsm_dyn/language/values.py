@@ -359,7 +359,7 @@ class VariedValues:
         self.affected = frozenset(affected)
         shapes = self._part(mechanism.shapes)
         known = all(name in mechanism.parameters and not mechanism.parameters[name].is_vector for name in self._names)
-        self._whole = bool(shapes) or not known  # of a shape it is checked how it lies
+        self._whole = bool(shapes) or not known  # the arrangement of shapes is checked
         contacts = mechanism.contacts if self._part(mechanism.contacts) else {}  # stops are checked in pairs
         self._checked = replace(
             mechanism,

@@ -34,7 +34,7 @@ class LocatedStr(str):
 
 
 def where_of(text: str) -> Location:
-    """Return the place of a `LocatedStr`; of any other text, nowhere."""
+    """Return the place of a `LocatedStr`; `NOWHERE` for any other text."""
     return text.where if isinstance(text, LocatedStr) else NOWHERE
 
 
@@ -56,7 +56,7 @@ class LocatedList(list["Tree"]):
 
 
 class LocatedMapping(dict[LocatedStr, "Tree"]):
-    """A mapping with its place; the keys know theirs."""
+    """A mapping with its place; the keys have places too."""
 
     def __init__(self, entries: dict[LocatedStr, Tree], where: Location, *, flow: bool = False) -> None:
         super().__init__(entries)
