@@ -533,7 +533,7 @@ def _sum(terms: Sequence[Node], last: Node) -> Node:
 
 
 def column_scale(M: Array) -> Array:
-    """``diag(M)^-1/2`` per sample, 1 for a speed without inertia: rows scaled by it do not depend on units."""
+    """``diag(M)^-1/2`` per sample, 1 for a massless speed: rows scaled by it do not depend on units."""
     diagonal = np.abs(np.diagonal(M, axis1=1, axis2=2))
     return np.where(diagonal > 0.0, 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0)), 1.0)
 
