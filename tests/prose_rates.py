@@ -55,11 +55,11 @@ def budget():
 def allowed(word, number, before=(0, 1)):
     """Return the most uses of a word in a part of ``number`` words.
 
-    A part above its bound may have as many uses as before, or as many per word: texts that go without a use of the
-    word, or come with few, are no worse prose.
+    A part above its bound keeps to the rate of the budget, with a tenth per 1,000 words for single sentences, or to its
+    number of uses: fewer other words are no worse prose.
     """
     uses, words = before
-    return max(BOUNDS[word] * number / 1000, uses, uses * number / words)
+    return max(BOUNDS[word] * number / 1000, uses, uses * number / words + 1e-4 * number)
 
 
 def lowered(before, found):

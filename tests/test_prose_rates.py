@@ -22,8 +22,8 @@ def test_count_takes_docstrings_and_comments_alone():
 
 def test_allowed_is_the_bound_or_the_budget():
     assert prose_rates.allowed("what", 3000) == 3
-    assert prose_rates.allowed("what", 3000, (30, 3000)) == 30
-    assert prose_rates.allowed("what", 6000, (30, 3000)) == 60
+    assert prose_rates.allowed("what", 3000, (30, 3000)) == pytest.approx(30.3)
+    assert prose_rates.allowed("what", 6000, (30, 3000)) == pytest.approx(60.6)
     assert prose_rates.allowed("what", 300, (30, 3000)) == 30
 
 

@@ -1,1 +1,1 @@
-"""The runtime: the C library that runs an automaton, and the one module that calls it (docs/runtime.md)."""
+"""The runtime: the C library to run an automaton, and the one module to call it (docs/runtime.md)."""

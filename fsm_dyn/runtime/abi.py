@@ -1,7 +1,7 @@
-"""Codes, positions, constants and texts that the runtime in C and Python share.
+"""Codes, positions, constants and texts shared by the runtime in C and Python.
 
 Written by ``fsm_dyn.runtime.abi_build`` from the headers in this folder (``make abi``): change those.  A class of plain
-numbers has the positions of a structure's fields in the array that holds it, ``COUNT`` their number.
+numbers has the positions of a structure's fields in its array, ``COUNT`` their number.
 """
 
 from __future__ import annotations
@@ -259,20 +259,20 @@ class TransitionColumn:
     RESET: Final = 1  # address of the reset kernel, 0: none
     EVENT: Final = 2  # 0: has a guard of its own, else fires with this event of FSM_TRANSITION_CONTACT
     CONTACT: Final = 3
-    WHEN: Final = 4  # enum fsm_condition_kind, of one that has a guard
+    WHEN: Final = 4  # enum fsm_condition_kind, if it has a guard
     WIDTH: Final = 5
 
 
 class ConditionKind(IntEnum):
     """Kind of the condition of a user-defined transition."""
 
-    CROSSES = 0  # an expression that crosses zero
-    STRICT = 1  # comparisons, not met where the guard is zero: < and >
-    WIDE = 2  # comparisons, met where the guard is zero: <= and >=
+    CROSSES = 0  # an expression crossing zero
+    STRICT = 1  # comparisons, false if the guard is zero: < and >
+    WIDE = 2  # comparisons, true if the guard is zero: <= and >=
 
 
 class TransitionStop(IntEnum):
-    """Values of FSM_TRANSITION_STOP beside 0 and 1, of transitions that are not of the file."""
+    """Values of FSM_TRANSITION_STOP beside 0 and 1, of transitions not declared in the file."""
 
     LEFT_RANGE = 2  # a coordinate leaves its range
     KINK = 3  # a held row passes a kink
@@ -292,14 +292,14 @@ class ContactFlag(IntEnum):
     COMPLIANT = 256  # its normal force is a function of the state, no constraint force
     SWITCHED = 512  # its constraint acts while it is held: transitions switch it
     FRICTION_ONLY = 1024  # a friction force with given bounds, and no normal force
-    NO_GAP = 2048  # rigid, on the level of speeds: there is no distance that closes
-    FORCE_LIMIT = 4096  # its constraint lets go at the force that the term `static_friction` gives
+    NO_GAP = 2048  # rigid, on the level of speeds: there is no distance to close
+    FORCE_LIMIT = 4096  # its constraint opens at the force given by the term `static_friction`
     LOADED = 8192  # its bounds are coefficients of the resultant of the forces of its load rows
-    WHOLE_CIRCLE = 16384  # of a circle touched from outside: its aspect is that of its far side
+    WHOLE_CIRCLE = 16384  # of a circle touched from outside: its aspect is the far side's
     GROUP = 65536  # bits from here on: number of the first contact of the same entry of the model
 
 
-TURNING: Final = 100.0  # times the speed that counts as zero: slip in space that came to rest may be so much off it
+TURNING: Final = 100.0  # times the speed tolerance: largest error of slip in space at rest
 
 
 class RowRole(IntEnum):
@@ -318,7 +318,7 @@ class Reason(IntEnum):
     EVENT = 1
     INPUT_JUMP = 2
     ZENO = 3
-    INCONSISTENT_ROWS = 4  # redundant rows that are consistent no longer
+    INCONSISTENT_ROWS = 4  # redundant rows became inconsistent
     SAMPLE = 5  # a controller was sampled; the last
 
 
@@ -328,10 +328,10 @@ class ChosenBy(IntEnum):
     NO_CANDIDATES = 0
     UNIQUE = 1
     LEAST_CHANGE = 2
-    FIRED_STATE_KEPT = 3  # nothing else was consistent than a state whose guard had fired
+    FIRED_STATE_KEPT = 3  # only a state whose guard had fired was consistent
     POLICY = 4  # several motions were consistent; the model asks for the least change
     IMPACT_WITHOUT_COLLISION = 5  # none was, and the model asks for an impact without collision
-    CONTINUITY = 6  # several motions were; in this one alone all that stuck still sticks
+    CONTINUITY = 6  # several motions were; only in this one all sticking contacts still stick
     PAST_LIMIT = 7  # several motions were; this one alone exists past the limit of friction
 
 
@@ -357,18 +357,18 @@ class Sizes:
     N_TRANSITIONS: Final = 10
     N_TERMS: Final = 11  # length of the output of the terms kernel
     SEQUENTIAL: Final = 12  # 1: impacts of several contacts one after the other
-    ON_INCONSISTENT: Final = 13  # 1: where no combination agrees with the accelerations, an impact without collision
-    ON_SEVERAL: Final = 14  # 1: where several motions agree, the one that changes least continues
+    ON_INCONSISTENT: Final = 13  # 1: an impact without collision if no combination agrees with the accelerations
+    ON_SEVERAL: Final = 14  # 1: of several consistent motions, the one with the least change continues
     N_CONTROLLERS: Final = 15
-    N_SHAPES: Final = 16  # round shapes whose centres `shape_centres` gives
-    MAX_MOVING: Final = 17  # arguments of an enclosure that change in a step, at most
+    N_SHAPES: Final = 16  # round shapes with centres in `shape_centres`
+    MAX_MOVING: Final = 17  # most arguments of an enclosure changing in a step
     MAX_VALUES: Final = 18  # values of an enclosure
     PROOF_WORDS: Final = 19  # numbers kept of all modes by guard_proof.c
     COUNT: Final = 20
 
 
 class ToleranceTable:
-    """What counts as zero, by kind of quantity (SI units), and the mechanism's own units; see fsm_dyn.Tolerances."""
+    """Tolerances by kind of quantity (SI units), and the mechanism's own units; see fsm_dyn.Tolerances."""
 
     GAP: Final = 0
     SPEED: Final = 1
@@ -441,11 +441,11 @@ class EnclosedOperation(IntEnum):
 # -- run.h -----------------------------------------------------------------------------------------------------------
 
 
-NEAR: Final = 0.2  # what is left of a row below which, if it is about to vanish, stages are put on the rows
+NEAR: Final = 0.2  # largest remainder of a vanishing row for stages to be put on the rows
 NEAR_STEPS: Final = 3.0  # steps from a change point within which stages are put on the rows
-FAR_STEPS: Final = 8.0  # steps from it within which they are if little is left of a row
-TINY: Final = 0.01  # what is left of a row that vanishes, however fast rows change
-TURNED: Final = 2.0  # times its size by which a row changes at most up to a change point that is foreseen
+FAR_STEPS: Final = 8.0  # steps from it within which they are if the remainder of a row is small
+TINY: Final = 0.01  # remainder of a vanishing row, at any rate of change of rows
+TURNED: Final = 2.0  # largest change of a row up to a foreseen change point, as a multiple of its size
 WORK_OF_TRANSITION: Final = 1
 WORK_OF_CANDIDATE: Final = 0.1  # a combination of contact states solved, in an impact or a decision
 WORK_OF_MODE: Final = 20  # a mode met for the first time
@@ -453,7 +453,7 @@ ROWS_PER_TURN: Final = 5  # a turn of the loop records at most this many rows
 
 
 class Phase(IntEnum):
-    """What the loop does next (`fsm_counters.phase`)."""
+    """Next action of the loop (`fsm_counters.phase`)."""
 
     STEPPING = 0
     RESOLVING = 1
@@ -470,15 +470,15 @@ class ConditionColumn:
     """Columns of `fsm_state.conditions`, one row for each user-defined transition (conditions.c)."""
 
     DUE: Final = 0  # enum fsm_due
-    FIRST: Final = 1  # what is known of its condition before the instant
-    SECOND: Final = 2  # the same of an expression that may cross in both directions, for the other one
+    FIRST: Final = 1  # knowledge of its condition before the instant
+    SECOND: Final = 2  # the same for the other direction of an expression with crossings in both
     VALUE: Final = 3  # value and slope of the guard when it fired
     SLOPE: Final = 4
     WIDTH: Final = 5
 
 
 class Due(IntEnum):
-    """Whether a user-defined transition is due in this instant, and because of what."""
+    """Whether a user-defined transition is due in this instant, and its cause."""
 
     NOT_DUE = 0
     DUE_BY_CONDITION = 1
@@ -489,10 +489,10 @@ class RingColumn:
     """Columns of `fsm_state.history`, a ring of the last transitions, and the number of its entries."""
 
     TIME: Final = 0
-    MODE: Final = 1  # mode that ended
-    SIGN: Final = 2  # what happened, as one number
+    MODE: Final = 1  # ended mode
+    SIGN: Final = 2  # event, as one number
     SPEED: Final = 3  # how fast the gap closed
-    CONTACT: Final = 4  # contact that closed, -1 if none
+    CONTACT: Final = 4  # closed contact, -1 if none
     WIDTH: Final = 5
 
 
@@ -537,7 +537,7 @@ class PassageColumn:
 
 
 ROOT_ROOM: Final = 471  # floats in which roots are isolated (event_location.c)
-FEW: Final = 6  # contacts that meet in a transition: room for so many is there from the start
+FEW: Final = 6  # contacts of a transition with memory from the start
 
 
 class DensePosition:
@@ -552,30 +552,30 @@ HIGHEST_DEGREE: Final = 5
 
 
 class ImplicitService(IntEnum):
-    """What fsm_implicit_step does for a solver outside (runge_kutta.c)."""
+    """Services of fsm_implicit_step for an external solver (runge_kutta.c)."""
 
     DERIVATIVE = 0  # writes x_dot at t and `fsm_work.y` into `fsm_work.k`
     FOLLOW = 1  # accepts the dense output up to t, to the next event, or as far as guards are known
     CHART = 2  # changes to a better chart if there is one
-    LOOK = 3  # looks for change points ahead; `fsm_work.y`[0] is then the length that keeps clear of them
+    LOOK = 3  # looks for change points ahead; `fsm_work.y`[0] is then the length of a step clear of them
 
 
 class Clock:
     """Times of a run (s), and numbers beside them."""
 
     TIME: Final = 0
-    BEGIN: Final = 1  # where the grid of fixed steps begins
-    STEP: Final = 2  # length the next step should have; 0: not chosen yet
+    BEGIN: Final = 1  # start of the grid of fixed steps
+    STEP: Final = 2  # length of the next step; 0: not chosen yet
     ERROR: Final = 3  # error norm of the last accepted step
-    EVENT_TIME: Final = 4  # when the last transition happened
+    EVENT_TIME: Final = 4  # time of the last transition
     PIVOT_ALARM: Final = 5  # pivot below which another chart is wanted
     JUMP: Final = 6  # length of the advance to the end of a Zeno train, once its contacts are closed
     PIVOT: Final = 7  # smallest scaled pivot at the current state
-    WINDOW: Final = 8  # when the present window of transitions began
-    REMAINING: Final = 9  # how long the Zeno sequence of impacts that is being ended continues
+    WINDOW: Final = 8  # start of the present window of transitions
+    REMAINING: Final = 9  # remaining time of the Zeno sequence of impacts being completed
     # largest multiplier at the start of the mode; those of the modes before count half as much each time
     FORCE: Final = 10
-    PUT_OFF: Final = 11  # length to continue with of a step whose next trial was put off, 0: none was
+    PUT_OFF: Final = 11  # length of the next trial of a postponed step, 0: none
     COUNT: Final = 12
 
 
@@ -584,7 +584,7 @@ class Counters:
 
     MODE: Final = 0
     PHASE: Final = 1
-    REASON: Final = 2  # why the pending resolution is called
+    REASON: Final = 2  # cause of the pending resolution
     FIRED: Final = 3  # number of guards in ``State.fired``
     GRID: Final = 4  # number of the last grid point reached
     SEGMENT: Final = 5  # segment of the input tables
@@ -596,40 +596,40 @@ class Counters:
     INSTANT: Final = 11  # transitions made in this instant
     HISTORY: Final = 12  # transitions entered in ``State.history``
     STARTED: Final = 13  # 1 once the first row stands
-    CYCLE: Final = 14  # impacts in a cycle of the Zeno sequence of impacts that is being ended
+    CYCLE: Final = 14  # impacts in a cycle of the Zeno sequence of impacts being completed
     WINDOW_COUNT: Final = 15  # transitions in the present window
-    ASKED: Final = 16  # 1 once a chart was asked for that is good where the pending transition leads
+    ASKED: Final = 16  # 1 once a chart for the target of the pending transition was requested
     PASSED: Final = 17  # change points recorded
     WORK_DONE: Final = 18  # since the caller set it to zero, see ``WORK_OF_TRANSITION``
     COUNT: Final = 19
 
 
 class Rank:
-    """What is known of the rank of the rows held. Then the size of every row, and its weight in what is lost."""
+    """Estimate of the rank of the active rows. Then the size of every row, and its weight in the loss."""
 
     SIZED: Final = 0  # 1 once the sizes are known
     LEFT_AT: Final = 1  # time up to which no rank can be lost (s)
-    SIGMA: Final = 2  # what is left of the weakest row, taken free of the others
-    RATE: Final = 3  # how fast it changes at most (1/s)
-    AHEAD: Final = 4  # time from where the rows were looked at to the next change point (s), inf: none
+    SIGMA: Final = 2  # remainder of the weakest row, taken free of the others
+    RATE: Final = 3  # its largest rate of change (1/s)
+    AHEAD: Final = 4  # time from the last evaluation of the rows to the next change point (s), inf: none
     BEHIND: Final = 5  # the same of the last one, negative
-    LOST: Final = 6  # number of rows that are lost in it
+    LOST: Final = 6  # number of rows lost in it
     LANDS: Final = 7  # 1: stages of the present step are put on the rows
     SPEED_NORM: Final = 8  # norm of the scaled speeds
-    TRIED_STEP: Final = 9  # length of a step over the change point ahead that was rejected, 0: none
+    TRIED_STEP: Final = 9  # length of a rejected step over the change point ahead, 0: none
     TRIED_ERROR: Final = 10
-    PASSES_AT: Final = 11  # when the present step passes a change point (s), inf: it does not
-    INDEPENDENT: Final = 12  # number of rows that are independent beside a change point
-    UNSEEN: Final = 13  # steps since the rows were looked at
+    PASSES_AT: Final = 11  # time of a change point in the present step (s), inf: none
+    INDEPENDENT: Final = 12  # number of independent rows beside a change point
+    UNSEEN: Final = 13  # steps since the last evaluation of the rows
     ACTIVE: Final = 14  # number of rows active
-    WORST: Final = 15  # largest error of a step near the change point that was accepted though above its tolerance
-    CHANGE: Final = 16  # how fast a row changes at most, as a part of its size (1/s)
-    MOTION: Final = 17  # how fast the coordinates changed when the rows were looked at (1/s)
+    WORST: Final = 15  # largest error above its tolerance of an accepted step near the change point
+    CHANGE: Final = 16  # largest rate of change of a row, relative to its size (1/s)
+    MOTION: Final = 17  # rate of change of the coordinates at the last evaluation of the rows (1/s)
     COUNT: Final = 18
 
 
 class OptionNumbers:
-    """Options of a run that are numbers."""
+    """Numbers among the options of a run."""
 
     UNTIL: Final = 0
     FIXED_STEP: Final = 1
@@ -639,14 +639,13 @@ class OptionNumbers:
 
 
 class OptionCounts:
-    """Options of a run that are counts."""
+    """Counts among the options of a run."""
 
     CHUNK: Final = 0  # steps after which the loop returns to report progress
     MAX_STEPS: Final = 1
     MAX_INSTANT: Final = 2  # transitions allowed in one instant
-    MAX_WORK: Final = 3  # beyond this the loop returns before it takes another trial step or resolves another instant
-    # 1: it returns before the first turn in which it may matter where the run ends (end_of_run.c)
-    BEFORE_END: Final = 4
+    MAX_WORK: Final = 3  # beyond it the loop returns before another trial step or resolution of an instant
+    BEFORE_END: Final = 4  # 1: it returns before the first turn affected by the end of the run (end_of_run.c)
     COUNT: Final = 5
 
 
@@ -656,7 +655,7 @@ class MethodCounts:
     STAGES: Final = 0
     ORDER: Final = 1
     ADAPTIVE: Final = 2
-    DEGREE: Final = 3  # of the dense output that is followed instead of taking steps; 0: a tableau
+    DEGREE: Final = 3  # of the dense output followed instead of taking steps; 0: a tableau
     COUNT: Final = 4
 
 
@@ -664,7 +663,7 @@ class InputCounts:
     """Lengths of inputs."""
 
     N_INPUTS: Final = 0
-    N_PARAMETERS: Final = 1  # where the inputs begin in the context
+    N_PARAMETERS: Final = 1  # start of the inputs in the context
     CONSTANT: Final = 2  # 1: nothing varies
     COUNT: Final = 3
 
@@ -682,20 +681,20 @@ class Notes:
     """Notes on the resolution of an instant."""
 
     CHANGED: Final = 0  # 1: something changed (mode, speeds, slip direction, memory), so the transition is recorded
-    CANDIDATES: Final = 1  # combinations of contact states that were tried
+    CANDIDATES: Final = 1  # combinations of contact states tried
     WRITTEN_TRANSITION: Final = 2  # index of the user-defined transition taken, -1: none
     INSTANT: Final = 3  # in: transitions made so far in this instant
-    CONSISTENT: Final = 4  # of the combinations tried, how many agreed
-    CHOSEN_BY: Final = 5  # how the one taken was found: see next_state
-    TARGET: Final = 6  # mode found, for which a chart has to be chosen first
+    CONSISTENT: Final = 4  # number of consistent combinations among those tried
+    CHOSEN_BY: Final = 5  # reason for the one taken: see next_state
+    TARGET: Final = 6  # mode found, still without a chart
     COUNT: Final = 7
 
 
 class Far:
-    """What is known of the guards that are left out of steps."""
+    """Bound for the guards left out of steps."""
 
     ACTIVE: Final = 0  # 1: guards marked in `is_far` are not evaluated
-    DISTANCE: Final = 1  # each of them was farther above zero than this where they were chosen (m)
+    DISTANCE: Final = 1  # each of them was farther above zero than this when chosen (m)
     COUNT: Final = 2
 
 
@@ -727,7 +726,7 @@ class Choice(IntEnum):
 
 
 class Violation(IntEnum):
-    """The contact law that a candidate violates most."""
+    """The contact law most violated by a candidate."""
 
     KEPT = 0
     TENSION = 1
@@ -752,13 +751,13 @@ class Purpose(IntEnum):
 
     REBOUND = 0
     PLASTIC = 1
-    ARREST = 2  # without collision: slip that no accelerations are consistent with is stopped or reversed
+    ARREST = 2  # without collision: slip inconsistent with any accelerations is stopped or reversed
 
 
-SAME_ROW: Final = 1e-07  # normals that differ by less than this part are those of flush faces
-LEVEL: Final = 4.0  # times the gap tolerance: how deep a guard may find a corner's neighbour that is flush with it
-DEEPEST: Final = 4.0  # times the gap tolerance: how deep a gap may be where its guard has fired
-NO_CANDIDATE: Final = 1e30  # violation where there is no candidate
+SAME_ROW: Final = 1e-07  # normals with a smaller relative difference belong to flush faces
+LEVEL: Final = 4.0  # times the gap tolerance: largest depth of a corner's flush neighbour in a guard
+DEEPEST: Final = 4.0  # times the gap tolerance: largest depth of a gap after its guard has fired
+NO_CANDIDATE: Final = 1e30  # violation without any candidate
 LOAD_PASSES: Final = 1000  # until loads and forces agree; beyond, there is no such motion
 LOAD_AGREES: Final = 1e-14  # change of a load, as a fraction of the largest
 
@@ -770,13 +769,13 @@ MOST_SWEEPS: Final = 2000  # of the projected Gauss-Seidel method
 
 
 class TimeSteppingReport:
-    """Contact problems of a run that the sweeps did not solve, and the step limit."""
+    """Contact problems of a run not solved by the sweeps, and the step limit."""
 
-    UNSOLVED: Final = 0  # steps whose sweeps did not converge
-    FIRST_UNSOLVED: Final = 1  # when the first of them began (s)
+    UNSOLVED: Final = 0  # steps with sweeps that did not converge
+    FIRST_UNSOLVED: Final = 1  # start of the first of them (s)
     WORST_UNSOLVED: Final = 2  # largest change of a speed in a last sweep, as a fraction of the fastest
-    LONGEST: Final = 3  # longest step that may do where one was too long (s)
-    PASSED: Final = 4  # 1 + the contact that was passed through in that step; 0: it was too long for compliant ones
+    LONGEST: Final = 3  # longest suitable step, if one was too long (s)
+    PASSED: Final = 4  # 1 + the contact passed through in this step; 0: it was too long for compliant ones
     COUNT: Final = 5
 
 
@@ -785,7 +784,7 @@ class EnergyColumn:
 
     FREE: Final = 0  # kinetic plus potential energy after the step without the impulses of contacts (J)
     AFTER: Final = 1  # with them (J)
-    REBOUND: Final = 2  # part of the restitution that was kept
+    REBOUND: Final = 2  # part of the restitution kept
     WIDTH: Final = 3
 
 
@@ -804,15 +803,15 @@ class OnlineProgram:
 
     ROWS: Final = 0
     MOTION: Final = 1
-    WATCHED: Final = 2  # motion and what guards look at
+    WATCHED: Final = 2  # motion and the quantities of guards
 
 
 class GuardQuantity(IntEnum):
-    """What a guard looks at (`fsm_online_mode.guard_quantity`)."""
+    """Quantity of a guard (`fsm_online_mode.guard_quantity`)."""
 
     GAP = 0
-    MEETING = 1  # The gap of a pad with loss: what left faster than the surface follows may meet it again before.
-    FIRMNESS = 2  # factor of a pad's force that a loss may bring to zero
+    MEETING = 1  # The gap of a pad with loss: a body leaving faster than the surface follows may meet it again.
+    FIRMNESS = 2  # factor of a pad's force, brought to zero by a loss
     NORMAL_FORCE = 3
     FRICTION_LIMIT = 4
     SLIP = 5
@@ -825,17 +824,17 @@ class GuardQuantity(IntEnum):
 
 
 class OnlinePlace:
-    """Positions in a chart of where arrays begin in the workspace."""
+    """Positions in a chart of the starts of arrays in the workspace."""
 
     AT_A: Final = 0  # rows of all contacts and constraints (n_rows, n_u); output of the program `rows` begins here
     AT_B: Final = 1
-    AT_Q_DOT: Final = 2  # what the program ``motion`` gives begins here
+    AT_Q_DOT: Final = 2  # outputs of the program ``motion`` begin here
     AT_M: Final = 3
     AT_F: Final = 4
     AT_GAMMA: Final = 5
     AT_KINETIC: Final = 6
     AT_ELASTIC: Final = 7
-    AT_STATIC: Final = 8  # what the program ``watched`` gives beyond ``motion`` begins here
+    AT_STATIC: Final = 8  # outputs of the program ``watched`` beyond ``motion`` begin here
     AT_RESIDUAL: Final = 9
     AT_WHEN: Final = 10
     AT_REACH: Final = 11
@@ -854,7 +853,7 @@ class OnlinePlace:
     AT_MASS: Final = 23  # reduced mass matrix
     AT_RIGHT: Final = 24  # reduced forces, then independent accelerations
     AT_FORCE: Final = 25  # forces of the mode
-    AT_G: Final = 26  # forces less what dependent speeds take
+    AT_G: Final = 26  # forces less the share of dependent speeds
     AT_U_DOT: Final = 27
     AT_MULTIPLIERS: Final = 28
     AT_OPEN: Final = 29  # indeterminate multipliers of redundant rows, then shares of the load (2 n_rows, n_rows)
@@ -867,32 +866,32 @@ class OnlinePlace:
 
 
 class OnlineChoice:
-    """Positions in a chart of what is chosen.
+    """Positions in a chart of the choices.
 
     From FSM_ONLINE_LISTS on the lists: rows (n_rows), the contact sliding at each or -1 (n_rows), speeds, dependent
-    ones first (n_u), contacts that are not open.
+    ones first (n_u), contacts not open.
     """
 
     CHOSEN: Final = 35  # 1: there is a chart
-    RANK: Final = 36  # rows that are independent
+    RANK: Final = 36  # independent rows
     ACTIVE: Final = 37  # rows held; those beyond the rank are redundant
-    SLIDES: Final = 38  # whether a contact slides under a normal force, so that forces act off the rows
+    SLIDES: Final = 38  # whether a contact slides under a normal force: forces then act off the rows
     CHOICES: Final = 39  # charts chosen so far
-    BUSY: Final = 40  # contacts that are not open
-    PUSHES: Final = 41  # whether one of them pushes along rows that are not held
-    SPAN: Final = 42  # largest difference between the number of a contact and that of the first of its outline
-    SHARED: Final = 43  # of the redundant rows the first ones, on whose shares of the load the motion depends
+    BUSY: Final = 40  # contacts not open
+    PUSHES: Final = 41  # whether one of them pushes along inactive rows
+    SPAN: Final = 42  # largest difference between the numbers of a contact and of the first of its outline
+    SHARED: Final = 43  # first ones of the redundant rows, with load shares that affect the motion
 
 
 ONLINE_LISTS: Final = 44
-SET_BACK: Final = 1e-07  # part of what a neighbour of a corner lies behind a face by which its gap counts as less
+SET_BACK: Final = 1e-07  # reduction of the gap of a corner, as a part of a neighbour's distance behind the face
 
 
 class OnlineLimits:
     """Limits of a mode embedded online."""
 
     FLOOR: Final = 0  # scaled pivot below which another chart is chosen in any case
-    LEVEL: Final = 1  # and for the present chart, which is the share `kept` of the best that it has shown
+    LEVEL: Final = 1  # and for the present chart: the share `kept` of its best one so far
     KEPT: Final = 2
     FOLLOWS: Final = 3  # slip speed from which on the direction of friction in space follows the slip (m/s)
     REDUNDANCY: Final = 4  # a row of which more than this part is left is not redundant (any more)
@@ -904,7 +903,7 @@ class OnlineLimits:
 # -- saved_state.h ---------------------------------------------------------------------------------------------------
 
 
-SAVED_MAGIC: Final = 4995689717091357510  # "FSMSTATE" where the lowest byte comes first
+SAVED_MAGIC: Final = 4995689717091357510  # "FSMSTATE" if the lowest byte comes first
 SAVED_BYTE_ORDER: Final = 72623859790382856
 SAVED_VERSION: Final = 2  # to be raised when the meaning of a section or of a field in it changes
 SAVED_HEADER: Final = 8  # words
@@ -960,17 +959,17 @@ class SavedSection(IntEnum):
     MODE = 7  # the current mode, FSM_MODE_WORDS
     GUARDS = 8  # doubles: values, slopes, tolerances of its guards, values and slopes of those fired
     ARMED = 9  # status of its guards, enum fsm_guard_status
-    FIRED = 10  # guards that fired, by their place in the mode
+    FIRED = 10  # fired guards, by their place in the mode
     LIMITS = 11  # struct fsm_state
-    HISTORY = 12  # FSM_RING_LENGTH entries: the mode that ended, then the columns as doubles
+    HISTORY = 12  # FSM_RING_LENGTH entries: the ended mode, then the columns as doubles
     DRIFT = 13  # doubles
     RANK = 14  # doubles: struct fsm_rank, sizes and weights of the rows
-    DECISION = 15  # contacts that others imply, then the candidates tried last, as doubles
+    DECISION = 15  # contacts implied by others, then the candidates tried last, as doubles
     ONLINE = 16  # modes embedded online whose chart is chosen, one after the other (saved_state.c)
     STEP = 17  # time stepping: number of the step, segment of the inputs
-    CODES = 18  # time stepping: contact states, then the sides that contacts are on
+    CODES = 18  # time stepping: contact states, then the sides of contacts
     REPORT = 19  # doubles, struct fsm_time_stepping_report
-    SPENT = 20  # modes in which evaluations were made, each with their number
+    SPENT = 20  # modes with evaluations, each with their number
     CONDITIONS = 21  # doubles: enum fsm_condition_column of every user-defined transition
 
 
@@ -978,11 +977,11 @@ class SavedSection(IntEnum):
 
 
 class TickResult(IntEnum):
-    """What a live tick returns."""
+    """Results of a live tick."""
 
     OK = 0
-    ATTENTION_NEEDED = 1  # something happened that the caller has to handle
-    SUPPLY_NEEDED = 2  # the tick cannot go on without a mode, a chart or room; it is to be finished
+    ATTENTION_NEEDED = 1  # an event for the caller to handle
+    SUPPLY_NEEDED = 2  # the tick needs a mode, a chart or room to continue; the caller finishes it
 
 
 class Passivity(IntEnum):
@@ -993,9 +992,9 @@ class Passivity(IntEnum):
     CONTROL = 2
 
 
-OCCASION: Final = 1.0  # s without saturation, after which another one is another occasion
-LATEST: Final = 8  # ticks that a force may take to be shown, as far as that is accounted for
-CAUGHT_UP_MOST: Final = 16  # periods that a tick adds to its own, at most, where the model is behind the clock
+OCCASION: Final = 1.0  # s without saturation between two occasions
+LATEST: Final = 8  # largest delay of a force in the energy balance, ticks
+CAUGHT_UP_MOST: Final = 16  # most additional periods of a tick of a model behind the clock
 
 
 class Fault(IntEnum):
@@ -1067,26 +1066,26 @@ class TickNumbers:
     FORCE_LIMIT: Final = 5  # norm of the force of each device, N
     SLEW_LIMIT: Final = 6  # its change in a tick, N
     VELOCITY_LIMIT: Final = 7  # norm of the velocity of each device, m/s
-    TORQUE_LIMIT: Final = 8  # as the three above, of the axes that turn: N m, N m, rad/s
+    TORQUE_LIMIT: Final = 8  # as the three above, of rotational axes: N m, N m, rad/s
     TORQUE_SLEW_LIMIT: Final = 9
     ANGULAR_VELOCITY_LIMIT: Final = 10
     PERIOD: Final = 11  # of the tick, s of the wall clock
     EXCESS_ENERGY: Final = 12  # largest excess energy of any tick while the device was engaged, J
     DISSIPATED: Final = 13  # by damping, J
     DELAY: Final = 14  # of the device, ticks, up to FSM_LATEST
-    RELEASE_EXCESS_ENERGY: Final = 15  # the same beyond that, while the engagement was ramped down, J
+    RELEASE_EXCESS_ENERGY: Final = 15  # additional excess energy during the ramp of a release, J
     ENGAGED_EXCESS: Final = 16  # excess energy when the device was last engaged, J
-    FORCE_REQUESTED: Final = 17  # norm of the force wanted when the last occasion of saturation began, N
+    FORCE_REQUESTED: Final = 17  # norm of the requested force at the beginning of the last occasion of saturation, N
     TORQUE_REQUESTED: Final = 18  # likewise, N m
-    SAMPLE_TIME: Final = 19  # of the sample that was read, by the device's clock, s; not finite: unknown
-    ACCEPTED_TIME: Final = 20  # of the sample taken last, likewise
-    HAND_FORCE_LIMIT: Final = 21  # norm of the force that each device measures, N
+    SAMPLE_TIME: Final = 19  # of the sample read, by the device's clock, s; not finite: unknown
+    ACCEPTED_TIME: Final = 20  # of the last accepted sample, likewise
+    HAND_FORCE_LIMIT: Final = 21  # norm of the force measured by each device, N
     HAND_FORCE_RATE: Final = 22  # its rate of change, N/s
     HAND_TORQUE_LIMIT: Final = 23  # as the two above, of rotational axes: N m, N m/s
     HAND_TORQUE_RATE: Final = 24
-    SAMPLE_INTERVAL: Final = 25  # median time between samples that were taken, s, at least a period
-    ELAPSED: Final = 26  # since the tick before, s of the wall clock; 0 where ticks follow no clock
-    RUNNING: Final = 27  # s of the wall clock in which the model was to advance
+    SAMPLE_INTERVAL: Final = 25  # median time between accepted samples, s, at least a period
+    ELAPSED: Final = 26  # since the tick before, s of the wall clock; 0 for ticks without a clock
+    RUNNING: Final = 27  # s of the wall clock in which the model had to advance
     PROGRESS: Final = 28  # s of the wall clock that its advance is worth
     COUNT: Final = 29
 
@@ -1104,24 +1103,24 @@ class TickCounts:
     SATURATED_TICKS: Final = 7  # ticks in which the force was limited
     INPUTS_SET: Final = 8  # 1: the inputs at the end of the tick stand in ``next`` already
     STATUS: Final = 9  # how the tick ended, a status of the outcomes
-    ABSOLUTE_OFFSET: Final = 10  # 1: the device's zero lies where the mapping says, not where hold was taken
-    SCHEDULED: Final = 11  # 1: inputs that no device gives follow the model's schedule
+    ABSOLUTE_OFFSET: Final = 10  # 1: the device's zero is given by the mapping, not by the engagement
+    SCHEDULED: Final = 11  # 1: inputs without a device follow the model's schedule
     SEGMENT: Final = 12  # of the schedule
     PHASE: Final = 13
     TICKS: Final = 14
     TRANSITIONS: Final = 15  # since the run began
     SEQUENCE: Final = 16  # of the sample that was read
-    LAST_SEQUENCE: Final = 17  # of the sample that was examined last
-    STALE_TICKS: Final = 18  # ticks without a new sample that could be taken
+    LAST_SEQUENCE: Final = 17  # of the last examined sample
+    STALE_TICKS: Final = 18  # ticks without a new acceptable sample
     STALL_TICKS: Final = 19
     BUTTONS: Final = 20
-    DEAD_MAN: Final = 21  # mask of the button that must be pressed, 0 for none
+    DEAD_MAN: Final = 21  # mask of the button to hold pressed, 0 for none
     CLUTCH: Final = 22
     ENGAGED: Final = 23
-    PENDING_COMMANDS: Final = 24  # commands that wait until the engagement is zero
+    PENDING_COMMANDS: Final = 24  # commands waiting until the engagement is zero
     STEPS_LEFT: Final = 25  # ticks to advance while paused
-    UNTIL_TRANSITION: Final = 26  # 1: the caller wants to know of transitions
-    ATTENTION: Final = 27  # 1: something happened that the caller has to handle
+    UNTIL_TRANSITION: Final = 26  # 1: the caller requests a return at transitions
+    ATTENTION: Final = 27  # 1: an event for the caller to handle
     WALL: Final = 28  # ns since the loop began
     WAKEUP_LATENCY: Final = 29  # ns
     EXECUTION_TIME: Final = 30  # ns of the tick before
@@ -1131,7 +1130,7 @@ class TickCounts:
     WATCHDOG_TIMEOUT: Final = 34  # ns, 0: there is no watchdog process
     NEW_TRANSITIONS: Final = 35  # transitions in this tick
     PASSIVITY: Final = 36  # whether the energy at the port is watched
-    OUTLIERS: Final = 37  # samples in succession that may be rejected
+    OUTLIERS: Final = 37  # most successive rejected samples
     REJECTED: Final = 38  # samples rejected in succession
     REJECTED_TOTAL: Final = 39
     SAMPLE_ACCEPTED: Final = 40  # 1: a sample has been taken
@@ -1144,19 +1143,19 @@ class TickCounts:
     RELEASE_TICKS: Final = 47  # ticks without a new sample likewise
     OWNER_BEATS: Final = 48  # heartbeats of the owner when last looked at
     OWNER_SEEN: Final = 49  # ns since the loop began, when they changed last
-    OWNER_TIMEOUT: Final = 50  # ns, 0: nobody has to give one
+    OWNER_TIMEOUT: Final = 50  # ns, 0: no heartbeat required
     OWNER_SILENT: Final = 51
     ZERO_FORCE_PACKETS: Final = 52  # safe packets of the watchdog process when last looked at
     MAY_JUMP: Final = 53  # 1: positions may jump, as no force is shown
-    FADED_TICKS: Final = 54  # ticks in which the force had faded because no sample came
+    FADED_TICKS: Final = 54  # ticks in which the force had faded without samples
     SATURATION_TICKS_LEFT: Final = 55  # ticks until the occasion of a force beyond the limit is over, 0: there is none
     SATURATIONS: Final = 56  # occasions since the run began
     LAGGING_TICKS: Final = 57  # ticks that ended before their model time was reached
     BEHIND: Final = 58  # ticks by which the model is behind the clock
-    PERIODS: Final = 59  # periods by which the model moves in this tick: 1 unless it catches up
+    PERIODS: Final = 59  # periods of the model in this tick: 1 unless it catches up
     ADMITTANCE: Final = 60  # 1: the device measures forces and follows velocities
     PACED: Final = 61  # 1: ticks keep to the wall clock, and so do ramps and timeouts
-    LAG_LIMIT: Final = 62  # ns by which the model may be behind the clock, 0: any
+    LAG_LIMIT: Final = 62  # largest lag of the model behind the clock, ns, 0: any
     SAMPLES: Final = 63  # taken since the run began
     SLOW_DEVICE: Final = 64  # 1: it samples more slowly than the loop ticks
     FOLLOWS: Final = 65  # 1: couplers and prescribed coordinates follow the device in this tick
@@ -1189,20 +1188,20 @@ class LiveHeader:
     OVERRUNS: Final = 13
     SATURATED_TICKS: Final = 14
     POINTER: Final = 15  # samples of the pointer sent
-    RECORDED: Final = 16  # rows that a recorder has taken
+    RECORDED: Final = 16  # rows taken by a recorder
     EXCESS_ENERGY: Final = 17  # nJ, largest excess energy
     DISSIPATED: Final = 18  # nJ, by damping
     PASSIVITY_ON: Final = 19  # whether the energy at the port is
     RESERVED_20: Final = 20
-    RELEASE_EXCESS_ENERGY: Final = 32  # nJ, beyond that while the engagement was ramped down
+    RELEASE_EXCESS_ENERGY: Final = 32  # nJ, additional excess energy during the ramp of a release
     OWNER_BEATS: Final = 33  # heartbeats of the owner
-    ZERO_FORCE_PACKETS: Final = 34  # safe packets of the watchdog process, sent because no tick came
+    ZERO_FORCE_PACKETS: Final = 34  # safe packets of the watchdog process, sent for lack of ticks
     REJECTED: Final = 35  # samples
     RELEASES: Final = 36  # how often the device was released
     FADED_TICKS: Final = 37  # ticks in which the force had faded
     SATURATIONS: Final = 38  # occasions on which the force was saturated
     LAGGING_TICKS: Final = 39  # ticks that ended before their model time was reached
-    RUNNING_TIME: Final = 40  # ns of the wall clock in which the model was to advance
+    RUNNING_TIME: Final = 40  # ns of the wall clock in which the model had to advance
     PROGRESS: Final = 41  # ns of the wall clock that its advance is worth
     SAMPLE_INTERVAL: Final = 42  # ns, median time between the samples of the device
     COUNT: Final = 43
@@ -1217,7 +1216,7 @@ class CheckpointCounts:
 
 
 class TickPlaces:
-    """Addresses that a tick works on."""
+    """Addresses of the data of a tick."""
 
     TABLES: Final = 0
     INPUTS: Final = 1
@@ -1261,10 +1260,10 @@ class PaceNumbers:
     CPU_TIME_AT_START: Final = 7  # ns of the thread's time, when the tick began
     EXECUTION_TIME: Final = 8  # ns of the tick before
     CPU_TIME: Final = 9  # ns of the thread's time, likewise
-    OVERRUN: Final = 10  # ns that the tick ended after the next deadline, 0 if not
+    OVERRUN: Final = 10  # ns from the next deadline to the end of the tick, 0 if earlier
     COMMANDS_READ: Final = 11  # messages taken
     END_CHECK_FROM: Final = 12  # tick from which on the end of the run is checked
-    MUST_RUN: Final = 13  # 1: the next tick is not the last, whatever was asked
+    MUST_RUN: Final = 13  # 1: the next tick is not the last, even if requested
     COUNT: Final = 14
 
 
@@ -1301,7 +1300,7 @@ class UdpNumbers:
     """Numbers of a connection by UDP."""
 
     DESCRIPTOR: Final = 0  # of the socket
-    LONGEST: Final = 1  # bytes of a datagram that are taken
+    LONGEST: Final = 1  # most bytes read of a datagram
     SAMPLE: Final = 2  # magic, version and number of axes of a sample, as the first 48 bits
     FORCE: Final = 3  # the same of a force
     SEQUENCE: Final = 4  # of the latest sample

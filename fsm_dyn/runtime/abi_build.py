@@ -1,7 +1,7 @@
 """Write ``abi.py`` and ``abi.js`` from the headers of the runtime: codes, positions, constants and texts shared with C.
 
-``python -m fsm_dyn.runtime.abi_build``, or ``make abi``.  The reader knows the forms of declarations that the headers
-have, one constant or field a line, and refuses any other line: nothing is skipped silently.
+``python -m fsm_dyn.runtime.abi_build``, or ``make abi``.  The reader knows the forms of declarations in the headers,
+one constant or field a line, and refuses any other line: nothing is skipped silently.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TARGET: Final = FOLDER / "abi.py"
 LAYOUT_TARGET: Final = FOLDER / "layouts.py"
 PAGE_TARGET: Final = FOLDER.parent / "page" / "static" / "js" / "abi.js"
 
-#: Headers whose declarations cross the boundary, each after those that it includes.
+#: Headers with declarations for Python, each after the headers it includes.
 HEADERS: Final = (
     "arena.h", "codes.h", "tables.h", "enclosure.h", "run.h", "contacts.h", "time_stepping.h", "online_mode.h",
     "saved_state.h", "tick.h", "pacing.h",
@@ -29,7 +29,7 @@ HEADERS: Final = (
 #: Enums and constants of which pages know.
 PAGE: Final = ("status", "event", "contact_state", "live_phase", "MAX_FIRED", "GUARD_WIDTH")
 
-#: Structures of arrays that Python hands over, and their names there if these differ.
+#: Structures of arrays passed by Python, and their names there if different.
 LAYOUTS: Final = {
     "tables": "", "input_tables": "", "method": "MethodArrays", "options": "", "state": "RunState", "work": "",
     "buffers": "", "online_mode": "Online", "ring": "", "checkpoints": "", "tick": "", "pace": "", "udp_link": "",
@@ -42,7 +42,7 @@ _VIEWS: Final = {
 }  # fmt: skip
 
 _WIDTH: Final = 120
-_POSITIONS: Final = ("Columns of ", "Positions in ")  # enums that number places, not cases
+_POSITIONS: Final = ("Columns of ", "Positions in ")  # enums of places, not cases
 _TYPE: Final = r"(?:const )?(?:struct |enum )?\w+"
 _FORMS: Final = [
     ("blank", r"\s+"),
@@ -68,7 +68,7 @@ _NOTE: Final = re.compile(r"\s+// (.*)")
 
 @dataclass(frozen=True)
 class Constant:
-    """A number by name, with what it means and its unit."""
+    """A number by name, with its meaning and unit."""
 
     name: str
     value: int | float
@@ -77,7 +77,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class Member:
-    """A field of a structure: type, whether it is an address, how many there are, and what it means."""
+    """A field of a structure: type, whether it is an address, number of elements, and meaning."""
 
     name: str
     type: str
@@ -88,28 +88,28 @@ class Member:
 
 @dataclass
 class Declarations:
-    """What the headers read so far declare."""
+    """Declarations of the headers read so far."""
 
     defines: list[Constant] = field(default_factory=list)
     enums: dict[str, tuple[str, list[Constant]]] = field(default_factory=dict)
     structs: dict[str, tuple[str, list[Member]]] = field(default_factory=dict)
     lists: dict[str, list[tuple[str, int, tuple[str, ...]]]] = field(default_factory=dict)
-    entries: dict[str, str] = field(default_factory=dict)  # macro of a list's entries: what it puts before a name
+    entries: dict[str, str] = field(default_factory=dict)  # macro of a list's entries: its prefix of names
     texts: dict[str, str] = field(default_factory=dict)  # name of an enum: of the list with its texts
-    order: list[tuple[str, str]] = field(default_factory=list)  # kind and name of what was declared
+    order: list[tuple[str, str]] = field(default_factory=list)  # kind and name of each declaration
 
 
 class Unknown(ValueError):
-    """A line of a header that is of no known form."""
+    """A line of a header without a known form."""
 
 
 def read(names: tuple[str, ...] = HEADERS, folder: Path = FOLDER) -> Declarations:
-    """Return what headers declare.
+    """Return the declarations of headers.
 
     Raises
     ------
     Unknown
-        A line is of no form that the reader knows; the message names file and line.
+        A line has no form known to the reader; the message names file and line.
     """
     found = Declarations()
     for name in names:
@@ -311,10 +311,10 @@ def text(found: Declarations) -> str:
     return f"{_HEAD}\n\n\n" + "\n\n\n".join(blocks) + "\n"
 
 
-_HEAD: Final = '''"""Codes, positions, constants and texts that the runtime in C and Python share.
+_HEAD: Final = '''"""Codes, positions, constants and texts shared by the runtime in C and Python.
 
 Written by ``fsm_dyn.runtime.abi_build`` from the headers in this folder (``make abi``): change those.  A class of plain
-numbers has the positions of a structure's fields in the array that holds it, ``COUNT`` their number.
+numbers has the positions of a structure's fields in its array, ``COUNT`` their number.
 """
 
 from __future__ import annotations
@@ -366,7 +366,7 @@ def _enum(found: Declarations, name: str) -> str:
 
 
 def _prefix(members: list[Constant]) -> str:
-    """Return the words that the names of all members begin with."""
+    """Return the first words common to the names of all members."""
     words = zip(*(item.name.split("_") for item in members), strict=False)
     shared = takewhile(lambda column: len(set(column)) == 1, words) if len(members) > 1 else [("FSM",)]
     return "".join(f"{column[0]}_" for column in shared)
@@ -401,7 +401,7 @@ def _texts(found: Declarations, name: str) -> str:
     return "\n".join([f"{name.upper()}_TEXTS: Final[dict[int, {kind}]] = {{", *lines, "}"])
 
 
-_LAYOUT_HEAD: Final = '''"""Structures of arrays that Python hands to the runtime, as named tuples of the arrays.
+_LAYOUT_HEAD: Final = '''"""Structures of arrays passed by Python to the runtime, as named tuples of the arrays.
 
 Written by ``fsm_dyn.runtime.abi_build`` from the headers in this folder (``make abi``): change those.  Arrays are
 C-contiguous; kernels are addresses.  ``DIMENSIONS`` has the number of dimensions of those that have more than one.

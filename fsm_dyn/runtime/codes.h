@@ -120,18 +120,18 @@ enum fsm_transition_column {
     FSM_TRANSITION_RESET = 1, // address of the reset kernel, 0: none
     FSM_TRANSITION_EVENT = 2, // 0: has a guard of its own, else fires with this event of FSM_TRANSITION_CONTACT
     FSM_TRANSITION_CONTACT = 3,
-    FSM_TRANSITION_WHEN = 4, // enum fsm_condition_kind, of one that has a guard
+    FSM_TRANSITION_WHEN = 4, // enum fsm_condition_kind, if it has a guard
     FSM_TRANSITION_WIDTH = 5,
 };
 
 /* Kind of the condition of a user-defined transition. */
 enum fsm_condition_kind {
-    FSM_WHEN_CROSSES = 0, // an expression that crosses zero
-    FSM_WHEN_STRICT = 1,  // comparisons, not met where the guard is zero: < and >
-    FSM_WHEN_WIDE = 2,    // comparisons, met where the guard is zero: <= and >=
+    FSM_WHEN_CROSSES = 0, // an expression crossing zero
+    FSM_WHEN_STRICT = 1,  // comparisons, false if the guard is zero: < and >
+    FSM_WHEN_WIDE = 2,    // comparisons, true if the guard is zero: <= and >=
 };
 
-/* Values of FSM_TRANSITION_STOP beside 0 and 1, of transitions that are not of the file. */
+/* Values of FSM_TRANSITION_STOP beside 0 and 1, of transitions not declared in the file. */
 enum fsm_transition_stop {
     FSM_TRANSITION_LEFT_RANGE = 2, // a coordinate leaves its range
     FSM_TRANSITION_KINK = 3,       // a held row passes a kink
@@ -150,14 +150,14 @@ enum fsm_contact_flag {
     FSM_FLAG_COMPLIANT = 256,      // its normal force is a function of the state, no constraint force
     FSM_FLAG_SWITCHED = 512,       // its constraint acts while it is held: transitions switch it
     FSM_FLAG_FRICTION_ONLY = 1024, // a friction force with given bounds, and no normal force
-    FSM_FLAG_NO_GAP = 2048,        // rigid, on the level of speeds: there is no distance that closes
-    FSM_FLAG_FORCE_LIMIT = 4096,   // its constraint lets go at the force that the term `static_friction` gives
+    FSM_FLAG_NO_GAP = 2048,        // rigid, on the level of speeds: there is no distance to close
+    FSM_FLAG_FORCE_LIMIT = 4096,   // its constraint opens at the force given by the term `static_friction`
     FSM_FLAG_LOADED = 8192,        // its bounds are coefficients of the resultant of the forces of its load rows
-    FSM_FLAG_WHOLE_CIRCLE = 16384, // of a circle touched from outside: its aspect is that of its far side
+    FSM_FLAG_WHOLE_CIRCLE = 16384, // of a circle touched from outside: its aspect is the far side's
     FSM_FLAG_GROUP = 65536,        // bits from here on: number of the first contact of the same entry of the model
 };
 
-#define FSM_TURNING 100.0 // times the speed that counts as zero: slip in space that came to rest may be so much off it
+#define FSM_TURNING 100.0 // times the speed tolerance: largest error of slip in space at rest
 
 /* Roles of rows (`fsm_tables.row_role`). */
 enum fsm_row_role {
@@ -173,11 +173,11 @@ enum fsm_reason {
     FSM_REASON_EVENT = 1,
     FSM_REASON_INPUT_JUMP = 2,
     FSM_REASON_ZENO = 3,
-    FSM_REASON_INCONSISTENT_ROWS = 4, // redundant rows that are consistent no longer
+    FSM_REASON_INCONSISTENT_ROWS = 4, // redundant rows became inconsistent
     FSM_REASON_SAMPLE = 5,            // a controller was sampled; the last
 };
 
-/* Whether a state is resolved that no event was located in. */
+/* Whether a state without a located event is resolved. */
 static inline bool fsm_is_from_outside(int64_t reason)
 {
     return reason == FSM_REASON_START || reason == FSM_REASON_INPUT_JUMP || reason == FSM_REASON_SAMPLE;
@@ -188,14 +188,14 @@ enum fsm_chosen_by {
     FSM_CHOSEN_NO_CANDIDATES = 0,
     FSM_CHOSEN_UNIQUE = 1,
     FSM_CHOSEN_LEAST_CHANGE = 2,
-    FSM_CHOSEN_FIRED_STATE_KEPT = 3,         // nothing else was consistent than a state whose guard had fired
+    FSM_CHOSEN_FIRED_STATE_KEPT = 3,         // only a state whose guard had fired was consistent
     FSM_CHOSEN_POLICY = 4,                   // several motions were consistent; the model asks for the least change
     FSM_CHOSEN_IMPACT_WITHOUT_COLLISION = 5, // none was, and the model asks for an impact without collision
-    FSM_CHOSEN_CONTINUITY = 6,               // several motions were; in this one alone all that stuck still sticks
+    FSM_CHOSEN_CONTINUITY = 6,               // several motions were; only in this one all sticking contacts still stick
     FSM_CHOSEN_PAST_LIMIT = 7,               // several motions were; this one alone exists past the limit of friction
 };
 
-/* How the texts of statuses, in English, are asked for; NULL for numbers that are no status. */
+/* Texts of statuses, in English; NULL for other numbers. */
 FSM_API const char *fsm_status_text(int64_t status);
 FSM_API const char *fsm_status_sentence(int64_t status);
 FSM_API const char *fsm_status_remedy(int64_t status);

@@ -22,7 +22,7 @@ enum fsm_choice {
     FSM_CHOICE_COUNT
 };
 
-/* The contact law that a candidate violates most. */
+/* The contact law most violated by a candidate. */
 enum fsm_violation {
     FSM_LAW_KEPT,
     FSM_LAW_TENSION,
@@ -102,7 +102,7 @@ struct fsm_candidate_result {
     double excess; // of the kinetic friction limit where contacts stick: above zero, sticking rests on static friction
     double remainder; // by how much redundant rows are inconsistent
     bool braced;      // contacts can press each other with forces that no load asks for, as large as one likes
-    bool shared;      // the motion depends on how redundant contacts share the load
+    bool shared;      // the motion depends on the load sharing of redundant contacts
 };
 
 /* Outcome of trying all candidates. */
@@ -182,7 +182,7 @@ struct fsm_resolution {
 enum fsm_purpose {
     FSM_IMPACT_REBOUND,
     FSM_IMPACT_PLASTIC,
-    FSM_IMPACT_ARREST // without collision: slip that no accelerations are consistent with is stopped or reversed
+    FSM_IMPACT_ARREST // without collision: slip inconsistent with any accelerations is stopped or reversed
 };
 
 /* The impact of the bilateral rows alone: what contact impulses are added to. */
@@ -209,8 +209,8 @@ FSM_LOCAL void fsm_suspend_limited_locks(const struct fsm_resolution *r);
 FSM_LOCAL void fsm_resume_limited_locks(const struct fsm_resolution *r);
 
 /* contact_features.c */
-#define FSM_SAME_ROW 1e-7 // normals that differ by less than this part are those of flush faces
-#define FSM_LEVEL 4.0 // times the gap tolerance: how deep a guard may find a corner's neighbour that is flush with it
+#define FSM_SAME_ROW 1e-7 // normals with a smaller relative difference belong to flush faces
+#define FSM_LEVEL 4.0 // times the gap tolerance: largest depth of a corner's flush neighbour in a guard
 FSM_LOCAL bool fsm_within_face(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t k);
 FSM_LOCAL double fsm_still(const struct fsm_tables *tables, const struct fsm_terms *terms, int64_t k);
 FSM_LOCAL double fsm_speed_of_succession(const struct fsm_resolution *r, int64_t k);
@@ -222,7 +222,7 @@ FSM_LOCAL bool fsm_is_placed_inside(const struct fsm_tables *tables, const struc
 FSM_LOCAL bool fsm_edges_cross(const struct fsm_tables *tables, const struct fsm_terms *terms, fsm_indices states);
 
 /* guards.c */
-#define FSM_DEEPEST 4.0 // times the gap tolerance: how deep a gap may be where its guard has fired
+#define FSM_DEEPEST 4.0 // times the gap tolerance: largest depth of a gap after its guard has fired
 FSM_LOCAL void fsm_read_events(const struct fsm_resolution *r, const struct fsm_instant *instant);
 FSM_LOCAL void fsm_make_due_by_changes(const struct fsm_resolution *r, const struct fsm_instant *instant);
 FSM_LOCAL void fsm_read_slack(const struct fsm_tables *tables, const struct fsm_instant *instant, fsm_matrix slack);
@@ -273,7 +273,7 @@ FSM_LOCAL struct fsm_candidate_result fsm_evaluate_candidate(struct fsm_arena *a
                                                              double tolerance);
 
 /* candidate_enumeration.c */
-#define FSM_NO_CANDIDATE 1e30 // violation where there is no candidate
+#define FSM_NO_CANDIDATE 1e30 // violation without any candidate
 FSM_LOCAL struct fsm_enumeration_result fsm_enumerate_candidates(struct fsm_arena *arena,
                                                                  const struct fsm_contact_problem *problem,
                                                                  double tolerance,

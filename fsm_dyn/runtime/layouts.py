@@ -1,4 +1,4 @@
-"""Structures of arrays that Python hands to the runtime, as named tuples of the arrays.
+"""Structures of arrays passed by Python to the runtime, as named tuples of the arrays.
 
 Written by ``fsm_dyn.runtime.abi_build`` from the headers in this folder (``make abi``): change those.  Arrays are
 C-contiguous; kernels are addresses.  ``DIMENSIONS`` has the number of dimensions of those that have more than one.
@@ -20,46 +20,45 @@ class Tables(NamedTuple):
     """An automaton. Modes, guards and rows keep their numbers when modes are appended."""
 
     sizes: Integers
-    terms: Integers  # (1,): the terms kernel (NULL where there is none).
-    # (1,): the kernel that writes all memory (n_memory) as it is after a sample; NULL without controllers.
-    sample: Integers
+    terms: Integers  # (1,): the terms kernel (NULL: none).
+    sample: Integers  # (1,): the kernel for all memory (n_memory) after a sample; NULL without controllers.
     # (n_modes,): the kernels of each mode.  `rhs` writes `x_dot` (n_q + n_u); `full` writes `x_dot`, `u` (n_u), pivot
     # (1), guards (n_g), slopes (n_g), multipliers (n_rows), in this order.
     mode_rhs: Integers
     mode_full: Integers
-    # Empty where no guard may be left out of a step (guards.c).  (n_modes,): `full` without the guards that have a
-    # kernel in `guard_kernels`, zeros for these; NULL where the mode has none.
+    # Empty if no guard may be left out of a step (guards.c). (n_modes,): `full` without the guards with a kernel in
+    # `guard_kernels`, zeros for these; NULL if the mode has none.
     mode_core: Integers
-    guard_kernels: Integers  # (n_guards,): writes value and slope of one guard; NULL where the core has it.
+    guard_kernels: Integers  # (n_guards,): writes value and slope of one guard; NULL for guards in the core.
     shape_centres: Integers  # (1,): writes positions and velocities (n_shapes, 6) of centres of round shapes.
     # Enclosures of guards (enclosure.h): programs one after the other, and the constants of all.
     enclosure_code: Integers
     enclosure_numbers: Floats
-    # (n_modes,): where the program of each mode begins in `enclosure_code`, -1: its guards have none.
+    # (n_modes,): start of the program of each mode in `enclosure_code`, -1: its guards have none.
     mode_enclosure: Integers
-    guard_enclosure: Integers  # (n_guards,): the value of its mode's program that encloses a guard, -1: none does.
-    enclosure_room: Integers  # (n_modes,): where what is kept of a mode begins among the words of guard_proof.c.
+    guard_enclosure: Integers  # (n_guards,): the enclosing value of a guard in its mode's program, -1: none.
+    enclosure_room: Integers  # (n_modes,): start of the data of a mode among the words of guard_proof.c.
     mode_states: Codes  # (n_modes, n_contacts): state of every contact in each mode.
     mode_flags: Integers  # (n_modes,): bits, enum fsm_mode_flag.
     # (n_modes,): modes with the same number are charts of the same active set: same states, other independent speeds.
     mode_group: Integers
-    # (n_modes,): evaluations in a run after which a mode that is embedded online has earned kernels of its own;
-    # FSM_NEVER for modes that have them, or are to have none.
+    # (n_modes,): evaluations in a run after which a mode embedded online gets derived kernels; FSM_NEVER for modes with
+    # them, or never to have them.
     mode_allowance: Integers
     # (n_modes + 1,): guards of mode `m` are numbers `mode_guard_start[m]` up to (not including) `mode_guard_start[m +
     # 1]`.
     mode_guard_start: Integers
     guard_event: Integers  # (n_guards,): enum fsm_event; every guard fires when it falls through zero.
     guard_contact: Integers  # (n_guards,): the contact concerned; for FSM_EVENT_TRANSITION the transition.
-    guard_direction: Floats  # (n_guards,): slip direction that a slide beginning here would take.
+    guard_direction: Floats  # (n_guards,): slip direction of a slide beginning here.
     row_role: Integers  # (n_rows,): enum fsm_row_role.
-    row_positional: Codes  # (n_rows,): 1 where the row has a residual on the level of coordinates.
+    row_positional: Codes  # (n_rows,): 1 if the row has a residual on the level of coordinates.
     contact_flags: Integers  # (n_contacts,): bits, enum fsm_contact_flag.
-    # (n_contacts, 4): normal and tangent row of each contact, -1 where there is none (a lock has a normal row only, dry
-    # friction a tangent row only); then the rows that load a bearing.
+    # (n_contacts, 4): normal and tangent row of each contact, -1: none (a lock has a normal row only, dry friction a
+    # tangent row only); then the load rows of a bearing.
     contact_rows: Integers
-    # (n_contacts, 3): of a corner on a straight face its number, and those of the corners in which the face ends, -1
-    # where there is none.
+    # (n_contacts, 3): of a corner on a straight face its number, and those of the corners at the ends of the face, -1:
+    # none.
     contact_ends: Integers
     # (n_contacts,): of the contacts of one corner with all faces of one convex polygon, which share a guard for
     # closing, the first; -1 for other contacts.  Compliant ones have guards of their own: -2 less the first.
@@ -72,9 +71,8 @@ class Tables(NamedTuple):
     mass_columns: Integers
     # (n_transitions, FSM_TRANSITION_WIDTH): user-defined transitions, columns enum fsm_transition_column.
     transitions: Integers
-    # (n_transitions, n_contacts): contact states that a transition's target asks for, -1 where it leaves them open.
-    transition_states: Codes
-    transition_leaves: Codes  # (n_transitions, n_modes): 1 where the transition leaves the mode.
+    transition_states: Codes  # (n_transitions, n_contacts): contact states required by a transition's target, -1: any.
+    transition_leaves: Codes  # (n_transitions, n_modes): 1 if the transition leaves the mode.
     # (n_quaternions,): index in `q` of the first of four consecutive Euler parameters, renormalised after each step.
     quaternions: Integers
     # (n_q + n_u,): unit of each coordinate and speed in the mechanism's own units: its length (m) for a length, 1 for
@@ -94,17 +92,17 @@ class InputTables(NamedTuple):
     start: Floats  # (n_segments,): time (s) at which each segment begins; the first is -inf in effect.
     origin: Floats  # (n_segments,): time (s) from which the polynomials of the segment count.
     pieces: Floats  # (n_segments, n_w, 4): coefficients of the cubics, constant first.
-    # (n_segments,): first later segment at whose start value or slope may jump, so that a step must end there;
+    # (n_segments,): first later segment with a possible jump of value or slope at its start, where a step must end;
     # n_segments if there is none.
     next_hard: Integers
-    # (n_segments,): 1 where the contact states are decided again at such a start; 0 where every input continues
-    # continuously and none of those with a kink drives a constraint, so that no force can jump.
+    # (n_segments,): 1 if the contact states are decided again at such a start; 0 if no force can jump, as every input
+    # is continuous and none with a kink drives a constraint.
     decides: Codes
-    kernels: Integers  # Addresses of kernels that write values and three rates of some inputs.
-    kernel_start: Integers  # (n_kernels + 1,): where the inputs of each kernel begin in `kernel_inputs`.
+    kernels: Integers  # Addresses of kernels for values and three rates of some inputs.
+    kernel_start: Integers  # (n_kernels + 1,): start of the inputs of each kernel in `kernel_inputs`.
     kernel_inputs: Integers  # Input numbers.
-    # Programs that enclose the kernels (enclosure.h), as in fsm_tables; (n_kernels,): where each begins, -1: there is
-    # none; (4 n,): of each kernel the values that enclose its outputs.
+    # Enclosing programs of the kernels (enclosure.h), as in fsm_tables; (n_kernels,): start of each, -1: none; (4 n,):
+    # of each kernel the values that enclose its outputs.
     enclosure_code: Integers
     enclosure_numbers: Floats
     kernel_enclosure: Integers
@@ -118,7 +116,7 @@ class MethodArrays(NamedTuple):
 
     `a` (s*s) row by row; `nodes` (s); `weights` (3*(s+1)): those of the result, of the error estimate and of the state
     at mid-step; `counts`: number of stages, order, whether there is an error estimate, and the degree of the dense
-    output in `dense`, which is not zero where an implicit method is followed along it, see dense_output.
+    output in `dense`, which is nonzero if an implicit method is followed along it, see dense_output.
     """
 
     a: Floats
@@ -129,7 +127,7 @@ class MethodArrays(NamedTuple):
 
 
 class Options(NamedTuple):
-    """What the caller asks of a run: see the index constants; `atol` per state, `mask` per mode (or one row)."""
+    """Options of a run: see the index constants; `atol` per state, `mask` per mode (or one row)."""
 
     numbers: Floats
     counts: Integers
@@ -147,9 +145,8 @@ class RunState(NamedTuple):
     counters: Integers
     guards: Floats  # values, slopes, tolerances of all guards; then values and slopes of the fired ones
     armed: Integers  # enum fsm_guard_status of all guards
-    fired: Integers  # numbers of the guards that fired together
-    # of each contact the event that brought it to its limit in this instant (0: none), then the direction
-    limits: Integers
+    fired: Integers  # numbers of guards fired together
+    limits: Integers  # of each contact the event at its limit in this instant (0: none), then the direction
     conditions: Floats  # (n_transitions * FSM_CONDITION_WIDTH,), row by row
     spent: Integers  # (n_modes,): evaluations made for the steps taken in each mode
     history: Floats  # (FSM_RING_LENGTH * FSM_RING_WIDTH,): a ring of the last transitions
@@ -177,22 +174,22 @@ class Work(NamedTuple):
     notes: Integers
     u_before: Floats
     log: Floats  # candidates of the current decision
-    implied: Integers  # 1: the gap of this open contact is determined by two others that are closed
+    implied: Integers  # 1: the gap of this open contact is determined by two closed ones
     c_after: Floats  # context after a pending transition; the state is in `x_mid`
-    far: Floats  # Guards that are left out of steps (guards.c); empty where none may be.
-    near: Integers  # (1 + max_guards,): how many guards are not left out, and their numbers in the mode
+    far: Floats  # Guards left out of steps (guards.c); empty if none may be.
+    near: Integers  # (1 + max_guards,): number of guards not left out, and their numbers in the mode
     is_far: Codes  # (max_guards,)
-    centres: Floats  # (4, n_shapes, 6): where they were chosen; at the start, the middle and the end of a step
+    centres: Floats  # (4, n_shapes, 6): at their choice; at the start, the middle and the end of a step
     proof: Floats  # Room of guard_proof.c.
     proof_numbers: Integers
     proof_needed: Codes
 
 
 class Buffers(NamedTuple):
-    """Where rows and transitions are recorded.
+    """Buffers for recorded rows and transitions.
 
-    `rows`: t, x, x_dot, state at the middle of the step that ends here, context from the inputs on. `modes`: mode of
-    each row. `transitions`, `passages` through change points: see the index constants.
+    `rows`: t, x, x_dot, state at the middle of the step ending here, context from the inputs on. `modes`: mode of each
+    row. `transitions`, `passages` through change points: see the index constants.
     """
 
     rows: Floats
@@ -217,18 +214,17 @@ class Online(NamedTuple):
     row_columns: Integers
     mass_begin: Integers
     mass_columns: Integers
-    # (n_guards,): what each guard looks at, and of which contact; for `CONDITION` the transition.
-    guard_quantity: Integers
+    guard_quantity: Integers  # (n_guards,): quantity of each guard, and its contact; for `CONDITION` the transition.
     guard_subject: Integers
-    # (n_guards,): the guard is the quantity times this; of a friction limit the slip direction that a slide would take.
+    # (n_guards,): the guard is the quantity times this; of a friction limit the slip direction of a slide.
     guard_sign: Floats
     state_unit: Floats  # (n_q + n_u,) and (n_rows,): unit of each coordinate and speed, and of each row, as in Tables.
     row_unit: Floats
     limits: Floats
     chart: Integers
-    # The same of what is worked out in the present chart, columns in its order (online_pivoting.c), rank r, m = n_u -
-    # r: rows held (r), eliminated and solved for the dependent speeds; of each also where the entries behind the
-    # diagonal begin and those of independent speeds.
+    # The same of the matrices in the present chart, columns in its order (online_pivoting.c), rank r, m = n_u - r: rows
+    # held (r), eliminated and solved for the dependent speeds; of each also the starts of the entries behind the
+    # diagonal and of those of independent speeds.
     held_begin: Integers
     held_behind: Integers
     held_rest: Integers
@@ -240,13 +236,13 @@ class Online(NamedTuple):
     tied_columns: Integers
     moved_begin: Integers
     moved_columns: Integers
-    # Rows of the reduced mass matrix (m), eliminated; of each also where the entries behind the diagonal begin.
+    # Rows of the reduced mass matrix (m), eliminated; of each also the start of the entries behind the diagonal.
     reduced_begin: Integers
     reduced_behind: Integers
     reduced_columns: Integers
-    place: Integers  # (n_u,): where each speed stands in the order of the chart.
+    place: Integers  # (n_u,): position of each speed in the order of the chart.
     extent: Integers  # Workspace of the choice of a chart.
-    # Workspace.  What can only be zero of A, M and of the matrices worked out from them is zero there and never
+    # Workspace.  Entries of A, M and of the matrices derived from them that can only be zero are zero there and never
     # written.
     room: Floats
     floats: Floats
@@ -255,7 +251,7 @@ class Online(NamedTuple):
 
 
 class Ring(NamedTuple):
-    """The parts of the shared block that every tick writes to."""
+    """The parts of the shared block written by every tick."""
 
     header: Integers
     rows: Floats
@@ -269,7 +265,7 @@ class Checkpoints(NamedTuple):
     """The checkpoints of a session: a ring of copies of the state."""
 
     counts: Integers
-    block: Integers  # The memory in which the stepper keeps its state.
+    block: Integers  # The memory of the stepper's state.
     states: Integers  # (FSM_CHECKPOINTS_MOST, block.n): copies of it.
     # (FSM_CHECKPOINTS_MOST, 1 + n_w + 2 n_s): model time (s), inputs, rates and second rates of the smooth ones.
     inputs: Floats
@@ -281,24 +277,23 @@ class Tick(NamedTuple):
     numbers: Floats
     counts: Integers
     places: Integers
-    # (n_w,): inputs at the beginning and end of the tick, and the values wanted of those that no device gives.
-    now: Floats
+    now: Floats  # (n_w,): inputs at the beginning and end of the tick, and target values of those without a device.
     next: Floats
     targets: Floats
     # (n_s,): inputs whose rates enter the equations: they run as cubics, with continuous rate and second rate.
     smooth: Integers
     motion: Floats  # (2 n_s,): rates and second rates of the smooth inputs at the beginning and the end of the tick.
     motion_next: Floats
-    target_rate: Floats  # (n_s,): rate that goes with the value wanted.
+    target_rate: Floats  # (n_s,): rate of the target value.
     bandwidth: Floats  # (n_s,): of the filter of each, rad per tick.
-    device: Floats  # (2 n_d,): position and velocity read from the device; where they could not be, those taken last.
-    taken: Floats  # (2 n_d,): position and velocity of the sample taken last.
+    device: Floats  # (2 n_d,): position and velocity read from the device, else those of the last accepted sample.
+    taken: Floats  # (2 n_d,): position and velocity of the last accepted sample.
     source: Integers  # (n_a,): the device axis behind each axis of all ports, -1 for none.
-    # (3 n_a,): the inputs for position, rate and engagement of each axis; of an axis that the device prescribes, the
+    # (3 n_a,): the inputs for position, rate and engagement of each axis; of an axis prescribed by the device, the
     # position only, and its index among the smooth ones instead of the rate, with -1 for the engagement.
     slot: Integers
-    # (n_a,): the constraint by which a device prescribes the axis, FSM_COUPLED where it has a coupler, FSM_APPLIED
-    # where the force of the hand is an input, the first of `slot`.
+    # (n_a,): the constraint by which a device prescribes the axis, FSM_COUPLED for a coupler, FSM_APPLIED if the force
+    # of the hand is an input, the first of `slot`.
     row: Integers
     scale: Floats  # (n_a,): model position = offset + scale * device position.
     offset: Floats
@@ -309,10 +304,9 @@ class Tick(NamedTuple):
     high: Floats
     fastest: Floats
     turns: Integers  # (n_d,): 1 for an axis in rad.
-    # (n_d,): number of the device that an axis belongs to, from 0 and ascending: norms are of one device each.
-    part: Integers
-    # (n_d,): position of the device in the tick before; excess energy, J; the force that dissipates it; time for which
-    # its own damping does not count, s.
+    part: Integers  # (n_d,): number of the device of each axis, from 0 and ascending: norms are of one device each.
+    # (n_d,): position of the device in the tick before; excess energy, J; the force to dissipate it; time for which its
+    # own damping does not count, s.
     before: Floats
     balance: Floats
     back: Floats
@@ -322,17 +316,17 @@ class Tick(NamedTuple):
     # (4 n_a,): of the tick before: forces on the model, positions of the device in the model, rates in the couplers,
     # rates of the ports.
     coupled: Floats
-    # (n_a,): position of the port at the end of the last complete tick, of the tick before where a force is applied.
+    # (n_a,): position of the port at the end of the last complete tick, of the tick before for an applied force.
     left: Floats
     changes: Floats  # (n_d,): of a sample since the one taken last, while it is examined.
-    lag: Floats  # (n_d,): displacement by which a device that follows lags behind its port, because of the limits.
-    # (2 n_a,): rate of the port beyond the device's when the device was engaged, and what is left of it now: the end of
-    # the coupler glides along with the port, and comes to the device's velocity with the ramp.
+    lag: Floats  # (n_d,): lag of an admittance device behind its port, because of the limits.
+    # (2 n_a,): rate of the port beyond the device's at the engagement, and its present remainder: the end of the
+    # coupler glides along with the port, and comes to the device's velocity with the ramp.
     glide: Floats
     # (n_a,): displacement of the coupler's end from a device with an absolute zero: it comes from the port with the
     # ramp.
     shift: Floats
-    law: Integers  # (2 n_a,): stiffnesses and dampings of the couplers in the context, -1 where there is none.
+    law: Integers  # (2 n_a,): stiffnesses and dampings of the couplers in the context, -1: none.
     full: Floats  # Output of a mode's kernel, for the multipliers.
     context: Floats  # (n_c,): in which the schedule is evaluated.
 

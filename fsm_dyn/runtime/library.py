@@ -17,8 +17,8 @@ from fsm_dyn.core.errors import FsmDynError
 
 # -- The functions of the shared library, with the types of their arguments ----------------------------------
 #
-# The library is found as Python finds a module, so that an installation from a wheel, an editable one and a checkout
-# with a library beside its sources all work. Calls release the interpreter's lock.
+# The library is found like a Python module, so an installation from a wheel, an editable one and a checkout with a
+# library beside its sources all work. Calls release the interpreter's lock.
 
 _MODULE: Final = "fsm_dyn.runtime._fsm_runtime"
 
@@ -46,13 +46,13 @@ class TimeStepping(Structure):
 
 
 def vector(array: NDArray[Any]) -> VectorStructure:
-    """Return the view of an array of shape (n,); raise TypeError where it is not contiguous."""
+    """Return the view of an array of shape (n,); raise TypeError if it is not contiguous."""
     _check(array, 1)
     return VectorStructure(array.ctypes.data, len(array))
 
 
 def matrix(array: NDArray[Any]) -> Matrix:
-    """Return the view of an array of shape (n, m); raise TypeError where it is not contiguous."""
+    """Return the view of an array of shape (n, m); raise TypeError if it is not contiguous."""
     _check(array, 2)
     return Matrix(array.ctypes.data, *array.shape)
 
@@ -66,7 +66,7 @@ _ENTRIES: Final = (np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.int8))
 
 
 class RunStructure(Structure):
-    """The addresses of all that one run works on (``struct fsm_run``): packed once, and again where memory moved."""
+    """The addresses of all data of a run (``struct fsm_run``): packed once, and again after memory has moved."""
 
     _fields_ = [(name, c_void_p) for name in ("tables", "inputs", "method", "options", "state", "work", "buffers")]
 
@@ -109,7 +109,7 @@ FUNCTIONS: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "fsm_release_device": (None, (c_void_p, c_int64)),
     "fsm_finish_tick": (c_int, (c_void_p, c_bool)),
 }
-#: Those that only Linux has, which can sleep until a deadline.
+#: Functions of systems that can sleep until a deadline: Linux only.
 PACED: Final[dict[str, tuple[Any, tuple[Any, ...]]]] = {
     "fsm_run_ticks": (c_int, (c_void_p, c_void_p)),
     "fsm_end_tick": (None, (c_void_p,)),
@@ -129,7 +129,7 @@ def _load() -> ctypes.CDLL:
             "\n  remedy: install the package with a C compiler: pip install --editable ."
         )
     library = ctypes.CDLL(spec.origin)
-    built = ""  # one that was compiled by hand does not know
+    built = ""  # unknown for a library compiled by hand
     if hasattr(library, "fsm_sources"):
         library.fsm_sources.restype = ctypes.c_char_p
         built = library.fsm_sources().decode()
@@ -159,7 +159,7 @@ def has_pacing() -> bool:
 
 
 def function(name: str) -> Any:
-    """Return a function of the library; raise AttributeError where this system has none of this name."""
+    """Return a function of the library; raise AttributeError if this system has none of this name."""
     found = getattr(_library, name)
     found.restype, found.argtypes = {**FUNCTIONS, **PACED}[name]
     return found
@@ -191,7 +191,7 @@ _moreau_jean_may_start = function("fsm_moreau_jean_may_start")
 
 
 def arena_sizes(sizes: NDArray[np.int64], contacts: int) -> tuple[int, int]:
-    """Return how many floats and integers of an arena suffice where so many contacts meet; ``sizes`` of the tables."""
+    """Return the sufficient numbers of floats and integers of an arena for ``contacts`` meeting contacts."""
     integers = c_int64()
     floats = _arena_sizes(sizes.ctypes.data, contacts, integers)
     return int(floats), integers.value
@@ -201,7 +201,7 @@ _NO_MODES: Final = VectorStructure(None, 0)
 
 
 def restored_sentence(result: int) -> str:
-    """Return what was found when a state was restored, as text."""
+    """Return the result of restoring a state, as text."""
     text: bytes = _restored_sentence(result)
     return text.decode()
 
@@ -231,7 +231,7 @@ def restore_steps(
     return int(result), step.value
 
 
-_USUAL_WORDS: Final = 768  # most states take less
+_USUAL_WORDS: Final = 768  # more than most states need
 _Room: Final = c_uint64 * _USUAL_WORDS  # passed by its address; looking that of a NumPy array up takes a microsecond
 
 
@@ -264,7 +264,7 @@ def moreau_jean_may_start(
     tables: int, work: int, t: float, x: NDArray[np.float64], c: NDArray[np.float64], codes: NDArray[np.int8],
     free_side: NDArray[np.int8],
 ) -> bool:  # fmt: skip
-    """Whether no open contact is deeper than its tolerance where a run begins; see ``moreau_jean.c``."""
+    """Whether no open contact is deeper than its tolerance at the start of a run; see ``moreau_jean.c``."""
     return bool(_moreau_jean_may_start(tables, work, t, vector(x), vector(c), vector(codes), vector(free_side)))
 
 

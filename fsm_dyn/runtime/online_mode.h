@@ -21,15 +21,15 @@ enum fsm_online_kernel {
 enum fsm_online_program {
     FSM_ONLINE_ROWS = 0,
     FSM_ONLINE_MOTION = 1,
-    FSM_ONLINE_WATCHED = 2, // motion and what guards look at
+    FSM_ONLINE_WATCHED = 2, // motion and the quantities of guards
 };
 
-/* What a guard looks at (`fsm_online_mode.guard_quantity`). */
+/* Quantity of a guard (`fsm_online_mode.guard_quantity`). */
 enum fsm_guard_quantity {
     FSM_ONLINE_GAP = 0,
-    // The gap of a pad with loss: what left faster than the surface follows may meet it again before.
+    // The gap of a pad with loss: a body leaving faster than the surface follows may meet it again.
     FSM_ONLINE_MEETING = 1,
-    FSM_ONLINE_FIRMNESS = 2, // factor of a pad's force that a loss may bring to zero
+    FSM_ONLINE_FIRMNESS = 2, // factor of a pad's force, brought to zero by a loss
     FSM_ONLINE_NORMAL_FORCE = 3,
     FSM_ONLINE_FRICTION_LIMIT = 4,
     FSM_ONLINE_SLIP = 5,
@@ -41,17 +41,17 @@ enum fsm_guard_quantity {
     FSM_ONLINE_HOLDING_LIMIT = 11,  // of the force of the normal row
 };
 
-/* Positions in a chart of where arrays begin in the workspace. */
+/* Positions in a chart of the starts of arrays in the workspace. */
 enum fsm_online_place {
     FSM_ONLINE_AT_A = 0, // rows of all contacts and constraints (n_rows, n_u); output of the program `rows` begins here
     FSM_ONLINE_AT_B = 1,
-    FSM_ONLINE_AT_Q_DOT = 2, // what the program ``motion`` gives begins here
+    FSM_ONLINE_AT_Q_DOT = 2, // outputs of the program ``motion`` begin here
     FSM_ONLINE_AT_M = 3,
     FSM_ONLINE_AT_F = 4,
     FSM_ONLINE_AT_GAMMA = 5,
     FSM_ONLINE_AT_KINETIC = 6,
     FSM_ONLINE_AT_ELASTIC = 7,
-    FSM_ONLINE_AT_STATIC = 8, // what the program ``watched`` gives beyond ``motion`` begins here
+    FSM_ONLINE_AT_STATIC = 8, // outputs of the program ``watched`` beyond ``motion`` begin here
     FSM_ONLINE_AT_RESIDUAL = 9,
     FSM_ONLINE_AT_WHEN = 10,
     FSM_ONLINE_AT_REACH = 11,
@@ -70,7 +70,7 @@ enum fsm_online_place {
     FSM_ONLINE_AT_MASS = 23,  // reduced mass matrix
     FSM_ONLINE_AT_RIGHT = 24, // reduced forces, then independent accelerations
     FSM_ONLINE_AT_FORCE = 25, // forces of the mode
-    FSM_ONLINE_AT_G = 26,     // forces less what dependent speeds take
+    FSM_ONLINE_AT_G = 26,     // forces less the share of dependent speeds
     FSM_ONLINE_AT_U_DOT = 27,
     FSM_ONLINE_AT_MULTIPLIERS = 28,
     FSM_ONLINE_AT_OPEN = 29,    // indeterminate multipliers of redundant rows, then shares of the load (2 n_rows, n_rows)
@@ -82,28 +82,28 @@ enum fsm_online_place {
     FSM_ONLINE_PLACES = 35,
 };
 
-/* Positions in a chart of what is chosen.  From FSM_ONLINE_LISTS on the lists: rows (n_rows), the contact sliding at each or
-   -1 (n_rows), speeds, dependent ones first (n_u), contacts that are not open. */
+/* Positions in a chart of the choices. From FSM_ONLINE_LISTS on the lists: rows (n_rows), the contact sliding at each
+   or -1 (n_rows), speeds, dependent ones first (n_u), contacts not open. */
 enum fsm_online_choice {
     FSM_ONLINE_CHOSEN = 35,  // 1: there is a chart
-    FSM_ONLINE_RANK = 36,    // rows that are independent
+    FSM_ONLINE_RANK = 36,    // independent rows
     FSM_ONLINE_ACTIVE = 37,  // rows held; those beyond the rank are redundant
-    FSM_ONLINE_SLIDES = 38,  // whether a contact slides under a normal force, so that forces act off the rows
+    FSM_ONLINE_SLIDES = 38,  // whether a contact slides under a normal force: forces then act off the rows
     FSM_ONLINE_CHOICES = 39, // charts chosen so far
-    FSM_ONLINE_BUSY = 40,    // contacts that are not open
-    FSM_ONLINE_PUSHES = 41,  // whether one of them pushes along rows that are not held
-    FSM_ONLINE_SPAN = 42,    // largest difference between the number of a contact and that of the first of its outline
-    FSM_ONLINE_SHARED = 43,  // of the redundant rows the first ones, on whose shares of the load the motion depends
+    FSM_ONLINE_BUSY = 40,    // contacts not open
+    FSM_ONLINE_PUSHES = 41,  // whether one of them pushes along inactive rows
+    FSM_ONLINE_SPAN = 42,    // largest difference between the numbers of a contact and of the first of its outline
+    FSM_ONLINE_SHARED = 43,  // first ones of the redundant rows, with load shares that affect the motion
 };
 
 #define FSM_ONLINE_LISTS 44
 
-#define FSM_SET_BACK 1e-7 // part of what a neighbour of a corner lies behind a face by which its gap counts as less
+#define FSM_SET_BACK 1e-7 // reduction of the gap of a corner, as a part of a neighbour's distance behind the face
 
 /* Limits of a mode embedded online. */
 struct fsm_online_limits {
     double floor; // scaled pivot below which another chart is chosen in any case
-    double level; // and for the present chart, which is the share `kept` of the best that it has shown
+    double level; // and for the present chart: the share `kept` of its best one so far
     double kept;
     double follows;      // slip speed from which on the direction of friction in space follows the slip (m/s)
     double redundancy;   // a row of which more than this part is left is not redundant (any more)
@@ -128,11 +128,10 @@ struct fsm_online_mode {
     // `row_columns[row_begin[r]]` up to (not including) `row_columns[row_begin[r + 1]]`.
     fsm_indices row_begin, row_columns;
     fsm_indices mass_begin, mass_columns;
-    // (n_guards,): what each guard looks at, and of which contact; for `CONDITION` the transition.
+    // (n_guards,): quantity of each guard, and its contact; for `CONDITION` the transition.
     fsm_indices guard_quantity;
     fsm_indices guard_subject;
-    // (n_guards,): the guard is the quantity times this; of a friction limit the slip direction that a slide would
-    // take.
+    // (n_guards,): the guard is the quantity times this; of a friction limit the slip direction of a slide.
     fsm_vector guard_sign;
     // (n_q + n_u,) and (n_rows,): unit of each coordinate and speed, and of each row, as in Tables.
     fsm_vector state_unit;
@@ -140,22 +139,23 @@ struct fsm_online_mode {
     struct fsm_online_limits *limits;
     int64_t limits_count;
     fsm_indices chart;
-    // The same of what is worked out in the present chart, columns in its order (online_pivoting.c), rank r, m = n_u - r:
-    // rows held (r), eliminated and solved for the dependent speeds; of each also where the entries behind the diagonal
-    // begin and those of independent speeds.
+    // The same of the matrices in the present chart, columns in its order (online_pivoting.c), rank r, m = n_u - r:
+    // rows held (r), eliminated and solved for the dependent speeds; of each also the starts of the entries behind the
+    // diagonal and of those of independent speeds.
     fsm_indices held_begin, held_behind, held_rest, held_columns;
     // Columns below the diagonal of the rows held (r): rows.
     fsm_indices below_begin, below_rows;
     // Rows of the mass matrix (n_u): dependent speeds; rows of M T (n_u): independent speeds, counted from zero.
     fsm_indices tied_begin, tied_columns;
     fsm_indices moved_begin, moved_columns;
-    // Rows of the reduced mass matrix (m), eliminated; of each also where the entries behind the diagonal begin.
+    // Rows of the reduced mass matrix (m), eliminated; of each also the start of the entries behind the diagonal.
     fsm_indices reduced_begin, reduced_behind, reduced_columns;
-    // (n_u,): where each speed stands in the order of the chart.
+    // (n_u,): position of each speed in the order of the chart.
     fsm_indices place;
     // Workspace of the choice of a chart.
     fsm_indices extent;
-    // Workspace.  What can only be zero of A, M and of the matrices worked out from them is zero there and never written.
+    // Workspace.  Entries of A, M and of the matrices derived from them that can only be zero are zero there and never
+    // written.
     fsm_vector room;
     struct fsm_arena arena;
 };

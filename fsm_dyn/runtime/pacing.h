@@ -36,10 +36,10 @@ struct fsm_pace_numbers {
     int64_t cpu_time_at_start; // ns of the thread's time, when the tick began
     int64_t execution_time;    // ns of the tick before
     int64_t cpu_time;          // ns of the thread's time, likewise
-    int64_t overrun;           // ns that the tick ended after the next deadline, 0 if not
+    int64_t overrun;           // ns from the next deadline to the end of the tick, 0 if earlier
     int64_t commands_read;     // messages taken
     int64_t end_check_from;    // tick from which on the end of the run is checked
-    int64_t must_run;          // 1: the next tick is not the last, whatever was asked
+    int64_t must_run;          // 1: the next tick is not the last, even if requested
 };
 
 /* Data of the paced loop apart from those of the tick. */
@@ -77,7 +77,7 @@ enum fsm_drop_reason {
 /* Numbers of a connection by UDP. */
 struct fsm_udp_numbers {
     int64_t descriptor; // of the socket
-    int64_t longest;    // bytes of a datagram that are taken
+    int64_t longest;    // most bytes read of a datagram
     int64_t sample;     // magic, version and number of axes of a sample, as the first 48 bits
     int64_t force;      // the same of a force
     int64_t sequence;   // of the latest sample

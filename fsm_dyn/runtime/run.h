@@ -6,20 +6,20 @@
 #include "arena.h"
 #include "tables.h"
 
-#define FSM_NEAR       0.2  // what is left of a row below which, if it is about to vanish, stages are put on the rows
+#define FSM_NEAR       0.2  // largest remainder of a vanishing row for stages to be put on the rows
 #define FSM_NEAR_STEPS 3.0  // steps from a change point within which stages are put on the rows
-#define FSM_FAR_STEPS  8.0  // steps from it within which they are if little is left of a row
-#define FSM_TINY       1e-2 // what is left of a row that vanishes, however fast rows change
-#define FSM_TURNED     2.0  // times its size by which a row changes at most up to a change point that is foreseen
+#define FSM_FAR_STEPS  8.0  // steps from it within which they are if the remainder of a row is small
+#define FSM_TINY       1e-2 // remainder of a vanishing row, at any rate of change of rows
+#define FSM_TURNED     2.0  // largest change of a row up to a foreseen change point, as a multiple of its size
 
-/* What is counted in `fsm_counters.work_done`, besides one for every evaluation of the guards, which takes most of the
+/* Units of work in `fsm_counters.work_done`, besides one for every evaluation of the guards, which takes most of the
    time: at the end of a trial step and in its middle, and in the state after a transition. */
 #define FSM_WORK_OF_TRANSITION 1
 #define FSM_WORK_OF_CANDIDATE  0.1 // a combination of contact states solved, in an impact or a decision
 #define FSM_WORK_OF_MODE       20  // a mode met for the first time
 #define FSM_ROWS_PER_TURN      5   // a turn of the loop records at most this many rows
 
-/* What the loop does next (`fsm_counters.phase`). */
+/* Next action of the loop (`fsm_counters.phase`). */
 enum fsm_phase {
     FSM_PHASE_STEPPING = 0,
     FSM_PHASE_RESOLVING = 1,
@@ -34,14 +34,14 @@ enum fsm_guard_status {
 /* Columns of `fsm_state.conditions`, one row for each user-defined transition (conditions.c). */
 enum fsm_condition_column {
     FSM_CONDITION_DUE = 0,    // enum fsm_due
-    FSM_CONDITION_FIRST = 1,  // what is known of its condition before the instant
-    FSM_CONDITION_SECOND = 2, // the same of an expression that may cross in both directions, for the other one
+    FSM_CONDITION_FIRST = 1,  // knowledge of its condition before the instant
+    FSM_CONDITION_SECOND = 2, // the same for the other direction of an expression with crossings in both
     FSM_CONDITION_VALUE = 3,  // value and slope of the guard when it fired
     FSM_CONDITION_SLOPE = 4,
     FSM_CONDITION_WIDTH = 5,
 };
 
-/* Whether a user-defined transition is due in this instant, and because of what. */
+/* Whether a user-defined transition is due in this instant, and its cause. */
 enum fsm_due {
     FSM_NOT_DUE = 0,
     FSM_DUE_BY_CONDITION = 1,
@@ -51,10 +51,10 @@ enum fsm_due {
 /* Columns of `fsm_state.history`, a ring of the last transitions, and the number of its entries. */
 enum fsm_ring_column {
     FSM_RING_TIME = 0,
-    FSM_RING_MODE = 1,    // mode that ended
-    FSM_RING_SIGN = 2,    // what happened, as one number
+    FSM_RING_MODE = 1,    // ended mode
+    FSM_RING_SIGN = 2,    // event, as one number
     FSM_RING_SPEED = 3,   // how fast the gap closed
-    FSM_RING_CONTACT = 4, // contact that closed, -1 if none
+    FSM_RING_CONTACT = 4, // closed contact, -1 if none
     FSM_RING_WIDTH = 5,
 };
 #define FSM_RING_LENGTH 16
@@ -91,7 +91,7 @@ enum fsm_passage_column {
 };
 
 #define FSM_ROOT_ROOM 471 // floats in which roots are isolated (event_location.c)
-#define FSM_FEW 6 // contacts that meet in a transition: room for so many is there from the start
+#define FSM_FEW 6 // contacts of a transition with memory from the start
 
 /* Positions in `fsm_method.dense`, the dense output of an implicit method. */
 enum fsm_dense_position {
@@ -101,35 +101,35 @@ enum fsm_dense_position {
 };
 #define FSM_HIGHEST_DEGREE 5
 
-/* What fsm_implicit_step does for a solver outside (runge_kutta.c). */
+/* Services of fsm_implicit_step for an external solver (runge_kutta.c). */
 enum fsm_implicit_service {
     FSM_SERVE_DERIVATIVE = 0, // writes x_dot at t and `fsm_work.y` into `fsm_work.k`
     FSM_SERVE_FOLLOW = 1, // accepts the dense output up to t, to the next event, or as far as guards are known
     FSM_SERVE_CHART = 2,  // changes to a better chart if there is one
-    FSM_SERVE_LOOK = 3,   // looks for change points ahead; `fsm_work.y`[0] is then the length that keeps clear of them
+    FSM_SERVE_LOOK = 3,   // looks for change points ahead; `fsm_work.y`[0] is then the length of a step clear of them
 };
 
 /* Times of a run (s), and numbers beside them. */
 struct fsm_clock {
     double time;
-    double begin;       // where the grid of fixed steps begins
-    double step;        // length the next step should have; 0: not chosen yet
+    double begin;       // start of the grid of fixed steps
+    double step;        // length of the next step; 0: not chosen yet
     double error;       // error norm of the last accepted step
-    double event_time;  // when the last transition happened
+    double event_time;  // time of the last transition
     double pivot_alarm; // pivot below which another chart is wanted
     double jump;        // length of the advance to the end of a Zeno train, once its contacts are closed
     double pivot;       // smallest scaled pivot at the current state
-    double window;      // when the present window of transitions began
-    double remaining;   // how long the Zeno sequence of impacts that is being ended continues
+    double window;      // start of the present window of transitions
+    double remaining;   // remaining time of the Zeno sequence of impacts being completed
     double force; // largest multiplier at the start of the mode; those of the modes before count half as much each time
-    double put_off; // length to continue with of a step whose next trial was put off, 0: none was
+    double put_off; // length of the next trial of a postponed step, 0: none
 };
 
 /* Mode, phase and counts of a run. */
 struct fsm_counters {
     int64_t mode;
     int64_t phase;
-    int64_t reason;       // why the pending resolution is called
+    int64_t reason;       // cause of the pending resolution
     int64_t fired;        // number of guards in ``State.fired``
     int64_t grid;         // number of the last grid point reached
     int64_t segment;      // segment of the input tables
@@ -141,36 +141,36 @@ struct fsm_counters {
     int64_t instant;      // transitions made in this instant
     int64_t history;      // transitions entered in ``State.history``
     int64_t started;      // 1 once the first row stands
-    int64_t cycle;        // impacts in a cycle of the Zeno sequence of impacts that is being ended
+    int64_t cycle;        // impacts in a cycle of the Zeno sequence of impacts being completed
     int64_t window_count; // transitions in the present window
-    int64_t asked;        // 1 once a chart was asked for that is good where the pending transition leads
+    int64_t asked;        // 1 once a chart for the target of the pending transition was requested
     int64_t passed;       // change points recorded
     int64_t work_done;    // since the caller set it to zero, see ``WORK_OF_TRANSITION``
 };
 
-/* What is known of the rank of the rows held.  Then the size of every row, and its weight in what is lost. */
+/* Estimate of the rank of the active rows. Then the size of every row, and its weight in the loss. */
 struct fsm_rank {
     double sized;      // 1 once the sizes are known
     double left_at;    // time up to which no rank can be lost (s)
-    double sigma;      // what is left of the weakest row, taken free of the others
-    double rate;       // how fast it changes at most (1/s)
-    double ahead;      // time from where the rows were looked at to the next change point (s), inf: none
+    double sigma;      // remainder of the weakest row, taken free of the others
+    double rate;       // its largest rate of change (1/s)
+    double ahead;      // time from the last evaluation of the rows to the next change point (s), inf: none
     double behind;     // the same of the last one, negative
-    double lost;       // number of rows that are lost in it
+    double lost;       // number of rows lost in it
     double lands;      // 1: stages of the present step are put on the rows
     double speed_norm; // norm of the scaled speeds
-    double tried_step; // length of a step over the change point ahead that was rejected, 0: none
+    double tried_step; // length of a rejected step over the change point ahead, 0: none
     double tried_error;
-    double passes_at;   // when the present step passes a change point (s), inf: it does not
-    double independent; // number of rows that are independent beside a change point
-    double unseen;      // steps since the rows were looked at
+    double passes_at;   // time of a change point in the present step (s), inf: none
+    double independent; // number of independent rows beside a change point
+    double unseen;      // steps since the last evaluation of the rows
     double active;      // number of rows active
-    double worst;       // largest error of a step near the change point that was accepted though above its tolerance
-    double change;      // how fast a row changes at most, as a part of its size (1/s)
-    double motion;      // how fast the coordinates changed when the rows were looked at (1/s)
+    double worst;       // largest error above its tolerance of an accepted step near the change point
+    double change;      // largest rate of change of a row, relative to its size (1/s)
+    double motion;      // rate of change of the coordinates at the last evaluation of the rows (1/s)
 };
 
-/* Options of a run that are numbers. */
+/* Numbers among the options of a run. */
 struct fsm_option_numbers {
     double until;
     double fixed_step;
@@ -178,13 +178,13 @@ struct fsm_option_numbers {
     double rtol;
 };
 
-/* Options of a run that are counts. */
+/* Counts among the options of a run. */
 struct fsm_option_counts {
     int64_t chunk; // steps after which the loop returns to report progress
     int64_t max_steps;
     int64_t max_instant; // transitions allowed in one instant
-    int64_t max_work;    // beyond this the loop returns before it takes another trial step or resolves another instant
-    int64_t before_end;  // 1: it returns before the first turn in which it may matter where the run ends (end_of_run.c)
+    int64_t max_work;    // beyond it the loop returns before another trial step or resolution of an instant
+    int64_t before_end;  // 1: it returns before the first turn affected by the end of the run (end_of_run.c)
 };
 
 /* Properties of a method. */
@@ -192,13 +192,13 @@ struct fsm_method_counts {
     int64_t stages;
     int64_t order;
     int64_t adaptive;
-    int64_t degree; // of the dense output that is followed instead of taking steps; 0: a tableau
+    int64_t degree; // of the dense output followed instead of taking steps; 0: a tableau
 };
 
 /* Lengths of inputs. */
 struct fsm_input_counts {
     int64_t n_inputs;
-    int64_t n_parameters; // where the inputs begin in the context
+    int64_t n_parameters; // start of the inputs in the context
     int64_t constant;     // 1: nothing varies
 };
 
@@ -212,12 +212,12 @@ struct fsm_impact_energy {
 /* Notes on the resolution of an instant. */
 struct fsm_notes {
     int64_t changed;    // 1: something changed (mode, speeds, slip direction, memory), so the transition is recorded
-    int64_t candidates; // combinations of contact states that were tried
+    int64_t candidates; // combinations of contact states tried
     int64_t written_transition; // index of the user-defined transition taken, -1: none
     int64_t instant;            // in: transitions made so far in this instant
-    int64_t consistent;         // of the combinations tried, how many agreed
-    int64_t chosen_by;          // how the one taken was found: see next_state
-    int64_t target;             // mode found, for which a chart has to be chosen first
+    int64_t consistent;         // number of consistent combinations among those tried
+    int64_t chosen_by;          // reason for the one taken: see next_state
+    int64_t target;             // mode found, still without a chart
 };
 
 /* Inputs as the compiled loop reads them. */
@@ -230,20 +230,20 @@ struct fsm_input_tables {
     fsm_vector origin;
     // (n_segments, n_w, 4): coefficients of the cubics, constant first.
     fsm_cube pieces;
-    // (n_segments,): first later segment at whose start value or slope may jump, so that a step must end there;
+    // (n_segments,): first later segment with a possible jump of value or slope at its start, where a step must end;
     // n_segments if there is none.
     fsm_indices next_hard;
-    // (n_segments,): 1 where the contact states are decided again at such a start; 0 where every input continues
-    // continuously and none of those with a kink drives a constraint, so that no force can jump.
+    // (n_segments,): 1 if the contact states are decided again at such a start; 0 if no force can jump, as every input
+    // is continuous and none with a kink drives a constraint.
     fsm_codes decides;
-    // Addresses of kernels that write values and three rates of some inputs.
+    // Addresses of kernels for values and three rates of some inputs.
     fsm_kernels kernels;
-    // (n_kernels + 1,): where the inputs of each kernel begin in `kernel_inputs`.
+    // (n_kernels + 1,): start of the inputs of each kernel in `kernel_inputs`.
     fsm_indices kernel_start;
     // Input numbers.
     fsm_indices kernel_inputs;
-    // Programs that enclose the kernels (enclosure.h), as in fsm_tables; (n_kernels,): where each begins, -1: there is none;
-    // (4 n,): of each kernel the values that enclose its outputs.
+    // Enclosing programs of the kernels (enclosure.h), as in fsm_tables; (n_kernels,): start of each, -1: none; (4 n,):
+    // of each kernel the values that enclose its outputs.
     fsm_indices enclosure_code;
     fsm_vector enclosure_numbers;
     fsm_indices kernel_enclosure, kernel_values;
@@ -256,7 +256,7 @@ struct fsm_input_tables {
 
    `a` (s*s) row by row; `nodes` (s); `weights` (3*(s+1)): those of the result, of the error estimate and
    of the state at mid-step; `counts`: number of stages, order, whether there is an error estimate, and the degree
-   of the dense output in `dense`, which is not zero where an implicit method is followed along it, see
+   of the dense output in `dense`, which is nonzero if an implicit method is followed along it, see
    dense_output. */
 struct fsm_method {
     fsm_vector a;
@@ -267,7 +267,7 @@ struct fsm_method {
     fsm_vector dense;
 };
 
-/* What the caller asks of a run: see the index constants; `atol` per state, `mask` per mode (or one row). */
+/* Options of a run: see the index constants; `atol` per state, `mask` per mode (or one row). */
 struct fsm_options {
     struct fsm_option_numbers *numbers;
     int64_t numbers_count;
@@ -288,8 +288,8 @@ struct fsm_state {
     int64_t counters_count;
     fsm_vector guards; // values, slopes, tolerances of all guards; then values and slopes of the fired ones
     fsm_indices armed; // enum fsm_guard_status of all guards
-    fsm_indices fired; // numbers of the guards that fired together
-    fsm_indices limits; // of each contact the event that brought it to its limit in this instant (0: none), then the direction
+    fsm_indices fired; // numbers of guards fired together
+    fsm_indices limits; // of each contact the event at its limit in this instant (0: none), then the direction
     fsm_vector conditions; // (n_transitions * FSM_CONDITION_WIDTH,), row by row
     fsm_indices spent;     // (n_modes,): evaluations made for the steps taken in each mode
     fsm_vector history;    // (FSM_RING_LENGTH * FSM_RING_WIDTH,): a ring of the last transitions
@@ -298,10 +298,10 @@ struct fsm_state {
     int64_t rank_count;
 };
 
-/* What is known of the guards that are left out of steps. */
+/* Bound for the guards left out of steps. */
 struct fsm_far {
     double active;   // 1: guards marked in `is_far` are not evaluated
-    double distance; // each of them was farther above zero than this where they were chosen (m)
+    double distance; // each of them was farther above zero than this when chosen (m)
 };
 
 /* Workspace of the loop: stages, states at mid-step and end, kernel outputs, root isolation, resolution. */
@@ -323,23 +323,23 @@ struct fsm_work {
     int64_t notes_count;
     fsm_vector u_before;
     fsm_vector log;      // candidates of the current decision
-    fsm_indices implied; // 1: the gap of this open contact is determined by two others that are closed
+    fsm_indices implied; // 1: the gap of this open contact is determined by two closed ones
     fsm_vector c_after;  // context after a pending transition; the state is in `x_mid`
-    // Guards that are left out of steps (guards.c); empty where none may be.
+    // Guards left out of steps (guards.c); empty if none may be.
     struct fsm_far *far;
     int64_t far_count;
-    fsm_indices near;   // (1 + max_guards,): how many guards are not left out, and their numbers in the mode
+    fsm_indices near;   // (1 + max_guards,): number of guards not left out, and their numbers in the mode
     fsm_codes is_far;   // (max_guards,)
-    fsm_vector centres; // (4, n_shapes, 6): where they were chosen; at the start, the middle and the end of a step
+    fsm_vector centres; // (4, n_shapes, 6): at their choice; at the start, the middle and the end of a step
     // Room of guard_proof.c.
     fsm_vector proof;
     fsm_indices proof_numbers;
     fsm_codes proof_needed;
 };
 
-/* Where rows and transitions are recorded.
+/* Buffers for recorded rows and transitions.
 
-   `rows`: t, x, x_dot, state at the middle of the step that ends here, context from the inputs on.
+   `rows`: t, x, x_dot, state at the middle of the step ending here, context from the inputs on.
    `modes`: mode of each row.  `transitions`, `passages` through change points: see the index constants. */
 struct fsm_buffers {
     fsm_matrix rows;
@@ -348,8 +348,8 @@ struct fsm_buffers {
     fsm_matrix passages;
 };
 
-/* One run: the automaton and its inputs over time, the integrator, what the caller asks, where the run stands, workspace,
-   and room for what is recorded.
+/* One run: the automaton and its inputs over time, the integrator, options, state, workspace, and buffers for the
+   recording.
 
    The caller packs the seven addresses once, and again where memory moved.  What a function changes it reaches through
    them; the handle itself it leaves as it is. */
@@ -371,22 +371,22 @@ enum fsm_end_column {
     FSM_END_WIDTH = 3,
 };
 
-/* Runs that begin in different states, one after the other in the memory of `run` (run_batch.c). */
+/* Runs from different states, one after the other in the memory of `run` (run_batch.c). */
 struct fsm_run_batch {
     const struct fsm_run *run;
-    // The blocks of memory of `run->state` and `run->work`, and these as they are when a run is about to start.
+    // The blocks of memory of `run->state` and `run->work`, and their contents at the start of a run.
     fsm_indices state, state_at_start;
     fsm_indices work, work_at_start;
     // Of each run: states and contexts to begin with, (n, n_x) and (n, n_c), and modes, (n,).
     fsm_matrix x, c;
     fsm_indices modes;
     fsm_index_table ends;               // (n, 3): how each run ended
-    int64_t next;                       // number of the run that is made or will be made next
+    int64_t next;                       // number of the present or next run
     int64_t under_way;                  // 1: it has begun
-    int64_t rows, transitions, passages; // recorded of the runs that have ended
+    int64_t rows, transitions, passages; // recorded of the ended runs
 };
 
-/* The terms that belong to a workspace. */
+/* The terms of a workspace. */
 static inline const struct fsm_terms *fsm_terms_of(const struct fsm_work *work)
 {
     return (const struct fsm_terms *)(intptr_t)work->addresses.at[0];
@@ -399,7 +399,7 @@ static inline fsm_vector fsm_speeds_of(const struct fsm_run *run)
     return fsm_vector_part(run->state->x, n_q, n_q + run->tables->sizes->n_u);
 }
 
-/* The sizes of rows that stand behind what is known of their rank, and behind them their weights. */
+/* The sizes of rows, after the estimate of their rank, and then their weights. */
 static inline fsm_vector fsm_rank_sizes(struct fsm_rank *rank, int64_t n_rows)
 {
     return (fsm_vector){(double *)(rank + 1), n_rows};

@@ -16,7 +16,7 @@
 #include "online.h"
 #include "time_stepping.h"
 
-#define FSM_SAVED_MAGIC      0x45544154534d5346ULL // "FSMSTATE" where the lowest byte comes first
+#define FSM_SAVED_MAGIC      0x45544154534d5346ULL // "FSMSTATE" if the lowest byte comes first
 #define FSM_SAVED_BYTE_ORDER 0x0102030405060708ULL
 #define FSM_SAVED_VERSION    2 // to be raised when the meaning of a section or of a field in it changes
 #define FSM_SAVED_HEADER     8 // words
@@ -57,21 +57,21 @@ enum fsm_saved_section {
     FSM_SECTION_MODE = 7,      // the current mode, FSM_MODE_WORDS
     FSM_SECTION_GUARDS = 8,    // doubles: values, slopes, tolerances of its guards, values and slopes of those fired
     FSM_SECTION_ARMED = 9,     // status of its guards, enum fsm_guard_status
-    FSM_SECTION_FIRED = 10,    // guards that fired, by their place in the mode
+    FSM_SECTION_FIRED = 10,    // fired guards, by their place in the mode
     FSM_SECTION_LIMITS = 11,   // struct fsm_state
-    FSM_SECTION_HISTORY = 12,  // FSM_RING_LENGTH entries: the mode that ended, then the columns as doubles
+    FSM_SECTION_HISTORY = 12,  // FSM_RING_LENGTH entries: the ended mode, then the columns as doubles
     FSM_SECTION_DRIFT = 13,    // doubles
     FSM_SECTION_RANK = 14,     // doubles: struct fsm_rank, sizes and weights of the rows
-    FSM_SECTION_DECISION = 15, // contacts that others imply, then the candidates tried last, as doubles
+    FSM_SECTION_DECISION = 15, // contacts implied by others, then the candidates tried last, as doubles
     FSM_SECTION_ONLINE = 16,   // modes embedded online whose chart is chosen, one after the other (saved_state.c)
     FSM_SECTION_STEP = 17,     // time stepping: number of the step, segment of the inputs
-    FSM_SECTION_CODES = 18,    // time stepping: contact states, then the sides that contacts are on
+    FSM_SECTION_CODES = 18,    // time stepping: contact states, then the sides of contacts
     FSM_SECTION_REPORT = 19,   // doubles, struct fsm_time_stepping_report
-    FSM_SECTION_SPENT = 20,    // modes in which evaluations were made, each with their number
+    FSM_SECTION_SPENT = 20,    // modes with evaluations, each with their number
     FSM_SECTION_CONDITIONS = 21, // doubles: enum fsm_condition_column of every user-defined transition
 };
 
-/* Words that name a mode: which of the charts with these contact states, then the states. */
+/* Words to name a mode: the number among the charts with these contact states, then the states. */
 #define FSM_MODE_WORDS(tables) (1 + (tables)->sizes->n_contacts)
 
 /* Words being written, as many of them as there is room for; `count` of them are wanted. */
@@ -80,7 +80,7 @@ struct fsm_saved_writer {
     int64_t room, count;
 };
 
-/* The words of one section, or of what is left of it. */
+/* The words of one section, or of its rest. */
 struct fsm_saved_part {
     const uint64_t *at;
     int64_t n;

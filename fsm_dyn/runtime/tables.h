@@ -23,16 +23,16 @@ struct fsm_sizes {
     int64_t n_transitions;
     int64_t n_terms;         // length of the output of the terms kernel
     int64_t sequential;      // 1: impacts of several contacts one after the other
-    int64_t on_inconsistent; // 1: where no combination agrees with the accelerations, an impact without collision
-    int64_t on_several;      // 1: where several motions agree, the one that changes least continues
+    int64_t on_inconsistent; // 1: an impact without collision if no combination agrees with the accelerations
+    int64_t on_several;      // 1: of several consistent motions, the one with the least change continues
     int64_t n_controllers;
-    int64_t n_shapes;    // round shapes whose centres `shape_centres` gives
-    int64_t max_moving;  // arguments of an enclosure that change in a step, at most
+    int64_t n_shapes;    // round shapes with centres in `shape_centres`
+    int64_t max_moving;  // most arguments of an enclosure changing in a step
     int64_t max_values;  // values of an enclosure
     int64_t proof_words; // numbers kept of all modes by guard_proof.c
 };
 
-/* What counts as zero, by kind of quantity (SI units), and the mechanism's own units; see fsm_dyn.Tolerances. */
+/* Tolerances by kind of quantity (SI units), and the mechanism's own units; see fsm_dyn.Tolerances. */
 struct fsm_tolerances {
     double gap;
     double speed;
@@ -59,29 +59,29 @@ struct fsm_tolerances {
 struct fsm_tables {
     struct fsm_sizes *sizes;
     int64_t sizes_count;
-    // (1,): the terms kernel (NULL where there is none).
+    // (1,): the terms kernel (NULL: none).
     fsm_kernels terms;
-    // (1,): the kernel that writes all memory (n_memory) as it is after a sample; NULL without controllers.
+    // (1,): the kernel for all memory (n_memory) after a sample; NULL without controllers.
     fsm_kernels sample;
     // (n_modes,): the kernels of each mode.  `rhs` writes `x_dot` (n_q + n_u); `full` writes `x_dot`, `u`
     // (n_u), pivot (1), guards (n_g), slopes (n_g), multipliers (n_rows), in this order.
     fsm_kernels mode_rhs;
     fsm_kernels mode_full;
-    // Empty where no guard may be left out of a step (guards.c).  (n_modes,): `full` without the guards that have a
-    // kernel in `guard_kernels`, zeros for these; NULL where the mode has none.
+    // Empty if no guard may be left out of a step (guards.c). (n_modes,): `full` without the guards with a kernel in
+    // `guard_kernels`, zeros for these; NULL if the mode has none.
     fsm_kernels mode_core;
-    // (n_guards,): writes value and slope of one guard; NULL where the core has it.
+    // (n_guards,): writes value and slope of one guard; NULL for guards in the core.
     fsm_kernels guard_kernels;
     // (1,): writes positions and velocities (n_shapes, 6) of centres of round shapes.
     fsm_kernels shape_centres;
     // Enclosures of guards (enclosure.h): programs one after the other, and the constants of all.
     fsm_indices enclosure_code;
     fsm_vector enclosure_numbers;
-    // (n_modes,): where the program of each mode begins in `enclosure_code`, -1: its guards have none.
+    // (n_modes,): start of the program of each mode in `enclosure_code`, -1: its guards have none.
     fsm_indices mode_enclosure;
-    // (n_guards,): the value of its mode's program that encloses a guard, -1: none does.
+    // (n_guards,): the enclosing value of a guard in its mode's program, -1: none.
     fsm_indices guard_enclosure;
-    // (n_modes,): where what is kept of a mode begins among the words of guard_proof.c.
+    // (n_modes,): start of the data of a mode among the words of guard_proof.c.
     fsm_indices enclosure_room;
     // (n_modes, n_contacts): state of every contact in each mode.
     fsm_code_table mode_states;
@@ -89,8 +89,8 @@ struct fsm_tables {
     fsm_indices mode_flags;
     // (n_modes,): modes with the same number are charts of the same active set: same states, other independent speeds.
     fsm_indices mode_group;
-    // (n_modes,): evaluations in a run after which a mode that is embedded online has earned kernels of its own;
-    // FSM_NEVER for modes that have them, or are to have none.
+    // (n_modes,): evaluations in a run after which a mode embedded online gets derived kernels; FSM_NEVER for modes
+    // with them, or never to have them.
     fsm_indices mode_allowance;
     // (n_modes + 1,): guards of mode `m` are numbers `mode_guard_start[m]` up to (not including) `mode_guard_start[m +
     // 1]`.
@@ -99,19 +99,19 @@ struct fsm_tables {
     fsm_indices guard_event;
     // (n_guards,): the contact concerned; for FSM_EVENT_TRANSITION the transition.
     fsm_indices guard_contact;
-    // (n_guards,): slip direction that a slide beginning here would take.
+    // (n_guards,): slip direction of a slide beginning here.
     fsm_vector guard_direction;
     // (n_rows,): enum fsm_row_role.
     fsm_indices row_role;
-    // (n_rows,): 1 where the row has a residual on the level of coordinates.
+    // (n_rows,): 1 if the row has a residual on the level of coordinates.
     fsm_codes row_positional;
     // (n_contacts,): bits, enum fsm_contact_flag.
     fsm_indices contact_flags;
-    // (n_contacts, 4): normal and tangent row of each contact, -1 where there is none (a lock has a normal row only,
-    // dry friction a tangent row only); then the rows that load a bearing.
+    // (n_contacts, 4): normal and tangent row of each contact, -1: none (a lock has a normal row only, dry friction a
+    // tangent row only); then the load rows of a bearing.
     fsm_index_table contact_rows;
-    // (n_contacts, 3): of a corner on a straight face its number, and those of the corners in which the face ends, -1 where there
-    // is none.
+    // (n_contacts, 3): of a corner on a straight face its number, and those of the corners at the ends of the face, -1:
+    // none.
     fsm_index_table contact_ends;
     // (n_contacts,): of the contacts of one corner with all faces of one convex polygon, which share a guard for
     // closing, the first; -1 for other contacts.  Compliant ones have guards of their own: -2 less the first.
@@ -122,9 +122,9 @@ struct fsm_tables {
     fsm_indices mass_begin, mass_columns;
     // (n_transitions, FSM_TRANSITION_WIDTH): user-defined transitions, columns enum fsm_transition_column.
     fsm_index_table transitions;
-    // (n_transitions, n_contacts): contact states that a transition's target asks for, -1 where it leaves them open.
+    // (n_transitions, n_contacts): contact states required by a transition's target, -1: any.
     fsm_code_table transition_states;
-    // (n_transitions, n_modes): 1 where the transition leaves the mode.
+    // (n_transitions, n_modes): 1 if the transition leaves the mode.
     fsm_code_table transition_leaves;
     // (n_quaternions,): index in `q` of the first of four consecutive Euler parameters, renormalised after each step.
     fsm_indices quaternions;
@@ -171,31 +171,31 @@ struct fsm_terms {
     fsm_indices mass_begin, mass_columns;
 };
 
-/* Return what counts as zero of the residual of a row, in its unit. */
+/* Return the tolerance of the residual of a row, in its unit. */
 static inline double fsm_gap_tolerance(const struct fsm_tables *tables, int64_t row)
 {
     return tables->tolerances->gap * tables->row_unit.at[row];
 }
 
-/* Return what counts as zero of a speed along a row, in its unit. */
+/* Return the tolerance of a speed along a row, in its unit. */
 static inline double fsm_speed_tolerance(const struct fsm_tables *tables, int64_t row)
 {
     return tables->tolerances->speed * tables->row_unit.at[row];
 }
 
-/* Return what counts as zero of a slip speed of contact `k`, in its unit. */
+/* Return the tolerance of a slip speed of contact `k`, in its unit. */
 static inline double fsm_slip_tolerance(const struct fsm_tables *tables, int64_t k)
 {
     return fsm_speed_tolerance(tables, AT(tables->contact_rows, k, 1));
 }
 
-/* Return what counts as zero of a guard, in its unit, where no forces cancel in it. */
+/* Return the tolerance of a guard, in its unit, if no forces cancel in it. */
 static inline double fsm_graze_tolerance(const struct fsm_tables *tables, int64_t guard)
 {
     return tables->tolerances->graze * tables->guard_unit.at[guard];
 }
 
-/* Return the acceleration of generalized speed `i`, in its unit, that is distinguished from rounding. */
+/* Return the least acceleration of generalized speed `i`, in its unit, above rounding. */
 static inline double fsm_least_acceleration(const struct fsm_tables *tables, int64_t i)
 {
     const struct fsm_tolerances *tolerances = tables->tolerances;

@@ -5,11 +5,11 @@
 
 #include "run.h"
 
-/* What a live tick returns. */
+/* Results of a live tick. */
 enum fsm_tick_result {
     FSM_TICK_OK = 0,
-    FSM_TICK_ATTENTION_NEEDED = 1, // something happened that the caller has to handle
-    FSM_TICK_SUPPLY_NEEDED = 2,    // the tick cannot go on without a mode, a chart or room; it is to be finished
+    FSM_TICK_ATTENTION_NEEDED = 1, // an event for the caller to handle
+    FSM_TICK_SUPPLY_NEEDED = 2,    // the tick needs a mode, a chart or room to continue; the caller finishes it
 };
 
 /* Passivity observer and controller (`fsm_tick_counts.passivity`). */
@@ -18,9 +18,9 @@ enum fsm_passivity {
     FSM_PASSIVITY_OBSERVE = 1,
     FSM_PASSIVITY_CONTROL = 2,
 };
-#define FSM_OCCASION       1.0 // s without saturation, after which another one is another occasion
-#define FSM_LATEST         8   // ticks that a force may take to be shown, as far as that is accounted for
-#define FSM_CAUGHT_UP_MOST 16  // periods that a tick adds to its own, at most, where the model is behind the clock
+#define FSM_OCCASION       1.0 // s without saturation between two occasions
+#define FSM_LATEST         8   // largest delay of a force in the energy balance, ticks
+#define FSM_CAUGHT_UP_MOST 16  // most additional periods of a tick of a model behind the clock
 
 /* Faults, latched until cleared (`fsm_tick_counts.fault`). */
 enum fsm_fault {
@@ -85,26 +85,26 @@ struct fsm_tick_numbers {
     double force_limit;    // norm of the force of each device, N
     double slew_limit;     // its change in a tick, N
     double velocity_limit; // norm of the velocity of each device, m/s
-    double torque_limit;   // as the three above, of the axes that turn: N m, N m, rad/s
+    double torque_limit;   // as the three above, of rotational axes: N m, N m, rad/s
     double torque_slew_limit;
     double angular_velocity_limit;
     double period;                // of the tick, s of the wall clock
     double excess_energy;         // largest excess energy of any tick while the device was engaged, J
     double dissipated;            // by damping, J
     double delay;                 // of the device, ticks, up to FSM_LATEST
-    double release_excess_energy; // the same beyond that, while the engagement was ramped down, J
+    double release_excess_energy; // additional excess energy during the ramp of a release, J
     double engaged_excess;        // excess energy when the device was last engaged, J
-    double force_requested;       // norm of the force wanted when the last occasion of saturation began, N
+    double force_requested;       // norm of the requested force at the beginning of the last occasion of saturation, N
     double torque_requested;      // likewise, N m
-    double sample_time;           // of the sample that was read, by the device's clock, s; not finite: unknown
-    double accepted_time;         // of the sample taken last, likewise
-    double hand_force_limit;      // norm of the force that each device measures, N
+    double sample_time;           // of the sample read, by the device's clock, s; not finite: unknown
+    double accepted_time;         // of the last accepted sample, likewise
+    double hand_force_limit;      // norm of the force measured by each device, N
     double hand_force_rate;       // its rate of change, N/s
     double hand_torque_limit;     // as the two above, of rotational axes: N m, N m/s
     double hand_torque_rate;
-    double sample_interval;       // median time between samples that were taken, s, at least a period
-    double elapsed;               // since the tick before, s of the wall clock; 0 where ticks follow no clock
-    double running;               // s of the wall clock in which the model was to advance
+    double sample_interval;       // median time between accepted samples, s, at least a period
+    double elapsed;               // since the tick before, s of the wall clock; 0 for ticks without a clock
+    double running;               // s of the wall clock in which the model had to advance
     double progress;              // s of the wall clock that its advance is worth
 };
 
@@ -120,24 +120,24 @@ struct fsm_tick_counts {
     int64_t saturated_ticks; // ticks in which the force was limited
     int64_t inputs_set;      // 1: the inputs at the end of the tick stand in ``next`` already
     int64_t status;          // how the tick ended, a status of the outcomes
-    int64_t absolute_offset; // 1: the device's zero lies where the mapping says, not where hold was taken
-    int64_t scheduled;       // 1: inputs that no device gives follow the model's schedule
+    int64_t absolute_offset; // 1: the device's zero is given by the mapping, not by the engagement
+    int64_t scheduled;       // 1: inputs without a device follow the model's schedule
     int64_t segment;         // of the schedule
     int64_t phase;
     int64_t ticks;
     int64_t transitions;   // since the run began
     int64_t sequence;      // of the sample that was read
-    int64_t last_sequence; // of the sample that was examined last
-    int64_t stale_ticks;   // ticks without a new sample that could be taken
+    int64_t last_sequence; // of the last examined sample
+    int64_t stale_ticks;   // ticks without a new acceptable sample
     int64_t stall_ticks;
     int64_t buttons;
-    int64_t dead_man; // mask of the button that must be pressed, 0 for none
+    int64_t dead_man; // mask of the button to hold pressed, 0 for none
     int64_t clutch;
     int64_t engaged;
-    int64_t pending_commands; // commands that wait until the engagement is zero
+    int64_t pending_commands; // commands waiting until the engagement is zero
     int64_t steps_left;       // ticks to advance while paused
-    int64_t until_transition; // 1: the caller wants to know of transitions
-    int64_t attention;        // 1: something happened that the caller has to handle
+    int64_t until_transition; // 1: the caller requests a return at transitions
+    int64_t attention;        // 1: an event for the caller to handle
     int64_t wall;             // ns since the loop began
     int64_t wakeup_latency;   // ns
     int64_t execution_time;   // ns of the tick before
@@ -147,7 +147,7 @@ struct fsm_tick_counts {
     int64_t watchdog_timeout; // ns, 0: there is no watchdog process
     int64_t new_transitions;  // transitions in this tick
     int64_t passivity;        // whether the energy at the port is watched
-    int64_t outliers;         // samples in succession that may be rejected
+    int64_t outliers;         // most successive rejected samples
     int64_t rejected;         // samples rejected in succession
     int64_t rejected_total;
     int64_t sample_accepted; // 1: a sample has been taken
@@ -160,19 +160,19 @@ struct fsm_tick_counts {
     int64_t release_ticks; // ticks without a new sample likewise
     int64_t owner_beats;   // heartbeats of the owner when last looked at
     int64_t owner_seen;    // ns since the loop began, when they changed last
-    int64_t owner_timeout; // ns, 0: nobody has to give one
+    int64_t owner_timeout; // ns, 0: no heartbeat required
     int64_t owner_silent;
     int64_t zero_force_packets;    // safe packets of the watchdog process when last looked at
     int64_t may_jump;              // 1: positions may jump, as no force is shown
-    int64_t faded_ticks;           // ticks in which the force had faded because no sample came
+    int64_t faded_ticks;           // ticks in which the force had faded without samples
     int64_t saturation_ticks_left; // ticks until the occasion of a force beyond the limit is over, 0: there is none
     int64_t saturations;           // occasions since the run began
     int64_t lagging_ticks;         // ticks that ended before their model time was reached
     int64_t behind;                // ticks by which the model is behind the clock
-    int64_t periods;               // periods by which the model moves in this tick: 1 unless it catches up
+    int64_t periods;               // periods of the model in this tick: 1 unless it catches up
     int64_t admittance;            // 1: the device measures forces and follows velocities
     int64_t paced;                 // 1: ticks keep to the wall clock, and so do ramps and timeouts
-    int64_t lag_limit;             // ns by which the model may be behind the clock, 0: any
+    int64_t lag_limit;             // largest lag of the model behind the clock, ns, 0: any
     int64_t samples;               // taken since the run began
     int64_t slow_device;           // 1: it samples more slowly than the loop ticks
     int64_t follows;               // 1: couplers and prescribed coordinates follow the device in this tick
@@ -202,20 +202,20 @@ struct fsm_live_header {
     int64_t overruns;
     int64_t saturated_ticks;
     int64_t pointer;       // samples of the pointer sent
-    int64_t recorded;      // rows that a recorder has taken
+    int64_t recorded;      // rows taken by a recorder
     int64_t excess_energy; // nJ, largest excess energy
     int64_t dissipated;    // nJ, by damping
     int64_t passivity_on;  // whether the energy at the port is
     int64_t reserved_20[12];
-    int64_t release_excess_energy; // nJ, beyond that while the engagement was ramped down
+    int64_t release_excess_energy; // nJ, additional excess energy during the ramp of a release
     int64_t owner_beats;           // heartbeats of the owner
-    int64_t zero_force_packets;    // safe packets of the watchdog process, sent because no tick came
+    int64_t zero_force_packets;    // safe packets of the watchdog process, sent for lack of ticks
     int64_t rejected;              // samples
     int64_t releases;              // how often the device was released
     int64_t faded_ticks;           // ticks in which the force had faded
     int64_t saturations;           // occasions on which the force was saturated
     int64_t lagging_ticks;         // ticks that ended before their model time was reached
-    int64_t running_time;          // ns of the wall clock in which the model was to advance
+    int64_t running_time;          // ns of the wall clock in which the model had to advance
     int64_t progress;              // ns of the wall clock that its advance is worth
     int64_t sample_interval;       // ns, median time between the samples of the device
 };
@@ -226,7 +226,7 @@ struct fsm_checkpoint_counts {
     int64_t since; // ticks since the last one
 };
 
-/* The parts of the shared block that every tick writes to. */
+/* The parts of the shared block written by every tick. */
 struct fsm_ring {
     struct fsm_live_header *header;
     int64_t header_count;
@@ -241,7 +241,7 @@ struct fsm_ring {
 struct fsm_checkpoints {
     struct fsm_checkpoint_counts *counts;
     int64_t counts_count;
-    // The memory in which the stepper keeps its state.
+    // The memory of the stepper's state.
     fsm_indices block;
     // (FSM_CHECKPOINTS_MOST, block.n): copies of it.
     fsm_index_table states;
@@ -249,7 +249,7 @@ struct fsm_checkpoints {
     fsm_matrix inputs;
 };
 
-/* Addresses that a tick works on. */
+/* Addresses of the data of a tick. */
 struct fsm_tick_places {
     struct fsm_run run;
     const struct fsm_input_tables *schedule;
@@ -265,7 +265,7 @@ struct fsm_tick {
     int64_t counts_count;
     struct fsm_tick_places *places;
     int64_t places_count;
-    // (n_w,): inputs at the beginning and end of the tick, and the values wanted of those that no device gives.
+    // (n_w,): inputs at the beginning and end of the tick, and target values of those without a device.
     fsm_vector now;
     fsm_vector next;
     fsm_vector targets;
@@ -274,21 +274,21 @@ struct fsm_tick {
     // (2 n_s,): rates and second rates of the smooth inputs at the beginning and the end of the tick.
     fsm_vector motion;
     fsm_vector motion_next;
-    // (n_s,): rate that goes with the value wanted.
+    // (n_s,): rate of the target value.
     fsm_vector target_rate;
     // (n_s,): of the filter of each, rad per tick.
     fsm_vector bandwidth;
-    // (2 n_d,): position and velocity read from the device; where they could not be, those taken last.
+    // (2 n_d,): position and velocity read from the device, else those of the last accepted sample.
     fsm_vector device;
-    // (2 n_d,): position and velocity of the sample taken last.
+    // (2 n_d,): position and velocity of the last accepted sample.
     fsm_vector taken;
     // (n_a,): the device axis behind each axis of all ports, -1 for none.
     fsm_indices source;
-    // (3 n_a,): the inputs for position, rate and engagement of each axis; of an axis that the device prescribes, the
+    // (3 n_a,): the inputs for position, rate and engagement of each axis; of an axis prescribed by the device, the
     // position only, and its index among the smooth ones instead of the rate, with -1 for the engagement.
     fsm_indices slot;
-    // (n_a,): the constraint by which a device prescribes the axis, FSM_COUPLED where it has a coupler, FSM_APPLIED where the
-    // force of the hand is an input, the first of `slot`.
+    // (n_a,): the constraint by which a device prescribes the axis, FSM_COUPLED for a coupler, FSM_APPLIED if the force
+    // of the hand is an input, the first of `slot`.
     fsm_indices row;
     // (n_a,): model position = offset + scale * device position.
     fsm_vector scale;
@@ -304,10 +304,10 @@ struct fsm_tick {
     fsm_vector fastest;
     // (n_d,): 1 for an axis in rad.
     fsm_indices turns;
-    // (n_d,): number of the device that an axis belongs to, from 0 and ascending: norms are of one device each.
+    // (n_d,): number of the device of each axis, from 0 and ascending: norms are of one device each.
     fsm_indices part;
-    // (n_d,): position of the device in the tick before; excess energy, J; the force that dissipates it; time for
-    // which its own damping does not count, s.
+    // (n_d,): position of the device in the tick before; excess energy, J; the force to dissipate it; time for which
+    // its own damping does not count, s.
     fsm_vector before;
     fsm_vector balance;
     fsm_vector back;
@@ -319,18 +319,18 @@ struct fsm_tick {
     // (4 n_a,): of the tick before: forces on the model, positions of the device in the model, rates in the couplers,
     // rates of the ports.
     fsm_vector coupled;
-    // (n_a,): position of the port at the end of the last complete tick, of the tick before where a force is applied.
+    // (n_a,): position of the port at the end of the last complete tick, of the tick before for an applied force.
     fsm_vector left;
     // (n_d,): of a sample since the one taken last, while it is examined.
     fsm_vector changes;
-    // (n_d,): displacement by which a device that follows lags behind its port, because of the limits.
+    // (n_d,): lag of an admittance device behind its port, because of the limits.
     fsm_vector lag;
-    // (2 n_a,): rate of the port beyond the device's when the device was engaged, and what is left of it now: the end of
-    // the coupler glides along with the port, and comes to the device's velocity with the ramp.
+    // (2 n_a,): rate of the port beyond the device's at the engagement, and its present remainder: the end of the
+    // coupler glides along with the port, and comes to the device's velocity with the ramp.
     fsm_vector glide;
     // (n_a,): displacement of the coupler's end from a device with an absolute zero: it comes from the port with the ramp.
     fsm_vector shift;
-    // (2 n_a,): stiffnesses and dampings of the couplers in the context, -1 where there is none.
+    // (2 n_a,): stiffnesses and dampings of the couplers in the context, -1: none.
     fsm_indices law;
     // Output of a mode's kernel, for the multipliers.
     fsm_vector full;

@@ -34,20 +34,20 @@ struct fsm_active_rows {
 
 #define FSM_MOST_SWEEPS 2000 // of the projected Gauss-Seidel method
 
-/* Contact problems of a run that the sweeps did not solve, and the step limit. */
+/* Contact problems of a run not solved by the sweeps, and the step limit. */
 struct fsm_time_stepping_report {
-    double unsolved;       // steps whose sweeps did not converge
-    double first_unsolved; // when the first of them began (s)
+    double unsolved;       // steps with sweeps that did not converge
+    double first_unsolved; // start of the first of them (s)
     double worst_unsolved; // largest change of a speed in a last sweep, as a fraction of the fastest
-    double longest;        // longest step that may do where one was too long (s)
-    double passed;         // 1 + the contact that was passed through in that step; 0: it was too long for compliant ones
+    double longest;        // longest suitable step, if one was too long (s)
+    double passed;         // 1 + the contact passed through in this step; 0: it was too long for compliant ones
 };
 
 /* Columns of `fsm_time_stepping.energies`. */
 enum fsm_energy_column {
     FSM_ENERGY_FREE,    // kinetic plus potential energy after the step without the impulses of contacts (J)
     FSM_ENERGY_AFTER,   // with them (J)
-    FSM_ENERGY_REBOUND, // part of the restitution that was kept
+    FSM_ENERGY_REBOUND, // part of the restitution kept
     FSM_ENERGY_WIDTH
 };
 

@@ -1,4 +1,4 @@
-/* Views of arrays, kernels, and the arithmetic that all of the runtime shares.
+/* Views of arrays, kernels, and arithmetic shared by all of the runtime.
 
    Everything the runtime works on lives in memory of its caller.  A view is an address with the lengths that belong to
    it; it is passed by value.  Indices count from zero and are not checked. */
