@@ -104,7 +104,7 @@ class LiveBroadcast:
         await asyncio.shield(task)
 
     async def _end_unseen(self, view: LiveView) -> None:
-        """End a run that cannot be shown, unless another has begun."""
+        """End a run without displayable frames, unless another has begun."""
         async with self._starting:
             if self.view is view:
                 await self._end_view()
@@ -138,7 +138,7 @@ class LiveBroadcast:
             self.summary.append(await asyncio.to_thread(view.close))
 
     async def clear(self, name: str) -> None:
-        """End the current run, for another model that is about to be compiled."""
+        """End the current run, before the compilation of another model."""
         async with self._starting:
             await self._end_view()
             self._graph, self.error, self._ended = None, None, False
@@ -146,7 +146,7 @@ class LiveBroadcast:
             self.compiling(name, "reading")
 
     def compiling(self, name: str, stage: str) -> None:
-        """Report the stage of the compilation of a model that is to run next."""
+        """Report the stage of the compilation of the next model."""
         self._at_stage(name, stage)
 
     @contextlib.contextmanager
@@ -182,7 +182,7 @@ class LiveBroadcast:
     async def play(self) -> None:
         """Send display frames and messages at display rate, until cancelled.
 
-        A run that cannot be shown is ended: no page would show what it does.
+        A run without displayable frames is ended: no page would show it.
         """
         count = 0
         while True:
@@ -358,7 +358,7 @@ class LiveBroadcast:
 
 
 def package_error(error: Exception, what: str) -> FsmDynError:
-    """Return the error for a page; one that is not of the package is a defect, and its traceback is printed."""
+    """Return the error for a page; an error from outside the package is a defect, and its traceback is printed."""
     if isinstance(error, FsmDynError):
         return error
     traceback.print_exception(error)
@@ -379,7 +379,7 @@ def error_payload(error: FsmDynError) -> dict[str, Any]:
 
 
 def plain(data: Any) -> Any:
-    """Return data with None for numbers that are not finite."""
+    """Return data with None for nonfinite numbers."""
     if isinstance(data, Mapping):
         return {str(key): plain(value) for key, value in data.items()}
     if isinstance(data, list | tuple):

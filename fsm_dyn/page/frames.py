@@ -25,7 +25,7 @@ from fsm_dyn.run.contact_forces import ContactLocation, Forces
 from fsm_dyn.run.scene import NEWTONIAN
 from fsm_dyn.runtime.abi import Event
 
-# -- Quantities of a run that can be charted: names, units, values at an instant -----------------------------
+# -- Quantities of a run for charts: names, units, values at an instant --------------------------------------
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Quantity:
 class Quantities:
     """Quantities of a coupled graph.
 
-    Order: coordinates and speeds, inputs that no coupler sets, forces of constraints and contacts, outputs, memory,
+    Order: coordinates and speeds, inputs without a coupler, forces of constraints and contacts, outputs, memory,
     energies (kinetic, potential, total), couplers' forces.
     """
 
@@ -125,15 +125,15 @@ def _rows(rows: tuple[object, ...]) -> list[tuple[str, str]]:
 
 PRUNED_SHOWN: Final = 60
 MOST_POSSIBLE: Final = 60  # possible modes above which none is sent: a page would lay out hundreds too slowly
-MODES_WITH_POSSIBLE: Final = 40  # derived modes up to which those that are possible are sent, at every new one again
+MODES_WITH_POSSIBLE: Final = 40  # derived modes up to which possible ones are sent, at every new one again
 
 
 def mode_map(automaton: Automaton, initial: str, known: Outgoing | None = None) -> dict[str, Any]:
     """Return modes with states and colours, edges with causes, infeasible modes with reasons.
 
-    Modes that differ by handovers alone are one, under their common label ``name``; ``full`` is the whole label
-    where it is longer.  ``possible`` are modes that are not derived and to which a guard of a derived one leads, while
-    there are few of those; ``known`` keeps what was found of their edges from call to call.
+    Modes different by handovers alone are one, under their common label ``name``; ``full`` is the whole label if it is
+    longer. ``possible`` are underived modes behind a guard of a derived one, as long as there are few derived ones;
+    ``known`` keeps their edges from call to call.
     """
     labels = {mode.name: automaton.labels.of(mode.states) for mode in automaton.modes}
     colours = mode_colours(list(labels.values()))
@@ -176,7 +176,7 @@ def mode_map(automaton: Automaton, initial: str, known: Outgoing | None = None) 
 
 
 def _full_name(automaton: Automaton, label: str, states: Sequence[int]) -> dict[str, str]:
-    """Return the label that names everything closed, where the mode's own is shortened."""
+    """Return the label with all closed contacts, if the mode's own is shortened."""
     full = automaton.labels.in_full(states)
     return {} if full == label else {"full": full}
 
@@ -236,7 +236,7 @@ class FrameEncoder:
         self._size = max([float(np.ptp(points, axis=0).max(initial=0.0)), *(solid.radius for solid in self.solids)])
 
     def payload(self) -> dict[str, Any]:
-        """Return the payload that does not change from frame to frame."""
+        """Return the payload common to all frames."""
         mechanism = self.graph.automaton.mechanism
         return {
             "name": mechanism.name,
@@ -307,7 +307,7 @@ class FrameEncoder:
             list, guards.  Then the picture, the handles, the forces, (value, slope) of each guard, the placements of
             outlines and solids of a spatial mechanism, and the samples.
         """
-        with np.errstate(all="ignore"):  # of a state that is far off, what cannot be drawn is NaN on the page
+        with np.errstate(all="ignore"):  # of a state far off, undrawable points are NaN on the page
             return self._numbers(head, states, x, c, row, samples)
 
     def _numbers(

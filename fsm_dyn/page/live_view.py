@@ -49,7 +49,7 @@ class RunParameters:
         Coupled, as it runs.
     session : LiveSession
     parameters : mapping
-        Values that differ from the model's file.
+        Values unlike the model's file.
     scheduled : bool
         Whether the model's input schedule is applied.
     """
@@ -62,7 +62,7 @@ class RunParameters:
         self._begun: dict[str, ParameterValue] = dict(graph.values)
         self._units = units_of(self._mechanism)
         self._structural = session.structural
-        self.waiting: set[str] = set()  # names that are applied at the next reset
+        self.waiting: set[str] = set()  # names applied at the next reset
 
     def payload(self) -> dict[str, Any]:
         """Return the payload of parameters and inputs."""
@@ -99,7 +99,7 @@ class RunParameters:
         return {flat for flat in flat_parameters(self._mechanism) if flat.partition("[")[0] in found}
 
     def _drives(self) -> list[dict[str, Any]]:
-        """Return the inputs that neither a device nor the active schedule sets."""
+        """Return the inputs set neither by a device nor by the active schedule."""
         held = {name for port in coupled_ports(self._mechanism) for name in port.inputs}
         return [
             {"name": name, "unit": item.unit or "", "size": self._size(name)}
@@ -171,7 +171,7 @@ def check_mode(graph: ModeGraph, mode: str) -> None:
 
 # -- Event log of a live run: transitions with causes, visit counts and dwell times of modes -----------------
 
-KEPT: Final = 300  # latest entries, sent to a page that joins
+KEPT: Final = 300  # latest entries, sent to a new page
 _TICK_COLUMN: Final = FIXED.index("tick")
 MAX_NEW: Final = 40  # entries per call, latest first; earlier ones are only counted
 
@@ -324,15 +324,15 @@ class LiveOptions:
     schedule : bool or None
         Whether the model's input schedule is applied; None: only if the model defines no port.
     parameters : mapping
-        Values that replace those of the file.
+        Replacements for values of the file.
     mode : str
         Initial mode; empty: the default of the model.
     initial : mapping
-        What replaces entries of the model's ``initial``.
+        Replacements for entries of the model's ``initial``.
     record : path or None
         File of the recording; later runs get the next free name.
     device : CouplingDevice, optional
-        Device that is coupled to the mechanism instead of the page's pointer.
+        Device coupled to the mechanism instead of the page's pointer.
     passivity : str
         See :class:`fsm_dyn.live.launch.Settings`.
     """
@@ -359,7 +359,7 @@ class LiveView:
         Number of the run, which the page compares with that of frames.
     options : LiveOptions
     progress : callable, optional
-        Called with the name of each stage of a start that may take long.
+        Called with the name of each stage of the start.
     """
 
     def __init__(
@@ -448,7 +448,7 @@ class LiveView:
         return self.device.payload(self.port_handles.port(self.port), pressed)
 
     def new_encoder(self) -> FrameEncoder:
-        """Return a frame encoder with the parameters that are active since the last reset."""
+        """Return a frame encoder with the parameters active since the last reset."""
         graph = graph_with_parameters(self.graph.automaton, self.run_parameters.overrides)
         start = initial_state(graph.automaton, graph.values, graph.parameters)
         return FrameEncoder(graph, self.columns, start.x, start.context)

@@ -197,7 +197,7 @@ class PortHandles:
         return np.asarray((ends[1] - ends[0]) / (2.0 * h), dtype=np.float64)
 
     def _coordinate(self, coupled: CoupledPort, port: Port, x: Floats, c: Floats) -> PortHandle:
-        """Return the handle of a coordinate: the point or outline point that moves most with it."""
+        """Return the handle of a coordinate: the point or outline point with the largest motion."""
         number = self._evaluator.layout.q.index(port.coordinate or "")
         options = [(name, NEWTONIAN, np.zeros(3)) for name in self._evaluator.automaton.point_names]
         for shape in self._picture.scene.shapes:
@@ -273,7 +273,7 @@ def default_coupler_parameters(graph: ModeGraph) -> dict[str, float]:
 
 
 def _number(text: Text, values: Mapping[str, Any]) -> float | None:
-    """Return a mass that depends on parameters alone, else None."""
+    """Return a mass given by parameters alone, else None."""
     if not free_names(expressions.parse(text)) <= set(values):
         return None
     number = float(evaluate_expression(text, values))
@@ -284,7 +284,7 @@ def _number(text: Text, values: Mapping[str, Any]) -> float | None:
 
 PLAY: Final = "play"  # emulator command
 REACH: Final = 0.04  # m or rad to either side, range of the operator's slider
-SWITCHES: Final = ("garbage", "half", "stall", "freeze")  # emulator commands that are on or off
+SWITCHES: Final = ("garbage", "half", "stall", "freeze")  # emulator commands with on and off
 
 
 class Emulated(Protocol):
@@ -301,7 +301,7 @@ class Emulated(Protocol):
 
 @dataclass(frozen=True)
 class CouplingDevice:
-    """Device that is coupled to the mechanism of a page.
+    """Device coupled to the mechanism of a page.
 
     Attributes
     ----------
@@ -407,7 +407,7 @@ class CouplingDevice:
         self._play("play", rate=REPETITION, notes=NOTES, pressed=pressed, lifted=lifted)
 
     def _play(self, command: str, **arguments: float) -> None:
-        """Send a command to an emulator that can play, with the impedance of a finger."""
+        """Send a command to an emulator able to play, with the impedance of a finger."""
         if self.emulation is None or PLAY not in self.emulation.commands:
             raise InputError("this device has no emulated operator that plays", remedy="press its handle")
         if command == "hand":

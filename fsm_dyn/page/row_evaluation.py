@@ -79,7 +79,7 @@ class RowEvaluator(Kinematics):
         return row[places["state"]], c
 
     def full(self, states: Sequence[int], x: Floats, c: Floats) -> tuple[ModeReader, dict[str, Floats]]:
-        """Return guards and multipliers of a mode at a state, in a chart that is well conditioned there.
+        """Return guards and multipliers of a mode at a state, in a chart well conditioned there.
 
         Indeterminate multipliers are those of minimum norm that satisfy the contact laws.
         """
@@ -106,7 +106,7 @@ class RowEvaluator(Kinematics):
     def number(self, states: Sequence[int]) -> int:
         """Return the number of a mode in the page's mode graph; an unknown mode is added to the automaton.
 
-        Modes that differ by handovers alone share a number.
+        Modes different by handovers alone share a number.
         """
         key = tuple(int(code) for code in states)
         if key not in self._numbers:

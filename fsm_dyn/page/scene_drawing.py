@@ -89,7 +89,7 @@ class Picture:
         }
 
     def colours(self, frame: str) -> dict[str, str]:
-        """Return fill and edge of what is fixed in a frame: of the body with that frame, or of the ground."""
+        """Return fill and edge for the shapes of a frame: of its body, or of the ground."""
         return self._colours(next((name for name, own in self.body_frames if own == frame), NEWTONIAN))
 
     def _colours(self, owner: str) -> dict[str, str]:

@@ -33,7 +33,7 @@ def draw_scene(
 ) -> None:
     """Draw the mechanism of a view at one of its instants.
 
-    The view is made once for all pictures of a run, with all instants that are drawn::
+    The view is made once for all pictures of a run, with all drawn instants::
 
         view = with_force_arrows(run, project(run, trajectory_scene(run), times))
         set_box(axes, *view.box(i))          # or any lower left and upper right corner, m
@@ -50,13 +50,13 @@ def draw_scene(
     instant : int
         Number of the instant.
     offset : ndarray, shape (2,), optional
-        By which it is shifted, m.
+        Shift of the drawing, m.
     share : float
         Opacity, 0 to 1.
     lines : float
         Factor of the widths of all lines.
     forces, touching : bool
-        Whether contact forces are drawn as arrows, and contacts that are not open as dots, where the view has them.
+        Whether contact forces are drawn as arrows, and contacts that are not open as dots, if the view has them.
     """
     _Drawing(axes, view, instant, np.zeros(2) if offset is None else offset, share, lines).draw(forces, touching)
 
@@ -80,7 +80,7 @@ class _Drawing:
         scene = self._view.scene
         for number, (shape, outline) in enumerate(zip(scene.shapes, self._view.shapes, strict=True)):
             points = outline[self._i] + self._offset
-            if np.isfinite(points).all():  # else a face that looks away
+            if np.isfinite(points).all():  # else a face looking away
                 self._shape(shape, points, number / max(len(scene.shapes), 1))
         for symbol in scene.symbols:
             points = self._anchors[list(symbol.anchors)]

@@ -27,7 +27,7 @@ from fsm_dyn.run.trajectory import Trajectory
 _INSTANTS = 9
 _LONGEST, _HIGHEST = 8.0, 5.5  # inches
 _SMALLEST = 0.9  # inches: smaller snapshots are set in rows
-_ROW = 4  # snapshots that always fit one row
+_ROW = 4  # most snapshots always in one row
 
 
 @overload
@@ -50,11 +50,11 @@ def motion(
     ----------
     trajectory : Trajectory
     scene : Scene, optional
-        What to draw; by default the model's.
+        The scene to draw; by default the model's.
     instants : int
         Number of snapshots, including begin and end of the run.
     ax : Axes, optional
-        Where to draw, without heading and names of modes, and never in several rows; it is returned.
+        Axes to draw in, without heading and names of modes, and never in several rows; returned.
 
     Returns
     -------
@@ -133,7 +133,7 @@ def _scale(size: FloatArray) -> float:
 
 
 def _box(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return middle and size, m, of what is shown around a box: never a line, and with a margin."""
+    """Return middle and size, m, of the view around a box: never a line, and with a margin."""
     size = np.maximum(high - low, 1e-9)
     size = np.maximum(size, 0.12 * size.max())
     return 0.5 * (low + high), size + 0.12 * size.max()
@@ -213,7 +213,7 @@ def _label_instants(axes: Axes, names: list[str], boxes: FloatArray, colours: li
 
 
 def _finish(axes: Axes, trajectory: Trajectory, colours: dict[str, str], met: set[str] | None) -> None:
-    """Draw a grid, and a heading with the names of these modes, of axes that have a picture to themselves."""
+    """Draw a grid, and a heading with the names of these modes, for the only axes of a picture."""
     axes.tick_params(length=3)
     axes.set_axisbelow(True)
     axes.grid(color="#EEEEEE", lw=0.7)
@@ -243,7 +243,7 @@ def frames(trajectory: Trajectory, scene: Scene, count: int) -> Figure:
     trajectory : Trajectory
         The run.
     scene : Scene
-        What is drawn.
+        The scene to draw.
     count : int
         Number of snapshots, evenly over the run.
 
@@ -371,7 +371,7 @@ def thumbnail(trajectory: Trajectory) -> Figure:
 
 
 def _distinct_times(trajectory: Trajectory, scene: Scene, count: int) -> FloatArray:
-    """Return the times, s, of snapshots side by side: the first, and those that differ most from the ones before.
+    """Return the times, s, of snapshots side by side: the first, and those most different from the ones before.
 
     Two snapshots differ by the displacement between them, relative to the largest of the run; by one more if their
     modes differ, and by the share of time that the run spends in the mode of the later one.
@@ -399,7 +399,7 @@ def _distinct_times(trajectory: Trajectory, scene: Scene, count: int) -> FloatAr
 
 
 def _headings(view: View, overlaid: bool, width: float) -> Iterator[tuple[str, str]]:
-    """Yield the time and the mode of each snapshot, or of all that are superposed, no wider than a cell (inches)."""
+    """Yield the time and the mode of each snapshot, or of all superposed ones, no wider than a cell (inches)."""
     room = width - 0.16
     if overlaid:
         modes = ", ".join(dict.fromkeys(view.modes))
@@ -416,7 +416,7 @@ def _boxes(view: View) -> FloatArray:
 
 
 def _cell(size: FloatArray, columns: int, rows: int) -> FloatArray:
-    """Return the size, m, of the smallest cell that contains a box, for a grid that fills the picture."""
+    """Return the size, m, of the smallest cell around a box, for a grid filling the picture."""
     shape = np.array([WIDTH / columns, HEIGHT / rows - _BAND])
     return np.asarray(shape * max(*(size / shape), 1e-9))
 

@@ -52,11 +52,11 @@ class View:
     paths : mapping of str to ndarray, shape (PATH_POINTS, 2)
         Of the origins of outlines, by body or shape.
     touching : ndarray, shape (n, n_contacts, 2)
-        Where contacts with a known place are, NaN where they are open.
+        Points of contacts with a known place, NaN for open ones.
     arrows : ndarray, shape (n, n_contacts, 2, 2)
-        Tails and heads of contact forces, NaN where there is none.
+        Tails and heads of contact forces, NaN: none.
     open_contacts : tuple of frozenset of str
-        Contacts that are open, by instant.
+        Open contacts, by instant.
     """
 
     scene: Scene
@@ -115,7 +115,7 @@ _SCENE_STATES = 200  # of a run, from which its scene is found
 
 
 def trajectory_scene(trajectory: Trajectory) -> Scene:
-    """Return what is drawn of a run, with symbols; it is found once for each run.
+    """Return the scene of a run, with symbols; it is made once for each run.
 
     Raises
     ------
@@ -129,7 +129,7 @@ def trajectory_scene(trajectory: Trajectory) -> Scene:
         return model.scene
     if trajectory not in _SCENES:
         rows = trajectory.sample(np.linspace(trajectory.t[0], trajectory.t[-1], _SCENE_STATES))
-        place_scene(model.scene, rows)  # refuses positions that are no numbers
+        place_scene(model.scene, rows)  # refuses positions without numbers
         _SCENES[trajectory] = with_symbols(model.scene, model.automaton, model.values, rows.t, rows.x, rows.context)
     return _SCENES[trajectory]
 
@@ -262,8 +262,7 @@ def with_force_arrows(trajectory: Trajectory, view: View) -> View:
 def contact_forces(trajectory: Trajectory, view: View) -> tuple[FloatArray, FloatArray]:
     """Return contact points, m, and the forces there on the first body, N, in the plane of a view, each (n, k, 2).
 
-    Of the k contacts whose force acts at a known point.  The force is zero where a contact is open, and where it is not
-    finite.
+    For the k contacts with forces at a known point. The force is zero for open contacts and nonfinite forces.
     """
     places, forces, _ = _contacts(trajectory, view)
     return places, forces

@@ -23,7 +23,7 @@ from fsm_dyn.plot import style
 
 FloatArray = npt.NDArray[np.float64]
 _MOST = 4  # quantities drawn
-_SAME = 1e-6  # values that differ by less, relative, are one
+_SAME = 1e-6  # values with a smaller relative difference are one
 
 
 def study(
@@ -40,11 +40,11 @@ def study(
     ----------
     title : str
     varied : (str, sequence of float or str)
-        What the runs are coloured by, and its value in each; texts are placed in their order.
+        The parameter for the colours of runs, and its value in each; texts are placed in their order.
     times : ndarray, shape (n,)
         s.
     curves : mapping
-        For each quantity one array, shape (n,), per run, NaN where it had ended.
+        For each quantity one array, shape (n,), per run, NaN after its end.
     units : mapping of str to str
     extremes : mapping, optional
         For each quantity its least and greatest value in each run; by default those of the curves, whose times are few.
@@ -138,7 +138,7 @@ def requirements(
     sensitivities : mapping
         By requirement: the rank correlation of its margin with each parameter, the strongest first.
     margins : mapping of str to ndarray, shape (n,)
-        By requirement; negative where it is violated, not finite where there is none.
+        By requirement; negative if violated, not finite without a margin.
     units : mapping of str to str
         Of the margins.
     """
@@ -179,7 +179,7 @@ def sequence_map(
         ``"met"``, ``"violated"`` or ``"undecided"``, of each run.
     units : mapping of str to str
     filled : bool
-        Whether the plane has the colour of the nearest run; of use where only these two parameters vary.
+        Whether the plane has the colour of the nearest run; useful if only these two parameters vary.
     """
     frequent = [modes for modes, _ in Counter(sequences).most_common(MOST_SEQUENCES)]
     index = {modes: number for number, modes in enumerate(frequent)}
@@ -290,11 +290,11 @@ def z_width(
     rate : ndarray, shape (k,)
         Hz.
     curves : mapping of str to ndarray, shape (k,)
-        N/m, by what bounds them.
+        N/m, by the kind of bound.
     quantised : float, optional
-        What friction and resolution allow at any rate, N/m.
+        Limit by friction and resolution at any rate, N/m.
     chosen : (float, float), optional
-        Rate (Hz) and stiffness (N/m) that were chosen.
+        Chosen rate (Hz) and stiffness (N/m).
 
     Returns
     -------

@@ -64,7 +64,7 @@ def settings() -> Iterator[None]:
 
 
 class NotebookFigure(Figure):
-    """A figure that a notebook shows as the last line of a cell, whether or not pyplot is used."""
+    """A figure shown by a notebook as the last line of a cell, with or without pyplot."""
 
     def _repr_png_(self) -> bytes:
         buffer = io.BytesIO()
@@ -74,7 +74,7 @@ class NotebookFigure(Figure):
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Return a figure of the given size in inches that belongs to no window."""
+    """Return a figure of the given size in inches, without a window."""
     figure = NotebookFigure(figsize=(width, height), facecolor="white")
     FigureCanvasAgg(figure)
     return figure
@@ -157,7 +157,7 @@ def strong(colour: str) -> str:
 
 
 def chip(colour: str) -> dict[str, Any]:
-    """Return the box behind a text that has the colour of a mode."""
+    """Return the box behind a text in the colour of a mode."""
     return {"facecolor": colour, "edgecolor": "none", "pad": 1.6}
 
 

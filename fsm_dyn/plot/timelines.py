@@ -95,9 +95,9 @@ def states(trajectory: Trajectory, columns: Sequence[str] | None = None, *, ax: 
     ----------
     trajectory : Trajectory
     columns : sequence of str, optional
-        What to draw, as in ``trajectory[name]``; by default coordinates, speeds and inputs.
+        Columns to draw, as in ``trajectory[name]``; by default coordinates, speeds and inputs.
     ax : Axes, optional
-        Where to draw columns of one unit, without heading and list of transitions; it is returned.
+        Axes for columns of one unit, without heading and list of transitions; returned.
 
     Returns
     -------
@@ -210,7 +210,7 @@ def _draw_modes(axes: Axes, timeline: Timeline, listed: list[tuple[int, Transiti
 
 
 def _numbers(listed: list[tuple[int, Transition]], span: float) -> list[tuple[float, str]]:
-    """Return the times, s, at which numbers of transitions are written; what would overlap is written as one text."""
+    """Return the times, s, of the numbers of transitions; overlapping numbers become one text."""
     points = 72.0 * _WIDTH * (_RIGHT - _STATES_LEFT) / max(span, 1e-300)  # per second
     groups: list[tuple[float, list[int]]] = [(item.time, [number]) for number, item in listed]
     k = 1
@@ -314,8 +314,8 @@ def modes(trajectory: Trajectory, *, ax: Axes | None = None) -> Figure | Axes:
     Returns
     -------
     Figure or Axes
-        A line per mode that lasted, in the order met; at its right how often it was entered and its share of the
-        time.  Handovers do not end a mode.
+        A line per mode with a duration, in the order of their entry; at its right the number of entries and the share
+        of the time.  Handovers do not end a mode.
     """
     timeline = timeline_of(trajectory.model, trajectory.record)
     spans = timeline.spans
@@ -372,7 +372,7 @@ def phase(trajectory: Trajectory, x: str | None = None, y: str | None = None, *,
 def phase(
     trajectory: Trajectory, x: str | None = None, y: str | None = None, *, ax: Axes | None = None
 ) -> Figure | Axes:
-    """Draw one quantity over another, coloured by mode; where a transition jumps, a dotted line.
+    """Draw one quantity over another, coloured by mode; a dotted line for a jump at a transition.
 
     Parameters
     ----------

@@ -92,7 +92,7 @@ SymbolKind: TypeAlias = Literal["ground", "bar", "link", "spring", "damper", "sp
 
 @dataclass(frozen=True)
 class Symbol:
-    """What is drawn between anchors, of one kind.
+    """A symbol of one kind between anchors.
 
     ``ground``: a line hatched on one side; ``bar``: a line as wide as a link; ``link``: the filled hull; ``spring``,
     ``damper`` and ``cord``: between two anchors; ``spiral``: about the first, from the direction of the second, fixed
@@ -122,7 +122,7 @@ class Symbol:
 
 @dataclass(frozen=True)
 class Scene:
-    """The drawing of a mechanism and the program that moves it.
+    """The drawing of a mechanism and the program for its motion.
 
     Attributes
     ----------
@@ -133,14 +133,14 @@ class Scene:
         Gives ``points`` (n_points, 3), m, and ``frames`` (n_frames, 3, 3), columns = the frame's unit vectors,
         both resolved in the Newtonian frame.
     bodies : tuple of str
-        In declared order, which gives their colours.
+        In declared order, the order of their colours.
     anchors : tuple of Anchor
     symbols : tuple of Symbol
-        In the order in which they are drawn.
+        In drawing order.
     unit : float
-        Of symbols, m: a hundredth of the larger side of the mechanism; 0 where no symbol was looked for.
+        Of symbols, m: a hundredth of the larger side of the mechanism; 0 without a search for symbols.
     missing : tuple of str
-        Loads that are not drawn: "spring cable".
+        Loads without a symbol: "spring cable".
     """
 
     shapes: tuple[SceneShape, ...]
@@ -171,7 +171,7 @@ class PlacedFeature:
     Attributes
     ----------
     frame, origin : str
-        What it turns and moves with.
+        Its frame and point.
     offset : ndarray, shape (3,)
         From the origin to the centre, or to a point of the face, resolved in the frame, m.
     radius : float
@@ -205,7 +205,7 @@ class Outlines:
     def __init__(self, automaton: Automaton, parameters: FloatArray, values: Mapping[str, ParameterValue]) -> None:
         self._shapes = automaton.mechanism.shapes
         self._values = values
-        # what is fixed in a frame can be seen in any state
+        # points fixed in a frame are the same in any state
         layout = automaton.terms.layout
         x, c = np.zeros(layout.n_x), np.zeros(layout.n_c)
         x[list(automaton.quaternions)] = 1.0

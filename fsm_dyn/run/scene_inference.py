@@ -1,7 +1,7 @@
 """Symbols of a scene found numerically: owners of outlines, pivots, slides, springs, grounds.
 
-Nothing is read from how a model is written: points and frames are evaluated at random configurations, and what is
-constant in a body's frame belongs to that body.
+The text of the model is not read: points and frames are evaluated at random configurations, and an outline constant in
+a body's frame belongs to this body.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from fsm_dyn.run.scene import NEWTONIAN, ORIGIN, Anchor, Scene, SceneShape, Symb
 CONFIGURATIONS: Final = 24
 _TOLERANCE: Final = 1e-7  # of the size of the mechanism, and of a rotation matrix
 _BEYOND: Final = 0.2  # of a coordinate's range, to either side of it
-_LEAST_RANGE: Final = 0.05  # m or rad, where a coordinate does not move
-_SMALLEST: Final = 0.0035  # a unit, of the larger side of all that is drawn
+_LEAST_RANGE: Final = 0.05  # m or rad, for a coordinate at rest
+_SMALLEST: Final = 0.0035  # a unit, of the larger side of the drawing
 _REACH: Final = (0.55, 10.0, 25.0)  # of a spring: of its travel, units at least, and without a known travel
-_GROUND_BEYOND: Final = 5.0  # units: of a ground, beyond where its partner goes
+_GROUND_BEYOND: Final = 5.0  # units: of a ground, beyond the travel of its partner
 
 
 def with_symbols(
@@ -50,8 +50,8 @@ def with_symbols(
     values : mapping of str to float or ndarray
         Parameters by name, SI.
     t, x, c : ndarrays, shapes (n,), (n, n_x) and (n, n_c)
-        Times, states and contexts of the motion that is drawn, or one of them, SI: they determine where springs of
-        slides begin, how far grounds reach, and the unit.
+        Times, states and contexts of the drawn motion, or one of them, SI: they determine the start of slides'
+        springs, the lengths of grounds, and the unit.
 
     Returns
     -------
@@ -185,7 +185,7 @@ class _Inference:
         return -1 if name == NEWTONIAN else self._scene.frames.index(name)
 
     def _frame_of(self, name: str) -> str:
-        """Return the frame that a body turns with; of a particle the one that it is drawn in."""
+        """Return the frame of a body; for a particle the frame of its drawing."""
         body = self._mechanism.bodies.get(name)
         if body is None:
             return NEWTONIAN
@@ -254,7 +254,7 @@ class _Inference:
         return np.asarray(found[:3])
 
     def _moving(self, a: int, b: int) -> frozenset[str]:
-        """Return the coordinates that move one body against another."""
+        """Return the coordinates of the motion of one body against another."""
         (apart, turn), (apart_after, turn_after) = (poses.relative(a, b) for poses in self._moved)
         moves = (np.abs(apart_after - apart).max(axis=1) > self._tolerance) | (
             np.abs(turn_after - turn).max(axis=(1, 2)) > _TOLERANCE
@@ -262,7 +262,7 @@ class _Inference:
         return frozenset(name for name, own in zip(self._coordinates, moves, strict=True) if own)
 
     def _growth(self, a: int, b: int, moving: Iterable[str], axis: FloatArray) -> float:
-        """Return 1 where a coordinate grows along an axis of ``a``, else -1."""
+        """Return 1 if a coordinate grows along an axis of ``a``, else -1."""
         number = self._coordinates.index(next(iter(moving)))
         (before, _), (after, _) = (poses.relative(a, b) for poses in self._moved)
         return 1.0 if float((after - before)[number] @ axis) > 0.0 else -1.0
@@ -270,7 +270,7 @@ class _Inference:
     # -- Outlines --------------------------------------------------------------------------------------------
 
     def _owned(self) -> list[SceneShape]:
-        """Return the outlines with their owners, without contact shapes of bodies that have a view."""
+        """Return the outlines with their owners, without contact shapes of bodies with a view."""
         owned = [shape if shape.owner else replace(shape, owner=self._carrier(shape)) for shape in self._scene.shapes]
         viewed = {shape.owner for shape in owned if shape.role == "view" and len(shape.points) > 1}
         drawn = {shape.owner for shape in owned if shape.role == "contact"}
@@ -282,7 +282,7 @@ class _Inference:
         ]
 
     def _carrier(self, shape: SceneShape) -> str:
-        """Return the body that an outline is fixed in, or nothing."""
+        """Return the body of a fixed outline, or nothing."""
         frame, point = self._frame(shape.frame), self._point(shape.origin)
         for number in self._every():
             turn = np.einsum("nji,njk->nik", self._random.turns[number], self._random.frames[:, frame])
@@ -297,7 +297,7 @@ class _Inference:
         return np.asarray(poses.points[:, self._point(shape.origin)][:, None] + turned)
 
     def _body_points(self, number: int) -> FloatArray:
-        """Return what there is to see of a body at the states that are drawn, m, shape (n, k, 3)."""
+        """Return the visible points of a body at the drawn states, m, shape (n, k, 3)."""
         name = self._names[number]
         parts = [self._outline(s, self._drawn) for s in self._shapes if s.owner == name and s.bounded]
         if number and name not in self._outlined:
@@ -346,7 +346,7 @@ class _Inference:
     # -- Symbols ---------------------------------------------------------------------------------------------
 
     def _links(self) -> Iterable[Symbol]:
-        """Yield bars and links of the bodies that no outline shows."""
+        """Yield bars and links of bodies without an outline."""
         for number in self._every()[1:]:
             name = self._names[number]
             if name in self._outlined:
@@ -385,7 +385,7 @@ class _Inference:
         return len(sizes) < 2 or bool(sizes[1] < 1e-6 * max(float(sizes[0]), 1e-12))
 
     def _pivots(self) -> Iterable[Symbol]:
-        """Yield each pivot once, on the ground where one of its bodies is."""
+        """Yield each pivot once, on the ground if one of its bodies is fixed."""
         shown: list[FloatArray] = []
         for pair in self._pairs:
             if pair.at is None:
@@ -398,7 +398,7 @@ class _Inference:
             yield Symbol(kind, self._names[pair.b], "", (self._anchor(pair.a, pair.at),))
 
     def _loop_pivots(self) -> Iterable[Symbol]:
-        """Yield pivots of joints that close loops, and of joints between bodies with absolute coordinates."""
+        """Yield pivots of loop-closing joints, and of joints between bodies with absolute coordinates."""
         for joint in self._mechanism.joints.values():
             loop = len(joint.at) == 2 and joint.at[0] != joint.at[1]
             if not (loop or joint.is_freed) or not joint.at or joint.kind not in ("revolute", "planar", "ball"):
@@ -442,7 +442,7 @@ class _Inference:
                 yield Symbol("support", load.name, "", (end,))
 
     def _pair_of(self, load: LineLoad) -> _Pair | None:
-        """Return the joint that moves with the coordinates of a load."""
+        """Return the joint with the coordinates of a load."""
         if load.coordinate is None:
             return None
         names = free_names(expressions.parse(load.coordinate)) & set(self._coordinates)
@@ -458,7 +458,7 @@ class _Inference:
         return Symbol("spiral", load.name, "", (centre, self._anchor(pair.a, pair.at + arm), outer))
 
     def _on_slide(self, load: LineLoad, pair: _Pair, kinds: list[SymbolKind], before: int) -> Iterable[Symbol]:
-        """Yield a spring along a slide, from an anchor beyond its travel, and what carries the anchor."""
+        """Yield a spring along a slide, from an anchor beyond its travel, and the carrier of the anchor."""
         assert pair.along is not None
         along, across = pair.along, self._across(pair)
         body = self._drawn.local(pair.a, self._body_points(pair.b))
@@ -470,7 +470,7 @@ class _Inference:
         reach = max(share * travel, (unknown if len(s) == 1 else least) * self._unit)
         lateral = middle + before * 6.0 * self._unit
         far = along * (high + reach if side > 0.0 else low - reach) + across * lateral
-        # where the body's outline ends, at the first state, in the frame of the body
+        # end of the body's outline, at the first state, in the frame of the body
         here = along * float(s[0].max() if side > 0.0 else s[0].min()) + across * lateral
         near = self._drawn_in_body(pair, here)
         ends = (self._anchor(pair.a, far), self._anchor(pair.b, near))
@@ -490,7 +490,7 @@ class _Inference:
         return np.asarray(self._drawn.turns[pair.b][0].T @ (position - self._drawn.centres[pair.b][0]))
 
     def _across(self, pair: _Pair) -> FloatArray:
-        """Return a unit vector across a slide, in the plane of x and y where the slide is in it."""
+        """Return a unit vector across a slide, in the plane of x and y if the slide is in it."""
         assert pair.along is not None
         across = np.cross([0.0, 0.0, 1.0], pair.along)
         if float(np.linalg.norm(across)) < 1e-6:
@@ -498,7 +498,7 @@ class _Inference:
         return np.asarray(across / np.linalg.norm(across))
 
     def _side(self, load: LineLoad, pair: _Pair, body: FloatArray) -> float:
-        """Return on which side of a sliding body its spring is: from where it pushes, unless other bodies are there."""
+        """Return the side of the spring at a sliding body: the side it pushes from, unless occupied by other bodies."""
         assert pair.along is not None
         push = self._push(load, pair)
         crowds = {sign: self._crowd(pair, body, sign) for sign in (-push, push)}
@@ -526,7 +526,7 @@ class _Inference:
         return count
 
     def _arm(self, load: LineLoad, pair: _Pair, plate: Sequence[FloatArray], far: FloatArray) -> Iterable[Symbol]:
-        """Yield the plate of a spring on a moving body, with an arm to what there is to see of that body."""
+        """Yield the plate of a spring on a moving body, with an arm to the visible part of the body."""
         name = self._names[pair.a]
         ends = tuple(self._anchor(pair.a, end) for end in plate)
         yield Symbol("bar", load.name, name, ends)
@@ -538,7 +538,7 @@ class _Inference:
     # -- Grounds ---------------------------------------------------------------------------------------------
 
     def _grounds(self) -> Iterable[Symbol]:
-        """Yield hatched lines: those without ends as far as the bodies that touch them go."""
+        """Yield hatched lines: endless ones as far as the travel of their touching bodies."""
         for shape in self._shapes:
             if not self._is_ground(shape):
                 continue
@@ -559,7 +559,7 @@ class _Inference:
         return shape.owner == NEWTONIAN and not (shape.plane or shape.closed) and len(shape.points) > 1
 
     def _partners(self, shape: SceneShape) -> FloatArray:
-        """Return where what can touch a shape goes, m, shape (k, 3); without any, where all bodies go."""
+        """Return the travel of possible partners of a shape, m, shape (k, 3); without any, of all bodies."""
         names = set()
         for contact in self._mechanism.contacts.values():
             if isinstance(contact, FeatureContact):
