@@ -49,12 +49,12 @@ _NAMES: Final = re.compile(r"[A-Za-z]\w*")
 # -- The displaced geometry ----------------------------------------------------------------------------------
 #
 # Points and frames of a segment are displaced by small virtual amounts, d along the axes of N and a about them, which
-# are symbols and in the end zero. Where all points are, and how the mechanism moves, remains what it is: the displaced
-# geometry is a second one over the same graph, by names of the same meaning.
+# are symbols and in the end zero. Points and motion of the mechanism itself stay unchanged: the displaced geometry is
+# a second one over the same graph, by names of the same meaning.
 
 
 class DisplacedGeometry:
-    """Where points and frames of the segments are if these are displaced.
+    """Points and frames of displaced segments.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ class DisplacedGeometry:
         return self._of(next(s.name for s in self.parts.segments.values() if body in s.bodies), point)
 
     def _shape(self, shape: Shape) -> Shape:
-        """Return a shape at the points of the segment in whose frame it is, or that its origin belongs to."""
+        """Return a shape at the points of the segment with its frame or its origin."""
         owner = self.parts.frame_owner[shape.frame]
         owner = self.parts.owner[shape.origin] if owner in (None, NEWTONIAN) else owner
         moved = replace(shape, origin=self._of(owner, shape.origin))
@@ -206,13 +206,13 @@ class DisplacedGeometry:
         return moved
 
     def _of(self, owner: str | None, point: str) -> str:
-        """Return the point of a segment that is where a point is."""
+        """Return the point of a segment at the place of a point."""
         if owner is None or owner == NEWTONIAN or self.parts.owner[point] == owner:
             return point
         return _alias(owner, point) if self.parts.owns(owner, point) else point
 
     def _anchors(self) -> dict[str, str]:
-        """Return for each frame a point that is fixed in it, where there is one."""
+        """Return for each frame a point fixed in it, if there is one."""
         found = {}
         for name, owner in self.parts.frame_owner.items():
             anchor = self.system.points.anchor(name) if owner is None else None
@@ -264,7 +264,7 @@ def _alias(segment: str, point: str) -> str:
 
 @dataclass(frozen=True)
 class RowEffect:
-    """What a unit force of a row does to the segments.
+    """Effect of a unit force of a row on the segments.
 
     Attributes
     ----------
@@ -363,7 +363,7 @@ class PinForces:
     # -- loads and inertia ---------------------------------------------------------------------------------
 
     def load_effects(self, loads: Sequence[Load]) -> tuple[dict[str, Wrench], Vector]:
-        """Return what loads do to the segments, about their places, and the gravity that all bodies share."""
+        """Return the wrenches of loads on the segments, about their places, and the gravity common to all bodies."""
         kane = Kane(self.geometry.displaced, self.geometry.actual, self._flow)
         sums = Loads(kane, self._algebra).gather(loads)
         forces = dict(zip(self.geometry.symbols, self.geometry.at_rest(sums.f), strict=True))
@@ -431,7 +431,7 @@ class PinForces:
         return self._handed_on(self._less_rows(_less(self.inertia((gx, gy, gz)), loads)))
 
     def pushed(self, loads: Sequence[Load]) -> dict[str, Wrench]:
-        """Return what impulses of loads put into the connections, to be added to those of the motion."""
+        """Return the shares of impulses of loads in the connections, to be added to those of the motion."""
         nothing = dict.fromkeys(self.parts.segments, (self.system.graph.zero,) * 6)
         return self._handed_on(_less(nothing, self.load_effects(loads)[0]))
 
@@ -474,7 +474,7 @@ def _sum(a: Wrench, b: Wrench) -> Wrench:
 
 @dataclass(frozen=True)
 class _RowGroup:
-    """Rows that hold the same two segments together, or touch them."""
+    """Rows between the same two segments."""
 
     name: str
     is_contact: bool
@@ -577,7 +577,7 @@ class PinBuilder:
         )
 
     def _freedoms(self, connection: TreeConnection) -> list[Wrench]:
-        """Return unit twists, about its place, of the motions that a connection permits."""
+        """Return unit twists, about its place, of the motions permitted by a connection."""
         motion, system = natural_motion(self._system), self._system
         segments, zero = self._parts.segments, self._system.graph.zero
         child, parent = segments[connection.child], segments.get(connection.parent)
@@ -629,7 +629,7 @@ class PinBuilder:
         return found
 
     def _stems(self) -> dict[str, str]:
-        """Return what constraints between the same segments have in common before the last underscore."""
+        """Return the common beginning, before the last underscore, of constraints between the same segments."""
         stems: dict[tuple[str, tuple[str, ...]], list[str]] = {}
         for row in self._forces.rows:
             constraint = self._mechanism.constraints.get(row.name)
@@ -657,7 +657,7 @@ class PinBuilder:
         self._add(info, wrench, place)
 
     def _point(self, group: _RowGroup) -> str:
-        """Return the point of the child where rows act: of the joint, else the first that they name; or none."""
+        """Return the point of the child for the rows: of the joint, else the first one they name; or none."""
         joint = self._mechanism.joints.get(group.name)
         if joint is not None and joint.at:
             return joint.at[-1]
@@ -673,9 +673,9 @@ class PinBuilder:
         return next((name for name in named if name in known and self._parts.owns(group.child, name)), "")
 
     def _line(self, group: _RowGroup, base: Triple) -> Triple:
-        """Return the place of a contact: on the line of its normal force, where that meets the line of its friction.
+        """Return the place of a contact: the intersection of the lines of its normal force and its friction.
 
-        Without friction it is the point of the line that is nearest to the place of the child.
+        Without friction it is the point of the normal's line nearest to the place of the child.
         """
         effects = [self._forces.rows[r].segments.get(group.child) for r in group.rows]
         lines = [e for e in effects if e is not None and any(not node.is_zero for node in e[:3])]

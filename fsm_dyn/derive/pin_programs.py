@@ -29,9 +29,9 @@ class PinInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ``weld pin universal ball guide joint`` of a connection of the tree, ``rows`` of one held by constraints,
         ``contact``.
     parent, child : str
-        Segments: their frames, or bodies where they have none, or ``N``.  The force is what the parent exerts.
+        Segments: their frames, or bodies without one, or ``N``. The force is exerted by the parent.
     at : str
-        The point where it is; empty where no point is named, as of most contacts.
+        Its point; empty if no point is named, as for most contacts.
     frames : tuple of str
         Frames of parent and child, ``N`` for those without.
     rows : tuple of int
@@ -51,7 +51,7 @@ class PinInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PinPrograms:
-    """The connections of a mechanism and what computes their forces.
+    """The connections of a mechanism and the programs for their forces.
 
     Attributes
     ----------
@@ -62,9 +62,9 @@ class PinPrograms:
         (n_freedoms, 6): unit twists of own motions.
     impulse : Program
         Gives ``impulse`` (n_pins, 6) with jumps of speeds and impulses of rows in place of rates and multipliers;
-        ``pushed`` (n_transitions, n_pins, 6): what impulses of user-defined transitions add.
+        ``pushed`` (n_transitions, n_pins, 6): additions by impulses of user-defined transitions.
     share : Program
-        Gives ``share`` (n_rows, n_pins, 6): what a unit multiplier adds.
+        Gives ``share`` (n_rows, n_pins, 6): addition by a unit multiplier.
     placeless_rows, placeless_loads : tuple of str
         Rows and loads written in coordinates: they have no place, and are a part of the drive of the connections.
     """

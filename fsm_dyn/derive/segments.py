@@ -32,7 +32,7 @@ class Segment:
     Attributes
     ----------
     name : str
-        Its frame, or its body where that has none.
+        Its frame, or its body if it has none.
     frame : str or None
         None for a body that does not turn: then no moment acts on it.
     center : str
@@ -48,7 +48,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class TreeConnection:
-    """A connection of the tree: a segment with the one that carries it.
+    """A connection of the tree: a segment with its carrier.
 
     Attributes
     ----------
@@ -57,9 +57,9 @@ class TreeConnection:
     parent, child : str
         Names of segments; the parent may be ``N``.
     at : str
-        The point of the child where it is.
+        Its point of the child.
     kind : str
-        ``free``, ``weld``, ``pin``, ``universal``, ``ball``, ``guide`` or ``joint`` for what both slides and turns.
+        ``free``, ``weld``, ``pin``, ``universal``, ``ball``, ``guide`` or ``joint`` for sliding with turning.
     freedoms : tuple of int
         Rates of coordinates whose relative motions are independent of each other, by their numbers.
     """
@@ -75,8 +75,8 @@ class TreeConnection:
 class Segmentation:
     """Segments, owners and connections of a mechanism, found by comparing motions at some configurations.
 
-    A segment owns a point that moves as one of its own whatever the rates of the coordinates, and a frame that turns
-    with it; N owns what rests.  What nobody owns is construction.
+    A segment owns a point that moves with it at any rates of the coordinates, and a frame that turns with it; N owns
+    resting ones. Points and frames without an owner are construction.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ class Segmentation:
     # -- who carries whom ----------------------------------------------------------------------------------
 
     def _link(self, segment: Segment) -> tuple[str, str]:
-        """Return the parent of a segment, and the point of the segment where it is carried."""
+        """Return the parent of a segment, and the carried point of the segment."""
         chain = self.system.points.chain(segment.center)
         at, parent = segment.center, NEWTONIAN
         joint = self._joint(segment)
@@ -198,7 +198,7 @@ class Segmentation:
             if others:
                 parent = self._preferred(segment, name, others)
                 break
-        for name in chain:  # the point nearest O that both own
+        for name in chain:  # the point nearest O owned by both
             if segment.name in self._owners[name] and parent in self._owners[name]:
                 return parent, name
         return parent, at
@@ -266,7 +266,7 @@ class Segmentation:
         return next((wish for wish in wishes if wish is not None and wish in others), others[0])
 
     def _last_arm(self, point: str) -> str | None:
-        """Return the frame of the last vector on the way to a point, None where that changes."""
+        """Return the frame of the last vector on the way to a point, None if it changes."""
         for name in reversed(self.system.points.chain(point)[1:]):
             parts = list(self.system.points.offset(name))
             if parts:
@@ -388,7 +388,7 @@ class _SampledMotions:
         return _equal(self.velocities[point], self.carried(point, other, frame))
 
     def carried(self, point: str, other: str, frame: str | None) -> Array:
-        """Return the velocity of the point of a rigid body that is where a point is."""
+        """Return the velocity of the point of a rigid body at the place of a point."""
         if frame is None:
             return self.velocities[other]
         arm = self.places[point] - self.places[other]
@@ -403,7 +403,7 @@ class _SampledMotions:
         return 0 if frame is None else _rank(self.spins[frame][:, :, :-1])
 
     def relative_twist(self, child: Segment, parent: Segment | None, at: str) -> Array:
-        """Return velocity and angular velocity of a segment against another at a point, without what is driven."""
+        """Return velocity and angular velocity of a segment against another at a point, without driven motion."""
         velocity = self.carried(at, child.center, child.frame)
         spin = np.zeros_like(velocity) if child.frame is None else self.spins[child.frame]
         if parent is not None:

@@ -538,7 +538,7 @@ class _Inference:
     # -- Grounds ---------------------------------------------------------------------------------------------
 
     def _grounds(self) -> Iterable[Symbol]:
-        """Yield hatched lines: endless ones as far as the travel of their touching bodies."""
+        """Yield hatched lines: unbounded ones as far as the travel of their touching bodies."""
         for shape in self._shapes:
             if not self._is_ground(shape):
                 continue

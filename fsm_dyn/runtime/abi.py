@@ -448,7 +448,7 @@ TINY: Final = 0.01  # remainder of a vanishing row, at any rate of change of row
 TURNED: Final = 2.0  # largest change of a row up to a foreseen change point, as a multiple of its size
 WORK_OF_TRANSITION: Final = 1
 WORK_OF_CANDIDATE: Final = 0.1  # a combination of contact states solved, in an impact or a decision
-WORK_OF_MODE: Final = 20  # a mode met for the first time
+WORK_OF_MODE: Final = 20  # a mode reached for the first time
 ROWS_PER_TURN: Final = 5  # a turn of the loop records at most this many rows
 
 

@@ -16,7 +16,7 @@
    time: at the end of a trial step and in its middle, and in the state after a transition. */
 #define FSM_WORK_OF_TRANSITION 1
 #define FSM_WORK_OF_CANDIDATE  0.1 // a combination of contact states solved, in an impact or a decision
-#define FSM_WORK_OF_MODE       20  // a mode met for the first time
+#define FSM_WORK_OF_MODE       20  // a mode reached for the first time
 #define FSM_ROWS_PER_TURN      5   // a turn of the loop records at most this many rows
 
 /* Next action of the loop (`fsm_counters.phase`). */
