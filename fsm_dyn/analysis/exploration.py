@@ -243,11 +243,7 @@ def explore(
     jobs: int | None = 1,
     progress: Callable[[int, int], None] = lambda done, all_: None,
 ) -> Exploration:
-<<<<<<< HEAD
     """Return the modes and edges visited by runs from sampled states.
-=======
-    """Return the modes and edges reached by runs from sampled states.
->>>>>>> 12207eec (Say massless, reached and unbounded as the glossary does)
 
     Parameters
     ----------
