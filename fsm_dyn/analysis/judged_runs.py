@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import pairwise
 from typing import Any, Final, TypeVar
 
@@ -17,7 +17,7 @@ from fsm_dyn.analysis.study_variables import INITIAL, run_arguments
 from fsm_dyn.automaton.initial_state import InitialState, deduced_from, find_free_starts, is_free
 from fsm_dyn.automaton.initial_values import parameter_vector
 from fsm_dyn.automaton.labels import Labels
-from fsm_dyn.core.arrays import FloatArray, IntArray
+from fsm_dyn.core.arrays import FloatArray
 from fsm_dyn.core.errors import EnergyWarning, FsmDynError, InputError, RunError
 from fsm_dyn.derive.elimination import Array
 from fsm_dyn.language.contacts import FeatureContact
@@ -29,7 +29,7 @@ from fsm_dyn.language.values import VariedValues, flat_parameters
 from fsm_dyn.run.encounters import event_mask
 from fsm_dyn.run.energy import rates_are_contradicted
 from fsm_dyn.run.executable import Executable
-from fsm_dyn.run.extremes import extremes_of_runs, locate, state_within
+from fsm_dyn.run.extremes import extremes_of_runs, locate
 from fsm_dyn.run.integrators import METHODS
 from fsm_dyn.run.judgement import COMPLETE, VERDICTS, Judge, JudgedRuns, Verdict
 from fsm_dyn.run.loop import NeedsItself, RecordedRuns, Starts, run_batch
@@ -39,7 +39,7 @@ from fsm_dyn.run.record import RunModel, modes_visited, run_model
 from fsm_dyn.run.run_inputs import input_parameters, scenario_schedules
 from fsm_dyn.run.run_options import RunOptions
 from fsm_dyn.run.run_setup import RunSetup
-from fsm_dyn.run.samples import Samples
+from fsm_dyn.run.samples import RecordedSamples
 from fsm_dyn.run.simulator import Simulator
 from fsm_dyn.run.trajectory import Trajectory
 from fsm_dyn.run.transitions import guard_name
@@ -413,14 +413,10 @@ class RecordedTogether:
         self.preparation, self.executable, self.runs = preparation, executable, runs
         self.automaton = executable.automaton
         self.values = prepared.values[runs.numbers.start : runs.numbers.stop]
-        layout = self.automaton.terms.layout
-        n, rows = layout.n_x, runs.rows
-        self.t = rows[:, 0].copy()
-        self.x, self.x_dot, self.x_mid = (rows[:, 1 + k * n : 1 + (k + 1) * n] for k in range(3))
-        self.held = rows[:, 1 + 3 * n :]
-        self.vectors = prepared.starts.c[runs.numbers.start : runs.numbers.stop, layout.p_slice]
-        self.lengths = np.diff(runs.first_row)
         self.model = _model_of(preparation, executable)
+        setup = preparation.setup
+        vectors = prepared.starts.c[runs.numbers.start : runs.numbers.stop, self.model.layout.p_slice]
+        self.samples = RecordedSamples(self.model, runs, lambda times: setup.drive(times, setup.start.context), vectors)
 
     def judged(self, requirements: Sequence[str], outputs: Sequence[str], times: Array) -> list[JudgedRun | None]:
         """Return each run, judged, with extremes of outputs and their curves over ``times``.
@@ -431,13 +427,11 @@ class RecordedTogether:
         speeds = slice(len(model.layout.q), None)
         with np.errstate(all="ignore"):
             alone = rates_are_contradicted(
-                runs.first_row, self.t, self.x[:, speeds], self.x_dot[:, speeds], self.x_mid[:, speeds]
+                runs.begin, runs.t, runs.x[:, speeds], runs.x_dot[:, speeds], runs.x_mid[:, speeds]
             ).tolist()
         judge = Judge(
             JudgedRuns(
-                model, runs.first_row, self.t, self.x, self.x_dot, self.x_mid, runs.modes,
-                (runs.statuses[:, None] == COMPLETE).any(axis=1),
-                lambda: self._all_rows, self._rows_at, self._between, self._number, self._event_times,
+                self.samples, (runs.statuses[:, None] == COMPLETE).any(axis=1), self._number, self._event_times
             )
         )  # fmt: skip
         known = {item.name: item for item in model.requirements}
@@ -446,8 +440,8 @@ class RecordedTogether:
         margins = {name: item.margins.tolist() for name, item in found.items()}
         extremes = {name: self._extremes(name) for name in outputs}
         curves = self._curves(outputs, times)
-        first = runs.modes[runs.first_row[:-1]].tolist()
-        ends = self.t[runs.first_row[1:] - 1].tolist()
+        first = runs.mode[runs.begin[:-1]].tolist()
+        ends = runs.t[runs.begin[1:] - 1].tolist()
         targets = runs.records[:, RecordColumn.TARGET].astype(np.int64).tolist()
         begin = runs.first_transition.tolist()
         return [
@@ -468,14 +462,14 @@ class RecordedTogether:
 
     def _curves(self, outputs: Sequence[str], times: Array) -> list[dict[str, bytes]]:
         """Return outputs of each run over ``times``, nan after its end."""
-        bounds = list(pairwise(self.runs.first_row.tolist()))
-        within = [times <= self.t[end - 1] for _, end in bounds]
+        bounds, t = list(pairwise(self.runs.begin.tolist())), self.runs.t
+        within = [times <= t[end - 1] for _, end in bounds]
         chosen = np.concatenate([times[part] for part in within])
         found: list[dict[str, bytes]] = [{} for _ in bounds]
         if not len(chosen):
             return found
-        first = [a + locate(self.t[a:b], times[part])[0] for (a, b), part in zip(bounds, within, strict=True)]
-        samples = self._between(chosen, np.concatenate(first))
+        first = [a + locate(t[a:b], times[part])[0] for (a, b), part in zip(bounds, within, strict=True)]
+        samples = self.samples.between(chosen, np.concatenate(first))
         for name in outputs:
             column, begin = samples[name], 0
             for curves, part in zip(found, within, strict=True):
@@ -488,37 +482,13 @@ class RecordedTogether:
     def _extremes(self, name: str) -> list[tuple[float, float, float]]:
         """Return least, greatest and final value of a quantity in each run."""
         states = self.model.layout.x
-        column = self.x[:, states.index(name)] if name in states else self._all_rows.outputs[name]
-        begin = self.runs.first_row
+        column = self.runs.x[:, states.index(name)] if name in states else self.samples.all.outputs[name]
+        begin = self.runs.begin
         minimum, maximum, *_ = extremes_of_runs(
-            self.t, column, begin, lambda times, first: self._between(times, first)[name]
+            self.runs.t, column, begin, lambda times, first: self.samples.between(times, first)[name]
         )
         parts = minimum, maximum, column[begin[1:] - 1]
         return list(zip(*(part.tolist() for part in parts), strict=True))
-
-    @cached_property
-    def _all_rows(self) -> Samples:
-        return self._rows()
-
-    def _rows(self) -> Samples:
-        context = np.hstack([np.repeat(self.vectors, self.lengths, axis=0), self.held])
-        return Samples(self.model, self.t, self.x, self.runs.modes, context)
-
-    def _rows_at(self, rows: IntArray) -> Samples:
-        return self._samples(self.t[rows], self.x[rows], rows, self.held[rows])
-
-    def _samples(self, t: FloatArray, x: FloatArray, rows: IntArray, held: FloatArray) -> Samples:
-        run = np.searchsorted(self.runs.first_row, rows, side="right") - 1
-        return Samples(self.model, t, x, self.runs.modes[rows], np.hstack([self.vectors[run], held]))
-
-    def _between(self, times: FloatArray, first: IntArray) -> Samples:
-        """Sample the steps beginning at the rows ``first``, like ``Trajectory``."""
-        x, theta = state_within(self.t, self.x, self.x_dot, self.x_mid, times, first, slice(None))
-        held = self.held[first]
-        inside = theta > 0.0
-        setup = self.preparation.setup
-        held[inside, : 3 * len(self.model.layout.w)] = setup.drive(times[inside], setup.start.context)
-        return self._samples(times, x, first, held)
 
     def _number(self, text: Text) -> Array:
         if self.preparation.varied.affected & names_in(text.text):

@@ -29,7 +29,7 @@ from fsm_dyn.language.requirement import (
 from fsm_dyn.run.encounters import event_times
 from fsm_dyn.run.extremes import Steps, largest_of_runs, quartic_bounds, state_within
 from fsm_dyn.run.record import RunModel, RunRecord
-from fsm_dyn.run.samples import SampleBetween, Samples
+from fsm_dyn.run.samples import RecordedSamples, Samples
 from fsm_dyn.run.tolerances import Numerics, numerics_of
 from fsm_dyn.run.transitions import Transition
 from fsm_dyn.runtime.abi import Status
@@ -131,41 +131,22 @@ class Judgement:
 
 @dataclass(frozen=True)
 class JudgedRuns:
-    """Runs that are judged together: their rows, of one run behind that of another.
+    """Runs that are judged together.
 
     Attributes
     ----------
-    model : RunModel
-        Of all runs; what depends on parameters is given by ``number`` and the samples.
-    begin : ndarray of int, shape (runs + 1,)
-        First row of each run, and the number of rows.
-    t, x, x_dot, x_mid, mode
-        As of :class:`~fsm_dyn.run.record.RunRecord`.
+    samples : RecordedSamples
+        Their rows; the parameters of a run are given by ``number`` and the samples.
     complete : ndarray of bool, shape (runs,)
         Which runs reached their end.
-    rows : callable
-        Returns all rows as samples.
-    rows_at : callable
-        Returns some rows, by their numbers, as samples.
-    between : callable
-        Samples the runs at times (m,) within the steps that begin at the rows (m,).
     number : callable
         Value of an expression of parameters in each run, shape (runs,), SI.
     event_times : callable
         Times of an event of a contact in each run, s.
     """
 
-    model: RunModel
-    begin: IntArray
-    t: FloatArray
-    x: FloatArray
-    x_dot: FloatArray
-    x_mid: FloatArray
-    mode: IntArray
+    samples: RecordedSamples
     complete: BoolArray
-    rows: Callable[[], Samples]
-    rows_at: Callable[[IntArray], Samples]
-    between: SampleBetween
     number: Callable[[Text], FloatArray]
     event_times: Callable[[ContactEvent], Sequence[FloatArray]]
 
@@ -198,18 +179,20 @@ class Judge:
     """
 
     def __init__(self, runs: JudgedRuns) -> None:
-        self.runs, self.model, self.complete = runs, runs.model, runs.complete
-        self.count = len(runs.begin) - 1
-        self.last_rows = runs.begin[1:] - 1
-        self.end = runs.t[self.last_rows]
+        self.runs, self.samples, self.complete = runs, runs.samples, runs.complete
+        self.model, self.rows = runs.samples.model, runs.samples.rows
+        rows = self.rows
+        self.count = len(rows.begin) - 1
+        self.last_rows = rows.begin[1:] - 1
+        self.end = rows.t[self.last_rows]
         # rows that begin a step, and the last row of each run: its mode may begin there
-        begins = np.zeros(len(runs.t), dtype=np.bool_)
-        begins[:-1] = runs.t[1:] > runs.t[:-1]
+        begins = np.zeros(len(rows.t), dtype=np.bool_)
+        begins[:-1] = rows.t[1:] > rows.t[:-1]
         begins[self.last_rows] = True
         first = np.flatnonzero(begins)
-        run = np.repeat(np.arange(self.count), np.add.reduceat(begins, runs.begin[:-1], dtype=np.int64))
-        self.steps = Steps(first, np.minimum(first + 1, self.last_rows[run]), run, self.count, runs.begin)
-        self.durations = runs.t[self.steps.last] - runs.t[first]
+        run = np.repeat(np.arange(self.count), np.add.reduceat(begins, rows.begin[:-1], dtype=np.int64))
+        self.steps = Steps(first, np.minimum(first + 1, self.last_rows[run]), run, self.count, rows.begin)
+        self.durations = rows.t[self.steps.last] - rows.t[first]
         self.none = np.full(self.count, np.nan)
 
     def judge(self, requirement: Requirement) -> Findings:
@@ -252,14 +235,14 @@ class Judge:
             if counted[part].any():
                 satisfied[k] = False
                 margin[k] = -self.durations[part][violated[part]].sum()
-                time[k] = self.runs.t[self.steps.first[part][counted[part]][0]]
+                time[k] = self.rows.t[self.steps.first[part][counted[part]][0]]
             else:
                 margin[k] = self.durations[part][applies[part]].sum()
         return Findings(self._unless_failed(satisfied), margin, time)
 
     def _eventually(self, compared: QuantityComparison, before: Text | None) -> Findings:
         deadline = np.full(self.count, math.inf) if before is None else self.runs.number(before)
-        steps = self.steps.only(self.runs.t[self.steps.first] <= deadline[self.steps.run])
+        steps = self.steps.only(self.rows.t[self.steps.first] <= deadline[self.steps.run])
         margin, time = self._greatest_margin(compared, steps, deadline)
         satisfied = self._satisfied(compared, margin, time)
         empty = np.bincount(steps.run, minlength=self.count) == 0
@@ -275,7 +258,7 @@ class Judge:
                 time[k] = times[0] if len(times) else math.nan
         else:
             true = np.flatnonzero(self._in_state(condition))[::-1]  # of each run the first is entered last
-            time[self.steps.run[true]] = self.runs.t[self.steps.first[true]]
+            time[self.steps.run[true]] = self.rows.t[self.steps.first[true]]
         never = np.isnan(time)
         undecided = never & ((self.end < deadline) | (before is None))
         margin = np.where(undecided, math.nan, deadline - np.where(never, self.end, time))
@@ -284,7 +267,7 @@ class Judge:
 
     def _extreme(self, function: str, compared: QuantityComparison) -> Findings:
         if function == "final":
-            value = self._column(self.runs.rows_at(self.last_rows), compared.quantity)
+            value = self._column(self.samples.at(self.last_rows), compared.quantity)
             margin = self._sign(compared) * (value - self.runs.number(compared.bound))
             return Findings(self._if_complete(self._satisfied(compared, margin, self.end)), margin, self.end)
         above = compared.op in (">", ">=")
@@ -355,17 +338,17 @@ class Judge:
         model = self.model
         if quantity.name in model.layout.memory:
             return np.zeros(len(runs))
-        bounds = zip(self.runs.begin[runs], self.last_rows[runs], time[runs], strict=True)
-        t = self.runs.t
+        bounds = zip(self.rows.begin[runs], self.last_rows[runs], time[runs], strict=True)
+        t = self.rows.t
         rows = np.array([a + np.searchsorted(t[a : b + 1], at, side="right") - 1 for a, b, at in bounds])
-        sizes = state_errors(numerics, self.runs.x[rows], len(model.layout.q))
+        sizes = state_errors(numerics, self.rows.x[rows], len(model.layout.q))
         number = self._state_number(quantity)
         if number is not None:
             found: FloatArray = sizes[:, number]
             return found
-        error = derived_errors(self.runs.rows_at, rows, sizes, lambda samples: self._column(samples, quantity))
+        error = derived_errors(self.samples.at, rows, sizes, lambda samples: self._column(samples, quantity))
         if quantity.part:
-            largest = np.maximum.reduceat(np.abs(self._at_rows(quantity)), self.runs.begin[:-1])
+            largest = np.maximum.reduceat(np.abs(self._at_rows(quantity)), self.rows.begin[:-1])
             error += (numerics.tolerances.multiplier or 0.0) * largest[runs]
         return error
 
@@ -385,7 +368,7 @@ class Judge:
         else:
             pattern = next(item for item in self.model.patterns if item.name == condition.name)
             true = [pattern.fits(chart.states) for chart in self.model.charts]
-        in_state: BoolArray = np.array(true, dtype=np.bool_)[self.runs.mode[self.steps.first]]
+        in_state: BoolArray = np.array(true, dtype=np.bool_)[self.rows.mode[self.steps.first]]
         return ~in_state if condition.negated else in_state
 
     def _contacts(self, name: str) -> list[int]:
@@ -412,13 +395,13 @@ class Judge:
 
         def between(times: FloatArray, first: IntArray) -> FloatArray:
             if number is None:
-                return sign * self._column(self.runs.between(times, first), quantity)
-            runs, column = self.runs, slice(number, number + 1)
-            values = state_within(runs.t, runs.x, runs.x_dot, runs.x_mid, times, first, column)[0][:, 0]
+                return sign * self._column(self.samples.between(times, first), quantity)
+            known, column = self.rows, slice(number, number + 1)
+            values = state_within(known.t, known.x, known.x_dot, known.x_mid, times, first, column)[0][:, 0]
             return sign * (np.abs(values) if quantity.magnitude else values)
 
         bound = None if number is None else self._bound(number, sign, quantity.magnitude)
-        return largest_of_runs(self.runs.t, sign * self._at_rows(quantity), steps, end, between, bound)
+        return largest_of_runs(self.rows.t, sign * self._at_rows(quantity), steps, end, between, bound)
 
     def _state_number(self, quantity: MeasuredQuantity) -> int | None:
         """Return the column of a coordinate or speed in the states; None of other quantities."""
@@ -428,7 +411,7 @@ class Judge:
 
     def _bound(self, number: int, sign: float, magnitude: bool) -> FloatArray:
         """Return what a coordinate or speed, or its magnitude, times a sign does not exceed after each row."""
-        runs = self.runs
+        runs = self.rows
         bounds = np.empty((2, len(runs.t)))
         with np.errstate(invalid="ignore", over="ignore"):  # from row to row, also where no step is between
             for begin in range(0, len(runs.t) - 1, _BLOCK):
@@ -445,14 +428,14 @@ class Judge:
 
     @cached_property
     def _rows(self) -> Samples:
-        return self.runs.rows()
+        return self.samples.all
 
     def _at_rows(self, quantity: MeasuredQuantity) -> FloatArray:
         """Return a quantity at all rows, shape (n,)."""
         number = self._state_number(quantity)
         if number is None:
             return self._column(self._rows, quantity)
-        return np.abs(self.runs.x[:, number]) if quantity.magnitude else self.runs.x[:, number]
+        return np.abs(self.rows.x[:, number]) if quantity.magnitude else self.rows.x[:, number]
 
     def _column(self, samples: Samples, quantity: MeasuredQuantity) -> FloatArray:
         """Return a quantity at samples, shape (n,): a friction force in space by its magnitude.
@@ -471,17 +454,15 @@ class Judge:
         return np.abs(column) if quantity.magnitude else column
 
 
-def judge(rows: Samples, record: RunRecord, between: SampleBetween, chains: bool = True) -> dict[str, Judgement]:
+def judge(samples: RecordedSamples, record: RunRecord, chains: bool = True) -> dict[str, Judgement]:
     """Return the model's requirements, judged over a run, by name.
 
     Parameters
     ----------
-    rows : Samples
-        The recorded rows.
+    samples : RecordedSamples
+        Of the run.
     record : RunRecord
         The run as recorded.
-    between : callable
-        Samples the run within steps, as of :class:`JudgedRuns`.
     chains : bool
         Whether judgements have the chains of transitions.
 
@@ -489,7 +470,7 @@ def judge(rows: Samples, record: RunRecord, between: SampleBetween, chains: bool
     -------
     dict of str to Judgement
     """
-    model = rows.model
+    model = samples.model
 
     def times(event: ContactEvent) -> list[FloatArray]:
         contacts = model.contact_entries.get(event.contact, (event.contact,))
@@ -497,17 +478,8 @@ def judge(rows: Samples, record: RunRecord, between: SampleBetween, chains: bool
 
     judging = Judge(
         JudgedRuns(
-            model=model,
-            begin=np.array([0, len(record.t)]),
-            t=record.t,
-            x=record.x,
-            x_dot=record.x_dot,
-            x_mid=record.x_mid,
-            mode=record.mode,
+            samples,
             complete=np.array([record.outcome.code in COMPLETE]),
-            rows=lambda: rows,
-            rows_at=rows.only,
-            between=between,
             number=lambda text: np.array([evaluate_expression(text, model.values)]),
             event_times=times,
         )

@@ -33,6 +33,7 @@ from fsm_dyn.run.loop_state import (
     provide_requested,
     restore,
 )
+from fsm_dyn.run.rows import Rows
 from fsm_dyn.run.run_options import RunOptions
 from fsm_dyn.run.structures import Packed
 from fsm_dyn.runtime.abi import (
@@ -310,27 +311,24 @@ class Starts:
     states: list[tuple[int, ...]]
 
 
-@dataclass(frozen=True)
-class RecordedRuns:
-    """What some runs recorded, of one behind that of another.
+@dataclass(kw_only=True)
+class RecordedRuns(Rows):
+    """Rows of some runs of a batch; modes have the numbers of the executable.
 
     Attributes
     ----------
     numbers : range
         Of these runs among those of the batch.
-    first_row, first_transition : int64 array, shape (n + 1,)
-        Where each run begins, and the end.
-    rows, modes, records
-        As of :class:`~fsm_dyn.runtime.layouts.Buffers`; modes have the numbers of the executable.
+    first_transition : int64 array, shape (n + 1,)
+        First transition of each run, and the number of transitions.
+    records : float64 array
+        As of :class:`~fsm_dyn.runtime.layouts.Buffers`.
     statuses : int64 array, shape (n,)
         Codes of the outcomes.
     """
 
     numbers: range
-    first_row: Integers
     first_transition: Integers
-    rows: Floats
-    modes: Integers
     records: Floats
     statuses: Integers
 
@@ -446,7 +444,8 @@ class _Batch:
         rows = np.concatenate([zero, np.cumsum(ends[:, EndColumn.ROWS])])
         transitions = np.concatenate([zero, np.cumsum(ends[:, EndColumn.TRANSITIONS])])
         buffers = loop.buffers
-        return RecordedRuns(
-            numbers, rows, transitions, buffers.rows[: rows[-1]], buffers.modes[: rows[-1]],
-            buffers.transitions[: transitions[-1]], ends[:, EndColumn.STATUS].copy(),
+        return RecordedRuns.of_table(
+            buffers.rows[: rows[-1]], buffers.modes[: rows[-1]], len(loop.state.x), begin=rows, numbers=numbers,
+            first_transition=transitions, records=buffers.transitions[: transitions[-1]],
+            statuses=ends[:, EndColumn.STATUS].copy(),
         )  # fmt: skip

@@ -15,6 +15,7 @@ from fsm_dyn.run import structures as st
 from fsm_dyn.run.executable import FirstRow, KnownCharts, SavedState, check
 from fsm_dyn.run.input_signals import InputSignals
 from fsm_dyn.run.outcomes import OUTCOMES, Outcome
+from fsm_dyn.run.rows import Rows
 from fsm_dyn.run.structures import Packed
 from fsm_dyn.runtime import library
 from fsm_dyn.runtime.abi import (
@@ -81,21 +82,11 @@ class TransitionArrays:
 
 
 @dataclass  # not frozen: to fill one that is takes six times as long
-class RunArrays:
-    """A run as arrays, which nothing changes.
+class RunArrays(Rows):
+    """A run as arrays, which nothing changes: its rows, with the mode numbers of the executable, and its end.
 
     Attributes
     ----------
-    t : float64 array, shape (n,)
-        Times (s); equal neighbours are the two sides of a transition or of a jump of an input.
-    x, x_dot : float64 arrays, shape (n, n_q + n_u)
-        States and derivatives.
-    x_mid : float64 array, shape (n, n_q + n_u)
-        State at the middle of the step that ends at the row.
-    mode : int64 array, shape (n,)
-        Mode number; a row that ends a step carries the mode of the step.
-    held : float64 array, shape (n, 3 n_w + n_contacts + n_memory)
-        Context after the parameters: inputs, their rates and second rates, slip directions, memory, third rates.
     records : float64 array
         The transitions as the loop wrote them; read them as ``transitions``.
     outcome : Outcome
@@ -122,12 +113,6 @@ class RunArrays:
         From where the run can be continued, if it was to be and can.
     """
 
-    t: Floats
-    x: Floats
-    x_dot: Floats
-    x_mid: Floats
-    mode: Integers
-    held: Floats
     records: Floats = field(repr=False)
     outcome: Outcome
     tables: Tables
@@ -477,15 +462,10 @@ def finish(loop: LoopState, status: int, saved: SavedState | None = None) -> Run
     counters = state.counters.tolist()
     drift_energy, drift_residual = state.drift.tolist()
     n = counters[Counters.ROWS]
-    n_x = len(state.x)
-    rows = loop.buffers.rows[:n].copy()
-    raw = RunArrays(
-        t=rows[:, 0].copy(),
-        x=rows[:, 1 : 1 + n_x],
-        x_dot=rows[:, 1 + n_x : 1 + 2 * n_x],
-        x_mid=rows[:, 1 + 2 * n_x : 1 + 3 * n_x],
-        mode=loop.buffers.modes[:n].copy(),
-        held=rows[:, 1 + 3 * n_x :],
+    raw = RunArrays.of_table(
+        loop.buffers.rows[:n].copy(),
+        loop.buffers.modes[:n].copy(),
+        len(state.x),
         records=loop.buffers.transitions[: counters[Counters.TRANSITIONS]].copy(),
         outcome=OUTCOMES[status],
         tables=loop.tables,

@@ -11,7 +11,7 @@ import numpy as np
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.automaton.labels import Labels
-from fsm_dyn.core.arrays import BoolArray, FloatArray, InputFunction, IntArray
+from fsm_dyn.core.arrays import FloatArray, InputFunction, IntArray
 from fsm_dyn.core.errors import Location
 from fsm_dyn.derive.mode_names import Pattern
 from fsm_dyn.derive.mode_programs import Evaluates, RunnableMode
@@ -26,6 +26,7 @@ from fsm_dyn.programs.layout import Layout
 from fsm_dyn.programs.program import Program
 from fsm_dyn.run.loop_state import RunArrays, TransitionArrays
 from fsm_dyn.run.outcomes import AT_CHANGE_POINTS, OUTCOMES, UNDECIDED, Outcome, read_candidates
+from fsm_dyn.run.rows import Rows
 from fsm_dyn.run.scene import NEWTONIAN, ORIGIN, Outlines, Scene, SceneShape
 from fsm_dyn.run.tolerances import Numerics
 from fsm_dyn.run.transitions import (
@@ -138,22 +139,11 @@ class RunModel:
 
 
 @dataclass  # not frozen: to fill one that is takes six times as long
-class RunRecord:
-    """A run as the stepper left it: one row per accepted step, two at a transition (before and after).
+class RunRecord(Rows):
+    """Rows of a run with its transitions, inputs and outcome.
 
     Attributes
     ----------
-    t : ndarray, shape (n,)
-        Times, never decreasing; equal neighbours are the two sides of a transition or of an input's jump.
-    x, x_dot : ndarray, shape (n, n_q + n_u)
-        States and their rates, SI.
-    x_mid : ndarray, shape (n, n_q + n_u)
-        State in the middle of the step that ends at this row; not read for a row that begins one.
-    mode : ndarray of int, shape (n,)
-        Mode index; a row that ends a step carries the mode of that step.
-    held : ndarray, shape (n, 4 n_w + n_contacts + n_memory)
-        The context without the parameters: inputs, two rates, slip directions, memory, third rates; from the right at a
-        row that begins an interval, else from the left.
     read_transitions : callable
         Returns the transitions with their causes, in order; called on first use.
     inputs : InputFunction
@@ -173,12 +163,6 @@ class RunRecord:
         Whether steps end with the speeds without impulses if contact states change, at coordinates with them.
     """
 
-    t: FloatArray
-    x: FloatArray
-    x_dot: FloatArray
-    x_mid: FloatArray
-    mode: IntArray
-    held: FloatArray
     read_transitions: Callable[[], tuple[Transition, ...]]
     inputs: InputFunction
     outcome: Outcome = OUTCOMES[Status.DONE]
@@ -207,13 +191,6 @@ class RunRecord:
         else:
             visited = [names[number] for number in (self.mode[0], *self.targets.tolist())]
         return modes_visited(visited)
-
-    @cached_property
-    def starts(self) -> BoolArray:
-        """Which rows begin an interval: the first, and the later of two rows at one time; shape (n,)."""
-        begins = np.ones(len(self.t), dtype=np.bool_)
-        begins[1:] = self.t[1:] == self.t[:-1]
-        return begins
 
 
 def modes_visited(names: Sequence[str]) -> tuple[str, ...]:

@@ -172,7 +172,7 @@ def parse_run(text: bytes, where: Location) -> SavedRun:
     data = decode(text, _StoredRun, "a saved run", where=where, remedy=_REMEDY)
     outcome = OUTCOMES.get(data.outcome)
     try:
-        numbers = {name: _array(getattr(data, name)) for name in ("t", "x", "x_dot", "x_mid", "held")}
+        numbers: dict[str, Any] = {name: _array(getattr(data, name)) for name in ("t", "x", "x_dot", "x_mid", "held")}
         mode = np.array(data.mode, dtype=np.int64)
     except (ValueError, OverflowError):  # rows of different lengths
         outcome = None

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton
-from fsm_dyn.core.arrays import BoolArray, FloatArray, IntArray
+from fsm_dyn.core.arrays import BoolArray, FloatArray, InputFunction, IntArray
 from fsm_dyn.core.errors import UnknownColumnError, did_you_mean
 from fsm_dyn.derive.unconstrained_system import FOLLOWS, ContactInfo
 from fsm_dyn.language.contact_law import HELD, SLIDING_UNDER
@@ -19,8 +19,10 @@ from fsm_dyn.programs.graph import ExpressionGraph, Node
 from fsm_dyn.programs.layout import Layout
 from fsm_dyn.programs.program import Only, Program
 from fsm_dyn.programs.traversal import substitute, tangent
+from fsm_dyn.run.extremes import state_within
 from fsm_dyn.run.pins import Pins
 from fsm_dyn.run.record import RunModel
+from fsm_dyn.run.rows import Rows
 
 # -- Power of the drives -------------------------------------------------------------------------------------
 #
@@ -716,3 +718,53 @@ def kernel_context(model: RunModel, held: FloatArray) -> FloatArray:
     """
     parameters = np.broadcast_to(model.parameters, (len(held), len(model.parameters)))
     return np.hstack([parameters, held])
+
+
+@dataclass
+class RecordedSamples:
+    """Samples of recorded runs: of all rows, of some, within the steps.
+
+    Parameters
+    ----------
+    model : RunModel
+        Of all runs.
+    rows : Rows
+    inputs : callable
+        The inputs with their rates at times (m,), shape (m, 3 n_w), of all runs.
+    vectors : ndarray, shape (runs, n_p), optional
+        Parameters of each run, SI; by default those of the model.
+    """
+
+    model: RunModel
+    rows: Rows
+    inputs: InputFunction
+    vectors: FloatArray | None = None
+
+    @cached_property
+    def all(self) -> Samples:
+        """All rows."""
+        rows = self.rows
+        return Samples(self.model, rows.t, rows.x, rows.mode, self._context(np.arange(len(rows.t)), rows.held))
+
+    def at(self, numbers: IntArray) -> Samples:
+        """Return some rows, by their numbers, shape (m,)."""
+        rows = self.rows
+        context = self._context(numbers, rows.held[numbers])
+        return Samples(self.model, rows.t[numbers], rows.x[numbers], rows.mode[numbers], context)
+
+    def between(self, times: FloatArray, first: IntArray) -> Samples:
+        """Return the state at times (m,) within the steps that begin at the rows ``first`` (m,).
+
+        The very last row of a run stands for itself.
+        """
+        rows = self.rows
+        x, theta = state_within(rows.t, rows.x, rows.x_dot, rows.x_mid, times, first, slice(None))
+        held = rows.held[first]
+        inside = theta > 0.0  # at a row itself its own record is exact, and knows from which side it is meant
+        held[inside, : 3 * len(self.model.layout.w)] = self.inputs(times[inside])
+        return Samples(self.model, times, x, rows.mode[first], self._context(first, held))
+
+    def _context(self, numbers: IntArray, held: FloatArray) -> FloatArray:
+        if self.vectors is None:
+            return kernel_context(self.model, held)
+        return np.hstack([self.vectors[self.rows.runs_of(numbers)], held])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, overload
 import numpy as np
 import numpy.typing as npt
 
-from fsm_dyn.core.arrays import FloatArray, IntArray
+from fsm_dyn.core.arrays import FloatArray
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.core.files import write_file
 from fsm_dyn.draw.svg import element, escaped
@@ -21,14 +21,14 @@ from fsm_dyn.run.continuation import StoredContinuation
 from fsm_dyn.run.encounters import Encounter, encounters
 from fsm_dyn.run.energy import EnergyBalance, energy_balance, energy_warnings
 from fsm_dyn.run.explanation import Explanation, describe_outcome, explain
-from fsm_dyn.run.extremes import Extremes, extremes, locate, state_within
+from fsm_dyn.run.extremes import Extremes, extremes, locate
 from fsm_dyn.run.judgement import Judgement, judge
 from fsm_dyn.run.pins import PinImpulses, Pins
 from fsm_dyn.run.record import RunModel, RunRecord
 from fsm_dyn.run.run_files import run_bytes
 from fsm_dyn.run.run_options import MOST_STEPS
 from fsm_dyn.run.run_timeline import columns_by_unit, dense_rows, timeline_of
-from fsm_dyn.run.samples import Samples, State, kernel_context
+from fsm_dyn.run.samples import RecordedSamples, Samples, State
 from fsm_dyn.run.transitions import ChangePoint, Transitions, counted
 from fsm_dyn.runtime.abi import Status
 
@@ -74,15 +74,15 @@ class Trajectory:
     ) -> None:
         self.model = model
         self.record = record
+        self.samples = RecordedSamples(model, record, record.inputs)
         self.outcome = record.named_outcome
         self._resume = resume
         self._final = final
 
-    @cached_property
+    @property
     def rows(self) -> Samples:
         """The recorded rows as samples."""
-        record = self.record
-        return Samples(self.model, record.t, record.x, record.mode, kernel_context(self.model, record.held))
+        return self.samples.all
 
     def __len__(self) -> int:
         return len(self.record.t)
@@ -197,7 +197,7 @@ class Trajectory:
 
     def check_energy(self, fixed_steps: bool) -> None:
         """Find the warnings of a run that was just made; ``fixed_steps`` if nothing controlled its error."""
-        self.record.warnings = energy_warnings(self.rows, self.record, self._between, fixed_steps)
+        self.record.warnings = energy_warnings(self.rows, self.record, self.samples.between, fixed_steps)
 
     @property
     def change_points(self) -> tuple[ChangePoint, ...]:
@@ -208,7 +208,7 @@ class Trajectory:
     def energy(self) -> EnergyBalance:
         """Kinetic and potential energy, work of the loads, heat of friction, changes at transitions."""
         middles = self.record.x_mid if self.record.time_stepping else None
-        return energy_balance(self.rows, self.record.starts, self._between, middles=middles)
+        return energy_balance(self.rows, self.record.starts, self.samples.between, middles=middles)
 
     @overload
     def at(self, time: float) -> State: ...
@@ -252,7 +252,7 @@ class Trajectory:
                 found=", ".join(f"{value:g} s" for value in outside.ravel()[:3]) or f"shape {wanted.shape}",
                 allowed=f"{self.t[0]:g} s to {self.t[-1]:g} s, one axis",
             )
-        return self._between(wanted, locate(self.t, wanted)[0])
+        return self.samples.between(wanted, locate(self.t, wanted)[0])
 
     def resume(
         self,
@@ -333,7 +333,7 @@ class Trajectory:
         InputError
             No quantity has this name.
         """
-        return extremes(self.t, self[name], lambda times, first: self._between(times, first)[name])
+        return extremes(self.t, self[name], lambda times, first: self.samples.between(times, first)[name])
 
     def judge(self, chains: bool = True) -> dict[str, Judgement]:
         """Return the requirements of the model, judged over this run, by name (docs/language.md, "requirements").
@@ -343,7 +343,7 @@ class Trajectory:
         chains : bool
             With the transitions that led to each deciding time; without them, judging takes less time.
         """
-        return judge(self.rows, self.record, self._between, chains)
+        return judge(self.samples, self.record, chains)
 
     def describe_outcome(self) -> tuple[str, ...]:
         """Return outcome and warnings as text; of a failed run with state, candidates, residuals and remedy."""
@@ -441,15 +441,6 @@ class Trajectory:
             If xarray or h5netcdf is not installed (the extra ``analysis``).
         """
         return data_sets.write_netcdf(self.to_xarray(), Path(path))
-
-    def _between(self, times: FloatArray, first: IntArray) -> Samples:
-        """Sample the steps that start at the rows ``first``; the very last row stands for itself."""
-        record = self.record
-        x, theta = state_within(record.t, record.x, record.x_dot, record.x_mid, times, first, slice(None))
-        held = record.held[first]
-        inside = theta > 0.0  # at a row itself its own record is exact, and knows from which side it is meant
-        held[inside, : 3 * len(self.model.layout.w)] = record.inputs(times[inside])
-        return Samples(self.model, times, x, record.mode[first], kernel_context(self.model, held))
 
 
 # -- Notebook representation of a run: summary, timeline, table of transitions -------------------------------

@@ -257,8 +257,8 @@ def advance_batch(runtime, arena, numbers):
                 done.append(part.number)
                 continue
             done += part.numbers
-            assert (np.diff(part.first_row) >= 0).all()
-            assert len(part.rows) == len(part.modes) == part.first_row[-1]
+            assert (np.diff(part.begin) >= 0).all()
+            assert len(part.t) == len(part.mode) == part.begin[-1]
             assert len(part.records) == part.first_transition[-1]
     assert done == list(range(n))
 

@@ -99,8 +99,8 @@ def batch(graph):
             if isinstance(part, run_batch.NeedsItself):
                 found.update(f"{part.number} alone".encode())
                 continue
-            shown = np.ascontiguousarray(part.rows[:, : 1 + len(start.x)])  # the middle of a step is not always written
-            found.update(shown.tobytes() + part.modes.tobytes() + part.statuses.tobytes())
+            shown = np.column_stack([part.t, part.x])  # the middle of a step is not always written
+            found.update(shown.tobytes() + part.mode.tobytes() + part.statuses.tobytes())
             made += len(part.numbers)
             for k, number in enumerate(part.numbers):
                 alone = run_automaton(
@@ -108,7 +108,7 @@ def batch(graph):
                     shared, drive=given.drive, mode_source=executable,
                 )  # fmt: skip
                 assert alone.outcome.code == part.statuses[k]
-                rows = part.rows[part.first_row[k] : part.first_row[k + 1], 1 : 1 + len(start.x)]
+                rows = part.x[part.begin[k] : part.begin[k + 1]]
                 assert rows.tobytes() == alone.x.tobytes()
     finally:
         run_batch.ROWS = room
