@@ -29,7 +29,16 @@ from fsm_dyn.language.form import (
     validated,
 )
 from fsm_dyn.language.model import Coordinate, Parameter, ParameterTolerance
-from fsm_dyn.language.shapes import CircleOutline, DrawnOutline, DrawnPoint, LineOutline, PolygonOutline, TextOutline
+from fsm_dyn.language.shapes import (
+    CORDS,
+    CircleOutline,
+    CordOutline,
+    DrawnOutline,
+    DrawnPoint,
+    LineOutline,
+    PolygonOutline,
+    TextOutline,
+)
 from fsm_dyn.language.yaml import LocatedList, LocatedMapping, LocatedStr, Scalar, Tree, describe
 
 # -- Parameters with a tolerance -----------------------------------------------------------------------------
@@ -414,7 +423,20 @@ def _shapes(tree: Tree) -> tuple[DrawnOutline, ...]:
 
 def _view(tree: Tree) -> dict[str, tuple[DrawnOutline, ...]]:
     section = as_section(tree, "view")
-    return {name(word): _shapes(value) for word, value in section.items()}
+    return {name(word): _cords(value) if word == CORDS else _shapes(value) for word, value in section.items()}
+
+
+def _cords(tree: Tree) -> tuple[DrawnOutline, ...]:
+    """Return the belts of a view: contacts with the points that each joins."""
+    cords = []
+    for contact, points in as_section(tree, CORDS).items():
+        ends = as_items(points, "the points of a cord")
+        if len(ends) < 2:
+            raise ModelError(
+                "too few points", points.where, found=describe(points), allowed="the names of at least 2 points"
+            )
+        cords.append(CordOutline(contact=name(contact), points=tuple(name(end) for end in ends)))
+    return tuple(cords)
 
 
 _POINT: dict[str, Any] = {"type": "array", "items": {"type": ["string", "number"]}, "minItems": 2, "maxItems": 3}
@@ -434,7 +456,16 @@ ViewField: TypeAlias = Annotated[
     Mapping[str, tuple[DrawnOutline, ...]],
     PlainValidator(_view),
     WithJsonSchema(
-        {"type": "object", "additionalProperties": {"anyOf": [_SHAPE, {"type": "array", "items": _SHAPE}]}},
+        {
+            "type": "object",
+            "properties": {
+                CORDS: {
+                    "type": "object",
+                    "additionalProperties": {"type": "array", "items": {"type": "string"}, "minItems": 2},
+                }
+            },
+            "additionalProperties": {"anyOf": [_SHAPE, {"type": "array", "items": _SHAPE}]},
+        },
     ),
 ]
 

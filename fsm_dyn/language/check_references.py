@@ -37,7 +37,7 @@ from fsm_dyn.language.requirement import (
     Requirement,
     StateCondition,
 )
-from fsm_dyn.language.shapes import SegmentShape, Shape
+from fsm_dyn.language.shapes import CORDS, CordOutline, SegmentShape, Shape
 from fsm_dyn.language.units import DIMENSIONLESS, Dimension, dimension_text, divide
 from fsm_dyn.language.yaml import where_of
 
@@ -247,8 +247,13 @@ class References:
         self._ports()
         self._initial()
         for name, outlines in m.view.items():
-            self._one_of(name, "a body", ["N", *m.bodies])
+            if name != CORDS:
+                self._one_of(name, "a body", ["N", *m.bodies])
             for outline in outlines:
+                if isinstance(outline, CordOutline):
+                    self._one_of(outline.contact, "a contact", m.contacts)
+                    for end in outline.points:
+                        self._point(end)
                 if outline.frame is not None:
                     self._one_of(outline.frame, "a frame", self.frames)
 

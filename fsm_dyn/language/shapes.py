@@ -451,6 +451,19 @@ class CircleOutline(PlacedOutline):
     radius: Text
 
 
+CORDS: Final = "cords"  # the key of the section ``view`` that no body has
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CordOutline(DrawnOutline):
+    """A belt or rope through ``points`` of the model, wavy while ``contact`` is open."""
+
+    kind: ClassVar[str] = "cord"
+
+    contact: str
+    points: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextOutline(PlacedOutline):
     """A ``text`` at a point."""

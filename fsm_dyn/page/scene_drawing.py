@@ -141,6 +141,7 @@ def _payload(shape: SceneShape) -> dict[str, Any]:
         "points": [[round(float(x), 7) for x in point] for point in points],
         "closed": shape.closed,
         "endless": shape.endless,
+        "behind": shape.behind,
         "text": shape.text,
     }
 

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.patches import Circle, FancyArrow, Polygon
+from matplotlib.path import Path as MatplotlibPath
+from matplotlib.transforms import Bbox
 
 from fsm_dyn.core.arrays import FloatArray
 from fsm_dyn.draw import palette, symbols
 from fsm_dyn.draw.svg import FAINT, FORCE, GROUND, INK
 from fsm_dyn.plot.scene_projection import View
+from fsm_dyn.plot.style import text_width
 from fsm_dyn.run.scene import NEWTONIAN, SceneShape, Symbol
 
 # Line widths, points: 1 px of a page is 0.72 points of a figure of 100 points to the inch.
 _OUTLINE, _LINE, _GROUND, _SPRING, _BAR = 0.9, 1.9, 1.3, 0.85, 4.0
+_NAME: Final = 8.0  # points
+_ABOVE: Final = 1e4  # of names
 _LAYERS: Final = ("plane", "ground", "bar", "body", "spring", "support", "pivot", "arrow", "touch")  # back to front
 
 
@@ -66,6 +73,102 @@ def set_box(axes: Axes, low: FloatArray, high: FloatArray) -> None:
     axes.set_aspect("equal")
     axes.set_xlim(low[0], high[0])
     axes.set_ylim(low[1], high[1])
+
+
+def name_bodies(axes: Axes, view: View, instant: int, names: Mapping[str, str] | None = None) -> None:
+    """Write the names of bodies next to them, in the colours of their edges, clear of outlines and of each other.
+
+    The limits of the axes are those of the finished picture.  A body for whose name there is no room has none.
+
+    Parameters
+    ----------
+    axes : Axes
+        With the mechanism of :func:`draw_scene`.
+    view : View
+    instant : int
+    names : mapping of str to str, optional
+        What bodies are called; by default their own names.
+    """
+    pixels, colours = axes.transData, palette.body_colours(view.scene.bodies)
+    per_point = axes.figure.dpi / 72.0
+    frame = axes.get_window_extent()
+    edges = {body: pixels.transform(points) for body, points in _edges(view, instant).items() if len(points)}
+    every = np.concatenate(list(edges.values())) if edges else np.zeros((0, 2))
+    solid = [(body, MatplotlibPath(pixels.transform(outline))) for body, outline in _closed_outlines(view, instant)]
+    taken: list[FloatArray] = []
+    for body in view.scene.bodies:
+        name = (names or {}).get(body, body).replace("_", " ")
+        if body not in edges or not name:
+            continue
+        half = 0.5 * per_point * np.array([text_width(name, _NAME, "bold") + 3.0, 1.5 * _NAME])
+        found = _free_box(edges[body], half, every, taken, frame, [path for owner, path in solid if owner != body])
+        if found is None:
+            continue
+        centre, near = found
+        taken.append(np.array([centre - half, centre + half]))
+        place = pixels.inverted().transform(np.array([centre, np.clip(near, centre - half, centre + half), near]))
+        axes.text(
+            place[0, 0], place[0, 1], name, fontsize=_NAME, fontweight="bold", color=colours[body][1], ha="center", va="center",
+            zorder=_ABOVE, gid=f"name:{body}",
+        )  # fmt: skip
+        if np.linalg.norm(near - np.clip(near, centre - half, centre + half)) > 6.0 * per_point:
+            axes.plot(*place[1:].T, color=colours[body][1], lw=0.6, zorder=_ABOVE - 1.0)
+
+
+def _edges(view: View, instant: int) -> dict[str, FloatArray]:
+    """Return points along all that is drawn of each body, a unit apart, m, shape (n, 2)."""
+    found: dict[str, list[FloatArray]] = {}
+    for shape, outline in zip(view.scene.shapes, view.shapes, strict=True):
+        if shape.bounded and np.isfinite(outline[instant]).all():
+            course = outline[instant]
+            found.setdefault(shape.owner, []).append(np.vstack([course, course[:1]]) if shape.closed else course)
+    for symbol in view.scene.symbols:
+        found.setdefault(symbol.owner, []).append(view.anchors[instant, list(symbol.anchors)])
+    return {body: np.concatenate([_dense(course, view.unit) for course in courses]) for body, courses in found.items()}
+
+
+def _dense(course: FloatArray, step: float) -> FloatArray:
+    """Return points along a polyline (k, 2), at most a step and 200 points of each piece apart."""
+    pieces = [course]
+    for start, end in itertools.pairwise(course):
+        count = int(min(float(np.linalg.norm(end - start)) / step, 200.0))
+        pieces.append(start + np.linspace(0.0, 1.0, count + 2)[:, None] * (end - start))
+    return np.concatenate(pieces)
+
+
+def _closed_outlines(view: View, instant: int) -> Iterator[tuple[str, FloatArray]]:
+    for shape, outline in zip(view.scene.shapes, view.shapes, strict=True):
+        if shape.closed and shape.bounded and np.isfinite(outline[instant]).all():
+            yield shape.owner, outline[instant]
+
+
+def _free_box(
+    own: FloatArray,
+    half: FloatArray,
+    every: FloatArray,
+    taken: Sequence[FloatArray],
+    frame: Bbox,
+    others: Sequence[MatplotlibPath],
+) -> tuple[FloatArray, FloatArray] | None:
+    """Return the middle of a box of this half size that covers no outline, and the point of the body nearest to it, px.
+
+    Candidates surround points of the body at growing distances; boxes inside the body itself are last.
+    """
+    feet = own[:: max(len(own) // 48, 1)]
+    angles = np.arange(16) * (np.pi / 8.0)
+    around = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
+    for distance in (4.0, 12.0, 24.0, 40.0, 70.0):
+        centres = (feet[:, None] + around * (half * np.abs(around) + distance)).reshape(-1, 2)
+        near = np.repeat(feet, len(around), axis=0)
+        fits = (centres - half > frame.p0).all(axis=1) & (centres + half < frame.p1).all(axis=1)
+        fits &= ~(np.abs(every[None] - centres[:, None]) < half + 1.0).all(axis=2).any(axis=1)
+        for low, high in taken:
+            fits &= ((centres + half < low) | (centres - half > high)).any(axis=1)
+        for number in np.flatnonzero(fits):
+            corners = centres[number] + half * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1], [0, 0]])
+            if not any(path.contains_points(corners).any() for path in others):
+                return centres[number], near[number]
+    return None
 
 
 class _Drawing:
@@ -131,7 +234,7 @@ class _Drawing:
         if shape.plane:
             self._fill(points, "plane", GROUND, FAINT, 0.5)
         elif shape.closed:
-            layer = "ground" if shape.owner == NEWTONIAN else "body"
+            layer = "ground" if shape.owner == NEWTONIAN or shape.behind else "body"
             self._fill(points, layer, fill, edge, _OUTLINE, gid=label, zorder=self._order(layer, depth))
         elif len(points) > 1:
             self._plot(points, "body", edge, _LINE, label, zorder=self._order("body", depth))

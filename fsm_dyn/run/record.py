@@ -469,7 +469,11 @@ def shapes_of(
     outlines : sequence of SceneShape
         The shapes that contacts are made of.
     """
-    viewed = {(mechanism.bodies[name].frame, mechanism.bodies[name].center) for name in mechanism.view if name != "N"}
+    viewed = {
+        (mechanism.bodies[name].frame, mechanism.bodies[name].center)
+        for name in mechanism.view
+        if name in mechanism.bodies
+    }
     shapes = [outline for outline in outlines if (outline.frame, outline.origin) not in viewed]
     drawn = {(outline.frame, outline.origin) for outline in shapes}
     for name, body in mechanism.bodies.items():

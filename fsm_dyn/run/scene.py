@@ -56,7 +56,8 @@ class SceneShape:
 
     ``role`` is ``view`` of an outline of the section ``view``, where ``body`` is that body's name, ``contact`` of a
     shape that contacts are made of, where it is that shape's, and ``dot`` of the centre of a body without either.
-    ``owner`` is the body that it is fixed in, ``N``, or empty where it is fixed in none.
+    ``owner`` is the body that it is fixed in, ``N``, or empty where it is fixed in none; one that is ``behind`` is
+    drawn before bars and links.
     """
 
     body: str
@@ -71,6 +72,7 @@ class SceneShape:
     plane: bool = False
     role: Literal["view", "contact", "dot"] = "contact"
     owner: str = ""
+    behind: bool = False
 
     @property
     def bounded(self) -> bool:

@@ -21,13 +21,14 @@ from fsm_dyn.language.elements import DamperLoad, EulerFrame, LineLoad, SpringLo
 from fsm_dyn.language.evaluate import ParameterValue, evaluate_expression
 from fsm_dyn.language.expression_tree import free_names
 from fsm_dyn.language.model import Mechanism
+from fsm_dyn.language.shapes import CORDS, CordOutline
 from fsm_dyn.run.scene import NEWTONIAN, ORIGIN, Anchor, Scene, SceneShape, Symbol, SymbolKind
 
 CONFIGURATIONS: Final = 24
 _TOLERANCE: Final = 1e-7  # of the size of the mechanism, and of a rotation matrix
 _BEYOND: Final = 0.2  # of a coordinate's range, to either side of it
 _LEAST_RANGE: Final = 0.05  # m or rad, for a coordinate at rest
-_SMALLEST: Final = 0.0035  # a unit, of the larger side of the drawing
+_UNIT: Final = (0.01, 0.0035, 0.02)  # of the mechanism at an instant; of the drawing, at least; and at most
 _REACH: Final = (0.55, 10.0, 25.0)  # of a spring: of its travel, units at least, and without a known travel
 _GROUND_BEYOND: Final = 5.0  # units: of a ground, beyond the travel of its partner
 
@@ -137,7 +138,7 @@ class _Inference:
     def scene(self) -> Scene:
         """Return the scene with its symbols, in the order in which they are drawn."""
         symbols = [
-            *self._grounds(), *self._links(), *self._springs(), *self._loop_pivots(), *self._pivots(),
+            *self._grounds(), *self._links(), *self._cords(), *self._springs(), *self._loop_pivots(), *self._pivots(),
         ]  # fmt: skip
         linked = {symbol.owner for symbol in symbols if symbol.kind in ("bar", "link")}
         shapes = [
@@ -149,6 +150,11 @@ class _Inference:
             "ground", "bar", "link", "cord", "damper", "spring", "spiral", "support", "pivot",
         )  # fmt: skip
         symbols.sort(key=lambda symbol: order.index(symbol.kind))
+        bars = [
+            self._anchors[number] for symbol in symbols if symbol.kind in ("bar", "link") for number in symbol.anchors
+        ]
+        shapes = [replace(shape, behind=self._is_behind(shape, bars)) for shape in shapes]
+        shapes.sort(key=self._area, reverse=True)
         return replace(
             self._scene,
             shapes=tuple(shapes),
@@ -271,15 +277,28 @@ class _Inference:
 
     def _owned(self) -> list[SceneShape]:
         """Return the outlines with their owners, without contact shapes of bodies with a view."""
-        owned = [shape if shape.owner else replace(shape, owner=self._carrier(shape)) for shape in self._scene.shapes]
+        at_rest = {self._names[b] for b in self._every()[1:] if self._is_at_rest(b)}
+        owned = [
+            replace(shape, owner=NEWTONIAN if shape.owner in at_rest else shape.owner or self._carrier(shape))
+            for shape in self._scene.shapes
+        ]
         viewed = {shape.owner for shape in owned if shape.role == "view" and len(shape.points) > 1}
         drawn = {shape.owner for shape in owned if shape.role == "contact"}
-        return [
-            shape
-            for shape in owned
-            if not (shape.role == "contact" and shape.owner in viewed and shape.bounded)
-            and not (shape.role == "dot" and shape.owner in drawn)
-        ]
+        contacts = self._mechanism.contacts.values()
+        touched = {f.shape for contact in contacts if isinstance(contact, FeatureContact) for f in contact.features}
+
+        def is_shown(shape: SceneShape) -> bool:
+            if shape.role == "dot":
+                return shape.owner not in drawn
+            hidden = shape.role == "contact" and shape.owner in viewed and shape.body in touched
+            return not hidden or (not shape.bounded and shape.owner == NEWTONIAN)
+
+        return [shape for shape in owned if is_shown(shape)]
+
+    def _is_at_rest(self, number: int) -> bool:
+        """Return whether a body never moves."""
+        apart, turn = self._random.relative(0, number)
+        return bool(np.ptp(apart, axis=0).max() < self._tolerance and np.ptp(turn, axis=0).max() < _TOLERANCE)
 
     def _carrier(self, shape: SceneShape) -> str:
         """Return the body of a fixed outline, or nothing."""
@@ -289,6 +308,24 @@ class _Inference:
             if self._fixed[number, point] and float(np.ptp(turn, axis=0).max()) < _TOLERANCE:
                 return self._names[number]
         return ""
+
+    def _area(self, shape: SceneShape) -> float:
+        """Return the area of the box around a shape in its frame, m²: larger outlines are drawn first."""
+        return float(np.prod(np.ptp(shape.points[:, :2], axis=0))) if shape.closed else 0.0
+
+    def _is_behind(self, shape: SceneShape, bars: Sequence[Anchor]) -> bool:
+        """Return whether an outline contains bars at all times, as a ring gear does the spider within."""
+        if not shape.closed or not bars or shape.points.shape[1] != 2:
+            return False
+        frame, point = self._frame(shape.frame), self._point(shape.origin)
+        low, high = shape.points.min(axis=0), shape.points.max(axis=0)
+        for anchor in bars:
+            turned = self._drawn.frames[:, self._frame(anchor.frame)] @ anchor.offset
+            position = self._drawn.points[:, self._point(anchor.origin)] + turned - self._drawn.points[:, point]
+            own = np.einsum("nji,nj->ni", self._drawn.frames[:, frame], position)[:, :2]
+            if ((own < low) | (own > high)).any():
+                return False
+        return True
 
     def _outline(self, shape: SceneShape, poses: _Poses) -> FloatArray:
         """Return a shape's points in the Newtonian frame, m, shape (n, k, 3)."""
@@ -315,9 +352,10 @@ class _Inference:
         alone = np.concatenate(moving, axis=1)
         pivots = [self._at(pair) for pair in self._pairs if pair.at is not None]
         alone = np.concatenate([alone, *[path[:, None] for path in pivots]], axis=1)
-        sides = np.ptp(alone, axis=1).max(axis=1)
+        side = float(np.median(np.ptp(alone, axis=1).max(axis=1)))
         whole = float(np.ptp(everything.reshape(-1, 3), axis=0).max())
-        return max(float(np.median(sides)) / 100.0, _SMALLEST * whole, 1e-9)
+        share, least, most = _UNIT
+        return max(min(max(share * side, least * whole), most * side if side > 0.0 else whole), 1e-9)
 
     def _at(self, pair: _Pair) -> FloatArray:
         """Return the path of a pivot, m, shape (n, 3)."""
@@ -407,6 +445,12 @@ class _Inference:
                 continue
             grounded = any(self._fixed[0, self._point(point)] for point in joint.at if point in self._scene.points)
             yield Symbol("support" if grounded else "pivot", joint.name, "", (self._point_anchor(joint.at[0]),))
+
+    def _cords(self) -> Iterable[Symbol]:
+        for cord in self._mechanism.view.get(CORDS, ()):
+            if isinstance(cord, CordOutline):
+                for start, end in itertools.pairwise(cord.points):
+                    yield Symbol("cord", cord.contact, "", (self._point_anchor(start), self._point_anchor(end)))
 
     # -- Springs and dampers ---------------------------------------------------------------------------------
 

@@ -24,7 +24,8 @@ export class Mechanism {
     this.grounds = model.picture.grounds.map((ground) => this.ground(ground));
     this.shapes = model.picture.shapes.map((shape) => this.shape(shape));
     this.symbols = new Symbols(model.picture);
-    this.world.append(...this.grounds, ...this.symbols.behind, ...this.shapes, ...this.symbols.ahead);
+    const layer = (behind) => this.shapes.filter((_, i) => model.picture.shapes[i].behind === behind);
+    this.world.append(...this.grounds, ...layer(true), ...this.symbols.behind, ...layer(false), ...this.symbols.ahead);
     this.labels = model.picture.shapes.filter((shape) => shape.text).map((shape) => this.label(shape));
     this.arrows = new Arrows(model.forces);
     this.springs = model.ports.map(() => svg("path", { class: "spring" }));
