@@ -171,18 +171,21 @@ _WIDE: Final = 60  # characters of two modes' names; a line with longer ones nam
 
 
 def describe(trajectory: Trajectory, most: int | None = SHOWN, full: bool = False) -> str:
-    """Return a summary of a run as text: span, outcome, transitions with their causes, energy balance.
+    """Return a summary of a run as text: span, outcome, visits with their causes, energy balance.
 
-    Of more than ``most`` transitions the first ones and the last are listed; modes are called by their labels, or by
-    their names in full.
+    Of more than ``most`` visits the first ones and the last are listed; without a limit, or with modes by their names
+    in full, all transitions are listed in their place.
     """
-    modes = trajectory.modes if full else trajectory.labels
+    everything = most is None or full
     lines = [
-        f"{trajectory.model.name}: {trajectory.t[0]:g} s to {trajectory.t[-1]:g} s, {len(trajectory)} rows, "
-        f"started {modes[0]}, ended {modes[-1]} ({trajectory.outcome.name})"
+        f"{trajectory.model.name}: {trajectory.t[0]:g} s to {trajectory.t[-1]:g} s, {len(trajectory)} rows"
+        + (_ends(trajectory, full) if everything else "")
+        + f" ({trajectory.outcome.name})"
     ]
-    if trajectory.transitions:
+    if trajectory.transitions and everything:
         lines += ["", _transition_table(trajectory.transitions, most, full)]
+    elif trajectory.model.contacts:
+        lines += ["", _visit_table(trajectory, most), "", _left_out(trajectory)]
     lines += _pairs(trajectory, most)
     judged = trajectory.judge()
     if judged:
@@ -196,6 +199,32 @@ def describe(trajectory: Trajectory, most: int | None = SHOWN, full: bool = Fals
         lines += ["", f"energy-balance residual: {residual:.1e} of the energy exchanged"]
     lines += [f"warning: {text}" for text in trajectory.warnings]
     return "\n".join(lines)
+
+
+def _ends(trajectory: Trajectory, full: bool) -> str:
+    """Return the modes in which a run started and ended."""
+    modes = trajectory.modes if full else trajectory.labels
+    return f", started {modes[0]}, ended {modes[-1]}"
+
+
+def _visit_table(trajectory: Trajectory, most: int | None) -> str:
+    """Return the visits of a run as a table, of more than ``most`` the first ones and the last."""
+    from fsm_dyn.run.visits import HEADINGS
+
+    visits = trajectory.visits
+    rows = visits.cells()
+    left_out = 0 if most is None else max(len(rows) - most, 0)
+    if most is not None and left_out:
+        rows = [*rows[: most - 1], ("...", f"{left_out} more: --all", "", ""), rows[-1]]
+    return table((HEADINGS[0], "phase" if visits.are_phases else "mode", *HEADINGS[2:]), rows)
+
+
+def _left_out(trajectory: Trajectory) -> str:
+    """Return how many transitions the visits stand for, and how to list them."""
+    from fsm_dyn.run.transitions import counted
+
+    told = counted(trajectory.transitions)
+    return f"{told}; --all lists them" if trajectory.transitions else told
 
 
 def _pairs(trajectory: Trajectory, most: int | None) -> list[str]:
@@ -275,6 +304,10 @@ def summary(trajectory: Trajectory, files: list[Path]) -> dict[str, Any]:
         "end": trajectory.t[-1],
         "rows": len(trajectory),
         "modes": list(dict.fromkeys(trajectory.modes)),
+        "visits": [
+            {"name": x.name, "begin": x.begin, "end": x.end, "cause": x.cause, "merged": x.merged}
+            for x in trajectory.visits
+        ],
         "transitions": [
             {
                 "time": x.time,
@@ -401,14 +434,14 @@ def run_command(
         bool, typer.Option("--watch", help="Run again when the file is saved; Ctrl-C ends it.")
     ] = False,
     all_transitions: Annotated[
-        bool, typer.Option("--all", help=f"List all transitions, not the first {SHOWN - 1} and the last.")
+        bool, typer.Option("--all", help="List all transitions in place of the visits.")
     ] = False,
     full_names: Annotated[
         bool, typer.Option("--full", help="List modes by their names, with every contact that is not open.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Simulate a model and list its transitions with their causes."""
+    """Simulate a model and list the phases or modes it visits, with their causes."""
     outputs = RunOutputs(
         folder=out, csv=csv, netcdf=netcdf, figure=figure, motion=motion, save_run=save_run, html=html,
         animation=animation, animation_speed=animation_speed, plots=tuple(plot or ()), all_transitions=all_transitions,

@@ -118,10 +118,19 @@ class EnergyWarning(UserWarning):
     """The energy balance of a run does not close: its motion is not one of the model."""
 
 
+class PhaseWarning(UserWarning):
+    """A phase of a model can never begin."""
+
+
 def warn_of_energy(model: str, texts: Iterable[str]) -> None:
     """Warn of energy balances that do not close, at the line of the caller outside the package."""
+    for text in texts:
+        warn_caller(f"{model}: {text}", EnergyWarning)
+
+
+def warn_caller(text: str, category: type[Warning]) -> None:
+    """Warn at the line of the caller outside the package."""
     frame, level = sys._getframe(1), 2  # pylint: disable=protected-access
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).split(".")[0] == "fsm_dyn":
         frame, level = frame.f_back, level + 1
-    for text in texts:
-        warnings.warn(f"{model}: {text}", EnergyWarning, stacklevel=level)
+    warnings.warn(text, category, stacklevel=level)

@@ -345,6 +345,8 @@ def build(form: MechanismForm, default_name: str) -> Mechanism:
         initial=form.initial,
         outputs=form.outputs,
         requirements=form.requirements,
+        names=form.names,
+        phases=form.phases,
         view=form.view,
         variants=tuple(form.variants),
         where=form.where,

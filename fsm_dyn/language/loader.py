@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from fsm_dyn.core.errors import InputError, Location, ModelError, did_you_mean
 from fsm_dyn.language.build import build
 from fsm_dyn.language.check_references import check
+from fsm_dyn.language.check_requirements import judged_phases
 from fsm_dyn.language.components import Origin, merge_components, overlaid
 from fsm_dyn.language.contact_forms import SCHEDULE_KEYS
 from fsm_dyn.language.expression_tree import Text
@@ -38,7 +39,7 @@ T = TypeVar("T")
 
 # Mappings with names of the language or look-ups as keys: their order has no meaning.
 _UNORDERED = frozenset({"inertia", "states", "reset", "set", "values", "guess", "view", "ports", "numerics"})
-_LEFT_OUT = frozenset({"where", "digest", "text", "variants", "coupled_ports"})
+_LEFT_OUT = frozenset({"where", "digest", "text", "variants", "coupled_ports", "names", "phases"})
 
 
 def with_digest(mechanism: Mechanism) -> Mechanism:
@@ -51,14 +52,18 @@ def digest(mechanism: Mechanism) -> str:
 
     Comments, places, quotes, spaces in expressions, and the order of keys without meaning do not change it.  The order
     of coordinates, speeds, parameters, inputs, contacts and transitions does: it is the order of columns and of
-    priorities.
+    priorities.  Names of parts and phases change neither equations nor runs; phases count
+    where a requirement names one, as its verdict depends on them.
 
     Parameters
     ----------
     mechanism : Mechanism
         The model.
     """
-    canonical = json.dumps(_canonical(mechanism, ""), separators=(",", ":"), ensure_ascii=True)
+    content = _canonical(mechanism, "")
+    if judged_phases(mechanism):
+        content.append(["phases", _canonical(mechanism.phases, "")])
+    canonical = json.dumps(content, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(f"fsm_dyn model 1\n{canonical}".encode()).hexdigest()
 
 

@@ -56,6 +56,8 @@ from fsm_dyn.language.form import (
 )
 from fsm_dyn.language.joint_forms import JointForm
 from fsm_dyn.language.model import NUMERICS, Coordinate, DiscreteVariable, Initial, Parameter
+from fsm_dyn.language.phase_forms import NamesField, PhasesField
+from fsm_dyn.language.phases import PartName, RunPhase
 from fsm_dyn.language.requirement import Requirement, read_formula
 from fsm_dyn.language.shapes import DrawnOutline
 from fsm_dyn.language.yaml import LocatedList, LocatedMapping, LocatedStr, Scalar, Tree, describe
@@ -339,13 +341,15 @@ class MechanismForm(Form):
     initial: InitialField = Initial()
     outputs: Annotated[dict[Key, Expression], section_of("outputs")] = Field(default_factory=dict)
     requirements: RequirementsField = Field(default_factory=dict)
+    names: NamesField = Field(default_factory=dict)
+    phases: PhasesField = Field(default_factory=dict)
     view: ViewField = Field(default_factory=dict)
     use: Annotated[dict[Key, UseForm], section_of("use")] = Field(default_factory=dict)
     variants: VariantsField = Field(default_factory=dict)
 
 
 # Names used only in annotations, resolved by pydantic at the creation of the classes.
-_RESOLVED = (Coordinate, Input, DiscreteVariable, Parameter, DrawnOutline, Requirement, Text)
+_RESOLVED = (Coordinate, Input, DiscreteVariable, Parameter, DrawnOutline, PartName, RunPhase, Requirement, Text)
 
 
 def form_of(tree: Tree) -> MechanismForm:

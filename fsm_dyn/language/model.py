@@ -13,6 +13,7 @@ from fsm_dyn.core.errors import NOWHERE, InputError, Location, ModelError
 from fsm_dyn.language.contacts import Contact
 from fsm_dyn.language.elements import Constraint, CoupledPort, Frame, Input, Joint, Load, Schedule
 from fsm_dyn.language.expression_tree import Text
+from fsm_dyn.language.phases import PartName, RunPhase
 from fsm_dyn.language.requirement import Requirement
 from fsm_dyn.language.shapes import DrawnOutline, Shape
 from fsm_dyn.language.units import DIMENSIONLESS, Dimension, dimension
@@ -250,6 +251,8 @@ class Mechanism:
     initial: Initial = field(default_factory=Initial)
     outputs: Mapping[str, Text] = field(default_factory=dict)
     requirements: Mapping[str, Requirement] = field(default_factory=dict)
+    names: Mapping[str, PartName] = field(default_factory=dict)  # words of contacts, shapes and bodies
+    phases: Mapping[str, RunPhase] = field(default_factory=dict)  # of runs, the first true one applies
     view: Mapping[str, tuple[DrawnOutline, ...]] = field(default_factory=dict)
     variants: tuple[str, ...] = ()
     uses_units: bool = False

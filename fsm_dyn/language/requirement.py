@@ -6,8 +6,8 @@ a run has values for the parameters.  Nothing of it is executed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import NoReturn, TypeAlias
 
 from fsm_dyn.core.errors import NOWHERE, ExpressionError, Location
@@ -21,8 +21,10 @@ _NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _FORMS = (
     "never CONTACT EVENT [twice within TIME], never CONDITION, always CONDITION [while STATE and ...], "
     "eventually CONDITION or CONTACT EVENT [before TIME], peak|trough|final(QUANTITY) < VALUE, "
-    "count(CONTACT EVENT) <= NUMBER"
+    "count(CONTACT EVENT) <= NUMBER; a state is MODE, CONTACT is STATE or phase == PHASE, an event also PHASE begins"
 )
+_CONDITIONS = "QUANTITY < VALUE, CONTACT is [not] STATE, MODE; several joined by `and`; or otherwise"
+PHASE_EVENTS = ("begins", "ends")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,14 @@ class StateCondition:
 
 
 @dataclass(frozen=True, slots=True)
+class PhaseCondition:
+    """The phase ``name`` applies, or not; the name as in formulas, with ``_`` for blanks and hyphens."""
+
+    name: str
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ContactEvent:
     """An event of a contact, or of any feature pair of an entry of ``contacts``, by its word in model files."""
 
@@ -64,7 +74,17 @@ class ContactEvent:
     word: str
 
 
-Condition: TypeAlias = QuantityComparison | StateCondition
+@dataclass(frozen=True, slots=True)
+class PhaseEvent:
+    """A visit of the phase ``name`` begins or ends (``word`` of PHASE_EVENTS)."""
+
+    name: str
+    word: str
+
+
+State: TypeAlias = StateCondition | PhaseCondition
+Condition: TypeAlias = QuantityComparison | StateCondition | PhaseCondition
+Event: TypeAlias = ContactEvent | PhaseEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +92,14 @@ class Always:
     """``always CONDITION [while STATE and ...]``; ``never CONDITION`` is the negated condition."""
 
     condition: Condition
-    during: tuple[StateCondition, ...] = ()
+    during: tuple[State, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class NeverTwice:
     """``never CONTACT EVENT twice within TIME``."""
 
-    event: ContactEvent
+    event: Event
     within: Text
 
 
@@ -87,7 +107,7 @@ class NeverTwice:
 class Eventually:
     """``eventually CONDITION or CONTACT EVENT [before TIME]``."""
 
-    condition: Condition | ContactEvent
+    condition: Condition | Event
     before: Text | None = None
 
 
@@ -103,9 +123,20 @@ class Extreme:
 class Count:
     """``count(CONTACT EVENT) <= NUMBER``; ``never CONTACT EVENT`` is a count of at most 0."""
 
-    event: ContactEvent
+    event: Event
     op: str
     bound: Text
+
+
+def conditions_of(claim: Claim) -> Iterator[Condition | Event]:
+    """Yield the conditions and events of a claim."""
+    match claim:
+        case Always(condition=condition, during=during):
+            yield from (condition, *during)
+        case Eventually(condition=found):
+            yield found
+        case NeverTwice(event=event) | Count(event=event):
+            yield event
 
 
 Claim: TypeAlias = Always | NeverTwice | Eventually | Extreme | Count
@@ -138,11 +169,27 @@ def read_formula(text: Text) -> Claim:
     return _FormulaReader(text).claim()
 
 
+def read_condition(text: Text) -> tuple[QuantityComparison | StateCondition, ...]:
+    """Return conditions joined by ``and`` as data; ``otherwise``, which is always true, is none.
+
+    Parameters
+    ----------
+    text : Text
+        The conditions.
+
+    Raises
+    ------
+    ExpressionError
+        With the place of the text, if it is none of the grammar.
+    """
+    return _FormulaReader(text, "a condition", _CONDITIONS).conjunction()
+
+
 class _FormulaReader:
     """Recursive descent over the tokens of a formula."""
 
-    def __init__(self, text: Text) -> None:
-        self.text = text
+    def __init__(self, text: Text, what: str = "a requirement", forms: str = _FORMS) -> None:
+        self.text, self.what, self.forms = text, what, forms
         self.tokens: Sequence[Token] = tokenise(text.text, text.where)
         self.at = 0
 
@@ -174,6 +221,20 @@ class _FormulaReader:
             self._refuse(f"{self.peek()!r} is not expected here")
         return claim
 
+    def conjunction(self) -> tuple[QuantityComparison | StateCondition, ...]:
+        """Read conditions joined by ``and``."""
+        if [token.text for token in self.tokens] == ["otherwise"]:
+            return ()
+        found: list[QuantityComparison | StateCondition] = []
+        while not found or self.accept("and"):
+            condition = self._condition()
+            if isinstance(condition, PhaseCondition):
+                self._refuse("the condition of a phase names no phase")
+            found.append(condition)
+        if self.at < len(self.tokens):
+            self._refuse(f"{self.peek()!r} is not expected here")
+        return tuple(found)
+
     def peek(self, ahead: int = 0) -> str:
         at = self.at + ahead
         return self.tokens[at].text if at < len(self.tokens) else ""
@@ -203,36 +264,40 @@ class _FormulaReader:
         condition = self._condition()
         if isinstance(condition, QuantityComparison):
             return Always(QuantityComparison(condition.quantity, _NEGATED[condition.op], condition.bound))
-        return Always(StateCondition(condition.name, condition.state, not condition.negated))
+        return Always(replace(condition, negated=not condition.negated))
 
     def _is_event(self) -> bool:
         """Whether two names follow each other, the second one an event."""
         following = self.tokens[self.at : self.at + 2]
         return [token.kind for token in following] == ["name"] * 2 and following[1].text not in ("before", "is")
 
-    def _event(self) -> ContactEvent:
+    def _event(self) -> Event:
         contact, word = self._name("a contact"), self._name("an event")
+        if word in PHASE_EVENTS:
+            return PhaseEvent(contact, word)
         if f"{word} {self.peek()}" in _EVENTS:
             word = f"{word} {self.next()}"
         return ContactEvent(contact, word)
 
     def _condition(self) -> Condition:
         following = self.peek(1)
-        if following in ("", "is", "while", "before") or (self.peek() == "mode" and following in ("==", "!=")):
+        named = self.peek() in ("mode", "phase") and following in ("==", "!=")
+        if following in ("", "is", "while", "before", "and") or named:
             return self._state()
         return QuantityComparison(self._quantity(), self._operator(), self._bound())
 
-    def _states(self) -> tuple[StateCondition, ...]:
+    def _states(self) -> tuple[State, ...]:
         states = [self._state()]
         while self.accept("and"):
             states.append(self._state())
         return tuple(states)
 
-    def _state(self) -> StateCondition:
+    def _state(self) -> State:
         name = self._name("a mode or a contact")
-        if name == "mode" and self.peek() in ("==", "!="):
+        if name in ("mode", "phase") and self.peek() in ("==", "!="):
             negated = self.next() == "!="
-            return StateCondition(self._name("a mode"), "", negated)
+            other = self._name(f"a {name}")
+            return StateCondition(other, "", negated) if name == "mode" else PhaseCondition(other, negated)
         if self.accept("is"):
             negated = self.accept("not")
             return StateCondition(name, self._name("a contact state"), negated)
@@ -261,7 +326,7 @@ class _FormulaReader:
     def _bound(self) -> Text:
         """Read a constant expression: all tokens up to a word of the grammar."""
         first = self.at
-        while self.at < len(self.tokens) and self.peek() not in ("while", "before"):
+        while self.at < len(self.tokens) and self.peek() not in ("while", "before", "and"):
             self.at += 1
         if self.at == first:
             self._refuse("a value is missing")
@@ -272,7 +337,7 @@ class _FormulaReader:
             self._refuse(f"{what} is missing" + (f" before {self.peek()!r}" if self.peek() else " at the end"))
         return self.next()
 
-    def _refuse(self, message: str, allowed: str = _FORMS) -> NoReturn:
+    def _refuse(self, message: str, allowed: str = "") -> NoReturn:
         raise ExpressionError(
-            f"not a requirement: {message}", self.text.where, found=self.text.text, allowed=allowed
+            f"not {self.what}: {message}", self.text.where, found=self.text.text, allowed=allowed or self.forms
         ) from None

@@ -14,20 +14,28 @@ from fsm_dyn.core.arrays import BoolArray, FloatArray, IntArray
 from fsm_dyn.language.contact_law import FREE
 from fsm_dyn.language.evaluate import evaluate_expression
 from fsm_dyn.language.expression_tree import Text
+from fsm_dyn.language.phases import phase_named
 from fsm_dyn.language.requirement import (
     Always,
     ContactEvent,
     Count,
+    Event,
     Eventually,
     Extreme,
     MeasuredQuantity,
     NeverTwice,
+    PhaseCondition,
+    PhaseEvent,
     QuantityComparison,
     Requirement,
+    State,
     StateCondition,
+    conditions_of,
 )
 from fsm_dyn.run.encounters import event_times
 from fsm_dyn.run.extremes import Steps, largest_of_runs, quartic_bounds, state_within
+from fsm_dyn.run.phase_rows import with_phase_rows
+from fsm_dyn.run.phase_visits import PhaseVisit, judged_visits
 from fsm_dyn.run.record import RunModel, RunRecord
 from fsm_dyn.run.samples import RecordedSamples, Samples
 from fsm_dyn.run.tolerances import Numerics, numerics_of
@@ -178,7 +186,11 @@ class Judge:
     runs : JudgedRuns
     """
 
-    def __init__(self, runs: JudgedRuns) -> None:
+    def __init__(
+        self, runs: JudgedRuns, phase: IntArray | None = None, visits: list[list[PhaseVisit]] | None = None
+    ) -> None:
+        self._phase = phase  # number of the phase after each row, where rows are at all ends of phases
+        self._visits = visits
         self.runs, self.samples, self.complete = runs, runs.samples, runs.complete
         self.model, self.rows = runs.samples.model, runs.samples.rows
         rows = self.rows
@@ -197,24 +209,64 @@ class Judge:
 
     def judge(self, requirement: Requirement) -> Findings:
         """Return the verdicts of a requirement."""
+        if self._phase is None and self._names_phase(requirement):
+            return self._with_phases.judge(requirement)
         match requirement.claim:
             case Always(condition=QuantityComparison() as compared, during=during):
                 return self._always(compared, during)
-            case Always(condition=StateCondition() as state, during=during):
+            case Always(condition=StateCondition() | PhaseCondition() as state, during=during):
                 return self._always_in_state(state, during)
             case Eventually(condition=QuantityComparison() as compared, before=before):
                 return self._eventually(compared, before)
-            case Eventually(condition=StateCondition() | ContactEvent() as condition, before=before):
+            case Eventually(condition=condition, before=before) if not isinstance(condition, QuantityComparison):
                 return self._reached(condition, before)
             case Extreme(function=function, comparison=compared):
                 return self._extreme(function, compared)
             case NeverTwice(event=event, within=within):
-                return self._never_twice(event, self.runs.number(within))
+                return self._never_twice(event, self.number(within))
             case Count(event=event, op=op, bound=bound):
-                return self._count(event, op, self.runs.number(bound))
+                return self._count(event, op, self.number(bound))
         raise TypeError(f"no claim of a requirement: {requirement.claim!r}")
 
-    def _always(self, compared: QuantityComparison, during: Sequence[StateCondition]) -> Findings:
+    # -- Phases ------------------------------------------------------------------------------------------------
+
+    def _names_phase(self, requirement: Requirement) -> bool:
+        """Whether a phase is named, by a bare name only where no mode has it."""
+        modes = {pattern.name for pattern in self.model.patterns}
+        return bool(self.model.phases) and any(
+            isinstance(item, PhaseCondition | PhaseEvent)
+            or (isinstance(item, StateCondition) and not item.state and item.name not in modes)
+            for item in conditions_of(requirement.claim)
+        )
+
+    @cached_property
+    def visits(self) -> list[list[PhaseVisit]]:
+        """The visits of phases in each run."""
+        if self._visits is not None:
+            return self._visits
+        rows = self.rows
+        return judged_visits(self, rows.t, rows.mode, rows.begin, self.model.phases)
+
+    @cached_property
+    def _with_phases(self) -> Judge:
+        """The same runs with rows at all ends of phases."""
+        samples, phase = with_phase_rows(self.samples, self.visits)
+        return Judge(replace(self.runs, samples=samples), phase, self.visits)
+
+    def _event_times(self, event: Event) -> Sequence[FloatArray]:
+        """Return the times of an event of a contact or phase in each run, s."""
+        if isinstance(event, ContactEvent):
+            return self.runs.event_times(event)
+        number = phase_named(self.model.phases, event.name)
+        begins = event.word == "begins"
+        return [
+            np.array([v.begin if begins else v.end for v in (own if begins else own[:-1]) if v.phase == number])
+            for own in self.visits
+        ]
+
+    # -- Claims ------------------------------------------------------------------------------------------------
+
+    def _always(self, compared: QuantityComparison, during: Sequence[State]) -> Findings:
         steps = self.steps if not during else self.steps.only(self._applies(during))
         margin, time = self._least_margin(compared, steps)
         satisfied = self._satisfied(compared, margin, time)
@@ -223,9 +275,9 @@ class Judge:
             margin[empty], time[empty], satisfied[empty] = math.inf, math.nan, True
         return Findings(self._unless_failed(satisfied), margin, time)
 
-    def _always_in_state(self, state: StateCondition, during: Sequence[StateCondition]) -> Findings:
+    def _always_in_state(self, state: State, during: Sequence[State]) -> Findings:
         applies = self._applies(during)
-        violated = applies & ~self._in_state(state)
+        violated = applies & ~self.in_state(state)
         counted = violated & (self.durations > 0.0)
         satisfied = np.ones(self.count, dtype=np.bool_)
         margin, time = np.empty(self.count), self.none.copy()
@@ -241,7 +293,7 @@ class Judge:
         return Findings(self._unless_failed(satisfied), margin, time)
 
     def _eventually(self, compared: QuantityComparison, before: Text | None) -> Findings:
-        deadline = np.full(self.count, math.inf) if before is None else self.runs.number(before)
+        deadline = np.full(self.count, math.inf) if before is None else self.number(before)
         steps = self.steps.only(self.rows.t[self.steps.first] <= deadline[self.steps.run])
         margin, time = self._greatest_margin(compared, steps, deadline)
         satisfied = self._satisfied(compared, margin, time)
@@ -250,14 +302,14 @@ class Judge:
         failed = np.where(empty | (self.end >= deadline), _VIOLATED, _UNDECIDED)
         return Findings(np.where(satisfied, _MET, failed), margin, time)
 
-    def _reached(self, condition: StateCondition | ContactEvent, before: Text | None) -> Findings:
-        deadline = self.end if before is None else self.runs.number(before)
+    def _reached(self, condition: State | Event, before: Text | None) -> Findings:
+        deadline = self.end if before is None else self.number(before)
         time = self.none.copy()
-        if isinstance(condition, ContactEvent):
-            for k, times in enumerate(self.runs.event_times(condition)):
+        if isinstance(condition, ContactEvent | PhaseEvent):
+            for k, times in enumerate(self._event_times(condition)):
                 time[k] = times[0] if len(times) else math.nan
         else:
-            true = np.flatnonzero(self._in_state(condition))[::-1]  # of each run the first is entered last
+            true = np.flatnonzero(self.in_state(condition))[::-1]  # of each run the first is entered last
             time[self.steps.run[true]] = self.rows.t[self.steps.first[true]]
         never = np.isnan(time)
         undecided = never & ((self.end < deadline) | (before is None))
@@ -267,8 +319,8 @@ class Judge:
 
     def _extreme(self, function: str, compared: QuantityComparison) -> Findings:
         if function == "final":
-            value = self._column(self.samples.at(self.last_rows), compared.quantity)
-            margin = self._sign(compared) * (value - self.runs.number(compared.bound))
+            value = self.column(self.samples.at(self.last_rows), compared.quantity)
+            margin = self._sign(compared) * (value - self.number(compared.bound))
             return Findings(self._if_complete(self._satisfied(compared, margin, self.end)), margin, self.end)
         above = compared.op in (">", ">=")
         if above == (function == "trough"):  # of every value
@@ -277,18 +329,18 @@ class Judge:
         met = self._satisfied(compared, margin, time)
         return Findings(np.where(met, _MET, self._if_complete(np.zeros_like(met))), margin, time)
 
-    def _never_twice(self, event: ContactEvent, within: FloatArray) -> Findings:
+    def _never_twice(self, event: Event, within: FloatArray) -> Findings:
         margin, time = np.full(self.count, math.inf), self.none.copy()
-        for k, times in enumerate(self.runs.event_times(event)):
+        for k, times in enumerate(self._event_times(event)):
             if len(times) > 1:
                 gaps = np.diff(times)
                 shortest = int(gaps.argmin())
                 margin[k], time[k] = gaps[shortest] - within[k], times[shortest + 1]
         return Findings(self._unless_failed(margin >= -self._late), margin, time)
 
-    def _count(self, event: ContactEvent, op: str, bound: FloatArray) -> Findings:
+    def _count(self, event: Event, op: str, bound: FloatArray) -> Findings:
         at_most = op in ("<", "<=")
-        times = self.runs.event_times(event)
+        times = self._event_times(event)
         counts = np.array([len(each) for each in times], dtype=np.float64)
         margin = bound - counts if at_most else counts - bound
         satisfied = _COMPARED[op](counts, bound)
@@ -346,20 +398,25 @@ class Judge:
         if number is not None:
             found: FloatArray = sizes[:, number]
             return found
-        error = derived_errors(self.samples.at, rows, sizes, lambda samples: self._column(samples, quantity))
+        error = derived_errors(self.samples.at, rows, sizes, lambda samples: self.column(samples, quantity))
         if quantity.part:
-            largest = np.maximum.reduceat(np.abs(self._at_rows(quantity)), self.rows.begin[:-1])
+            largest = np.maximum.reduceat(np.abs(self.at_rows(quantity)), self.rows.begin[:-1])
             error += (numerics.tolerances.multiplier or 0.0) * largest[runs]
         return error
 
-    def _applies(self, during: Sequence[StateCondition]) -> BoolArray:
+    def _applies(self, during: Sequence[State]) -> BoolArray:
         applies = np.ones(len(self.steps), dtype=np.bool_)
         for state in during:
-            applies &= self._in_state(state)
+            applies &= self.in_state(state)
         return applies
 
-    def _in_state(self, condition: StateCondition) -> BoolArray:
-        """Return in which steps a condition on modes or contact states is true, shape (steps,)."""
+    def in_state(self, condition: State) -> BoolArray:
+        """Return in which steps a condition on phases, modes or contact states is true, shape (steps,)."""
+        modes = {pattern.name for pattern in self.model.patterns}
+        if isinstance(condition, PhaseCondition) or not (condition.state or condition.name in modes):
+            assert self._phase is not None
+            in_phase: BoolArray = self._phase[self.steps.first] == phase_named(self.model.phases, condition.name)
+            return ~in_phase if condition.negated else in_phase
         if condition.state:
             numbers = self._contacts(condition.name)
             code = self.model.contacts[numbers[0]].states.index(condition.state)
@@ -379,29 +436,42 @@ class Judge:
     def _least_margin(self, compared: QuantityComparison, steps: Steps) -> tuple[FloatArray, FloatArray]:
         """Return the least of a comparison's margins over steps of each run, and its time."""
         value, time = self._largest(compared.quantity, -self._sign(compared), steps, np.full(self.count, math.inf))
-        return -value - self._sign(compared) * self.runs.number(compared.bound), time
+        return -value - self._sign(compared) * self.number(compared.bound), time
 
     def _greatest_margin(
         self, compared: QuantityComparison, steps: Steps, end: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         sign = self._sign(compared)
         value, time = self._largest(compared.quantity, sign, steps, end)
-        return value - sign * self.runs.number(compared.bound), time
+        return value - sign * self.number(compared.bound), time
 
     def _largest(
         self, quantity: MeasuredQuantity, sign: float, steps: Steps, end: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
+        number, within = self._state_number(quantity), self.within(quantity)
+
+        def between(times: FloatArray, first: IntArray) -> FloatArray:
+            return sign * within(times, first)
+
+        bound = None if number is None else self._bound(number, sign, quantity.magnitude)
+        return largest_of_runs(self.rows.t, sign * self.at_rows(quantity), steps, end, between, bound)
+
+    def within(self, quantity: MeasuredQuantity) -> Callable[[FloatArray, IntArray], FloatArray]:
+        """Return the function of a quantity at times (m,) within the steps that begin at the rows (m,)."""
         number = self._state_number(quantity)
 
         def between(times: FloatArray, first: IntArray) -> FloatArray:
             if number is None:
-                return sign * self._column(self.samples.between(times, first), quantity)
+                return self.column(self.samples.between(times, first), quantity)
             known, column = self.rows, slice(number, number + 1)
             values = state_within(known.t, known.x, known.x_dot, known.x_mid, times, first, column)[0][:, 0]
-            return sign * (np.abs(values) if quantity.magnitude else values)
+            return np.abs(values) if quantity.magnitude else values
 
-        bound = None if number is None else self._bound(number, sign, quantity.magnitude)
-        return largest_of_runs(self.rows.t, sign * self._at_rows(quantity), steps, end, between, bound)
+        return between
+
+    def number(self, text: Text) -> FloatArray:
+        """Return a constant expression in each run, SI."""
+        return self.runs.number(text)
 
     def _state_number(self, quantity: MeasuredQuantity) -> int | None:
         """Return the column of a coordinate or speed in the states; None of other quantities."""
@@ -430,14 +500,14 @@ class Judge:
     def _rows(self) -> Samples:
         return self.samples.all
 
-    def _at_rows(self, quantity: MeasuredQuantity) -> FloatArray:
+    def at_rows(self, quantity: MeasuredQuantity) -> FloatArray:
         """Return a quantity at all rows, shape (n,)."""
         number = self._state_number(quantity)
         if number is None:
-            return self._column(self._rows, quantity)
+            return self.column(self._rows, quantity)
         return np.abs(self.rows.x[:, number]) if quantity.magnitude else self.rows.x[:, number]
 
-    def _column(self, samples: Samples, quantity: MeasuredQuantity) -> FloatArray:
+    def column(self, samples: Samples, quantity: MeasuredQuantity) -> FloatArray:
         """Return a quantity at samples, shape (n,): a friction force in space by its magnitude.
 
         The forces of an entry are those of all its feature pairs together.
@@ -452,6 +522,22 @@ class Judge:
                 forces = samples.multiplier_table[:, list(rows)]
                 column = column + (forces[:, 0] if len(rows) == 1 else np.linalg.norm(forces, axis=1))
         return np.abs(column) if quantity.magnitude else column
+
+
+def judged_run(samples: RecordedSamples, record: RunRecord) -> JudgedRuns:
+    """Return a run as one of several that are judged together; arguments as of :func:`judge`."""
+    model = samples.model
+
+    def times(event: ContactEvent) -> list[FloatArray]:
+        contacts = model.contact_entries.get(event.contact, (event.contact,))
+        return [event_times(model, record.transitions, contacts, event.word)]
+
+    return JudgedRuns(
+        samples,
+        complete=np.array([record.outcome.code in COMPLETE]),
+        number=lambda text: np.array([evaluate_expression(text, model.values)]),
+        event_times=times,
+    )
 
 
 def judge(samples: RecordedSamples, record: RunRecord, chains: bool = True) -> dict[str, Judgement]:
@@ -471,19 +557,7 @@ def judge(samples: RecordedSamples, record: RunRecord, chains: bool = True) -> d
     dict of str to Judgement
     """
     model = samples.model
-
-    def times(event: ContactEvent) -> list[FloatArray]:
-        contacts = model.contact_entries.get(event.contact, (event.contact,))
-        return [event_times(model, record.transitions, contacts, event.word)]
-
-    judging = Judge(
-        JudgedRuns(
-            samples,
-            complete=np.array([record.outcome.code in COMPLETE]),
-            number=lambda text: np.array([evaluate_expression(text, model.values)]),
-            event_times=times,
-        )
-    )
+    judging = Judge(judged_run(samples, record))
     return {item.name: _judgement(item, judging.judge(item), model, record, chains) for item in model.requirements}
 
 

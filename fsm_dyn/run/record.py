@@ -16,9 +16,10 @@ from fsm_dyn.core.errors import Location
 from fsm_dyn.derive.mode_names import Pattern
 from fsm_dyn.derive.mode_programs import Evaluates, RunnableMode
 from fsm_dyn.derive.unconstrained_system import ContactInfo
-from fsm_dyn.language.check_references import requirement_units
+from fsm_dyn.language.check_requirements import requirement_units
 from fsm_dyn.language.evaluate import ParameterValue, evaluate_expression
 from fsm_dyn.language.model import Body, Mechanism
+from fsm_dyn.language.phases import RunPhase
 from fsm_dyn.language.requirement import Requirement
 from fsm_dyn.language.shapes import CircleOutline, DrawnOutline
 from fsm_dyn.language.values import coordinate_bounds, named_values, units
@@ -116,6 +117,7 @@ class RunModel:
     requirement_units: Mapping[str, str] = field(default_factory=dict)  # of their margins
     contact_entries: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # feature pairs by entry
     patterns: tuple[Pattern, ...] = ()
+    phases: tuple[RunPhase, ...] = ()
     values: Mapping[str, ParameterValue] = field(default_factory=dict)  # the parameters by name, SI
     numerics: Numerics | None = None  # tolerances and units of the run; None: those of its model
     places: Mapping[str, Location] = field(default_factory=dict)  # in the model file, of "load weight", "point P", ...
@@ -273,6 +275,7 @@ def run_model(
         requirement_units=requirement_units(mechanism),
         contact_entries=_contact_entries(mechanism),
         patterns=tuple(automaton.patterns),
+        phases=tuple(mechanism.phases.values()),
         places=_places(mechanism),
     )
     return with_parameters(model, automaton, parameters, values, numerics)

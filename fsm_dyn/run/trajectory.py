@@ -17,6 +17,7 @@ from fsm_dyn.core.files import write_file
 from fsm_dyn.draw.svg import element, escaped
 from fsm_dyn.draw.timeline import timeline_svg
 from fsm_dyn.run import run_files as data_sets
+from fsm_dyn.run.causes import Happening
 from fsm_dyn.run.continuation import StoredContinuation
 from fsm_dyn.run.encounters import Encounter, encounters
 from fsm_dyn.run.energy import EnergyBalance, energy_balance, energy_warnings
@@ -30,6 +31,7 @@ from fsm_dyn.run.run_options import MOST_STEPS
 from fsm_dyn.run.run_timeline import columns_by_unit, dense_rows, timeline_of
 from fsm_dyn.run.samples import RecordedSamples, Samples, State
 from fsm_dyn.run.transitions import ChangePoint, Transitions, counted
+from fsm_dyn.run.visits import RunReading, Visits
 from fsm_dyn.runtime.abi import Status
 
 if TYPE_CHECKING:
@@ -309,6 +311,21 @@ class Trajectory:
             If the time lies outside the run.
         """
         return explain(self.model, self.sample([time]), self.transitions, self.change_points)
+
+    @cached_property
+    def reading(self) -> RunReading:
+        """The run as people read it: visits, what happened, words of contacts."""
+        return RunReading(self.samples, self.record, self.sample)
+
+    @property
+    def visits(self) -> Visits:
+        """The visits of the model's phases, or without phases of modes by short names, each with its cause."""
+        return self.reading.visits
+
+    @property
+    def happenings(self) -> tuple[Happening, ...]:
+        """What happened, as sentences in order of time; impacts that follow each other are one."""
+        return self.reading.happenings
 
     def encounters(self, near: float = 0.0) -> tuple[Encounter, ...]:
         """Return for every pair of shapes when it first touched, how often, how near it came; those that touched first.

@@ -221,16 +221,16 @@ def test_missing_folders_are_made(tmp_path):
     assert (tmp_path / "new" / "deep" / "x.svg").is_file()
 
 
-def test_the_last_transition_is_always_listed():
-    run = fsm_dyn.simulate(fsm_dyn.compile("bouncing_ball"))
+def test_the_last_visit_is_always_listed():
+    run = fsm_dyn.simulate(fsm_dyn.compile("stick_slip_belt"))
     listed = describe(run, 5).splitlines()
-    times = [line.split()[0] for line in listed if line[:1].isdigit()]
-    assert times == [f"{x.time:.6f}" for x in (*run.transitions[:4], run.transitions[-1])]
-    assert any(line.endswith(f"{len(run.transitions) - 5} more: --all") for line in listed)
-    assert len([line for line in describe(run, None).splitlines() if line[:1].isdigit()]) == len(run.transitions)
-    exactly = describe(run, len(run.transitions))
-    assert "more" not in exactly
-    assert exactly == describe(run, None)
+    times = [line.split()[0] for line in listed if line[:1].isdigit() and "transitions" not in line]
+    assert times == [row[0] for row in (*run.visits.cells()[:4], run.visits.cells()[-1])]
+    assert any(line.endswith(f"{len(run.visits) - 5} more: --all") for line in listed)
+    assert f"{len(run.transitions)} transitions; --all lists them" in listed
+    whole = [line for line in describe(run, None).splitlines() if line[:1].isdigit()]
+    assert [line.split()[0] for line in whole] == [f"{x.time:.6f}" for x in run.transitions]
+    assert "more" not in describe(run, len(run.visits))
     assert listed[-1].startswith("energy-balance residual: ")
 
 
@@ -240,7 +240,7 @@ def test_rounding_is_no_energy():
     impacts = [item for item in run.transitions if item.impulse]
     assert impacts
     assert max(abs(item.energy_lost) for item in impacts) < 1e-14 * max(abs(item.energy_before) for item in impacts)
-    assert "e-" not in describe(run).partition("energy-balance")[0]
+    assert "e-" not in describe(run, None).partition("energy-balance")[0]
     assert np.isfinite(run.energy.relative_residual)
 
 

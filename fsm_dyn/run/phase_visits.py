@@ -1,0 +1,336 @@
+"""Phases of runs: conditions that hold over intervals with exact ends, and the visits that they make."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+import numpy as np
+
+from fsm_dyn.core.arrays import BoolArray, FloatArray, IntArray
+from fsm_dyn.language.expression_tree import Text
+from fsm_dyn.language.phases import Conjunction, RunPhase
+from fsm_dyn.language.requirement import MeasuredQuantity, QuantityComparison, StateCondition
+from fsm_dyn.run.extremes import INSIDE, Steps
+
+SHORTEST: Final = 2e-3  # s: a visit that lasts less is a part of the one before, where the model states nothing else
+SHARE: Final = 1e-3  # of the time up to the last change of mode: the same of long runs
+LEAST: Final = 1e-4  # s: the only visit of a name is kept if it lasts at least so long
+NO_PHASE: Final = -1
+
+_FRACTIONS: Final = np.linspace(0.0, 1.0, INSIDE + 2)
+_ROUNDS: Final = 16  # each makes the brackets of the ends eight times shorter
+_TRUE: Final = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
+
+
+@dataclass(frozen=True)
+class PhaseVisit:
+    """A visit of a phase, by its number, from ``begin`` to ``end``, s; of how many it was merged."""
+
+    phase: int
+    begin: float
+    end: float
+    merged: int = 1
+
+    @property
+    def duration(self) -> float:
+        """Its length, s."""
+        return self.end - self.begin
+
+
+class JudgedConditions(Protocol):
+    """Conditions of runs whose rows are one behind the other."""
+
+    @property
+    def steps(self) -> Steps:
+        """The steps of all runs, and the last row of each."""
+
+    def in_state(self, condition: StateCondition) -> BoolArray:
+        """Return in which steps it is true."""
+
+    def at_rows(self, quantity: MeasuredQuantity) -> FloatArray:
+        """Return a quantity at all rows."""
+
+    def within(self, quantity: MeasuredQuantity) -> Callable[[FloatArray, IntArray], FloatArray]:
+        """Return what gives a quantity at times within the steps that begin at the given rows."""
+
+    def number(self, text: Text) -> FloatArray:
+        """Return a constant expression in each run."""
+
+
+# -- Conditions over intervals whose ends are those of the conditions ----------------------------------------
+
+
+@dataclass(frozen=True)
+class ConditionTable:
+    """Conditions over intervals in which none of them changes.
+
+    Attributes
+    ----------
+    begin, end : ndarray, shape (k,)
+        Of the intervals, s.
+    run : ndarray of int, shape (k,)
+        Number of the run of each.
+    true : dict
+        By condition, shape (k,).
+    """
+
+    begin: FloatArray
+    end: FloatArray
+    run: IntArray
+    true: dict[QuantityComparison | StateCondition, BoolArray]
+
+    def holds(self, conjunctions: Iterable[Conjunction]) -> BoolArray:
+        """Return where one of the conjunctions is true, shape (k,)."""
+        found = np.zeros(len(self.begin), dtype=np.bool_)
+        for conjunction in conjunctions:
+            both = np.ones(len(self.begin), dtype=np.bool_)
+            for condition in conjunction:
+                both &= self.true[condition]
+            found |= both
+        return found
+
+
+def condition_table(
+    judged: JudgedConditions, t: FloatArray, conditions: Iterable[QuantityComparison | StateCondition]
+) -> ConditionTable:
+    """Return conditions over the intervals that their changes make.
+
+    Contact states change at rows; a comparison changes within a step, where it is found among nine points and refined.
+
+    Parameters
+    ----------
+    judged : JudgedConditions
+    t : ndarray, shape (n,)
+        Times of the rows, s.
+    conditions : iterable
+    """
+    steps = judged.steps
+    wanted = list(dict.fromkeys(conditions))
+    at_begin: dict[QuantityComparison | StateCondition, BoolArray] = {}
+    step_of, times, owner = [np.zeros(0, np.int64)], [np.zeros(0)], [np.zeros(0, np.int64)]
+    grid = _grid(steps, t)
+    sampled: dict[MeasuredQuantity, FloatArray] = {}
+    for number, condition in enumerate(wanted):
+        if isinstance(condition, StateCondition):
+            at_begin[condition] = judged.in_state(condition)
+            continue
+        quantity = condition.quantity
+        if quantity not in sampled:
+            sampled[quantity] = _sampled(judged, grid, quantity)
+        at_begin[condition], step, time = _changes(judged, grid, sampled[quantity], condition)
+        step_of.append(step)
+        times.append(time)
+        owner.append(np.full(len(step), number))
+    edge_step, edge, owners = np.concatenate(step_of), np.concatenate(times), np.concatenate(owner)
+    count = len(steps)
+    step = np.concatenate([np.arange(count), edge_step])
+    begin = np.concatenate([t[steps.first], edge])
+    who = np.concatenate([np.full(count, -1), owners])
+    order = np.lexsort((who, begin, step))
+    step, begin, who = step[order], begin[order], who[order]
+    following = np.empty_like(begin)
+    following[:-1] = begin[1:]
+    last = np.ones(len(step), dtype=np.bool_)
+    last[:-1] = step[1:] != step[:-1]
+    following[last] = t[steps.last[step[last]]]
+    true = {}
+    for number, condition in enumerate(wanted):
+        odd = np.cumsum(who == number)
+        start = odd[np.searchsorted(step, np.arange(count))]
+        true[condition] = at_begin[condition][step] ^ ((odd - start[step]) % 2 == 1)
+    kept = following > begin
+    kept[np.searchsorted(step, np.arange(count))[_lone(steps)]] = True
+    return ConditionTable(
+        begin[kept], following[kept], steps.run[step][kept], {name: value[kept] for name, value in true.items()}
+    )
+
+
+def _lone(steps: Steps) -> BoolArray:
+    """Return which steps are the only one of their run."""
+    return np.asarray(np.bincount(steps.run, minlength=steps.count)[steps.run] == 1)
+
+
+def _grid(steps: Steps, t: FloatArray) -> FloatArray:
+    """Return evenly spaced times in each step, its ends included, shape (steps, INSIDE + 2), s."""
+    lower, upper = t[steps.first], t[steps.last]
+    grid: FloatArray = lower[:, None] + (upper - lower)[:, None] * _FRACTIONS
+    grid[:, -1] = upper
+    return grid
+
+
+def _sampled(judged: JudgedConditions, grid: FloatArray, quantity: MeasuredQuantity) -> FloatArray:
+    """Return a quantity over a grid."""
+    steps, rows = judged.steps, judged.at_rows(quantity)
+    values = np.empty_like(grid)
+    values[:, 0], values[:, -1] = rows[steps.first], rows[steps.last]
+    moving = grid[:, -1] > grid[:, 0]
+    inner = grid[moving, 1:-1]
+    if inner.size:
+        found = judged.within(quantity)(inner.ravel(), np.repeat(steps.first[moving], INSIDE))
+        values[moving, 1:-1] = found.reshape(inner.shape)
+    values[~moving] = values[~moving, :1]
+    return values
+
+
+def _changes(
+    judged: JudgedConditions, grid: FloatArray, values: FloatArray, compared: QuantityComparison
+) -> tuple[BoolArray, IntArray, FloatArray]:
+    """Return where a comparison is true at the begin of the steps, and the steps and times at which it changes, s."""
+    steps, within, true = judged.steps, judged.within(compared.quantity), _TRUE[compared.op]
+    bound = judged.number(compared.bound)[steps.run]
+    fits = true(values, bound[:, None])
+    step, part = np.nonzero(fits[:, 1:] != fits[:, :-1])
+    low, high, before = grid[step, part], grid[step, part + 1], fits[step, part]
+    for _ in range(_ROUNDS):
+        if not len(step):
+            break
+        finer = low[:, None] + (high - low)[:, None] * _FRACTIONS
+        found = within(finer[:, 1:-1].ravel(), np.repeat(steps.first[step], INSIDE)).reshape(len(step), INSIDE)
+        changed = np.column_stack([true(found, bound[step][:, None]) != before[:, None], np.ones(len(step), np.bool_)])
+        first = changed.argmax(axis=1)
+        rows_ = np.arange(len(step))
+        low, high = finer[rows_, first], finer[rows_, first + 1]
+    return fits[:, 0], step, high
+
+
+# -- Phases of the intervals ---------------------------------------------------------------------------------
+
+
+def phases_of(table: ConditionTable, phases: Sequence[RunPhase], runs: int) -> list[list[PhaseVisit]]:
+    """Return the visits of phases of each run, none of them merged.
+
+    Parameters
+    ----------
+    table : ConditionTable
+        Of all conditions of the phases.
+    phases : sequence of RunPhase
+    runs : int
+        Their number.
+    """
+    when = np.array([table.holds(phase.when) for phase in phases])
+    until = np.array([table.holds(phase.until) for phase in phases])
+    names = [phase.name for phase in phases]
+    after = [[names.index(other) for other in phase.after] for phase in phases]
+    stays = [bool(phase.until) for phase in phases]
+    visits: list[list[PhaseVisit]] = [[] for _ in range(runs)]
+    new = np.ones(len(table.begin), dtype=np.bool_)
+    new[1:] = (
+        (when[:, 1:] != when[:, :-1]).any(axis=0)
+        | (until[:, 1:] != until[:, :-1]).any(axis=0)
+        | (table.run[1:] != table.run[:-1])
+    )
+    first = np.flatnonzero(new)
+    last = np.append(first[1:], len(new)) - 1
+    current, run_before = NO_PHASE, -1
+    for begin, end in zip(first.tolist(), last.tolist(), strict=True):
+        run = int(table.run[begin])
+        if run != run_before:
+            current, run_before = NO_PHASE, run
+        for number in range(len(phases)):
+            applies = not until[number, begin] if stays[number] and number == current else when[number, begin]
+            if applies and (number == current or not after[number] or current in after[number]):
+                break
+        else:
+            number = NO_PHASE
+        own = visits[run]
+        if own and own[-1].phase == number:
+            own[-1] = replace(own[-1], end=float(table.end[end]))
+        else:
+            own.append(PhaseVisit(number, float(table.begin[begin]), float(table.end[end])))
+        current = number
+    return visits
+
+
+def merged(visits: Sequence[PhaseVisit], shortest: Callable[[int], float], kept: bool = False) -> list[PhaseVisit]:
+    """Return visits without those that last less than ``shortest`` of their phase: the one before has their time.
+
+    The shortest goes first; visits of one phase that come together are one.  With ``kept`` the only visit of a phase
+    stays if it lasts :data:`LEAST`.
+    """
+    phase = [visit.phase for visit in visits]
+    begin, end = [visit.begin for visit in visits], [visit.end for visit in visits]
+    number = [visit.merged for visit in visits]
+    before, after = [i - 1 for i in range(len(visits))], [i + 1 for i in range(len(visits))]
+    alive, left = [True] * len(visits), len(visits)
+    count = Counter(phase)
+    queue = [(end[i] - begin[i], i) for i in range(len(visits))]
+    heapq.heapify(queue)
+
+    def join(one: int, other: int) -> None:
+        """Let a visit have the time of the one after it."""
+        end[one], after[one] = end[other], after[other]
+        number[one] += number[other]
+        if after[one] < len(visits):
+            before[after[one]] = one
+        alive[other] = False
+        count[phase[other]] -= 1
+
+    while queue and left > 1:
+        duration, i = heapq.heappop(queue)
+        only = kept and count[phase[i]] == 1 and duration >= LEAST
+        if not alive[i] or duration != end[i] - begin[i] or not duration < shortest(phase[i]) or only:
+            continue
+        one = before[i] if before[i] >= 0 else i
+        if one == i:  # the first visit: the second has its time
+            phase_of_second = phase[after[i]]
+            count[phase[i]] -= 1
+            count[phase_of_second] += 1
+            phase[i] = phase_of_second
+        join(one, after[i] if one == i else i)
+        left -= 1
+        if after[one] < len(visits) and phase[after[one]] == phase[one]:
+            join(one, after[one])
+            left -= 1
+        heapq.heappush(queue, (end[one] - begin[one], one))
+    return [PhaseVisit(phase[i], begin[i], end[i], number[i]) for i in range(len(visits)) if alive[i]]
+
+
+def default_shortest(t: FloatArray, mode: IntArray) -> float:
+    """Return the length below which visits of a run are merged, s; ``t`` and ``mode`` (n,) are those of its rows."""
+    changes = np.flatnonzero(mode[1:] != mode[:-1])
+    last = t[changes[-1] + 1] if len(changes) else t[-1]
+    return max(SHORTEST, SHARE * float(last - t[0]))
+
+
+def judged_visits(
+    judged: JudgedConditions,
+    t: FloatArray,
+    mode: IntArray,
+    begin: IntArray,
+    phases: Sequence[RunPhase],
+    raw: bool = False,
+) -> list[list[PhaseVisit]]:
+    """Return the visits of the phases of a model in each of several runs.
+
+    Parameters
+    ----------
+    judged : JudgedConditions
+    t, mode : ndarray, shape (n,)
+        Of the rows of all runs.
+    begin : ndarray of int, shape (runs + 1,)
+        First row of each run, and the number of rows.
+    phases : sequence of RunPhase
+    raw : bool
+        Whether short visits stay apart.
+    """
+    runs = len(begin) - 1
+    conditions = [c for phase in phases for part in (*phase.when, *phase.until) for c in part]
+    visits = phases_of(condition_table(judged, t, conditions), phases, runs)
+    if raw:
+        return visits
+    given = [None if phase.shortest is None else judged.number(phase.shortest) for phase in phases]
+    found = []
+    for run, own in enumerate(visits):
+        rows = slice(begin[run], begin[run + 1])
+        usual = default_shortest(t[rows], mode[rows])
+
+        def shortest(number: int, usual: float = usual, run: int = run) -> float:
+            value = None if number == NO_PHASE else given[number]
+            return usual if value is None else float(value[run])
+
+        found.append(merged(own, shortest))
+    return found

@@ -1,0 +1,399 @@
+"""Visits: what a run is read as. Its phases, or without phases its modes by short names, each with its cause."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final, overload
+
+import numpy as np
+
+from fsm_dyn.core.arrays import BoolArray, FloatArray
+from fsm_dyn.draw.phase_fills import PhaseFill, phase_fills
+from fsm_dyn.draw.svg import html_table, table
+from fsm_dyn.language.requirement import MeasuredQuantity, QuantityComparison
+from fsm_dyn.run.causes import Happening, Sentences
+from fsm_dyn.run.judgement import Judge, judged_run
+from fsm_dyn.run.phase_visits import NO_PHASE, PhaseVisit, default_shortest, judged_visits, merged
+from fsm_dyn.run.record import RunRecord
+from fsm_dyn.run.samples import RecordedSamples, Samples
+from fsm_dyn.run.short_names import NOTHING, short_names
+from fsm_dyn.run.transitions import REASONS, Transition, counted
+from fsm_dyn.run.words import EntryStates, Words, plain
+from fsm_dyn.runtime.abi import Reason
+
+MOST_NAMES: Final = 12  # modes of a run without phases that keep a name of their own
+START: Final = "start"
+UNNAMED: Final = "no phase"
+_OTHERS: Final = "nothing else"
+_RATTLES: Final = 4  # impacts of a contact in one visit, from which on they are one happening
+_COINCIDENT: Final = 1e-9  # of the length of a run: within it a visit begins with a transition
+_CAUSES: Final = 1e-3  # s: a transition so near to the begin of a visit is its cause, where none coincides with it
+_SHARE: Final = 0.05  # of the shorter of the two visits: no farther than this
+_NEAR: Final = 1e-4  # of it, at least; to either side of a crossing, to see its direction
+
+
+@dataclass(frozen=True)
+class Visit:
+    """A stay of a run in one phase, or in modes of one short name.
+
+    Attributes
+    ----------
+    name : str
+        Of the phase, or short name of the mode.
+    begin, end : float
+        s
+    cause : str
+        What began it, as a sentence.
+    contact : int
+        Number of the contact that its cause is about; -1 without one.
+    text : str
+        What the phase is, in the words of its model.
+    merged : int
+        Number of visits that it was made of, shorter ones included.
+    """
+
+    name: str
+    begin: float
+    end: float
+    cause: str
+    contact: int = -1
+    text: str = ""
+    merged: int = 1
+
+    @property
+    def duration(self) -> float:
+        """How long it lasts, s."""
+        return self.end - self.begin
+
+
+class Visits(Sequence[Visit]):
+    """The visits of a run in order; they tile it.
+
+    Attributes
+    ----------
+    are_phases : bool
+        Whether the names are those of the model's phases; else short names of modes.
+    names : tuple of str
+        Of the visits, each once, in the order of the phases, else of the first visit.
+    fills : mapping of str to PhaseFill
+        By name.
+    """
+
+    def __init__(self, visits: Sequence[Visit], fills: Mapping[str, PhaseFill], are_phases: bool) -> None:
+        self._visits = tuple(visits)
+        self.fills, self.are_phases = fills, are_phases
+        present = {visit.name for visit in self._visits}
+        self.names = tuple(name for name in fills if name in present)
+
+    def __len__(self) -> int:
+        return len(self._visits)
+
+    @overload
+    def __getitem__(self, number: int) -> Visit: ...
+    @overload
+    def __getitem__(self, number: slice) -> tuple[Visit, ...]: ...
+    def __getitem__(self, number: int | slice) -> Visit | tuple[Visit, ...]:
+        return self._visits[number]
+
+    def __iter__(self) -> Iterator[Visit]:
+        return iter(self._visits)
+
+    def at(self, time: float) -> Visit:
+        """Return the visit at a time, s: the later one where one ends and another begins."""
+        return next((visit for visit in reversed(self._visits) if visit.begin <= time), self._visits[0])
+
+    def __str__(self) -> str:
+        return table(HEADINGS, self.cells())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return html_table(HEADINGS, self.cells())
+
+    def cells(self) -> list[tuple[str, ...]]:
+        """Return a row of text for each visit: time, name, cause, duration."""
+        return [(clock(visit.begin), visit.name, visit.cause, span(visit.duration)) for visit in self._visits]
+
+
+HEADINGS: Final = ("time, s", "phase", "cause", "duration")
+
+
+def span(seconds: float) -> str:
+    """Return a duration as text, with three digits at most."""
+    for limit, factor, unit in ((1e-3, 1e6, "µs"), (0.9995, 1e3, "ms"), (np.inf, 1.0, "s")):
+        if seconds < limit:
+            value = seconds * factor
+            return f"{value:.2f} {unit}" if unit == "s" and value < 100 else f"{value:.3g} {unit}"
+    return f"{seconds:g} s"
+
+
+def clock(time: float) -> str:
+    """Return a time as text, to four digits after the point; to fewer where it is long."""
+    text = f"{time:.4f}" if abs(time) < 1.0 else f"{time:.3f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+class RunReading:
+    """Reads a run: its visits with their causes, and what happened in them.
+
+    Parameters
+    ----------
+    samples : RecordedSamples
+        Of the run.
+    record : RunRecord
+    sample : callable
+        Gives the state at times of the run.
+    """
+
+    def __init__(self, samples: RecordedSamples, record: RunRecord, sample: Callable[[FloatArray], Samples]) -> None:
+        self.model, self.rows, self.record = samples.model, samples.all, record
+        self.words = Words(self.rows)
+        self.states = EntryStates(self.words)
+        self._samples, self._sample = samples, sample
+
+    @cached_property
+    def _judge(self) -> Judge:
+        return Judge(judged_run(self._samples, self.record))
+
+    @property
+    def transitions(self) -> Sequence[Transition]:
+        """Those of the run."""
+        return self.record.transitions
+
+    @cached_property
+    def sentences(self) -> Sentences:
+        """What happened at each transition."""
+        return Sentences(self.words, self.rows, self.transitions)
+
+    @cached_property
+    def names(self) -> dict[int, str]:
+        """Short names of the visited modes, by their numbers."""
+        return short_names(self.states, self.rows.t, self.record.mode)
+
+    @cached_property
+    def visits(self) -> Visits:
+        """The visits, without short ones."""
+        return self._visits(False)
+
+    @cached_property
+    def all_visits(self) -> Visits:
+        """The visits, short ones included."""
+        return self._visits(True)
+
+    def _visits(self, everything: bool) -> Visits:
+        t = self.rows.t
+        if self.model.phases:
+            begin = np.array([0, len(t)])
+            found = judged_visits(self._judge, t, self.record.mode, begin, self.model.phases, everything)[0]
+            names = [phase.name for phase in self.model.phases]
+            colours = {phase.name: phase.colour for phase in self.model.phases}
+            texts = [phase.text for phase in self.model.phases]
+        else:
+            names, found = self._of_modes(everything)
+            texts = [""] * len(names)
+            colours = {name: "grey" if name in (NOTHING, _OTHERS) else "" for name in names}
+        if any(visit.phase == NO_PHASE for visit in found):
+            colours[UNNAMED] = "grey"
+        visits = [
+            Visit(
+                UNNAMED if item.phase == NO_PHASE else names[item.phase],
+                item.begin,
+                item.end,
+                *self._cause(item, found[number - 1] if number else None),
+                text="" if item.phase == NO_PHASE else texts[item.phase],
+                merged=item.merged,
+            )
+            for number, item in enumerate(found)
+        ]
+        return Visits(visits, phase_fills(colours), bool(self.model.phases))
+
+    def _of_modes(self, everything: bool) -> tuple[list[str], list[PhaseVisit]]:
+        """Return the names that stand for phases where a model has none, and the visits of them.
+
+        Of many modes each is called after the contact closed in it that is closed least in the run.
+        """
+        t, mode = self.rows.t, self.record.mode
+        by_mode = self.names
+        if len(set(by_mode.values())) > MOST_NAMES:
+            by_mode = self._rarest()
+        names = list(dict.fromkeys(by_mode.values()))
+        numbers = np.array([names.index(by_mode[number]) for number in mode.tolist()])
+        moving = np.flatnonzero(t[1:] > t[:-1])
+        found: list[PhaseVisit] = []
+        for row in moving.tolist():
+            number = int(numbers[row])
+            if found and found[-1].phase == number:
+                found[-1] = replace(found[-1], end=float(t[row + 1]))
+            else:
+                found.append(PhaseVisit(number, float(t[row]), float(t[row + 1])))
+        found = found or [PhaseVisit(int(numbers[-1]), float(t[0]), float(t[-1]))]
+        usual = default_shortest(t, mode)
+        return names, found if everything else merged(found, lambda _: usual, kept=True)
+
+    def _rarest(self) -> dict[int, str]:
+        """Return for each visited mode the entry that touches in it and touches least in the run."""
+        t, mode = self.rows.t, self.record.mode
+        spent = np.bincount(mode[:-1], weights=np.diff(t), minlength=len(self.model.charts))
+        closed = {entry: self.states.closed(entry) for entry in self.states.names}
+        dwell = {entry: float(spent[touching].sum()) for entry, touching in closed.items()}
+        visited = list(dict.fromkeys(mode.tolist()))
+        rare = sorted((e for e in closed if 0.0 < dwell[e] < spent.sum()), key=lambda e: dwell[e])[: MOST_NAMES - 1]
+        words = {entry: self.words.entry(entry) for entry in rare}
+        return {number: next((words[entry] for entry in rare if closed[entry][number]), _OTHERS) for number in visited}
+
+    # -- Causes ------------------------------------------------------------------------------------------------
+
+    def _cause(self, visit: PhaseVisit, before: PhaseVisit | None) -> tuple[str, int]:
+        """Return what began a visit as a sentence, and the number of its contact."""
+        if before is None:
+            return START, -1
+        end = self._of_transition(visit.begin, 0.0)
+        if end is None:
+            window = min(_CAUSES, _SHARE * min(visit.end - visit.begin, before.end - before.begin))
+            end = self._of_transition(visit.begin, window)
+        if end is None:
+            return self._crossing(visit, before), -1
+        item = self._told[end]
+        jump = self.transitions[item.transitions[0]].cause.startswith(REASONS[Reason.INPUT_JUMP])
+        return item.text, item.contacts[0] if item.contacts and not jump else -1
+
+    def _of_transition(self, time: float, window: float) -> int | None:
+        """Return the happening of the transition nearest to a time, no farther than a window; None without one."""
+        if not len(self._times):
+            return None
+        near = window + _COINCIDENT * float(self.rows.t[-1] - self.rows.t[0])
+        number = int(abs(self._times - time).argmin())
+        number = int(np.searchsorted(self._times, self._times[number]))  # the first of several at one time
+        if abs(self._times[number] - time) > near:
+            return None
+        return self._told_of.get(number)
+
+    @cached_property
+    def _told(self) -> list[Happening]:
+        return self.sentences.happenings()
+
+    @cached_property
+    def _told_of(self) -> dict[int, int]:
+        """The happening of each transition."""
+        return {number: k for k, item in enumerate(self._told) for number in item.transitions}
+
+    @cached_property
+    def _times(self) -> FloatArray:
+        return np.array([item.time for item in self.transitions])
+
+    def _crossing(self, visit: PhaseVisit, before: PhaseVisit) -> str:
+        """Return the comparison that changes where a visit begins, as a sentence."""
+        phases = self.model.phases
+        own = [phases[n] for n in (visit.phase, before.phase) if n != NO_PHASE and n < len(phases)]
+        others = [phase for phase in phases if phase not in own]
+        compared = dict.fromkeys(
+            condition
+            for phase in (*own, *others)
+            for part in (*phase.when, *phase.until)
+            for condition in part
+            if isinstance(condition, QuantityComparison)
+        )
+        if not compared:
+            return ""
+        t = self.rows.t
+        apart = _NEAR * min(visit.end - visit.begin, before.end - before.begin)
+        times = np.clip([visit.begin - apart, visit.begin, visit.begin + apart], t[0], t[-1])
+        samples = self._sample(times)
+        best: tuple[float, str] | None = None
+        for condition in compared:
+            values = self._judge.column(samples, condition.quantity) - float(self._judge.number(condition.bound)[0])
+            reach = max(abs(float(values[2] - values[0])), 1e-300)
+            if values[0] * values[2] > 0.0 or not np.isfinite(values).all():
+                continue
+            verb = "rises above" if values[2] > values[0] else "falls below"
+            text = f"{quantity_words(condition.quantity)} {verb} {condition.bound.text}"
+            far = abs(float(values[1])) / reach
+            best = (far, text) if best is None or far < best[0] else best
+        return best[1] if best else ""
+
+    # -- What happened -----------------------------------------------------------------------------------------
+
+    @cached_property
+    def happenings(self) -> tuple[Happening, ...]:
+        """What happened, in order: rebounds as one, and contacts that rattle once for each visit."""
+        found = self._told
+        kept: list[Happening] = []
+        position = 0
+        for visit in self.visits:
+            last = visit is self.visits[-1]
+            own = []
+            while position < len(found) and (last or found[position].time < visit.end):
+                own.append(found[position])
+                position += 1
+            kept += self._without_rattle(own)
+        return tuple(kept)
+
+    def _without_rattle(self, own: Sequence[Happening]) -> list[Happening]:
+        """Return the happenings of a visit, with those of a contact that rattles as one."""
+        impacts = Counter(item.contacts[0] for item in own if item.count and item.contacts)
+        rattling = {contact for contact, count in impacts.items() if count >= _RATTLES}
+        found: list[Happening] = []
+        place: dict[int, int] = {}
+        for item in own:
+            contact = item.contacts[0] if item.contacts else -1
+            if contact not in rattling:
+                found.append(item)
+            elif contact not in place:
+                place[contact] = len(found)
+                found.append(item)
+            else:
+                first = found[place[contact]]
+                found[place[contact]] = replace(
+                    first,
+                    count=first.count + item.count,
+                    energy_lost=first.energy_lost + item.energy_lost,
+                    transitions=(*first.transitions, *item.transitions),
+                    end=item.end,
+                )
+        for contact, number in place.items():
+            count = found[number].count
+            subject = self.words.sentence(contact).subject
+            found[number] = replace(found[number], text=f"{subject}: {count} impacts")
+        return found
+
+    # -- What there is to say in one line ----------------------------------------------------------------------
+
+    @cached_property
+    def headline(self) -> str:
+        """Return how many transitions were read as how many visits."""
+        kind = "phases" if self.visits.are_phases else "modes with short names"
+        modes = len(set(self.record.mode.tolist()))
+        return (
+            f"{counted(self.transitions)} of {_number(modes, 'mode')}, "
+            f"{_number(len(self.visits), 'visit')} of {len(self.visits.names)} {kind}"
+        )
+
+    def closed(self, entry: str) -> BoolArray:
+        """Return at which rows an entry is not open, shape (n,)."""
+        return self.states.closed(entry)[self.record.mode]
+
+    def normal_force(self, entry: str) -> FloatArray:
+        """Return the sum of the normal forces of an entry at all rows, of friction alone its size; shape (n,)."""
+        total = np.zeros(len(self.rows))
+        for number in self.words.entries[entry]:
+            contact = self.model.contacts[number]
+            row = contact.normal_row if contact.normal_row >= 0 else contact.tangent_row
+            if row >= 0:
+                values = self.rows.multiplier_table[:, row]
+                total += np.where(np.isfinite(values), np.abs(values), 0.0)
+        return total
+
+
+def quantity_words(quantity: MeasuredQuantity) -> str:
+    """Return a quantity as words: "normal force of string"."""
+    text = plain(quantity.name)
+    if quantity.part:
+        text = f"{quantity.part} force of {text}"
+    return f"size of {text}" if quantity.magnitude else text
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
