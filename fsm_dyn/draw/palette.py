@@ -1,4 +1,4 @@
-"""Colours of bodies and of phases, the same in all pictures and on the page."""
+"""Colours of bodies, the same in all pictures and on the page."""
 
 from __future__ import annotations
 
@@ -23,19 +23,6 @@ SPRING: Final = "#2F3B47"
 INPUT: Final = "#1F6FEB"
 TEXT: Final = "#16191D"  # on fills of phases
 
-# Fills of phases: CIEDE2000 between any two is 12 or more in normal, protan, deutan and tritan vision.
-PHASES: Final = {
-    "grey": "#C2D0B7",
-    "blue": "#5FB0D6",
-    "orange": "#E89C4C",
-    "yellow": "#FFEC84",
-    "red": "#EE536B",
-    "green": "#84A190",
-    "cyan": "#AEE4FE",
-    "purple": "#9373FF",
-}
-TEXTURES: Final = ("plain", "lines", "dots")
-
 
 def body_colours(names: Sequence[str]) -> dict[str, tuple[str, str]]:
     """Return fill and edge of every body, in the order of their declaration.
@@ -50,13 +37,3 @@ def body_colours(names: Sequence[str]) -> dict[str, tuple[str, str]]:
         Colours as ``#RRGGBB``.
     """
     return {name: BODIES[i % len(BODIES)] for i, name in enumerate(names)}
-
-
-def phase_fill(number: int) -> tuple[str, str, str]:
-    """Return colour, texture and suffix of the name of phase ``number`` where no colour is chosen.
-
-    Of 24 the fills have a texture of their own; further ones begin again, told apart by the suffix alone.
-    """
-    fills = list(PHASES.values())
-    turn = number // len(fills)
-    return fills[number % len(fills)], TEXTURES[turn % len(TEXTURES)], "" if turn < len(TEXTURES) else f" {turn + 1}"

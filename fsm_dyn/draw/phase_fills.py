@@ -18,7 +18,6 @@ FILLS: Final[Mapping[str, str]] = {
     "purple": "#9373FF",
 }
 TEXTURES: Final = ("", "lines", "dots")
-TEXT: Final = "#16191D"  # contrast on every fill at least 4.5
 _USUAL: Final = ("blue", "orange", "yellow", "green", "red", "cyan", "purple")
 
 

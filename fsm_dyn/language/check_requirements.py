@@ -46,8 +46,13 @@ def check_requirements(
 
     Parameters
     ----------
+    mechanism : Mechanism
+    known : mapping of str to Declaration
+        The declarations of the model.
     dimensions : mapping of str to Dimension
         Of coordinates, speeds, inputs and outputs, as ``check_expressions`` returns them.
+    units : bool
+        Whether the model has units.
 
     Raises
     ------

@@ -104,10 +104,11 @@ class Fixtures:
 
 @dataclass(frozen=True)
 class Sentence:
-    """Subject and object of what a contact does."""
+    """Subject and object of what a contact does; ``body`` is the name of the body that is the subject."""
 
     subject: str
     object: str
+    body: str = ""
 
 
 class Words:
@@ -181,6 +182,10 @@ class Words:
     def _sentences(self) -> dict[int, Sentence]:
         return {}
 
+    def body(self, name: str) -> str:
+        """Return what a body is called."""
+        return self._word(name)
+
     def _named(self, entry: str) -> PartName | None:
         return self.names.get(entry)
 
@@ -202,12 +207,14 @@ class Words:
             words = [self._part(owner, feature) for owner, feature in zip(owners, contact.features, strict=True)]
             if owners[0] == NEWTONIAN:
                 words.reverse()
-            return Sentence(words[0], words[1] if words[1] != words[0] else self.entry(entry))
-        subject, other = self._moving(contact)
+                owners.reverse()
+            return Sentence(words[0], words[1] if words[1] != words[0] else self.entry(entry), owners[0])
+        body, other = self._moving(contact)
+        subject = self._word(body) if body else "it"
         if isinstance(contact, GapContact) and contact.stop:
-            return Sentence(subject, "its stop" if not contact.limit else f"its {contact.limit} stop")
+            return Sentence(subject, "its stop" if not contact.limit else f"its {contact.limit} stop", body)
         by_gap = contact is not None and contact.gap is not None
-        return Sentence(subject, other if other and by_gap else self.entry(entry))
+        return Sentence(subject, self._word(other) if other and by_gap else self.entry(entry), body)
 
     def _part(self, owner: str, feature: Feature) -> str:
         """Return what a feature's body is called; one of N by its shape, one of two shapes of a body too."""
@@ -249,7 +256,7 @@ class Words:
         """
         mechanism, fixtures = self.mechanism, self._fixtures
         if mechanism is None or fixtures is None or contact is None:
-            return "it", ""
+            return "", ""
         used = {
             name for text in (contact.gap, contact.slip) if text is not None
             for name in free_names(expressions.parse(text))
@@ -268,9 +275,9 @@ class Words:
                 if moved & wanted or not wanted:
                     found.append((len(wanted - moved), len(moved - wanted), bool(other), -reach[name], order, other))
         if not found:
-            return self._word(next(iter(poses))), ""
+            return next(iter(poses)), ""
         best = min(found)
-        return self._word(list(poses)[best[4]]), self._word(best[5]) if best[5] else ""
+        return list(poses)[best[4]], best[5]
 
 
 def plain(name: str) -> str:
