@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 # -- Files that the command ``run`` writes of a run ----------------------------------------------------------
 
-PLOTS = ("modes", "states", "motion", "film_strip", "phase", "forces", "guards", "energy", "outcome", "graph")
+PLOTS = ("score", "modes", "states", "motion", "film_strip", "phase", "forces", "guards", "energy", "outcome", "graph")
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,8 @@ def write_files(trajectory: Trajectory, outputs: RunOutputs) -> list[Path]:
         from fsm_dyn import plot
 
         if outputs.figure:
+            if trajectory.model.contacts:
+                files.append(plot.save(plot.score(trajectory), stem.with_name(f"{stem.name}_score.png")))
             files.append(plot.save(plot.states(trajectory), stem.with_suffix(".png")))
         if outputs.motion and trajectory.model.scene is not None:
             target = stem.with_name(f"{stem.name}_motion.png")
@@ -410,7 +412,9 @@ def run_command(
     ] = None,
     csv: Annotated[bool, typer.Option("--csv", help="Write every column as CSV.")] = False,
     netcdf: Annotated[bool, typer.Option("--netcdf", help="Write NetCDF (the extra 'analysis').")] = False,
-    figure: Annotated[bool, typer.Option("--figure", help="Draw the states over time, with modes as bands.")] = False,
+    figure: Annotated[
+        bool, typer.Option("--figure", help="Draw the score of the run, and the states over time.")
+    ] = False,
     motion: Annotated[bool, typer.Option("--motion", help="Draw the mechanism at several times.")] = False,
     plot: Annotated[
         list[str] | None, typer.Option("--plot", help=f"Draw one of: {', '.join(PLOTS)}. Repeat it for more.")

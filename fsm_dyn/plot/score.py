@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -15,12 +15,12 @@ from matplotlib.patches import Polygon, Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from fsm_dyn.core.arrays import FloatArray
-from fsm_dyn.draw.palette import TEXT, body_colours
+from fsm_dyn.draw.palette import TEXT
 from fsm_dyn.draw.phase_fills import PhaseFill
 from fsm_dyn.draw.svg import FORCE, INK, SOFT
 from fsm_dyn.plot import style
-from fsm_dyn.plot.mechanism import draw_scene, set_box
-from fsm_dyn.plot.scene_projection import project, trajectory_scene, with_force_arrows
+from fsm_dyn.plot.mechanism import draw_scene, name_bodies, set_box
+from fsm_dyn.plot.scene_projection import View, project, trajectory_scene, with_force_arrows
 from fsm_dyn.plot.style import fitted, text_width
 from fsm_dyn.run.contact_forces import Forces, Kinematics, contact_at
 from fsm_dyn.run.record import scene_of
@@ -43,6 +43,8 @@ _SAMPLES: Final = 60  # instants from which the box of the drawing is found
 _POSES: Final = 12  # of a mechanism that travels
 _TRAVELS: Final = 0.5  # it is smaller than this part of its way
 _MARGIN: Final = 0.05
+_ARROW: Final = 0.7  # of half the side of a close-up: the longest force
+_HINTING: Final = 1.05  # letters on a screen are as much wider than their outlines
 _OPEN, _CLOSED, _SLIDES = "#C9CED4", "#3B4650", "#C7D3DF"
 _TEXTURES: Final = {"": None, "lines": "////", "dots": "...."}
 _SHADE: Final = "#00000055"  # of textures
@@ -158,9 +160,9 @@ class _Drawing:
             y = top + 0.1 + 0.2 * number
             self._fill(_Slot(left, y - 0.07, 0.16, 0.14), self.run.visits.fills[visit.name])
             self._text(left + 0.26, y, time, fontsize=7.6, color=SOFT)
-            self._text(left + 0.4 + first, y, visit.name, fontsize=8.2, fontweight="bold")
-            room = WIDTH - left - 0.6 - first - second
-            self._text(left + 0.6 + first + second, y, fitted(visit.text, room, 7.8), fontsize=7.8, color=SOFT)
+            self._text(left + 0.5 + first, y, visit.name, fontsize=8.2, fontweight="bold")
+            room = WIDTH - left - 0.8 - first - 1.05 * second
+            self._text(left + 0.7 + first + 1.05 * second, y, fitted(visit.text, room, 7.8), fontsize=7.8, color=SOFT)
 
     def _fill(self, slot: _Slot, fill: PhaseFill) -> None:
         self.figure.add_artist(
@@ -180,7 +182,7 @@ class _Drawing:
         for number, visit in enumerate(self.score.columns):
             axes = self._axes(_Slot(self._left_of(number) + 0.5 * (self.column - side), top, side, side))
             self.pictures.close_up(axes, number)
-            axes.add_patch(
+            axes.add_artist(
                 Rectangle(
                     (0, 0), 1, 1, transform=axes.transAxes, fill=False, lw=2.0 * 72.0 / _DOTS * 2.0,
                     edgecolor=self.run.visits.fills[visit.name].colour, zorder=1e6, clip_on=True, gid=f"frame:{number}",
@@ -193,7 +195,7 @@ class _Drawing:
         axes = self._inches(_LEFT, top, width, _CAUSE + 0.1 + _BAND)
         for number, visit in enumerate(self.score.columns):
             left, right = self._edges(number)
-            axes.add_patch(
+            axes.add_artist(
                 Rectangle((left, 0.0), right - left, _BAND, gid=f"column:{number}", **_filled(self._fill_of(visit)))
             )
             middle, room = 0.5 * (left + right), right - left - 0.08
@@ -206,7 +208,7 @@ class _Drawing:
                     middle, 0.075, span(visit.duration), fontsize=7 if len(lines) == 1 else 6.2, ha="center",
                     va="center", color=TEXT,
                 )  # fmt: skip
-            size, lines = _lines(visit.cause, room + 0.04, (7.0, 6.4), "normal", 2)
+            size, lines = _lines(visit.cause, room, (7.0, 6.4), "normal", 2)
             for k, line in enumerate(reversed(lines)):
                 axes.text(left + 0.02, _BAND + 0.09 + 0.14 * k, line, fontsize=size, va="center", color=SOFT)
 
@@ -222,13 +224,13 @@ class _Drawing:
         axes = self._inches(_LEFT, top, WIDTH - _LEFT - _RIGHT, height)
         for number, visit in enumerate(self.score.columns):
             left, right = self._edges(number)
-            axes.add_patch(
+            axes.add_artist(
                 Rectangle((left, 0.0), right - left, height, facecolor=self._fill_of(visit).colour, alpha=0.16, lw=0)
             )
         for k, lane in enumerate(self.score.lanes):
             y = height - 0.05 - _LANE * (k + 0.5)
             self._text(
-                _LEFT - 0.06, top + height - y, fitted(lane.name, _LEFT - 0.2, 7.6), fontsize=7.6, ha="right",
+                _LEFT - 0.06, top + height - y, fitted(lane.name, _LEFT - 0.3, 7.6), fontsize=7.6, ha="right",
             )  # fmt: skip
             for number in range(len(self.score.columns)):
                 self._lane(axes, lane, number, y)
@@ -247,7 +249,7 @@ class _Drawing:
             outline = np.concatenate(
                 [np.column_stack([x, y + 0.5 * heights]), np.column_stack([x, y - 0.5 * heights])[::-1]]
             )
-            axes.add_patch(
+            axes.add_artist(
                 Polygon(
                     outline, facecolor=_SLIDES if segment.is_sliding else _CLOSED, edgecolor=_CLOSED, lw=0.7,
                     hatch="//////" if segment.is_sliding else None, zorder=3,
@@ -272,12 +274,12 @@ class _Drawing:
         axes = self._inches(_LEFT, top, width, _FAN + _BAR)
         for k, visit in enumerate(self.run.visits):
             begin, end = (width * self.score.on_bar(time) for time in (visit.begin, visit.end))
-            axes.add_patch(Rectangle((begin, 0.0), end - begin, _BAR, gid=f"bar:{k}", **_filled(self._fill_of(visit))))
+            axes.add_artist(Rectangle((begin, 0.0), end - begin, _BAR, gid=f"bar:{k}", **_filled(self._fill_of(visit))))
         for number, visit in enumerate(self.score.columns):
             left, right = self._edges(number)
             begin, end = (width * self.score.on_bar(time) for time in (visit.begin, visit.end))
             corners = [[left, _FAN + _BAR], [right, _FAN + _BAR], [end, _BAR], [begin, _BAR]]
-            axes.add_patch(Polygon(corners, facecolor=self._fill_of(visit).colour, alpha=0.25, lw=0))
+            axes.add_artist(Polygon(corners, facecolor=self._fill_of(visit).colour, alpha=0.25, lw=0))
             axes.plot([left, begin], [_FAN + _BAR, _BAR], color="#B8BFC7", lw=0.5)
         self._text(_LEFT - 0.06, top + _FAN + 0.5 * _BAR, "time to scale, s", fontsize=7.2, color=SOFT, ha="right")
         ticks = self._inches(_LEFT, top + _FAN + _BAR, width, _TICKS)
@@ -313,7 +315,7 @@ class _Drawing:
                     axes.plot(x + 0.15, y, marker="v", ms=5, color=FORCE)
                 case _:
                     hatch = kind == "hatch"
-                    axes.add_patch(
+                    axes.add_artist(
                         Rectangle(
                             (x, y - 0.055), 0.3, 0.11, facecolor=_SLIDES if hatch else _CLOSED, edgecolor=_CLOSED,
                             lw=0.7, hatch="//////" if hatch else None,
@@ -335,6 +337,7 @@ def _lines(
     words: str, room: float, sizes: Sequence[float], weight: str = "normal", most: int = 2
 ) -> tuple[float, list[str]]:
     """Return a text in one line at the largest size that fits (inches), else in several lines, the last one cut."""
+    room /= _HINTING
     for size in sizes:
         if text_width(words, size, weight) <= 72.0 * room:
             return size, [words] if words else []
@@ -362,11 +365,11 @@ class _Pictures:
         begin, end = self.columns[0].begin, self.columns[-1].end
         middle = self.columns[0].begin + 0.5 * self.columns[0].duration
         close = [min(visit.begin + 0.02 * visit.duration, visit.end) for visit in self.columns]
-        times = np.clip([middle, *close, *np.linspace(begin, end, _SAMPLES)], *trajectory.t[[0, -1]])
-        self.view = with_force_arrows(trajectory, project(trajectory, trajectory_scene(trajectory), times))
-        boxes = np.array([self.view.box(i, self._bodies) for i in range(len(times))])
-        everything = boxes if self._bodies else np.array([self.view.box(i) for i in range(len(times))])
-        whole = np.array([self.view.box(i) for i in range(len(times))])
+        scene, ends = trajectory_scene(trajectory), trajectory.t[[0, -1]]
+        self.view = with_force_arrows(trajectory, project(trajectory, scene, np.clip([middle, *close], *ends)))
+        self.way = project(trajectory, scene, np.clip(np.linspace(begin, end, _SAMPLES), *ends))
+        everything = np.array([view.box(i, self._bodies) for view in (self.view, self.way) for i in _instants(view)])
+        whole = np.array([view.box(i) for view in (self.view, self.way) for i in _instants(view)])
         self.travels = bool(
             (everything[:, 1] - everything[:, 0]).max()
             < _TRAVELS * (everything[:, 1].max(axis=0) - everything[:, 0].min(axis=0)).max()
@@ -391,33 +394,30 @@ class _Pictures:
         set_box(axes, self.low, self.high)
         if not self.travels:
             draw_scene(axes, self.view, 0, forces=False, touching=False)
-            self._names(axes, 0)
+            name_bodies(axes, self.view, 0, self._called)
             return
         self._way(axes)
         chosen = self._poses()
         for number in chosen:
-            draw_scene(axes, self.view, number, forces=False, touching=False, lines=0.7)
-        self._names(axes, chosen[-1])
+            draw_scene(axes, self.way, number, forces=False, touching=False, lines=0.7)
+        name_bodies(axes, self.way, chosen[-1], self._called)
 
     def _poses(self) -> list[int]:
         """Return instants, in order of time, at which the mechanism does not cover itself."""
-        first = 1 + len(self.columns)
-        centres = self._boxes.mean(axis=1)
-        sizes = self._boxes[:, 1] - self._boxes[:, 0]
+        boxes = self._boxes[len(self.view.times) :]
+        centres, sizes = boxes.mean(axis=1), boxes[:, 1] - boxes[:, 0]
         chosen: list[int] = []
-        for number in range(first, len(self._boxes)):
+        for number in range(len(boxes)):
             apart = [(np.abs(centres[number] - centres[k]) >= 0.5 * (sizes[number] + sizes[k])).any() for k in chosen]
             if all(apart):
                 chosen.append(number)
         step = -(-len(chosen) // _POSES)
-        return chosen[::step] or [first]
+        return chosen[::step] or [0]
 
     def _way(self, axes: Axes) -> None:
         """Draw the way of the first body in the colours of the phases."""
-        first = 1 + len(self.columns)
-        body = self._bodies[:1]
-        times = self.view.times[first:]
-        path = np.array([np.mean(self.view.box(i, body), axis=0) for i in range(first, len(self.view.times))])
+        body, times = self._bodies[:1], self.way.times
+        path = np.array([np.mean(self.way.box(i, body), axis=0) for i in _instants(self.way)])
         for visit in self.columns:
             rows = (times >= visit.begin) & (times <= visit.end)
             if rows.sum() > 1:
@@ -426,61 +426,11 @@ class _Pictures:
                     solid_capstyle="butt",
                 )  # fmt: skip
 
-    def _names(self, axes: Axes, instant: int) -> None:
-        """Write the names of the bodies next to them, where they cover neither each other nor outlines."""
-        colours = body_colours(self._bodies)
-        size = 7.8
-        inches = axes.get_position().width * WIDTH
-        scale = (self.high[0] - self.low[0]) / inches  # m per inch
-        tall = 1.35 * size / 72.0 * scale
-        outlines = {body: self._outline(instant, body) for body in self._bodies}
-        everything = np.concatenate([points for points in outlines.values() if len(points)] or [np.zeros((0, 2))])
-        taken: list[tuple[FloatArray, FloatArray]] = []
+    @property
+    def _called(self) -> dict[str, str]:
+        """What the bodies are called."""
         words = self.run.reading.words
-        for body in self._bodies:
-            own = outlines[body]
-            if not len(own):
-                continue
-            name = words.body(body)
-            half = 0.5 * np.array([text_width(name, size, "bold") / 72.0 * scale + 0.3 * tall, tall])
-            best = None
-            for angle in np.linspace(0.0, 2.0 * np.pi, 32, endpoint=False):
-                way = np.array([np.cos(angle), np.sin(angle)])
-                edge = own[(own @ way).argmax()]
-                for far in (0.35, 1.0, 2.0):
-                    centre = edge + way * half + way * far * tall
-                    low, high = centre - half, centre + half
-                    if (low < self.low).any() or (high > self.high).any():
-                        continue
-                    if any((low < b).all() and (high > a).all() for a, b in taken):
-                        continue
-                    inside = ((everything >= low) & (everything <= high)).all(axis=1).sum()
-                    cost = (float(inside), far, abs(angle - 0.5 * np.pi))
-                    if best is None or cost < best[0]:
-                        best = cost, centre, edge
-            if best is None:
-                continue
-            _, centre, edge = best
-            taken.append((centre - half, centre + half))
-            colour = colours[body][1]
-            axes.text(*centre, name, fontsize=size, fontweight="bold", color=colour, ha="center", va="center",
-                      zorder=1e5, gid=f"name:{body}")  # fmt: skip
-            nearest = np.clip(edge, centre - half, centre + half)
-            if np.linalg.norm(nearest - edge) > 0.8 * tall:
-                axes.plot(*np.array([nearest, edge]).T, color=colour, lw=0.6, zorder=1e5 - 1)
-
-    def _outline(self, instant: int, body: str) -> FloatArray:
-        """Return points along the outlines of a body, shape (n, 2)."""
-        parts = []
-        for shape, points in zip(self.view.scene.shapes, self.view.shapes, strict=True):
-            own = points[instant]
-            if shape.owner == body and shape.bounded and np.isfinite(own).all():
-                ends = np.concatenate([own, own[:1]]) if shape.closed else own
-                parts.append(_dense(ends))
-        for symbol in self.view.scene.symbols:
-            if symbol.owner == body and len(symbol.anchors) > 1:
-                parts.append(_dense(self.view.anchors[instant, list(symbol.anchors)]))
-        return np.concatenate(parts) if parts else np.zeros((0, 2))
+        return {body: words.body(body) for body in self._bodies}
 
     # -- Close-ups ---------------------------------------------------------------------------------------------
 
@@ -489,9 +439,20 @@ class _Pictures:
         axes.set_facecolor("#FCFCFD")
         low, high = self.close_box(number)
         set_box(axes, low, high)
-        draw_scene(axes, self.view, 1 + number, lines=0.9)
+        draw_scene(axes, self._with_short_arrows(1 + number, 0.5 * float((high - low)[0])), 1 + number, lines=0.9)
         for artist in (*axes.patches, *axes.lines, *axes.collections, *axes.texts):
             artist.set_clip_on(True)
+
+    def _with_short_arrows(self, instant: int, half: float) -> View:
+        """Return the view with arrows of an instant that are no longer than a part of a close-up."""
+        arrows = self.view.arrows.copy()
+        vectors = arrows[instant, :, 1] - arrows[instant, :, 0]
+        longest = float(np.nanmax(np.linalg.norm(vectors, axis=-1), initial=0.0))
+        if longest > _ARROW * half:
+            arrows = np.full_like(arrows, np.nan)
+            arrows[instant, :, 0] = self.view.arrows[instant, :, 0]
+            arrows[instant, :, 1] = arrows[instant, :, 0] + vectors * (_ARROW * half / longest)
+        return replace(self.view, arrows=arrows)
 
     def close_box(self, number: int) -> tuple[FloatArray, FloatArray]:
         """Return the corners of the close-up of a visit, m."""
@@ -568,9 +529,5 @@ def _square(centre: FloatArray, half: float) -> tuple[FloatArray, FloatArray]:
     return centre - half, centre + half
 
 
-def _dense(points: FloatArray) -> FloatArray:
-    """Return points along a line through points, 12 in each of its parts."""
-    if len(points) < 2:
-        return points
-    share = np.linspace(0.0, 1.0, 12)[:, None, None]
-    return np.concatenate(points[:-1] + share * (points[1:] - points[:-1]))
+def _instants(view: View) -> range:
+    return range(len(view.times))

@@ -109,7 +109,9 @@ def text_width(text: str, size: float, weight: str = "normal") -> float:
     if not text.strip():
         return 0.0
     font = FontProperties(family=FONT, size=size, weight=weight)
-    return float(TextPath((0, 0), text.replace("$", "S"), prop=font).get_extents().width)
+    path = TextPath((0, 0), text.replace("$", "S"), prop=font)
+    drawn = path.vertices[path.codes != TextPath.CLOSEPOLY, 0]
+    return float(np.ptp(drawn))  # of the control points: a curve is within them
 
 
 def fitted(text: str, room: float, size: float = 8.0, cut: Callable[[str, int], str] = shortened) -> str:

@@ -8,6 +8,7 @@ from matplotlib.path import Path
 
 import fsm_dyn
 from fsm_dyn.draw import palette, symbols
+from fsm_dyn.draw.phase_fills import FILLS, phase_fills
 from fsm_dyn.language import loader, models
 from fsm_dyn.language.elements import SpringLoad
 from fsm_dyn.plot import style
@@ -42,7 +43,7 @@ def _check(name):
     for body in mechanism.view:
         assert f"link:{body}" not in labels or _is_arm(view, body)
     fills = {fill for fill, _ in palette.body_colours(view.scene.bodies).values()}
-    assert fills.isdisjoint(palette.PHASES.values())
+    assert fills.isdisjoint(FILLS.values())
     _check_names(view, figure, axes)
 
 
@@ -225,14 +226,15 @@ def test_the_measure_of_distances_gives_published_values(one, other, expected):
 
 @pytest.mark.parametrize("vision", VISIONS)
 def test_phases_differ_in_every_vision(vision):
-    labs = [_lab(np.array(VISIONS[vision]) @ _linear(colour)) for colour in palette.PHASES.values()]
+    labs = [_lab(np.array(VISIONS[vision]) @ _linear(colour)) for colour in FILLS.values()]
     assert min(_ciede2000(one, other) for one, other in itertools.combinations(labs, 2)) >= 12.0
-    shown = [palette.phase_fill(number) for number in range(24)]
-    assert len({(fill, texture) for fill, texture, _ in shown}) == 24
+    shown = phase_fills({f"{name} {turn}": name for turn in range(4) for name in FILLS})
+    assert len({(fill.colour, fill.texture) for fill in shown.values()}) == 24
+    assert len(set(shown.values())) == 32
 
 
 def test_text_can_be_read_and_bodies_are_pale_with_dark_edges():
-    assert min(_contrast(palette.TEXT, fill) for fill in palette.PHASES.values()) >= 4.5
+    assert min(_contrast(palette.TEXT, fill) for fill in FILLS.values()) >= 4.5
     for fill, edge in palette.BODIES:
         assert _lab(_linear(fill))[0] >= 85.0
         assert _lab(_linear(edge))[0] <= 45.0
