@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,8 +29,24 @@ def run_option(name: str, **given: Any) -> Any:
     return typer.Option(found.flag, **{"metavar": found.metavar, "help": found.text, **given})
 
 
-Until = Annotated[float | None, run_option("until", min=0.0)]
-Step = Annotated[float | None, run_option("step")]
+def duration(text: str) -> float:
+    """Return the value of an option that is a time, s: a number, or with a unit as in a model, ``20ms``."""
+    try:
+        found = float(text)
+    except ValueError:
+        from fsm_dyn.language.values import seconds  # with the expressions
+
+        try:
+            found = seconds(text, "the time")
+        except InputError as error:
+            raise typer.BadParameter(str(error)) from None
+    if not 0.0 <= found < math.inf:
+        raise typer.BadParameter(f"{text} is not a time from 0 s")
+    return found
+
+
+Until = Annotated[float | None, run_option("until", parser=duration, metavar="TIME")]
+Step = Annotated[float | None, run_option("step", parser=duration, metavar="TIME")]
 Set = Annotated[list[str] | None, run_option("parameters")]
 Input = Annotated[list[str] | None, run_option("inputs")]
 ScenarioOption = Annotated[str | None, run_option("scenario")]

@@ -25,6 +25,7 @@ from fsm_dyn.cli.options import (
     Tolerance,
     Until,
     assignments,
+    duration,
     prepare_file,
     prepare_folder,
     run_option,
@@ -588,7 +589,9 @@ def explain_command(
         str, typer.Argument(help="A saved run (.run.json), or a model to run now: a name, a file, a saved automaton.")
     ],
     at: Annotated[float | None, typer.Option("--at", help="Time, s; default: the end of the run.")] = None,
-    until: Annotated[float | None, run_option("until", help="End of the run, s, of a model.", min=0.0)] = None,
+    until: Annotated[
+        float | None, run_option("until", help="End of the run, s, of a model.", parser=duration, metavar="TIME")
+    ] = None,
     set_: Set = None,
     scenario: ScenarioOption = None,
     input_: Input = None,

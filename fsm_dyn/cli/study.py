@@ -20,6 +20,7 @@ from fsm_dyn.cli.options import (
     Set,
     assignments,
     distributions,
+    duration,
     listed,
     prepare_folder,
     run_option,
@@ -124,7 +125,7 @@ def study_command(
     scenario: ScenarioOption = None,
     until: Annotated[
         float | None,
-        run_option("until", help="End of each run, s; default: that of `run`.", min=0.0),
+        run_option("until", help="End of each run, s; default: that of `run`.", parser=duration, metavar="TIME"),
     ] = None,
     quantity: Annotated[
         list[str] | None, typer.Option("--quantity", help="An output, coordinate or speed to evaluate; repeat.")

@@ -93,6 +93,20 @@ def check_unit(text: str, expected: Dimension, scope: Scope, what: str) -> None:
         )
 
 
+def seconds(value: float | str, what: str) -> float:
+    """Return a time in s: a number, or a text with a unit (``"20 ms"``).
+
+    Raises
+    ------
+    InputError
+        The text is no expression, or has another unit.
+    """
+    if isinstance(value, str):
+        check_unit(value, TIME, Scope("a time", {}, {}, units=True), what)
+        return evaluate_expression(value, {})
+    return value
+
+
 class ArgumentUnits:
     """The units of the arguments of a run of a mechanism; found when a text first needs one."""
 

@@ -46,8 +46,8 @@ class RunOptions:
 
     Parameters
     ----------
-    until : float, optional
-        End of the run, s; by default the end of the model's schedule, 5 s at least.
+    until : float or str, optional
+        End of the run, s, or with a unit, ``"20 ms"``; by default the end of the model's schedule, 5 s at least.
     method : str
         ``dopri5`` (adaptive, the default), ``rk4 heun euler`` (fixed ``step``), ``radau bdf`` (stiff models),
         ``moreau_jean`` (time stepping with a fixed ``step``: no event is located).
@@ -64,10 +64,10 @@ class RunOptions:
         its file) or follows from the mechanism's own units.
     atol : float or sequence of float, optional
         Absolute tolerance of a step's error, that of the tolerances; or one per coordinate and speed.
-    step : float, optional
-        Length of the fixed steps, s; with it ``dopri5``, the default method, becomes ``rk4``.
-    max_step : float
-        Longest step, s.
+    step : float or str, optional
+        Length of the fixed steps, s, or with a unit; with it ``dopri5``, the default method, becomes ``rk4``.
+    max_step : float or str
+        Longest step, s, or with a unit.
     scenario : str, optional
         One of the model's ``scenarios``: named schedules that replace those of some inputs.
     inputs : mapping, optional
@@ -130,6 +130,11 @@ class RunOptions:
     progress: Callable[[float], None] | None = _option(None, "Called with the time reached", "s")
 
     def __post_init__(self) -> None:
+        for name in ("until", "step", "max_step"):
+            if isinstance(getattr(self, name), str):
+                from fsm_dyn.language.values import seconds  # with the expressions
+
+                object.__setattr__(self, name, seconds(getattr(self, name), f"'{name}'"))
         strategy = _checked_strategy(self.strategy, self.method, self.derive_after)
         known = all_methods()
         if self.method not in known:

@@ -1,5 +1,7 @@
 """Words and signs that a newcomer brings from elsewhere are answered by those of the language."""
 
+import json
+
 import pytest
 from typer.testing import CliRunner
 
@@ -76,3 +78,17 @@ def test_public_names_alone_are_completed():
     assert {"simulate", "plot", "Model"} <= set(dir(fsm_dyn))
     assert not {"Any", "annotations", "import_module", "sys"} & set(dir(fsm_dyn))
     assert callable(fsm_dyn.plot.draw)
+
+
+def test_times_have_units_like_everything_else():
+    graph = fsm_dyn.compile("bouncing_ball")
+    plain = fsm_dyn.simulate(graph, 0.25, step=1e-3)
+    for until, step in (("250 ms", "1 ms"), ("0.25 s", 1e-3)):
+        assert fsm_dyn.simulate(graph, until, step=step).q.tobytes() == plain.q.tobytes()
+    with pytest.raises(fsm_dyn.InputError, match="'until' has the wrong unit"):
+        fsm_dyn.simulate(graph, "2 m")
+    result = CliRunner().invoke(app, ["run", "bouncing_ball", "--until", "250ms", "--step", "1 ms", "--json"])
+    assert json.loads(result.stdout)["end"] == 0.25
+    result = CliRunner().invoke(app, ["run", "bouncing_ball", "--until", "2 m"])
+    assert result.exit_code == 2
+    assert "wrong unit" in result.stderr
