@@ -83,7 +83,11 @@ class Picture:
             "planar": self.planar,
             "shapes": [{**_payload(shape), **self._colours(shape.owner)} for shape in self.scene.shapes],
             "anchors": len(self.scene.anchors),
-            "symbols": [{**vars(symbol), **self._colours(symbol.owner)} for symbol in self.scene.symbols],
+            "symbols": [
+                {**vars(symbol), **self._colours(symbol.owner)}
+                for symbol in self.scene.symbols
+                if symbol.kind != "input"
+            ],
             "unit": self.scene.unit,
             "missing": self.scene.missing,
         }

@@ -65,7 +65,7 @@ def draw_scene(
     forces, touching : bool
         Whether contact forces are drawn as arrows, and contacts that are not open as dots, if the view has them.
     """
-    _Drawing(axes, view, instant, np.zeros(2) if offset is None else offset, share, lines).draw(forces, touching)
+    _InstantDrawing(axes, view, instant, np.zeros(2) if offset is None else offset, share, lines).draw(forces, touching)
 
 
 def set_box(axes: Axes, low: FloatArray, high: FloatArray) -> None:
@@ -108,8 +108,8 @@ def name_bodies(axes: Axes, view: View, instant: int, names: Mapping[str, str] |
         taken.append(np.array([centre - half, centre + half]))
         place = pixels.inverted().transform(np.array([centre, np.clip(near, centre - half, centre + half), near]))
         axes.text(
-            place[0, 0], place[0, 1], name, fontsize=_NAME, fontweight="bold", color=colours[body][1], ha="center", va="center",
-            zorder=_ABOVE, gid=f"name:{body}",
+            place[0, 0], place[0, 1], name, fontsize=_NAME, fontweight="bold", color=colours[body][1], ha="center",
+            va="center", zorder=_ABOVE, gid=f"name:{body}",
         )  # fmt: skip
         if np.linalg.norm(near - np.clip(near, centre - half, centre + half)) > 6.0 * per_point:
             axes.plot(*place[1:].T, color=colours[body][1], lw=0.6, zorder=_ABOVE - 1.0)
@@ -171,7 +171,7 @@ def _free_box(
     return None
 
 
-class _Drawing:
+class _InstantDrawing:
     def __init__(self, axes: Axes, view: View, instant: int, offset: FloatArray, share: float, lines: float) -> None:
         self._axes, self._view, self._i = axes, view, instant
         self._offset, self._share, self._lines = offset, share, lines
@@ -189,8 +189,10 @@ class _Drawing:
             points = self._anchors[list(symbol.anchors)]
             if np.isfinite(points).all():
                 getattr(self, f"_{symbol.kind}")(symbol, points)
+        if len(self._view.pushes):
+            self._arrows(self._view.pushes[self._i], palette.INPUT)
         if forces:
-            self._arrows()
+            self._arrows(self._view.arrows[self._i], FORCE)
         if touching:
             self._touching()
 
@@ -301,8 +303,10 @@ class _Drawing:
 
     # -- Contacts ------------------------------------------------------------------------------------------------
 
-    def _arrows(self) -> None:
-        arrows = self._view.arrows[self._i]
+    def _input(self, symbol: Symbol, points: FloatArray) -> None:
+        """Draw nothing: the forces of inputs are arrows of the view."""
+
+    def _arrows(self, arrows: FloatArray, colour: str) -> None:
         vectors = arrows[:, 1] - arrows[:, 0]
         longest = float(np.nanmax(np.linalg.norm(vectors, axis=-1), initial=0.0))
         for (tail, _), vector in zip(arrows, vectors, strict=True):
@@ -312,7 +316,7 @@ class _Drawing:
             self._axes.add_patch(
                 FancyArrow(
                     *(tail + self._offset), *vector, length_includes_head=True, head_length=point,
-                    head_width=0.75 * point, width=min(0.03 * longest, 0.3 * point), color=FORCE, alpha=self._share,
+                    head_width=0.75 * point, width=min(0.03 * longest, 0.3 * point), color=colour, alpha=self._share,
                     lw=0, zorder=self._order("arrow"),
                 )
             )  # fmt: skip

@@ -89,7 +89,9 @@ class Anchor:
     offset: FloatArray
 
 
-SymbolKind: TypeAlias = Literal["ground", "bar", "link", "spring", "damper", "spiral", "pivot", "support", "cord"]
+SymbolKind: TypeAlias = Literal[
+    "ground", "bar", "link", "spring", "damper", "spiral", "pivot", "support", "cord", "input"
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ class Symbol:
     ``ground``: a line hatched on one side; ``bar``: a line as wide as a link; ``link``: the filled hull; ``spring``,
     ``damper`` and ``cord``: between two anchors; ``spiral``: about the first, from the direction of the second, fixed
     in one body, to that of the third, fixed in the other; ``pivot`` and ``support`` (a pivot on the ground): at one
-    anchor.
+    anchor; ``input``: where a force acts that inputs set, or the two ends of a body along its slide.
 
     Attributes
     ----------

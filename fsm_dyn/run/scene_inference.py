@@ -17,7 +17,7 @@ from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.core.arrays import BoolArray, FloatArray
 from fsm_dyn.language import expressions
 from fsm_dyn.language.contacts import FeatureContact
-from fsm_dyn.language.elements import DamperLoad, EulerFrame, LineLoad, SpringLoad
+from fsm_dyn.language.elements import DamperLoad, EulerFrame, ForceLoad, LawLoad, LineLoad, SpringLoad
 from fsm_dyn.language.evaluate import ParameterValue, evaluate_expression
 from fsm_dyn.language.expression_tree import free_names
 from fsm_dyn.language.model import Mechanism
@@ -138,7 +138,8 @@ class _Inference:
     def scene(self) -> Scene:
         """Return the scene with its symbols, in the order in which they are drawn."""
         symbols = [
-            *self._grounds(), *self._links(), *self._cords(), *self._springs(), *self._loop_pivots(), *self._pivots(),
+            *self._grounds(), *self._rails(), *self._links(), *self._cords(), *self._springs(), *self._inputs(),
+            *self._loop_pivots(), *self._pivots(),
         ]  # fmt: skip
         linked = {symbol.owner for symbol in symbols if symbol.kind in ("bar", "link")}
         shapes = [
@@ -147,7 +148,7 @@ class _Inference:
             if not (shape.role == "dot" and shape.owner in linked) and not self._is_ground(shape)
         ]
         order: tuple[SymbolKind, ...] = (
-            "ground", "bar", "link", "cord", "damper", "spring", "spiral", "support", "pivot",
+            "ground", "bar", "link", "cord", "damper", "spring", "spiral", "support", "pivot", "input",
         )  # fmt: skip
         symbols.sort(key=lambda symbol: order.index(symbol.kind))
         bars = [
@@ -445,6 +446,41 @@ class _Inference:
                 continue
             grounded = any(self._fixed[0, self._point(point)] for point in joint.at if point in self._scene.points)
             yield Symbol("support" if grounded else "pivot", joint.name, "", (self._point_anchor(joint.at[0]),))
+
+    def _rails(self) -> Iterable[Symbol]:
+        """Yield the guides of prismatic joints without a spring: a hatched line along the travel, beside the body."""
+        sprung = [self._pair_of(load) for load in self._mechanism.loads if isinstance(load, SpringLoad)]
+        frames = {self._frame_of(name): number for number, name in enumerate(self._names)}
+        for joint in self._mechanism.joints.values():
+            ends = {frames.get(joint.parent, -1), frames.get(joint.child, -1)}
+            pair = next((item for item in self._pairs if item.along is not None and {item.a, item.b} == ends), None)
+            if joint.kind != "prismatic" or pair is None or pair.along is None or pair in sprung:
+                continue
+            body, across = self._drawn.local(pair.a, self._body_points(pair.b)), self._across(pair)
+            s, w = body @ pair.along, body @ across
+            margin = 3.0 * self._unit
+            low = np.outer([s.min() - margin, s.max() + margin], pair.along)
+            course = low + across * float(w.min() - 0.6 * self._unit)
+            kind: SymbolKind = "ground" if pair.a == 0 else "bar"
+            ends_of = tuple(self._anchor(pair.a, point) for point in course)
+            yield Symbol(kind, joint.name, self._names[pair.a], ends_of, -1.0)
+
+    def _inputs(self) -> Iterable[Symbol]:
+        """Yield where inputs push: points of forces, and both ends of bodies that slide with a coordinate."""
+        inputs = set(self._mechanism.inputs)
+        for load in self._mechanism.loads:
+            if isinstance(load, ForceLoad | LawLoad) and free_names(expressions.parse(load.value)) & inputs:
+                if isinstance(load, ForceLoad):
+                    yield Symbol("input", load.name, "", (self._point_anchor(load.at),))
+                    continue
+                pair = self._pair_of(load)
+                if pair is None or pair.along is None:
+                    continue
+                body, across = self._drawn.local(pair.a, self._body_points(pair.b))[0], self._across(pair)
+                s, w = body @ pair.along, body @ across
+                middle = 0.5 * float(w.min() + w.max()) * across
+                ends = (self._drawn_in_body(pair, pair.along * float(end) + middle) for end in (s.min(), s.max()))
+                yield Symbol("input", load.name, "", tuple(self._anchor(pair.b, end) for end in ends))
 
     def _cords(self) -> Iterable[Symbol]:
         for cord in self._mechanism.view.get(CORDS, ()):

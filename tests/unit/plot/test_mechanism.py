@@ -149,6 +149,19 @@ def test_a_scene_does_not_depend_on_the_order_of_bodies():
     assert found[0] == found[1]
 
 
+def test_an_input_is_an_arrow_along_its_force_and_no_arrow_at_zero():
+    run = fsm_dyn.simulate(fsm_dyn.compile("carried_bar"), until=0.4)
+    view = project(run, trajectory_scene(run), np.linspace(0.0, 0.4, 9))
+    left = run.sample(view.times)["lift_left"]
+    assert left.max() > 0.0
+    arrows = view.pushes[:, 0, 1] - view.pushes[:, 0, 0]
+    assert np.isfinite(arrows).all(axis=1).tolist() == (np.abs(left) >= 0.02 * np.abs(run["lift_left"]).max()).tolist()
+    shown = np.isfinite(arrows[:, 1])
+    np.testing.assert_allclose(arrows[shown, 0], 0.0, atol=1e-12)
+    assert (arrows[shown, 1] * left[shown] > 0.0).all()
+    assert np.ptp(np.linalg.norm(arrows[shown], axis=1)) <= 8.0 * view.unit
+
+
 def test_a_spring_has_six_teeth_and_a_spiral_winds_with_the_bodies():
     line = symbols.zigzag(np.zeros(2), np.array([100.0, 0.0]), 1.0)
     assert np.count_nonzero(np.diff(np.sign(line[2:-2, 1]))) == 2 * symbols.TEETH - 1

@@ -14,10 +14,10 @@ export class Arrows {
     this.largest = 0;
     this.parts = forces.map(({ kind, contact }) => {
       const group = svg("g", { class: kind, "data-contact": contact });
-      const part = { group, cone: svg("path", { class: "cone" }), shaft: svg("path", { class: "shaft" }), head: svg("path", { class: "head" }) };
+      const part = { group, cone: svg("path", { class: "cone" }), shaft: svg("path", { class: "shaft" }), head: svg("path", { class: "head" }), dot: svg("circle", { class: "touch", r: kind === "torque" ? 0 : 3.5 }) };
       const title = svg("title");
       title.textContent = contact;
-      group.append(part.cone, part.shaft, part.head, title);
+      group.append(part.cone, part.shaft, part.head, part.dot, title);
       this.element.append(group);
       return part;
     });
@@ -36,6 +36,7 @@ export class Arrows {
       part.group.classList.toggle("on", on > 0);
       if (!on) continue;
       const [px, py] = view.screen(x, y);
+      part.dot.setAttribute("transform", `translate(${px} ${py})`);
       if (this.kinds[k] === "torque") this.torque(part, px, py, rest[0], rest[4]);
       else this.force(part, px, py, rest);
     }
