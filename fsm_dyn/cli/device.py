@@ -283,9 +283,9 @@ class _CouplingOptions:
     def settings(self, by: Any, maps: Any, ticks: int) -> Any:
         """Return the settings of a run without a page."""
         # the runtime comes with it
-        from fsm_dyn.live.launch import Settings
+        from fsm_dyn.live.live_settings import LiveSettings
 
-        return Settings(
+        return LiveSettings(
             period=self.period, substeps=self.substeps, device_map=maps, limits=by.limits, **by.timeouts(self.period),
             ticks=ticks, passivity=self.passivity,
         )  # fmt: skip

@@ -81,7 +81,7 @@ def live_command(
             # The runtime comes with these.
             from fsm_dyn.devices.scripted import Driver, usual_motion
             from fsm_dyn.live.device_map import DeviceMap, Limits, coupled_ports
-            from fsm_dyn.live.launch import Settings
+            from fsm_dyn.live.live_settings import LiveSettings
 
             parameters = assignments("--set", set_) or {}
             with progress_message("compiling the model with its ports", as_json):
@@ -96,7 +96,7 @@ def live_command(
                 options.setdefault("motion", usual_motion(axes))
                 options.setdefault("period", period)
                 options.setdefault("stop", "watchdog")  # simulated operator: no device stop required
-            settings = Settings(
+            settings = LiveSettings(
                 period=period,
                 substeps=substeps,
                 device_map=DeviceMap(port=port, scale=ratios(scale)),
@@ -176,9 +176,9 @@ def hold_and_report(
         raise RunError(f"{report['recording_failed']}\n{report['rows_lost']} rows of the run are not recorded")
 
 
-def _failure(why: str, settings: dict[str, Any]) -> str:
+def _failure(why: str, settings: Any) -> str:
     """Return why the model could not continue; the fixed steps of a live run may be too long."""
-    step = settings["period"] / settings["substeps"]
+    step = settings.period / settings.substeps
     return f"the model could not go on {why}\nSteps are of {step:g} s: what is stiff needs shorter ones, see --substeps"
 
 

@@ -115,11 +115,12 @@ def analyse(
     # The runtime comes with these.
     from fsm_dyn.live.device_map import DeviceMap, aligned_axes
     from fsm_dyn.live.driver_protocol import ADMITTANCE, DeviceDynamics, DeviceSpec, driver_class
-    from fsm_dyn.live.launch import Settings, coupled_graph, substeps_of
+    from fsm_dyn.live.launch import coupled_graph, substeps_of
+    from fsm_dyn.live.live_settings import LiveSettings
     from fsm_dyn.live.passivity import Hand, assess
     from fsm_dyn.live.usual_damping import damped_graph
 
-    settings = Settings(period=period, substeps=substeps)
+    settings = LiveSettings(period=period, substeps=substeps)
     settings.check()
     handle, n_device, turns = DeviceDynamics(), None, None
     if driver:

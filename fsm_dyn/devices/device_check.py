@@ -30,7 +30,7 @@ from fsm_dyn.live.driver_protocol import (
     Sample,
     driver_class,
 )
-from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.live_settings import LiveSettings
 
 PERIOD: Final = 1e-3  # s
 QUIET_TIME: Final = 1.0  # s with zero force
@@ -388,7 +388,7 @@ def _extent(spec: DeviceSpec, axis: int) -> str:
 
 def _safeguards(spec: DeviceSpec) -> list[str]:
     """Return the safeguards of the device as a Markdown list, with the default timeouts of a run."""
-    usual = Settings()
+    usual = LiveSettings()
     found = [f"- the run itself: after {1e3 * usual.release_after:g} ms"]
     if spec.zero_frame:
         found.append(f"- the watchdog process, by a packet of zero force: after {1e3 * usual.release_after:g} ms")

@@ -39,7 +39,7 @@ class Driver:
     @staticmethod
     def _spec(recorded: Recording) -> DeviceSpec:
         # nothing moves: there is nothing to stop
-        parts = [DeviceSpec("replay", axes, WATCHDOG, felt=False) for axes in recorded.settings.get("parts", ())]
+        parts = [DeviceSpec("replay", axes, WATCHDOG, felt=False) for axes in recorded.settings.parts]
         return DeviceSpec("replay", recorded.columns.device, WATCHDOG, felt=False, parts=tuple(parts))
 
     @classmethod

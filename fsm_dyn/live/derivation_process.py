@@ -23,6 +23,7 @@ from fsm_dyn.automaton.hybrid_automaton import Automaton, successors
 from fsm_dyn.automaton.initial_values import model_start
 from fsm_dyn.derive.elimination import Array
 from fsm_dyn.live import shared_memory
+from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.tick import FIXED
 from fsm_dyn.programs.kernels import machine_code
 from fsm_dyn.run.executable import compiled_together
@@ -141,17 +142,15 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the session handles Ctrl-C and ends all processes in order
     given: dict[str, Any] = json.loads(sys.stdin.buffer.read(int(sys.argv[1])))
     threading.Thread(target=end_with_owner, daemon=True).start()
-    settings = given["settings"]
-    theirs, ours = settings["kernels"]
+    settings = LiveSettings.of_data(given["settings"])
+    theirs, ours = settings.kernels
     os.close(theirs)
-    block = shared_memory.SharedBlock.open(
-        shared_memory.BlockLayout(settings["row"], settings["record"]), settings["memory"]
-    )
+    block = shared_memory.SharedBlock.open(shared_memory.BlockLayout(settings.row, settings.record), settings.memory)
     while block.header[LiveHeader.TICK_STATE] == TickState.STARTING:  # the tick process needs the processor
         time.sleep(INTERVAL)
     automaton = storage.from_data(given["graph"])
     with contextlib.suppress(BrokenPipeError):  # the tick process has ended
-        Deriver(automaton, block, [tuple(states) for states in settings["states"]], ours).run()
+        Deriver(automaton, block, list(settings.states), ours).run()
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -18,7 +18,7 @@ from fsm_dyn.automaton.mode_graph import ModeGraph, graph_with_parameters
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.language.values import Parameters, parameter_values
 from fsm_dyn.live import watchdog
-from fsm_dyn.live.device_map import DeviceMap, DeviceMaps, Limits, add_couplers, coupled_ports, is_coupled
+from fsm_dyn.live.device_map import Limits, add_couplers, coupled_ports, is_coupled
 from fsm_dyn.live.driver_protocol import (
     ADMITTANCE,
     NOTHING,
@@ -29,112 +29,11 @@ from fsm_dyn.live.driver_protocol import (
     descriptors,
     driver_class,
 )
+from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.stepper import LiveStepper
-from fsm_dyn.live.tick import MOST_SUBSTEPS, PASSIVITY_WORDS, usual_substeps
+from fsm_dyn.live.tick import usual_substeps
 from fsm_dyn.live.tick_process import new_stepper
 from fsm_dyn.live.usual_damping import most_felt, usual_dampings
-
-# -- Settings of a live run ----------------------------------------------------------------------------------
-
-MOST_TICKS: Final = 2**53  # which a double counts
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Settings of a live run.
-
-    Attributes
-    ----------
-    period : float
-        Of the tick, s of the wall clock.
-    substeps : int
-        Steps of the integrator in a tick.  None: by the ``step`` of the model's ports, 1 without one.
-    method : str
-        ``rk4``, ``heun`` or ``euler``.
-    device_map : DeviceMap or tuple of DeviceMap
-        One for each device of the driver ``combined``, with the numbers of the axes of that device.
-    limits : Limits
-    schedule : bool
-        Whether the model's scheduled inputs run; otherwise they are zero until commanded.
-    paused : bool
-        Whether to begin paused.
-    overrun : str
-        Consequence of a late tick: ``slow`` (time slows down) or ``stop`` (a fault).
-    ticks : int
-        Number of ticks after which the run ends, -1: no end; in the last ticks the device disengages.
-    paced : bool
-        Whether to keep to the wall clock; otherwise ticks follow each other as fast as they can.
-    realtime_privileges : bool
-        Whether to ask for real-time scheduling and locked memory.
-    stall_ticks : int
-        Ticks without a new sample after which the device counts as stalled.
-    watchdog_timeout : float
-        Time without a heartbeat of the tick process until the watchdog process ends it, or of the watchdog process
-        until the run ends, s.
-    release_after : float
-        Time without samples, ticks or heartbeats of the watchdog process until the device is released, s: without
-        force, until they are back and it engages again.  At least three ticks; 0: never.
-    owner_timeout : float
-        Time without a heartbeat of the owner until the device disengages and the model rests, s; it engages again
-        when the heartbeat is back.  0: no limit.
-    lag_limit : float
-        Largest lag of the model behind the clock, s; more is a fault; 0: no limit. It does not apply to a device
-        without force, or to an unpaced run.
-    initial : mapping
-        Replacements for entries of the model's ``initial``, ``mode`` among them.
-    passivity : str
-        Whether to ``observe`` the energy that the device gains by sampling, or also to ``control`` it by damping.
-    work_per_tick : int
-        Work limit of a tick; a tick at its limit ends before reaching its model time, and the next one continues
-        (docs/theory.md, "The work of a tick").  None: by the number of contacts, see
-        :func:`fsm_dyn.live.tick.usual_work`; 0: no limit.
-    derive : bool, optional
-        Whether modes missing in the graph are derived in another process while the run embeds them online and later
-        switches to their kernels; not on Windows. None: if the run is paced, because the time of the switch depends on
-        the clock, and unpaced runs are reproducible.
-    """
-
-    period: float = 1e-3
-    substeps: int | None = None
-    method: str = "rk4"
-    device_map: DeviceMaps = field(default_factory=DeviceMap)
-    limits: Limits = field(default_factory=Limits)
-    schedule: bool = False
-    paused: bool = False
-    overrun: str = "slow"
-    ticks: int = -1
-    paced: bool = True
-    realtime_privileges: bool = True
-    stall_ticks: int = 100
-    watchdog_timeout: float = 0.1
-    release_after: float = 0.012
-    owner_timeout: float = 0.5
-    lag_limit: float = 0.1
-    initial: Mapping[str, float | str] = field(default_factory=dict)
-    passivity: str = "off"
-    work_per_tick: int | None = None
-    derive: bool | None = None
-
-    def check(self) -> None:
-        """Raise InputError for invalid values."""
-        for name, value, good in (
-            ("period", self.period, 1e-5 <= self.period <= 0.1),
-            ("work_per_tick", self.work_per_tick, 0 <= (self.work_per_tick or 0) <= 10**9),
-            ("substeps", self.substeps, self.substeps is None or 1 <= self.substeps <= MOST_SUBSTEPS),
-            ("overrun", self.overrun, self.overrun in ("slow", "stop")),
-            ("passivity", self.passivity, self.passivity in PASSIVITY_WORDS),
-            ("watchdog_timeout", self.watchdog_timeout, self.watchdog_timeout > 2.0 * self.period),
-            ("ticks", self.ticks, -1 <= self.ticks <= MOST_TICKS),
-            ("stall_ticks", self.stall_ticks, 0 <= self.stall_ticks <= MOST_TICKS),
-            ("release_after", self.release_after, self.release_after >= 0.0),
-            ("lag_limit", self.lag_limit, self.lag_limit == 0.0 or self.lag_limit >= 2.0 * self.period),
-            ("owner_timeout", self.owner_timeout, self.owner_timeout == 0.0 or self.owner_timeout >= 0.1),
-        ):
-            if not good:
-                raise InputError(
-                    f"{name} of a live run", found=str(value)[:20], remedy="see fsm_dyn.live.launch.Settings"
-                )
-
 
 # -- Launch of a live session: coupled graph, stepper, effective limits, processes ---------------------------
 
@@ -188,14 +87,14 @@ def effective_limits(limits: Limits, spec: DeviceSpec) -> Limits:
     return replace(limits, low=limits.low or spec.low, high=limits.high or spec.high, **reduced)
 
 
-def release_time(settings: Settings, spec: DeviceSpec) -> float:
+def release_time(settings: LiveSettings, spec: DeviceSpec) -> float:
     """Return the time until a device is released (s), 0 for a device without force or ticks without a clock."""
     if not settings.paced or not spec.felt or settings.release_after == 0.0:
         return 0.0
     return max(settings.release_after, LEAST_RELEASE * settings.period)
 
 
-def watching_times(settings: Mapping[str, Any]) -> dict[str, float]:
+def watching_times(settings: LiveSettings) -> dict[str, float]:
     """Return how often the watchdog process looks for ticks, and for how long they may be missing (s).
 
     Parameters
@@ -203,12 +102,12 @@ def watching_times(settings: Mapping[str, Any]) -> dict[str, float]:
     settings : mapping
         Plain, as the tick process is given them.
     """
-    release, timeout = settings["release"], settings["watchdog_timeout"]
-    zero = max(ZERO_AFTER * release, LEAST_RELEASE * settings["period"]) if release else 0.0
+    release, timeout = settings.release, settings.watchdog_timeout
+    zero = max(ZERO_AFTER * release, LEAST_RELEASE * settings.period) if release else 0.0
     return {"timeout": timeout, "zero_after": zero, "period": min(0.002, 0.2 * timeout, (release or 1.0) / LOOKS)}
 
 
-def substeps_of(settings: Settings, graph: ModeGraph) -> int:
+def substeps_of(settings: LiveSettings, graph: ModeGraph) -> int:
     """Return the steps of the integrator in a tick: those asked for, or as the ports of the model want them."""
     if settings.substeps is not None:
         return settings.substeps
@@ -233,7 +132,7 @@ class Prepared:
     stepper: LiveStepper
     driver: Any
     spec: DeviceSpec
-    settings: dict[str, Any]
+    settings: LiveSettings
 
 
 def prepare(
@@ -241,7 +140,7 @@ def prepare(
     driver: str = "scripted",
     options: Mapping[str, Any] | None = None,
     *,
-    settings: Settings | None = None,
+    settings: LiveSettings | None = None,
     parameters: Parameters | None = None,
     progress: Callable[[str], None] = lambda stage: None,
 ) -> Prepared:
@@ -249,7 +148,7 @@ def prepare(
 
     See :meth:`fsm_dyn.live.session.LiveSession.start`.
     """
-    settings = settings or Settings()
+    settings = settings or LiveSettings()
     settings.check()
     parameters = merge_parameters(graph, parameters)
     device = driver_class(driver)
@@ -260,28 +159,27 @@ def prepare(
     progress("deriving the model with its ports held")
     graph = coupled_graph(graph, parameters, spec.kind == ADMITTANCE)
     limits = effective_limits(settings.limits, spec)
-    plain = {
-        **asdict(settings), "substeps": substeps_of(settings, graph),
-        "limits": asdict(limits), "axes": spec.axes,
-        "parts": [part.axes for part in spec.parts], "rotational_axes": spec.rotational_axes, "driver": driver,
-        "options": options, "parameters": parameters, "device_damping": spec.handle.damping,
-        "device_delay": spec.handle.delay, "release": release_time(settings, spec), "felt": spec.felt,
-    }  # fmt: skip
+    ready = replace(
+        settings, substeps=substeps_of(settings, graph), limits=limits, axes=spec.axes,
+        parts=tuple(part.axes for part in spec.parts), rotational_axes=tuple(spec.rotational_axes), driver=driver,
+        options=options, parameters=parameters, device_damping=spec.handle.damping, device_delay=spec.handle.delay,
+        release=release_time(settings, spec), felt=spec.felt,
+    )  # fmt: skip
     progress(CODE)
-    stepper = new_stepper(plain, graph)
+    stepper = new_stepper(ready, graph)
     damped = usual_dampings(stepper, parameters, spec.handle, most_felt(settings.device_map))
     if damped:
         stepper.graph = graph_with_parameters(graph.automaton, {**graph.values, **damped})
         stepper.set_parameters(damped)
-        plain["parameters"] = {**parameters, **damped}
+        ready = replace(ready, parameters={**parameters, **damped})
     stepper.check_start()
-    return Prepared(stepper, device, spec, plain)
+    return Prepared(stepper, device, spec, ready)
 
 
-def derives(graph: ModeGraph, settings: Mapping[str, Any]) -> bool:
+def derives(graph: ModeGraph, settings: LiveSettings) -> bool:
     """Whether a run gets a derivation process: it may reach modes missing in the graph."""
     more = not graph.automaton.fully_enumerated and not graph.automaton.mechanism.only_listed
-    wanted = settings["paced"] if settings["derive"] is None else settings["derive"]
+    wanted = settings.paced if settings.derive is None else settings.derive
     return bool(wanted) and more and os.name == "posix"
 
 
@@ -319,24 +217,24 @@ def _guarded(spec: DeviceSpec, transport: Transport) -> list[dict[str, Any]]:
 
 
 def start_processes(
-    graph: ModeGraph, plain: dict[str, Any], spec: DeviceSpec, log: IO[bytes]
+    graph: ModeGraph, settings: LiveSettings, spec: DeviceSpec, log: IO[bytes]
 ) -> subprocess.Popen[bytes]:
     """Start the watchdog process, which starts the tick process; return it.
 
     Settings and automaton go through pipes to the watchdog process and from there to the tick process, so no temporary
     file is left.
     """
-    inherited = [int(plain["memory"])] if plain["memory"].isdigit() else []
-    inherited += descriptors(plain["transport"])
-    inherited += plain["kernels"]
-    given = json.dumps({"settings": plain, "graph": storage.to_data(graph.automaton)}).encode()
+    inherited = [int(settings.memory)] if settings.memory.isdigit() else []
+    inherited += descriptors(settings.transport)
+    inherited += settings.kernels
+    given = json.dumps({"settings": settings.as_data(), "graph": storage.to_data(graph.automaton)}).encode()
     told = {
-        "memory": plain["memory"], "descriptors": inherited, "devices": _guarded(spec, plain["transport"]),
-        **watching_times(plain), "privileges": plain["realtime_privileges"],
+        "memory": settings.memory, "descriptors": inherited, "devices": _guarded(spec, settings.transport),
+        **watching_times(settings), "privileges": settings.realtime_privileges,
         "given": len(given), "command": [sys.executable, "-m", "fsm_dyn.live.tick_process"],
-        "between": plain["kernels"],
+        "between": settings.kernels,
         "beside": [sys.executable, "-m", "fsm_dyn.live.derivation_process", str(len(given))]
-        if plain["kernels"] else [],
+        if settings.kernels else [],
     }  # fmt: skip
     options: dict[str, Any] = {"pass_fds": inherited, "start_new_session": True} if os.name == "posix" else {}
     with _interrupts_blocked():  # until the watchdog process ignores them

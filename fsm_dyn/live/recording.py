@@ -10,11 +10,11 @@ import mmap
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 import msgspec
 import numpy as np
@@ -27,7 +27,8 @@ from fsm_dyn.automaton.storage import from_bytes
 from fsm_dyn.core.errors import InputError, Location
 from fsm_dyn.core.files import convert, decode, opened
 from fsm_dyn.live import shared_memory
-from fsm_dyn.live.device_map import DeviceMap, Limits, coupled_ports
+from fsm_dyn.live.device_map import coupled_ports
+from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.tick import FIXED, TickColumns
 from fsm_dyn.run.outcomes import CHOSEN, candidates_fit
 from fsm_dyn.runtime.abi import GUARD_WIDTH, LOG_LENGTH, LOG_WIDTH, MAX_FIRED, Event, LiveHeader, RecordColumn
@@ -44,31 +45,6 @@ _MESSAGE_HEAD: Final = 22  # bytes: channel, sequence, two times
 _WHAT: Final = "a recording of a live run"
 
 _MEASURED: Final = (RecordColumn.ENERGY_BEFORE, RecordColumn.ENERGY_AFTER, RecordColumn.BETA)
-
-_Axes = Annotated[int, Meta(ge=0, le=100)]
-
-
-class _Settings(msgspec.Struct):
-    """Required settings in a recording; others are ignored."""
-
-    axes: _Axes
-    period: Annotated[float, Meta(ge=1e-5, le=0.1)]
-    substeps: Annotated[int, Meta(ge=1, le=1000)]
-    method: str
-    device_map: DeviceMap | tuple[DeviceMap, ...]
-    limits: Limits
-    schedule: bool
-    rotational_axes: tuple[_Axes, ...]
-    parameters: dict[str, float | str | tuple[float | str, ...]]
-    modes: tuple[str, ...]
-    record: Annotated[int, Meta(ge=1, le=10**6)]
-    initial: dict[str, float | str | bool] | None
-    passivity: Literal["off", "observe", "control"]
-    device_damping: float | None
-    device_delay: float
-    work_per_tick: Annotated[int, Meta(ge=0, le=10**9)] | None
-    parts: tuple[_Axes, ...]
-    felt: bool
 
 
 class _Command(msgspec.Struct):
@@ -169,8 +145,8 @@ class Recording:
 
     Attributes
     ----------
-    settings : mapping
-        Settings of the session, from which a stepper is made.
+    settings : LiveSettings
+        Of the session, from which a stepper is made.
     graph : str
         The saved automaton.
     columns : TickColumns
@@ -183,7 +159,7 @@ class Recording:
         Whether the file was closed in order.
     """
 
-    settings: dict[str, Any]
+    settings: LiveSettings
     graph: str
     columns: TickColumns
     table: Rows
@@ -205,7 +181,7 @@ def recorded_graph(recorded: Recording) -> ModeGraph:
     InputError
         There is none, or rows, events or transitions do not fit it.
     """
-    graph = graph_with_parameters(from_bytes(recorded.graph), recorded.settings["parameters"])
+    graph = graph_with_parameters(from_bytes(recorded.graph), recorded.settings.parameters)
     for what in _faults(recorded, graph):
         raise InputError("the recording does not fit its model", found=what)
     return graph
@@ -284,7 +260,7 @@ def read_recording(path: str | Path) -> Recording:
 
 
 def _read(data: mmap.mmap) -> Recording:
-    settings: dict[str, Any] = {}
+    settings: LiveSettings | None = None
     columns: TickColumns | None = None
     graph, complete = "", False
     names: dict[int, str] = {}
@@ -310,18 +286,17 @@ def _read(data: mmap.mmap) -> Recording:
         elif kind == _METADATA:
             found = parsed(mcap.Metadata.read, at, length)
             if found.name == "live":
-                settings = decode(found.metadata.get("settings", "null"), dict[str, Any], _WHAT)
-                convert(settings, _Settings, _WHAT)
+                settings = LiveSettings.of_data(decode(found.metadata.get("settings", "null"), Any, _WHAT), _WHAT)
                 columns = decode(found.metadata.get("columns", "null"), TickColumns, _WHAT)
         elif kind == _CHUNK:
             raise InputError(f"the file is not {_WHAT}", found="chunks")
         complete |= kind == _DATA_END
-    if columns is None or not graph:
+    if settings is None or columns is None or not graph:
         raise InputError(f"the file is not {_WHAT}")
-    if columns.device != settings["axes"]:
+    if columns.device != settings.axes:
         raise InputError("the recording is inconsistent", found="the number of axes")
     table = Rows(data, parts["rows"], columns.width)
-    records = Rows(data, parts["transitions"], settings["record"]).whole()
+    records = Rows(data, parts["transitions"], settings.record).whole()
     events = [_event(data[at : at + length]) for at, length in parts["events"]]
     return Recording(settings, graph, columns, table, records, events, complete)
 
@@ -394,7 +369,7 @@ class Recorder:
         The file; must not exist.
     block : SharedBlock
     columns : TickColumns
-    settings : mapping
+    settings : LiveSettings
         Written at the head of the file.
     graph : str
         The saved automaton, also written at the head.
@@ -410,7 +385,7 @@ class Recorder:
         path: Path,
         block: shared_memory.SharedBlock,
         columns: TickColumns,
-        settings: Mapping[str, Any],
+        settings: LiveSettings,
         graph: str,
     ) -> None:
         mcap = mcap_names()
@@ -418,7 +393,7 @@ class Recorder:
             self._file = _File(path)
         except OSError as error:
             raise InputError(f"cannot record to '{path}'", found=str(error), remedy="name a new file") from error
-        self._path, self._paced = path, bool(settings["paced"])
+        self._path, self._paced = path, settings.paced
         self._writer = mcap.Writer(self._file, use_chunking=False)  # type: ignore[arg-type]  # write, tell only
         self._writer.start("fsm_dyn", library="fsm_dyn live")
         described = {
@@ -426,7 +401,9 @@ class Recorder:
             "discrete": columns.discrete, "names": columns.names, "smooth": columns.smooth,
         }  # fmt: skip
         self._writer.add_attachment(0, 0, "graph.json", "application/json", graph.encode())
-        self._writer.add_metadata("live", {"settings": json.dumps(settings), "columns": json.dumps(described)})
+        self._writer.add_metadata(
+            "live", {"settings": json.dumps(settings.as_data()), "columns": json.dumps(described)}
+        )
         schema = self._writer.register_schema("state", "jsonschema", b'{"type": "object"}')
         self._channels = {
             name: self._writer.register_channel(name, encoding, schema if name == "state" else 0)

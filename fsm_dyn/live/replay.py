@@ -70,7 +70,7 @@ def replay(recorded: Recording) -> tuple[NDArray[np.float64], LiveStepper]:
             found += _stamped(row, stepper)
         if status in _ASKING:
             stepper.supply(status)
-    width = recorded.settings["record"]
+    width = recorded.settings.record
     return np.array(found).reshape(-1, width), stepper
 
 
@@ -105,11 +105,11 @@ def off_line(recorded: Recording) -> Trajectory:
     return simulate(
         graph,
         until=float(recorded.rows[recorded.rows[:, INCOMPLETE_COLUMN] == 0.0][-1, 1]),
-        method=settings["method"],
-        step=settings["period"] / settings["substeps"],
+        method=settings.method,
+        step=settings.period / (settings.substeps or 1),
         inputs=input_tables(recorded),
         derive_after=taken_over or math.inf,
-        initial=dict(settings["initial"] or {}),
+        initial=dict(settings.initial),
     )
 
 

@@ -11,6 +11,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, Final, NotRequired, TypedDict
 
@@ -24,7 +25,8 @@ from fsm_dyn.language.values import Parameters
 from fsm_dyn.live import shared_memory, watchdog
 from fsm_dyn.live.controller import FAILED, FAULTS, PHASES
 from fsm_dyn.live.driver_protocol import descriptors
-from fsm_dyn.live.launch import Prepared, Settings, derives, prepare, saved, start_processes
+from fsm_dyn.live.launch import Prepared, derives, prepare, saved, start_processes
+from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.pacing import percentiles
 from fsm_dyn.live.recording import Recorder
 from fsm_dyn.live.tick_process import columns_of
@@ -160,15 +162,14 @@ class LiveSession:
         made.callback(self._block.close, remove=True)
         self._life = SignOfLife(self._block.header)
         made.callback(self._life.stop)
-        transport = ready.driver.open_transport(ready.settings["options"])
+        transport = ready.driver.open_transport(ready.settings.options)
         between = list(os.pipe()) if derives(self.graph, ready.settings) else []
         try:
-            plain = {
-                **ready.settings, "memory": self._block.address, "transport": transport, "guarded": True,
-                "record": shape.record, "recorded": record is not None, "row": shape.row, "kernels": between,
-                "states": [list(states) for states in self.states],
-            }  # fmt: skip
-            self._process = start_processes(self.graph, plain, ready.spec, self._log)
+            settings = replace(
+                ready.settings, memory=self._block.address, transport=transport, guarded=True, record=shape.record,
+                recorded=record is not None, row=shape.row, kernels=tuple(between), states=self.states,
+            )  # fmt: skip
+            self._process = start_processes(self.graph, settings, ready.spec, self._log)
         finally:
             for descriptor in [*descriptors(transport), *between]:
                 os.close(descriptor)
@@ -177,7 +178,7 @@ class LiveSession:
         weakref.finalize(self, _let_go, self._process)
         weakref.finalize(self, self._life.stop)
         if record is not None:
-            kept = {**plain, "modes": list(self.modes)}
+            kept = replace(settings, modes=self.modes)
             self.recorder = Recorder(Path(record), self._block, self.columns, kept, saved(self.graph))
 
     @classmethod
@@ -187,7 +188,7 @@ class LiveSession:
         driver: str = "scripted",
         options: Mapping[str, Any] | None = None,
         *,
-        settings: Settings | None = None,
+        settings: LiveSettings | None = None,
         parameters: Parameters | None = None,
         record: str | os.PathLike[str] | None = None,
         progress: Callable[[str], None] = lambda stage: None,
@@ -200,7 +201,7 @@ class LiveSession:
             With ports; coupled or not.
         driver, options
             A shipped driver by name, ``FILE.py`` or ``module:Class``, and its options.
-        settings : Settings, optional
+        settings : LiveSettings, optional
         parameters : mapping, optional
             Replacements for the file's values, the couplers' among them (``<axis>_stiffness``, ``<axis>_damping``).
         record : path, optional

@@ -21,8 +21,8 @@ from fsm_dyn.core.errors import FsmDynError
 from fsm_dyn.live import controller as run_controller
 from fsm_dyn.live import pacing, shared_memory
 from fsm_dyn.live.controller import RunController
-from fsm_dyn.live.device_map import Limits, device_maps_from
 from fsm_dyn.live.driver_protocol import BlockingReader, Device, driver_class
+from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.mode_pool import OwnKernels
 from fsm_dyn.live.pacing import ask_for_privileges, clock, wait_until
 from fsm_dyn.live.stepper import LiveStepper
@@ -132,25 +132,24 @@ _TELLING: Final = 250  # ticks between queries of a driver's diagnostics
 _LAST: Final = 2  # ticks with zero force before a run ends
 
 
-def new_stepper(settings: dict[str, Any], graph: Any) -> LiveStepper:
+def new_stepper(settings: LiveSettings, graph: Any) -> LiveStepper:
     """Return the stepper described by the settings of a live run."""
     stepper = LiveStepper(
         graph,
-        int(settings["axes"]),
-        float(settings["period"]),
-        int(settings["substeps"]),
-        str(settings["method"]),
-        device_maps_from(settings["device_map"]),
-        Limits.from_data(settings["limits"]),
-        bool(settings["schedule"]),
-        tuple(settings["rotational_axes"]),
-        dict(settings["initial"] or {}),
-        settings["work_per_tick"],
-        tuple(settings["parts"]),
+        settings.axes,
+        settings.period,
+        settings.substeps or 1,
+        settings.method,
+        settings.device_map,
+        settings.limits,
+        settings.schedule,
+        settings.rotational_axes,
+        dict(settings.initial),
+        settings.work_per_tick,
+        settings.parts,
     )
-    watch_port(stepper.tick_data, settings["passivity"], settings["device_damping"],
-               settings["device_delay"])  # fmt: skip
-    stepper.tick_data.counts[TickCounts.MAY_JUMP] = not settings["felt"]
+    watch_port(stepper.tick_data, settings.passivity, settings.device_damping, settings.device_delay)
+    stepper.tick_data.counts[TickCounts.MAY_JUMP] = not settings.felt
     return stepper
 
 
@@ -167,18 +166,18 @@ class TickProcess:
 
     Parameters
     ----------
-    settings : dict
+    settings : LiveSettings
         As the session wrote them.
     graph : ModeGraph
         With the run's parameters.
     """
 
-    def __init__(self, settings: dict[str, Any], graph: ModeGraph) -> None:
+    def __init__(self, settings: LiveSettings, graph: ModeGraph) -> None:
         self.settings = settings
         self.stepper = new_stepper(settings, graph)
         self.columns = columns_of(self.stepper)
         self.block = shared_memory.SharedBlock.open(
-            shared_memory.BlockLayout(self.columns.width, settings["record"]), settings["memory"]
+            shared_memory.BlockLayout(self.columns.width, settings.record), settings.memory
         )
         self.header = self.block.header
         self.header[LiveHeader.TICK_PID] = os.getpid()
@@ -186,9 +185,9 @@ class TickProcess:
             self.header[LiveHeader.TICK_STATE] = TickState.ENDED
             raise SystemExit
         self.controller = RunController(
-            self.stepper, self.emit_event, settings["stall_ticks"], self._busy, paused=settings["paused"]
+            self.stepper, self.emit_event, settings.stall_ticks, self._busy, paused=settings.paused
         )
-        self.device: Device = driver_class(settings["driver"])(settings["options"], settings["transport"])
+        self.device: Device = driver_class(settings.driver)(settings.options, settings.transport)
         if hasattr(self.device, "attach"):  # a driver fed by the session
             self.device.attach(self.block)
         self._read = self.device.read
@@ -200,10 +199,10 @@ class TickProcess:
         self._mail = 0
         self._receiver: Receiver | None = None
         self._arrived: deque[Arrived | None] = deque()
-        if settings.get("kernels"):
-            ours, theirs = settings["kernels"]
+        if settings.kernels:
+            ours, theirs = settings.kernels
             os.close(theirs)
-            self._receiver = Receiver(ours, settings["realtime_privileges"])
+            self._receiver = Receiver(ours, settings.realtime_privileges)
             self._arrived = self._receiver.arrived
         self._last_tick = -1  # in which the run ends, once it is to end
         # drivers of before call it ``told``
@@ -229,7 +228,7 @@ class TickProcess:
                 return
             self._warm_up()
             io = self._compiled_io()
-            told = ask_for_privileges() if self.settings["realtime_privileges"] else ["privileges: not asked for"]
+            told = ask_for_privileges() if self.settings.realtime_privileges else ["privileges: not asked for"]
             self.emit_event({"event": "ready", "realtime_privileges": told})
             if io is None:
                 self._loop()
@@ -302,7 +301,7 @@ class TickProcess:
 
     def _loop(self) -> None:
         """Tick until the end; per tick, Python only reads, makes one compiled call, and writes."""
-        period = int(self.settings["period"] * 1e9) if self.settings["paced"] else 0
+        period = int(self.settings.period * 1e9) if self.settings.paced else 0
         beats, force, controller = self._beats, shared_memory.plain(self._force), self.controller
         read, write, take, go = self._read, self.device.write, controller.take, controller.run_tick
         processor_clock, counts, nothing = time.thread_time_ns, self._counts, [0.0] * self.stepper.n_device
@@ -358,14 +357,14 @@ class TickProcess:
     def _set_patience(self) -> None:
         """Set how long ticks, samples, the guard and the owner may be missing, and by how much the model may lag."""
         counts, settings = self._counts, self.settings
-        counts[TickCounts.WATCHDOG_TIMEOUT] = int(settings["watchdog_timeout"] * 1e9) * settings["guarded"]
-        counts[TickCounts.OWNER_TIMEOUT] = int(settings["owner_timeout"] * 1e9) * settings["guarded"]
+        counts[TickCounts.WATCHDOG_TIMEOUT] = int(settings.watchdog_timeout * 1e9) * settings.guarded
+        counts[TickCounts.OWNER_TIMEOUT] = int(settings.owner_timeout * 1e9) * settings.guarded
         self.stepper.tick_data.numbers[TickNumbers.PROGRESS] = 0.0  # without the progress of the warm-up
-        counts[TickCounts.PACED] = settings["paced"]
-        felt = settings["paced"] and self.device.spec.felt
-        counts[TickCounts.LAG_LIMIT] = int(settings["lag_limit"] * 1e9) * felt
-        counts[TickCounts.RELEASE_TIME] = int(settings["release"] * 1e9)
-        counts[TickCounts.RELEASE_TICKS] = int(settings["release"] / settings["period"])
+        counts[TickCounts.PACED] = settings.paced
+        felt = settings.paced and self.device.spec.felt
+        counts[TickCounts.LAG_LIMIT] = int(settings.lag_limit * 1e9) * felt
+        counts[TickCounts.RELEASE_TIME] = int(settings.release * 1e9)
+        counts[TickCounts.RELEASE_TICKS] = int(settings.release / settings.period)
 
     def _compiled_io(self) -> pacing.CompiledIO | None:
         """Return the compiled reading and writing of the device, if ticks are too fast for Python."""
@@ -376,7 +375,7 @@ class TickProcess:
 
     def _loop_compiled(self, io: pacing.CompiledIO) -> None:
         """Tick in compiled code until the end, and handle the reasons of its returns."""
-        period = int(self.settings["period"] * 1e9) if self.settings["paced"] else 0
+        period = int(self.settings.period * 1e9) if self.settings.paced else 0
         pace, packed = pacing.new_pace(io, self.stepper.tick_data, period, self._watched_from())
         numbers, controller, counts = shared_memory.plain(pace.numbers), self.controller, self._counts
         self._set_patience()
@@ -420,7 +419,7 @@ class TickProcess:
 
     def _is_over(self) -> bool:
         """Whether the run ends here: asked to, or after the ticks it was to have, with the device disengaged before."""
-        controller, most = self.controller, self.settings["ticks"]
+        controller, most = self.controller, self.settings.ticks
         if self._last_tick < 0:
             running = controller.phase == run_controller.RUNNING
             opening = self._ticks_to_open(self.stepper.tick_data.numbers[TickNumbers.ENGAGEMENT]) if running else 0
@@ -435,7 +434,7 @@ class TickProcess:
 
     def _watched_from(self) -> int:
         """Return the tick from which on to look whether the run, if it has an end, is to open the grip."""
-        most = self.settings["ticks"]
+        most = self.settings.ticks
         return max(0, most - self._ticks_to_open(1.0)) if most >= 0 else sys.maxsize
 
     def _ticks_to_open(self, grip: float) -> int:
@@ -502,14 +501,14 @@ class TickProcess:
     def _late(self, delay: int, period: int) -> None:
         """Handle a tick that ended after the next one's deadline."""
         self.header[LiveHeader.OVERRUNS] += 1
-        if self.settings["overrun"] == "stop" and self.controller.phase == run_controller.RUNNING:
+        if self.settings.overrun == "stop" and self.controller.phase == run_controller.RUNNING:
             self.controller.fault(Fault.OVERRUN)
 
     def _wait_for_recorder(self) -> None:
         """Let a recorder keep up: unpaced ticks would outrun it."""
         header = self.header
         while (
-            self.settings["recorded"]
+            self.settings.recorded
             and header[LiveHeader.ROWS] - header[LiveHeader.RECORDED] > shared_memory.ROW_SLOTS // 2
             and header[LiveHeader.STOP_REQUESTED] == 0
         ):
@@ -537,9 +536,9 @@ def error_text(error: Exception) -> str:
     return str(error) if isinstance(error, FsmDynError | OSError) and str(error) else repr(error)
 
 
-def wants_compiled(settings: dict[str, Any], driver: type) -> bool:
+def wants_compiled(settings: LiveSettings, driver: type) -> bool:
     """Tell whether a run goes by compiled reading and writing: too fast for Python, and driver and system can do it."""
-    return settings["period"] < PYTHON_PERIOD and hasattr(driver, "compiled") and library.has_pacing()
+    return settings.period < PYTHON_PERIOD and hasattr(driver, "compiled") and library.has_pacing()
 
 
 def ring_of(block: shared_memory.SharedBlock) -> Packed:
@@ -551,8 +550,8 @@ def main() -> None:
     """Run the tick process; settings and automaton come from its standard input."""
     sys.setswitchinterval(SWITCHING)
     given = json.loads(sys.stdin.buffer.read())
-    settings = given["settings"]
-    process = TickProcess(settings, graph_with_parameters(storage.from_data(given["graph"]), settings["parameters"]))
+    settings = LiveSettings.of_data(given["settings"])
+    process = TickProcess(settings, graph_with_parameters(storage.from_data(given["graph"]), settings.parameters))
     process.run()
     process.header[LiveHeader.TICK_STATE] = TickState.ENDED
 

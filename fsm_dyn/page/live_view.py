@@ -26,7 +26,8 @@ from fsm_dyn.language.model import Mechanism
 from fsm_dyn.language.values import Parameters, flat_parameters, flat_values, parameter_values
 from fsm_dyn.language.values import units as units_of
 from fsm_dyn.live.device_map import DeviceMap, Limits, add_couplers, coupled_ports
-from fsm_dyn.live.launch import Settings, coupled_graph, merge_parameters
+from fsm_dyn.live.launch import coupled_graph, merge_parameters
+from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.session import LiveSession, RunReport
 from fsm_dyn.live.tick import FIXED
 from fsm_dyn.page.frames import FrameEncoder
@@ -334,7 +335,7 @@ class LiveOptions:
     device : CouplingDevice, optional
         Device coupled to the mechanism instead of the page's pointer.
     passivity : str
-        See :class:`fsm_dyn.live.launch.Settings`.
+        See :class:`fsm_dyn.live.live_settings.LiveSettings`.
     """
 
     period: float = 1e-3
@@ -374,7 +375,7 @@ class LiveView:
         start = initial_state(self.graph.automaton, self.graph.values, self.graph.parameters, initial)
         ports = coupled_ports(self.graph.automaton.mechanism)
         by = options.device or pointer(max(len(port.axes) for port in ports))
-        settings = Settings(
+        settings = LiveSettings(
             period=options.period,
             substeps=options.substeps,
             device_map=by.mapping,

@@ -135,7 +135,7 @@ def from_recording(recorded: Recording, source: str = "") -> RecordedRun:
 
     # a transition is between two ticks; its own time gives the offset
     within = found.time - times[made]
-    within[np.abs(within) > recorded.settings["period"]] = 0.0
+    within[np.abs(within) > recorded.settings.period] = 0.0
     return RecordedRun(encoder, source, times, clock, mode, states, at, changes, clock[made] + within, transition)
 
 
@@ -148,7 +148,7 @@ def _modes_of(
     added during the run; a reset keeps one chart per mode.
     """
     by_name = {mode.name: mode.states for mode in graph.automaton.modes}
-    current: list[States] = [by_name[name] for name in recorded.settings["modes"] if name in by_name]
+    current: list[States] = [by_name[name] for name in recorded.settings.modes if name in by_name]
     stretches: list[tuple[float, list[States]]] = [(-np.inf, current)]
     for event in recorded.events:
         if event.get("event") == "mode_added":

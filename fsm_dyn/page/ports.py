@@ -310,7 +310,7 @@ class CouplingDevice:
     mapping : DeviceMap
     limits : Limits
     watchdog_timeout, release_after, owner_timeout, lag_limit : float
-        See :class:`fsm_dyn.live.launch.Settings`, s.
+        See :class:`fsm_dyn.live.live_settings.LiveSettings`, s.
     stall_timeout : float
         Time without samples until a fault, s.
     emulation : Emulated, optional

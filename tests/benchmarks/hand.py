@@ -16,7 +16,7 @@ from pathlib import Path
 
 from fsm_dyn.devices.emulators.emulator_process import emulation
 from fsm_dyn.live.device_map import DeviceMap, Limits, device_map_for
-from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.session import LiveSession
 from tests.devices.makers.emulated_library import Device, build
 
@@ -64,10 +64,10 @@ def start(graph, driver, options, stiffness, **changes):
     from fsm_dyn.live.launch import coupled_graph
 
     if options.get("kind") == "admittance":
-        return LiveSession.start(graph, driver, options, settings=Settings(**changes), parameters={"m": HEAVY})
+        return LiveSession.start(graph, driver, options, settings=LiveSettings(**changes), parameters={"m": HEAVY})
     graph = coupled_graph(graph)
     mapping = device_map_for(graph, "", 1) if driver == "hapkit" else DeviceMap()
-    settings = Settings(device_map=mapping, limits=changes.pop("limits", Limits()), **changes)
+    settings = LiveSettings(device_map=mapping, limits=changes.pop("limits", Limits()), **changes)
     return LiveSession.start(
         graph, driver, options, settings=settings,
         parameters={"handle_2_stiffness": stiffness, "handle_1_stiffness": stiffness},

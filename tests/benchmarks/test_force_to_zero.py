@@ -16,7 +16,7 @@ import fsm_dyn
 from fsm_dyn.core.errors import RunError
 from fsm_dyn.devices.emulators.emulator_process import emulation
 from fsm_dyn.live.device_map import add_couplers, device_map_for
-from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.session import LiveSession
 
 pytestmark = pytest.mark.benchmark
@@ -38,7 +38,7 @@ def wall():
 class Rig:
     def __init__(self, graph, watchdog):
         self.device = emulation("hapkit", {"hand": HAND, "watchdog": watchdog})
-        settings = Settings(
+        settings = LiveSettings(
             device_map=device_map_for(graph, "", 1), watchdog_timeout=WATCHDOG_TIMEOUT, stall_ticks=STALL_TICKS
         )
         self.session = LiveSession.start(graph, "hapkit", self.device.options, settings=settings)

@@ -15,7 +15,7 @@ import pytest
 import fsm_dyn
 from fsm_dyn.devices.emulators.emulator_process import emulation
 from fsm_dyn.live.device_map import Limits
-from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.session import LiveSession
 
 pytestmark = pytest.mark.benchmark
@@ -32,7 +32,7 @@ class Rig:
     def __init__(self, driver):
         axes = {"axes": 2} if driver == "udp" else {}
         self.device = emulation(driver, {"watchdog": WATCHDOG, **axes})
-        settings = Settings(
+        settings = LiveSettings(
             stall_ticks=STALL_TICKS, watchdog_timeout=GUARD, limits=Limits(ramp=0.02, velocity=20.0), overrun="slow"
         )
         self.session = LiveSession.start(

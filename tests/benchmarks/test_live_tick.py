@@ -19,7 +19,7 @@ from fsm_dyn.live import shared_memory
 from fsm_dyn.live.controller import RUNNING, RunController
 from fsm_dyn.live.device_map import Limits, add_couplers
 from fsm_dyn.live.driver_protocol import Sample
-from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.session import LiveSession
 from fsm_dyn.live.stepper import LiveStepper
 from fsm_dyn.live.tick import PASSIVITY_WORDS, watch_port
@@ -193,7 +193,7 @@ def test_punctuality_at_a_kilohertz(name):
     """In its processes, by the clock: every tick is there, and half of them begin within 0.2 ms."""
     axes = LIVE_MODELS[name]
     hand = {"axes": axes, "motion": usual_motion(axes), "stop": "watchdog"}
-    settings = Settings(ticks=int(1000 * SECONDS), limits=Limits(velocity=20.0))
+    settings = LiveSettings(ticks=int(1000 * SECONDS), limits=Limits(velocity=20.0))
     with LiveSession.start(fsm_dyn.compile(name), "scripted", hand, settings=settings) as session:
         assert session.wait(60 + 2 * SECONDS)
     report = session.close()
@@ -213,7 +213,7 @@ def test_a_dead_tick_process_is_made_safe_within_20_ms(tmp_path, how):
         wire = tmp_path / f"wire{attempt}"
         hand = {"axes": 1, "motion": usual_motion(1), "wire": str(wire)}
         with LiveSession.start(
-            fsm_dyn.compile("latch"), "scripted", hand, settings=Settings(watchdog_timeout=0.012)
+            fsm_dyn.compile("latch"), "scripted", hand, settings=LiveSettings(watchdog_timeout=0.012)
         ) as session:
             session.wait_for_ticks(500)
             begin = time.time()

@@ -8,7 +8,7 @@ import pytest
 import fsm_dyn
 from fsm_dyn.devices.emulators.emulator_process import emulation
 from fsm_dyn.live.device_map import add_couplers, device_map_for
-from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.session import LiveSession
 from fsm_dyn.live.strokes import FINGER_DAMPING, FINGER_STIFFNESS, NOTES, REPETITION
 from fsm_dyn.page.live_view import ImpactSounds
@@ -20,7 +20,7 @@ PRESSED, LIFTED = -0.012, -0.0005  # m of the key
 
 def test_eight_of_eight_at_the_emulated_paddle():
     graph = fsm_dyn.compile(add_couplers(fsm_dyn.load("piano_action")))
-    settings = Settings(device_map=device_map_for(graph, "", 1, scale=SCALE), watchdog_timeout=0.5)
+    settings = LiveSettings(device_map=device_map_for(graph, "", 1, scale=SCALE), watchdog_timeout=0.5)
     with emulation("hapkit", {"hand": {"stiffness": FINGER_STIFFNESS, "damping": FINGER_DAMPING}}) as device:
         with LiveSession.start(graph, "hapkit", device.options, settings=settings) as session:
             session.wait_for_ticks(600)

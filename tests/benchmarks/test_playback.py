@@ -7,7 +7,7 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.live.device_map import Limits
-from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.recording import read_recording
 from fsm_dyn.live.session import LiveSession
 from fsm_dyn.page.broadcast import plain
@@ -35,7 +35,7 @@ FOLLOW = """(() => {
 def long_recording(tmp_path_factory):
     path = tmp_path_factory.mktemp("long") / "wall.mcap"
     hand = {"axes": 2, "motion": [[0, 0.08, 8.0, 0.0], [1, 0.08, 8.2, 0.3]], "stop": "watchdog", "period": PERIOD}
-    how = Settings(
+    how = LiveSettings(
         paced=False, period=PERIOD, ticks=ROWS, realtime_privileges=False, watchdog_timeout=20.0, stall_ticks=10**6,
         limits=Limits(velocity=50.0),
     )  # fmt: skip

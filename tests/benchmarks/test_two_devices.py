@@ -11,7 +11,7 @@ import pytest
 import fsm_dyn
 from fsm_dyn.devices.emulators.emulator_process import emulation
 from fsm_dyn.live.device_map import DeviceMap
-from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.session import LiveSession
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(900)]
@@ -31,7 +31,7 @@ def percentiles(graph, axes, count):
         driver, options, maps = "combined", {"devices": entries}, (DeviceMap(),) * count
         if count == 1:
             driver, options, maps = "udp", entries[0]["options"], DeviceMap()
-        settings = Settings(device_map=maps, watchdog_timeout=0.5)
+        settings = LiveSettings(device_map=maps, watchdog_timeout=0.5)
         with LiveSession.start(graph, driver, options, settings=settings) as session:
             session.wait_for_ticks(1000 * SECONDS)
             report = session.close()

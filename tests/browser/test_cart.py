@@ -64,7 +64,7 @@ def test_dragged_by_its_handle_it_sticks_and_slips_and_all_agree(viewed, tmp_pat
     assert code == 0
     recorded = read_recording(path)
     assert recorded.complete
-    modes = recorded.settings["modes"]
+    modes = recorded.settings.modes
     there = [[f"{r[1]:.4f}", modes[int(r[2])], modes[int(r[3])]] for r in recorded.records]
     assert [entry[:3] for entry in entries] == there
     assert len(there) == totals["transitions"] == reports[0]["transition_count"]

@@ -129,12 +129,12 @@ def test_keyboard_operation_of_all_controls(saved, new_page, tmp_path):
 
 def test_playback_of_a_recording(viewed, tmp_path):
     from fsm_dyn.live.device_map import Limits
-    from fsm_dyn.live.launch import Settings
+    from fsm_dyn.live.live_settings import LiveSettings
     from fsm_dyn.live.session import LiveSession
 
     path = tmp_path / "wall.mcap"
     hand = {"axes": 2, "motion": [[0, 0.05, 0.9, 0.0], [1, 0.03, 1.1, 3.0]], "stop": "watchdog"}
-    how = Settings(
+    how = LiveSettings(
         paced=False, realtime_privileges=False, watchdog_timeout=20.0, ticks=4000, limits=Limits(velocity=20.0)
     )
     with LiveSession.start(fsm_dyn.compile("virtual_wall"), "scripted", hand, settings=how, record=path) as session:

@@ -5,7 +5,7 @@ import json
 import random
 import tempfile
 import warnings
-from dataclasses import asdict
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from unittest import mock
@@ -20,7 +20,7 @@ from fsm_dyn.devices.scripted import Driver
 from fsm_dyn.live import shared_memory
 from fsm_dyn.live.controller import RunController
 from fsm_dyn.live.device_map import Limits, add_couplers
-from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.recording import read_recording
 from fsm_dyn.live.replay import input_tables
 from fsm_dyn.live.tick_process import columns_of, new_stepper, ring_of
@@ -223,16 +223,14 @@ def use_run(path):
 def live(name):
     """What a live run leaves: graph, settings, columns, rows, transitions, events; made in this process."""
     graph = fsm_dyn.compile(add_couplers(fsm_dyn.load(name)))
-    settings = asdict(Settings(limits=Limits(ramp=0.02, velocity=20.0))) | {
-        "axes": 2, "rotational_axes": (), "driver": "scripted", "options": {}, "parameters": {}, "device_damping": None,
-        "device_delay": 0.0, "initial": {}, "substeps": 1, "parts": (), "felt": False,
-    }  # fmt: skip
+    settings = LiveSettings(limits=Limits(ramp=0.02, velocity=20.0), axes=2, driver="scripted", substeps=1, felt=False)
     stepper = new_stepper(settings, graph)
     columns = columns_of(stepper)
-    settings["record"] = 1 + stepper.loop.buffers.transitions.shape[1]
-    settings["modes"] = list(stepper.executable.chart_names)
+    settings = replace(
+        settings, record=1 + stepper.loop.buffers.transitions.shape[1], modes=tuple(stepper.executable.chart_names)
+    )
     stepper.prepare()
-    block = shared_memory.SharedBlock.create(shared_memory.BlockLayout(columns.width, settings["record"]))
+    block = shared_memory.SharedBlock.create(shared_memory.BlockLayout(columns.width, settings.record))
     stepper.publish_to(ring_of(block))
     events = []
     controller = RunController(stepper, events.append, 100)
@@ -251,7 +249,7 @@ def live(name):
         "inputs": columns.inputs, "state": columns.state, "device": columns.device, "ports": columns.ports,
         "discrete": columns.discrete, "names": columns.names, "smooth": columns.smooth,
     }  # fmt: skip
-    head = {"settings": settings, "columns": described, "events": events}
+    head = {"settings": json.loads(json.dumps(settings.as_data())), "columns": described, "events": events}
     return storage.to_bytes(graph.automaton), json.dumps(head), rows, records
 
 

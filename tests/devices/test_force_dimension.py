@@ -16,7 +16,7 @@ from fsm_dyn.core.errors import InputError
 from fsm_dyn.devices import force_dimension
 from fsm_dyn.live.device_map import Limits
 from fsm_dyn.live.driver_protocol import NOTHING, WATCHDOG
-from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.session import LiveSession
 from tests.devices.makers.emulated_library import HERE, Device, build, stubs, until
 
@@ -170,7 +170,9 @@ def test_a_library_that_does_not_fit_is_named(library, device, tmp_path, monkeyp
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
 def test_the_controllers_watchdog_ends_the_force_of_a_tick_process_that_is_gone(library, device, number):
     it = device()
-    settings = Settings(realtime_privileges=False, watchdog_timeout=1.0, stall_ticks=150, limits=Limits(velocity=20.0))
+    settings = LiveSettings(
+        realtime_privileges=False, watchdog_timeout=1.0, stall_ticks=150, limits=Limits(velocity=20.0)
+    )
     graph = fsm_dyn.compile("virtual_wall")
     with LiveSession.start(graph, "force_dimension", {"library": str(library)}, settings=settings) as session:
         session.wait_for_ticks(50)

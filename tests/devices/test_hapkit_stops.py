@@ -14,7 +14,7 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.live.device_map import add_couplers, device_map_for
-from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.session import LiveSession
 from tests.devices.rigs import PATIENT, Rig, wait_for
 
@@ -48,7 +48,7 @@ def rig(wall):
     made = []
 
     def make(watchdog_timeout=2.0, stall_ticks=300, release_after=0.012, **options):
-        settings = Settings(
+        settings = LiveSettings(
             device_map=device_map_for(wall, "", 1), realtime_privileges=False, watchdog_timeout=watchdog_timeout,
             stall_ticks=stall_ticks, release_after=release_after,
         )  # fmt: skip

@@ -12,7 +12,8 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.live.device_map import device_map_for
-from fsm_dyn.live.launch import Settings, coupled_graph
+from fsm_dyn.live.launch import coupled_graph
+from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.session import LiveSession
 from tests.unit.live.stalling import STALLS, stalling_wall
 
@@ -47,7 +48,7 @@ def pressed(paddle, wall, happen, port):
     """Let something happen to the pressed wall; return what the program saw, the report and the events."""
     options = {"axes": 1, "port": port}
     # a busy machine is to end nothing by itself
-    settings = Settings(device_map=device_map_for(wall, "", 1), watchdog_timeout=20.0, stall_ticks=100_000)
+    settings = LiveSettings(device_map=device_map_for(wall, "", 1), watchdog_timeout=20.0, stall_ticks=100_000)
     program = subprocess.Popen([paddle, str(port), str(SECONDS)], stdout=subprocess.PIPE, text=True)
     try:
         with LiveSession.start(wall, "udp", options, settings=settings) as session:

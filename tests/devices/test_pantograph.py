@@ -20,7 +20,7 @@ from fsm_dyn.devices.connections import DeviceDisconnected
 from fsm_dyn.devices.emulators.emulator_process import emulation
 from fsm_dyn.devices.pantograph import angles_of
 from fsm_dyn.live.device_map import Limits
-from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.session import LiveSession
 from tests.devices.makers.emulated_library import until
 
@@ -185,7 +185,9 @@ def test_an_unplugged_device_is_an_error(device, opened):
 
 def test_the_watchdog_process_removes_the_force_of_a_tick_process_that_is_killed(device):
     it = device()
-    settings = Settings(realtime_privileges=False, watchdog_timeout=1.0, stall_ticks=150, limits=Limits(velocity=20.0))
+    settings = LiveSettings(
+        realtime_privileges=False, watchdog_timeout=1.0, stall_ticks=150, limits=Limits(velocity=20.0)
+    )
     with LiveSession.start(fsm_dyn.compile("virtual_wall"), "pantograph", it.options, settings=settings) as session:
         session.wait_for_ticks(50)
         x, y = it.state()["position"]

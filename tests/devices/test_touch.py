@@ -18,7 +18,7 @@ from fsm_dyn.core.errors import InputError
 from fsm_dyn.devices import touch
 from fsm_dyn.live.device_map import Limits
 from fsm_dyn.live.driver_protocol import UNSTOPPED_FORCE_FRACTION
-from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.session import LiveSession
 from tests.devices.makers.emulated_library import HERE, Device, build, until
 
@@ -146,7 +146,9 @@ def test_warm_motors_are_counted_and_a_lost_device_is_an_error(device, opened):
 
 def test_a_run_is_limited_to_a_fifth_and_ends_without_force(library, device):
     it = device()
-    settings = Settings(realtime_privileges=False, watchdog_timeout=1.0, stall_ticks=150, limits=Limits(velocity=20.0))
+    settings = LiveSettings(
+        realtime_privileges=False, watchdog_timeout=1.0, stall_ticks=150, limits=Limits(velocity=20.0)
+    )
     graph = fsm_dyn.compile("virtual_wall")
     options = {"library": str(library), "force": 0.8}
     with LiveSession.start(graph, "touch", options, settings=settings) as session:

@@ -19,7 +19,7 @@ from fsm_dyn.devices import udp as datagrams
 from fsm_dyn.devices.emulators.emulator_process import emulation
 from fsm_dyn.devices.udp import SampleDatagram
 from fsm_dyn.live.device_map import Limits
-from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.live_settings import LiveSettings
 from tests.devices.rigs import PATIENT, Rig, wait_for
 
 STALLED = "the device gave no new sample"
@@ -43,7 +43,7 @@ def rig():
     made = []
 
     def make(driver, **options):
-        settings = Settings(
+        settings = LiveSettings(
             realtime_privileges=False, watchdog_timeout=1.0, stall_ticks=150, limits=Limits(ramp=0.02, velocity=20.0)
         )
         made.append(Held(driver, fsm_dyn.compile("virtual_wall"), settings, **options))
@@ -149,10 +149,10 @@ def test_a_service_whose_device_fails_is_released(rig):
 OWNER = """
 import os, signal, fsm_dyn
 from fsm_dyn.live.device_map import Limits
-from fsm_dyn.live.session import LiveSession, Settings
+from fsm_dyn.live.session import LiveSession, LiveSettings
 from tests.devices.rigs import PATIENT, Rig, wait_for
 session = LiveSession.start(fsm_dyn.compile("virtual_wall"), "udp", {options!r},
-    settings=Settings(realtime_privileges=False, watchdog_timeout=1.0, stall_ticks=10**6, limits=Limits(ramp=0.02,
+    settings=LiveSettings(realtime_privileges=False, watchdog_timeout=1.0, stall_ticks=10**6, limits=Limits(ramp=0.02,
     velocity=20.0)))
 print(session.watchdog_pid, session.tick_pid, flush=True)
 input()

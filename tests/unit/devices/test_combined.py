@@ -18,7 +18,8 @@ from fsm_dyn.devices.emulators.emulator_process import emulation
 from fsm_dyn.live.controller import RunController
 from fsm_dyn.live.device_map import DeviceMap, Limits
 from fsm_dyn.live.driver_protocol import DeviceSpec, Sample
-from fsm_dyn.live.launch import Settings, coupled_graph
+from fsm_dyn.live.launch import coupled_graph
+from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.recording import read_recording
 from fsm_dyn.live.replay import replay
 from fsm_dyn.live.session import LiveSession
@@ -46,7 +47,7 @@ def at_rest(*places, **options):
 
 def last_tick(graph, devices, ticks=6000, record=None):
     """The tick seen after so many; the run lasts much longer, so that its end is not seen on a busy machine."""
-    settings = Settings(device_map=TWO, paced=False, ticks=10 * ticks)
+    settings = LiveSettings(device_map=TWO, paced=False, ticks=10 * ticks)
     with LiveSession.start(graph, "combined", {"devices": devices}, settings=settings, record=record) as session:
         session.wait_for_ticks(ticks)
         return session.snapshot()
@@ -77,9 +78,9 @@ def test_a_recording_of_two_devices_is_replayed_bit_for_bit(bar, tmp_path):
     assert len(recorded.records) > 0
     records, stepper = replay(recorded)
     assert np.array_equal(records, recorded.records)
-    row = recorded.columns.as_dict(recorded.rows[-1], recorded.settings["modes"])
+    row = recorded.columns.as_dict(recorded.rows[-1], recorded.settings.modes)
     assert stepper.loop.state.x.tolist() == list(row["state"].values())
-    settings = Settings(device_map=TWO, paced=False, ticks=800)
+    settings = LiveSettings(device_map=TWO, paced=False, ticks=800)
     with LiveSession.start(bar, "replay", {"file": str(path)}, settings=settings) as session:
         session.wait_for_ticks(700)
         assert session.snapshot()["mode"] == "carried"
@@ -96,7 +97,7 @@ def held(name):
     devices = [emulation("udp", {"axes": axes, "watchdog": 0.0, "hand": HAND}) for _ in range(2)]
     entries = [{"driver": "udp", "options": device.options} for device in devices]
     limits = Limits(velocity=20.0)
-    settings = Settings(device_map=TWO, watchdog_timeout=0.2, limits=limits)
+    settings = LiveSettings(device_map=TWO, watchdog_timeout=0.2, limits=limits)
     session = None
     try:
         session = LiveSession.start(graph, "combined", {"devices": entries}, settings=settings)

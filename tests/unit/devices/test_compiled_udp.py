@@ -18,7 +18,7 @@ from fsm_dyn.devices.emulators.emulator_process import emulation
 from fsm_dyn.devices.udp import SampleDatagram
 from fsm_dyn.live import shared_memory
 from fsm_dyn.live.device_map import Limits
-from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.session import LiveSession
 from fsm_dyn.runtime import library
 from fsm_dyn.runtime.abi import Fault, ForceFlag, LiveHeader, LivePhase
@@ -154,7 +154,7 @@ def wait_for(condition):
 def test_ten_kilohertz_with_an_emulated_device():
     """It feels the plate; without samples the fault is reported and the force is zero, by the host."""
     device = emulation("udp", {"axes": 2, "watchdog": 0.0})
-    settings = Settings(
+    settings = LiveSettings(
         period=1e-4,
         realtime_privileges=False,
         watchdog_timeout=2.0,

@@ -20,7 +20,7 @@ from fsm_dyn.devices import udp
 from fsm_dyn.devices import udp as datagrams
 from fsm_dyn.devices.udp import ForceDatagram, SampleDatagram
 from fsm_dyn.live.device_map import Limits
-from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.session import LiveSession
 from fsm_dyn.runtime.abi import ForceFlag
 from tests.runtime.building import sanitizers_work
@@ -161,7 +161,9 @@ def test_a_second_program_holds_a_mechanism(built):
     """
     program = built(CLIENTS / "udp_device.c", CLIENTS / "client.c")
     port = _free_port()
-    settings = Settings(realtime_privileges=False, watchdog_timeout=1.0, stall_ticks=150, limits=Limits(velocity=20.0))
+    settings = LiveSettings(
+        realtime_privileges=False, watchdog_timeout=1.0, stall_ticks=150, limits=Limits(velocity=20.0)
+    )
     held = subprocess.Popen([program, "2", "300", str(port)], stdout=subprocess.PIPE, text=True)
     try:
         options = {"axes": 2, "port": port}
@@ -187,7 +189,9 @@ def test_a_program_whose_device_follows(built):
     The device integrates by its own clock: where ticks are late, port and device part by millimetres.
     """
     program, port = built(CLIENTS / "udp_follower.c", CLIENTS / "client.c"), _free_port()
-    settings = Settings(realtime_privileges=False, watchdog_timeout=1.0, stall_ticks=150, limits=Limits(velocity=20.0))
+    settings = LiveSettings(
+        realtime_privileges=False, watchdog_timeout=1.0, stall_ticks=150, limits=Limits(velocity=20.0)
+    )
     device = subprocess.Popen([program, "2", "300", str(port)], stdout=subprocess.PIPE, text=True)
     try:
         options = {"axes": 2, "port": port, "kind": "admittance"}

@@ -20,7 +20,8 @@ from fsm_dyn.devices.emulators.emulator_process import emulation
 from fsm_dyn.live.controller import FAULT, FAULTS, RunController
 from fsm_dyn.live.device_map import DeviceMap, Limits
 from fsm_dyn.live.driver_protocol import ADMITTANCE, DeviceSpec, Sample
-from fsm_dyn.live.launch import Settings, coupled_graph
+from fsm_dyn.live.launch import coupled_graph
+from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.passivity import assess_admittance, inertia_seen, least_inertia
 from fsm_dyn.live.recording import read_recording
 from fsm_dyn.live.replay import replay
@@ -263,7 +264,7 @@ def test_a_rigid_wall_stops_the_device_and_the_run_is_replayed(wall, tmp_path):
     path = tmp_path / "followed.mcap"
     device = emulation("udp", {"axes": 2, "kind": "admittance", "hand": {"stiffness": 300.0, "damping": 20.0}})
     try:
-        settings = Settings(watchdog_timeout=0.5)
+        settings = LiveSettings(watchdog_timeout=0.5)
         with LiveSession.start(wall, "udp", device.options, settings=settings, record=path) as session:
             session.wait_for_ticks(300)
             device.do("hand", target=[0.0, -0.05])
@@ -291,7 +292,7 @@ def test_a_rigid_wall_stops_the_device_and_the_run_is_replayed(wall, tmp_path):
 def test_what_does_not_go_together_is_refused(slider, wall):
     options = {"axes": 1, "kind": "admittance", "port": 0}
     with pytest.raises(InputError, match="not observed with a device that follows"):
-        LiveSession.start(slider, "udp", options, settings=Settings(passivity="observe"))
+        LiveSession.start(slider, "udp", options, settings=LiveSettings(passivity="observe"))
     with pytest.raises(InputError, match="coupled for the other kind"):
         LiveSession.start(wall, "scripted", {"axes": 2})
     with pytest.raises(InputError, match="of one kind"):

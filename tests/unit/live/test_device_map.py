@@ -7,7 +7,8 @@ from fsm_dyn.core.errors import InputError
 from fsm_dyn.live.controller import FAULT, RUNNING
 from fsm_dyn.live.device_map import DeviceMap, Limits
 from fsm_dyn.live.driver_protocol import NOTHING, DeviceSpec, Sample
-from fsm_dyn.live.launch import Settings, effective_limits
+from fsm_dyn.live.launch import effective_limits
+from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.stepper import LiveStepper
 from fsm_dyn.runtime.abi import TickCounts, TickNumbers
 
@@ -89,7 +90,7 @@ def test_counts_that_no_machine_word_holds_are_refused(name, number):
 @pytest.mark.parametrize("name", ["ticks", "stall_ticks", "substeps"])
 def test_settings_that_no_machine_word_holds_are_refused(name, number):
     with pytest.raises(InputError, match=name):
-        Settings(**{name: number}).check()
+        LiveSettings(**{name: number}).check()
 
 
 @pytest.mark.parametrize(

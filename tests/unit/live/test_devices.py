@@ -11,7 +11,7 @@ from fsm_dyn.devices import pointer, scripted
 from fsm_dyn.live import shared_memory
 from fsm_dyn.live.device_map import Limits
 from fsm_dyn.live.driver_protocol import BlockingReader, DeviceSpec, Sample, driver_class
-from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.session import LiveSession
 from fsm_dyn.runtime.abi import LiveHeader
 
@@ -109,7 +109,9 @@ def test_a_key_is_held_longer_than_a_drag(block):
 
 def test_a_page_drags_the_wall(held):
     """Through the session: pressed, moved, released; the port follows and is released."""
-    settings = Settings(realtime_privileges=False, watchdog_timeout=20.0, limits=Limits(dead_man_button=0, ramp=0.02))
+    settings = LiveSettings(
+        realtime_privileges=False, watchdog_timeout=20.0, limits=Limits(dead_man_button=0, ramp=0.02)
+    )
     # patient: a page held up for a moment would be taken for gone, and what engages anew begins where it is then
     page = {"axes": 2, "patience": 60.0}
     with LiveSession.start(held("virtual_wall"), "pointer", page, settings=settings) as session:

@@ -6,7 +6,7 @@ import pytest
 import fsm_dyn
 from fsm_dyn.cli.live import _told
 from fsm_dyn.live.energy_of_ticks import energy_warnings
-from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.session import LiveSession
 
 SPRING = {
@@ -26,7 +26,9 @@ WARNS = "of the energy exchanged is unexplained"
 def report(graph, ticks=200, motion=(), **settings):
     """Return the report of a live run as fast as it goes, its rows and what else the balance is made of."""
     hand = {"axes": 1, "motion": list(motion)}
-    with LiveSession.start(graph, "scripted", hand, settings=Settings(paced=False, ticks=ticks, **settings)) as session:
+    with LiveSession.start(
+        graph, "scripted", hand, settings=LiveSettings(paced=False, ticks=ticks, **settings)
+    ) as session:
         session.wait_for_ticks(ticks)
         session.events()
         rows = session.rows(0)[0]

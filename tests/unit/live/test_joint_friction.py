@@ -7,7 +7,7 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.live.device_map import Limits, add_couplers
-from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.recording import read_recording
 from fsm_dyn.live.replay import off_line, replay
 from fsm_dyn.live.session import LiveSession
@@ -42,7 +42,7 @@ def graph():
 def test_live_replayed_and_offline_it_is_the_same_run(graph, tmp_path):
     """In its processes: the wheel slips and sticks as the hand moves and turns."""
     path = tmp_path / "wheel.mcap"
-    settings = Settings(
+    settings = LiveSettings(
         paced=False, realtime_privileges=False, watchdog_timeout=60.0, ticks=3000, limits=Limits(ramp=0.05)
     )
     hand = {"motion": HAND, "stop": "watchdog"}

@@ -14,7 +14,7 @@ from fsm_dyn.core.errors import InputError
 from fsm_dyn.live import mode_pool
 from fsm_dyn.live.derivation_process import message
 from fsm_dyn.live.device_map import Limits
-from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.recording import read_recording
 from fsm_dyn.live.replay import _own_kernels, off_line, replay
 from fsm_dyn.live.session import LiveSession
@@ -151,7 +151,7 @@ def child_of_guard(session):
 @pytest.mark.parametrize("period", [1e-3, 2e-4])  # by Python, and in compiled code
 def test_live_replay_and_offline_are_one_run(held, tmp_path, period):
     path = tmp_path / "door.mcap"
-    settings = Settings(period=period, limits=Limits(ramp=0.05), **QUIET)
+    settings = LiveSettings(period=period, limits=Limits(ramp=0.05), **QUIET)
     hand = {**HAND, "period": period}
     with LiveSession.start(held("latch_door"), "scripted", hand, settings=settings, record=path) as session:
         wait_for_take_over(session)
@@ -176,7 +176,7 @@ def test_live_replay_and_offline_are_one_run(held, tmp_path, period):
 
 @pytest.mark.skipif(os.name != "posix", reason="derivation beside a live run is not on Windows")
 def test_a_deriver_that_is_killed_does_no_harm_and_is_reported(held):
-    settings = Settings(paced=False, derive=True, limits=Limits(ramp=0.05), **QUIET)
+    settings = LiveSettings(paced=False, derive=True, limits=Limits(ramp=0.05), **QUIET)
     with LiveSession.start(held("latch_door"), "scripted", HAND, settings=settings) as session:
         session.wait_for_ticks(10)
         os.kill(child_of_guard(session), signal.SIGKILL)
@@ -194,7 +194,7 @@ def test_a_deriver_that_is_killed_does_no_harm_and_is_reported(held):
 
 @pytest.mark.parametrize(("name", "derive"), [("latch_door", False), ("latch_door", None), ("latch", True)])
 def test_without_need_or_wish_there_is_no_deriver(held, name, derive):
-    settings = Settings(paced=False, derive=derive, **QUIET)
+    settings = LiveSettings(paced=False, derive=derive, **QUIET)
     with LiveSession.start(held(name), "scripted", HAND, settings=settings) as session:
         session.wait_for_ticks(10)
         with open(f"/proc/{session.watchdog_pid}/task/{session.watchdog_pid}/children") as file:

@@ -7,7 +7,7 @@ import fsm_dyn
 from fsm_dyn.core.errors import InputError, ModelError
 from fsm_dyn.live.device_map import DeviceMap, Limits, add_couplers, coupled_ports
 from fsm_dyn.live.driver_protocol import Sample
-from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.recording import read_recording
 from fsm_dyn.live.replay import input_tables, replay
 from fsm_dyn.live.session import LiveSession
@@ -140,7 +140,7 @@ def test_recorded_replayed_and_offline_it_is_the_same_run(tmp_path):
     """In its processes, with a hand that shakes the table: replayed bit for bit, and offline from the recording."""
     path = tmp_path / "table.mcap"
     graph = fsm_dyn.compile(add_couplers(fsm_dyn.load(TABLE)))
-    settings = Settings(
+    settings = LiveSettings(
         paced=False, realtime_privileges=False, watchdog_timeout=60.0, ticks=2000, limits=Limits(ramp=0.05)
     )
     hand = {"motion": [[0, 0.04, 2.0, 0.0]], "stop": "watchdog"}

@@ -13,7 +13,8 @@ import time
 
 import pytest
 
-from fsm_dyn.live.launch import Settings, prepare
+from fsm_dyn.live.launch import prepare
+from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.session import LiveSession
 from tests.marked import PATIENT, Marked
 
@@ -24,9 +25,9 @@ HANDS = {
 }
 OWNER = """
 import os, signal, sys, time, fsm_dyn
-from fsm_dyn.live.session import LiveSession, Settings
+from fsm_dyn.live.session import LiveSession, LiveSettings
 session = LiveSession.start(fsm_dyn.compile("MODEL"), "scripted", {"axes": AXES, "stop": "watchdog"},
-    settings=Settings(realtime_privileges=False, watchdog_timeout=20.0))
+    settings=LiveSettings(realtime_privileges=False, watchdog_timeout=20.0))
 session.wait_for_ticks(100)
 print(session.watchdog_pid, session.tick_pid, flush=True)
 time.sleep(3600)
@@ -49,7 +50,7 @@ def marked(tmp_path):
 
 
 def test_several_live_runs_at_once_do_not_know_of_each_other(held):
-    settings = Settings(paced=False, realtime_privileges=False, watchdog_timeout=20.0)
+    settings = LiveSettings(paced=False, realtime_privileges=False, watchdog_timeout=20.0)
     sessions = {
         name: LiveSession.start(held(name), "scripted", hand, settings=settings) for name, hand in HANDS.items()
     }
@@ -220,7 +221,10 @@ def test_ctrl_c_between_any_two_calls_of_a_start_leaves_nothing(marked, held, mo
     monkeypatch.setattr(tempfile, "tempdir", str(marked.folder))
     monkeypatch.setenv(*marked.mark.split("="))
     ready = prepare(
-        held("latch"), "scripted", HANDS["latch"], settings=Settings(realtime_privileges=False, watchdog_timeout=20.0)
+        held("latch"),
+        "scripted",
+        HANDS["latch"],
+        settings=LiveSettings(realtime_privileges=False, watchdog_timeout=20.0),
     )
     counted = 0
     chosen = random.Random(1)
@@ -291,7 +295,7 @@ def test_a_tick_process_that_cannot_start_is_reported(marked, held, monkeypatch,
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
     monkeypatch.setattr(tempfile, "tempdir", str(marked.folder))
     session = LiveSession.start(
-        held("latch"), "unwilling:Driver", settings=Settings(realtime_privileges=False, watchdog_timeout=20.0)
+        held("latch"), "unwilling:Driver", settings=LiveSettings(realtime_privileges=False, watchdog_timeout=20.0)
     )
     assert session.wait(PATIENT)
     report = session.close()

@@ -8,8 +8,9 @@ from fsm_dyn.core.errors import InputError
 from fsm_dyn.live.controller import RUNNING, RunController
 from fsm_dyn.live.device_map import DeviceMap, Limits, add_couplers
 from fsm_dyn.live.driver_protocol import Sample
-from fsm_dyn.live.launch import Settings, substeps_of
 from fsm_dyn.live.launch import coupled_graph as held_graph
+from fsm_dyn.live.launch import substeps_of
+from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.stepper import LiveStepper
 from fsm_dyn.runtime.abi import CAUGHT_UP_MOST, WORK_OF_MODE, Counters, Status, TickCounts, TickNumbers
 
@@ -35,7 +36,7 @@ def test_the_same_transitions_as_offline_to_the_last_bit(bench, name, substeps):
 def test_ports_have_steps_that_suit_their_models(bench, held, name):
     """Steps of 1 ms made the dome of the button fail after 0.8 s, and left a quarter of the switch's ticks behind."""
     graph = held(name)
-    substeps = substeps_of(Settings(), graph)
+    substeps = substeps_of(LiveSettings(), graph)
     assert substeps > 1
     quick = Limits(velocity=200.0, angular_velocity=2000.0)  # a simulated hand is not disengaged for being quick
     run = bench(name, substeps=substeps, schedule=True, limits=quick).run(3000)
@@ -47,8 +48,8 @@ def test_ports_have_steps_that_suit_their_models(bench, held, name):
     ("period", "asked", "steps"), [(1e-3, None, 4), (1e-4, None, 1), (2e-3, None, 8), (1.01e-3, None, 5), (1e-3, 2, 2)]
 )
 def test_no_step_is_longer_than_ports_say_unless_asked_for(held, period, asked, steps):
-    assert substeps_of(Settings(period=period, substeps=asked), held("toggle_switch")) == steps
-    assert substeps_of(Settings(period=period), held("virtual_wall")) == 1
+    assert substeps_of(LiveSettings(period=period, substeps=asked), held("toggle_switch")) == steps
+    assert substeps_of(LiveSettings(period=period), held("virtual_wall")) == 1
 
 
 def test_the_model_and_the_device_feel_the_same_force(bench):

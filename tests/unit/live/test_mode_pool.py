@@ -10,7 +10,7 @@ from fsm_dyn.language.loader import load
 from fsm_dyn.live import mode_pool
 from fsm_dyn.live.controller import RUNNING
 from fsm_dyn.live.device_map import Limits, add_couplers
-from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.recording import read_recording
 from fsm_dyn.live.replay import off_line, replay
 from fsm_dyn.live.session import LiveSession
@@ -30,7 +30,7 @@ def board():
 def test_a_mode_first_reached_in_the_run_costs_no_step(board, tmp_path):
     """No tick is left unfinished, the grip stays closed, and offline the same modes follow at the same instants."""
     path = tmp_path / "board.mcap"
-    settings = Settings(
+    settings = LiveSettings(
         paced=False, realtime_privileges=False, watchdog_timeout=60.0, ticks=1500, limits=Limits(ramp=0.05)
     )
     with LiveSession.start(board, "scripted", HAND, settings=settings, record=path) as session:

@@ -1,7 +1,7 @@
 """Rows that a ring no longer has: named by an event, with their number."""
 
 import fsm_dyn
-from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.session import LiveSession
 
 TICKS, KEPT = 6000, 4095
@@ -9,7 +9,7 @@ TICKS, KEPT = 6000, 4095
 
 def test_rows_that_the_ring_no_longer_has_are_reported():
     with LiveSession.start(
-        fsm_dyn.compile("bouncing_ball"), "scripted", {"axes": 1}, settings=Settings(paced=False, ticks=TICKS)
+        fsm_dyn.compile("bouncing_ball"), "scripted", {"axes": 1}, settings=LiveSettings(paced=False, ticks=TICKS)
     ) as session:
         session.wait_for_ticks(TICKS)
         rows, following = session.rows(0)

@@ -13,7 +13,7 @@ import pytest
 import fsm_dyn
 from fsm_dyn.live import shared_memory
 from fsm_dyn.live.device_map import Limits
-from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.recording import read_recording
 from fsm_dyn.live.replay import replay
 from fsm_dyn.live.session import LiveSession, SignOfLife
@@ -27,11 +27,11 @@ GRIP, ADVANCED = 12, 9  # columns of a row
 OWNER = """
 import json, sys, time, fsm_dyn
 from fsm_dyn.live.device_map import add_couplers
-from fsm_dyn.live.session import LiveSession, Settings
+from fsm_dyn.live.session import LiveSession, LiveSettings
 from fsm_dyn.live.stepper import Limits
 hand = {"axes": 2, "motion": [[1, 0.05, 6.0, 3.0]], "stop": "watchdog", "period": 2e-4}
-settings = Settings(period=2e-4, realtime_privileges=False, watchdog_timeout=20.0, stall_ticks=10**6, release_after=0.0,
-    owner_timeout=0.3, limits=Limits(ramp=0.05))
+settings = LiveSettings(period=2e-4, realtime_privileges=False, watchdog_timeout=20.0, stall_ticks=10**6,
+    release_after=0.0, owner_timeout=0.3, limits=Limits(ramp=0.05))
 graph = fsm_dyn.compile(add_couplers(fsm_dyn.load("virtual_wall")))
 with LiveSession.start(graph, "scripted", hand, settings=settings, record=sys.argv[1]) as session:
     session.wait_for_ticks(1000)
@@ -119,7 +119,7 @@ def test_an_owner_that_is_stopped_records_all_of_it(tmp_path):
 def test_a_busy_owner_is_alive(held, tmp_path, monkeypatch):
     """A derivation, and a search that never lets go of the interpreter."""
     hand = {"axes": 2, "motion": [[1, 0.03, 1.0, 3.0]], "stop": "watchdog"}
-    settings = Settings(realtime_privileges=False, watchdog_timeout=20.0, stall_ticks=10**6, owner_timeout=0.4)
+    settings = LiveSettings(realtime_privileges=False, watchdog_timeout=20.0, stall_ticks=10**6, owner_timeout=0.4)
     with LiveSession.start(held("virtual_wall"), "scripted", hand, settings=settings) as session:
         session.wait_for_ticks(50)
         begin = session.snapshot()["wall"]

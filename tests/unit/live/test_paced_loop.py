@@ -9,7 +9,7 @@ import pytest
 
 from fsm_dyn.devices.scripted import Driver
 from fsm_dyn.live.device_map import Limits
-from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.recording import read_recording
 from fsm_dyn.live.replay import replay
 from fsm_dyn.live.session import LiveSession
@@ -35,7 +35,7 @@ def start(held):
             "stall_ticks": 10**6,
             "period": PERIOD,
         }
-        settings = Settings(**{**usual, **changes})
+        settings = LiveSettings(**{**usual, **changes})
         session = LiveSession.start(
             held("virtual_wall"), driver, {**HAND, **(options or {})}, settings=settings, record=record
         )

@@ -7,7 +7,8 @@ from fsm_dyn.devices.emulators.emulated_device import EmulatedHandle
 from fsm_dyn.live.controller import RUNNING, RunController
 from fsm_dyn.live.device_map import Limits, device_map_for
 from fsm_dyn.live.driver_protocol import Sample
-from fsm_dyn.live.launch import Settings, substeps_of
+from fsm_dyn.live.launch import substeps_of
+from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.recording import read_recording
 from fsm_dyn.live.session import LiveSession
 from fsm_dyn.live.stepper import LiveStepper
@@ -30,7 +31,7 @@ class Played:
     def __init__(self, graph, scale, finger, mass=0.1, damping=0.5, coupler=None, limit=LIMIT, work=0, target=None):
         mapping = device_map_for(graph, "", 1, scale=scale)
         self.stepper = stepper = LiveStepper(
-            graph, 1, substeps=substeps_of(Settings(), graph), mapping=mapping, limits=Limits(force=limit),
+            graph, 1, substeps=substeps_of(LiveSettings(), graph), mapping=mapping, limits=Limits(force=limit),
             work_per_tick=work,
         )  # fmt: skip
         if coupler:
@@ -146,7 +147,7 @@ def test_saturation_is_in_the_report_and_in_the_recording(held, tmp_path):
     """Once an occasion, with what was wanted and what was shown; the run goes on to its end."""
     path = tmp_path / "wall.mcap"
     limits = Limits(force=0.5)
-    settings = Settings(limits=limits, paced=False, ticks=1500, realtime_privileges=False)
+    settings = LiveSettings(limits=limits, paced=False, ticks=1500, realtime_privileges=False)
     hand = {"axes": 2, "motion": [[1, 0.05, 0.8, 3.1]], "stop": "watchdog"}
     with LiveSession.start(held("virtual_wall"), "scripted", hand, settings=settings, record=path) as session:
         assert session.wait(60.0)

@@ -3,7 +3,7 @@
 import errno
 import json
 import time
-from dataclasses import asdict
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,18 +13,13 @@ from fsm_dyn.cli.app import app
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.live import recording as recorder
 from fsm_dyn.live import shared_memory
-from fsm_dyn.live.device_map import DeviceMap, Limits
+from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.recording import Recorder, read_recording
 from fsm_dyn.live.tick import TickColumns
 from fsm_dyn.runtime.abi import LiveHeader
 
 COLUMNS = TickColumns((), ("x",), 1, (), (), ())
-SETTINGS = {
-    "axes": 1, "rotational_axes": [], "period": 1e-3, "substeps": 1, "method": "rk4", "device_map": asdict(DeviceMap()),
-    "limits": asdict(Limits()), "schedule": False, "parameters": {}, "modes": ["free"], "record": 5,
-    "initial": None, "passivity": "off", "device_damping": None, "device_delay": 0.0, "work_per_tick": 30, "parts": [],
-    "felt": False,
-}  # fmt: skip
+SETTINGS = LiveSettings(axes=1, substeps=1, modes=("free",), record=5, work_per_tick=30, felt=False)
 
 
 class Disk:
@@ -70,7 +65,7 @@ def test_what_is_written_stays_readable_and_what_is_lost_is_counted(monkeypatch,
     block = shared_memory.SharedBlock.create(shared_memory.BlockLayout(COLUMNS.width, 5))
     fill(monkeypatch, 3000 + cut)
     monkeypatch.setattr(recorder, "INTERVAL", 0.001)
-    written_by = Recorder(path, block, COLUMNS, {**SETTINGS, "paced": paced}, "{}")
+    written_by = Recorder(path, block, COLUMNS, replace(SETTINGS, paced=paced), "{}")
     try:
         for number in range(1, 101):
             shared_memory.put_row(block.rows, block.header, LiveHeader.ROWS, np.full(COLUMNS.width, float(number)))
@@ -94,7 +89,7 @@ def test_where_not_even_its_head_has_room_there_is_no_recording(monkeypatch, tmp
     fill(monkeypatch, 100, head=False)
     block = shared_memory.SharedBlock.create(shared_memory.BlockLayout(COLUMNS.width, 5))
     with pytest.raises(InputError, match="No space left"):
-        Recorder(tmp_path / "run.mcap", block, COLUMNS, {"paced": True}, "{}")
+        Recorder(tmp_path / "run.mcap", block, COLUMNS, SETTINGS, "{}")
     block.close(remove=True)
     assert list(tmp_path.iterdir()) == []
 

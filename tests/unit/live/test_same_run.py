@@ -14,7 +14,7 @@ import fsm_dyn
 from fsm_dyn.language.models import names
 from fsm_dyn.live.device_map import Limits, coupled_ports
 from fsm_dyn.live.driver_protocol import driver_class
-from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.recording import read_recording
 from fsm_dyn.live.replay import off_line, replay
 from fsm_dyn.live.session import LiveSession
@@ -56,7 +56,7 @@ def test_what_was_rejected_and_a_fault_are_part_of_the_recording(held, lying, tm
     graph = held(name)
     axes = len(coupled_ports(graph.automaton.mechanism)[0].axes)
     hand = {"axes": axes, "motion": [[axes - 1, SMALL.get(name, 0.03), 1.3, 3.0]], "stop": "watchdog"}
-    settings = Settings(
+    settings = LiveSettings(
         paced=False,
         realtime_privileges=False,
         watchdog_timeout=20.0,

@@ -14,8 +14,9 @@ import pytest
 import fsm_dyn
 from fsm_dyn.core.errors import InputError, RunError
 from fsm_dyn.live.device_map import DeviceMap, Limits
-from fsm_dyn.live.launch import Settings, merge_parameters
 from fsm_dyn.live.launch import coupled_graph as held_graph
+from fsm_dyn.live.launch import merge_parameters
+from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.recording import read_recording
 from fsm_dyn.live.replay import off_line, replay
 from fsm_dyn.live.session import LiveSession
@@ -28,7 +29,7 @@ PATIENT = 60.0  # s that a machine under load may take for what should take a mo
 
 def settings(**changes):
     """Not paced, without privileges, and with a guard that is patient where it is not what is tested."""
-    return Settings(
+    return LiveSettings(
         **{"paced": False, "realtime_privileges": False, "watchdog_timeout": 20.0, "stall_ticks": 10**6, **changes}
     )
 
@@ -433,10 +434,10 @@ def test_when_the_owner_dies_the_run_ends_in_order(tmp_path, motions):
     wire, path = tmp_path / "wire", tmp_path / "run.mcap"
     code = f"""
 import os, signal, fsm_dyn
-from fsm_dyn.live.session import LiveSession, Settings
+from fsm_dyn.live.session import LiveSession, LiveSettings
 session = LiveSession.start(fsm_dyn.compile("virtual_wall"), "scripted",
     {{"axes": 2, "motion": {motions["virtual_wall"][0]}, "wire": {str(wire)!r}}},
-    settings=Settings(realtime_privileges=False, watchdog_timeout=20.0), record={str(path)!r})
+    settings=LiveSettings(realtime_privileges=False, watchdog_timeout=20.0), record={str(path)!r})
 session.wait_for_ticks(600)
 print(session.watchdog_pid, session.tick_pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)

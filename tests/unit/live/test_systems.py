@@ -13,7 +13,7 @@ import pytest
 
 from fsm_dyn.live import pacing as realtime
 from fsm_dyn.live import shared_memory, watchdog
-from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.session import LiveSession
 from fsm_dyn.runtime.abi import LiveHeader
 
@@ -56,7 +56,7 @@ def test_a_run_without_anonymous_memory(held, monkeypatch, motions, system, tmp_
         monkeypatch.setattr(shared_memory, "anonymous", lambda: None)
     monkeypatch.delattr(os, "sched_setscheduler", raising=False)
     hand = {"axes": 1, "motion": motions["latch"][0], "stop": "watchdog"}
-    settings = Settings(paced=False, realtime_privileges=False, watchdog_timeout=20.0, ticks=400)
+    settings = LiveSettings(paced=False, realtime_privileges=False, watchdog_timeout=20.0, ticks=400)
     with LiveSession.start(held("latch"), "scripted", hand, settings=settings) as session:
         path = session._block.path
         assert os.listdir(tmp_path) == ([os.path.basename(path)] if system == "windows" else [])

@@ -83,7 +83,7 @@ def test_a_live_run_and_the_analysis_have_the_same(lever):
     ready = prepare(lever, "scripted", {"axes": 2})
     graph = damped_graph(lever, (), ready.spec.handle, DeviceMap(), PERIOD)
     for name in ("block_1_damping", "tip_2_damping"):
-        assert ready.settings["parameters"].get(name, USUAL) == graph.values[name] == ready.stepper.values[name]
+        assert ready.settings.parameters.get(name, USUAL) == graph.values[name] == ready.stepper.values[name]
         assert ready.stepper.parameters[lever.automaton.terms.layout.p.index(name)] == graph.values[name]
 
 

@@ -10,7 +10,7 @@ import pytest
 import fsm_dyn
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.live.device_map import Limits
-from fsm_dyn.live.launch import Settings
+from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.live.recording import read_recording
 from fsm_dyn.live.session import LiveSession
 from fsm_dyn.page.frames import HEAD
@@ -41,7 +41,7 @@ def cart():
 def recording(tmp_path_factory):
     """A held wall: a parameter changed, a reset, going back."""
     path = tmp_path_factory.mktemp("film") / "wall.mcap"
-    settings = Settings(
+    settings = LiveSettings(
         paced=False,
         realtime_privileges=False,
         watchdog_timeout=20.0,
@@ -115,7 +115,7 @@ def test_a_recording_goes_along_a_clock_that_never_goes_back(recording):
     assert np.diff(film.clock).min() >= 0.0
     assert len(film.when) == len(recorded.records) >= 4
     assert np.diff(film.when).min() >= 0.0
-    names = recorded.settings["modes"]
+    names = recorded.settings.modes
     for k in range(0, len(film.t), 97):
         state = film.encoder.evaluator.automaton.name_of(film.at(k).states).name
         assert state == names[int(recorded.rows[k, 5])]
