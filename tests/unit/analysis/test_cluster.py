@@ -1,4 +1,4 @@
-"""Studies on a cluster of dask: the bits of the processes here, also where workers or the scheduler are lost."""
+"""Studies on a cluster of dask: the bits of local processes, also after a loss of workers or scheduler."""
 
 import os
 import pickle
@@ -30,7 +30,7 @@ def whole(ball):
 
 @pytest.fixture
 def workers():
-    """Two workers of one thread, a process each, that a nanny starts again if they end."""
+    """Two workers of one thread, a process each, restarted by a nanny."""
     with (
         dask.config.set({"distributed.comm.timeouts.connect": "10s"}),
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as found,
@@ -41,7 +41,7 @@ def workers():
 def test_a_cluster_gives_the_same_bits_also_when_workers_are_lost(ball, whole, workers, tmp_path, monkeypatch):
     """The second study loses one of both workers after a fifth of its runs, and the third finds all in the ledger.
 
-    The fourth loses the scheduler; what it had reported is in the ledger, and the rest runs here.
+    The fourth loses the scheduler; its reported results are in the ledger, and the rest runs here.
     """
     with distributed.Client(workers) as client:
         assert rows(fsm_dyn.study(ball, VARY, until=0.5, client=client)) == whole
@@ -95,7 +95,7 @@ def test_an_address_without_a_scheduler_is_refused(ball):
 
 
 def test_a_worker_of_another_version_is_refused():
-    """Its sources may round differently; the error is one that goes through a pipe."""
+    """Its sources may round differently; the error can be pickled."""
     with pytest.raises(RunError, match="install the same version") as caught:
         cluster._received(None, "another version")
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)  # noqa: S301  made here

@@ -1,4 +1,4 @@
-"""Explorations: what they must find, that they are the same every time, and what is listed."""
+"""Explorations: required findings, reproducibility, and lists."""
 
 import json
 import time
@@ -17,7 +17,7 @@ MUST = ["latch", "shopping_cart", "escapement_deadbeat", "piano_action_simple"]
 
 
 def met_by_schedules(graph):
-    """Modes that the shipped schedule and scenarios of a model meet."""
+    """Modes visited under the shipped schedule and scenarios of a model."""
     found = set()
     for scenario in (None, *graph.automaton.mechanism.scenarios):
         run = fsm_dyn.simulate(graph, scenario=scenario, on_failure="return")
@@ -37,7 +37,7 @@ def test_every_mode_of_the_shipped_schedules_is_found(name):
 
 @pytest.mark.parametrize("name", ["latch", "shopping_cart"])
 def test_modes_are_found_without_the_schedules(name):
-    """From a start without inputs, random inputs alone lead to all modes that the schedules meet."""
+    """From a start without inputs, random inputs alone lead to all modes visited under the schedules."""
     graph = fsm_dyn.compile(name)
     quiet = dict.fromkeys(graph.automaton.terms.layout.w, 0.0)
     known = met_by_schedules(graph)
@@ -47,7 +47,7 @@ def test_modes_are_found_without_the_schedules(name):
 
 
 def random_drives(graph, number):
-    """Yield inputs of up to 10 N that turn at three random instants; without inputs, random starts of the clock."""
+    """Yield inputs of up to 10 N with three random breakpoints; without inputs, random starts of the clock."""
     inputs, random = graph.automaton.terms.layout.w, np.random.default_rng(7)
     for _ in range(number):
         times = np.sort(random.uniform(0.0, 1.0, 3)).tolist()
@@ -92,7 +92,7 @@ def test_the_same_seed_gives_the_same_exploration_in_any_number_of_processes():
 
 
 def well():
-    """A ball that falls into a sticky well: one mode that no guard leads out of."""
+    """A ball falling into a sticky well: one mode without a guard to another."""
     return {
         "fsm_dyn": 1, "name": "well", "coordinates": {"y": "m"}, "points": {"P": {"from": "O", "at": "y*N.y"}},
         "bodies": {"ball": {"center": "P", "mass": "1 kg"}}, "loads": [{"gravity": "-9.81 m/s^2*N.y"}],
@@ -165,7 +165,7 @@ def test_no_model_with_contacts_is_one_box_before_a_run():
 
 
 def test_successors_are_the_modes_that_runs_reach_from_the_first_one():
-    """Wherever one event alone changed one contact, the mode that a run came to is among those drawn before it."""
+    """After a single event of a single contact the mode of a run is among those drawn before it."""
     graph = fsm_dyn.compile("latch_door")
     known = set(graph.nx_with_successors(depth=2))
     run = fsm_dyn.simulate(graph, on_failure="return")

@@ -1,4 +1,4 @@
-"""Fits of own recordings with noise: the intervals hold, and what the data cannot determine is named."""
+"""Fits of own recordings with noise: the intervals hold, and undetermined parameters are named."""
 
 import csv
 
@@ -22,7 +22,7 @@ initial: {x: h}
 outputs: {pull: k*x}
 """
 TRUE = {"k": 80.0, "c": 1.0, "e": 0.7}
-FIRST = {"k": 76.0, "c": 1.2, "e": 0.73}  # where searches begin
+FIRST = {"k": 76.0, "c": 1.2, "e": 0.73}  # start of searches
 T = np.linspace(0.0, 2.0, 81)[1:]
 NOISE = {"x": 5e-4, "x_dot": 4e-3}  # m, m/s
 
@@ -86,9 +86,9 @@ def test_a_recording_without_noise_gives_the_parameters_back(graph, exact, tmp_p
 
 
 def test_what_the_data_cannot_determine_is_named(graph, exact, tmp_path):
-    """A free motion has the ratios of mass, stiffness and damping, and no wall that it does not reach.
+    """A free motion determines the ratios of mass, stiffness and damping, and no unreached wall.
 
-    The shares are of the first values, from which the damping found is 0.2 % away.
+    The shares are relative to the first values, 0.2 % away from the damping found.
     """
     early = T < 0.15
     random = np.random.default_rng(1)

@@ -1,4 +1,4 @@
-"""Derivatives where a run switches at no event: choices of the state in loads, transitions that jumps make due."""
+"""Derivatives at switches without an event: choices of the state in loads, transitions triggered by jumps."""
 
 import numpy as np
 import pytest
@@ -91,7 +91,7 @@ BRAKE = {"from": "*", "when": "x_dot < 0 m/s", "reset": {"x_dot": "k*x_dot"}}
 
 @pytest.mark.parametrize("more", [{}, {"memory": {"n": 0}}])
 def test_a_condition_that_an_impact_makes_true(more):
-    """``x = a - e k v (t - a/v)``, whether one transition follows the impact or one more follows that."""
+    """``x = a - e k v (t - a/v)``, with one transition after the impact or with two."""
     transitions = [{**BRAKE, "set": {"n": "n + 1"}}, {"from": "*", "when": "n >= 1", "reset": {"x_dot": "2*x_dot"}}]
     factor = 2.0 if more else 1.0
     model = point(

@@ -1,4 +1,4 @@
-"""Runs made and judged together have the bits that each has alone."""
+"""Runs made and judged together have the same bits as alone."""
 
 import numpy as np
 import pytest
@@ -104,7 +104,7 @@ def test_shipped_models(name, monkeypatch):
 
 
 def test_full_buffers(monkeypatch):
-    """Room for less than a run: it grows, and runs that did not fit begin again."""
+    """Room for less than a run: it grows, and interrupted runs begin again."""
     for name, count in (("ROWS", 300), ("_TRANSITIONS", 8), ("_PASSAGES", 2)):
         monkeypatch.setattr(f"fsm_dyn.run.loop.{name}", count)
     claims, vary, run, runs = SHIPPED["latch"]
@@ -146,7 +146,7 @@ def test_what_runs_may_not_share():
 
 
 def test_other_units_of_the_mechanism_are_noticed():
-    """A ball 20,000 times as heavy has other units, so that its run has other tolerances."""
+    """A ball 20,000 times as heavy has other units, so its run has other tolerances."""
     graph = fsm_dyn.compile("bouncing_ball")
     preparation = RunPreparation(Simulator(graph), {}, {"until": 1.0}, ("m",))
     assert preparation.of([{"m": 0.1}, {"m": 0.11}, {"m": 2000.0}]).numbers == (0, 1)

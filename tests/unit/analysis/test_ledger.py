@@ -1,4 +1,4 @@
-"""Ledgers: a study that was killed continues to the same bytes, a finished one runs nothing, two do not mix."""
+"""Ledgers: a killed study continues to the same bytes, a finished one runs nothing, two do not mix."""
 
 import signal
 import sqlite3
@@ -28,14 +28,14 @@ def ball():
 
 
 def bouncing_ball():
-    """Return a ball that is to bounce and not to rise far."""
+    """Return a ball with requirements to bounce and not to rise far."""
     text = find("bouncing_ball").read_text(encoding="utf-8")
     claims = "requirements:\n  bounces: count(ground closes) >= 1\n  low: final(y) < 10 cm\n"
     return fsm_dyn.compile(load("bouncing_ball", text=text + claims))
 
 
 def rows(found):
-    """Return all that a study found, bit for bit."""
+    """Return all results of a study, bit for bit."""
     return [
         (row.values, row.outcome, row.end.hex(), row.modes, row.transitions, row.final, row.verdicts, row.margins,
          {name: curve.tobytes() for name, curve in row.curves.items()})
@@ -69,7 +69,7 @@ def test_a_killed_study_continues_to_the_same_bytes(ball, tmp_path, monkeypatch)
     assert killed.returncode == -signal.SIGKILL
     made = runs_made(monkeypatch)
     found = fsm_dyn.study(ball, VARY, until=0.5, jobs=1, ledger=path)
-    assert 30 <= 80 - sum(made) < 80  # all that had been reported, and less than everything
+    assert 30 <= 80 - sum(made) < 80  # all reported results, and less than everything
     whole = fsm_dyn.study(ball, VARY, until=0.5, jobs=1)
     assert rows(found) == rows(whole)
     made.clear()
@@ -112,7 +112,7 @@ def test_what_has_no_digest_and_what_is_no_ledger_is_refused(ball, tmp_path):
 
 
 def test_a_full_disk_keeps_what_was_stored(tmp_path):
-    """SQLite is given a largest number of pages; it reports the same as on a disk that is full."""
+    """SQLite is given a largest number of pages; it reports the same as on a full disk."""
     path = tmp_path / "study.sqlite"
     ledger = Ledger(path, "settings", bytes, bytes)
     ledger.add(0, [b"first"])

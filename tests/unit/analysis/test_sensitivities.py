@@ -202,7 +202,7 @@ def test_a_parameter_at_its_bound_is_differentiated_from_within(bound):
 
 
 def test_a_start_at_a_bound_is_differentiated_from_within():
-    """The range ends where the motion begins, and differences would leave it."""
+    """The range ends at the start of the motion, and differences would leave it."""
     falls = model("y", initial={"y": "2*h"})
     falls["parameters"]["h"] = 0.5
     falls["coordinates"] = {"y": {"range": [-10, "1"]}}

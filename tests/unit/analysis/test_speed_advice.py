@@ -28,7 +28,7 @@ def test_a_good_choice_is_left_as_it_is():
 
 @pytest.mark.parametrize("model", ["shopping_cart", "rolling_coin", "planar_three_body"])
 def test_other_speeds_describe_the_same_mechanism(model):
-    """Mass matrices are congruent by the change of speeds, ``W u = W' u'``, and rows that name old speeds the same."""
+    """Mass matrices are congruent by the change of speeds, ``W u = W' u'``, and rows with old speeds stay equal."""
     mechanism = fsm_dyn.load(model)
     own = fsm_dyn.compile(mechanism)
     q, layout = own.start.x[own.automaton.terms.layout.q_slice], own.automaton.terms.layout

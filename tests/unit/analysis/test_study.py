@@ -1,4 +1,4 @@
-"""Studies: ranges, rows that agree with runs one by one, over one process and several, and what cannot run."""
+"""Studies: ranges, agreement with runs one by one, over one process and several, and failed runs."""
 
 import numpy as np
 import pytest
@@ -203,7 +203,7 @@ def test_every_sample_gives_a_data_set_of_the_same_kind(drop):
 
 
 def test_a_grid_ends_where_the_model_does(drop):
-    """Without an end given: after 5 s, where there is no schedule."""
+    """Without an end given: after 5 s, if there is no schedule."""
     (row,) = study(drop, {"e": [0.3]}, jobs=1).rows
     assert row.end == 5.0
     assert np.isfinite(row.curves["y"]).all()

@@ -1,4 +1,4 @@
-"""What a study varies in addition to parameters: rows are those of single runs, and errors name a remedy."""
+"""Variables of studies besides parameters: rows equal those of single runs, and errors name a remedy."""
 
 import subprocess
 import sys
@@ -27,7 +27,7 @@ def button():
 
 
 def assert_rows(found, runs):
-    """Assert that the rows of a study are these runs, bit for bit."""
+    """Assert equality of the rows of a study with these runs, bit for bit."""
     assert len(found.rows) == len(runs)
     for row, run in zip(found.rows, runs, strict=True):
         assert (row.outcome, row.mode, row.transitions) == (run.outcome.name, run.modes[-1], len(run.transitions))
@@ -146,7 +146,7 @@ def drop():
 
 @pytest.mark.parametrize("sample", ["random", "lhs", "sobol"])
 def test_a_sample_of_variants_and_scenarios(drop, sample):
-    """Each run is that of its variant with its own tolerances; shares are those of a fair choice."""
+    """Each run is the run of its variant with its own tolerances; shares are those of a fair choice."""
     vary = {"variant": ["none", "high"], "scenario": ["alone", "helped"], "m": {"uniform": [0.9, 1.1]}}
     found = fsm_dyn.study(drop, vary, sample=sample, n=64, seed=3, until=0.8, outputs=["y"], jobs=1)
     graphs = {"none": drop, "high": fsm_dyn.compile(load("drop", text=VARIANTS, variant="high"))}
@@ -270,7 +270,7 @@ def test_a_killed_study_of_variants_continues(button, tmp_path):
     options = {"until": 0.3, "jobs": 1, "outputs": ["y"]}
     found = fsm_dyn.study(button, vary, ledger=path, **options)
     whole = fsm_dyn.study(button, vary, **options)
-    assert repr(found.table()) == repr(whole.table())  # nan of runs that cannot begin
+    assert repr(found.table()) == repr(whole.table())  # nan of failed starts
     with pytest.raises(InputError, match="ledger of another study"):
         fsm_dyn.study(button, vary | {"variant": ["motion", "none"]}, ledger=path, **options)
 

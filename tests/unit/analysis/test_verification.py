@@ -1,4 +1,4 @@
-"""Verification agrees on every shipped kind of model, and notices what is wrong."""
+"""Verification agrees on every shipped kind of model, and notices defects."""
 
 import numpy as np
 import pytest
@@ -72,7 +72,7 @@ def _shortened(whole):
 
 
 def test_a_wrong_load_is_noticed_by_newton_and_euler(monkeypatch):
-    """Loads a tenth too small, which no other derivation sees."""
+    """Loads a tenth too small, unnoticed by all other derivations."""
     monkeypatch.setattr(NewtonEuler, "_virtual_power", _shortened(NewtonEuler._virtual_power))
     found = fsm_dyn.verify("spatial_robot", states=3)
     assert {c.name for c in found.comparisons if not c.passed} == {NEWTON_EULER}

@@ -77,7 +77,7 @@ def test_components_in_the_axes_of_a_body_and_about_another_point(slider_crank):
 
 
 def test_robot_in_space():
-    """Newton along the column, which slides freely: what the arm's guide bears is what lifts arm and hand."""
+    """Newton along the freely sliding column: the load of the arm's guide lifts arm and hand."""
     graph = fsm_dyn.compile("spatial_robot")
     run = fsm_dyn.simulate(graph, 0.2, rtol=1e-10, atol=1e-12)
     p_wrist = wrench(graph, run, "wrist", about="C3")
@@ -137,7 +137,9 @@ def test_what_is_not_there_is_refused(slider_crank):
 
 
 def test_a_spring_between_two_bodies_loads_neither_hinge_of_the_first():
-    """Newton for the two outer bodies of `planar_three_body`: the hinge q2 carries what accelerates both, no more."""
+    """Newton for the two outer bodies of `planar_three_body`: the hinge q2 carries the force to accelerate both, no
+    more.
+    """
     graph = fsm_dyn.compile("planar_three_body")
     run = fsm_dyn.simulate(graph, 0.5, rtol=1e-10, atol=1e-12)
     (mode,) = graph.modes.values()

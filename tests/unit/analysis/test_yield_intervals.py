@@ -13,7 +13,7 @@ from fsm_dyn.language.evaluate import Deviation
 UNIFORM, NORMAL = Deviation(-1.0, 1.0), Deviation(sigma=1.0)
 _SUM = 2.7  # of three numbers of [-1, 1], from -3: the distribution of Irwin and Hall in halves
 
-# by region: what is sampled, which points meet the requirement, and their share in closed form
+# by region: distributions, condition of the requirement, and the share in closed form
 REGIONS = {
     "threshold": ({"a": NORMAL}, lambda p: p["a"] < 0.9, norm.cdf(0.9)),
     "sum": (
@@ -59,7 +59,7 @@ def test_intervals_cover(sample, n, seeds):
 
 
 def test_replicates_of_sobol_sequences_give_narrower_intervals():
-    """Except where the verdict depends on all parameters together, as in octants."""
+    """Except for a verdict dependent on all parameters together, as in octants."""
     widths = {sample: coverage(sample, 256, 20) for sample in ("random", "sobol")}
     for name in ("threshold", "sum", "box", "disc"):
         assert widths["sobol"][name][1] < 0.75 * widths["random"][name][1]

@@ -58,7 +58,7 @@ def test_samples_have_their_distributions_and_depend_on_the_seed_alone():
 
 
 def test_wilson_interval_solves_its_equation():
-    """The bounds are the shares from which the one found is 1.96 standard errors away (Wilson 1927)."""
+    """The bounds are shares with a distance of 1.96 of their standard errors from the one found (Wilson 1927)."""
     for met, n in ((3, 10), (81, 263), (9, 10)):
         for bound in wilson(met, n):
             error = np.sqrt(bound * (1.0 - bound) / n)

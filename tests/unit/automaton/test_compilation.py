@@ -29,7 +29,7 @@ def test_a_number_of_processes_that_cannot_be_is_refused(jobs):
 
 
 def test_equations_of_other_sources_are_not_taken_from_the_cache(tmp_path, monkeypatch):
-    """What other sources derived is derived again."""
+    """Results of other sources are derived again."""
     monkeypatch.setenv("FSM_DYN_CACHE", str(tmp_path))
     derived = []
     derive = compilation._derive
@@ -41,7 +41,7 @@ def test_equations_of_other_sources_are_not_taken_from_the_cache(tmp_path, monke
 
 
 def test_the_version_of_equations_knows_all_sources_that_derive_them():
-    """Of the parts loaded by a derivation, those that it does not know read files, draw, and write messages."""
+    """Among the parts loaded by a derivation, only those for files, drawings and messages are not in it."""
     script = """
 import sys
 import fsm_dyn

@@ -1,4 +1,4 @@
-"""Shifts of coordinates that change nothing: those that differences show are found, and none that changes an output."""
+"""Shifts of coordinates without effect: all that follow from differences are found, and none with an effect."""
 
 import numpy as np
 import pytest
@@ -53,7 +53,7 @@ def test_as_many_coordinates_can_be_chosen_as_shifts_are_independent(case):
 
 
 def test_rows_of_numerical_derivatives_leave_no_more_freedom(case):
-    """The directions are all that keep the outputs everywhere, by the rank of their derivatives at many places."""
+    """The directions are complete, by the rank of the derivatives of the outputs at many places."""
     program, number = case
     random, slopes = np.random.default_rng(4), []
     for _ in range(20):

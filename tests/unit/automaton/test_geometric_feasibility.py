@@ -1,4 +1,6 @@
-"""Verdicts on contacts: against closed forms, a search with many starts, combinations counted, modes that runs meet."""
+"""Verdicts on contacts: against closed forms, a search with many starts, counted combinations, modes reached by
+runs.
+"""
 
 import copy
 import functools
@@ -76,7 +78,7 @@ def test_a_stop_behind_another_is_never_reached():
 
 
 def test_an_implication():
-    """A block that touches the wedge's end also touches its side: closed there and open here is impossible."""
+    """A block at the wedge's end also touches its side: closed there and open here is impossible."""
     _, found = assess(slide(first="x", second="2*x"))
     assert verdicts(found)[("first", "second"), (True, True)] == "possible"
     assert verdicts(found)[("first", "second"), (True, False)] == "possible"  # open contacts may have no gap yet
@@ -95,7 +97,7 @@ def test_angles_wrap_around():
 
 
 def test_what_depends_on_differences_of_coordinates_is_decided():
-    """A pad does not reach both ends of a side that is longer, wherever both are."""
+    """A pad does not reach both ends of a longer side, at any place of both."""
     _, found = assess("gripper")
     verdict = {(item.contacts, item.closed): item.verdict for item in found.verdicts}
     for side in ("left", "right"):
@@ -274,7 +276,7 @@ def test_three_stops_that_exclude_each_other_only_together():
     said = re.fullmatch(
         r"no configuration has the gaps of left and below and oblique within (.*) of zero \(SI units\)", item.reason
     )
-    assert 1e-4 < float(said[1]) < 0.01 / 3  # x = y = 1 cm / 3 misses all three by that
+    assert 1e-4 < float(said[1]) < 0.01 / 3  # the violation of all three at x = y = 1 cm / 3
     assert (found.combinations, found.remaining, found.undecided) == (8, 7, 0)
     with pytest.raises(fsm_dyn.InputError, match="contacts without a state"):
         found.verdict_on({"left": True})
@@ -329,7 +331,7 @@ def holding(found):
 
 
 def test_a_plank_cannot_stick_to_two_belts_of_different_speeds():
-    """Its weights depend on the angle, which the two gaps make zero, or half a turn."""
+    """Its weights depend on the angle, zero or half a turn by the two gaps."""
     _, found = assess(PLANK)
     assert holding(found) == {("right",): "possible", ("left", "right"): "impossible"}
     item = found.held_contacts[1]
@@ -405,7 +407,7 @@ def test_an_assessment_is_kept_and_the_same(tmp_path, monkeypatch):
 
 
 def stops():
-    """A graph with all four modes of a block between two stops, and what is known of them."""
+    """A graph with all four modes of a block between two stops, and the verdicts on them."""
     model = slide(left="x + 0.1 m", right="width - x")
     model["modes"] = {
         "between": {"left": "open", "right": "open"}, "at_left": {"left": "closed", "right": "open"},
@@ -465,7 +467,7 @@ def test_shown_configurations_lie_within_the_ends_of_faces(name):
 def test_few_questions_stay_undecided_and_no_run_of_a_shipped_model_meets_what_is_impossible():
     """Over all shipped models of up to 12 contacts: at most a twentieth of the questions undecided, runs of 3 s.
 
-    Of the combinations it is one in a hundred at most, without those of the model that has most of them, too.
+    Of the combinations it is one in a hundred at most, also without the model with most of them.
     """
     numbers, every, met = Counter(), Counter(), 0
     for name in models.names():

@@ -1,4 +1,4 @@
-"""Geometric proofs: checked by the intervals of mpmath; proofs that were tampered with are refused."""
+"""Geometric proofs: checked by the intervals of mpmath; manipulated proofs are refused."""
 
 import itertools
 import subprocess
@@ -43,7 +43,7 @@ def test_proofs_are_written_and_read(tmp_path):
 
 
 def box():
-    """A graph with its proofs, of which the first has several boxes."""
+    """A graph with its proofs, the first with several boxes."""
     graph = fsm_dyn.compile("box_on_table")
     return graph, graph.prove_geometry()
 
@@ -80,7 +80,7 @@ def test_shifts_that_change_conditions_are_refused(shifts):
 
 
 def test_a_coordinate_with_a_range_is_not_shifted():
-    """A block between two walls that move: where it is matters, as its range ends."""
+    """A block between two moving walls: its place matters, as its range ends."""
     model = {
         "fsm_dyn": 1, "name": "walls", "coordinates": {"x": {"unit": "m", "range": ["-1 m", "1 m"]}, "a": "m"},
         "points": {"P": {"from": "O", "at": "x*N.x"}, "A": {"from": "O", "at": "a*N.x"}},
@@ -101,7 +101,7 @@ def test_a_coordinate_with_a_range_is_not_shifted():
 
 
 def lagging(dissipation):
-    """A pad that is left behind, and a wall that is below it: with dissipation the pad is open inside."""
+    """A pad left behind, and a wall below it: with dissipation the pad is open inside."""
     compliant = {"stiffness": "100 N/m"} | ({"dissipation": dissipation} if dissipation else {})
     return {
         "fsm_dyn": 1, "name": "lag", "coordinates": {"y": "m", "x": {"unit": "m", "range": ["-1 m", "-0.05 m"]}},
@@ -180,7 +180,7 @@ def test_no_subtree_of_cuts_can_be_left_out():
     refused = 0
     for at in range(len(largest.cuts)):
         size, missing = 0, 1
-        while missing:  # the length of the subtree that begins there
+        while missing:  # the length of the subtree from there
             missing += -1 if largest.cuts[at + size] is None else 1
             size += 1
         if size < 15:
@@ -213,7 +213,7 @@ def test_proofs_hold_for_one_model_and_its_parameters_alone():
 
 @pytest.mark.parametrize("name", ["box_on_table", "push_button", "twelve_contacts", "rocking_block"])
 def test_what_is_possible_cannot_be_proved_impossible(name):
-    """However the space is cut, the box with the configuration that is shown stays."""
+    """In any subdivision of the space the box with the configuration of the verdict stays."""
     graph, random = fsm_dyn.compile(name), np.random.default_rng(3)
     names, rows = [contact.name for contact in graph.automaton.contacts], graph.automaton.rows
     empty = replace(graph.prove_geometry(), proofs=())
@@ -296,7 +296,7 @@ def test_the_check_shares_nothing_with_the_search():
 def test_nothing_is_known_of_a_lock_that_is_released():
     graph = fsm_dyn.compile("magnetic_latch")
     found = graph.assess_geometry()
-    assert found.modes["home"].verdict == "possible"  # at the stop, far below where the magnet holds
+    assert found.modes["home"].verdict == "possible"  # at the stop, far below the range of the magnet
     verdict = {(item.contacts, item.closed): item.verdict for item in found.verdicts}
     assert (("stop", "magnet"), (True, False)) not in verdict  # not asked, as both hold alone
     assert verdict[("stop", "magnet"), (True, True)] == "impossible"

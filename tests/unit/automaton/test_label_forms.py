@@ -60,7 +60,7 @@ def test_marks_distinguish_modes():
     found = set()
     for states in itertools.product(("stick", "slide", "slide_opposite"), repeat=6):
         found.add(brief("", [Closed(f"contact_of_the_door_{k}", state) for k, state in enumerate(states)]))
-    assert len(found) > 0.95 * 3**6  # the labels of a mechanism have longer marks where these are equal
+    assert len(found) > 0.95 * 3**6  # the labels of a mechanism have longer marks if these are equal
 
 
 @given(

@@ -1,4 +1,4 @@
-"""Names that people read: faces flat on faces, corners on faces; a handover is an event, not a change of mode."""
+"""Labels of modes for the user: faces flat on faces, corners on faces; a handover is an event, not a change of mode."""
 
 import itertools
 import re
@@ -28,7 +28,7 @@ TILES = {
 
 
 def block(shapes, contacts, parameters=None, **more):
-    """Return a square block on something that is fixed, as a mapping."""
+    """Return a square block on a fixed shape, as a mapping."""
     return {
         "fsm_dyn": 1,
         "name": "block",
@@ -64,7 +64,7 @@ def graph():
 
 
 def label(graph, **states):
-    """Return the full label of the mode in which these contacts have these states, and all others are open."""
+    """Return the full label of the mode with these contact states, and all other contacts open."""
     codes = [contact.codes[0] for contact in graph.automaton.contacts]
     names = [contact.name for contact in graph.automaton.contacts]
     for name, state in states.items():
@@ -80,7 +80,7 @@ NUMBERED = r"_(\d+|face\d+)(_|$)"
 
 @pytest.mark.parametrize("name", fsm_dyn.language.models.names())
 def test_no_label_of_a_single_contact_numbers_its_features(name):
-    """``pushes_3_face_closed`` is the name of a mode; people read which part is on which."""
+    """``pushes_3_face_closed`` is the name of a mode; the label tells the touching parts."""
     automaton = fsm_dyn.compile(name).automaton
     names = {pattern.name for pattern in automaton.patterns}
     for k, contact in enumerate(automaton.contacts):
@@ -190,7 +190,7 @@ def test_tiles_that_continue_each_other_are_one_surface(graph):
     assert label(model, c1_2_face3="slide", c2_2_face3="slide") == one  # at the seam itself
     # the two corners in the seam are one place
     assert label(model, c1_face1_3="slide") == label(model, c2_face1_4="slide")
-    # sides that face each other in the seam, and other faces, do not continue each other
+    # opposite sides in the seam, and other faces, do not continue each other
     assert label(model, c1_2_face2="slide") == "c1: corner 2 on face2 of t1, slide"
 
 
@@ -265,12 +265,12 @@ def test_corners_that_coincide_swap_unseen(graph, kind, face, corner):
     states = [f"mid: face1 flat on {face}, stick", f"mid: face1 flat on {face}, slide", f"mid: {corner}, slide"]
     assert list(dict.fromkeys(run.labels)) == states
     slides, tips = run.transitions
-    assert not slides.is_handover  # though corners swap in that instant
+    assert not slides.is_handover  # though corners swap in this instant
     assert [slides.time, tips.time] == pytest.approx([0.5886, 1.026552], abs=1e-6)
     assert len({*run.modes}) == 3
     assert "passes on to" in slides.cause
     assert "passes on" not in tips.cause
-    # whatever of the corners that coincide bears, it is read the same
+    # the label is the same for any of the coincident corners
     automaton = model.automaton
     names = [contact.name for contact in automaton.contacts]
     states = {name: chart.states for name, chart in zip(run.model.modes, run.model.charts, strict=True)}
@@ -281,7 +281,7 @@ def test_corners_that_coincide_swap_unseen(graph, kind, face, corner):
 
 @pytest.fixture(scope="module")
 def run(graph):
-    """Return a run of a block that slides over the seam of two tiles."""
+    """Return a run of a block sliding over the seam of two tiles."""
     return fsm_dyn.simulate(graph(block(TILES, on("t1", "t2"), x="-0.5 m", x_dot="2 m/s")), 1.0)
 
 
@@ -386,7 +386,7 @@ def test_a_change_of_body_is_a_change_of_mode_that_says_so(graph):
 
 @pytest.mark.parametrize("name", ["latch_door", "geneva_drive", "gripper", "piano_action_simple", "escapement_anchor"])
 def test_shipped_models_read_every_mode_by_one_label(name):
-    """Labels of the modes that contacts at one place cannot confuse are as many as there are modes."""
+    """Without alternative contacts at one place there are as many labels as modes."""
     automaton = fsm_dyn.compile(name).automaton
     single = []
     for k, contact in enumerate(automaton.contacts):

@@ -33,7 +33,7 @@ def test_mass_matrix_is_that_of_the_kinetic_energy(graph, state):
         np.testing.assert_allclose(M, M.T, atol=1e-14 * np.abs(M).max())
         energy = [
             graph.automaton.report.evaluate(0.0, [*q, *(s * u)], c)["kinetic_energy"] for s in (1.0, -1.0, 0.0)
-        ]  # what is even in u: of moving frames a part stays at u = 0, another is odd
+        ]  # the even part in u: with moving frames one part remains at u = 0, another is odd
         np.testing.assert_allclose(u @ M @ u, energy[0] + energy[1] - 2 * energy[2], rtol=1e-11)
 
 
@@ -56,7 +56,7 @@ def test_partial_velocities_by_central_differences(graph, state):
 
 
 def test_equations_of_motion_hold_with_the_matrices(graph, state):
-    """``M u̇ = f + G λ`` and ``A u̇ + γ = 0`` with the accelerations of the mode, at speeds that satisfy its rows."""
+    """``M u̇ = f + G λ`` and ``A u̇ + γ = 0`` with the accelerations of the mode, at speeds on its rows."""
     q, u, _ = state
     for mode in graph.modes.values():
         directions = {name: 1.0 for name, s in mode.states.items() if s in ("slide", "slide_under")}
@@ -68,7 +68,7 @@ def test_equations_of_motion_hold_with_the_matrices(graph, state):
         f = np.asarray(mode.forcing(0.0, q, u, directions=directions))
         reactions = np.asarray(mode.mass_matrix(q)) @ u_dot - f
         scale = max(np.abs(f).max(), np.abs(reactions).max())
-        # what the rows do not hold has no reaction, and the rows hold
+        # directions without rows have no reaction, and the rows hold
         np.testing.assert_allclose(matrices["S"].T @ reactions, 0.0, atol=1e-9 * scale)
         A = np.asarray(mode.constraint_matrix(q))
         assert A.shape == (len(mode.active_rows), len(u))

@@ -1,4 +1,4 @@
-"""An oracle that shares nothing with the package: Lagrange's equations by sympy, in coordinates only."""
+"""An oracle independent of the package: Lagrange's equations by sympy, in coordinates only."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def test_chain_with_speeds_of_the_links(model, lagrange, agrees):
 
 
 def spatial(frame, speeds):
-    """A heavy asymmetric body in space: products of inertia, centre away from the point that the coordinates say."""
+    """A heavy asymmetric body in space: products of inertia, centre away from the point of the coordinates."""
     return {
         "fsm_dyn": 1,
         "name": "spatial",
@@ -164,7 +164,7 @@ def test_inertia_about_another_point_than_the_centre(model, lagrange, agrees, tu
 
 
 def test_coordinates_in_a_turning_frame(model, lagrange, agrees):
-    """A bead on a turning arm: its vector has components that change in a frame that turns."""
+    """A bead on a turning arm: its vector has varying components in a turning frame."""
     bead = {
         "fsm_dyn": 1,
         "name": "bead",

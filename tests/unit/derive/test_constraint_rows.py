@@ -131,7 +131,7 @@ def test_kinematic_rows_are_unit_vectors(model):
 
 
 def test_velocity_of_the_coincident_point(model):
-    """``vel(P, B)``: of the point fixed in B where P is now; checked against v(centre) + omega × arm."""
+    """``vel(P, B)``: of the point fixed in B at the present place of P; checked against v(centre) + omega × arm."""
     source = {
         **DRIVEN,
         "constraints": {},

@@ -67,7 +67,7 @@ def curves():
 
 
 def followed(model, q, u):
-    """The terms with the parameters of contacts where they belong; ``q`` holds the six coordinates."""
+    """The terms with the curve parameters of contacts at their solutions; ``q`` holds the six coordinates."""
     c = np.zeros(model.layout.n_c)
     c[model.layout.p_slice] = 0.35
     whole = np.concatenate([q, np.zeros(len(model.layout.q) - 6)])

@@ -1,4 +1,4 @@
-"""Along the motion without constraints, energy changes by the power of the loads that have no potential."""
+"""Along the motion without constraints, energy changes by the power of the loads without a potential."""
 
 from dataclasses import replace
 

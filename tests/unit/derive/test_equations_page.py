@@ -1,4 +1,4 @@
-"""Pages of equations: well-formed, complete, without network; sources that run and give the mode's own numbers."""
+"""Pages of equations: well-formed, complete, without network; executable sources with the mode's own numbers."""
 
 import ctypes
 import re
@@ -58,7 +58,7 @@ LINE = 100  # characters, as `width` counts them
 
 
 def unbroken(formula):
-    """Yield the parts of a formula between which TeX can break lines."""
+    """Yield the parts of a formula between possible line breaks of TeX."""
     depth, part = 0, ""
     for word in re.findall(r"\\\\|\\[a-z]+|\\.|.", formula.replace(r"\left", "{").replace(r"\right", "}")):
         depth += (word == "{") - (word == "}")
@@ -118,14 +118,14 @@ def test_sympy_source_gives_the_numbers_of_the_mode(graph):
         expected = kane.part(*OUTPUTS).evaluate(0.0, x, c)
         for name, table in space["equations"].items():
             found = np.array(table.subs(numbers).evalf(), dtype=float).ravel()
-            # SymPy sums in another order: rounding of terms that may cancel
+            # SymPy sums in another order: rounding of possibly cancelling terms
             scale = 1e-11 * (1.0 + np.abs(expected[name]).max(initial=0.0))
             np.testing.assert_allclose(found, expected[name].ravel(), rtol=1e-10, atol=scale, err_msg=name)
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="no C compiler")
 def test_c_and_numpy_sources_give_the_numbers_of_the_mode(graph, tmp_path, monkeypatch):
-    """What the command writes, compiled or run, at random states against the named arrays of the mode."""
+    """The command's output, compiled or run, at random states against the named arrays of the mode."""
     monkeypatch.chdir(tmp_path)
     layout, rng = graph.automaton.terms.layout, np.random.default_rng(7)
     for mode in graph.modes.values():
@@ -146,7 +146,7 @@ def test_c_and_numpy_sources_give_the_numbers_of_the_mode(graph, tmp_path, monke
             c = np.zeros(layout.n_c)
             c[layout.p_slice], c[layout.w_slice] = graph.parameters, rng.uniform(0.5, 1.0, len(layout.w))
             q, u, w = x[: len(layout.q)], x[len(layout.q) :], c[layout.w_slice]
-            known = space["evaluate"](0.0, x, c)  # T and e, for speeds that keep the constraints
+            known = space["evaluate"](0.0, x, c)  # T and e, for speeds on the constraints
             u[:] = known["T"] @ u[[layout.u.index(name) for name in mode.independent_speeds]] + known["e"]
             c[layout.sigma_slice] = mode._directions(0.0, x, c, {})  # slip directions are arguments of the sources
             found = space["evaluate"](0.0, x, c)

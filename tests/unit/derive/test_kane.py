@@ -1,4 +1,4 @@
-"""The ways to sum inertia agree, chains stay cheap, and energy is kept where nothing takes it."""
+"""The ways to sum inertia agree, chains stay cheap, and energy is conserved without dissipation."""
 
 import numpy as np
 import pytest

@@ -8,7 +8,7 @@ from fsm_dyn.core.errors import ModelError
 from fsm_dyn.language.loader import load
 from tests.planar_models import TWO_BODIES
 
-# two bodies that move freely in the plane, a shape of each kind on both
+# two free bodies in the plane, a shape of each kind on both
 CORNERS = [(-0.5, -0.3), (0.6, -0.2), (0.4, 0.5), (0.1, 0.1), (-0.3, 0.4)]
 SHAPES = {
     "rim": {"circle": {"frame": "A", "radius": "ra"}},
@@ -149,7 +149,7 @@ def numbers(model, q, u):
 
 
 def material(pose, rate, place):
-    """Velocity of what is at a place, moving with a body."""
+    """Velocity of the material of a body at a place."""
     return rate[:2] + rate[2] * np.array([-(place[1] - pose[1]), place[0] - pose[0]])
 
 
@@ -190,7 +190,7 @@ def test_every_pair_is_as_far_apart_as_its_closest_points(shapes):
 
 
 def _larger(features):
-    """Whether the first of two round features is the one that the normal belongs to."""
+    """Whether the normal belongs to the first of two round features."""
     second_is_point = features[1].part in ("point", "corner")
     return features[0].part == "round" and second_is_point
 
@@ -215,7 +215,7 @@ def test_rates_are_derivatives(shapes):
         def rate(value):
             return (8 * (value(near[1]) - value(near[-1])) - (value(near[2]) - value(near[-2]))) / (12 * h)  # noqa: B023
 
-        # where a distance is short its derivatives are large: the differences are good there to fewer digits
+        # short distances have large derivatives: differences have fewer digits there
         far = np.array([abs(value) > 0.3 for value in out["residual"]])
         speeds = out["A"] @ u + out["b"]
         normal = np.array([row.role == "normal" for row in shapes.terms.rows])

@@ -1,4 +1,4 @@
-"""Definitions of speeds: what they are solved to, and what is said when they cannot be."""
+"""Definitions of speeds: their solutions, and the messages without one."""
 
 import numpy as np
 import pytest

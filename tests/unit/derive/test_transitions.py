@@ -1,4 +1,4 @@
-"""User-defined transitions: conditions as scalars that cross zero."""
+"""User-defined transitions: conditions as scalars with zero crossings."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A small model that tests change in one place."""
+"""A small model, changed by tests in one place."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -36,7 +36,7 @@ def block() -> Load:
 
 @pytest.fixture
 def everything() -> Mechanism:
-    """Return the model that has every section."""
+    """Return the model with every section."""
     return loader.load(MODELS / "everything.yaml")
 
 

@@ -105,7 +105,7 @@ def test_a_file_is_kept_and_calls_give_the_same_data(name):
     assert model.to_yaml() == path.read_text(encoding="utf-8")
     assert model.mechanism().digest == digest
     again = rebuilt(path)
-    if path.stem == "seven_body_mechanism":  # its numbers end in zeros, which those of Python do not
+    if path.stem == "seven_body_mechanism":  # its numbers end in zeros, unlike Python's
         digest = load(plain_data(compose(model.to_yaml(), ""))).digest
     assert again.mechanism().digest == digest
     assert load(text=again.to_yaml()).digest == digest

@@ -1,4 +1,4 @@
-"""Components: what a model becomes with parts of other files, and what cannot be a part."""
+"""Components: models with parts of other files, and refused parts."""
 
 import numpy as np
 import pytest
@@ -66,7 +66,7 @@ def test_names_get_the_prefix_and_nothing_else_does(folder):
 
 
 def test_motion_within_a_component_is_against_what_it_is_attached_to(folder):
-    """A finger that does not move along its slide has no velocity in the palm, however the palm turns."""
+    """A finger at rest on its slide has no velocity in the palm, for any turn of the palm."""
     graph = fsm_dyn.compile(folder / "hand.yaml")
     start = fsm_dyn.simulate(graph, until=1e-9)
     assert abs(start.outputs["left_v"][0]) <= 1e-15
@@ -217,7 +217,7 @@ def test_transitions_of_a_component_name_pairs_that_are_written_out(tmp_path):
 
 
 def test_places_survive_renaming(tmp_path):
-    """Errors that are found after a component was renamed name its own file and line."""
+    """Errors found after the renaming of a component name its own file and line."""
     for wrong, line in (
         (("on: rubs_2 closes", "on: rubs_9 closes"), 18),
         (("restitution: 0.4}", "restitution: 0.4, friction: {static: 0.1}}"), 13),

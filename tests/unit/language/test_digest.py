@@ -1,4 +1,4 @@
-"""The digest: what a model says, not how it is written."""
+"""The digest depends on the meaning of a model, not on its notation."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""The example that an error shows where a mapping was expected is one that the language takes."""
+"""The example in an error about a missing mapping is valid in the language."""
 
 import importlib
 import pkgutil

@@ -1,4 +1,4 @@
-"""Reading expressions: what they mean, and that nothing else is one."""
+"""Reading expressions: their meaning, and the refusal of everything else."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Backlash and clearance in a model file: what is written out, where names go, and what is refused."""
+"""Backlash and clearance in a model file: expansion, names, and refused cases."""
 
 import json
 

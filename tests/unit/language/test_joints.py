@@ -1,4 +1,4 @@
-"""What a joint stands for: the same words written by hand mean the same mechanism."""
+"""Expansion of joints: the same entries written by hand give the same mechanism."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What a loaded model holds."""
+"""Content of a loaded model."""
 
 import pickle
 import subprocess

@@ -1,4 +1,4 @@
-"""Kinds, visibility and dimensions: what is accepted, what is refused, and that the message helps."""
+"""Kinds, visibility and dimensions: accepted and refused expressions, with helpful messages."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar

@@ -1,4 +1,4 @@
-"""Shipped models are found by bare name, files by path, and a miss says what there is."""
+"""Shipped models are found by bare name, files by path, and the error of a miss lists the existing ones."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a file may not hold, no override may be: every check of numbers by every way that parameters are given."""
+"""Values refused in a file are refused as overrides: every check of numbers by every way of giving parameters."""
 
 import ast
 import inspect
@@ -23,7 +23,7 @@ GOOD = {
     "h": "0.3 m", "edge": "0.4 m", "long": "0.2 m", "lean": "0 deg", "size": "0.5 m", "extra": "0 m",
     "tiny": "1 um", "least": "-9 m", "firm": "300 N/m^1.5", "lossy": "0.1 s/m", "bends": "1.5",
 }  # fmt: skip
-# parameter, value with which nothing can be done, what is said
+# parameter, impossible value, message
 BAD = [
     ("m", "-1 kg", "mass of 'block' is negative"),
     ("I", "-0.1 kg*m^2", "inertia zz of 'block' is negative"),
@@ -50,7 +50,7 @@ BAD = [
     ("firm", "-1 N/m^1.5", "stiffness of 'felt' is negative"),
     ("lossy", "-1 s/m", "dissipation of 'felt' is negative"),
 ]
-# what a file could hold, but not a model that was compiled with other values
+# valid in a file, but not for a model compiled with other values
 TURNED = [
     ("w", "-0.2 m"),
     ("edge", "-0.4 m"),
@@ -141,13 +141,13 @@ def test_good_overrides_pass(mechanism):
 
 
 def raises_of(module):
-    """Lines of all statements of a module (or class) that refuse something: its checks."""
+    """Lines of all raising statements of a module (or class): its checks."""
     tree = ast.parse(inspect.getsource(module))
     return {node.lineno for node in ast.walk(tree) if isinstance(node, ast.Raise)}
 
 
 def test_no_check_is_left_out(mechanism):
-    """Every statement of the checks that refuses something is reached by an override above."""
+    """Every raising statement of the checks is reached by an override above."""
     reached = set()
     given = [*((name, value) for name, value, _ in BAD), *TURNED, ("bends", 0.5)]
     for name, value in given:

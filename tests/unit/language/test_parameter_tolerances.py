@@ -1,4 +1,4 @@
-"""Tolerances of parameters: how they are written, what is refused, and that a run uses the value alone."""
+"""Tolerances of parameters: notation, refused cases, and no influence on a run."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Sections `names` and `phases`: what they hold, what is refused with its place, and what they do not change."""
+"""Sections `names` and `phases`: content, refused cases with their places, and no influence on the rest."""
 
 import pytest
 
@@ -48,7 +48,7 @@ def test_names_and_phases_as_data():
     assert other.when == ((),)
 
 
-# what is wrong, its line and column in the text behind the model, and a part of the message
+# faulty text, its line and column in the text behind the model, and a part of the message
 WRONG = {
     "names: {stp: a}": (1, 9, "there is no contact, shape or body 'stp'"),
     f"names: {{stop: {'a' * 25}}}": (1, 15, "1 to 24 characters"),

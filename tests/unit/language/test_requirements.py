@@ -1,4 +1,4 @@
-"""Requirements in model files: what is read from a formula, and which could never be judged."""
+"""Requirements in model files: content read from a formula, and formulas without a possible judgement."""
 
 import pytest
 

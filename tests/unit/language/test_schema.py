@@ -1,4 +1,4 @@
-"""The JSON Schema accepts what the loader accepts, and knows the words of the language."""
+"""The JSON Schema accepts the same models as the loader, and knows the words of the language."""
 
 import json
 import re
@@ -26,7 +26,7 @@ TYPES: dict[str, Any] = {
 
 
 def accepts(schema: Any, value: Any) -> bool:
-    """Judge by the few words of JSON Schema that ours uses; an unknown word fails the test."""
+    """Judge by the few words of JSON Schema in use here; an unknown word fails the test."""
     known = {"type", "properties", "additionalProperties", "required", "items", "minItems", "maxItems", "uniqueItems"}
     known |= {"anyOf", "$ref", "enum", "const", "pattern", "maxLength", "default", "description", "patternProperties"}
     known |= {"minimum", "maximum"}

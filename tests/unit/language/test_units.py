@@ -1,4 +1,4 @@
-"""Numbers with units: how far a unit reaches, and that our table agrees with pint."""
+"""Numbers with units: extent of a unit, and agreement of the table with pint."""
 
 import math
 import subprocess

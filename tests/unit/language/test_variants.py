@@ -1,4 +1,4 @@
-"""Variants: what an overlay changes, and what stays."""
+"""Variants: changes by an overlay, and unchanged parts."""
 
 import pytest
 

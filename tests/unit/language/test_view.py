@@ -1,4 +1,4 @@
-"""What is drawn of a body, and of what stands still: in the body's frame or in another that is named."""
+"""Drawings of bodies and of fixed outlines: in the body's frame or in another named one."""
 
 import numpy as np
 import pytest

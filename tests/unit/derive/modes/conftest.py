@@ -9,7 +9,7 @@ from tests.planar_models import THREE_LINKS
 
 @pytest.fixture(scope="session")
 def mode_graph():
-    """Return a function that compiles a shipped model or a mapping."""
+    """Return a function to compile a shipped model or a mapping."""
 
     def build(model, **parameters):
         return compile_model(model, parameters, cache=False)
@@ -65,7 +65,7 @@ def four_bar():
 
 @pytest.fixture(scope="session")
 def ends():
-    """Where the third link of the four-bar ends."""
+    """The end of the third link of the four-bar."""
 
     def end(q, lengths=(1.0, 2.0, 1.5)):
         angles = np.cumsum(q)

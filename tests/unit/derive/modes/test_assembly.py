@@ -200,7 +200,7 @@ def test_euler_parameters_given(assemble):
     assert x[3:7].tolist() == [1.0, 0.0, 0.0, 0.0]
     x, _ = assemble(free, coordinates={"e3": half})  # the first completes the norm
     np.testing.assert_allclose(x[3:7], [half, 0, 0, half], rtol=1e-15)
-    x, _ = assemble(free, coordinates={"e0": 1.0, "e1": 1.0})  # and what is given is brought to unit norm
+    x, _ = assemble(free, coordinates={"e0": 1.0, "e1": 1.0})  # and given values are brought to unit norm
     np.testing.assert_allclose(x[3:7], [half, half, 0, 0], rtol=1e-15)
     with pytest.raises(ModelError, match="cannot all be zero"):
         assemble(free, coordinates={"e0": 0.0})
@@ -225,7 +225,7 @@ def test_dependent_columns_are_as_few_as_needed_and_the_last():
 
 
 def test_start_of_a_run(mode_graph):
-    """The values under ``initial`` with what replaces them; the mode given or deduced; slip directions."""
+    """The values under ``initial`` with overrides; the mode given or deduced; slip directions."""
     graph = mode_graph("rolling_disk")
     sigma = graph.automaton.terms.layout.sigma_slice
 

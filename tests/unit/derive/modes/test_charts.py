@@ -1,4 +1,4 @@
-"""Charts at right angles, where people start their models: a four-bar with every angle in {0, ±90°, 180°}."""
+"""Charts at right angles, the usual starts of models: a four-bar with every angle in {0, ±90°, 180°}."""
 
 import itertools
 from dataclasses import replace
@@ -16,12 +16,12 @@ FLAT = 1e-9
 
 @pytest.fixture(scope="module")
 def graph(mode_graph, four_bar):
-    """The four-bar at its initial configuration: all angles zero but what the loop asks for."""
+    """The four-bar at its initial configuration: all angles zero except for those required by the loop."""
     return mode_graph(four_bar)
 
 
 def closed_at(graph, context, ends, q, drive=0.7):
-    """The context in which the loop closes at ``q``: F is where the third link ends."""
+    """The context of a closed loop at ``q``: F is the end of the third link."""
     c = context(graph, drive)
     names = graph.automaton.terms.layout.p
     c[names.index("gx")], c[names.index("gy")] = ends(q)
@@ -34,7 +34,7 @@ def is_flat(q):
 
 
 def moving(graph, q, c, speed=1.3):
-    """A state with speeds that satisfy the rows, from the null space of A."""
+    """A state with speeds on the rows, from the null space of A."""
     A = graph.automaton.terms.evaluate(0.0, [*q, 0, 0, 0], c)["A"]
     rank = np.linalg.matrix_rank(A, tol=1e-9)
     direction = np.linalg.svd(A)[2][rank]
@@ -66,7 +66,7 @@ def test_a_chart_chosen_there_works(graph, context, ends, q):
 
 @pytest.mark.parametrize("q", [q for q in CONFIGURATIONS if is_flat(q)], ids=lambda q: str(np.round(np.degrees(q))))
 def test_a_flat_linkage_has_a_redundant_row(graph, context, ends, q):
-    """Which row goes is of no consequence there, and the numbers stay finite; away from there the pivot says no."""
+    """The choice of the dropped row does not matter there, and the numbers stay finite; elsewhere the pivot refuses."""
     c = closed_at(graph, context, ends, q)
     x = moving(graph, q, c)
     mode = graph.automaton.derive((), 0.0, x, c)
@@ -83,7 +83,7 @@ def test_a_flat_linkage_has_a_redundant_row(graph, context, ends, q):
 def test_a_naive_order_fails_at_many_of_them(graph, context, ends):
     """The rows and the last columns in the order of the file: a third of the configurations has a zero pivot.
 
-    The pivot that the program returns tells it, and no state is left in which a bad chart goes unnoticed.
+    The pivot of the program shows it: a bad chart is noticed in every state.
     """
     automaton = graph.automaton
     order = [(0, 1), (1, 2)]

@@ -1,4 +1,4 @@
-"""A mode's programs follow from the model alone, not from what was derived before it."""
+"""A mode's programs follow from the model alone, not from earlier derivations."""
 
 import itertools
 

@@ -9,7 +9,7 @@ from fsm_dyn.programs.traversal import evaluate
 
 
 def nodes_of(graph, values, name="a", constants=False):
-    """A matrix of symbols where the numbers are not zero, and the values of the symbols."""
+    """A matrix of symbols for nonzero numbers, and the values of the symbols."""
     matrix, given = [], {}
     for (i, j), value in np.ndenumerate(values):
         if j == 0:
@@ -41,7 +41,7 @@ def check_solutions(values, rng, constants=False, samples=None):
     rows, columns = [row for row, _ in factors.pivots], list(factors.columns)
     assert sorted(rows + list(factors.dropped)) == list(range(m))
     block = values[np.ix_(rows, columns)]
-    # a right-hand side in the range, so that rows dropped are satisfied too
+    # a right-hand side in the range: dropped rows are satisfied too
     b = values @ rng.normal(size=n)
     right, of_b = vector_of(graph, b)
     x = solved(factors.solve(right), given | of_b)
@@ -70,7 +70,7 @@ def test_random_matrices(seed):
 @pytest.mark.parametrize("constants", [True, False], ids=["constants", "symbols"])
 @pytest.mark.parametrize("seed", range(40))
 def test_matrices_of_zeros_and_ones(seed, constants):
-    """What people build first: right angles make entries 0 and ±1, and rows that depend on each other."""
+    """Typical first models: right angles make entries 0 and ±1, and dependent rows."""
     rng = np.random.default_rng(100 + seed)
     m, n = rng.integers(2, 6, 2)
     values = rng.choice([0.0, 0.0, 1.0, -1.0], size=(m, n))
@@ -81,7 +81,7 @@ def test_matrices_of_zeros_and_ones(seed, constants):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_redundant_rows_are_dropped(seed):
-    """Rows added that are combinations of the others: exactly as many are dropped, whichever."""
+    """Additional combinations of rows: the same number of rows is dropped, no matter which."""
     rng = np.random.default_rng(200 + seed)
     independent = rng.normal(size=(3, 5))
     extra = rng.normal(size=(2, 3)) @ independent
@@ -122,7 +122,7 @@ def test_a_partner_influences_the_pivots():
     matrix, _ = nodes_of(graph, values)
     partner = np.array([[[1.0, 2.0], [2.0, 1.0]]])
     assert len(eliminate(matrix, values[None], range(2), partner=partner).dropped) == 1
-    # nor, where it has no pivot at all, keep the rows from being held
+    # nor, without any pivot, prevent the rows from being active
     nothing = np.zeros((1, 1, 2))
     assert eliminate(matrix[:1], values[None, :1], range(2), partner=nothing).dropped == ()
 

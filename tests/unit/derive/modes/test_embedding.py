@@ -141,8 +141,8 @@ def test_determinants(graphs, states, name):
 def test_numpy_and_machine_code_agree(graphs, states, tmp_path, name):
     """The programs of every mode, one state at a time in machine code and all at once in NumPy, to 1e-12.
 
-    Their sines may differ by a rounding.  How much a state magnifies one is seen from NumPy itself, with every
-    argument changed by a few roundings: that much is allowed for besides.
+    Their sines may differ by a rounding.  The magnification of a rounding by a state is measured with NumPy itself, by
+    a change of every argument by a few roundings, and added to the tolerance.
     """
     graph = graphs[name]
     modes = graph.automaton.modes

@@ -1,4 +1,4 @@
-"""Which modes there are, what they are called, and which cannot be."""
+"""Enumeration of modes, their names, and infeasible ones."""
 
 import pytest
 
@@ -48,13 +48,13 @@ def test_codes_of_a_contact():
         ((1, 0, 1), "standing", "standing"),
         ((1, 1, 2), "standing+stop_closed+axis_slip", "standing"),
         ((2, 0, 1), "tip_slide", ""),
-        ((0, 1, 1), "leaning", "leaning"),  # the pattern that says more
+        ((0, 1, 1), "leaning", "leaning"),  # the more specific pattern
         ((0, 1, 2), "resting+axis_slip", "resting"),
-        ((0, 0, 1), "axis_stick", ""),  # dry friction that sticks is not free
+        ((0, 0, 1), "axis_stick", ""),  # sticking dry friction is not free
     ],
 )
 def test_names(states, name, pattern):
-    """The most specific pattern names a mode; what it leaves open and is not in its first state is added."""
+    """The most specific pattern names a mode; other contacts outside their first state are added."""
     patterns = [Pattern("standing", {0: 1}), Pattern("resting", {1: 1, 0: 0}), Pattern("leaning", {0: 0, 1: 1, 2: 1})]
     found = name_mode(CONTACTS, patterns, states)
     assert (found.name, found.pattern, found.states) == (name, pattern, states)
@@ -224,7 +224,7 @@ def test_many_contacts_are_derived_when_reached(mode_graph):
 
 
 def test_a_mode_not_enumerated_is_derived_from_the_saved_terms(mode_graph, context):
-    """What is found at run time: the same programs as if it had been enumerated."""
+    """A derivation at run time gives the same programs as an enumeration."""
     graph = mode_graph(mass(contacts={"ground": ROUGH, "rub": RUB}))
     automaton = graph.automaton
     for mode in automaton.modes:
@@ -253,7 +253,7 @@ def test_speeds_without_inertia_are_named(mode_graph):
 
 
 def test_a_body_without_mass_may_be_carried(mode_graph):
-    """Glued on, or held while a contact is: only the modes in which it is on its own are out."""
+    """Glued on, or held together with a contact: only the modes with the body alone are out."""
     assert list(mode_graph({**PAD, "constraints": {"glue": {"velocity": "y_dot"}}}).modes) == ["motion"]
     held = {"contacts": {"hold": {"lock": {"velocity": "y_dot"}}}, "modes": {"held": {"hold": "engaged"}}}
     graph = mode_graph({**PAD, **held, "initial": {"mode": "held"}})

@@ -1,4 +1,4 @@
-"""Guards: which there are in which state, when they vanish, and their slopes along the motion."""
+"""Guards of the states, their zeros, and their slopes along the motion."""
 
 from itertools import pairwise
 
@@ -66,7 +66,7 @@ def guards(mode_graph, contact, state, q=(0, 0), u=(0, 0), w=None, **kwargs):
 
 
 def test_values(mode_graph):
-    """Positive while the state lasts, zero where it ends."""
+    """Positive in the state, zero at its end."""
     assert guards(mode_graph, SMOOTH, "open", q=(0, 0.3)) == [0.3]
     assert guards(mode_graph, SMOOTH, "closed", w={"press": 7}) == [7]
     # normal force 10, friction limit 5, friction force -push
@@ -81,7 +81,7 @@ def test_values(mode_graph):
 
 @pytest.mark.parametrize(("push", "sigma"), [(6.0, 1), (-6.0, -1)])
 def test_slip_begins_the_way_the_guard_says(mode_graph, push, sigma):
-    """The limit passed by a push to the right is that of the slide to the right, which then goes right."""
+    """A push to the right passes the limit of the slide to the right, and the slide goes right."""
     graph = mode_graph(mass(ROUGH))
     stick, slide = graph.modes["tip_stick"], graph.modes["tip_slide"]
     w = {"press": 10.0, "push": push}
@@ -94,7 +94,7 @@ def test_slip_begins_the_way_the_guard_says(mode_graph, push, sigma):
 
 
 def test_user_defined_transitions(mode_graph):
-    """Rising guards are turned over, ``both`` makes two; a mode has those of the transitions that leave it."""
+    """Rising guards are turned over, ``both`` makes two; a mode has the guards of its outgoing transitions."""
     transitions = [
         {"from": "low", "to": "high", "when": "x - 1", "crossing": "rising"},
         {"from": "high", "to": "low", "when": "x - 1", "crossing": "falling"},
@@ -118,8 +118,8 @@ def test_user_defined_transitions(mode_graph):
 def test_slopes_along_the_motion(mode_graph, context, random_states, name):
     """The slope of every guard against a central difference along q', u' and the inputs' three rates.
 
-    Where twice the step gives another difference (a felt that lets go within it, forces far beyond the model's)
-    the difference is no measure of a slope; nearer to the start there are states where it is.
+    If twice the step gives another difference (a felt opening within it, forces far beyond the model's) the difference
+    is no measure of a slope; nearer to the start there are states with a valid one.
     """
     graph = mode_graph(name)
     layout = graph.automaton.terms.layout

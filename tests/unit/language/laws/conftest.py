@@ -4,7 +4,7 @@ import pytest
 
 import fsm_dyn
 
-#: ways to run a model, and what their instants are off by (s)
+#: methods of running a model, with the error of their instants (s)
 METHODS = {
     "dopri5": ({}, 1e-9),
     "online": ({"strategy": "online"}, 1e-9),
@@ -16,7 +16,7 @@ METHODS = {
 
 @pytest.fixture(params=METHODS)
 def run(request):
-    """Return a function that runs a model by one of the methods, and what its instants are off by (s)."""
+    """Return a function to run a model by one of the methods, and the error of its instants (s)."""
     options, off = METHODS[request.param]
 
     def simulate(model, until, **more):

@@ -1,4 +1,4 @@
-"""A contact law is declared in one file: nobody else asks which law a contact has, and C has the same numbers."""
+"""A contact law is declared in one file: no other module asks for the law of a contact, and C has the same numbers."""
 
 import ast
 import itertools
@@ -19,7 +19,7 @@ TRAITS = ("frictional", "sticks_always", "in_space", "bounded_face", "lossy", "o
 
 
 def kinds_compared(tree):
-    """Names of laws that something's attribute `kind` is compared with, or looked up by."""
+    """Names of laws in comparisons and look-ups of an attribute `kind`."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Compare):
             parts = [node.left, *node.comparators]
@@ -50,14 +50,14 @@ def test_the_library_has_no_names_of_laws():
 
 
 def contacts(law):
-    """Every combination of what guards may depend on."""
+    """Every combination of the properties that decide on guards."""
     for values in itertools.product([False, True], repeat=len(TRAITS)):
         yield SimpleNamespace(**dict(zip(TRAITS, values, strict=True)))
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name + ("_two_sided" if law.bilateral else ""))
 def test_a_declaration_fits_together(law):
-    """Guards begin and end in states of the law, and have messages that lead back to their events."""
+    """Guards begin and end in states of the law, and have messages with a way back to their events."""
     for contact in contacts(law):
         states = law.states(contact.frictional or law.friction_only, contact.sticks_always)
         codes = [code for code, name in enumerate(states) if name]

@@ -1,4 +1,4 @@
-"""A lock with a limit lets go where its force reaches it, and nowhere else; against closed forms."""
+"""A lock with a limit releases when its force reaches it, and at no other time; against closed forms."""
 
 import copy
 
@@ -32,7 +32,7 @@ def changed(**parts):
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_lets_go_where_a_ramp_of_force_reaches_the_limit(run, sign):
-    """And in the mirror; the energy that came in is that of the motion since."""
+    """And in the mirror; the supplied energy is the energy of the following motion."""
     ended = run(changed(parameters=BLOCK["parameters"] | {"k": f"{sign * RAMP} N/s"}), 2.0)
     (gone,) = ended.transitions
     assert gone.time == pytest.approx(LIMIT / RAMP, abs=run.off)
@@ -54,7 +54,7 @@ def test_holds_below_its_limit_for_ever(run):
 
 
 def test_two_locks_of_one_row_let_go_together(run):
-    """How they share the load is open: they let go where both are at their limits, and not before."""
+    """Their shares of the load are indeterminate: they release when both are at their limits, and not before."""
     pair = {"a": {"lock": {"position": "x", "holds_to": "F"}}, "b": {"lock": {"velocity": "v", "holds_to": "3 N"}}}
     ended = run(changed(contacts=pair, modes={"held": {"a": "engaged", "b": "engaged"}}), 1.0)
     assert ended.transitions[-1].time == pytest.approx((LIMIT + 3.0) / RAMP, abs=run.off)
@@ -111,7 +111,7 @@ CATCH = changed(
 @pytest.mark.parametrize("options", [{}, {"strategy": "online"}, {"method": "radau"}])
 @pytest.mark.parametrize(("force", "holds"), [(4.0, True), (6.0, False)])
 def test_engaging_is_an_impact_and_then_the_force_counts(options, force, holds):
-    """What a transition engages comes to rest; with more force than it holds it lets go in the same instant."""
+    """The engaged body comes to rest; with more force than the limit the lock releases in the same instant."""
     model = CATCH | {"loads": [{"force": f"({force} N)*N.x", "at": "P"}]}
     ended = fsm_dyn.simulate(fsm_dyn.compile(model), until=0.6, **options)
     caught = ended.transitions[0]

@@ -45,7 +45,7 @@ def test_an_overrunning_wheel_is_caught_up_with(run):
     assert (locked.source, locked.target) == ("overrun", "driven")
     together = DRIVE * meets / HUB + (DRIVE - BRAKE) / (HUB + WHEEL) * (2.0 - meets)
     assert [ended["w1"][-1], ended["w2"][-1]] == pytest.approx([together] * 2, abs=30 * run.off)
-    # what drives the wheel passes through the clutch, against the hub
+    # the torque on the wheel passes through the clutch, against the hub
     force = WHEEL * (DRIVE - BRAKE) / (HUB + WHEEL) + BRAKE
     assert ended.multipliers["clutch"][-1, 0] == pytest.approx(force, rel=1e-6)
     assert np.abs(ended.energy.residual).max() < 1e-6 if run.off < 1e-6 else True
@@ -97,9 +97,9 @@ STAIRS = {
 
 
 def test_goes_up_by_stairs(run):
-    """A force A cos(om t) on a block that cannot go back: it stops at half a period and goes on at three quarters.
+    """A force A cos(om t) on a block unable to go back: it stops at half a period and continues at three quarters.
 
-    From then on its speed is 1 + sin(om t) in units of A / (m om), which touches zero and never turns.
+    From then on its speed is 1 + sin(om t) in units of A / (m om), touching zero without a change of sign.
     """
     om, speed = 4.0, 8.0 / 2.0 / 4.0
     ended = run(STAIRS, 5.0)
@@ -131,7 +131,7 @@ def test_an_impact_locks_it(options):
 
 
 def test_it_lets_speeds_of_its_way_jump():
-    """A hub that is stopped by a reset leaves the wheel as it was."""
+    """A hub stopped by a reset does not change the wheel's motion."""
     model = changed(
         loads=[], transitions=[{"from": "*", "when": "t > 0.5 s", "reset": {"w1": "1 rad/s"}}],
         initial={**SHAFT["initial"], "w1": "4 rad/s", "w2": "4 rad/s"},
@@ -196,7 +196,7 @@ PLATE = {
 
 
 def test_trains_of_impacts_end_on_a_ratchet(run):
-    """A plate that cannot go down is a floor: the ball rests where (1 + e) / (1 - e) of its fall's time has passed."""
+    """A plate unable to go down is a floor: the ball rests after (1 + e) / (1 - e) of its fall's time."""
     ended = run(PLATE, 2.0)
     assert ended["z"] == pytest.approx(0.0, abs=1e-9)
     assert (ended["y"][-1], ended["v"][-1]) == pytest.approx((0.0, 0.0), abs=10 * run.off)
