@@ -100,6 +100,12 @@ def support(centre: Floats, unit: float) -> tuple[Floats, Floats]:
     return triangle, np.array([[centre[0] - 1.4 * half, low], [centre[0] + 1.4 * half, low]])
 
 
+def shoe(centre: Floats, unit: float) -> Floats:
+    """Return the shoe of dry friction above a pivot, an arc, shape (k, 2)."""
+    angles = np.radians(np.linspace(35.0, 145.0, 24))
+    return np.asarray(centre + 2.0 * unit * np.stack([np.cos(angles), np.sin(angles)], axis=-1))
+
+
 def hull(points: Floats) -> Floats:
     """Return the corners of the convex hull of points (n, 2), against the clock, shape (k, 2)."""
     ordered = sorted(map(tuple, points.tolist()))

@@ -325,3 +325,7 @@ class _InstantDrawing:
         for place in self._view.touching[self._i]:
             if np.isfinite(place).all():
                 self._disk(place + self._offset, 0.75 * self._unit, "touch", FORCE, "#FFFFFF", 0.7)
+        if len(self._view.brakes):
+            for place, sticks in zip(self._view.brakes[self._i], self._view.sticking[self._i], strict=True):
+                colour = FORCE if sticks else FAINT
+                self._plot(symbols.shoe(place + self._offset, self._unit), "pivot", colour, 2.2, "brake")

@@ -62,6 +62,10 @@ class View:
         Open contacts, by instant.
     pushes : ndarray, shape (n, n_inputs, 2, 2)
         Tails and heads of the forces of inputs, NaN at zero.
+    brakes : ndarray, shape (n, n_brakes, 2)
+        Pivots with dry friction.
+    sticking : ndarray of bool, shape (n, n_brakes)
+        Whether they stick.
     """
 
     scene: Scene
@@ -75,6 +79,8 @@ class View:
     arrows: FloatArray
     open_contacts: tuple[frozenset[str], ...] = ()
     pushes: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 2, 2)))
+    brakes: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 2)))
+    sticking: BoolArray = field(default_factory=lambda: np.zeros((0, 0), np.bool_))
 
     @property
     def planar(self) -> bool:
@@ -296,9 +302,14 @@ def with_force_arrows(trajectory: Trajectory, view: View) -> View:
     Their length is proportional to the force, up to :data:`LONGEST` of the larger side of the drawing.  In
     :data:`FULL` percent of the instants with contact forces, at least, none is longer; greater forces are shortened.
     """
-    places, forces, closed = _contacts(trajectory, view)
+    found = _contacts(trajectory, view)
+    places, forces = found.points, found.forces
     view = replace(
-        view, touching=np.where(closed[..., None], places, np.nan), arrows=np.full((*places.shape, 2), np.nan)
+        view,
+        touching=np.where(found.closed[..., None], places, np.nan),
+        arrows=np.full((*places.shape, 2), np.nan),
+        brakes=found.brakes,
+        sticking=found.sticking,
     )
     norms = np.linalg.norm(forces, axis=-1)
     largest = norms.max(axis=1, initial=0.0)
@@ -316,16 +327,30 @@ def contact_forces(trajectory: Trajectory, view: View) -> tuple[FloatArray, Floa
 
     For the k contacts with forces at a known point. The force is zero for open contacts and nonfinite forces.
     """
-    places, forces, _ = _contacts(trajectory, view)
-    return places, forces
+    found = _contacts(trajectory, view)
+    return found.points, found.forces
 
 
-def _contacts(trajectory: Trajectory, view: View) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """Return what :func:`contact_forces` does, and which contacts are closed, shape (n, k)."""
+@dataclass(frozen=True)
+class _Contacts:
+    """Contact points (n, k, 2), m, forces there (n, k, 2), N, and which are closed (n, k); then dry friction at pivots.
+
+    ``brakes`` (n, m, 2), m, are the pivots, ``sticking`` (n, m) tells where it sticks.
+    """
+
+    points: FloatArray
+    forces: FloatArray
+    closed: BoolArray
+    brakes: FloatArray
+    sticking: BoolArray
+
+
+def _contacts(trajectory: Trajectory, view: View) -> _Contacts:
+    """Return the contacts of a run at the instants of a view, in its plane."""
     model, rows = trajectory.model, trajectory.rows
     if model.automaton is None or not model.contacts:
-        none = np.zeros((len(view.times), 0, 2))
-        return none, none, np.zeros((len(view.times), 0), np.bool_)
+        none, no = np.zeros((len(view.times), 0, 2)), np.zeros((len(view.times), 0), np.bool_)
+        return _Contacts(none, none, no, none, no)
     kinematics = Kinematics(model.automaton)
     scene = scene_of(model.automaton, model.parameters, model.values, solids=False)
     forces = Forces(kinematics, scene, view.flat, rows.x[0], rows.context[0])
@@ -336,7 +361,13 @@ def _contacts(trajectory: Trajectory, view: View) -> tuple[FloatArray, FloatArra
             samples.x, samples.context, samples.mode, samples.multiplier_table, strict=True
         )
     ]
-    acting = [location.kind == "force" for location in forces.locations]
-    table = np.reshape(drawn, (len(drawn), len(acting), WIDTH))[:, acting]
+    acting = np.array([location.kind == "force" for location in forces.locations], dtype=np.bool_)
+    table = np.reshape(drawn, (len(drawn), len(acting), WIDTH))
     table[~np.isfinite(table).all(axis=2)] = 0.0
-    return table[..., 1:3], table[..., 3:5] + table[..., 5:7], table[..., 0] > 0.0
+    turning = [location.contact for location in forces.locations if location.kind != "force"]
+    states = np.array([[model.charts[mode].states[contact] for contact in turning] for mode in samples.mode])
+    own, brakes = table[:, acting], table[:, ~acting, 1:3]
+    return _Contacts(
+        own[..., 1:3], own[..., 3:5] + own[..., 5:7], own[..., 0] > 0.0, brakes,
+        states.reshape(len(drawn), len(turning)) == 1,
+    )  # fmt: skip
