@@ -185,8 +185,6 @@ def _display_frames(
         stage.set_axis_off()
         stage.set_xlim(low[0], high[0])
         stage.set_ylim(low[1], high[1])
-        for path in view.paths.values():
-            stage.plot(*path.T, color=palette.FAINT, lw=0.6, alpha=0.5, zorder=1)
         draw_scene(stage, view, i)
         label.set_text(style.fitted(mode, 4.6, 9.0, abridged))
         label.set_bbox(style.chip(colours[mode]))

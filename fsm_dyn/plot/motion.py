@@ -92,7 +92,15 @@ def motion(
             draw_scene(axes, view, i, offset=offsets[i], share=share)
         _label_times(axes, view, boxes, offsets, axis, colours)
         _finish(axes, trajectory, colours, set(view.modes) if ax is None else None)
-    return _picture(axes) if ax is None else ax
+    return _with_missing(_picture(axes), scene) if ax is None else ax
+
+
+def _with_missing(picture: Figure, scene: Scene) -> Figure:
+    """Write below a picture what is not drawn."""
+    if scene.missing:
+        words = f"not drawn: {', '.join(scene.missing)}"
+        picture.text(0.01, 0.01, words, fontsize=7.5, color=palette.SOFT)
+    return picture
 
 
 def snapshot(trajectory: Trajectory, time: float) -> Figure:
@@ -271,15 +279,13 @@ def frames(trajectory: Trajectory, scene: Scene, count: int) -> Figure:
             axes.set_xlim(low[0], high[0])
             axes.set_ylim(low[1], high[1])
             axes.set_axis_off()
-            for path in view.paths.values():
-                axes.plot(*path.T, color=palette.FAINT, lw=0.6, zorder=1)
             draw_scene(axes, view, i)
             axes.set_title(f"{view.times[i]:.3g} s", fontsize=8.5, pad=3.0, bbox=style.chip(colours[view.modes[i]]))
         y = 1.0 - 0.25 / tall
         picture.text(0.15 / _GRID_WIDTH, y, trajectory.model.name, fontsize=11, fontweight="bold", va="center")
         begin = 0.4 + style.text_width(trajectory.model.name, 11.0, "bold") / 72.0
         mode_legend(picture, _weights(view, colours), colours, begin, _GRID_WIDTH - 0.1, y)
-    return picture
+    return _with_missing(picture, scene)
 
 
 def _weights(view: View, colours: dict[str, str]) -> dict[str, float]:

@@ -7,6 +7,7 @@ import pytest
 from matplotlib.path import Path
 
 import fsm_dyn
+from fsm_dyn import plot
 from fsm_dyn.draw import palette, symbols
 from fsm_dyn.draw.phase_fills import FILLS, phase_fills
 from fsm_dyn.language import loader, models
@@ -133,6 +134,20 @@ def test_springs_are_drawn_where_their_coordinates_move_bodies_and_others_are_na
     np.testing.assert_allclose(near[1] - near[0], [0.0, -np.diff(run.q[[0, -1], 2])[0]], atol=1e-12)
     (plate,) = (s for s in view.scene.symbols if s.kind == "ground" and s.name == "strut")
     assert plate.owner == "N"
+
+
+def test_what_is_not_drawn_is_listed_below_a_figure():
+    run, _ = _scene(PENDULUM)
+    assert "not drawn: spring nowhere" in [text.get_text() for text in plot.motion(run).texts]
+
+
+def test_dry_friction_at_a_pivot_has_a_shoe_that_tells_whether_it_sticks():
+    run = fsm_dyn.simulate(fsm_dyn.compile("shopping_cart"), until=3.3)
+    view = with_force_arrows(run, project(run, trajectory_scene(run), np.linspace(0.0, 3.3, 12)))
+    assert view.sticking[:, 0].tolist() == [mode == "sticking" for mode in view.modes]
+    assert {*view.modes} == {"sticking", "rolling"}
+    (pivot,) = (symbol for symbol in view.scene.symbols if symbol.kind == "pivot")
+    np.testing.assert_allclose(view.brakes[:, 0], view.anchors[:, pivot.anchors[0]], atol=1e-9)
 
 
 def test_a_scene_does_not_depend_on_the_order_of_bodies():
