@@ -13,7 +13,7 @@ import numpy.typing as npt
 from fsm_dyn.derive.kinematics import NEWTONIAN, ORIGIN
 from fsm_dyn.derive.speeds import SEED, natural_motion
 from fsm_dyn.derive.symbols import MechanismSymbols
-from fsm_dyn.language.elements import Joint
+from fsm_dyn.language.elements import HelicalJoint, Joint
 from fsm_dyn.language.model import Body
 from fsm_dyn.language.values import flat_values
 from fsm_dyn.programs.traversal import evaluate, support
@@ -97,11 +97,6 @@ class Segmentation:
         self.places = {name: at for name, (_, at) in links.items()}
         self.owner = {name: self._owner(name) for name in names}
         self.connections = {name: self._connection(segment) for name, segment in self.segments.items()}
-
-    @property
-    def motion_columns(self) -> int:
-        """Number of independent rates of coordinates."""
-        return self._motions.n
 
     def owns(self, segment: str, point: str) -> bool:
         """Whether a point moves as one of a segment, which others may own too."""
@@ -282,10 +277,22 @@ class Segmentation:
         parent, at = self.parents[segment.name], self.places[segment.name]
         twist = self._motions.relative_twist(segment, self.segments.get(parent), at)
         joint = self._joint(segment)
+        if joint is not None and not joint.is_freed:
+            twist = self._without_hidden(twist, joint)
         name = joint.name if joint is not None and not joint.is_freed else f"{parent}_{segment.name}"
         slides, turns, freedoms = _rank(twist[:, :3]), _rank(twist[:, 3:]), _rank(twist)
         full = (2 if self.is_planar else 3) + (0 if segment.frame is None else 1 if self.is_planar else 3)
-        return TreeConnection(name, parent, segment.name, at, _kind(slides, turns, freedoms, full), _independent(twist))
+        kind = _kind(slides, turns, freedoms, full)
+        if isinstance(joint, HelicalJoint) and not joint.is_freed:
+            kind = "joint"
+        return TreeConnection(name, parent, segment.name, at, kind, _independent(twist))
+
+    def _without_hidden(self, twist: Array, joint: Joint) -> Array:
+        """Return relative motions without those that a joint's own rows prevent, which its friction needs."""
+        hidden = {f"rate({name})" for name, _ in joint.hidden}
+        kept = np.array([name not in hidden for name in self._motions.rates])
+        screwed = hidden and isinstance(joint, HelicalJoint)
+        return twist * (kept & (not screwed))
 
 
 def _kind(slides: int, turns: int, freedoms: int, full: int) -> str:
@@ -325,6 +332,7 @@ class _SampledMotions:
         self.system = system
         motion = natural_motion(system)
         self.n = motion.n
+        self.rates = tuple(symbol.name for symbol in motion.speeds)
         points, frames = system.points.names, system.frames.names
         self._nodes = [node for name in frames for row in system.frames.rotation(NEWTONIAN, name) for node in row]
         moved = [(name, frame, columns) for name in points for frame, columns in motion.velocity(name).items()]
