@@ -23,7 +23,7 @@ from fsm_dyn.cli.model_commands import (
     schema_command,
 )
 from fsm_dyn.cli.passivity import passivity_command
-from fsm_dyn.cli.run import demo_command, explain_command, run_command
+from fsm_dyn.cli.run import demo_command, explain_command, loads_command, run_command
 from fsm_dyn.cli.study import fit_command, study_command, verify_command
 
 # Words that other tools have for a command.
@@ -62,6 +62,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "study": study_command,
     "fit": fit_command,
     "explain": explain_command,
+    "loads": loads_command,
     "export": export_command,
     "live": live_command,
     "view": view_command,
@@ -78,6 +79,7 @@ _SHORT = {
     "study": "Run a model over a grid, or over a sample of its tolerances.",
     "fit": "Find the parameters that reproduce a measured motion.",
     "explain": "Explain the mode at a time: transitions, forces, guards.",
+    "loads": "List peak forces and impulses in every connection.",
     "view": "Run a model live on a page, or play back a recorded run.",
     "device": "Couple a model to a device, real or emulated, with a page.",
     "demo": "Compile, run and draw the shopping cart.",

@@ -34,6 +34,7 @@ from fsm_dyn.core.errors import EnergyWarning, FsmDynError, InputError, RunError
 from fsm_dyn.core.files import INTERVAL, FileChanges
 from fsm_dyn.core.interrupts import asked_to_end
 from fsm_dyn.draw.svg import table
+from fsm_dyn.run.pin_peaks import loads_table
 from fsm_dyn.run.run_options import declared
 
 if TYPE_CHECKING:
@@ -615,6 +616,41 @@ def explain_command(
         typer.echo(str(found))
         if found.time == trajectory.t[-1]:
             typer.echo("\nthe run ends here: " + "\n  ".join(trajectory.describe_outcome()))
+
+
+@handle_errors
+def loads_command(
+    run: Annotated[
+        str, typer.Argument(help="A saved run (.run.json), or a model to run now: a name, a file, a saved automaton.")
+    ],
+    until: Annotated[float | None, run_option("until", help="End of the run, s, of a model.", min=0.0)] = None,
+    set_: Set = None,
+    scenario: ScenarioOption = None,
+    input_: Input = None,
+    initial: Initial = None,
+    as_json: Json = False,
+) -> None:
+    """List the largest force, torque and impulse in every connection: time, mode and cause."""
+    given: dict[str, Any] = {
+        "until": until,
+        "scenario": scenario,
+        "parameters": assignments("--set", set_),
+        "inputs": assignments("--input", input_),
+        "initial": assignments("--initial", initial),
+    }
+    trajectory = _trajectory(run, None, {key: value for key, value in given.items() if value is not None}, as_json)
+    peaks, pins = trajectory.peak_loads(), trajectory.pins
+    shared = [name for name, pin in pins.items() if not pin.determined.all()]
+    if as_json:
+        print_json(
+            {"loads": [asdict(item) for item in peaks], "without_place": pins.without_place, "indeterminate": shared}
+        )
+        return
+    typer.echo(loads_table(peaks))
+    if shared:
+        typer.echo(f"\nshared among redundant supports, not determined: {', '.join(shared)}")
+    if pins.without_place:
+        typer.echo(f"\nwritten in coordinates, so without a place: {', '.join(pins.without_place)}")
 
 
 def _trajectory(run: str, at: float | None, given: dict[str, Any], quiet: bool) -> Trajectory:

@@ -29,7 +29,7 @@ from fsm_dyn.language.requirement import (
     StateCondition,
     conditions_of,
 )
-from fsm_dyn.language.units import DIMENSIONLESS, Dimension, dimension_text, divide
+from fsm_dyn.language.units import DIMENSIONLESS, Dimension, dimension_text, divide, multiply
 from fsm_dyn.language.yaml import where_of
 
 # -- Requirements --------------------------------------------------------------------------------------------
@@ -106,6 +106,9 @@ def contacts_named(mechanism: Mechanism, name: str) -> tuple[str, ...]:
 
 def dimension_of(mechanism: Mechanism, quantity: MeasuredQuantity, dimensions: Mapping[str, Dimension]) -> Dimension:
     """Return the dimension of a quantity; a contact's force by its power with the rate of the gap or with the slip."""
+    if quantity.connection:
+        turning = quantity.name.rsplit(".", 1)[1].startswith("torque")
+        return multiply(FORCE, LENGTH) if turning else FORCE
     if not quantity.part:
         return dimensions.get(quantity.name, DIMENSIONLESS)
     contact = mechanism.contacts[contacts_named(mechanism, quantity.name)[0]]
@@ -154,6 +157,9 @@ def _quantity(mechanism: Mechanism, quantity: MeasuredQuantity, what: str, where
         has = contact.has_friction if quantity.part == "friction" else not contact.contact_law.friction_only
         if not has:
             raise ModelError(f"{what}: contact {quantity.name!r} has no {quantity.part} force", where)
+        return
+    if quantity.connection:
+        _known(quantity.connection, _connections(mechanism), "a connection", what, where)
         return
     names = (mechanism.coordinate_names, mechanism.speeds, mechanism.inputs, mechanism.memory, mechanism.outputs)
     quantities = {str(name): name for section in names for name in section}

@@ -16,6 +16,9 @@ from fsm_dyn.language.laws import LAWS
 
 EXTREMES = ("peak", "trough", "final")
 PARTS = ("normal", "friction")
+PIN_PARTS = (
+    "force", "force_x", "force_y", "force_z", "torque", "torque_x", "torque_y", "torque_z",
+)  # fmt: skip
 _EVENTS = frozenset(word for law in LAWS for word in law.words)
 _NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _FORMS = (
@@ -29,11 +32,19 @@ PHASE_EVENTS = ("begins", "ends")
 
 @dataclass(frozen=True, slots=True)
 class MeasuredQuantity:
-    """A coordinate, speed, input, memory or output, or a force (``part`` of PARTS) of a contact; or its magnitude."""
+    """A coordinate, speed, input, memory or output, or a force (``part`` of PARTS) of a contact; or its magnitude.
+
+    The name of one of the PIN_PARTS of a connection is that of its column, ``pin.knee.force``.
+    """
 
     name: str
     part: str = ""
     magnitude: bool = False
+
+    @property
+    def connection(self) -> str:
+        """The connection of which it is a force or torque, if it is one."""
+        return self.name.split(".")[1] if self.name.startswith("pin.") else ""
 
     def __str__(self) -> str:
         text = f"{self.name}.{self.part}" if self.part else self.name
@@ -312,10 +323,20 @@ class _FormulaReader:
         name = self._name("a quantity")
         if not self.accept("."):
             return MeasuredQuantity(name)
+        if name == "pin":
+            return self._of_pin()
         part = self._name("a force of the contact")
         if part not in PARTS:
             self._refuse(f"a contact has no force {part!r}", allowed=", ".join(PARTS))
         return MeasuredQuantity(name, part)
+
+    def _of_pin(self) -> MeasuredQuantity:
+        name = self._name("a connection")
+        self.expect(".")
+        part = self._name("a force or torque")
+        if part not in PIN_PARTS:
+            self._refuse(f"a connection has no {part!r}", allowed=", ".join(PIN_PARTS))
+        return MeasuredQuantity(f"pin.{name}.{part}")
 
     def _operator(self) -> str:
         op = self.next()

@@ -70,6 +70,43 @@ class Pins(Mapping[str, "Pin"]):
     def __repr__(self) -> str:
         return f"<Pins {', '.join(self._numbers) or 'none'}>"
 
+    def columns(self) -> Iterator[tuple[str, FloatArray]]:
+        """Yield every column by name: magnitudes and components of force and torque, and the drives."""
+        for name, pin in self.items():
+            yield f"pin.{name}.force", pin.magnitude
+            for part, vector in (("force", pin.force), ("torque", pin.torque)):
+                for i, axis in enumerate("xyz"):
+                    yield f"pin.{name}.{part}_{axis}", vector[:, i]
+            if len(pin.info.freedoms) == 1:
+                yield f"pin.{name}.drive", pin.drive
+
+    def column(self, name: str) -> FloatArray:
+        """Return one of these columns, ``pin.<name>.<quantity>``; ``torque`` is the magnitude of a torque.
+
+        Raises
+        ------
+        UnknownColumnError
+            There is no such connection or quantity.
+        """
+        pin_name, _, quantity = name.removeprefix("pin.").rpartition(".")
+        pin = self[pin_name]
+        match quantity.split("_"):
+            case ["force"]:
+                return pin.magnitude
+            case ["torque"]:
+                size: FloatArray = np.linalg.norm(pin.torque, axis=1)
+                return size
+            case ["drive"] if len(pin.info.freedoms) == 1:
+                return pin.drive
+            case [("force" | "torque") as part, ("x" | "y" | "z") as axis]:
+                vector = pin.force if part == "force" else pin.torque
+                return vector[:, "xyz".index(axis)]
+        raise UnknownColumnError(
+            f"the connection {pin_name!r} has no {quantity!r}",
+            found=name,
+            allowed="force, force_x, force_y, force_z, torque, torque_x, torque_y, torque_z, drive",
+        )
+
     @property
     def without_place(self) -> tuple[str, ...]:
         """Rows, gaps and loads written in coordinates, which name no place: what they do is in the drives."""

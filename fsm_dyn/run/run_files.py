@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -227,9 +227,12 @@ def _array(values: list[float] | list[Number] | Table) -> FloatArray:
 # -- Export of a run as text and as data sets ----------------------------------------------------------------
 
 
-def write_csv(rows: Samples, path: Path) -> Path:
-    """Write time, mode and every column; a float is written with the digits that give it back exactly."""
-    columns = dict(rows.columns())
+def write_csv(rows: Samples, path: Path, pins: bool = False) -> Path:
+    """Write time, mode and every column; a float is written with the digits that give it back exactly.
+
+    ``pins``: also those of the connections.
+    """
+    columns = dict(_columns(rows, pins))
     with whole_file(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["t", "mode", *columns])
@@ -238,8 +241,27 @@ def write_csv(rows: Samples, path: Path) -> Path:
     return path
 
 
+def _columns(rows: Samples, pins: bool) -> Iterator[tuple[str, FloatArray]]:
+    yield from rows.columns()
+    if pins:
+        yield from rows.pins.columns()
+
+
+def _pin_variables(rows: Samples) -> dict[str, Any]:
+    """Return force and torque in the connections along time, pin and axis."""
+    pins = rows.pins
+    found = {}
+    for part, unit in (("force", "N"), ("torque", "N m")):
+        values = (
+            np.stack([getattr(pin, part) for pin in pins.values()], axis=1) if pins else np.zeros((len(rows), 0, 3))
+        )
+        about = {"long_name": f"{part} of the parent on the child, components in N", "units": unit}
+        found[f"pin_{part}"] = (("time", "pin_name", "pin_axis"), values, about)
+    return found
+
+
 def to_xarray(
-    rows: Samples, transitions: Sequence[Transition], outcome: Outcome, warnings: Sequence[str]
+    rows: Samples, transitions: Sequence[Transition], outcome: Outcome, warnings: Sequence[str], pins: bool = False
 ) -> xarray.Dataset:
     """Return the run as a data set; see :meth:`Trajectory.to_xarray`."""
     module = optional_library("xarray")
@@ -251,9 +273,11 @@ def to_xarray(
     for field, (values, unit, text) in transition_fields(transitions).items():
         about = {"long_name": text, **({"units": unit} if unit else {})}
         variables[f"transition_{field}"] = ("transition", values, about)
+    named = {"pin_name": list(rows.pins), "pin_axis": list("xyz")} if pins else {}
     dataset: xarray.Dataset = module.Dataset(
-        variables,
+        {**variables, **(_pin_variables(rows) if pins else {})},
         coords={
+            **named,
             "time": ("time", increasing(rows.t), {"units": "s", "long_name": "time"}),
             "mode": ("time", np.array(rows.modes, dtype=str), {"long_name": "mode"}),
         },
@@ -290,14 +314,16 @@ def _described(name: str, rows: Samples) -> str:
 
 
 def _unit(name: str, units: Mapping[str, str]) -> str:
+    if name.startswith("pin.") and not name.endswith(".drive"):
+        return "N" if name.rsplit(".", 1)[1].startswith("force") else "N m"
     return "J" if name.startswith("energy.") else units.get(name, "")
 
 
-def to_pandas(rows: Samples) -> pandas.DataFrame:
+def to_pandas(rows: Samples, pins: bool = False) -> pandas.DataFrame:
     """Return the rows as a data frame; see :meth:`Trajectory.to_pandas`."""
     module = optional_library("pandas")
     frame: pandas.DataFrame = module.DataFrame(
-        {"mode": rows.modes, **dict(rows.columns())}, index=module.Index(rows.t, name="time")
+        {"mode": rows.modes, **dict(_columns(rows, pins))}, index=module.Index(rows.t, name="time")
     )
     units = ((name, _unit(name, rows.model.units)) for name in frame.columns)
     frame.attrs["units"] = {name: unit for name, unit in units if unit}

@@ -678,7 +678,7 @@ class Samples:
         yield "energy.potential", self.potential_energy
 
     def __getitem__(self, name: str) -> FloatArray:
-        """Return the column ``name``, shape (n,).
+        """Return the column ``name``, shape (n,); also one of the connections, ``pin.<name>.force``.
 
         Raises
         ------
@@ -691,6 +691,8 @@ class Samples:
         for table in (self.inputs, self.memory):
             if name in table:
                 return table[name]
+        if name.startswith("pin."):
+            return self.pins.column(name)
         found = dict(self.columns())
         if name not in found:
             raise UnknownColumnError(

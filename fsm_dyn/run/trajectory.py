@@ -24,6 +24,7 @@ from fsm_dyn.run.energy import EnergyBalance, energy_balance, energy_warnings
 from fsm_dyn.run.explanation import Explanation, describe_outcome, explain
 from fsm_dyn.run.extremes import Extremes, extremes, locate
 from fsm_dyn.run.judgement import Judgement, judge
+from fsm_dyn.run.pin_peaks import PeakLoad, peak_loads
 from fsm_dyn.run.pins import PinImpulses, Pins
 from fsm_dyn.run.record import RunModel, RunRecord
 from fsm_dyn.run.run_files import run_bytes
@@ -352,6 +353,10 @@ class Trajectory:
         """
         return extremes(self.t, self[name], lambda times, first: self.samples.between(times, first)[name])
 
+    def peak_loads(self) -> tuple[PeakLoad, ...]:
+        """Return the largest force, torque and impulse in every connection, with time, mode and cause."""
+        return peak_loads(self)
+
     def judge(self, chains: bool = True) -> dict[str, Judgement]:
         """Return the requirements of the model, judged over this run, by name (docs/language.md, "requirements").
 
@@ -399,45 +404,57 @@ class Trajectory:
         """
         return run_bytes(self.model, self.record, self._resume.stored() if self._resume else self._final)
 
-    def to_csv(self, path: str | Path) -> Path:
+    def to_csv(self, path: str | Path, pins: bool = False) -> Path:
         """Write every column as comma-separated text, numbers so that they read back exactly; return the path.
 
         Parameters
         ----------
         path : str or Path
             File to write.
+        pins : bool
+            Whether with the forces and torques in the connections, ``pin.<name>.force`` and so on.
 
         Returns
         -------
         Path
             The same.
         """
-        return data_sets.write_csv(self.rows, Path(path))
+        return data_sets.write_csv(self.rows, Path(path), pins)
 
-    def to_xarray(self) -> xarray.Dataset:
+    def to_xarray(self, pins: bool = False) -> xarray.Dataset:
         """Return the run as an ``xarray.Dataset`` along ``time``, the transitions along ``transition``.
 
         Variables have the names of the columns.  ``time`` increases strictly: of rows at the same time the last keeps
         it, the others have the next smaller numbers, so that ``interp`` and ``sel(method="nearest")`` work.
+
+        Parameters
+        ----------
+        pins : bool
+            Whether with ``pin_force`` and ``pin_torque`` along ``time``, ``pin_name`` and ``pin_axis``.
 
         Raises
         ------
         InputError
             If xarray is not installed (the extra ``analysis``).
         """
-        return data_sets.to_xarray(self.rows, self.transitions, self.outcome, self.warnings)
+        return data_sets.to_xarray(self.rows, self.transitions, self.outcome, self.warnings, pins)
 
-    def to_pandas(self) -> pandas.DataFrame:
+    def to_pandas(self, pins: bool = False) -> pandas.DataFrame:
         """Return the rows as a ``pandas.DataFrame``: ``mode`` and every column, by ``time`` (s).
 
-        The two rows of a transition have the same time.
+        The two rows of a transition have the same time.  ``frame.to_parquet(path)`` writes it.
+
+        Parameters
+        ----------
+        pins : bool
+            Whether with the columns of the connections.
 
         Raises
         ------
         InputError
             If pandas is not installed (the extra ``analysis``).
         """
-        return data_sets.to_pandas(self.rows)
+        return data_sets.to_pandas(self.rows, pins)
 
     def to_netcdf(self, path: str | Path) -> Path:
         """Write :meth:`to_xarray` as NetCDF 4 and return the path.

@@ -211,3 +211,60 @@ def test_unknown_names():
         pins["small_end"].wrench(frame="rot")
     with pytest.raises(fsm_dyn.InputError, match="does not act on 'crank'"):
         pins["small_end"].wrench(on="crank")
+
+
+REQUIRED = {
+    "weak": "always pin.pin.force < 8 N",
+    "strong": "peak(pin.pin.force) < 9 N",
+    "across": "trough(pin.pin.force_x) > -3 N",
+}
+
+
+def test_requirements_and_columns_of_a_swinging_rod():
+    """The pin of a rod let go at 1 rad carries m g (1 + 3/2 (1 - cos 1)) at the lowest point."""
+    run = run_of(rod(0.2, requirements=REQUIRED, initial={"pin": "1 rad"}), 1.0)
+    most = 0.5 * 9.81 * (1.0 + 1.5 * (1.0 - np.cos(1.0)))
+    verdicts = run.judge()
+    assert verdicts["weak"].margin == pytest.approx(8.0 - most, rel=1e-8)
+    assert verdicts["strong"].margin == pytest.approx(9.0 - most, rel=1e-8)
+    greatest = run.extremes("pin.pin.force")
+    assert greatest.maximum == pytest.approx(most, rel=1e-9)
+    (peak,) = [item for item in run.peak_loads() if item.quantity == "force"]
+    assert (peak.value, peak.time) == (greatest.maximum, greatest.maximum_time)
+    frame = run.to_pandas(pins=True)
+    np.testing.assert_array_equal(frame["pin.pin.force_y"], run.pins["pin"].force[:, 1])
+    assert not any(name.startswith("pin.") for name in run.columns)
+    data = run.to_xarray(pins=True)
+    np.testing.assert_array_equal(data.pin_force.sel(pin_name="pin"), run.pins["pin"].force)
+
+
+def test_requirement_on_a_connection_that_does_not_exist():
+    with pytest.raises(fsm_dyn.ModelError, match="there is no connection 'pim'") as refused:
+        fsm_dyn.load(rod(0.2, requirements={"a": "always pin.pim.force < 8 N"}))
+    assert "did you mean 'pin'" in str(refused.value)
+    with pytest.raises(fsm_dyn.ModelError, match="is in m"):
+        fsm_dyn.load(rod(0.2, requirements={"a": "always pin.pin.force < 8 m"}))
+
+
+def test_ends_of_a_bar_on_three_supports_are_not_determined():
+    """A box on a table stands on two corners; a third support under it leaves the shares open, not their sum."""
+    posts = {name: {"gap": f"dot(pos({name}), N.y)"} for name in ("P1", "P2", "P3")}
+    model = {
+        "fsm_dyn": 1,
+        "name": "beam",
+        "joints": {"free": {"planar": {"child": "B", "at": "O", "axis": "N.z"}}},
+        "points": {
+            "P1": {"from": "B_origin", "at": "-1 m*B.x"},
+            "P2": {"from": "B_origin", "at": "0 m*B.x"},
+            "P3": {"from": "B_origin", "at": "1 m*B.x"},
+        },
+        "bodies": {"beam": {"frame": "B", "center": "B_origin", "mass": "3 kg", "inertia": {"zz": "1 kg*m^2"}}},
+        "contacts": posts,
+        "loads": [{"gravity": "-10 m/s^2*N.y"}],
+    }
+    pins = run_of(model, 0.01).pins
+    shares = np.array([pins[name].force[0, 1] for name in posts])
+    agree(shares.sum(), 30.0)
+    agree(shares, [10.0, 10.0, 10.0])
+    for name in posts:
+        np.testing.assert_array_equal(pins[name].determined[0], [True, False, True, True, True, True])

@@ -1,0 +1,105 @@
+"""Largest forces, torques and impulses in the connections of a run, with time, mode and cause."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from fsm_dyn.draw.svg import table
+
+if TYPE_CHECKING:
+    from fsm_dyn.run.trajectory import Trajectory
+    from fsm_dyn.run.transitions import Transition
+
+UNITS: Final = {"force": "N", "torque": "N*m", "impulse": "N*s"}
+_HEADINGS: Final = ("connection", "kind", "quantity", "peak", "unit", "time, s", "mode", "since")
+_SMALL: Final = 1e-9  # part of the largest load of the run below which one is left out
+
+
+@dataclass(frozen=True)
+class PeakLoad:
+    """The largest load of one sort in a connection.
+
+    Attributes
+    ----------
+    name, kind, parent, child : str
+        Of the connection.
+    quantity : {"force", "torque", "impulse"}
+    value : float
+        Magnitude, SI.
+    time : float
+        s.
+    mode : str
+        Label of the mode; of an impulse that before the transition.
+    cause : str
+        Cause of the last transition before, of an impulse that of its own; empty before the first.
+    """
+
+    name: str
+    kind: str
+    parent: str
+    child: str
+    quantity: str
+    value: float
+    time: float
+    mode: str
+    cause: str
+
+
+def peak_loads(run: Trajectory) -> tuple[PeakLoad, ...]:
+    """Return the largest force, torque and impulse in every connection of a run, the largest force first.
+
+    Forces and torques are those of finite motion, between the rows too; a rigid impact is in the impulses alone.
+
+    Parameters
+    ----------
+    run : Trajectory
+
+    Returns
+    -------
+    tuple of PeakLoad
+        Without those that are zero.
+    """
+    found = [*_of_motion(run), *_of_impacts(run)]
+    largest = {quantity: max((p.value for p in found if p.quantity == quantity), default=0.0) for quantity in UNITS}
+    kept = [item for item in found if item.value > _SMALL * largest[item.quantity]]
+    order = list(UNITS)
+    return tuple(sorted(kept, key=lambda item: (order.index(item.quantity), -item.value)))
+
+
+def _of_motion(run: Trajectory) -> Iterator[PeakLoad]:
+    transitions = run.transitions
+    for name, pin in run.pins.items():
+        for quantity in ("force", "torque"):
+            most = run.extremes(f"pin.{name}.{quantity}")
+            time = most.maximum_time
+            near = int(np.argmin(np.abs(run.t - time)))
+            before = [item for item in transitions if item.time < time or item.time == time == run.t[0]]
+            yield PeakLoad(
+                name, pin.info.kind, pin.info.parent, pin.info.child, quantity, most.maximum, time,
+                run.labels[near], before[-1].cause if before else "",
+            )  # fmt: skip
+
+
+def _of_impacts(run: Trajectory) -> Iterator[PeakLoad]:
+    impacts = [item for item in run.transitions if item.impulse]
+    for name, pin in run.pins.items():
+        if impacts:
+            sizes = [float(np.linalg.norm(item.pin_impulse[name][:3])) for item in impacts]
+            hit: Transition = impacts[int(np.argmax(sizes))]
+            yield PeakLoad(
+                name, pin.info.kind, pin.info.parent, pin.info.child, "impulse", max(sizes), hit.time,
+                hit.source_label or hit.source, hit.cause,
+            )  # fmt: skip
+
+
+def loads_table(peaks: Sequence[PeakLoad]) -> str:
+    """Return peak loads as text, a line for each."""
+    rows = [
+        (p.name, p.kind, p.quantity, f"{p.value:.6g}", UNITS[p.quantity], f"{p.time:.6f}", p.mode, p.cause)
+        for p in peaks
+    ]
+    return table(_HEADINGS, rows)
