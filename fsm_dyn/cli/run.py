@@ -34,7 +34,6 @@ from fsm_dyn.core.errors import EnergyWarning, FsmDynError, InputError, RunError
 from fsm_dyn.core.files import INTERVAL, FileChanges
 from fsm_dyn.core.interrupts import asked_to_end
 from fsm_dyn.draw.svg import table
-from fsm_dyn.run.pin_peaks import loads_table
 from fsm_dyn.run.run_options import declared
 
 if TYPE_CHECKING:
@@ -638,6 +637,9 @@ def loads_command(
         "inputs": assignments("--input", input_),
         "initial": assignments("--initial", initial),
     }
+    # NumPy takes a moment to import.
+    from fsm_dyn.run.pin_peaks import loads_table
+
     trajectory = _trajectory(run, None, {key: value for key, value in given.items() if value is not None}, as_json)
     peaks, pins = trajectory.peak_loads(), trajectory.pins
     shared = [name for name, pin in pins.items() if not pin.determined.all()]

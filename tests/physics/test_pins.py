@@ -248,7 +248,7 @@ def test_requirement_on_a_connection_that_does_not_exist():
 
 def test_ends_of_a_bar_on_three_supports_are_not_determined():
     """A box on a table stands on two corners; a third support under it leaves the shares open, not their sum."""
-    posts = {name: {"gap": f"dot(pos({name}), N.y)"} for name in ("P1", "P2", "P3")}
+    posts = {f"post{k}": {"gap": f"dot(pos(P{k}), N.y)"} for k in (1, 2, 3)}
     model = {
         "fsm_dyn": 1,
         "name": "beam",
