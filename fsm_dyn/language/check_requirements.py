@@ -8,7 +8,7 @@ from typing import TypeVar
 from fsm_dyn.core.errors import Location, ModelError, PhaseWarning, did_you_mean, warn_caller
 from fsm_dyn.language.check_expressions import parameter_scope, scopes_and_dimensions
 from fsm_dyn.language.contacts import Contact, GapContact
-from fsm_dyn.language.dimensions import LENGTH, POWER, TIME, Declaration, Scope, declarations, expression_type
+from fsm_dyn.language.dimensions import FORCE, LENGTH, POWER, TIME, Declaration, Scope, declarations, expression_type
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.model import Mechanism
 from fsm_dyn.language.phases import Conjunction, RunPhase, phase_named, unreachable
@@ -164,6 +164,15 @@ def _quantity(mechanism: Mechanism, quantity: MeasuredQuantity, what: str, where
     names = (mechanism.coordinate_names, mechanism.speeds, mechanism.inputs, mechanism.memory, mechanism.outputs)
     quantities = {str(name): name for section in names for name in section}
     _known(quantity.name, quantities, "a coordinate, speed, input, memory or output", what, where)
+
+
+def _connections(mechanism: Mechanism) -> dict[str, str]:
+    """Return possible names of connections; the derivation of their forces decides which exist."""
+    moving = [*mechanism.frames, *mechanism.bodies]
+    pairs = [f"{parent}_{child}" for parent in ("N", *moving) for child in moving if parent != child]
+    stems = [name.rsplit("_", 1)[0] for name in mechanism.constraints]
+    names = (*mechanism.joints, *mechanism.contacts, *mechanism.constraints, *stems, *pairs)
+    return {str(name): str(name) for name in names}
 
 
 def _state(mechanism: Mechanism, condition: Condition | Event, what: str, where: Location) -> None:
