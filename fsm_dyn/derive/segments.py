@@ -26,7 +26,7 @@ _RANK: Final = 1e-9
 
 
 @dataclass(frozen=True)
-class Segment:
+class RigidSegment:
     """Bodies that move as one rigid body.
 
     Attributes
@@ -118,8 +118,8 @@ class Segmentation:
 
     # -- segments and owners -------------------------------------------------------------------------------
 
-    def _found_segments(self) -> dict[str, Segment]:
-        found: dict[str, Segment] = {}
+    def _found_segments(self) -> dict[str, RigidSegment]:
+        found: dict[str, RigidSegment] = {}
         for body in self.system.mechanism.bodies.values():
             frame = self._frame(body)
             name = frame if frame is not None else body.name
@@ -127,7 +127,7 @@ class Segmentation:
             if known is not None and not self._motions.is_rigid(body.center, known.center, known.frame):
                 name, known = body.name, None
             bodies = (body.name,) if known is None else (*known.bodies, body.name)
-            found[name] = Segment(name, frame, body.center if known is None else known.center, bodies)
+            found[name] = RigidSegment(name, frame, body.center if known is None else known.center, bodies)
         return found
 
     def _frame(self, body: Body) -> str | None:
@@ -177,7 +177,7 @@ class Segmentation:
 
     # -- who carries whom ----------------------------------------------------------------------------------
 
-    def _link(self, segment: Segment) -> tuple[str, str]:
+    def _link(self, segment: RigidSegment) -> tuple[str, str]:
         """Return the parent of a segment, and the carried point of the segment."""
         chain = self.system.points.chain(segment.center)
         at, parent = segment.center, NEWTONIAN
@@ -198,7 +198,7 @@ class Segmentation:
                 return parent, name
         return parent, at
 
-    def _joint(self, segment: Segment) -> Joint | None:
+    def _joint(self, segment: RigidSegment) -> Joint | None:
         joints = self.system.mechanism.joints.values()
         return next((j for j in joints if j.origin and j.coordinates and j.child == segment.frame), None)
 
@@ -206,7 +206,7 @@ class Segmentation:
         """Return the segment on a frame."""
         return NEWTONIAN if frame == NEWTONIAN else self.frame_owner.get(frame)
 
-    def _may_carry(self, other: str, segment: Segment, point: str) -> bool:
+    def _may_carry(self, other: str, segment: RigidSegment, point: str) -> bool:
         """Whether another owner of a point on the way to a segment can be its parent."""
         if other == NEWTONIAN:
             return True
@@ -220,13 +220,13 @@ class Segmentation:
             return its < mine or (its == mine and self._comes_before(candidate, segment))
         return True
 
-    def _moves_as(self, a: Segment, b: Segment) -> bool:
+    def _moves_as(self, a: RigidSegment, b: RigidSegment) -> bool:
         """Whether two segments are welded to each other."""
         if a.frame is None or b.frame is None:
             return self._motions.is_rigid(a.center, b.center, b.frame) and a.frame is b.frame
         return self._motions.turn_alike(a.frame, b.frame) and self._motions.is_rigid(a.center, b.center, b.frame)
 
-    def _comes_before(self, a: Segment, b: Segment) -> bool:
+    def _comes_before(self, a: RigidSegment, b: RigidSegment) -> bool:
         names = list(self.segments)
         return names.index(a.name) < names.index(b.name)
 
@@ -241,7 +241,7 @@ class Segmentation:
                 return True
         return False
 
-    def _preferred(self, segment: Segment, point: str, others: Sequence[str]) -> str:
+    def _preferred(self, segment: RigidSegment, point: str, others: Sequence[str]) -> str:
         """Return which of several owners of a point carries a segment."""
         joint = self._joint(segment)
         wishes: list[str | None] = [self._carrier(joint.parent)] if joint is not None else []
@@ -273,7 +273,7 @@ class Segmentation:
 
     # -- kinds ---------------------------------------------------------------------------------------------
 
-    def _connection(self, segment: Segment) -> TreeConnection:
+    def _connection(self, segment: RigidSegment) -> TreeConnection:
         parent, at = self.parents[segment.name], self.places[segment.name]
         twist = self._motions.relative_twist(segment, self.segments.get(parent), at)
         joint = self._joint(segment)
@@ -410,7 +410,7 @@ class _SampledMotions:
         """Return in how many directions a frame turns."""
         return 0 if frame is None else _rank(self.spins[frame][:, :, :-1])
 
-    def relative_twist(self, child: Segment, parent: Segment | None, at: str) -> Array:
+    def relative_twist(self, child: RigidSegment, parent: RigidSegment | None, at: str) -> Array:
         """Return velocity and angular velocity of a segment against another at a point, without driven motion."""
         velocity = self.carried(at, child.center, child.frame)
         spin = np.zeros_like(velocity) if child.frame is None else self.spins[child.frame]

@@ -169,7 +169,7 @@ def test_a_roller_hangs_on_its_own_pin():
     lift = a[:, list(run.model.layout.u).index("guide_dot")]
     pin, guide = wrench(graph, run, "pin"), wrench(graph, run, "guide")
     spring = -300.0 * (run["guide"] - 0.03)
-    close(guide.force[:, 1], spring)  # it slides freely but for the spring, which is on its coordinate
+    close(guide.force[:, 1], spring)  # the spring on its coordinate is the one force along it
     close(-pin.force[:, 1] + spring - 0.4 * 9.81, 0.4 * lift)  # the stem: pin, spring, weight
     touch = wrench(graph, run, "touching", on="wheel")
     mesh = wrench(graph, run, "mesh", on="wheel")
