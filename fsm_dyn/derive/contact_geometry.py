@@ -121,7 +121,7 @@ class PieceGeometry:
         # along the search direction the gap depends on the parameter, unless it is zero
         gap_slope = height * self._turn_rate(curve, xi) * space.dot(direction, seen.outward) / space.norm(direction)
         at, beyond = self._clamped(xi, part)
-        inside = functions.where(functions.compare("==", beyond, 0.0), gap_slope, graph.zero)
+        inside = self._on_part(xi, part, gap_slope, graph.zero)
         gap, slip, speed, aside, gap_slope = substitute([meeting.gap, meeting.slip, speed, aside, inside], {xi: at})
         slope = beyond * speed - aside
         following = CurveParameter(xi, 0.5 * slope * slope, slope, speed)
@@ -145,7 +145,7 @@ class PieceGeometry:
         turning = self._turn_rate(curve, xi) * (ahead * out + aside * across)
         gap, slip, turned, turning = substitute([meeting.gap, meeting.slip, turned, turning], {xi: at})
         slope = turned + beyond
-        rate = functions.where(functions.compare("==", beyond, 0.0), turning, self._graph.one)
+        rate = self._on_part(xi, part, turning, self._graph.one)
         following = CurveParameter(xi, 0.5 * slope * slope, slope, rate)
         reach = self._within_part(xi, part, seen.piece.speed, meeting.reach)
         return ContactKinematics(gap, slip, reach, following)
@@ -160,6 +160,15 @@ class PieceGeometry:
         start, end = (self._graph.constant(bound) for bound in part)
         at = functions.maximum(functions.minimum(xi, end), start)
         return at, xi - at
+
+    def _on_part(self, xi: Node, part: tuple[float, float], inside: Node, outside: Node) -> Node:
+        """Return one of two values by whether a parameter lies on a part of a curve.
+
+        The parameter itself is compared: enclosures of its excess are never exactly zero.
+        """
+        start, end = (self._graph.constant(bound) for bound in part)
+        below_end = functions.where(functions.compare("<=", xi, end), inside, outside)
+        return functions.where(functions.compare(">=", xi, start), below_end, outside)
 
     def _within_part(self, xi: Node, part: tuple[float, float], speed: float, reach: Node | None) -> Node:
         inside = functions.minimum(speed * (xi - part[0]), speed * (part[1] - xi))

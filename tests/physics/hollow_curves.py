@@ -6,6 +6,7 @@
 import sys
 
 import numpy as np
+from scipy.spatial import ConvexHull, cKDTree
 
 import fsm_dyn
 
@@ -55,16 +56,20 @@ def outline(name):
 
 def distance_to_disc(name, radius, q):
     """The least distance of discs at ``q`` (n, 2) from the outline (m): of chords, which are within 1e-7 m of it."""
-    places = outline(name)
-    first, along = places[:-1], np.diff(places, axis=0)
-    away = q[:, None, :] - first
-    share = np.clip((away * along).sum(axis=2) / (along**2).sum(axis=1), 0.0, 1.0)
-    return np.linalg.norm(away - share[..., None] * along, axis=2).min(axis=1) - radius
+    places = outline(name)[:-1]
+    nearest = cKDTree(places).query(q)[1]
+    found = []
+    for step in (-1, 1):  # the chords that meet in the nearest of their ends
+        first, along = places[nearest], places[(nearest + step) % len(places)] - places[nearest]
+        share = np.clip(((q - first) * along).sum(axis=1) / (along**2).sum(axis=1), 0.0, 1.0)
+        found.append(np.linalg.norm(q - first - share[:, None] * along, axis=1))
+    return np.minimum(*found) - radius
 
 
 def height_of_cam(name, q):
     """The least height of outlines at ``q`` (n, 3) above the floor (m)."""
-    x, y = outline(name).T
+    places = outline(name)
+    x, y = places[ConvexHull(places[:-1]).vertices].T
     return q[:, 1] + (np.sin(q[:, 2:3]) * x + np.cos(q[:, 2:3]) * y).min(axis=1)
 
 
@@ -108,10 +113,12 @@ def models():
         )
 
 
-def campaign(count, seed, folder):
-    """The starts of all models that went wrong: name, start, what."""
+def campaign(count, seed, folder, titles=None):
+    """The starts of all models, or some by their titles, that went wrong: name, start, what."""
     bad = []
     for title, text, starts, distance in models():
+        if titles is not None and title not in titles:
+            continue
         path = folder / "model.yaml"
         path.write_text(text)
         graph = fsm_dyn.compile(path)

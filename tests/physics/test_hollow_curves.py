@@ -82,6 +82,25 @@ def test_parameters_may_not_dent_a_curve(tmp_path):
         fsm_dyn.simulate(graph, until=0.1, parameters={"c": 0.05})
 
 
-def test_random_starts(tmp_path):
-    """Discs of two sizes on three outlines, and these on a floor: 108 starts, judged by the distance to the outline."""
+def test_steps_of_a_rolling_cam_are_proved(tmp_path):
+    """A rolling cam takes steps of the length it is allowed, not ever shorter ones (70 s and 4,000 rows for 0.8 s)."""
+    starts = 3
+    text = next(text for title, text, *_ in hollow_curves.models() if title == "peanut on floor")
+    graph = compiled(text, tmp_path)
+    for start in hollow_curves.cam_starts(np.random.default_rng(7), starts):
+        run = fsm_dyn.simulate(graph, until=0.8, initial=start, max_step=0.004)
+        steps = np.diff(run.t)
+        assert len(run) < 1000
+        assert np.median(steps[steps > 0.0]) > 1e-4
+
+
+@pytest.mark.parametrize("title", ["bean 0.05", "clover on floor"])
+def test_random_starts(title, tmp_path):
+    """Judged by the distance to the outline."""
+    assert hollow_curves.campaign(2, 7, tmp_path, {title}) == []
+
+
+@pytest.mark.long
+def test_more_random_starts(tmp_path):
+    """Discs of two sizes on three outlines, and these on a floor: 108 starts."""
     assert hollow_curves.campaign(12, 7, tmp_path) == []
