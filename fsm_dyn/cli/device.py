@@ -411,7 +411,7 @@ def numbers(text: str) -> tuple[int, ...]:
     Raises
     ------
     InputError
-        The text is no list of integers.
+        The text is not a list of integers.
     """
     try:
         return tuple(int(part) for part in text.split(","))

@@ -112,7 +112,7 @@ def distributions(texts: Sequence[str] | None) -> dict[str, Any] | None:
     Raises
     ------
     InputError
-        A text is no such distribution, or a name is given twice.
+        A text is not a distribution, or a name is given twice.
     """
     if not texts:
         return None
@@ -219,12 +219,12 @@ LONGEST = 2**53  # ticks, which a double counts
 
 
 def stall_ticks(timeout: float, period: float) -> int:
-    """Return how many ticks of a period (s) without a sample a time (s) comes to."""
+    """Return the number of ticks of a period (s) without a sample in a time (s)."""
     return max(1, ticks("--stall-timeout", timeout, period))
 
 
 def ticks(option: str, time: float | None, period: float) -> int:
-    """Return how many ticks of a period (s) a time (s) comes to, -1 for no time.
+    """Return the number of ticks of a period (s) in a time (s), -1 for no time.
 
     Raises
     ------

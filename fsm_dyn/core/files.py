@@ -83,7 +83,7 @@ INTERVAL: Final = 0.15  # s between two looks
 
 
 class FileChanges:
-    """The changes of a file, which is looked at every ``INTERVAL``; a change counts when the file is stable.
+    """The changes of a file, polled every ``INTERVAL``; a change counts when the file is stable.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             yield file
     except FileNotFoundError:
         raise InputError("no such file", where, remedy="check the path") from None
-    except (OSError, ValueError) as error:  # a path with a null character is no path
+    except (OSError, ValueError) as error:  # a path must not contain a null character
         raise InputError("the file cannot be read", where, found=getattr(error, "strerror", "") or str(error)) from None
 
 
@@ -182,7 +182,7 @@ def decode(data: bytes | str, kind: type[T], what: str, *, where: Location = NOW
     Raises
     ------
     InputError
-        It is no JSON, or does not fit the type; the message says at which place.
+        It is not JSON, or does not fit the type; the message has the position.
     """
     with _refused(what, where, remedy):
         value: T = _decoder(cast("Hashable", kind)).decode(data)

@@ -71,7 +71,7 @@ class OptionReader:
         return found
 
     def motion(self, axes: int) -> list[list[float]]:
-        """Return for sines their axis, one of so many, amplitude, frequency and phase."""
+        """Return the option ``motion``: axis, amplitude, frequency and phase of each sine."""
         found = self._options.get("motion", ())
         if not isinstance(found, list | tuple) or not all(
             isinstance(sine, list | tuple) and len(sine) == 4 and all(map(_is_number, sine)) and sine[0] in range(axes)
@@ -81,7 +81,7 @@ class OptionReader:
         return [[float(number) for number in sine] for sine in found]
 
     def turns(self, axes: int) -> tuple[int, ...]:
-        """Return which of so many axes turn."""
+        """Return the option ``turns``: the rotational axes."""
         found = self._options.get("turns", ())
         if not isinstance(found, list | tuple) or not all(isinstance(x, int) and 0 <= x < axes for x in found):
             raise self.invalid("turns", f"a list of numbers from 0 to {axes - 1}")

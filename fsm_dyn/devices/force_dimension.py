@@ -191,7 +191,7 @@ class Driver:
         return force
 
     def diagnostics(self) -> dict[str, int]:
-        """Return how many forces the motors could not show."""
+        """Return the number of forces beyond the ability of the motors."""
         return dict(self._counts)
 
     def maker_figures(self) -> dict[str, float]:

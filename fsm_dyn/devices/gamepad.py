@@ -118,7 +118,7 @@ class ForceFeedback:
         self._number = HEAD.unpack_from(made)[1]
 
     def show(self, now: float, right: float, down: float) -> None:
-        """Show a force (N), now (s, by any steady clock), or go on showing it; a failure is counted."""
+        """Exert a force (N) now (s, by any steady clock), or continue it; a failure is counted."""
         size = math.hypot(right, down)
         part, direction = min(1.0, size / self._full), direction_of(right, down) if self._kind == "constant" else 0
         level = (math.ceil(part * _STEPS), direction * _STEPS >> 16 if size else 0)

@@ -23,7 +23,7 @@ from fsm_dyn.live.driver_protocol import SAFE_FRAME, DeviceDynamics, DeviceSpec,
 # does not damage it.
 
 VERSION: Final = 1
-LONGEST: Final = 32  # bytes between two zeros; more is no packet
+LONGEST: Final = 32  # most bytes of a packet between two zeros
 HELLO: Final = 0x01
 FORCE: Final = 0x02
 ZERO: Final = 0x03
@@ -62,7 +62,7 @@ class ZeroBody(NamedTuple):
 class IdentityBody(NamedTuple):
     """Device: version of its protocol, radius of the handle (µm), way per count at the handle (nm), force (µN).
 
-    ``watchdog`` is after how long without a force it lets go by itself, µs; 0: never.
+    ``watchdog`` is the time without a force after which the device removes it, µs; 0: never.
     """
 
     version: int
@@ -76,7 +76,7 @@ class SampleBody(NamedTuple):
     """Device: ``time`` (µs, of its own clock), ``counts`` of the sensor since zero, ``velocity`` (µm/s).
 
     ``echo`` is the sequence number of the last force it took, ``force`` the one it shows, µN, ``state`` bits, and
-    ``dropped`` how many frames it could not read; counts of 8, 16 and 32 bits begin anew at zero.
+    ``dropped`` the number of unreadable packets; counts of 8, 16 and 32 bits wrap around to zero.
     """
 
     sequence: int
@@ -339,7 +339,7 @@ class Driver:
         ------
         DeviceNotReading, DeviceDisconnected
         TimeoutError
-            The device sends samples but has taken none of the last ``UNANSWERED`` forces.
+            The device sends samples but has accepted none of the last ``UNANSWERED`` forces.
         """
         if self._begun < BEGINNING:  # no damage: the line was not read, no force sent for a while
             self._begun += 1
@@ -359,7 +359,7 @@ class Driver:
         return (shown / _MICRO,)
 
     def diagnostics(self) -> dict[str, float]:
-        """Return counts of lost packets, and how often the watchdog of the device removed the force."""
+        """Return counts of lost packets, and of forces removed by the watchdog of the device."""
         return {
             "frames not understood by the host": self._reader.dropped - self._dropped,
             "frames not understood by the device": (self._told.dropped - self._lost) % 256,

@@ -101,7 +101,7 @@ class Driver:
         return Sample(now, self._readings, self._position, self._velocity, buttons)
 
     def _press(self, place: Sequence[float], speed: float) -> None:
-        """Go on with the stroke to a place along the first axis, or begin it."""
+        """Continue or begin the stroke to a place along the first axis."""
         if self._stroke is None or (self._stroke.end, self._stroke.speed) != (place[0], speed):
             self._stroke = Stroke(self._position[0], place[0], speed)
             self._begun = self._readings

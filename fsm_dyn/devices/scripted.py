@@ -39,7 +39,7 @@ from fsm_dyn.runtime.layouts import ScriptedHand
 # stop : str
 #     Declared stop mechanism of the device (``safe_frame`` with a wire, else ``none``).
 # fault, fault_at : str, float
-#     Fault injection: at this time (s) the driver is to ``raise``, ``hang``, ``stall`` or return ``nan``.
+#     Fault injection: at this time (s) the driver will ``raise``, ``hang``, ``stall`` or return ``nan``.
 
 FAULTS: Final = ("", "raise", "hang", "stall", "nan")
 _KNOWN: Final = frozenset(

@@ -177,7 +177,7 @@ class ServoLoop:
         return ZERO if released else force
 
     def _tolerated(self, error: int) -> bool:
-        """Count an error after which the device recovers by itself; keep any other as the failure."""
+        """Count an error from which the device recovers; keep any other as the failure."""
         if error not in _TRANSIENT:
             self.failure = error
             return False

@@ -467,13 +467,13 @@ class Driver:
         return ConnectionRefusedError("the device program at {}, port {}, is no more".format(*self._peer))
 
     def diagnostics(self) -> dict[str, int]:
-        """Return how many datagrams were dropped, and why."""
+        """Return the numbers of dropped datagrams by reason."""
         if self._strangers is not None:
             self._count_strangers(self._strangers)
         return dict(self.dropped + (self._link.lost() if self._link is not None else Counter()))
 
     def close(self) -> None:
-        """Tell the peer to let go; may be called again."""
+        """Tell the peer to remove the force; may be called again."""
         if self._socket.fileno() < 0:
             return
         try:

@@ -45,7 +45,7 @@ def page_data(run: ExportedRun, graph: ModeGraph, own_ports: bool) -> tuple[dict
     Parameters
     ----------
     run : ExportedRun
-        Of a coupled graph, if the pointer is to move ports.
+        Of a coupled graph, if the pointer moves ports.
     graph : ModeGraph
         The graph of the run.
     own_ports : bool

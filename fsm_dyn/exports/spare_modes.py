@@ -163,7 +163,7 @@ def with_spare_modes(run: ExportedRun, count: int) -> ExportedRun:
 
 
 def most_guards(automaton: Automaton, tables: Tables) -> int:
-    """Return how many guards a mode can have."""
+    """Return the largest number of guards of a mode."""
     listed = sum(max(map(len, states)) for states in guards_by_state(automaton))
     return max(listed, int(tables.sizes[Sizes.MAX_GUARDS]))
 

@@ -216,7 +216,7 @@ def for_page_memory(run: ExportedRun) -> ExportedRun:
 
 
 def machine_bytes(run: ExportedRun) -> int:
-    """Return how many bytes a machine takes at most."""
+    """Return the largest size of a machine, bytes."""
     return 8 * memory_words(for_page_memory(run))
 
 

@@ -280,7 +280,7 @@ class RunController:
         self._busy(False)
 
     def take_over(self, states: tuple[int, ...], kernels: OwnKernels) -> None:
-        """Switch a mode to kernels of its own, from the next tick on."""
+        """Switch a mode to derived kernels, from the next tick on."""
         evaluations = self.stepper.take_over(states, kernels)
         if evaluations is not None:
             where = {"tick": self.ticks + 1, "t": self.stepper.t}

@@ -1,4 +1,4 @@
-"""Device maps: coupled ports, their motion by a device, limits, axes with a zero of their own."""
+"""Device maps: coupled ports, their motion by a device, limits, axes with their own zero."""
 
 from __future__ import annotations
 

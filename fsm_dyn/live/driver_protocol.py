@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from fsm_dyn.core.errors import InputError
 
-WATCHDOG: Final = "watchdog"  # the device removes the force by itself when no packet arrives
+WATCHDOG: Final = "watchdog"  # the device removes the force when no packet arrives
 SAFE_FRAME: Final = "safe_frame"  # the watchdog process writes the safe packet to the device
 IMPEDANCE, ADMITTANCE = "impedance", "admittance"  # kinds of devices
 NOTHING: Final = "none"  # nothing removes the force: its limit is reduced

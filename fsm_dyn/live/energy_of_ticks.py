@@ -20,7 +20,7 @@ from fsm_dyn.run.samples import Samples, kernel_context
 _TICK, _TIME, _MODE, _TRANSITIONS = (FIXED.index(name) for name in ("tick", "t", "mode", "transitions"))
 _HARMLESS: Final = frozenset({"run", "pause", "step"})  # commands that change neither state nor laws
 _LEAST: Final = 20  # ticks below which nothing is claimed
-_RETAKEN: Final = 400  # ticks with the largest residuals, taken again in steps so many times shorter
+_RETAKEN: Final = 400  # ticks with the largest residuals, repeated with steps shorter by this factor
 _SHORTER: Final = 16
 
 
@@ -126,9 +126,9 @@ def energy_warnings(
 
 
 def _retaken(ticks: _Ticks, chosen: IntArray) -> FloatArray:
-    """Return the energy that some ticks end with beyond that of short steps from where they begin, shape (m,), J.
+    """Return the energy at the end of some ticks beyond that of short steps from their start, shape (m,), J.
 
-    Motion that is faster than a tick is no defect of a run with substeps, but no cubic shows it.
+    Motion faster than a tick is no defect of a run with substeps, but a cubic cannot show it.
     """
     starts, ends = ticks.ends.only(2 * chosen), ticks.ends.only(2 * chosen + 1)
     h, x = (ends.t - starts.t) / _SHORTER, starts.x

@@ -27,10 +27,10 @@ from fsm_dyn.runtime.abi import NEVER, Event, OnlineKernel, Sizes
 from fsm_dyn.runtime.layouts import Tables
 
 STOCK: Final = 96  # modes in the mode pool
-ROOM: Final = 2 * STOCK  # in the tables: for modes from the mode pool, and for kernels of their own
+ROOM: Final = 2 * STOCK  # in the tables: for modes from the mode pool, and for derived kernels
 
 
-LEAST: Final = 100  # online evaluations before a mode switches to kernels of its own
+LEAST: Final = 100  # online evaluations before a mode switches to derived kernels
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class PooledExecutable(OnlineExecutable):
         return {}
 
     def take_over(self, states: tuple[int, ...], kernels: OwnKernels, spent: npt.NDArray[np.int64]) -> int | None:
-        """Switch a mode embedded online to kernels of its own, from its next step on.
+        """Switch a mode embedded online to derived kernels, from its next step on.
 
         Parameters
         ----------
@@ -121,7 +121,7 @@ class PooledExecutable(OnlineExecutable):
         -------
         int or None
             Evaluations after which the run uses these kernels: the present number, or ``LEAST``; None if the mode was
-            not reached, has kernels of its own already, or the tables have no room.
+            not reached, has derived kernels already, or the tables have no room.
         """
         number = self._numbers.get(states, -1)
         if number < 0 or states in self._own or self.charts[number].full not in self._online:

@@ -113,7 +113,7 @@ class SampledLoop:
         return float(np.abs(np.linalg.eigvals(self.step)).max(initial=0.0))
 
     def resonances(self) -> Floats:
-        """Return frequencies (rad/s) at which the model by itself swings."""
+        """Return the natural frequencies (rad/s) of the model."""
         angles = np.abs(np.angle(np.linalg.eigvals(self.step)))
         found: Floats = np.unique(angles[(angles > 1e-6) & (angles < np.pi)]) / self.period
         return found

@@ -128,7 +128,7 @@ class RunReport(TypedDict):
 
 STARTING: Final = "starting the tick process and its guard, preparing for modes that are met while it runs"
 _RESETS: Final = 64  # resets for which mode names are kept
-_PATIENCE: Final = 5.0  # s for a process to end by itself
+_PATIENCE: Final = 5.0  # s for a process to end
 
 States = tuple[tuple[int, ...], ...]
 
@@ -362,7 +362,7 @@ class LiveSession:
         return True
 
     def wait_for_ticks(self, count: int, timeout: float = 120.0) -> None:
-        """Wait until so many ticks are done.
+        """Wait for a number of ticks.
 
         Raises
         ------
@@ -453,7 +453,7 @@ class LiveSession:
             return f"was ended itself, by signal {-self._process.returncode}"
         return ""
 
-    # -- telling -------------------------------------------------------------------------------------------
+    # -- events and texts ----------------------------------------------------------------------------------
 
     def send(self, command: str, **arguments: Any) -> None:
         """Send a command to the run; the answer is an event.

@@ -32,7 +32,7 @@ COMMAND_SLOTS: Final = 64
 TEXT_BYTES: Final = 2048
 PART_BYTES: Final = TEXT_BYTES - 2  # of a text in a slot, between head byte and final zero
 MAX_EVENT_SLOTS: Final = 128  # slots: room for the states and names of thousands of contacts
-_HEAD: Final = 128  # begins a slot with the first part of a text, together with how many parts there are to come
+_HEAD: Final = 128  # begins a slot with the first part of a text, plus the number of later parts
 POINTER_SLOTS: Final = 8
 POINTER_WIDTH: Final = 16  # time, position (6), velocity (6), buttons
 
@@ -158,7 +158,7 @@ def put_row(ring: NDArray[Any], header: Integers, counter: int, row: NDArray[Any
 
 
 def take_rows(ring: NDArray[Any], header: Integers, counter: int, since: int) -> tuple[NDArray[Any], int, int]:
-    """Return copies of the rows from number ``since`` on, the next number, and how many were lost meanwhile."""
+    """Return copies of the rows from number ``since`` on, the next number, and the number of rows lost meanwhile."""
     count = int(header[counter])
     first = max(since, count - len(ring) + 1)
     rows = ring[np.arange(first, count) % len(ring)]
@@ -170,7 +170,7 @@ def take_rows(ring: NDArray[Any], header: Integers, counter: int, since: int) ->
 def put_text(
     ring: NDArray[np.uint8], header: Integers, counter: int, value: dict[str, Any], most_slots: int = 1
 ) -> None:
-    """Append a mapping, as JSON, to a ring of texts, in as many slots as it takes.
+    """Append a mapping, as JSON, to a ring of texts, in one or more slots.
 
     Raises
     ------

@@ -454,7 +454,7 @@ class LiveStepper:
         return wanted and (self.executable.stocked or asks_for_kernels(self.loop, status))
 
     def take_over(self, states: tuple[int, ...], kernels: OwnKernels) -> int | None:
-        """Switch a mode to kernels of its own; see :meth:`.PooledExecutable.take_over`."""
+        """Switch a mode to derived kernels; see :meth:`.PooledExecutable.take_over`."""
         return self.executable.take_over(states, kernels, self.loop.state.spent)
 
     def prepare(self) -> None:

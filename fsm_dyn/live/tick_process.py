@@ -204,8 +204,8 @@ class TickProcess:
             os.close(theirs)
             self._receiver = Receiver(ours, settings.realtime_privileges)
             self._arrived = self._receiver.arrived
-        self._last_tick = -1  # in which the run ends, once it is to end
-        # drivers of before call it ``told``
+        self._last_tick = -1  # of the end of the run, once requested
+        # older name in drivers
         self._diagnostics = getattr(self.device, "diagnostics", None) or getattr(self.device, "told", None)
         self._last_diagnostics: dict[str, Any] = {}
         self._look_at_driver = _TELLING if self._diagnostics else sys.maxsize
@@ -258,7 +258,7 @@ class TickProcess:
         numbers[TickNumbers.TORQUE_LIMIT] = min(numbers[TickNumbers.TORQUE_LIMIT], spec.torque)
 
     def _warm_up(self) -> None:
-        """Run the model for some ticks and put it back: every page is touched, every function loaded."""
+        """Run the model for some ticks and reset it, to touch every memory page and load every function."""
         self.stepper.prepare()
         counts = self.stepper.tick_data.counts
         counts[TickCounts.ADVANCING] = 1
@@ -355,7 +355,7 @@ class TickProcess:
                 deadline = done  # the time lost is lost
 
     def _set_patience(self) -> None:
-        """Set how long ticks, samples, the guard and the owner may be missing, and by how much the model may lag."""
+        """Set the timeouts of ticks, samples, watchdog process and owner, and the largest lag of the model."""
         counts, settings = self._counts, self.settings
         counts[TickCounts.WATCHDOG_TIMEOUT] = int(settings.watchdog_timeout * 1e9) * settings.guarded
         counts[TickCounts.OWNER_TIMEOUT] = int(settings.owner_timeout * 1e9) * settings.guarded
@@ -438,7 +438,7 @@ class TickProcess:
         return max(0, most - self._ticks_to_open(1.0)) if most >= 0 else sys.maxsize
 
     def _ticks_to_open(self, grip: float) -> int:
-        """Return how many ticks it takes from a grip until grip and force are zero."""
+        """Return the number of ticks from an engagement ``grip`` to zero engagement and force."""
         numbers, limits = self.stepper.tick_data.numbers, self.stepper.limits
         opening = int(grip / numbers[TickNumbers.ENGAGEMENT_STEP])
         most = max(
@@ -495,7 +495,7 @@ class TickProcess:
                 self.device.write([0.0] * self.stepper.n_device)
             except Exception as error:  # a driver may raise anything
                 self.controller.fault(Fault.DRIVER_EXCEPTION, error_text(error))
-                return  # and the guard goes on watching closely
+                return  # the watchdog process keeps its short timeout
         self.header[LiveHeader.TICK_STATE] = TickState.BUSY if begins else TickState.RUNNING
 
     def _late(self, delay: int, period: int) -> None:

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fsm_dyn.runtime.abi import LiveHeader, TickState, WatchdogAction
-else:  # by path: this file runs without the package, and the constants need none of it
+else:  # by path: this file runs without the package, and the constants do not need it
     _PATH = Path(__file__).parents[1] / "runtime" / "abi.py"
     _ABI = runpy.run_path(str(_PATH), run_name="abi")
     LiveHeader, TickState, WatchdogAction = _ABI["LiveHeader"], _ABI["TickState"], _ABI["WatchdogAction"]
@@ -80,7 +80,7 @@ def watch(
         waiting = selectors.DefaultSelector()
         threading.Thread(target=wait_for_owner, args=(header,), daemon=True).start()
     seen, since = (-1, int(TickState.STARTING)), time.monotonic()
-    still = since  # since when no tick has come, whatever held up the guard
+    still = since  # time of the last tick, unaffected by delays of the watchdog process
     zeroed = True
     while child.poll() is None:
         asleep = time.monotonic()

@@ -97,9 +97,9 @@ def _assign(parts: list[Part], last: dict[int, int], first: int) -> int:
 # (docs/decisions/0020). Elementary functions are the runtime's own, for the same reason (docs/decisions/0026); sine
 # and cosine of one argument are one call.
 
-# Beyond so many instructions a program is compiled in parts.  On rows of 24 and 40 four-bars (4,500 and 7,500
-# instructions) parts of 200 took 0.25 s and 0.44 s to compile, parts of 600 took 0.42 s and 0.84 s, and ran no faster;
-# on a chain of 160 links (17,800) they took 0.64 s instead of 0.82 s, and run a seventh longer.
+# Longer programs are compiled in parts.  On rows of 24 and 40 four-bars (4,500 and 7,500 instructions) parts of 200
+# took 0.25 s and 0.44 s to compile, parts of 600 took 0.42 s and 0.84 s, and ran no faster; on a chain of 160 links
+# (17,800) they took 0.64 s instead of 0.82 s, and run a seventh longer.
 LONGEST_FUNCTION = 2000
 PART_LENGTH = 200
 

@@ -304,7 +304,7 @@ class Program:
 
     @property
     def size(self) -> int:
-        """How many numbers the kernel writes."""
+        """Number of values written by the kernel."""
         return sum(len(output.indices) for output in self.results)
 
     @property

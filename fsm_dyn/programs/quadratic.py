@@ -42,7 +42,7 @@ class QuadraticForm:
         self.forces: dict[int, Node] = {}
 
     def copy(self) -> QuadraticForm:
-        """Return the same form, to be changed by itself."""
+        """Return an independent copy."""
         other = QuadraticForm(self.graph)
         other.entries = {i: dict(row) for i, row in self.entries.items()}
         other.forces = dict(self.forces)
@@ -87,7 +87,7 @@ class QuadraticForm:
                 self.add_force(i, a * force)
 
     def degree(self, i: int) -> int:
-        """Return how many variables occur together with one."""
+        """Return the number of variables coupled with one."""
         return len(self.entries.get(i, ()))
 
     def _take(self, k: int) -> tuple[Node, dict[int, Node], Node]:

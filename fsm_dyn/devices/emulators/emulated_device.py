@@ -186,7 +186,7 @@ class FollowingHandle(EmulatedHandle):
 
     @property
     def delay(self) -> float:
-        """By how much the position follows the command late, s, for motions slower than the loop."""
+        """Delay of the position behind the command, s, for motions slower than the loop."""
         return self.damping_ratio / (math.pi * self.bandwidth)
 
     @property

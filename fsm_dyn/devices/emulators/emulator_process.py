@@ -58,9 +58,9 @@ class Emulation(Protocol):
     def state(self) -> dict[str, Any]:
         """Return the state of the device: ``time`` (s, of ``time.monotonic``), ``position``, ``velocity``, ``force``.
 
-        These are the true ones, one number per axis.  Beside them ``plugged``, ``stalled``, ``frozen``, ``let_go``
-        (why no force is shown: ``""``, ``watchdog``, ``no power``), ``hand``, ``counts`` and the ``meter``: work of the
-        forces shown since ``measure``, as in :class:`.handle.Meter`.
+        These are the true ones, one number per axis. With them come ``plugged``, ``stalled``, ``frozen``, ``let_go``
+        (why no force is shown: ``""``, ``watchdog``, ``no power``), ``hand``, ``counts`` and the ``meter``: work of
+        the forces shown since ``measure``, as in :class:`.handle.Meter`.
         """
 
     def log(self) -> list[dict[str, Any]]:
@@ -74,7 +74,7 @@ class Emulation(Protocol):
 
 
 class EmulationProcess:
-    """An :class:`Emulation` in a process of its own.
+    """An :class:`Emulation` in a separate process.
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ def start(options: Mapping[str, Any]) -> EmulationProcess:
     Raises
     ------
     InputError
-        There is no such option, or it cannot be so.
+        An option is unknown, or its value is invalid.
     """
     given = OptionReader("emulated gamepad", options, _KNOWN)
     given.number("rate", 250.0, above=True, most=1e4)

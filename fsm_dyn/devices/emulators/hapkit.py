@@ -24,7 +24,7 @@ from fsm_dyn.live.strokes import Rhythm, Stroke
 #
 # The same as ``hapkit_board`` in ``firmware/hapkit/hapkit_protocol.h``; a test compares them.
 
-WORD: Final = 1 << 32  # its clock begins anew after so many microseconds
+WORD: Final = 1 << 32  # period of its clock, microseconds
 HALF_WORD: Final = 1 << 16
 
 
@@ -134,7 +134,7 @@ def start(options: Mapping[str, Any]) -> EmulationProcess:
     Raises
     ------
     InputError
-        There is no such option, or it cannot be so.
+        An option is unknown, or its value is invalid.
     """
     check(options)
     return EmulationProcess(__name__, options)
@@ -245,7 +245,7 @@ class EmulatedHapkit:
         self._stalled = bool(on)
 
     def freeze(self, on: bool = True) -> None:
-        """Neither read nor send any more; the watchdog, in an interrupt of its own, goes on."""
+        """Neither read nor send any more; the watchdog continues in its own interrupt."""
         self._frozen = bool(on)
 
     def hand(
@@ -268,7 +268,7 @@ class EmulatedHapkit:
             self._motion, handle.target = None, target
 
     def play(self, rate: float, notes: int, pressed: float, lifted: float = 0.0) -> None:
-        """Let the hand play notes in a rhythm: notes a second, how many, the places it presses to and lets up to, m."""
+        """Let the hand play notes in a rhythm: notes a second, their number, its lower and upper positions, m."""
         zero = self._zero * self._resolution
         self._begin(Rhythm(float(rate), int(notes), float(pressed) + zero, float(lifted) + zero))
 

@@ -41,7 +41,7 @@ def start(options: Mapping[str, Any]) -> EmulationProcess:
     Raises
     ------
     InputError
-        There is no such option, or it cannot be so.
+        An option is unknown, or its value is invalid.
     """
     check("inverse3", options, _KNOWN)
     given = OptionReader("emulated inverse3", options, options)

@@ -30,7 +30,7 @@ def start(options: Mapping[str, Any]) -> EmulationProcess:
     Raises
     ------
     InputError
-        There is no such option, or it cannot be so.
+        An option is unknown, or its value is invalid.
     """
     check("udp", options, _KNOWN)
     return EmulationProcess(__name__, options)
