@@ -34,7 +34,7 @@ def motions():
 
 @pytest.fixture(scope="session")
 def held():
-    """Return a function that gives the coupled graph of a shipped model."""
+    """Return a function from the name of a shipped model to its coupled graph."""
     known = {}
 
     def graph(name):
@@ -84,7 +84,7 @@ class Bench:
 
 @pytest.fixture
 def bench(held):
-    """Return a function that makes a bench for a shipped model and its motion, or for a coupled graph."""
+    """Return a function to make a bench for a shipped model and its motion, or for a coupled graph."""
 
     def make(name, **options):
         if not isinstance(name, str):

@@ -1,4 +1,4 @@
-"""Every way of letting go of a device that presses the virtual wall, on the clock of the loop."""
+"""Every way to disengage a device pressing the virtual wall, on the clock of the loop."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from fsm_dyn.runtime.abi import Fault, TickCounts, TickNumbers
 PERIOD = 1e-3
 PRESSED = 600  # ticks until the hand presses the wall at rest
 RELEASE = 0.012  # s
-WATCHED = 400  # ticks that are looked at after it lets go
+WATCHED = 400  # ticks observed after the release
 BUTTONS = 0b10  # the dead man's is 1, the clutch 0
-# axes, kg, N s/m, N: the last can show a fraction of what the hand presses with
+# axes, kg, N s/m, N: the last exerts only a fraction of the hand's force
 DEVICES = {"hapkit": (1, 0.05, 0.2, 5.0), "udp": (2, 0.2, 0.5, 5.0), "touch": (2, 0.1, 0.5, 0.66)}
 COMMANDS = {
     "pause": {"do": "pause"},
@@ -75,7 +75,7 @@ class Pressed:
         assert self.handles[-1].force > min(1.5, 0.99 * self.most), "it is pressed"
 
     def tick(self, count=1, **changed):
-        """Tick with what the device tells, or with what is ``changed`` of it; then let it move."""
+        """Tick with the sample of the device, some of it ``changed``; then let it move."""
         for _ in range(count):
             self.sequence += 1
             position, velocity = [h.position for h in self.handles], [h.velocity for h in self.handles]

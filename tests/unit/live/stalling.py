@@ -1,4 +1,4 @@
-"""The virtual wall with what makes its steps too many: switched on by inputs, which no bound on parameters sees."""
+"""The virtual wall with parts for too many steps, switched on by inputs, unseen by bounds on parameters."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ WALL = Path(__file__).parents[3] / "yaml_models" / "virtual_wall.yaml"
 STALLS = {
     "stiff damper": {"drag": 1e6},  # N s/m, at the plate
     "stiff spring": {"tie": 1e14},  # N/m, at the tool
-    "1e5 transitions a second": {"kick": 100.0},  # N, on a grain of 0.1 g that has 10 um to move in
+    "1e5 transitions a second": {"kick": 100.0},  # N, on a grain of 0.1 g with a play of 10 um
 }
 
 
 def stalling_wall():
-    """The wall as a mapping, with a damper, a spring and a rattling grain that inputs switch on."""
+    """The wall as a mapping, with a damper, a spring and a rattling grain switched on by inputs."""
     model = copy.deepcopy(yaml.safe_load(WALL.read_text(encoding="utf-8")))
     model["name"] = "stalling_wall"
     model["inputs"] |= {"drag": "N*s/m", "tie": "N/m", "kick": "N"}
@@ -48,7 +48,7 @@ def stalling_wall():
 
 
 class Stalled:
-    """A stepper of that wall, pressed by a hand of two axes, on a simulated clock that ticks follow."""
+    """A stepper of the wall, pressed by a hand of two axes, with ticks on a simulated clock."""
 
     def __init__(self, graph, lag_limit=0.1, **options):
         self.stepper = LiveStepper(graph, 2, PERIOD, limits=Limits(), **options)

@@ -1,4 +1,4 @@
-"""Devices that measure the force of the hand and follow: boundary of stability, limits, standing still, bad input."""
+"""Admittance devices: boundary of stability, limits, standing still, bad input."""
 
 import json
 import math
@@ -54,7 +54,7 @@ def wall():
 
 
 class Loop:
-    """A slider, and an emulated device that follows it, on the clock of the loop."""
+    """A slider, and an emulated admittance device, on the clock of the loop."""
 
     def __init__(self, graph, hand, *, limits=UNLIMITED, mapping=None):
         self.hand, self.events = hand, []
@@ -75,7 +75,7 @@ class Loop:
 
 
 def growth(slider, mass, stiffness, delay):
-    """Return by what factor a swing of hand and device grows in two seconds."""
+    """Return the growth factor of a swing of hand and device in two seconds."""
     hand = FollowingHandle(1.0, hand_stiffness=stiffness, hand_damping=DAMPING, bandwidth=1.0 / (math.pi * delay))
     assert hand.delay == pytest.approx(delay, rel=1e-12)
     loop = Loop(coupled_graph(slider, {"m": mass}, True), hand)
@@ -134,7 +134,7 @@ SLOW = Limits(speed=0.5, acceleration=0.75, ramp=0.001, low=(-1e6,), high=(1e6,)
 
 @pytest.mark.parametrize("limits", [UNLIMITED, SLOW])
 def test_what_is_commanded_adds_up_to_the_displacement_of_the_port(slider, limits):
-    """With limits too: what they hold up is made up for."""
+    """With limits too: delayed displacement is made up for."""
     hand, loop = hand_of(slider, mapping=DeviceMap(scale=-2.0), limits=limits)
     loop.run(300)
     hand.target = 0.05
@@ -198,7 +198,7 @@ def test_false_forces_of_every_size_move_nothing_or_little(slider, count):
             assert counts[TickCounts.REJECTED_TOTAL] == count
             assert not found[:, 1].any()
             assert (loop.controller.phase == FAULT) == (count > limits.outliers)
-        # the momentum that such a push gives, of 3 kg, for as long as it lasts: a hand is felt as well
+        # the momentum of 3 kg from such a push, over its duration: a hand is felt as well
         assert np.abs(found[:, 1]).max() <= 1.01 * most * count * (count + 1) * PERIOD / 3.0
     reasons = {event["reason"] for event in loop.events if event["event"] == "fault"}
     assert reasons == ({FAULTS[Fault.HAND_FORCE_EXCEEDED]} if count > limits.outliers else set())
@@ -239,7 +239,7 @@ def test_a_device_that_is_disengaged_stands_still(slider, how):
 
 
 def silent(loop, ticks):
-    """Ticks without a new sample; the device keeps to what it is sent."""
+    """Ticks without a new sample; the device follows its commands."""
     found = np.empty((ticks, 2))
     for k in range(ticks):
         loop.controller.tick(Sample(0.0, loop.sequence, [loop.hand.position], [loop.hand.hand_force]))
@@ -250,7 +250,7 @@ def silent(loop, ticks):
 
 
 def at_rest_on_the_wall(session):
-    """The last of five snapshots of pressing at rest; where ticks are late, the device may bounce first."""
+    """The last of five snapshots of pressing at rest; with late ticks the device may bounce first."""
     until, pressing = time.monotonic() + 30.0, 0
     while pressing < 5:
         seen = session.snapshot()

@@ -1,4 +1,4 @@
-"""Which axes of a port a device with fewer of them moves, and where its zero lies."""
+"""Axes of a port moved by a device with fewer axes, and its zero."""
 
 import pytest
 

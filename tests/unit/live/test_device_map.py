@@ -1,4 +1,4 @@
-"""How a device moves a port and what limits it: scales, offsets, directions, limits by kind of axis."""
+"""Motion of a port by a device, and its limits: scales, offsets, directions, limits by kind of axis."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ WIDE = Limits(force=1e6, slew=1e9, torque=1e6, torque_slew=1e9, velocity=1e3, an
 
 
 def holding(graph, axes=3, turns=(2,), **options):
-    """A stepper whose device, at rest at zero, has engaged."""
+    """A stepper with an engaged device at rest at zero."""
     stepper = LiveStepper(graph, axes, limits=options.pop("limits", WIDE), turns=turns, **options)
     tick = stepper.tick_data
     tick.counts[TickCounts.ADVANCING] = tick.counts[TickCounts.ANCHOR] = 1
@@ -28,7 +28,7 @@ def holding(graph, axes=3, turns=(2,), **options):
 
 @pytest.mark.parametrize("scale", [0.5, 3.0, (2.0, -0.5, 0.25)])
 def test_power_is_the_same_on_both_sides(held, scale):
-    """Whatever the scales: what the hand puts in is what the couplers' ends take up, axis by axis and in sum."""
+    """For all scales: the work of the hand is the work at the couplers' ends, axis by axis and in sum."""
     stepper = holding(held("shopping_cart"), mapping=DeviceMap(scale=scale))
     tick = stepper.tick_data
     tick.device[:] = [0.02, -0.02, 0.05, 0.3, -0.2, 1.5]
@@ -50,7 +50,7 @@ def test_the_force_scale_departs_from_conjugate_power(held):
 
 
 def test_an_offset_says_where_the_zero_lies(held):
-    """Nothing is anchored: the port is drawn to where the device is."""
+    """Nothing is anchored: the port is drawn to the device."""
     stepper = holding(held("virtual_wall"), 2, (), mapping=DeviceMap(offset=(0.05, 0.01), scale=(1.0, 2.0)))
     tick = stepper.tick_data
     tick.device[:] = [0.02, 0.01, 0.0, 0.0]
@@ -81,7 +81,7 @@ def test_maps_that_do_not_fit(held, mapping, words):
 @pytest.mark.parametrize("number", [-2, 10**4, 10**30, 10**400])
 @pytest.mark.parametrize("name", ["outliers", "dead_man_button", "clutch_button"])
 def test_counts_that_no_machine_word_holds_are_refused(name, number):
-    """As a recording may have them that was tampered with."""
+    """A tampered recording may have them."""
     with pytest.raises(InputError, match=f"limits.{name}"):
         Limits(**{name: number}).check(1)
 

@@ -1,4 +1,4 @@
-"""The drivers: the hand as an oscillator, the pointer's smoothing, what they refuse."""
+"""The drivers: the hand as an oscillator, the pointer's smoothing, refused options."""
 
 import math
 import time
@@ -98,7 +98,7 @@ def test_a_pointer_that_is_gone_counts_as_released(block):
 
 
 def test_a_key_is_held_longer_than_a_drag(block):
-    """A page that is late for 0.5 s would else be disengaged, and the press after it softer."""
+    """A page late by 0.5 s would otherwise be disengaged, and the press after it softer."""
     driver = pointer.Driver({"axes": 1})
     driver.attach(block)
     point(block, -0.01, 1, age=0.5, velocity=0.6)
@@ -135,7 +135,7 @@ def test_a_page_drags_the_wall(held):
 
 
 class Slow:
-    """A device that waits for its samples, and fails at the fifth."""
+    """A device waiting for its samples, and failing at the fifth."""
 
     spec = DeviceSpec("slow", 1, blocking_read=True)
 

@@ -1,4 +1,4 @@
-"""Letting go never pushes: what a device is given after that, by every way of disengaging, and for every operator."""
+"""Disengaging never pushes: work on the device afterwards, for every way of disengaging and every operator."""
 
 import itertools
 
@@ -23,7 +23,7 @@ def lets_go(pressed, stiffness, way, gone):
 
 @pytest.mark.parametrize("stiffness", STIFFNESS)
 def test_letting_go_never_pushes(pressed, stiffness):
-    """A hand that has gone: no more than where the run goes on.  One that stays: no work is done on it."""
+    """Without the hand: no more than in a continued run. With the hand: no work is done on it."""
     goes_on = lets_go(pressed, stiffness, "", True).peak_energy
     for way in WAYS:
         flies = lets_go(pressed, stiffness, way, True).peak_energy
@@ -46,7 +46,7 @@ def test_what_the_loop_gave_is_told_apart_from_the_opening(pressed):
 
 
 def test_a_force_beyond_its_limit_falls_from_the_first_tick_on(pressed):
-    """Not only where it comes below the limit by itself, which takes most of the ramp."""
+    """Not only once the ramp brings it below the limit, near its end."""
     pressed.begin(1000.0)
     tick = pressed.stepper.tick_data
     shown = [tick.force[-1]]

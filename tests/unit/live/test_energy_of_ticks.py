@@ -1,4 +1,4 @@
-"""A live run whose energy balance does not close warns when it ends, one that closes does not."""
+"""A live run with an open energy balance warns at its end, one with a closed balance does not."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ WARNS = "of the energy exchanged is unexplained"
 
 
 def report(graph, ticks=200, motion=(), **settings):
-    """Return the report of a live run as fast as it goes, its rows and what else the balance is made of."""
+    """Return the report of an unpaced live run, its rows and the other data of the balance."""
     hand = {"axes": 1, "motion": list(motion)}
     with LiveSession.start(
         graph, "scripted", hand, settings=LiveSettings(paced=False, ticks=ticks, **settings)

@@ -1,4 +1,4 @@
-"""Engaging a device with a port that moves: the hand takes up its momentum over the ramp, and no more."""
+"""Engaging a device with a moving port: the hand takes up its momentum over the ramp, and no more."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def wall(held):
 
 
 class Hand:
-    """A hand that moves the tool along the wall."""
+    """A hand moving the tool along the wall."""
 
     def __init__(self, graph, mass, **options):
         self.stepper, self.events, self.sequence = LiveStepper(graph, 2, **options), [], 0

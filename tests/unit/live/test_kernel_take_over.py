@@ -77,7 +77,7 @@ def test_offline_takes_over_where_the_ticks_did(bench, tick):
         at = np.searchsorted(found.t, ticks.times[1:], side="right") - 1
         assert np.array_equal(found.t[at], ticks.times[1:])
         assert np.array_equal(found.rows.x[at], ticks.states)
-        # the bench keeps no transitions of ticks that were left unfinished
+        # the bench keeps no transitions of unfinished ticks
         assert {x[0] for x in ticks.transitions} <= {x.time for x in found.transitions}
 
 

@@ -27,7 +27,7 @@ SPRING = {
     "initial": {"x": "0.02 m"},
 }
 
-# a block on a table that the device moves; it slips where the table accelerates faster than mu g
+# a block on a table moved by the device; it slips if the table accelerates faster than mu g
 TABLE = {
     "fsm_dyn": 1,
     "name": "table",
@@ -41,7 +41,7 @@ TABLE = {
 
 
 class Crank:
-    """A stepper whose device moves as ``place(t)`` says; keeps times, inputs, motion, forces and transitions."""
+    """A stepper with a device moving by ``place(t)``; keeps times, inputs, motion, forces and transitions."""
 
     def __init__(self, model, **options):
         options.setdefault("limits", Limits(force=1e6, slew=1e9, ramp=0.0, velocity=1e3))
@@ -73,7 +73,7 @@ class Crank:
 
 
 def test_the_multiplier_is_what_newton_and_hooke_say():
-    """The device feels minus m a + d v + k x, with the motion that the filter lets through."""
+    """The device feels minus m a + d v + k x, with the filtered motion."""
     run = Crank(SPRING).run(lambda t: 0.1 * np.sin(7 * t), lambda t: 0.7 * np.cos(7 * t), 2000)
     (rate, second), x = np.array(run.motion[1:]).T, np.array(run.x)[:, 0]
     felt = -(2.0 * second + 3.0 * rate + 50.0 * x)
@@ -101,7 +101,7 @@ def test_the_motion_is_smooth_and_does_not_lag():
 
 @pytest.mark.parametrize("bandwidth", [1.0, 15.0, 100.0, 477.0])
 def test_the_filter_is_stable_up_to_its_limit(bandwidth):
-    """A device that jumps: the coordinate comes to rest at the new place, whatever the bandwidth."""
+    """A jumping device: the coordinate comes to rest at the new place, for any bandwidth."""
     run = Crank({**SPRING, "parameters": {**SPRING["parameters"], "f": f"{bandwidth} Hz"}})
     run.run(lambda t: 0.1 * (t > 0.005), lambda t: 0.0, 5000)
     assert run.w[-1] == pytest.approx(0.1, abs=1e-9)
@@ -137,7 +137,7 @@ def test_the_block_slips_where_the_table_accelerates_too_fast():
 
 
 def test_recorded_replayed_and_offline_it_is_the_same_run(tmp_path):
-    """In its processes, with a hand that shakes the table: replayed bit for bit, and offline from the recording."""
+    """In its processes, with a hand shaking the table: replayed bit for bit, and offline from the recording."""
     path = tmp_path / "table.mcap"
     graph = fsm_dyn.compile(add_couplers(fsm_dyn.load(TABLE)))
     settings = LiveSettings(
@@ -204,7 +204,7 @@ def test_it_begins_at_rest_where_the_model_begins():
 
 
 def test_an_offset_puts_the_device_where_it_says():
-    """Counted from the coordinate's zero, not from where it begins."""
+    """Counted from the coordinate's zero, not from its initial value."""
     run = Crank(SPRING, mapping=DeviceMap(offset=(0.05,), scale=2.0))
     run.run(lambda t: 0.01, lambda t: 0.0, 2000)
     assert run.x[-1][0] == pytest.approx(0.07, abs=1e-12)

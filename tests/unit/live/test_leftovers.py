@@ -196,7 +196,7 @@ def test_a_study_whose_process_is_killed_fails_by_name_and_one_that_is_killed_en
 def test_ctrl_c_at_any_time_leaves_nothing(marked, cache, model):
     """While the package is imported or machine code is made, processes start, run or end; also time and again.
 
-    All programs at once are more than the processors can do: instants are spread by that too.
+    All programs at once overload the processors, which spreads the instants too.
     """
     instants = INSTANTS if cache == "kept" else INSTANTS[1:4]
     if cache == "cold":
@@ -242,7 +242,7 @@ def test_ctrl_c_between_any_two_calls_of_a_start_leaves_nothing(marked, held, mo
         interrupted = False
         sys.setprofile(called)
         try:
-            LiveSession(ready).close()  # nobody else holds it
+            LiveSession(ready).close()  # no other process holds it
         except KeyboardInterrupt:
             interrupted = True
         finally:

@@ -1,4 +1,4 @@
-"""Tick by tick is the same as offline; substeps, bounded work, parameters, what is released."""
+"""Tick by tick is the same as offline; substeps, bounded work, parameters, released memory."""
 
 import numpy as np
 import pytest
@@ -53,7 +53,7 @@ def test_no_step_is_longer_than_ports_say_unless_asked_for(held, period, asked, 
 
 
 def test_the_model_and_the_device_feel_the_same_force(bench):
-    """Within its limits the device shows the opposite of what the coupler does to the model."""
+    """Within its limits the device exerts the opposite of the coupler's force on the model."""
     run = bench("virtual_wall", limits=Limits(force=1e6, slew=1e9)).run(1500)
     tick = run.stepper.tick_data
     np.testing.assert_array_equal(tick.force, -tick.ports[:2])
@@ -78,7 +78,7 @@ def test_scale_and_power():
 
 
 def test_pressed_at_rest_the_plate_yields_as_two_springs_in_series(bench):
-    """The device goes down by d from where it engaged, y above the plate: k z = kc (y - d - z)."""
+    """The device moves down by d from its engagement, y above the plate: k z = kc (y - d - z)."""
     depth, kc, k = 0.03, 200.0, 20e3
     run = bench("virtual_wall", motion=(), axes=2)
     y = run.stepper.loop.state.x[1]
@@ -86,12 +86,12 @@ def test_pressed_at_rest_the_plate_yields_as_two_springs_in_series(bench):
         down = -depth * min(i / 1000, 1.0)
         run.one(Sample(0.0, i, [0.0, down], [0.0, -depth / 1.0 if i < 1000 else 0.0]))
     assert run.stepper.mode == "pressing"
-    # what is left of the motion after 5 s decays by exp(-t c / 2 m)
+    # the remaining motion after 5 s decays by exp(-t c / 2 m)
     assert run.stepper.loop.state.x[2] == pytest.approx(kc * (y - depth) / (kc + k), rel=1e-6)
 
 
 def test_a_tick_does_no_more_than_its_share(bench):
-    """What a tick cannot finish waits for the next ones, which catch up with the clock; nothing is lost."""
+    """Unfinished work of a tick waits for the next ones, which catch up with the clock; nothing is lost."""
     run = bench("bouncing_ball")
     run.stepper.options.counts[0] = 3  # turns of the stepper in a tick
     run.run(4000)
@@ -148,7 +148,7 @@ def test_status_of_a_finished_tick(bench):
 @pytest.mark.parametrize("substeps", [1, 4])
 @pytest.mark.parametrize("name", ["bouncing_ball", "virtual_wall"])
 def test_the_work_of_a_quiet_tick_counts_evaluations_of_the_guards(bench, name, substeps):
-    """At its beginning, where inputs are new, and in the middle and at the end of each step."""
+    """At its beginning, because of new inputs, and in the middle and at the end of each step."""
     run = bench(name, motion=[], substeps=substeps)
     for _ in range(3):
         run.one(run.hand.read())

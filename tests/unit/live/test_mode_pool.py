@@ -1,4 +1,4 @@
-"""Modes that were not listed: there within the tick, the same as when they are listed and embedded offline."""
+"""Unlisted modes: available within the tick, the same as listed modes embedded offline."""
 
 import numpy as np
 import pytest
@@ -69,7 +69,7 @@ def test_guards_put_together_are_those_listed(board):
 
 @pytest.mark.parametrize("name", ["shopping_cart", "latch", "virtual_wall", "bouncing_ball"])
 def test_guards_of_shipped_modes(held, name):
-    """User-defined transitions included; modes whose rows are not redundant list the same guards as derived ones."""
+    """User-defined transitions included; modes without redundant rows list the same guards as derived ones."""
     stepper = LiveStepper(held(name), 3)
     stepper.prepare()
     for mode in stepper.graph.automaton.modes:

@@ -1,4 +1,4 @@
-"""Rows that a ring no longer has: named by an event, with their number."""
+"""Overwritten rows of a ring: named by an event, with their number."""
 
 import fsm_dyn
 from fsm_dyn.live.live_settings import LiveSettings

@@ -117,7 +117,7 @@ def test_an_owner_that_is_stopped_records_all_of_it(tmp_path):
 
 
 def test_a_busy_owner_is_alive(held, tmp_path, monkeypatch):
-    """A derivation, and a search that never lets go of the interpreter."""
+    """A derivation, and a search that never releases the interpreter."""
     hand = {"axes": 2, "motion": [[1, 0.03, 1.0, 3.0]], "stop": "watchdog"}
     settings = LiveSettings(realtime_privileges=False, watchdog_timeout=20.0, stall_ticks=10**6, owner_timeout=0.4)
     with LiveSession.start(held("virtual_wall"), "scripted", hand, settings=settings) as session:

@@ -1,4 +1,4 @@
-"""Ticks faster than Python: the whole loop in compiled code, for drivers that offer compiled reading and writing."""
+"""Ticks faster than Python: the whole loop in compiled code, for drivers with compiled reading and writing."""
 
 import os
 import signal
@@ -98,7 +98,7 @@ def test_commands_reach_the_compiled_loop(start):
     session.send("set", values={"k": 1e4})
     session.send("reset")
     wait_for(lambda: session.snapshot()["t"] == 0.0, "the reset")
-    session.send("input", values={"push": -5.0})  # whichever way the hand swings from where it engaged: down
+    session.send("input", values={"push": -5.0})  # for any direction of the hand's swing from its engagement: down
     session.send("run", until="transition")
     wait_for(lambda: session.snapshot()["transitions"] > snapshot["transitions"], "a transition")
     wait_for(lambda: session.snapshot()["phase"] == "paused", "the pause after it")

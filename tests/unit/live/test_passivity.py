@@ -1,4 +1,4 @@
-"""The energy at the port watched as a live run goes, and taken back where there is too much of it."""
+"""The energy at the port observed in a live run, and its excess dissipated."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def wall():
 
 
 def swing(wall, kind, known, K, B, ticks=1200):
-    """Energies of a swing, forces shown, the leak and what was taken back."""
+    """Energies of a swing, exerted forces, the excess energy and the dissipated one."""
     tick = wall.stepper.tick_data
     watch_port(tick, kind, known)
     tick.numbers[[TickNumbers.EXCESS_ENERGY, TickNumbers.DISSIPATED]] = 0.0
@@ -39,11 +39,11 @@ def swing(wall, kind, known, K, B, ticks=1200):
 def test_a_stiff_wall_buzzes_without_and_is_calm_with_damping(wall, known, K, B):
     without, _, leak, _ = swing(wall, "observe", known, K, B)
     assert len(without) < 1200, "it is to grow beyond all bounds within a second"
-    # what the device has gained, its damping has not even taken away
+    # the device's energy gain exceeds the loss by its damping
     assert leak > 0.9 * (without[-1] - without[0])
     energies, _, left, taken = swing(wall, "control", known, K, B)
     assert len(energies) == 1200
-    # the swing begins with what one tick gives before the first look: K (v T)^2 / 2
+    # the swing begins with the energy of one tick before the first observation: K (v T)^2 / 2
     assert energies.max() < energies[0] + K * (KICK * T) ** 2
     assert energies[-100:].max() < 0.7 * energies[0]
     assert left < 0.2 * energies[0]
@@ -75,7 +75,7 @@ def test_the_leak_of_a_wall_in_closed_form(wall):
 
 
 def test_weight_is_not_counted_against_the_loop(held):
-    """A soft hand lets a ball sink: gravity gives it energy, and none of that is taken for a fault of the loop."""
+    """A soft hand lets a ball sink: the energy from gravity does not count as a fault of the loop."""
     graph = held("bouncing_ball")
     stepper = LiveStepper(graph, 1, limits=Limits(ramp=0.0))
     watch_port(stepper.tick_data, "control", None)
@@ -88,7 +88,7 @@ def test_weight_is_not_counted_against_the_loop(held):
         before = handle.position
         handle.advance(T)
         given += handle.force * (handle.position - before)
-    # m g over the way it has sunk, so slowly that little of it is in motion
+    # m g over the way it has sunk, slowly, so little of it is kinetic
     assert handle.position < -0.15
     assert given == pytest.approx(-0.1 * 9.81 * handle.position, rel=0.05)
     # the hold alone gives K v^2 T^2 / 2 a tick: a ten-thousandth of m g v T at these speeds, and less
@@ -113,10 +113,10 @@ def test_what_takes_back_stays_within_the_limits(wall):
 
 @pytest.mark.parametrize("delay", [0.4, 1.0, 2.3])
 def test_a_delay_that_is_known_is_accounted_for(wall, delay):
-    """Twice as stiff as is stable with the force so many ticks late, the wall buzzes, and is calmed nevertheless.
+    """At twice the stable stiffness for a force delayed by these ticks, the wall buzzes, and is calmed nevertheless.
 
-    The account takes the force that acted between two samples for the mean of those shown, and b v^2 for that of the
-    mean velocity: good to (w T)^2 / 12 each, 1 % at the 200 rad/s of the least delay.
+    The balance takes the mean of the exerted forces between two samples, and b v^2 of the mean velocity: good to (w
+    T)^2 / 12 each, 1 % at the 200 rad/s of the least delay.
     """
     stepper, tick, K = wall.stepper, wall.stepper.tick_data, 2.0 * b / ((0.5 + delay) * T)
     begins = 0.5 * MASS * KICK**2

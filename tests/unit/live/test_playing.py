@@ -84,8 +84,8 @@ def test_notes_are_as_loud_in_a_loop_whose_work_is_bounded(held, scale):
 
     Before later ticks caught up with the clock, the action was 160 ms slower in eight notes, and they were 7 and 13 %
     louder; before the force was that of the end of the tick, by 2.7 and 3.1 %, one of them by 9 %, and by a lever of
-    1/3 the second note was missed at some bounds.  A note depends on where the one before left the action, so the mean
-    agrees better than each.
+    1/3 the second note was missed at some bounds.  A note depends on the state of the action after the one before, so
+    the mean agrees better than each.
     """
     graph = held("piano_action")
     free, bounded = (Played(graph, scale, FINGER, work=work) for work in (0, None))
@@ -101,7 +101,7 @@ def test_notes_are_as_loud_in_a_loop_whose_work_is_bounded(held, scale):
 
 @pytest.mark.parametrize("speed", [0.1, 0.3])
 def test_single_notes_are_as_loud_in_a_loop_whose_work_is_bounded(held, speed):
-    """Of a finger that leads the key by half a cosine, m/s at the most."""
+    """Of a finger leading the key by half a cosine, largest speed in m/s."""
     stroke = Stroke(2.0 * LIFTED, 2.0 * PRESSED, 2.0 * speed)
     free, bounded = (Played(held("piano_action"), 0.5, FINGER, work=work, target=stroke) for work in (0, None))
     assert bounded.told("lagging")
@@ -117,12 +117,12 @@ def test_a_random_hand_does_not_end_the_run(held):
 
 
 def test_a_loose_grip_and_a_soft_coupler_play_nothing(held):
-    """In series they are softer than what a key takes over its way; that is what failed before."""
+    """In series they are too soft for the force of a key over its travel."""
     assert len(Played(held("piano_action"), 1.0, (60.0, 0.2), coupler=200.0).strikes) < NOTES // 2
 
 
 def test_a_force_beyond_the_limit_is_clipped_told_once_and_no_fault(held):
-    """A paddle of 2 N, without the lever: the key asks for more than it has; the account counts what was sent."""
+    """A paddle of 2 N, without the lever: the key needs more; the energy balance counts the sent force."""
     played = Played(held("piano_action"), 1.0, FINGER, limit=2.0)
     (told,) = played.told("saturated")
     assert "2 N shown" in told["reason"]
@@ -144,7 +144,7 @@ def test_what_a_driver_shows_less_is_taken_over():
 
 
 def test_saturation_is_in_the_report_and_in_the_recording(held, tmp_path):
-    """Once an occasion, with what was wanted and what was shown; the run goes on to its end."""
+    """Once an occasion, with the requested and the exerted force; the run continues to its end."""
     path = tmp_path / "wall.mcap"
     limits = Limits(force=0.5)
     settings = LiveSettings(limits=limits, paced=False, ticks=1500, realtime_privileges=False)

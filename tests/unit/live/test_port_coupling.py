@@ -1,4 +1,4 @@
-"""Ports as part of the model: the coupler against Hooke and Newton, and what cannot be held."""
+"""Ports as part of the model: the coupler against Hooke and Newton, and ports refused."""
 
 import numpy as np
 import pytest
@@ -140,7 +140,7 @@ def test_an_axis_that_turns_with_a_body_pulls_along_the_body():
 
 
 def test_the_way_along_a_body_is_the_integral_of_the_velocity():
-    """Held by nobody, the way is what the cart's speed along itself adds up to, and the angle what it turned."""
+    """Uncoupled, the way is the integral of the cart's speed along itself, and the angle its rotation."""
     graph = fsm_dyn.compile(add_couplers(cart_along_itself()))
     run = fsm_dyn.simulate(graph, until=3.0, rtol=1e-10, atol=1e-12, inputs={"push": 5.0, "turn": "sin(3*t)"})
     names = graph.automaton.terms.layout
@@ -154,7 +154,7 @@ def test_the_way_along_a_body_is_the_integral_of_the_velocity():
 
 
 def test_power_is_the_same_on_both_sides_along_a_body():
-    """The coupler alone, without damping: the energy in its spring changes by what both sides put in."""
+    """The coupler alone, without damping: the energy in its spring changes by the work of both sides."""
     graph = fsm_dyn.compile(add_couplers(cart_along_itself()), {"handle_1_damping": 0.0, "handle_1_stiffness": 80.0})
     inputs = {
         "handle_1_device": "0.2*sin(2*t)",

@@ -1,4 +1,4 @@
-"""A live run ends where a coordinate leaves its stated range."""
+"""A live run ends when a coordinate leaves its stated range."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A disk that fills up while a run is recorded: it is said at once, counted, and what was written stays readable."""
+"""A disk filling up during a recording: reported at once, counted, and the written part stays readable."""
 
 import errno
 import json
@@ -23,7 +23,7 @@ SETTINGS = LiveSettings(axes=1, substeps=1, modes=("free",), record=5, work_per_
 
 
 class Disk:
-    """A file on a disk with so many bytes left, beside its head where that fits; the last write may be cut short."""
+    """A file on a disk with a number of bytes left, besides its head if it fits; the last write may be cut short."""
 
     def __init__(self, file, room, head):
         self.file, self.limit, self.head = file, room, head
@@ -96,7 +96,7 @@ def test_where_not_even_its_head_has_room_there_is_no_recording(monkeypatch, tmp
 
 @pytest.mark.parametrize("paced", [True, False])
 def test_a_run_says_that_its_recording_has_ended(monkeypatch, tmp_path, paced):
-    """A paced run goes on to its end, one that is not paced ends; both say why, and exit with 1."""
+    """A paced run continues to its end, an unpaced one ends; both report the reason, and exit with 1."""
     path = tmp_path / "run.mcap"
     fill(monkeypatch, 200_000 if paced else 2_000_000)
     command = ["live", "latch", "--duration", "2" if paced else "1000", "--record", str(path), "--json"]

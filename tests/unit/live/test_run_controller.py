@@ -1,4 +1,4 @@
-"""What protects the hand: ramps, limits, faults, buttons; in one process, tick by tick."""
+"""Protection of the hand: ramps, limits, faults, buttons; in one process, tick by tick."""
 
 import math
 
@@ -16,7 +16,7 @@ from fsm_dyn.runtime.abi import LiveHeader, TickCounts
 QUIET = [[0, 0.0, 1.0, 0.0], [1, 0.0, 1.0, 0.0]]
 
 
-FREELY = 1e3  # m/s, of a device that may be anywhere in the next tick
+FREELY = 1e3  # m/s, of a device with any position in the next tick
 
 
 def at(i, x=0.0, y=0.0, vx=0.0, vy=0.0, buttons=0):
@@ -196,7 +196,7 @@ def test_every_quiet_command_opens_the_grip_first_and_anchors_anew(bench):
 
 
 def test_going_back_is_to_a_mark_and_on_from_there_it_is_the_same_run(bench):
-    """Nobody holds the ball: from the mark on it does what it did before, to the last bit."""
+    """The ball is uncoupled: from the mark on its motion is the same as before, to the last bit."""
     run = bench("bouncing_ball", motion=QUIET, axes=2, limits=Limits(dead_man_button=0))
     run.run(1500)
     until = run.stepper.t
@@ -232,7 +232,7 @@ def test_going_back_keeps_the_parameters_set_meanwhile(bench):
 
 
 def test_a_parameter_that_makes_a_force_jump_lets_contacts_be_decided_anew(bench):
-    """Friction taken away under a block that sticks: it slips in that instant, not when its guard would next fall."""
+    """Friction removed under a sticking block: it slips in this instant, not at the next crossing of its guard."""
     model = {
         "fsm_dyn": 1, "name": "block",
         "parameters": {"m": "1 kg", "F": "5 N", "pull": "3 N"},

@@ -1,4 +1,4 @@
-"""A device that tells nonsense now and then, jumps and is held again: live, replayed and offline it is the same run.
+"""A device with occasional nonsense samples and jumps, coupled again: live, replayed and offline it is the same run.
 
 Of one model here and, at length, of every shipped model with a port.
 """
@@ -38,7 +38,7 @@ SMALL = {
     "push_button": 0.003,
     "piano_action": 0.01,
     "piano_action_simple": 0.01,
-}  # m, of models that are small themselves
+}  # m, of small models
 WITH_PORTS = [name for name in names() if fsm_dyn.load(name).ports]
 
 

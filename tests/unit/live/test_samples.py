@@ -1,4 +1,4 @@
-"""What a device says is examined: a sample that cannot be counts as none, and too many of them are a fault."""
+"""Samples are examined: an impossible one counts as missing, and too many of them are a fault."""
 
 import math
 
@@ -96,14 +96,14 @@ def test_by_the_clock_where_ticks_were_late(pressed):
         (0.009, 0.99 * 0.009, 0),  # s; s times the velocity limit
         (0.009, 1.01 * 0.009, 1),
         (10.0, 0.99 * (0.001 + RELEASE), 0),
-        (10.0, 1.01 * (0.001 + RELEASE), 1),  # a line that lags by more releases the device
+        (10.0, 1.01 * (0.001 + RELEASE), 1),  # a larger lag of the line releases the device
         (math.nan, 1.01 * 0.001, 1),
         (-1.0, 0.99 * 0.001, 0),
         (-1.0, 1.01 * 0.001, 1),
     ],
 )
 def test_by_the_clock_of_the_device_where_its_line_lagged(pressed, elapsed, displacement, rejected):
-    """Samples that follow each other by a tick of the loop, but not by the device's clock."""
+    """Samples a tick apart by the loop, but not by the device's clock."""
     pressed.begin(STIFFNESS)
     counts, controller, sequence = pressed.stepper.tick_data.counts, pressed.controller, pressed.sequence
     limit, here = pressed.stepper.limits.velocity, float(pressed.stepper.tick_data.taken[0])
@@ -115,7 +115,7 @@ def test_by_the_clock_of_the_device_where_its_line_lagged(pressed, elapsed, disp
 
 
 def test_nothing_is_held_before_a_sample_was_taken(pressed):
-    """A device that begins 1e300 m away ends as a device that is not where it can be."""
+    """A device beginning 1e300 m away ends as a device outside its workspace."""
     counts = pressed.stepper.tick_data.counts
     pressed.begin(STIFFNESS)
     pressed.stepper.reset()

@@ -1,6 +1,6 @@
-"""Live runs in their processes: what they do, what kills them, what is left of them.
+"""Live runs in their processes: behaviour, causes of their end, leftovers.
 
-Nothing here depends on how fast the machine is: ticks are not paced where time is no matter, and what must hold is the
+Nothing here depends on the speed of the machine: ticks are unpaced if time does not matter, and the tests check the
 order of events.
 """
 
@@ -24,7 +24,7 @@ from fsm_dyn.live.tick import ADVANCED, INCOMPLETE_COLUMN
 from tests.test_architecture import deriving
 from tests.unit.live.conftest import MOTIONS
 
-PATIENT = 60.0  # s that a machine under load may take for what should take a moment
+PATIENT = 60.0  # s for short actions on a machine under load
 
 
 def settings(**changes):
@@ -36,7 +36,7 @@ def settings(**changes):
 
 @pytest.fixture
 def own_driver(tmp_path, monkeypatch):
-    """Return a function that makes a driver of its source, in a module of a name, and returns what to start it by."""
+    """Return a function to make a driver of its source, in a named module, returning its name for a start."""
 
     def write(name, source):
         (tmp_path / f"{name}.py").write_text(source, encoding="utf-8")
@@ -50,7 +50,7 @@ def own_driver(tmp_path, monkeypatch):
 
 @pytest.fixture
 def start(held, motions):
-    """Return a function that starts a live run; what is left of it at the end is ended."""
+    """Return a function to start a live run; its remaining processes are ended at the end."""
     sessions = []
 
     def begin(name="virtual_wall", *, motion=None, record=None, options=None, parameters=None, **changes):
@@ -73,7 +73,7 @@ def start(held, motions):
 
 
 def exists(pid):
-    """Whether a process runs; one that is dead and waits to be collected does not."""
+    """Whether a process runs; a dead one waiting to be collected does not."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             return file.read().rsplit(")", 1)[1].split()[0] != "Z"
@@ -92,7 +92,7 @@ def frames(wire):
     return [line.split() for line in wire.read_text().splitlines()]
 
 
-LITTLE = {"piano_action": 10, "latch_door": 3}  # work per tick, for models that often leave some to the next tick
+LITTLE = {"piano_action": 10, "latch_door": 3}  # work per tick, for models with frequent unfinished ticks
 TICKS = {"piano_action": 1200, "toggle_switch": 1200}
 
 
@@ -100,7 +100,7 @@ TICKS = {"piano_action": 1200, "toggle_switch": 1200}
 def test_ticks_are_the_same_live_offline_and_replayed(start, tmp_path, name):
     """At 1 kHz: live, offline with the recorded inputs, replayed: the same transitions bit for bit.
 
-    All shipped models with a port; modes are embedded on the way, and ticks go on with what the one before left.
+    All shipped models with a port; modes are embedded on the way, and ticks continue unfinished ones.
     """
     path, ticks = tmp_path / "run.mcap", TICKS.get(name, 3000)
     options = {"turns": [0]} if name == "toggle_switch" else {}
@@ -133,7 +133,7 @@ def test_ticks_are_the_same_live_offline_and_replayed(start, tmp_path, name):
 
 
 def test_a_paced_run_keeps_the_time(start):
-    """1 kHz by the clock; how well is for the benchmark: here only that it never runs ahead."""
+    """1 kHz by the clock; the benchmark measures the accuracy: here it must never run ahead."""
     session = start("shopping_cart", paced=True, ticks=500)
     assert session.wait(PATIENT), session.log()
     rows, _ = session.rows()
@@ -356,7 +356,7 @@ def test_a_late_tick_slows_down_or_stops(held, motions, own_driver, overrun):
         rows, _ = session.rows()
     report = session.close()
     assert report["overruns"] >= 1
-    wall, began = rows[:, 2], rows[:, 2] - rows[:, 4]  # a row has the time at which it woke, and the latency of that
+    wall, began = rows[:, 2], rows[:, 2] - rows[:, 4]  # a row has the time of its wake-up, and its latency
     assert np.diff(wall).max() >= 0.06
     assert np.diff(began).min() >= 2e-3 - 1e-6, "a deadline was caught up with"
     if overrun == "stop":
@@ -381,7 +381,7 @@ class Driver(scripted.Driver):
 
 
 def test_the_tick_process_never_loads_the_derivation(held, motions, own_driver, tmp_path):
-    """Measured in it as a run ends in which modes were reached, also ones that the graph lacks."""
+    """Measured in it at the end of a run that reached modes, missing ones of the graph among them."""
     hand = {"axes": 1, "motion": motions["piano_action"][0], "stop": "watchdog"}
     with LiveSession.start(
         held("piano_action"), own_driver("listing", LISTING), hand, settings=settings(ticks=1500)

@@ -64,7 +64,7 @@ def test_texts_round_trip_and_too_long_ones_are_refused(block):
 
 
 def test_long_texts_take_several_slots(block):
-    """Whatever their length: also where a part ends with the text, or a reader comes between two parts."""
+    """For any length: also if a part ends with the text, or a reader comes between two parts."""
     short = {"n": 0}
     lengths = [k * shared_memory.PART_BYTES + more for k in (1, 2, 17) for more in (-8, -7, -6, 0, 1)]
     long = [{"x": "y" * length} for length in (*lengths, shared_memory.MAX_EVENT_SLOTS * shared_memory.PART_BYTES - 9)]
@@ -111,7 +111,7 @@ def test_events_of_thousands_of_contacts_are_reported_as_they_are(block):
 
 
 def test_bins_hold_what_they_say():
-    """Every time lies in a bin whose upper end is at most a sixteenth above it."""
+    """Every time lies in a bin with an upper end at most a sixteenth above it."""
     values = np.unique(np.concatenate([np.arange(2000), np.logspace(3, 15, 5000).astype(np.int64)])).tolist()
     bins = [bin_of(v) for v in values]
     assert bins == sorted(bins)

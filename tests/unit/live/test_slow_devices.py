@@ -1,4 +1,4 @@
-"""Devices that give a sample less often than the loop ticks: told once, and held without a fading force."""
+"""Devices with fewer samples than ticks: reported once, and coupled without a fading force."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def wall():
 
 
 class Slow(Stalled):
-    """A device that gives a sample every so many ticks, and some of them late."""
+    """A device with a sample every few ticks, some of them late."""
 
     every, late = 1, ()
 

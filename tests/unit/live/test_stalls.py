@@ -1,4 +1,4 @@
-"""A model that cannot keep up releases the device: by a fault, by every command, over the ramp, without a push."""
+"""A model too slow for the clock releases the device: by a fault, by every command, over the ramp, without a push."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def wall():
 
 @pytest.fixture(scope="module")
 def letting_go(wall):
-    """The largest energy of a device whose hand is gone while the run continues, J."""
+    """The largest energy of a device without a hand while the run continues, J."""
     pressed = Stalled(wall).press()
     pressed.let_go_of_device()
     pressed.tick(400)
@@ -50,7 +50,7 @@ def test_a_lag_beyond_the_limit_is_a_fault_that_releases(wall, stall):
     assert LIMIT <= after <= LIMIT + SOON
     assert not any(forces[after:])
     assert pressed.controller.phase == FAULT
-    # cleared, the lag is forgotten; what stalls it is still there
+    # cleared, the lag is forgotten; the cause of the stall remains
     pressed.controller.command({"do": "clear"})
     pressed.controller.command({"do": "run"})
     pressed.tick(LIMIT - 20)
@@ -76,7 +76,7 @@ def test_every_command_is_carried_out_over_the_ramp(wall, stall, command):
 @pytest.mark.parametrize("stall", STALLS)
 @pytest.mark.parametrize("way", ["fault", "owner", *COMMANDS])
 def test_the_hand_is_not_pushed(wall, letting_go, stall, way):
-    """A hand that is gone gets no more than from a run that continues, one that stays no work."""
+    """A device without a hand gets no more energy than in a continued run, a hand no work."""
     for gone in (True, False):
         pressed = stalled(wall, stall, lag_limit=0.1 if way == "fault" else 0.0)
         pressed.tick(10 if way != "fault" else 1)
@@ -96,7 +96,7 @@ def test_the_hand_is_not_pushed(wall, letting_go, stall, way):
 
 
 def test_ramps_and_timeouts_keep_to_the_wall_clock(wall):
-    late = 4e-3  # s, so that a tick is 5 ms
+    late = 4e-3  # s, for a tick of 5 ms
     pressed = Stalled(wall).press()
     pressed.controller.command({"do": "pause"})
     forces = pressed.tick(RAMP, late=late)
@@ -125,7 +125,7 @@ def test_a_session_knows_the_model_s_speed(wall):
 
 
 def amplification(method, z):
-    """Return what a step makes of ``s' = l s`` with ``l h = z``, by its stages."""
+    """Return the factor of a step for ``s' = l s`` with ``l h = z``, by its stages."""
     stages = []
     for row in method.a:
         stages.append(z * (1.0 + sum(float(weight) * stage for weight, stage in zip(row, stages, strict=True))))
@@ -142,7 +142,7 @@ def test_a_value_that_a_tick_cannot_carry_is_refused_with_the_largest_that_it_ca
     """By closed forms: the plate alone, a mass on the coupler."""
     interval = stability_interval(METHODS["rk4"])
     for name, largest in (
-        ("c", 0.05 * interval / PERIOD),  # of the plate, on a spring that is soft
+        ("c", 0.05 * interval / PERIOD),  # of the plate, on a soft spring
         ("handle_1_stiffness", 0.2 * (interval / PERIOD) ** 2),
         ("k", 0.05 * (interval / PERIOD) ** 2),
     ):

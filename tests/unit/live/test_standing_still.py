@@ -1,4 +1,4 @@
-"""A loop that stands still while a hand presses: what a device gets that goes, and one that engages again."""
+"""A loop standing still while a hand presses: forces on a device that leaves, and on one that engages again."""
 
 import pytest
 
@@ -31,7 +31,7 @@ def wall():
 
 
 class Still(Stalled):
-    """The wall pressed by a light paddle, and a loop that can stand still."""
+    """The wall pressed by a light paddle, and a loop able to stand still."""
 
     def __init__(self, graph, name):
         super().__init__(graph, mapping=MAPS[name])
@@ -54,7 +54,7 @@ class Still(Stalled):
             for handle in self.handles:
                 handle.force = 0.0
             self.meter.advance(self.handles, seconds - ZERO)
-            self.stepper.tick_data.force[:] = 0.0  # as a tick does that finds the packet sent
+            self.stepper.tick_data.force[:] = 0.0  # like a tick after a packet of the watchdog process
         self.wall += int(1e9 * seconds)
 
 
@@ -98,7 +98,7 @@ def test_a_tool_left_behind_is_brought_along(wall, distance):
     forces = pressed.tick(RAMP) + pressed.tick(int(abs(distance) / FASTEST / PERIOD))
     assert stepper.tick_data.numbers[TickNumbers.ENGAGEMENT] == 1.0
     assert not stepper.tick_data.shift.any()
-    # a mass that is moved at a constant speed by a spring and its damper is fastest at twice that speed
+    # a mass moved at a constant speed by a spring and its damper is fastest at twice this speed
     assert pressed.meter.most_work <= 0.5 * stepper.values["m"] * (2.0 * FASTEST) ** 2
     assert max(forces) <= 2.0 * FASTEST * (stepper.values["m"] * 1000.0) ** 0.5
     pressed.tick(4 * RAMP)

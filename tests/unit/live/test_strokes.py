@@ -1,4 +1,4 @@
-"""Where a hand wants to be: strokes, rhythms, and a pointer that presses a key."""
+"""Targets of a hand: strokes, rhythms, and a pointer pressing a key."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from fsm_dyn.live.strokes import Rhythm, Stroke
 
 @pytest.mark.parametrize("motion", [Stroke(0.002, -0.012, 0.3), Rhythm(6.7, 3, -0.036, -0.0015)])
 def test_velocities_are_those_of_the_places(motion):
-    """And nothing jumps: at rest at both ends, and where a note follows another."""
+    """And nothing jumps: at rest at both ends, and between notes."""
     times = np.linspace(-0.01, motion.duration + 0.01, 40_001)
     places, rates = np.array([motion.at(t) for t in times]).T
     middles = np.diff(places) / np.diff(times)

@@ -1,4 +1,4 @@
-"""What differs between systems, as far as it can be tried on one: clocks, memory, privileges, waiting for the owner."""
+"""Differences between systems, as far as testable on one: clocks, memory, privileges, waiting for the owner."""
 
 import ctypes
 import io
@@ -67,7 +67,7 @@ def test_a_run_without_anonymous_memory(held, monkeypatch, motions, system, tmp_
 
 
 class Unselectable:
-    """As selectors are on Windows, where only sockets can be waited for."""
+    """Like selectors on Windows, which can wait for sockets only."""
 
     def register(self, file, events):
         pass
@@ -95,6 +95,6 @@ def test_the_guard_notices_its_owner_where_pipes_cannot_be_waited_for(monkeypatc
     threading.Timer(0.3, os.close, (writing,)).start()
     assert watchdog.watch(header, child, 20.0, 0.002) == 0
     assert header[LiveHeader.STOP_REQUESTED] == 1
-    assert child.wait(20.0) == 0  # the guard goes on when it sees that it ends
+    assert child.wait(20.0) == 0  # the watchdog process continues after detecting its end
     os.close(reading)
     block.close()

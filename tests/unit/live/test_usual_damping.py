@@ -1,4 +1,4 @@
-"""Dampings of couplers that are not given: by the mass of the port, and what a tick and a device allow."""
+"""Default dampings of couplers: by the mass of the port, within the limits of a tick and a device."""
 
 import math
 
@@ -73,7 +73,7 @@ def test_the_device_bounds_it(lever, scale):
     light = usual_dampings(stepper, (), DeviceDynamics(mass=0.01 * felt), felt)
     assert light["block_1_damping"] == pytest.approx(MOST_PER_TICK * 0.01 / PERIOD, rel=5e-3)
     assert "block_1_damping" not in usual_dampings(stepper, (), DeviceDynamics(mass=1e-3), felt)
-    # a loop that is passive remains so: b > K T / 2 + B
+    # a passive loop remains passive: b > K T / 2 + B
     b = 4.0 * felt
     known = usual_dampings(stepper, (), DeviceDynamics(damping=b), felt)["block_1_damping"]
     assert known == pytest.approx(min(b / felt - STIFFNESS * PERIOD / 2.0, 6.0), rel=5e-3)

@@ -8,7 +8,7 @@ from fsm_dyn.live.device_map import add_couplers
 
 @pytest.fixture(scope="session")
 def held():
-    """Return a function that gives the coupled graph of a shipped model, or of a mapping."""
+    """Return a function from a shipped model, or a mapping, to its coupled graph."""
     known = {}
 
     def graph(source, **parameters):

@@ -1,4 +1,4 @@
-"""Verdicts: never ``pass`` where something is not known, and the numbers they rest on."""
+"""Verdicts: never ``pass`` with unknown properties, and the numbers they rest on."""
 
 import json
 
@@ -27,7 +27,7 @@ def test_what_is_not_known_is_unknown_with_what_would_be_needed(held):
     assert checks(found)["wall"].required == pytest.approx(200.0 * 0.5e-3 + 2.0)
     assert checks(found)["quantisation"].required is None
     assert checks(assess(held("virtual_wall"), DeviceDynamics(resolution=1e-4)))["quantisation"].verdict == "unknown"
-    straight = assess(held("toggle_switch"), KNOWN, turns=())  # a handle that moves an angle, at so many rad/m
+    straight = assess(held("toggle_switch"), KNOWN, turns=())  # a handle for an angle, in rad/m
     assert checks(straight, "tip_1")["wall"].unit == "N s/m"
     assert checks(straight, "tip_1")["wall"].verdict == "pass"
     axes_that_turn = checks(assess(held("shopping_cart"), KNOWN), "handle_rotation")
@@ -63,7 +63,7 @@ def test_stable_alone_is_reported_but_decides_nothing(held):
 
 
 def test_a_coordinate_that_is_prescribed_has_its_response_alone(held):
-    """No coupler is in between; the mass that is felt behind the filter is not passive once sampled."""
+    """No coupler is in between; the mass felt behind the filter is not passive once sampled."""
     crank = {
         "fsm_dyn": 1,
         "name": "crank",

@@ -1,4 +1,4 @@
-"""Where a wall in the live loop begins to buzz, with a simulated device and no hand."""
+"""Onset of buzzing of a wall in the live loop, with a simulated device and no hand."""
 
 import pytest
 
@@ -32,9 +32,9 @@ def test_what_is_passive_does_not_buzz(walls, one_sided, damping):
 
 @pytest.mark.parametrize("damping", [0.3, 0.75])
 def test_stable_alone_is_not_passive(walls, damping):
-    """A spring may hold the device so that it buzzes where it would not alone, though not where it is passive.
+    """With a spring the device may buzz at values stable without it, but not at passive ones.
 
-    Of the bands that are folded it swings with two, which make 8 / pi^2 of the worst that a hand can do.
+    It swings with two of the folded bands, which make 8 / pi^2 of the worst effect of a hand.
     """
     wall, device, spring = walls[False], 1.0, worst_spring()
     passive, alone = 2.0 * (device - damping) / PERIOD, expected(device, damping)

@@ -37,10 +37,10 @@ def test_a_delay_within_a_period_lies_between_and_is_continuous():
 
 
 def test_a_delay_within_a_period_is_what_the_worst_hand_asks_for():
-    """A hand and device whose admittance at every band is on the rim of what ``Re Z >= b`` allows closes the loop.
+    """A hand and device with an admittance on the rim of ``Re Z >= b`` at every band close the loop.
 
     With ``1 / Z = (1 + exp(j p_m)) / (2 b)`` at band m, the loop's gain is a sum over the bands.  Phases ``p_m`` that
-    turn each band's share the same way bring it to -1 just where the damping is what is said to be needed.
+    turn each band's share alike bring it to -1 exactly at the required damping.
     """
     K, delay, b = 1500.0, 0.3 * T, 0.0
     for w in (0.3 * np.pi / T, 0.7 * np.pi / T):
@@ -73,7 +73,7 @@ def test_llewellyn_at_low_frequency_in_closed_form():
     """To the lowest order ``2 b B w^2 / K^2 >= w^2 (T/2 + t_d)^2 / 2``; both ways of counting bands agree there."""
     K, B = 800.0, 0.5
     for delay in (0.0, T):
-        # the rate that enters lags by T/2, which adds B T/(2 K) w^2 to the phase: of higher order
+        # the sampled rate lags by T/2, which adds B T/(2 K) w^2 to the phase: of higher order
         expected = K**2 * (T / 2 + delay) ** 2 / (4.0 * B)
         assert conditions.coupler_damping_required(K, B, W[:1], T, delay, aliased=False)[0] == pytest.approx(
             expected, rel=1e-3

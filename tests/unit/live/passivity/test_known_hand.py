@@ -30,7 +30,7 @@ def loop_of(graph, stiffness, damping, bandwidth, scale=1.0):
 
 
 def swings(graph, device, hand, bandwidth, scale):
-    """Return by what factor a swing of the device at a wall grows in 100 ticks of the live loop."""
+    """Return the growth factor of a swing of the device at a wall in 100 ticks of the live loop."""
     stepper = LiveStepper(graph, 1, mapping=DeviceMap(scale=scale), limits=FREE, initial={"mode": "resting", **RESTING})
     controller = RunController(stepper, lambda event: None)
     handle = EmulatedHandle(device.mass + hand.mass, device.damping, hand_stiffness=hand.stiffness)
@@ -72,7 +72,7 @@ def test_the_growth_is_that_of_the_live_loop(held, bandwidth, scale):
 
 
 def test_the_boundary_of_a_wall_without_damping_in_closed_form(held):
-    """A mass alone and a spring that is sampled: stable to ``2 b / T`` for a light damping (Gil et al. 2004)."""
+    """A mass alone and a sampled spring: stable to ``2 b / T`` for a light damping (Gil et al. 2004)."""
     b = 2.0
     device = DeviceDynamics(mass=1.0, damping=b, velocity_bandwidth=None)
 

@@ -25,7 +25,7 @@ N = 250  # ticks over which the response is taken
 
 
 def measured(graph, loop, mode, cycles, axis, mapping, settling, at, **options):
-    """Drive one axis by ``cycles`` swings in N ticks and return the force that resists, as a complex amplitude."""
+    """Drive one axis by ``cycles`` swings in N ticks and return the resisting force, as a complex amplitude."""
     n, T = len(loop.axes), loop.period
     stepper = LiveStepper(graph, n, mapping=mapping, limits=FREE, initial={"mode": mode, **at}, **options)
     controller = RunController(stepper, lambda event: None)
@@ -53,7 +53,7 @@ def measured(graph, loop, mode, cycles, axis, mapping, settling, at, **options):
     ],
 )
 def test_the_response_is_that_of_the_live_loop(held, source, mode, at, options, scale, tolerance):
-    """What is left is rounding, and what is left of how the motion began (the tool's coupler decays with 5/s)."""
+    """The difference is rounding, and the rest of the initial motion (the tool's coupler decays with 5/s)."""
     graph = held(source)
     mapping = DeviceMap(scale=scale)
     loop = linearise_sampled_loop(graph, mode, mapping=mapping, at=at, **options)
@@ -65,7 +65,7 @@ def test_the_response_is_that_of_the_live_loop(held, source, mode, at, options, 
 
 
 def test_a_free_mass_behind_a_coupler_in_closed_form(held):
-    """In slow motion it is M s^2 in series with K + B s; the rate that is sampled lags by half a tick."""
+    """In slow motion it is M s^2 in series with K + B s; the sampled rate lags by half a tick."""
     loop = linearise_sampled_loop(held("virtual_wall"), "free", at={"y": 0.01})
     w, K, B, m = 20.0, 200.0, 2.0, 0.2
     s = 1j * w
