@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-# One pale hue for each body, with its edge: fills of lightness 90, edges of lightness 39 (CIELAB), so that names and
-# outlines can be read on white and on every fill.
+# One pale hue for each body, with its edge: fills of lightness 90, edges of lightness 39 (CIELAB), for names and
+# outlines legible on white and on every fill.
 BODIES: Final = (
     ("#CBE6FE", "#00649E"),
     ("#FCDDC5", "#844F1C"),

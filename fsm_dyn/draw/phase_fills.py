@@ -23,7 +23,7 @@ _USUAL: Final = ("blue", "orange", "yellow", "green", "red", "cyan", "purple")
 
 @dataclass(frozen=True)
 class PhaseFill:
-    """The fill of a phase: colour as ``#RRGGBB``, texture (empty: plain), and a mark of fills that are used again."""
+    """The fill of a phase: colour as ``#RRGGBB``, texture (empty: plain), and a mark of reused fills."""
 
     colour: str
     texture: str = ""
@@ -36,12 +36,12 @@ def phase_fills(colours: Mapping[str, str]) -> dict[str, PhaseFill]:
     Parameters
     ----------
     colours : mapping of str to str
-        In the order of the phases their colours, keys of :data:`FILLS`; where empty, one that no phase has chosen.
+        In the order of the phases their colours, keys of :data:`FILLS`; empty: one not chosen by any phase.
 
     Returns
     -------
     dict of str to PhaseFill
-        A colour that was used before comes with another texture, a texture that was used before with a number.
+        A reused colour comes with another texture, a reused texture with a number.
     """
     chosen = {colour for colour in colours.values() if colour}
     free = [name for name in _USUAL if name not in chosen] or list(_USUAL)

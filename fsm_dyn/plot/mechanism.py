@@ -78,7 +78,7 @@ def set_box(axes: Axes, low: FloatArray, high: FloatArray) -> None:
 def name_bodies(axes: Axes, view: View, instant: int, names: Mapping[str, str] | None = None) -> None:
     """Write the names of bodies next to them, in the colours of their edges, clear of outlines and of each other.
 
-    The limits of the axes are those of the finished picture.  A body for whose name there is no room has none.
+    The limits of the axes are those of the finished picture. A body without room for a name has none.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def name_bodies(axes: Axes, view: View, instant: int, names: Mapping[str, str] |
     view : View
     instant : int
     names : mapping of str to str, optional
-        What bodies are called; by default their own names.
+        Displayed names of bodies; by default their own.
     """
     pixels, colours = axes.transData, palette.body_colours(view.scene.bodies)
     per_point = axes.figure.dpi / 72.0
@@ -116,7 +116,7 @@ def name_bodies(axes: Axes, view: View, instant: int, names: Mapping[str, str] |
 
 
 def _edges(view: View, instant: int) -> dict[str, FloatArray]:
-    """Return points along all that is drawn of each body, a unit apart, m, shape (n, 2)."""
+    """Return points along all outlines of each body, a unit apart, m, shape (n, 2)."""
     found: dict[str, list[FloatArray]] = {}
     for shape, outline in zip(view.scene.shapes, view.shapes, strict=True):
         if shape.bounded and np.isfinite(outline[instant]).all():
@@ -150,7 +150,7 @@ def _free_box(
     frame: Bbox,
     others: Sequence[MatplotlibPath],
 ) -> tuple[FloatArray, FloatArray] | None:
-    """Return the middle of a box of this half size that covers no outline, and the point of the body nearest to it, px.
+    """Return the middle of a box of this half size clear of outlines, and the point of the body nearest to it, px.
 
     Candidates surround points of the body at growing distances; boxes inside the body itself are last.
     """

@@ -39,8 +39,8 @@ _DOTS: Final = 100.0  # per inch: px of the specification
 _BETWEEN: Final = 0.015  # of a column, at each of its sides
 _NEAREST: Final = 14.0 / _DOTS  # inches between two marks
 _HALF: Final = ((0.6, 0.20), (1.7, 0.27), (np.inf, 0.10))  # of the larger side, by height over width
-_SAMPLES: Final = 60  # instants from which the box of the drawing is found
-_POSES: Final = 12  # of a mechanism that travels
+_SAMPLES: Final = 60  # instants for the box of the drawing
+_POSES: Final = 12  # of a travelling mechanism
 _TRAVELS: Final = 0.5  # it is smaller than this part of its way
 _MARGIN: Final = 0.05
 _ARROW: Final = 0.7  # of half the side of a close-up: the longest force
@@ -133,7 +133,7 @@ class _Drawing:
         return axes
 
     def _inches(self, left: float, top: float, width: float, height: float) -> Axes:
-        """Return axes whose units are inches, upwards."""
+        """Return axes in inches, upwards."""
         axes = self._axes(_Slot(left, top, width, height))
         axes.set_xlim(0.0, width)
         axes.set_ylim(0.0, height)
@@ -216,7 +216,7 @@ class _Drawing:
         return self.run.visits.fills[visit.name]
 
     def _edges(self, number: int) -> tuple[float, float]:
-        """Return where a column begins and ends, inches from the first."""
+        """Return the ends of a column, inches from the first."""
         return (number + _BETWEEN) * self.column, (number + 1 - _BETWEEN) * self.column
 
     def _roll(self, top: float, height: float) -> None:
@@ -336,7 +336,7 @@ def _filled(fill: PhaseFill) -> dict[str, Any]:
 def _lines(
     words: str, room: float, sizes: Sequence[float], weight: str = "normal", most: int = 2
 ) -> tuple[float, list[str]]:
-    """Return a text in one line at the largest size that fits (inches), else in several lines, the last one cut."""
+    """Return a text in one line at the largest fitting size (inches), else in several lines, the last one cut."""
     room /= _HINTING
     for size in sizes:
         if text_width(words, size, weight) <= 72.0 * room:
@@ -390,7 +390,7 @@ class _Pictures:
     # -- Overview ----------------------------------------------------------------------------------------------
 
     def overview(self, axes: Axes) -> None:
-        """Draw the whole mechanism with the names of its bodies; of one that travels several poses."""
+        """Draw the whole mechanism with the names of its bodies; several poses if it travels."""
         set_box(axes, self.low, self.high)
         if not self.travels:
             draw_scene(axes, self.view, 0, forces=False, touching=False)
@@ -428,14 +428,14 @@ class _Pictures:
 
     @property
     def _called(self) -> dict[str, str]:
-        """What the bodies are called."""
+        """Names of the bodies."""
         words = self.run.reading.words
         return {body: words.body(body) for body in self._bodies}
 
     # -- Close-ups ---------------------------------------------------------------------------------------------
 
     def close_up(self, axes: Axes, number: int) -> None:
-        """Draw the surroundings of what began a visit."""
+        """Draw the surroundings of the cause of a visit."""
         axes.set_facecolor("#FCFCFD")
         low, high = self.close_box(number)
         set_box(axes, low, high)
@@ -469,7 +469,7 @@ class _Pictures:
         if 2.0 * half >= size.max():
             return _square(0.5 * (self.low + self.high), 0.5 * float(size.max()))
         centre = self._place(number)
-        inner = 0.9 * half  # what happened is at least a twentieth of the side from the edge
+        inner = 0.9 * half  # the place of the cause is at least a twentieth of the side from the edge
         wanted = np.where(
             size > 2.0 * half, np.clip(centre, self.low + half, np.maximum(self.high - half, self.low + half)),
             0.5 * (self.low + self.high),
@@ -480,7 +480,7 @@ class _Pictures:
         return next((phase.focus for phase in self.run.model.phases if phase.name == visit.name), ())
 
     def _place(self, number: int) -> FloatArray:
-        """Return where what began a visit happened, in the plane of the figure, m, shape (2,)."""
+        """Return the place of the cause of a visit, in the plane of the figure, m, shape (2,)."""
         visit = self.columns[number]
         place = self._contact_place(visit.contact, visit.begin) if visit.contact >= 0 else None
         if place is None and visit.contact >= 0:
@@ -495,7 +495,7 @@ class _Pictures:
         return self._last
 
     def _contact_place(self, contact: int, time: float) -> FloatArray | None:
-        """Return where a contact is, in the plane of the figure, m, shape (2,); None where that is not known."""
+        """Return the place of a contact, in the plane of the figure, m, shape (2,); None if it is not known."""
         forces = self._forces
         if forces is None:
             return None

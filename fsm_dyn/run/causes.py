@@ -1,4 +1,4 @@
-"""What happened in a run, in sentences: who did what to what; rebounds of one contact as one."""
+"""Happenings of a run as sentences of subject, verb and object; rebounds of one contact as one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fsm_dyn.run.words import OPEN, STICK, Words, plain, slides
 from fsm_dyn.runtime.abi import Event, Reason
 
 BURST: Final = 20e-6  # s: of transitions nearer to each other the first is the cause
-_INPUT: Final = 1e-6  # of the largest value of an input: what jumps by less does not
+_INPUT: Final = 1e-6  # of the largest value of an input: smaller jumps do not count
 _JUMP: Final = REASONS[Reason.INPUT_JUMP]
 _SAMPLE: Final = REASONS[Reason.SAMPLE]
 _START: Final = REASONS[Reason.START]
@@ -23,7 +23,7 @@ _ZENO: Final = REASONS[Reason.ZENO]
 
 @dataclass(frozen=True)
 class Act:
-    """What one contact did at a transition: ``verb`` is empty where there is nothing to tell.
+    """Act of one contact at a transition; ``verb`` is empty for an act not reported.
 
     ``contact`` is its number, ``impact`` whether its normal force had an impulse.
     """
@@ -35,7 +35,7 @@ class Act:
 
 @dataclass(frozen=True)
 class Happening:
-    """One thing that happened, or impacts of one contact that follow each other.
+    """One happening, or successive impacts of one contact.
 
     Attributes
     ----------
@@ -44,13 +44,13 @@ class Happening:
     text : str
         A sentence: subject, verb, object.
     count : int
-        Impacts that it stands for; 0 where it has none.
+        Number of its impacts, or 0.
     energy_lost : float
         By all of them, J.
     contacts : tuple of int
-        Numbers of the contacts that took part, the one that the sentence is about first.
+        Numbers of the contacts involved, the subject of the sentence first.
     transitions : tuple of int
-        Numbers of the transitions that it stands for.
+        Numbers of its transitions.
     end : float
         Time of the last of them, s.
     """
@@ -94,15 +94,15 @@ class Sentences:
                         self._events.setdefault(name, (number, event))
         self.acts = [list(self._acts(item)) for item in transitions]
 
-    # -- What contacts did at one transition -------------------------------------------------------------------
+    # -- Acts of contacts at one transition --------------------------------------------------------------------
 
     def _acts(self, item: Transition) -> Iterator[Act]:
-        """Yield what contacts did: those whose guards fired first."""
+        """Yield the acts of contacts: those with fired guards first."""
         before, after = self._states[item.source], self._states[item.target]
         fired = dict(self._events[text] for text, *_ in item.fired if text in self._events)
         order = [*fired, *(k for k in range(len(before)) if k not in fired)]
         entries = self.words.entry_of
-        # the impulse is that of a contact which takes over from another: it has the number of the other
+        # the impulse of a contact that takes over from another has the number of the other
         bare = bool(item.impulse) and not any(self._has_impact(item, number) for number in fired)
         for number in order:
             contact = self.model.contacts[number]
@@ -140,7 +140,7 @@ class Sentences:
         return "" if slides(old) and slides(new) and not impact else "strikes" if impact else ""
 
     def text_of(self, act: Act) -> str:
-        """Return an act as a sentence; empty of one that is not told."""
+        """Return an act as a sentence; empty for one not reported."""
         if not act.verb:
             return ""
         if act.verb == "passes to":
@@ -182,7 +182,7 @@ class Sentences:
         return trigger
 
     def _jump(self, time: float, otherwise: str = "an input jumps") -> str:
-        """Return the inputs that jump at a time: "finger 0 → 10 N"."""
+        """Return the jumps of inputs at a time: "finger 0 → 10 N"."""
         t = self._rows.t
         ends = int(np.searchsorted(t, time, side="left")), int(np.searchsorted(t, time, side="right")) - 1
         if not 0 <= ends[0] < len(t) or not 0 <= ends[1] < len(t):
@@ -200,7 +200,7 @@ class Sentences:
     # -- All of them -------------------------------------------------------------------------------------------
 
     def happenings(self, everything: bool = False) -> list[Happening]:
-        """Return what happened, in order; impacts of one contact that follow each other are one.
+        """Return the happenings, in order; successive impacts of one contact are one.
 
         Parameters
         ----------
@@ -254,7 +254,7 @@ class Sentences:
         return end - number + 1
 
     def _only_impact(self, number: int) -> int | None:
-        """Return the contact whose impact is all that a transition is; None where there is more, or less."""
+        """Return the contact of a transition with one impact and nothing else, or None."""
         acts = [act for act in self.acts[number] if act.verb]
         return acts[0].contact if len(acts) == 1 and acts[0].impact else None
 

@@ -1,4 +1,4 @@
-"""Rows of runs with those at the ends of their phases, so that requirements can name phases."""
+"""Rows of runs with additional ones at the ends of phases, for requirements on phases."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from fsm_dyn.run.samples import RecordedSamples
 def with_phase_rows(
     samples: RecordedSamples, visits: Sequence[Sequence[PhaseVisit]]
 ) -> tuple[RecordedSamples, IntArray]:
-    """Return the samples of runs with a row at the begin of every visit, and the phase after each row.
+    """Return the samples of runs with a row at the start of every visit, and the phase after each row.
 
-    The quartic of a step that is cut is that of its parts: their ends, rates and middles are on it.
+    The parts of a cut step have its quartic: their ends, rates and middles are on it.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def with_phase_rows(
     -------
     samples : RecordedSamples
     phase : ndarray of int, shape (n,)
-        Number of the phase in the step that begins at each row.
+        Number of the phase in the step from each row.
     """
     rows = samples.rows
     times, first = _cuts(rows, visits)
@@ -46,7 +46,7 @@ def with_phase_rows(
 
 
 def _cuts(rows: Rows, visits: Sequence[Sequence[PhaseVisit]]) -> tuple[FloatArray, IntArray]:
-    """Return the begins of visits within steps, s, and the rows that begin these steps, both of shape (m,)."""
+    """Return the starts of visits within steps, s, and the first rows of these steps, both of shape (m,)."""
     times, first = [], []
     for run, own in enumerate(visits):
         begin, end = int(rows.begin[run]), int(rows.begin[run + 1])
@@ -59,7 +59,7 @@ def _cuts(rows: Rows, visits: Sequence[Sequence[PhaseVisit]]) -> tuple[FloatArra
 
 
 def _cut(samples: RecordedSamples, times: FloatArray, first: IntArray) -> Rows:
-    """Return the rows of runs with additional ones at times (m,) within the steps that begin at the rows (m,)."""
+    """Return the rows of runs with additional ones at times (m,) within the steps from the rows (m,)."""
     rows = samples.rows
     place = np.insert(np.arange(len(rows.t)), first + 1, first)
     added = np.insert(np.zeros(len(rows.t), dtype=np.bool_), first + 1, True)
@@ -69,7 +69,7 @@ def _cut(samples: RecordedSamples, times: FloatArray, first: IntArray) -> Rows:
     x[added] = state_within(*known, times, first, slice(None))[0]
     x_dot[added] = _rates(rows, times, first)
     held[added] = samples.between(times, first).context[:, -rows.held.shape[1] :] if held.shape[1] else held[added]
-    ends = np.flatnonzero(added | np.concatenate([[False], added[:-1]]))  # rows that end a part of a step
+    ends = np.flatnonzero(added | np.concatenate([[False], added[:-1]]))  # last rows of parts of steps
     halfway = 0.5 * (t[ends - 1] + t[ends])
     x_mid[ends] = state_within(*known, halfway, place[ends - 1], slice(None))[0]
     begin = rows.begin + np.searchsorted(first, rows.begin, side="left")

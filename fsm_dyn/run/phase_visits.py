@@ -1,4 +1,4 @@
-"""Phases of runs: conditions that hold over intervals with exact ends, and the visits that they make."""
+"""Phases of runs: conditions over intervals with exact ends, and the resulting visits."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from fsm_dyn.language.phases import Conjunction, RunPhase
 from fsm_dyn.language.requirement import MeasuredQuantity, QuantityComparison, StateCondition
 from fsm_dyn.run.extremes import INSIDE, Steps
 
-SHORTEST: Final = 2e-3  # s: a visit that lasts less is a part of the one before, where the model states nothing else
+SHORTEST: Final = 2e-3  # s: a shorter visit is a part of the one before, unless the model states another limit
 SHARE: Final = 1e-3  # of the time up to the last change of mode: the same of long runs
-LEAST: Final = 1e-4  # s: the only visit of a name is kept if it lasts at least so long
+LEAST: Final = 1e-4  # s: the only visit of a name is kept from this duration on
 NO_PHASE: Final = -1
 
 _FRACTIONS: Final = np.linspace(0.0, 1.0, INSIDE + 2)
@@ -42,7 +42,7 @@ class PhaseVisit:
 
 
 class JudgedConditions(Protocol):
-    """Conditions of runs whose rows are one behind the other."""
+    """Conditions of runs with consecutive rows."""
 
     @property
     def steps(self) -> Steps:
@@ -55,13 +55,13 @@ class JudgedConditions(Protocol):
         """Return a quantity at all rows."""
 
     def within(self, quantity: MeasuredQuantity) -> Callable[[FloatArray, IntArray], FloatArray]:
-        """Return what gives a quantity at times within the steps that begin at the given rows."""
+        """Return a function for a quantity at times within the steps from the given rows."""
 
     def number(self, text: Text) -> FloatArray:
         """Return a constant expression in each run."""
 
 
-# -- Conditions over intervals whose ends are those of the conditions ----------------------------------------
+# -- Conditions over intervals between their changes ---------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class ConditionTable:
     true: dict[QuantityComparison | StateCondition, BoolArray]
 
     def holds(self, conjunctions: Iterable[Conjunction]) -> BoolArray:
-        """Return where one of the conjunctions is true, shape (k,)."""
+        """Return whether one of the conjunctions is true, shape (k,)."""
         found = np.zeros(len(self.begin), dtype=np.bool_)
         for conjunction in conjunctions:
             both = np.ones(len(self.begin), dtype=np.bool_)
@@ -97,9 +97,9 @@ class ConditionTable:
 def condition_table(
     judged: JudgedConditions, t: FloatArray, conditions: Iterable[QuantityComparison | StateCondition]
 ) -> ConditionTable:
-    """Return conditions over the intervals that their changes make.
+    """Return conditions over the intervals between their changes.
 
-    Contact states change at rows; a comparison changes within a step, where it is found among nine points and refined.
+    Contact states change at rows; a comparison changes within a step, found among nine points and refined.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ def _sampled(judged: JudgedConditions, grid: FloatArray, quantity: MeasuredQuant
 def _changes(
     judged: JudgedConditions, grid: FloatArray, values: FloatArray, compared: QuantityComparison
 ) -> tuple[BoolArray, IntArray, FloatArray]:
-    """Return where a comparison is true at the begin of the steps, and the steps and times at which it changes, s."""
+    """Return the truth of a comparison at the start of the steps, and the steps and times of its changes, s."""
     steps, within, true = judged.steps, judged.within(compared.quantity), _TRUE[compared.op]
     bound = judged.number(compared.bound)[steps.run]
     fits = true(values, bound[:, None])
@@ -246,10 +246,10 @@ def phases_of(table: ConditionTable, phases: Sequence[RunPhase], runs: int) -> l
 
 
 def merged(visits: Sequence[PhaseVisit], shortest: Callable[[int], float], kept: bool = False) -> list[PhaseVisit]:
-    """Return visits without those that last less than ``shortest`` of their phase: the one before has their time.
+    """Return visits without those shorter than ``shortest`` of their phase: the one before has their time.
 
-    The shortest goes first; visits of one phase that come together are one.  With ``kept`` the only visit of a phase
-    stays if it lasts :data:`LEAST`.
+    The shortest goes first; adjacent visits of one phase become one.  With ``kept`` the only visit of a phase stays if
+    it lasts :data:`LEAST`.
     """
     phase = [visit.phase for visit in visits]
     begin, end = [visit.begin for visit in visits], [visit.end for visit in visits]

@@ -1,4 +1,4 @@
-"""What a score shows of a run, without a picture: columns of equal width, lanes of contacts, marks of impacts."""
+"""Contents of a score, without a picture: columns of equal width, lanes of contacts, marks of impacts."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from fsm_dyn.run.visits import RunReading, Visit, clock
 from fsm_dyn.run.words import OPEN, slides
 
 MOST_COLUMNS: Final = 9
-_ROUNDS: Final = 3  # repetitions from which on one round is shown
+_ROUNDS: Final = 3  # least repetitions to show only one round
 _REPEATED: Final = 0.75  # of the visits
-_QUIET: Final = 0.5  # of a run: a last visit that is longer is cut
-_SHOWN: Final = 0.08  # of the bar is left of it
-_PERCENTILE: Final = 99.5  # of the forces of a lane that is drawn at full height
-LEAST_HEIGHT: Final = 0.22  # of a lane, where a contact is closed without force
+_QUIET: Final = 0.5  # of a run: a longer last visit is cut
+_SHOWN: Final = 0.08  # its remaining part of the bar
+_PERCENTILE: Final = 99.5  # of the forces of a lane, for its full height
+LEAST_HEIGHT: Final = 0.22  # of a lane, for a contact closed without force
 
 
 @dataclass(frozen=True)
 class Segment:
-    """A contact that is not open from ``begin`` to ``end``, s; ``heights`` (n,) at ``times`` (n,), 0 to 1."""
+    """A contact not open from ``begin`` to ``end``, s; ``heights`` (n,) at ``times`` (n,), 0 to 1."""
 
     begin: float
     end: float
@@ -52,18 +52,18 @@ class Lane:
     marks: tuple[tuple[Mark, ...], ...]
 
     def touches(self, time: float) -> bool:
-        """Whether one of the contacts touches at a time that is shown."""
+        """Whether one of the contacts touches at a shown time."""
         return any(segment.begin <= time < segment.end for own in self.segments for segment in own)
 
 
 class Score:
-    """What a score shows.
+    """Contents of a score.
 
     Parameters
     ----------
     reading : RunReading
     nearest : float
-        Distance of marks, as a fraction of a column, below which they are one.
+        Least distance of separate marks, as a fraction of a column.
     """
 
     def __init__(self, reading: RunReading, nearest: float = 0.1) -> None:
@@ -77,7 +77,7 @@ class Score:
 
     @cached_property
     def columns(self) -> tuple[Visit, ...]:
-        """The visits that are shown at full width: the second round of a cycle, or the first ones."""
+        """The visits at full width: the second round of a cycle, or the first ones."""
         if len(self.visits) > MOST_COLUMNS and self.cycle is not None and self.cycle[1] <= MOST_COLUMNS:
             first, length, _ = self.cycle
             return self.visits[first + length : first + 2 * length]
@@ -85,7 +85,7 @@ class Score:
 
     @property
     def note(self) -> str:
-        """What is not shown at full width, as text."""
+        """Text about visits not shown at full width."""
         if len(self.columns) == len(self.visits):
             return ""
         if self.columns[0] is not self.visits[0] and self.cycle is not None:
@@ -107,7 +107,7 @@ class Score:
         return self.shown_end < self.end
 
     def on_bar(self, time: float) -> float:
-        """Return where a time is on the bar, 0 to 1."""
+        """Return the position of a time on the bar, 0 to 1."""
         span = max(self.shown_end - self.begin, 1e-300)
         return min(max((time - self.begin) / span, 0.0), 1.0)
 
@@ -115,7 +115,7 @@ class Score:
 
     @cached_property
     def lanes(self) -> tuple[Lane, ...]:
-        """Contacts that change in the columns, those of one name together, in the order of the model."""
+        """Contacts with changes in the columns, those of one name together, in the order of the model."""
         groups: dict[str, list[str]] = {}
         words = self.reading.words
         for entry in words.entries:
@@ -125,7 +125,7 @@ class Score:
 
     @cached_property
     def always(self) -> tuple[str, ...]:
-        """Names of the contacts that touch all the time that is shown, in one state."""
+        """Names of the contacts touching during all of the shown time, in one state."""
         words = self.reading.words
         found = [e for e in words.entries if not self._changes(e) and self._state_at(e)[self._rows_shown].any()]
         return tuple(dict.fromkeys(words.entry(entry) for entry in found))
@@ -138,7 +138,7 @@ class Score:
         return rows
 
     def _state_at(self, entry: str) -> FloatArray:
-        """Return at each row 0 where an entry is open, 1 where it touches and 2 where it slides."""
+        """Return the state of an entry at each row: 0 open, 1 touching, 2 sliding."""
         codes = np.array([0 if s == OPEN else 2 if slides(s) else 1 for s in self.reading.states.states[entry]])
         return np.asarray(codes[self.reading.record.mode])
 
@@ -161,7 +161,7 @@ class Score:
     def _lane(self, name: str, entries: tuple[str, ...]) -> Lane:
         t = self.reading.rows.t
         state = np.max([self._state_at(entry) for entry in entries], axis=0)
-        for entry in entries:  # one that sticks beside one that slides
+        for entry in entries:  # a sticking one beside a sliding one
             state[self._state_at(entry) == 1] = 1
         force = np.sum([self.reading.normal_force(entry) for entry in entries], axis=0)
         shown = force[self._rows_shown]
@@ -193,7 +193,7 @@ class Score:
 
 
 def _segments(t: FloatArray, state: FloatArray, height: FloatArray, begin: float, end: float) -> list[Segment]:
-    """Return the stays of a lane that are not open between two times."""
+    """Return the stays of a lane between two times, except open ones."""
     first = max(int(np.searchsorted(t, begin, side="right")) - 1, 0)
     last = int(np.searchsorted(t, end, side="left"))
     rows = np.arange(first, min(last, len(t) - 1) + 1)
@@ -215,7 +215,7 @@ def _segments(t: FloatArray, state: FloatArray, height: FloatArray, begin: float
 
 
 def repeated(names: Sequence[str]) -> tuple[int, int, int] | None:
-    """Return the first repetition in a sequence: where it begins, its length and the number of its rounds.
+    """Return the first repetition in a sequence: its start, its length and the number of its rounds.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ def repeated(names: Sequence[str]) -> tuple[int, int, int] | None:
     Returns
     -------
     tuple of int, or None
-        None where fewer than three rounds, or less than three quarters of the sequence, repeat.
+        None if fewer than three rounds, or less than three quarters of the sequence, repeat.
     """
     count = len(names)
     for length in range(2, count // _ROUNDS + 1):

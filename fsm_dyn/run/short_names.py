@@ -1,4 +1,4 @@
-"""Short names of the modes of a run: the fewest contacts that tell a mode from the others that were visited."""
+"""Short names of the modes of a run: the fewest contacts to tell a mode from the other visited ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ONLY: Final = " only"
 
 
 def short_names(states: EntryStates, t: FloatArray, mode: IntArray) -> dict[int, str]:
-    """Return a name for each mode that a run visited, by its number; modes in which the same contacts touch share it.
+    """Return a name for each visited mode, by its number; modes with the same touching contacts share it.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def short_names(states: EntryStates, t: FloatArray, mode: IntArray) -> dict[int,
 
 
 def _facts(states: EntryStates, visited: Sequence[int]) -> dict[int, list[str]]:
-    """Return what touches in each visited mode, as words, without what is the same in all of them."""
+    """Return the touching contacts of each visited mode, as words, without those common to all modes."""
     words = states.words
     found: dict[int, list[str]] = {number: [] for number in visited}
     for entry, own in states.states.items():
@@ -87,7 +87,7 @@ def _dwell(t: FloatArray, mode: IntArray, facts: Mapping[int, Sequence[str]]) ->
 
 
 def _bare(always: Sequence[str], sets: Sequence[Sequence[str]]) -> str:
-    """Return the name of a mode in which nothing touches but what always does."""
+    """Return the name of a mode without contacts other than the permanent ones."""
     if not always:
         return NOTHING
     text = _SEPARATOR.join(always)
@@ -96,7 +96,7 @@ def _bare(always: Sequence[str], sets: Sequence[Sequence[str]]) -> str:
 
 
 def _name(own: Sequence[str], others: Sequence[Sequence[str]], dwell: Mapping[str, float]) -> str:
-    """Return the fewest facts that tell a set from the others, the rarest first, joined in the order of the set."""
+    """Return the fewest facts to tell a set from the others, the rarest first, joined in the order of the set."""
     left = list(others)
     chosen: list[str] = []
     pool = sorted(own, key=lambda fact: (dwell[fact], own.index(fact)))
@@ -117,7 +117,7 @@ def _name(own: Sequence[str], others: Sequence[Sequence[str]], dwell: Mapping[st
 
 
 def _numbered(names: dict[tuple[str, ...], str]) -> None:
-    """Number names that are equal."""
+    """Number equal names."""
     for text in {name for name in names.values() if list(names.values()).count(name) > 1}:
         same = [own for own, name in names.items() if name == text]
         for number, own in enumerate(same[1:], start=2):

@@ -1,4 +1,4 @@
-"""Visits: what a run is read as. Its phases, or without phases its modes by short names, each with its cause."""
+"""Visits of a run: its phases, or without phases its modes by short names, each with its cause."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from fsm_dyn.run.transitions import REASONS, Transition, counted
 from fsm_dyn.run.words import EntryStates, Words, plain
 from fsm_dyn.runtime.abi import Reason
 
-MOST_NAMES: Final = 12  # modes of a run without phases that keep a name of their own
+MOST_NAMES: Final = 12  # most modes with separate names in a run without phases
 START: Final = "start"
 UNNAMED: Final = "no phase"
 _OTHERS: Final = "nothing else"
-_RATTLES: Final = 4  # impacts of a contact in one visit, from which on they are one happening
+_RATTLES: Final = 4  # least impacts of a contact in one visit to make one happening
 _COINCIDENT: Final = 1e-9  # of the length of a run: within it a visit begins with a transition
-_CAUSES: Final = 1e-3  # s: a transition so near to the begin of a visit is its cause, where none coincides with it
+_CAUSES: Final = 1e-3  # s: a transition within this distance of the start of a visit is its cause, if none coincides
 _SHARE: Final = 0.05  # of the shorter of the two visits: no farther than this
 _NEAR: Final = 1e-4  # of it, at least; to either side of a crossing, to see its direction
 
@@ -46,13 +46,13 @@ class Visit:
     begin, end : float
         s
     cause : str
-        What began it, as a sentence.
+        Cause of its start, as a sentence.
     contact : int
-        Number of the contact that its cause is about; -1 without one.
+        Number of the contact of its cause; -1 without one.
     text : str
-        What the phase is, in the words of its model.
+        Meaning of the phase, in the text of its model.
     merged : int
-        Number of visits that it was made of, shorter ones included.
+        Number of visits merged into it, shorter ones included.
     """
 
     name: str
@@ -102,7 +102,7 @@ class Visits(Sequence[Visit]):
         return iter(self._visits)
 
     def at(self, time: float) -> Visit:
-        """Return the visit at a time, s: the later one where one ends and another begins."""
+        """Return the visit at a time, s: the later one between two."""
         return next((visit for visit in reversed(self._visits) if visit.begin <= time), self._visits[0])
 
     def __str__(self) -> str:
@@ -131,13 +131,13 @@ def span(seconds: float) -> str:
 
 
 def clock(time: float) -> str:
-    """Return a time as text, to four digits after the point; to fewer where it is long."""
+    """Return a time as text, to four digits after the point; to fewer if it is long."""
     text = f"{time:.4f}" if abs(time) < 1.0 else f"{time:.3f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 class RunReading:
-    """Reads a run: its visits with their causes, and what happened in them.
+    """Reads a run: its visits with their causes and happenings.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ class RunReading:
         Of the run.
     record : RunRecord
     sample : callable
-        Gives the state at times of the run.
+        Returns the state at times of the run.
     """
 
     def __init__(self, samples: RecordedSamples, record: RunRecord, sample: Callable[[FloatArray], Samples]) -> None:
@@ -165,7 +165,7 @@ class RunReading:
 
     @cached_property
     def sentences(self) -> Sentences:
-        """What happened at each transition."""
+        """Happenings at each transition."""
         return Sentences(self.words, self.rows, self.transitions)
 
     @cached_property
@@ -211,9 +211,9 @@ class RunReading:
         return Visits(visits, phase_fills(colours), bool(self.model.phases))
 
     def _of_modes(self, everything: bool) -> tuple[list[str], list[PhaseVisit]]:
-        """Return the names that stand for phases where a model has none, and the visits of them.
+        """Return the names instead of phases for a model without them, and their visits.
 
-        Of many modes each is called after the contact closed in it that is closed least in the run.
+        Among many modes, each has the name of its closed contact with the shortest closed time in the run.
         """
         t, mode = self.rows.t, self.record.mode
         by_mode = self.names
@@ -234,7 +234,7 @@ class RunReading:
         return names, found if everything else merged(found, lambda _: usual, kept=True)
 
     def _rarest(self) -> dict[int, str]:
-        """Return for each visited mode the entry that touches in it and touches least in the run."""
+        """Return for each visited mode the touching entry with the shortest touching time in the run."""
         t, mode = self.rows.t, self.record.mode
         spent = np.bincount(mode[:-1], weights=np.diff(t), minlength=len(self.model.charts))
         closed = {entry: self.states.closed(entry) for entry in self.states.names}
@@ -247,7 +247,7 @@ class RunReading:
     # -- Causes ------------------------------------------------------------------------------------------------
 
     def _cause(self, visit: PhaseVisit, before: PhaseVisit | None) -> tuple[str, int]:
-        """Return what began a visit as a sentence, and the number of its contact."""
+        """Return the cause of a visit as a sentence, and the number of its contact."""
         if before is None:
             return START, -1
         end = self._of_transition(visit.begin, 0.0)
@@ -285,7 +285,7 @@ class RunReading:
         return np.array([item.time for item in self.transitions])
 
     def _crossing(self, visit: PhaseVisit, before: PhaseVisit) -> str:
-        """Return the comparison that changes where a visit begins, as a sentence."""
+        """Return the comparison that changes at the start of a visit, as a sentence."""
         phases = self.model.phases
         own = [phases[n] for n in (visit.phase, before.phase) if n != NO_PHASE and n < len(phases)]
         others = [phase for phase in phases if phase not in own]
@@ -314,11 +314,11 @@ class RunReading:
             best = (far, text) if best is None or far < best[0] else best
         return best[1] if best else ""
 
-    # -- What happened -----------------------------------------------------------------------------------------
+    # -- Happenings --------------------------------------------------------------------------------------------
 
     @cached_property
     def happenings(self) -> tuple[Happening, ...]:
-        """What happened, in order: rebounds as one, and contacts that rattle once for each visit."""
+        """Happenings, in order: rebounds as one, and rattling contacts once for each visit."""
         found = self._told
         kept: list[Happening] = []
         position = 0
@@ -332,7 +332,7 @@ class RunReading:
         return tuple(kept)
 
     def _without_rattle(self, own: Sequence[Happening]) -> list[Happening]:
-        """Return the happenings of a visit, with those of a contact that rattles as one."""
+        """Return the happenings of a visit, with those of a rattling contact as one."""
         impacts = Counter(item.contacts[0] for item in own if item.count and item.contacts)
         rattling = {contact for contact, count in impacts.items() if count >= _RATTLES}
         found: list[Happening] = []
@@ -359,7 +359,7 @@ class RunReading:
             found[number] = replace(found[number], text=f"{subject}: {count} impacts")
         return found
 
-    # -- What there is to say in one line ----------------------------------------------------------------------
+    # -- One-line summary --------------------------------------------------------------------------------------
 
     @cached_property
     def headline(self) -> str:

@@ -21,7 +21,7 @@ from fsm_dyn.run.record import RunModel
 from fsm_dyn.run.samples import Samples
 from fsm_dyn.run.scene import NEWTONIAN, ORIGIN
 
-_CONFIGURATIONS: Final = 8  # at which what is fixed in what is found
+_CONFIGURATIONS: Final = 8  # for finding fixed points and frames
 _SPREAD: Final = 0.3  # m or rad, of these configurations
 _TOLERANCE: Final = 1e-9
 _STEP: Final = 1e-3  # m or rad, of one coordinate
@@ -30,7 +30,7 @@ _FACE: Final = re.compile(r"^(face)?(\d+)$")
 
 @dataclass(frozen=True)
 class Fixtures:
-    """What is fixed in what, found at several configurations.
+    """Points fixed in frames, found at several configurations.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Fixtures:
 
     @classmethod
     def of(cls, rows: Samples) -> Fixtures | None:
-        """Return what is fixed in what in the model of a run with these rows; None where the model is not known."""
+        """Return the fixtures of the model of a run with these rows; None if the model is not known."""
         automaton = rows.model.automaton
         if automaton is None:
             return None
@@ -91,7 +91,7 @@ class Fixtures:
         return bool(np.isfinite(pose).all() and np.ptp(pose, axis=0).max() < _TOLERANCE * self.size)
 
     def moved_by(self, pose: FloatArray) -> tuple[str, ...]:
-        """Return the coordinates whose displacement changes a relative pose."""
+        """Return the coordinates that change a relative pose."""
         changed = abs(pose[_CONFIGURATIONS:] - pose[0]).max(axis=1) > _TOLERANCE * self.size
         return tuple(name for name, moves in zip(self.coordinates, changed.tolist(), strict=True) if moves)
 
@@ -104,7 +104,7 @@ class Fixtures:
 
 @dataclass(frozen=True)
 class Sentence:
-    """Subject and object of what a contact does; ``body`` is the name of the body that is the subject."""
+    """Subject and object of an act of a contact; ``body`` is the name of the subject's body."""
 
     subject: str
     object: str
@@ -144,11 +144,11 @@ class Words:
         return tuple(found[number] for number in range(len(self.model.contacts)))
 
     def spec(self, number: int) -> Contact | None:
-        """Return a contact as the model has it; None where the model is not known."""
+        """Return a contact of the model; None if the model is not known."""
         return None if self.mechanism is None else self.mechanism.contacts.get(self.model.contacts[number].name)
 
     def entry(self, entry: str) -> str:
-        """Return what an entry is called."""
+        """Return the name of an entry."""
         named = self._named(entry)
         if named is not None and named.text:
             return named.text
@@ -161,7 +161,7 @@ class Words:
         return plain(entry)
 
     def feature(self, number: int) -> str:
-        """Return what a feature pair of an entry is called."""
+        """Return the name of a feature pair of an entry."""
         contact, entry = self.model.contacts[number].name, self.entry_of[number]
         named = self.names.get(contact)
         if named is not None and named.text:
@@ -173,7 +173,7 @@ class Words:
         return f"{self.entry(entry)} {plain(rest)}".strip()
 
     def sentence(self, number: int) -> Sentence:
-        """Return subject and object of what a contact does: the body that moves, and what it touches."""
+        """Return subject and object of an act of a contact: the moving body, and its partner."""
         if number not in self._sentences:
             self._sentences[number] = self._sentence(number)
         return self._sentences[number]
@@ -183,7 +183,7 @@ class Words:
         return {}
 
     def body(self, name: str) -> str:
-        """Return what a body is called."""
+        """Return the name of a body."""
         return self._word(name)
 
     def _named(self, entry: str) -> PartName | None:
@@ -217,7 +217,7 @@ class Words:
         return Sentence(subject, self._word(other) if other and by_gap else self.entry(entry), body)
 
     def _part(self, owner: str, feature: Feature) -> str:
-        """Return what a feature's body is called; one of N by its shape, one of two shapes of a body too."""
+        """Return the name of a feature's body; by its shape for N and for one of two shapes of a body."""
         if owner == NEWTONIAN:
             return self._word(feature.shape)
         return self._word(owner)
@@ -231,7 +231,7 @@ class Words:
         return Fixtures.of(self._rows)
 
     def _owner(self, feature: Feature) -> str:
-        """Return the body that a feature is fixed in, or N."""
+        """Return the body of a feature, or N."""
         mechanism, fixtures = self.mechanism, self._fixtures
         if mechanism is None or fixtures is None:
             return NEWTONIAN
@@ -252,7 +252,7 @@ class Words:
     def _moving(self, contact: Contact | None) -> tuple[str, str]:
         """Return the body whose motion a gap or slip is, and the body against which it moves, empty for N.
 
-        That is the pair whose relative pose depends on the coordinates of the gap or slip and on the fewest others.
+        The pair has a relative pose that depends on the coordinates of the gap or slip and on the fewest others.
         """
         mechanism, fixtures = self.mechanism, self._fixtures
         if mechanism is None or fixtures is None or contact is None:
@@ -304,7 +304,7 @@ class EntryStates:
         self.words = words
         model: RunModel = words.model
         self.names = tuple(words.entries)
-        #: By entry, the state in each mode: that of a pair that sticks, else of the first one that is not open.
+        #: By entry, the state in each mode: of a sticking pair, else of the first one not open.
         self.states = {
             entry: tuple(_state([model.contacts[k].states[chart.states[k]] for k in numbers]) for chart in model.charts)
             for entry, numbers in words.entries.items()
@@ -315,7 +315,7 @@ class EntryStates:
         return np.array([state != OPEN for state in self.states[entry]], dtype=np.bool_)
 
     def touching(self, mode: int, entry: str) -> tuple[int, ...]:
-        """Return the numbers of the pairs of an entry that are not open in a mode."""
+        """Return the numbers of an entry's pairs not open in a mode."""
         model = self.words.model
         states = model.charts[mode].states
         return tuple(k for k in self.words.entries[entry] if model.contacts[k].states[states[k]] != OPEN)
