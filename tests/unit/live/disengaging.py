@@ -86,7 +86,7 @@ class Pressed:
             self.meter.advance(self.handles, PERIOD)
 
     def let_go(self, way, gone):
-        """Let go in a way, or not at all, the hand gone at that instant or not; return the meter until it is held."""
+        """Disengage in a given way or not, the hand then gone or not; return the meter until it engages again."""
         counts, controller = self.stepper.tick_data.counts, self.controller
         self.meter = Meter()
         if gone:

@@ -23,7 +23,7 @@ def lets_go(pressed, stiffness, way, gone):
 
 @pytest.mark.parametrize("stiffness", STIFFNESS)
 def test_letting_go_never_pushes(pressed, stiffness):
-    """Without the hand: no more than in a continued run. With the hand: no work is done on it."""
+    """A hand that has gone gets no more than in a continued run; one that stays no work."""
     goes_on = lets_go(pressed, stiffness, "", True).peak_energy
     for way in WAYS:
         flies = lets_go(pressed, stiffness, way, True).peak_energy

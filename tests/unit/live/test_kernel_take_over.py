@@ -1,4 +1,4 @@
-"""Modes that a live run meets are derived beside it and taken over at a tick: replays and offline runs do the same."""
+"""Modes reached by a live run are derived in parallel and taken over at a tick, the same in replays and offline."""
 
 import os
 import signal

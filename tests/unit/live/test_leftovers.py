@@ -217,7 +217,7 @@ def test_ctrl_c_at_any_time_leaves_nothing(marked, cache, model):
 
 
 def test_ctrl_c_between_any_two_calls_of_a_start_leaves_nothing(marked, held, monkeypatch):
-    """Where Ctrl-C raises an exception, as in a script: nothing was started, or it has ended when that is caught."""
+    """If Ctrl-C raises an exception, as in a script: nothing was started, or it has ended when caught."""
     monkeypatch.setattr(tempfile, "tempdir", str(marked.folder))
     monkeypatch.setenv(*marked.mark.split("="))
     ready = prepare(

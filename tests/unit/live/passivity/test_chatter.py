@@ -21,7 +21,7 @@ def test_without_damping_of_the_wall_it_is_2_b_over_T_within_two_per_cent(walls,
 @pytest.mark.parametrize("one_sided", [False, True])
 @pytest.mark.parametrize("damping", [0.25, 0.75])
 def test_what_is_passive_does_not_buzz(walls, one_sided, damping):
-    """Passive is less than stable: the boundary of the simulated device lies above, where the equation has it."""
+    """Passivity is stricter than stability: the simulated boundary is higher, as the equation states."""
     wall, device = walls[one_sided], 1.0
     assert not wall.buzzes(2.0 * (device - damping) / PERIOD, damping, device)
     boundary = expected(device, damping)
