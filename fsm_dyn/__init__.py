@@ -1,7 +1,7 @@
 """fsm_dyn: mechanisms whose constraints come and go, as graphs of derived modes.
 
-The public names are loaded when first used, so that a program that only asks for help or runs a saved automaton
-does not wait for what it does not need.
+Public names are loaded at their first use: a program for help texts or runs of a saved automaton does not wait for
+other parts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``python -m fsm_dyn`` does what ``fsm-dyn`` does."""
+"""The command line ``fsm-dyn`` as ``python -m fsm_dyn``."""
 
 from fsm_dyn.cli import main
 

@@ -32,7 +32,8 @@ def prose_of(source):
 
 def count(source):
     """Return the number of words of the prose of a source under ``"words"``, and that of every word of ``BOUNDS``."""
-    words = [word for text in prose_of(source) for word in re.findall(r"[a-z']+", text.lower())]
+    spans = re.compile(r"``[^`]*``|`[^`]*`")  # of code: names, not prose
+    words = [word for text in prose_of(source) for word in re.findall(r"[a-z']+", spans.sub(" ", text.lower()))]
     return collections.Counter({"words": len(words), **{word: words.count(word) for word in BOUNDS}})
 
 

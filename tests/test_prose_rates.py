@@ -16,7 +16,7 @@ def test_noun_clauses_become_fewer(word):
 
 
 def test_count_takes_docstrings_and_comments_alone():
-    source = '"""What is this?"""\n# That\ndef f(that):\n    """Where; what."""\n    return "what"  # where\n'
+    source = '"""What is this?"""\n# That\ndef f(that):\n    """Where; what ``that``."""\n    return "what"  # where\n'
     assert prose_rates.count(source) == {"words": 7, "what": 2, "where": 2, "that": 1}
 
 

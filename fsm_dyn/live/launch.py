@@ -95,7 +95,7 @@ def release_time(settings: LiveSettings, spec: DeviceSpec) -> float:
 
 
 def watching_times(settings: LiveSettings) -> dict[str, float]:
-    """Return how often the watchdog process looks for ticks, and for how long they may be missing (s).
+    """Return the polling period of the watchdog process, and the allowed absence of ticks (s).
 
     Parameters
     ----------

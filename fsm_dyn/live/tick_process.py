@@ -433,7 +433,7 @@ class TickProcess:
         return bool(resting or controller.ticks >= self._last_tick)
 
     def _watched_from(self) -> int:
-        """Return the tick from which on to look whether the run, if it has an end, is to open the grip."""
+        """Return the first tick with a check whether a run with an end has to disengage."""
         most = self.settings.ticks
         return max(0, most - self._ticks_to_open(1.0)) if most >= 0 else sys.maxsize
 
@@ -537,7 +537,7 @@ def error_text(error: Exception) -> str:
 
 
 def wants_compiled(settings: LiveSettings, driver: type) -> bool:
-    """Tell whether a run goes by compiled reading and writing: too fast for Python, and driver and system can do it."""
+    """Return whether a run uses compiled reading and writing: too fast for Python, supported by driver and system."""
     return settings.period < PYTHON_PERIOD and hasattr(driver, "compiled") and library.has_pacing()
 
 

@@ -243,7 +243,7 @@ class _Drawing:
         for segment in lane.segments[number]:
             x = left + scale * (segment.times - visit.begin)
             heights = 0.8 * _LANE * segment.heights
-            if x[-1] - x[0] < 0.02:  # a line that can be seen
+            if x[-1] - x[0] < 0.02:  # a visible line
                 middle = min(max(0.5 * (x[0] + x[-1]), left + 0.01), right - 0.01)
                 x, heights = np.array([middle - 0.01, middle + 0.01]), np.full(2, heights.max())
             outline = np.concatenate(

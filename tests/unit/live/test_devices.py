@@ -112,7 +112,7 @@ def test_a_page_drags_the_wall(held):
     settings = LiveSettings(
         realtime_privileges=False, watchdog_timeout=20.0, limits=Limits(dead_man_button=0, ramp=0.02)
     )
-    # patient: a page held up for a moment would be taken for gone, and what engages anew begins where it is then
+    # patient: otherwise a briefly delayed page would count as gone, and engage again at its position then
     page = {"axes": 2, "patience": 60.0}
     with LiveSession.start(held("virtual_wall"), "pointer", page, settings=settings) as session:
         session.wait_for_ticks(20)

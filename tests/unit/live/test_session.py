@@ -28,7 +28,7 @@ PATIENT = 60.0  # s for short actions on a machine under load
 
 
 def settings(**changes):
-    """Not paced, without privileges, and with a guard that is patient where it is not what is tested."""
+    """Unpaced, without privileges, and with a patient watchdog process unless tested."""
     return LiveSettings(
         **{"paced": False, "realtime_privileges": False, "watchdog_timeout": 20.0, "stall_ticks": 10**6, **changes}
     )
