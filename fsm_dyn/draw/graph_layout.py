@@ -124,7 +124,7 @@ class EdgeCurve:
 
 
 class Router:
-    """Draws the curves, then sets the labels where they cover least."""
+    """Draws the curves, then sets the labels at places that cover least."""
 
     def __init__(
         self,
@@ -311,7 +311,7 @@ def place(diagram: Diagram, sizes: Mapping[str, Size], labels: Mapping[tuple[str
     sizes : mapping
         Width and height of every box by key.
     labels : mapping
-        Width and height of every arrow's label by (source, target), zero where it has none.
+        Width and height of every arrow's label by (source, target), zero without a label.
 
     Returns
     -------
@@ -324,7 +324,7 @@ def place(diagram: Diagram, sizes: Mapping[str, Size], labels: Mapping[tuple[str
 
 
 def _layers(diagram: Diagram) -> list[list[str]]:
-    """Group the boxes by their distance from the initial ones; what is not reached starts again on the left."""
+    """Group the boxes by their distance from the initial ones; unreachable boxes start again on the left."""
     following: dict[str, list[str]] = {box.key: [] for box in diagram.boxes}
     for arrow in diagram.arrows:
         following[arrow.source].append(arrow.target)
@@ -402,7 +402,7 @@ def _room(key: str, labels: Mapping[tuple[str, str], Size]) -> float:
 
 # -- Layout of a graph of many arrows ------------------------------------------------------------------------
 #
-# Layout of a graph of many arrows: where runs start in the middle, all other boxes on an ellipse around it.
+# Layout of a graph of many arrows: the initial modes in the middle, all other boxes on an ellipse around them.
 #
 # Layers would send most arrows of such a graph around boxes; here each is an arc between two boxes. Its cause is not
 # written. Lengths are in points, y upwards.
@@ -481,7 +481,7 @@ def _arc(
 
 
 def _border(centre: FloatArray, size: Size, towards: FloatArray) -> FloatArray:
-    """Return where the way from a box's centre leaves the box."""
+    """Return the point at which the way from a box's centre leaves the box."""
     way = towards - centre
     share = np.min(0.5 * np.array(size) / np.maximum(np.abs(way), 1e-9))
     return np.asarray(centre + share * way)

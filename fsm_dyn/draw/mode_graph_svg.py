@@ -23,7 +23,7 @@ from fsm_dyn.draw.graph_layout import (
 )
 from fsm_dyn.draw.svg import element, escaped, picture, text, width_of
 
-MOST = 12  # boxes; of larger graphs those nearest to where runs start
+MOST = 12  # boxes; of larger graphs those nearest to the initial modes
 MOST_LABELLED = 30  # arrows; of more, only tooltips have the labels
 _LINES = 5  # of text in a box, the others are counted
 _LABELS = 2  # of text at an arrow
@@ -42,7 +42,7 @@ def mode_graph(diagram: Diagram, most: int = MOST) -> str:
     ----------
     diagram : Diagram
     most : int
-        How many modes are drawn: those to which the fewest transitions lead from where runs start.
+        Number of modes to draw: those with the fewest transitions from the initial modes.
 
     Returns
     -------

@@ -67,7 +67,7 @@ def animation(
     forces: bool = True,
     progress: Callable[[int, int], None] | None = None,
 ) -> Path:
-    """Write an animation of a run as GIF, or as MP4 or WebM where the program ffmpeg is installed.
+    """Write an animation of a run as GIF, or as MP4 or WebM if the program ffmpeg is installed.
 
     A GIF above :data:`MOST_BYTES` is written with every second display frame, as often as necessary.
 
@@ -196,7 +196,7 @@ def _display_frames(
 
 
 def _limits(view: View) -> tuple[FloatArray, FloatArray]:
-    """Return the corners, m, of what is drawn in all display frames, with a margin."""
+    """Return the corners, m, of the drawing in all display frames, with a margin."""
     corners = np.concatenate([view.limits(), *view.paths.values()])
     low, high = corners.min(axis=0), corners.max(axis=0)
     larger = max(float((high - low).max()), 1e-9)
@@ -204,7 +204,7 @@ def _limits(view: View) -> tuple[FloatArray, FloatArray]:
 
 
 def _canvas(size: FloatArray) -> tuple[Figure, Axes]:
-    """Return a figure with axes of equal scale for what is of this size, m."""
+    """Return a figure with axes of equal scale for a drawing of this size, m."""
     room = _WIDTH - 2.0 * _SIDE
     tall = min(max(room * float(size[1] / size[0]), _STAGE_LOWEST), _STAGE_HIGHEST)
     height = round((_HEAD + tall + _FOOT) * _DPI / 2.0) * 2.0 / _DPI  # videos need an even number of pixels
@@ -291,7 +291,7 @@ _SIZE = 7.5  # points
 
 @dataclass(frozen=True)
 class _Panel:
-    """One panel: a time, s, the mode with whose colour and name it is drawn, and what stands below."""
+    """One panel: a time, s, the mode for its colour and name, and the text below."""
 
     time: float
     mode: str
@@ -368,7 +368,7 @@ def _text(item: Transition) -> str:
 
 
 def _strip_canvas(name: str, left_out: int, count: int, size: FloatArray) -> tuple[Figure, list[Axes]]:
-    """Return a figure with a grid of panels for what is of this size, m."""
+    """Return a figure with a grid of panels for drawings of this size, m."""
     rows = math.ceil(count / _COLUMNS)
     wide = (_STRIP_WIDTH - (_COLUMNS + 1) * _GAP) / _COLUMNS
     tall = min(max(wide * float(size[1] / size[0]), _LOWEST), _TALLEST)

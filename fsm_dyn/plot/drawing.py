@@ -184,9 +184,9 @@ _SIZE, _LEADING = 12.0, 17.0  # of text in UPPAAL's editor, its units
 def identifiers(names: Iterable[str], taken: Iterable[str] = ()) -> dict[str, str]:
     """Return an identifier of UPPAAL for each name, all different.
 
-    What is no letter without accent, digit or underscore becomes an underscore; one is put before a digit at the
-    beginning and behind a reserved word.  Of several names that would become the same the later ones get ``_2``,
-    ``_3`` and so on.
+    Characters other than letters without accents, digits and underscores become underscores; one is put before a digit
+    at the beginning and behind a reserved word.  Of several names that would become the same the later ones get
+    ``_2``, ``_3`` and so on.
 
     Parameters
     ----------
@@ -268,7 +268,7 @@ def _edge(source: Any, target: Any, data: dict[str, Any]) -> tuple[str, str, str
 def _centres(
     graph: nx.MultiDiGraph[Any], locations: dict[str, str], edges: Iterable[tuple[str, str, str, str]]
 ) -> dict[str, tuple[float, float]]:
-    """Return where locations are drawn, in the units of UPPAAL's editor, whose second axis points down."""
+    """Return the positions of locations, in the units of UPPAAL's editor, whose second axis points down."""
     initial = {str(node) for node, data in graph.nodes(data=True) if data.get("initial")}
     ways = list(dict.fromkeys((source, target) for source, target, _, _ in edges))
     drawn = Diagram(
@@ -554,7 +554,7 @@ _POINTS_PER_INCH = 72.0
 def picture(diagram: Diagram) -> Figure:
     """Draw the diagram: boxes in the colours of the modes, one arrow per pair, initial modes with a thick border.
 
-    A diagram of many arrows is drawn around where runs start, without the causes of arrows.
+    A diagram of many arrows is drawn around the initial modes, without the causes of arrows.
 
     Returns
     -------

@@ -196,7 +196,7 @@ def guards(trajectory: Trajectory, names: Sequence[str], *, ax: Axes) -> Axes: .
 def guards(trajectory: Trajectory, names: Sequence[str] | None = None, *, ax: Axes | None = None) -> Figure | Axes:
     """Draw the guards of the modes over time: gaps, normal forces, margins of friction limits, slip velocities.
 
-    A guard fires where its line reaches zero; it has no line while its mode is inactive.
+    A guard fires when its line reaches zero; it has no line while its mode is inactive.
 
     Parameters
     ----------
@@ -261,7 +261,7 @@ def _draw(axes: Axes, timeline: Timeline, rows: Samples, found: dict[str, FloatA
 
 
 def _distances(rows: Samples) -> dict[str, FloatArray]:
-    """Return every guard's value over the rows, nan where its mode is inactive or the row only ends a step."""
+    """Return every guard's value over the rows, nan if its mode is inactive or the row only ends a step."""
     found: dict[str, FloatArray] = {}
     for index in np.unique(rows.mode):
         chosen = np.flatnonzero(rows.mode == index)

@@ -96,7 +96,7 @@ def motion(
 
 
 def _with_missing(picture: Figure, scene: Scene) -> Figure:
-    """Write below a picture what is not drawn."""
+    """Write the list of undrawn parts below a picture."""
     if scene.missing:
         words = f"not drawn: {', '.join(scene.missing)}"
         picture.text(0.01, 0.01, words, fontsize=7.5, color=palette.SOFT)
@@ -136,7 +136,7 @@ def strip_axis(centres: FloatArray, size: FloatArray, extent: FloatArray) -> int
 
 
 def _scale(size: FloatArray) -> float:
-    """Return inches per metre for what is of this size (m)."""
+    """Return inches per metre for a drawing of this size (m)."""
     return float(min(_LONGEST / size[0], _HIGHEST / size[1]))
 
 

@@ -335,7 +335,7 @@ def contact_forces(trajectory: Trajectory, view: View) -> tuple[FloatArray, Floa
 class _Contacts:
     """Contact points (n, k, 2), m, forces there (n, k, 2), N, and which are closed (n, k); then dry friction at pivots.
 
-    ``brakes`` (n, m, 2), m, are the pivots, ``sticking`` (n, m) tells where it sticks.
+    ``brakes`` (n, m, 2), m, are the pivots, ``sticking`` (n, m) marks the sticking ones.
     """
 
     points: FloatArray

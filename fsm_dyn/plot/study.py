@@ -225,7 +225,7 @@ def _fill(axes: Axes, x: FloatArray, y: FloatArray, numbers: npt.NDArray[np.int6
 
 
 def _scaled(values: FloatArray, unit: str) -> tuple[FloatArray, str]:
-    """Return values in a unit with which they are numbers near one, and this unit; none where they have none."""
+    """Return values in a unit with which they are numbers near one, and this unit; none without a unit."""
     factor, prefixed = style.prefixed("" if unit == "1" else unit, float(np.abs(values).max(initial=0.0)))
     return factor * values, prefixed
 

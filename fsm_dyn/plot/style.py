@@ -212,7 +212,7 @@ def mode_legend(
 
 
 def distinct_labels(names: Sequence[str], longest: int) -> dict[str, str]:
-    """Return names cut to a length; those that would read the same begin where they differ.
+    """Return names cut to a length; those that would read the same begin at their difference.
 
     Parameters
     ----------
