@@ -311,6 +311,9 @@ def graph_command(
         list[str] | None,
         typer.Option("--open", help="Group whose modes are drawn one by one; the others stay a box each (repeatable)."),
     ] = None,
+    all_modes: Annotated[
+        bool, typer.Option("--all", help="Draw the derived modes in groups, not what a run of the model visits.")
+    ] = False,
     jobs: Annotated[int, typer.Option("--jobs", help="Processes that explore.", min=1)] = 1,
     graphviz: Annotated[
         bool, typer.Option("--graphviz", help="Lay a picture out with Graphviz (extra `graphviz`).")
@@ -318,14 +321,21 @@ def graph_command(
     set_: Set = None,
     as_json: Json = False,
 ) -> None:
-    """Draw the mode graph, or write it for other programs. Text goes to the terminal unless --out names a file."""
+    """Draw what a run visits, or with --all the mode graph; or write that for other programs.
+
+    Text goes to the terminal unless --out names a file.
+    """
     # Matplotlib is needed by few commands.
-    from fsm_dyn.plot import drawing
+    from fsm_dyn.plot import drawing, style
 
     kind = drawing.known_format(format_) if format_ else drawing.format_of(out) if out else "svg"
     if out is not None:
         prepare_file("--out", out)
     graph = ready_graph(model, assignments("--set", set_), as_json)
+    derived = all_modes or geometry or graphviz or as_json or opened or reach is not None
+    if not derived and kind in style.FORMATS and graph.automaton.contacts:
+        _draw_run(graph, out or Path(f"{graph.name}.{kind}"), kind)
+        return
     graph = graph.with_geometry(_geometry(graph, as_json)) if geometry else graph
     found = None if reach is None else _explored(graph, reach, jobs, as_json)
     shown = graph.nx_with_successors() if found is None else found.nx
@@ -345,6 +355,17 @@ def graph_command(
         with progress_message("drawing"):
             drawing.draw(shown, target, kind, graphviz=graphviz)
         typer.echo(f"wrote {target}")
+
+
+def _draw_run(graph: ModeGraph, target: Path, kind: str) -> None:
+    """Run the model and draw what it visits."""
+    import fsm_dyn
+    from fsm_dyn import plot
+
+    with progress_message(f"running {graph.name}") as progress:
+        trajectory = fsm_dyn.simulate(graph, progress=progress.reached, on_failure="return")
+    plot.save(plot.run_graph(trajectory), target, kind)
+    typer.echo(f"wrote {target}\n{trajectory.reading.headline}; --all draws the derived modes")
 
 
 def _explored(graph: ModeGraph, rounds: int, jobs: int, quiet: bool) -> Exploration:

@@ -413,9 +413,7 @@ def run_command(
     ] = None,
     csv: Annotated[bool, typer.Option("--csv", help="Write every column as CSV.")] = False,
     netcdf: Annotated[bool, typer.Option("--netcdf", help="Write NetCDF (the extra 'analysis').")] = False,
-    figure: Annotated[
-        bool, typer.Option("--figure", help="Draw the score of the run, and the states over time.")
-    ] = False,
+    figure: Annotated[bool, typer.Option("--figure", help="Draw the score, and the states over time.")] = False,
     motion: Annotated[bool, typer.Option("--motion", help="Draw the mechanism at several times.")] = False,
     plot: Annotated[
         list[str] | None, typer.Option("--plot", help=f"Draw one of: {', '.join(PLOTS)}. Repeat it for more.")

@@ -8,6 +8,7 @@ from fsm_dyn.plot.animation import animation, film_strip
 from fsm_dyn.plot.drawing import draw
 from fsm_dyn.plot.forces import energy, forces, guards
 from fsm_dyn.plot.motion import motion, outcome, thumbnail
+from fsm_dyn.plot.run_graph import run_graph
 from fsm_dyn.plot.score import score
 from fsm_dyn.plot.study import requirements, sequence_map, study, z_width
 from fsm_dyn.plot.style import save
@@ -25,6 +26,7 @@ __all__ = [
     "outcome",
     "phase",
     "requirements",
+    "run_graph",
     "save",
     "score",
     "sequence_map",

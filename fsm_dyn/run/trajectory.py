@@ -16,6 +16,7 @@ from fsm_dyn.core.errors import InputError
 from fsm_dyn.core.files import write_file
 from fsm_dyn.draw.svg import element, escaped
 from fsm_dyn.draw.timeline import timeline_svg
+from fsm_dyn.draw.visit_graph import visit_graph_svg
 from fsm_dyn.run import run_files as data_sets
 from fsm_dyn.run.causes import Happening
 from fsm_dyn.run.continuation import StoredContinuation
@@ -104,7 +105,8 @@ class Trajectory:
     def _repr_html_(self) -> str:
         # for notebooks only
 
-        return run_html(self.model, self.record, self.rows, self.sample, self.describe_outcome)
+        visits = self.visits if self.model.contacts else None
+        return run_html(self.model, self.record, self.rows, self.sample, self.describe_outcome, visits)
 
     @property
     def t(self) -> FloatArray:
@@ -492,7 +494,12 @@ def run_svg(model: RunModel, record: RunRecord, rows: Samples, sample: Sample) -
 
 
 def run_html(
-    model: RunModel, record: RunRecord, rows: Samples, sample: Sample, ending: Callable[[], tuple[str, ...]]
+    model: RunModel,
+    record: RunRecord,
+    rows: Samples,
+    sample: Sample,
+    ending: Callable[[], tuple[str, ...]],
+    visits: Visits | None = None,
 ) -> str:
     """Return a run as a notebook shows it; whatever the model's text says stays text.
 
@@ -503,7 +510,10 @@ def run_html(
         f"{record.t[0]:g} s to {record.t[-1]:g} s, {len(record.t)} rows, {counted(transitions)}; {record.outcome.name}"
     )
     head = element("p", f"{element('b', escaped(model.name))}: {escaped(told)}")
-    parts = [head, run_svg(model, record, rows, sample)]
+    parts = [head]
+    if visits is not None:
+        parts += [visit_graph_svg(visits.diagram(), f"Graph of this run of {model.name}"), visits._repr_html_()]
+    parts.append(run_svg(model, record, rows, sample))
     if record.outcome.failed:
         parts.append(element("pre", escaped("\n".join(ending()))))
     if transitions:

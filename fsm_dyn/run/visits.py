@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +14,7 @@ import numpy as np
 from fsm_dyn.core.arrays import BoolArray, FloatArray
 from fsm_dyn.draw.phase_fills import PhaseFill, phase_fills
 from fsm_dyn.draw.svg import html_table, table
+from fsm_dyn.draw.visit_graph import Stay, VisitDiagram, visit_diagram
 from fsm_dyn.language.requirement import MeasuredQuantity, QuantityComparison
 from fsm_dyn.run.causes import Happening, Sentences
 from fsm_dyn.run.judgement import Judge, judged_run
@@ -26,6 +28,7 @@ from fsm_dyn.runtime.abi import Reason
 
 MOST_NAMES: Final = 12  # most modes with separate names in a run without phases
 START: Final = "start"
+_RATE: Final = re.compile(r"rate\((\w+)\)")
 UNNAMED: Final = "no phase"
 _OTHERS: Final = "nothing else"
 _RATTLES: Final = 4  # least impacts of a contact in one visit to make one happening
@@ -112,6 +115,10 @@ class Visits(Sequence[Visit]):
 
     def _repr_html_(self) -> str:
         return html_table(HEADINGS, self.cells())
+
+    def diagram(self, narrow: bool = False) -> VisitDiagram:
+        """Return the graph of the run: what it visited, and how often it went from one to another."""
+        return visit_diagram([Stay(v.name, v.duration, v.cause) for v in self._visits], self.fills, narrow)
 
     def cells(self) -> list[tuple[str, ...]]:
         """Return a row of text for each visit: time, name, cause, duration."""
@@ -309,10 +316,20 @@ class RunReading:
             if values[0] * values[2] > 0.0 or not np.isfinite(values).all():
                 continue
             verb = "rises above" if values[2] > values[0] else "falls below"
-            text = f"{quantity_words(condition.quantity)} {verb} {condition.bound.text}"
+            text = f"{self._quantity_words(condition.quantity)} {verb} {condition.bound.text}"
             far = abs(float(values[1])) / reach
             best = (far, text) if best is None or far < best[0] else best
         return best[1] if best else ""
+
+    def _quantity_words(self, quantity: MeasuredQuantity) -> str:
+        """Return a quantity as words: "rate of x", "normal force of string"."""
+        mechanism = self.words.mechanism
+        speed = None if mechanism is None else mechanism.speeds.get(quantity.name)
+        rate = None if speed is None else _RATE.fullmatch(speed.text)
+        text = f"rate of {plain(rate[1])}" if rate else plain(quantity.name)
+        if quantity.part:
+            text = f"{quantity.part} force of {text}"
+        return f"size of {text}" if quantity.magnitude else text
 
     # -- Happenings --------------------------------------------------------------------------------------------
 
@@ -385,14 +402,6 @@ class RunReading:
                 values = self.rows.multiplier_table[:, row]
                 total += np.where(np.isfinite(values), np.abs(values), 0.0)
         return total
-
-
-def quantity_words(quantity: MeasuredQuantity) -> str:
-    """Return a quantity as words: "normal force of string"."""
-    text = plain(quantity.name)
-    if quantity.part:
-        text = f"{quantity.part} force of {text}"
-    return f"size of {text}" if quantity.magnitude else text
 
 
 def _number(count: int, noun: str) -> str:

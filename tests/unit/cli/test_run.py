@@ -76,9 +76,12 @@ def test_run_writes_what_is_asked(tmp_path, picture_size):
 
     assert written("--csv") == ["rolling_disk.csv"]
     assert written("--netcdf") == ["rolling_disk.nc"]
-    assert written("--figure", "--motion") == ["rolling_disk.png", "rolling_disk_motion.png"]
+    assert written("--figure", "--motion") == ["rolling_disk.png", "rolling_disk_motion.png", "rolling_disk_score.png"]
     assert written("--save-run") == ["rolling_disk.run.json"]
-    everything = ["rolling_disk.csv", "rolling_disk.png", "rolling_disk.run.json", "rolling_disk_motion.png"]
+    everything = [
+        *("rolling_disk.csv", "rolling_disk.png", "rolling_disk.run.json", "rolling_disk_motion.png"),
+        "rolling_disk_score.png",
+    ]
     assert written() == everything
     assert min(picture_size(tmp_path / "run_--figure_--motion" / "rolling_disk.png")) > 500
 

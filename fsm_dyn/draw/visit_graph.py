@@ -1,0 +1,280 @@
+"""Graph of a run: a box for each phase or mode that it visited, in the order of their first visits."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from fsm_dyn.draw.palette import TEXT
+from fsm_dyn.draw.phase_fills import PhaseFill
+from fsm_dyn.draw.svg import SOFT, element, escaped, picture, text, width_of
+
+MOST: Final = 12  # boxes
+OTHERS: Final = "others"
+_ROW: Final = (132.0, 46.0)  # px
+_COLUMN: Final = (150.0, 34.0)
+_BETWEEN: Final = 30.0
+_LEVEL: Final = 22.0  # between two edges above or below the boxes
+_MARGIN: Final = 10.0
+_SPREAD: Final = 0.6  # of a side, over which the ends of edges are spread
+_PILL: Final = 16.0
+_HEAD: Final = 7.0
+_NAME, _COUNT = 12.5, 10.5
+_GREY: Final = PhaseFill("#C2D0B7")
+
+
+@dataclass(frozen=True)
+class Stay:
+    """A visit as the graph needs it: name, how long, s, and what began it."""
+
+    name: str
+    duration: float
+    cause: str = ""
+
+
+@dataclass(frozen=True)
+class VisitBox:
+    """A box: its corner and size in px, number of visits, and time spent in it, s."""
+
+    name: str
+    left: float
+    top: float
+    width: float
+    height: float
+    visits: int
+    spent: float
+    fill: PhaseFill
+
+
+@dataclass(frozen=True)
+class VisitEdge:
+    """An edge: how often it was taken, its course as points, and the middle of its pill; px."""
+
+    source: str
+    target: str
+    count: int
+    causes: tuple[str, ...]
+    course: tuple[tuple[float, float], ...]
+    pill: tuple[float, float]
+
+    @property
+    def pill_size(self) -> tuple[float, float]:
+        """Width and height of the pill with the count; nothing where it was taken once."""
+        return (width_of(self.words, _COUNT) + 8.0, _PILL) if self.count > 1 else (0.0, 0.0)
+
+    @property
+    def words(self) -> str:
+        """The count as text."""
+        return f"{self.count}×"
+
+
+@dataclass(frozen=True)
+class VisitDiagram:
+    """Boxes and edges with their places."""
+
+    boxes: tuple[VisitBox, ...]
+    edges: tuple[VisitEdge, ...]
+    width: float
+    height: float
+
+
+def visit_diagram(stays: Sequence[Stay], fills: Mapping[str, PhaseFill], narrow: bool = False) -> VisitDiagram:
+    """Return the boxes and edges of the visits of a run.
+
+    Parameters
+    ----------
+    stays : sequence of Stay
+        In order of time.
+    fills : mapping of str to PhaseFill
+        By name.
+    narrow : bool
+        Whether the boxes are in a column.
+
+    Returns
+    -------
+    VisitDiagram
+        With at most :data:`MOST` boxes: of more names those that take least time are one box, whose visits follow each
+        other without an edge.
+    """
+    spent: dict[str, float] = {}
+    for stay in stays:
+        spent[stay.name] = spent.get(stay.name, 0.0) + stay.duration
+    kept = set(spent)
+    others = ""
+    if len(spent) > MOST:
+        kept = set(sorted(spent, key=lambda name: -spent[name])[: MOST - 1])
+        others = f"{len(spent) - len(kept)} {OTHERS}"
+    sequence: list[Stay] = []
+    for stay in stays:
+        name = stay.name if stay.name in kept else others
+        if sequence and sequence[-1].name == name:
+            sequence[-1] = Stay(name, sequence[-1].duration + stay.duration, sequence[-1].cause)
+        else:
+            sequence.append(Stay(name, stay.duration, stay.cause))
+    return _placed(sequence, fills, narrow)
+
+
+def _placed(stays: Sequence[Stay], fills: Mapping[str, PhaseFill], narrow: bool) -> VisitDiagram:
+    names = list(dict.fromkeys(stay.name for stay in stays))
+    counts = Counter((one.name, other.name) for one, other in pairwise(stays))
+    causes: dict[tuple[str, str], list[str]] = {}
+    for one, other in pairwise(stays):
+        own = causes.setdefault((one.name, other.name), [])
+        if other.cause and other.cause not in own:
+            own.append(other.cause)
+    place = {name: number for number, name in enumerate(names)}
+    straight = [pair for pair in counts if place[pair[1]] == place[pair[0]] + 1]
+    sides: dict[int, list[tuple[str, str]]] = {1: [], -1: []}
+    for pair in sorted(counts, key=lambda pair: (abs(place[pair[1]] - place[pair[0]]), place[pair[0]])):
+        if pair not in straight:
+            sides[1 if place[pair[1]] > place[pair[0]] else -1].append(pair)
+    width, height = _COLUMN if narrow else _ROW
+    pitch = (height if narrow else width) + _BETWEEN
+    before = _MARGIN + _LEVEL * len(sides[1]) + (_PILL if sides[1] else 0.0)
+    spent, visits = dict.fromkeys(names, 0.0), Counter(stay.name for stay in stays)
+    for stay in stays:
+        spent[stay.name] += stay.duration
+    boxes = tuple(
+        VisitBox(
+            name,
+            before if narrow else _MARGIN + pitch * place[name],
+            _MARGIN + pitch * place[name] if narrow else before,
+            width,
+            height,
+            visits[name],
+            spent[name],
+            fills.get(name, _GREY),
+        )
+        for name in names
+    )
+    ends = _ends(sides, place)
+    along, across = (height, width) if narrow else (width, height)
+    edges = []
+    for pair, count in counts.items():
+        first, last = _MARGIN + pitch * place[pair[0]], _MARGIN + pitch * place[pair[1]]
+        if pair in straight:
+            middle = before + 0.5 * across
+            course = [(first + along, middle), (last, middle)]
+            pill = (first + along + 0.42 * _BETWEEN, middle - 12.0)
+        else:
+            side = 1 if pair in sides[1] else -1
+            level = (sides[side].index(pair) + 1) * _LEVEL
+            edge = before if side > 0 else before + across
+            outer = edge - side * level
+            start = first + along * (0.5 + _SPREAD * (ends[pair, "out"] - 0.5))
+            stop = last + along * (0.5 + _SPREAD * (ends[pair, "in"] - 0.5))
+            course = [(start, edge), (start, outer), (stop, outer), (stop, edge)]
+            pill = (0.5 * (start + stop), outer)
+        turned = tuple((y, x) if narrow else (x, y) for x, y in course)
+        edges.append(VisitEdge(*pair, count, tuple(causes[pair]), turned, (pill[1], pill[0]) if narrow else pill))
+    length = 2.0 * _MARGIN + pitch * len(names) - _BETWEEN
+    thick = before + across + _LEVEL * len(sides[-1]) + (_PILL if sides[-1] else 0.0) + _MARGIN
+    size = (thick, length) if narrow else (length, thick)
+    return VisitDiagram(boxes, tuple(edges), *size)
+
+
+def _ends(
+    sides: Mapping[int, Sequence[tuple[str, str]]], place: Mapping[str, int]
+) -> dict[tuple[tuple[str, str], str], float]:
+    """Return where each end of an edge is on the side of its box, 0 to 1: nested edges do not cross there."""
+    found: dict[tuple[tuple[str, str], str], float] = {}
+    for pairs in sides.values():
+        at: dict[str, list[tuple[float, tuple[str, str], str]]] = {}
+        for pair in pairs:
+            far = place[pair[1]] - place[pair[0]]
+            at.setdefault(pair[0], []).append((_order(far), pair, "out"))
+            at.setdefault(pair[1], []).append((_order(-far), pair, "in"))
+        for own in at.values():
+            for number, (_, pair, end) in enumerate(sorted(own)):
+                found[pair, end] = (number + 1) / (len(own) + 1)
+    return found
+
+
+def _order(far: int) -> float:
+    """Return a key by which ends are sorted: those from the left first, the farthest of them last."""
+    return -1.0 / far if far > 0 else -1.0 / far - 2.0
+
+
+def visit_graph_svg(diagram: VisitDiagram, title: str) -> str:
+    """Return the graph of a run as an ``<svg>`` element.
+
+    Parameters
+    ----------
+    diagram : VisitDiagram
+    title : str
+
+    Returns
+    -------
+    str
+    """
+    lines = element("rect", width=2, height=7, fill="#0003")
+    dots = element("circle", cx=3, cy=3, r=1.1, fill="#0004")
+    parts = [element("defs", [_pattern("lines", lines, 7, "rotate(45)"), _pattern("dots", dots, 6, "")])]
+    for edge in diagram.edges:
+        parts += _edge(edge)
+    for box in diagram.boxes:
+        parts.append(_box(box))
+    return picture(diagram.width, diagram.height, parts, title)
+
+
+def _pattern(name: str, content: str, size: int, turn: str) -> str:
+    turned = {"patternTransform": turn} if turn else {}
+    return element(
+        "pattern", content, id=f"visit-{name}", width=size, height=size, patternUnits="userSpaceOnUse", **turned
+    )
+
+
+def _edge(edge: VisitEdge) -> Iterator[str]:
+    (x0, y0), (x1, y1) = edge.course[-2:]
+    long = max(abs(x1 - x0) + abs(y1 - y0), 1e-9)
+    ux, uy = (x1 - x0) / long, (y1 - y0) / long
+    neck = (x1 - _HEAD * ux, y1 - _HEAD * uy)
+    line = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in (*edge.course[:-1], neck))
+    head = (
+        f"M{x1:.1f} {y1:.1f}L{neck[0] - 3 * uy:.1f} {neck[1] + 3 * ux:.1f}"
+        f"L{neck[0] + 3 * uy:.1f} {neck[1] - 3 * ux:.1f}Z"
+    )
+    told = "; ".join(edge.causes)
+    yield element(
+        "g",
+        [
+            element("title", escaped(f"{edge.source} → {edge.target}" + (f": {told}" if told else ""))),
+            element("path", d=line, fill="none", stroke=SOFT, stroke_width=1.4, stroke_linejoin="round"),
+            element("path", d=head, fill=SOFT),
+        ],
+    )
+    if edge.count > 1:
+        (x, y), (width, height) = edge.pill, edge.pill_size
+        yield element("rect", x=x - width / 2, y=y - height / 2, width=width, height=height, rx=8, fill="#FFFFFF")
+        yield text(edge.words, x, y, _COUNT, fill=SOFT)
+
+
+def _box(box: VisitBox) -> str:
+    place = {"x": box.left, "y": box.top, "width": box.width, "height": box.height, "rx": 7}
+    texture = [element("rect", **place, fill=f"url(#visit-{box.fill.texture})")] if box.fill.texture else []
+    size = min(_NAME, _NAME * (box.width - 8.0) / max(width_of(box.name, _NAME, bold=True), 1e-9))
+    middle = box.left + 0.5 * box.width
+    return element(
+        "g",
+        [
+            element("title", escaped(box.name)),
+            element("rect", **place, fill=box.fill.colour),
+            *texture,
+            text(box.name, middle, box.top + 0.33 * box.height, size, font_weight="bold", fill=TEXT),
+            text(dwell(box), middle, box.top + 0.74 * box.height, _COUNT, fill=TEXT),
+        ],
+        class_="visit",
+    )
+
+
+def dwell(box: VisitBox) -> str:
+    """Return number of visits and time spent in a box as text."""
+    seconds = box.spent
+    for least, factor, unit in ((0.9995, 1.0, "s"), (1e-3, 1e3, "ms"), (0.0, 1e6, "µs")):
+        if seconds >= least:
+            value = seconds * factor
+            return f"{box.visits}× · {f'{value:.2f}' if unit == 's' else f'{value:.3g}'} {unit}"
+    return f"{box.visits}×"
