@@ -189,6 +189,8 @@ def describe(trajectory: Trajectory, most: int | None = SHOWN, full: bool = Fals
         lines += ["", _transition_table(trajectory.transitions, most, full)]
     elif trajectory.model.contacts:
         lines += ["", _visit_table(trajectory, most), "", _left_out(trajectory)]
+        if len(trajectory.visits) == 1 and trajectory.happenings:  # else their causes are among those of the visits
+            lines += ["", _happening_table(trajectory, most)]
     lines += _pairs(trajectory, most)
     judged = trajectory.judge()
     if judged:
@@ -220,6 +222,13 @@ def _visit_table(trajectory: Trajectory, most: int | None) -> str:
     if most is not None and left_out:
         rows = [*rows[: most - 1], ("...", f"{left_out} more: --all", "", ""), rows[-1]]
     return table((HEADINGS[0], "phase" if visits.are_phases else "mode", *HEADINGS[2:]), rows)
+
+
+def _happening_table(trajectory: Trajectory, most: int | None) -> str:
+    """Return what happened as a table, of more than ``most`` the first ones."""
+    rows = [(f"{item.time:.4f}", item.text) for item in trajectory.happenings[:most]]
+    left_out = len(trajectory.happenings) - len(rows)
+    return table(("time, s", "event"), [*rows, ("...", f"{left_out} more: --all")] if left_out else rows)
 
 
 def _left_out(trajectory: Trajectory) -> str:

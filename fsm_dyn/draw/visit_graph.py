@@ -182,7 +182,7 @@ def _ends(
     """Return where each end of an edge is on the side of its box, 0 to 1: nested edges do not cross there."""
     found: dict[tuple[tuple[str, str], str], float] = {}
     for pairs in sides.values():
-        at: dict[str, list[tuple[float, tuple[str, str], str]]] = {}
+        at: dict[str, list[tuple[tuple[bool, int], tuple[str, str], str]]] = {}
         for pair in pairs:
             far = place[pair[1]] - place[pair[0]]
             at.setdefault(pair[0], []).append((_order(far), pair, "out"))
@@ -193,9 +193,9 @@ def _ends(
     return found
 
 
-def _order(far: int) -> float:
-    """Return a key by which ends are sorted: those from the left first, the farthest of them last."""
-    return -1.0 / far if far > 0 else -1.0 / far - 2.0
+def _order(far: int) -> tuple[bool, int]:
+    """Return a key by which ends are sorted: those from before, the nearest first, then those from behind."""
+    return far > 0, -abs(far) if far > 0 else abs(far)
 
 
 def visit_graph_svg(diagram: VisitDiagram, title: str) -> str:

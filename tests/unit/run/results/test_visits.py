@@ -1,0 +1,158 @@
+"""A run as visits with causes: sequences of shipped models, words, rebounds, and what can be answered from them."""
+
+import re
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import fsm_dyn
+from fsm_dyn.language import models
+from fsm_dyn.run.score_data import MOST_COLUMNS, Score, repeated
+from fsm_dyn.run.short_names import LONGEST
+from fsm_dyn.run.words import OPEN
+
+NAMED = (
+    "piano_action", "latch_door", "tray", "twelve_contacts", "piano_action_simple", "seat_belt_reel", "gripper",
+    "escapement_deadbeat", "escapement_anchor", "geneva_drive", "cart_on_ramp", "newtons_cradle", "box_on_table",
+    "latch", "push_button",
+)  # fmt: skip
+PLAIN = (
+    "ball_in_corner",
+    "rolling_disk",
+    "ratchet",
+    "toggle_switch",
+    "rimless_wheel",
+    "stick_slip_belt",
+    "bouncing_ball",
+)
+FORMULAS = re.compile(r"gap zero|normal force zero|end of its face|_face\d|·[a-z]")
+
+
+@pytest.fixture(scope="module")
+def runs():
+    kept = {}
+
+    def run(name):
+        if name not in kept:
+            kept[name] = fsm_dyn.simulate(fsm_dyn.compile(name))
+        return kept[name]
+
+    return run
+
+
+def test_a_piano_stroke_in_the_words_of_technicians(runs):
+    names = [visit.name for visit in runs("piano_action").visits]
+    assert names == ["rest", "acceleration", "let-off", "free flight", "strike", "fall", "check", "repetition",
+                     "settling", "rest"]  # fmt: skip
+
+
+def test_a_latch_in_the_words_of_locksmiths(runs):
+    visits = runs("latch_door").visits
+    assert [visit.name for visit in visits] == [
+        "closing", "ride over", "snap in", "shut", "settle", "held", "unlatch", "opening", "open",
+    ]  # fmt: skip
+    causes = {visit.name: visit.cause for visit in visits}
+    assert causes["ride over"] == "ramp strikes striker"
+    assert causes["shut"] == "bolt bounces 4× on its stop, rests"
+    assert causes["settle"] == "push 15 → 0 N"
+    assert causes["opening"] == "x falls below 32 mm"
+
+
+@pytest.mark.parametrize("name", NAMED + PLAIN)
+def test_visits_tile_the_run_and_speak(runs, name):
+    run = runs(name)
+    visits, everything = run.visits, run.reading.all_visits
+    assert (visits[0].begin, visits[-1].end) == (run.t[0], run.t[-1])
+    assert all(one.end == other.begin and one.name != other.name for one, other in pairwise(visits))
+    assert sum(visit.merged for visit in visits) == len(everything)
+    for visit in visits:
+        own = [item for item in everything if visit.begin <= item.begin and item.end <= visit.end]
+        assert (own[0].begin, own[-1].end, len(own)) == (visit.begin, visit.end, visit.merged)
+        assert visit.cause
+        assert not FORMULAS.search(visit.cause)
+        assert not FORMULAS.search(visit.name)
+        assert len(visit.name) <= (16 if visits.are_phases else LONGEST)
+    assert visits.are_phases == (name in NAMED)
+    mode_names = run.reading.names
+    assert max(map(len, mode_names.values())) <= LONGEST
+    touching = {}  # what touches, by short name: modes that differ have different names
+    states = run.reading.states
+    for number, short in mode_names.items():
+        touching.setdefault(short, set()).add(tuple(states.states[entry][number] != OPEN for entry in states.names))
+    assert all(len(found) == 1 for found in touching.values())
+
+
+@pytest.mark.parametrize("name", NAMED + PLAIN)
+def test_happenings_have_the_energy_of_all_impacts(runs, name):
+    run = runs(name)
+    lost = [item.energy_lost for item in run.transitions if item.impulse]
+    told = [item.energy_lost for item in run.happenings]
+    assert sum(told) == pytest.approx(sum(lost), abs=1e-12 + 1e-12 * sum(map(abs, lost)))
+    assert len(told) <= len(run.transitions)
+    assert not any(FORMULAS.search(item.text) for item in run.happenings)
+    one_by_one = run.reading.sentences.happenings(everything=True)
+    assert [item.transitions for item in one_by_one] == [(k,) for k in range(len(run.transitions))]
+
+
+def test_rebounds_are_one_event(runs):
+    (only,) = runs("bouncing_ball").happenings
+    assert only.text == "ball bounces 47× on ground, rests"
+    assert only.count == len(runs("bouncing_ball").transitions)
+
+
+def test_columns_bar_and_marks_of_a_score(runs):
+    score = Score(runs("piano_action").reading)
+    assert len(score.columns) == MOST_COLUMNS
+    assert score.note == "1 later visit: see the bar"
+    assert score.is_cut
+    places = np.array([score.on_bar(visit.begin) for visit in score.visits])
+    times = np.array([visit.begin for visit in score.visits]) - score.begin
+    assert places == pytest.approx(times / (score.shown_end - score.begin), abs=1e-12)
+    anchor = Score(runs("escapement_anchor").reading)
+    assert anchor.note.startswith("one cycle of 5: 0.98")
+    assert [visit.name for visit in anchor.columns] == [
+        "push on entry",
+        "drop",
+        "recoil",
+        "push on exit",
+        "drop",
+        "recoil",
+    ]
+
+
+def test_repetitions():
+    assert repeated("xyabcabcabcabc") == (2, 3, 4)
+    assert repeated("abababab") == (0, 2, 4)
+    assert repeated("abcdefgh") is None
+    assert repeated("ababxyz") is None
+
+
+# what people ask, and who or what answers
+def test_questions_of_people_about_a_piano_stroke(runs):
+    run = runs("piano_action")
+    score = Score(run.reading)
+    lanes = {lane.name: lane for lane in score.lanes}
+    assert run.visits.at(0.08).name == "strike"  # what happens at 80 ms?
+    assert lanes["hammer on string"].touches(0.08)  # which contact is it?
+    assert not lanes["jack at knuckle"].touches(0.08)  # is the jack still under the knuckle?
+    assert sum(visit.name == "strike" for visit in run.visits) == 1  # how often is the string struck?
+    strike = next(visit for visit in run.visits if visit.name == "strike")
+    assert 1e-3 < strike.duration < 2e-3  # for how long?
+    assert run.visits.at(strike.begin - 1e-6).name == "free flight"  # does the hammer fly before?
+    assert run.visits.at(0.2).name == "check"  # where is the hammer while the key is held?
+    assert next(v.cause for v in run.visits if v.name == "let-off") == "jack strikes button"  # what ends the push?
+    assert next(v.cause for v in run.visits if v.name == "acceleration") == "finger 0 → 10 N"  # and what began it?
+    settling = next(visit for visit in run.visits if visit.name == "settling")
+    assert run.visits.at(run.t[-1]).name == "rest"  # is the action ready again at the end?
+    assert settling.end < 1.2  # since when?
+    bottom = lanes["key at bottom"].segments[[v.name for v in score.columns].index("strike")]
+    assert bottom  # does the key reach its bottom before the hammer is caught?
+
+
+def test_names_of_all_shipped_models_are_those_of_their_parts():
+    for name in NAMED:
+        mechanism = fsm_dyn.load(models.resolve(name))
+        assert mechanism.names
+        assert mechanism.phases
+        assert all(len(part.text) <= 24 for part in mechanism.names.values())
