@@ -24,7 +24,7 @@ from fsm_dyn.derive.features import Primitive, Shapes
 from fsm_dyn.derive.kane import Kane, Loads
 from fsm_dyn.derive.kinematics import NEWTONIAN, ORIGIN, Frames, Points, Space, Triple, Vector, apply, cross, inner
 from fsm_dyn.derive.pin_programs import PinInfo, PinPrograms
-from fsm_dyn.derive.segments import Segmentation, TreeConnection
+from fsm_dyn.derive.segments import RigidSegment, Segmentation, TreeConnection
 from fsm_dyn.derive.speeds import Speeds, natural_motion, solve_speeds
 from fsm_dyn.derive.symbols import MechanismSymbols, build_system, inertias
 from fsm_dyn.derive.velocities import Motion, Rates, column
