@@ -644,7 +644,8 @@ class PinBuilder:
             effect = forces.rows[r].segments.get(group.child)
             if effect is not None:
                 total = _sum(total, tuple(forces.multipliers[r] * node for node in effect))
-        at = self._point(group)
+        rubs = group.is_contact and len(group.rows) > 1  # two lines of force determine where they meet
+        at = "" if rubs else self._point(group)
         base = forces.position(self._parts.places[group.child])
         place = forces.position(at) if at else self._line(group, base)
         arm = [base[k] - place[k] for k in range(3)]

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import fsm_dyn
+from fsm_dyn.derive.pin_forces import PinForces
+from fsm_dyn.programs.program import Program
 
 
 def run_of(model, until, **options):
@@ -108,6 +110,45 @@ def test_seven_body_mechanism_against_the_reference_solution():
     agree(pins["N_K1"].force[0, :2], [98.614980, -5.344126])
     agree(pins["K1_K2"].force[0, :2], [98.580077, -5.908959])
     agree(pins["N_K3"].force[0, :2], [-45.575772, 107.119020])
+
+
+def test_ramp_of_a_latch_by_points():
+    """The force of the ramp lifts the bolt and presses the door down; the guides carry its parts across them."""
+    run = run_of("latch", 0.2)
+    ramp, door, bolt = (run.pins[name] for name in ("ramp", "N_door", "N_bolt"))
+    k = int(np.argmax(ramp.magnitude))
+    agree(run.multipliers["ramp"][k, 0], 10.269237)
+    agree(np.abs(door.constraint[k, 1]), 10.269237)
+    agree(bolt.constraint[k, 0], -8.616913)
+    hit = impulses(run)[0]
+    agree(hit.time, 0.081125741)
+    agree([hit.pin_impulse["N_door"][1], hit.pin_impulse["N_bolt"][0]], [0.047684371, -0.040011938])
+
+
+FREE = ["rolling_disk", "sliding_rod", "shopping_cart", "chaplygin_sleigh", "spatial_two_body", "rocking_block"]
+
+
+@pytest.mark.parametrize("name", FREE)
+def test_nothing_is_left_over_on_a_free_body(name):
+    """Loads, constraints and contacts balance the inertia of a body without a joint: Kane's equations of its motion."""
+    run = run_of(name, 0.05)
+    mechanism, samples = run.model.automaton.mechanism, run.rows
+    forces = PinForces(mechanism, [(row.owner, row.role) for row in run.model.rows])
+    wrenches = forces.connections()
+    free = [c for c in forces.parts.connections.values() if c.kind == "free"]
+    assert free
+    program = Program.from_nodes(forces.layout, {"w": [list(wrenches[c.child]) for c in free]})
+    x = np.hstack([samples.x, samples.u_dot, samples.multiplier_table])
+    left = program.evaluate(samples.t, x, samples.context)["w"]
+    np.testing.assert_allclose(left, np.zeros_like(left), atol=1e-11)
+
+
+def test_contact_with_friction_is_where_both_forces_meet():
+    run = run_of("rolling_disk", 0.05)
+    ramp = run.pins["ramp"]
+    normal = np.array([-np.sin(np.radians(12.0)), np.cos(np.radians(12.0)), 0.0])
+    agree(ramp.at @ normal, np.zeros(len(run)))
+    agree(ramp.torque, np.zeros_like(ramp.torque))
 
 
 def test_latch_of_a_door():
