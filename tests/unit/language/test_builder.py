@@ -72,7 +72,7 @@ def test_latch_by_calls_is_the_latch_of_the_file():
     m.point("D", from_="O", at="x*N.x").point("K", from_="O", at="meet*N.x + b*N.y")
     m.body("door", center="D", mass="m_door").body("bolt", center="K", mass="m_bolt")
     m.speed("vx", "rate(x)").speed("vb", "rate(b)")
-    m.contact("ramp", gap="b - (x - meet)*tan(alpha)", closes_if="x < lip - 0.1 mm")
+    m.contact("ramp", gap="dot(pos(K, D), N.y) + dot(pos(K, D), N.x)*tan(alpha)", closes_if="x < lip - 0.1 mm")
     m.contact("seat", joint_stop={"coordinate": "b", "lower": "0 m"}, restitution="e")
     m.contact("catch", lock={"velocity": "vx"})
     m.input("push", "N").input("trigger", "N")
