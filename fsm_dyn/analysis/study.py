@@ -40,8 +40,8 @@ from fsm_dyn.core.errors import InputError, did_you_mean, warn_of_energy
 from fsm_dyn.derive.elimination import Array
 from fsm_dyn.language.check_requirements import requirement_units
 from fsm_dyn.language.evaluate import Deviation
-from fsm_dyn.language.values import Parameters, parameter_values
-from fsm_dyn.run.run_inputs import InputValue, default_end, scenario_schedules
+from fsm_dyn.language.values import parameter_values
+from fsm_dyn.run.run_inputs import default_end, scenario_schedules
 
 # -- Points of a study: varied values of each of its runs, over a grid or within tolerances ------------------
 
@@ -275,11 +275,6 @@ def study(
     seed: int = 0,
     requirements: Sequence[str] | None = None,
     outputs: Sequence[str] | None = None,
-    until: float | None = None,
-    scenario: str | None = None,
-    inputs: Mapping[str, InputValue] | None = None,
-    parameters: Parameters | None = None,
-    initial: Mapping[str, float | str] | None = None,
     jobs: int | None = None,
     client: Any = None,
     ledger: str | os.PathLike[str] | None = None,
@@ -308,9 +303,9 @@ def study(
     outputs : sequence of str, optional
         Outputs, coordinates and speeds for minimum, maximum and final values; by default, of a grid, the model's
         outputs, or else its coordinates, and none of a sample.
-    until, scenario, inputs, parameters, initial, options
-        As for ``fsm_dyn.simulate``; inputs as Python functions need ``jobs=1``. ``parameters`` are the centre of a
-        sample.
+    options
+        Of runs (:class:`fsm_dyn.RunOptions`); inputs as Python functions need ``jobs=1``. ``parameters`` are the centre
+        of a sample.
     jobs : int, optional
         Processes, with the same result for any number; by default one per core, as far as there are runs for them.
     client : str or distributed.Client, optional
@@ -336,10 +331,7 @@ def study(
         There is no such option.
     """
     check_options(study, options)
-    every = {
-        "scenario": scenario, "inputs": inputs, "initial": initial, "parameters": parameters, "until": until, **options
-    }  # fmt: skip
-    shared = {name: value for name, value in every.items() if value is not None}
+    shared = {name: value for name, value in options.items() if value is not None}
     if sample == GRID:
         points = grid_points(graph, vary or {}, shared, MOST_CURVES)
     else:
@@ -352,35 +344,36 @@ def study(
     kept = sample == GRID and points.count <= MOST_CURVES and bool(chosen)
     times = np.linspace(0.0, _end(points, vary or {}, shared), POINTS) if kept else np.empty(0)
     settings = {"requirements": judged, "outputs": chosen, "times": times, "run": shared}
-    results = study_results(
-        [(part.graph, part.cases) for part in points.parts],
-        StudyTask(judged_runs, settings),
-        jobs,
-        None if ledger is None else _ledger(Path(ledger), points, settings),
-        client,
-    )
+    kept_results = None if ledger is None else _ledger(Path(ledger), points, settings)
+    parts = [(part.graph, part.cases) for part in points.parts]
+    results = study_results(parts, StudyTask(judged_runs, settings), jobs, kept_results, client)
     columns = StudyColumns(points.count, judged, chosen, times)
     numbers = (int(i) for part in points.parts for i in part.numbers)
     for done, (i, run) in enumerate(zip(numbers, results, strict=True), start=1):
         columns.put(i, run)
         if progress is not None:
             progress(done, points.count)
-    mechanism = graph.automaton.mechanism
-    units = variable_units(mechanism, (*chosen, *points.parameters)) | requirement_units(mechanism)
-    found = Study(
+    found = _study(graph, sample, points, times, columns)
+    warn_of_energy(graph.name, found.warnings)
+    return found
+
+
+def _study(graph: ModeGraph, sample: str, points: StudyPoints, times: Array, columns: StudyColumns) -> Study:
+    """Return the study of columns that are complete."""
+    mechanism, names = graph.automaton.mechanism, {*points.parameters, *columns.margins, *columns.extremes}
+    units = variable_units(mechanism, (*columns.extremes, *points.parameters)) | requirement_units(mechanism)
+    return Study(
         model=graph.name,
         sample=sample,
         parameters=points.parameters,
         times=times,
         nominal=points.nominal,
-        units={name: unit for name, unit in units.items() if name in {*points.parameters, *judged, *chosen}},
+        units={name: unit for name, unit in units.items() if name in names},
         distributions=points.distributions,
-        compiled=sum(each is not graph for each in graphs),
+        compiled=sum(part.graph is not graph for part in points.parts),
         replicates=points.replicates,
         **columns.finished(),
     )
-    warn_of_energy(graph.name, found.warnings)
-    return found
 
 
 def tolerance_study(graph: ModeGraph, *, n: int, seed: int, sample: str = "random", **options: Any) -> Study:

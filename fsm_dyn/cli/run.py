@@ -460,42 +460,34 @@ def run_command(
         full_names=full_names,
     ).with_defaults()  # fmt: skip
     prepare_outputs(outputs)
-    options: dict[str, Any] = {
-        "until": until,
-        "method": method,
-        "strategy": strategy,
-        "rtol": rtol,
-        "atol": atol,
-        "tolerances": assignments("--tolerance", tolerance),
-        "step": step,
-        "scenario": scenario,
-        "inputs": assignments("--input", input_),
-        "initial": assignments("--initial", initial),
-    }
+    options = {
+        "until": until, "method": method, "strategy": strategy, "rtol": rtol, "atol": atol, "step": step,
+        "tolerances": assignments("--tolerance", tolerance), "scenario": scenario,
+        "inputs": assignments("--input", input_), "initial": assignments("--initial", initial),
+    }  # fmt: skip
     given = {key: value for key, value in options.items() if value is not None}
     parameters = assignments("--set", set_)
-
     if resume is not None:
         _refuse_settings({"a model": model, "--set": set_, "--watch": watching or None}, given)
         _resume(resume, until, rest, outputs, as_json)
-        return
+    else:
+        _run_once_or_watching(model, rest, watching, lambda named: _run(named, parameters, given, outputs, as_json))
+
+
+def _run_once_or_watching(model: str | None, rest: bool, watching: bool, run: Callable[[str], None]) -> None:
+    """Run a model once, or after every change of its file."""
     if model is None:
         raise InputError("there is no model to run", remedy="fsm-dyn run MODEL, or fsm-dyn run --resume FILE --until S")
     if rest:
         raise InputError("--rest needs --resume", remedy="add --resume FILE")
-    named = model
+    if not watching:
+        run(model)
+        return
+    # The file a name stands for, found without the rest of the package.
+    from fsm_dyn.language import models
+    from fsm_dyn.language.components import split_name
 
-    def once() -> None:
-        _run(named, parameters, given, outputs, as_json)
-
-    if watching:
-        # The file a name stands for, found without the rest of the package.
-        from fsm_dyn.language import models
-        from fsm_dyn.language.components import split_name
-
-        watch(models.resolve(split_name(named)[0]), once)
-    else:
-        once()
+    watch(models.resolve(split_name(model)[0]), lambda: run(model))
 
 
 def _refuse_settings(others: dict[str, Any], given: dict[str, Any]) -> None:

@@ -86,20 +86,13 @@ def run_automaton(
     saver: Saver | None = None,
     resumed: tuple[SavedState, FirstRow] | None = None,
 ) -> RunArrays:
-    """Run an automaton from ``t0`` to the end that the options name.
+    """Run an automaton from ``t0`` (s) to the end in the options; return the record, whatever the outcome.
 
     Parameters
     ----------
-    tables : Tables
-        The automaton.
-    x0 : array-like, shape (n_q + n_u,)
-        Coordinates and speeds at ``t0``.
-    c0 : array-like, shape (n_p + 3 n_w + n_contacts + n_memory,)
-        Context; its inputs are overwritten from ``drive``.
-    mode0 : int
-        Mode to begin with; the resolution at the start may choose another.
-    t0 : float
-        Begin, s.
+    tables, x0, c0, mode0
+        The automaton, coordinates and speeds (n_q + n_u,), context (its inputs are overwritten from ``drive``) and
+        mode at ``t0``; the resolution at the start may choose another mode.
     options : RunOptions
         With ``until``; of ``method``, ``rtol``, ``atol``, ``step``, ``max_step``, ``max_steps`` and ``progress`` any.
     drive : InputSignals, optional
@@ -114,17 +107,10 @@ def run_automaton(
         For ``radau`` and ``bdf``: per mode the address of a kernel that writes the derivative of ``x_dot`` with
         respect to the state, row by row; 0, and modes beyond the sequence, mean central differences.
     workspace : Workspace, optional
-        Memory of earlier runs in this thread, to be used again.
-    saver : Saver, optional
-        Saves the state from which the run can be continued.
-    resumed : (SavedState, FirstRow), optional
-        The state to continue from, to be restored by ``saver``, and the row recorded last, with which the recording
-        begins; ``max_steps`` are further ones then.  ``x0``, ``c0``, ``mode0`` and ``t0`` are overwritten.
-
-    Returns
-    -------
-    RunArrays
-        Whatever the outcome: what was recorded up to then.
+        Memory of earlier runs in this thread.
+    saver, resumed
+        Saves the state to continue from; the saved state and the row recorded last, with which the recording begins:
+        ``max_steps`` are further ones then, and the values at ``t0`` are overwritten.
 
     Raises
     ------

@@ -102,19 +102,10 @@ def run_moreau_jean(
     ------
     InputError
         There is no step; it is too long for the compliant contacts of the run, or bodies pass through each other in
-        one; or the model has user-defined
-        transitions, sequential impacts or Poisson's restitution, which this method does not support.
+        one; or the model has user-defined transitions, sequential impacts or Poisson's restitution.
     """
     until, step = options.until or 0.0, options.step or 0.0
-    if not (np.isfinite(step) and step > 0.0):
-        raise InputError(
-            "method 'moreau_jean' needs the length of its steps", found=f"step = {step}", remedy="step=..."
-        )
-    if np.any(tables.transitions[:, TransitionColumn.STOP] == 3):
-        raise InputError("method 'moreau_jean' does not support kinks of held rows", remedy="use method='dopri5'")
-    if np.any(tables.transitions[:, TransitionColumn.STOP] != 2):
-        raise InputError("method 'moreau_jean' does not support user-defined transitions", remedy="use method='dopri5'")
-    _check_laws(tables)
+    _check(tables, step)
     start = (
         _start(tables, x0, c0, mode0, drive) if resumed is None else _restored(tables, len(x0), drive, resumed, saver)
     )
@@ -124,27 +115,49 @@ def run_moreau_jean(
         longest = _rounded_down(float(report[TimeSteppingReport.LONGEST]))
         if resumed is None:
             longest = _longest_step(tables, x0, c0, mode0, until, step, drive, report[TimeSteppingReport.PASSED] > 0)
-        contact = int(report[TimeSteppingReport.PASSED]) - 1
-        what = (
-            "is too long for a compliant contact" if contact < 0 else
-            f"is so long that contact {contact_names[contact]!r} is passed through"
-        )  # fmt: skip
-        raise InputError(
-            f"the step of method 'moreau_jean' {what} at t = {parts[0][-1]:.6g} s",
-            found=f"step = {step:.6g} s",
-            allowed=f"at most {longest:.3g} s",
-            remedy="a shorter step, or method='dopri5' or 'radau'",
-        )
+        raise _too_long(report, parts[0][-1], step, longest, contact_names)
     if report[TimeSteppingReport.UNSOLVED] > 0 and status != Status.UNSOLVED:
-        warnings.warn(
-            f"{int(report[TimeSteppingReport.UNSOLVED])} of {start.step + len(parts[0]) - 1} contact problems were not "
-            f"solved, the first at t = {report[TimeSteppingReport.FIRST_UNSOLVED]:.6g} s: after {MOST_SWEEPS} sweeps a "
-            f"speed still changed by {report[TimeSteppingReport.WORST_UNSOLVED]:.1e} of the largest",
-            stacklevel=4,
-        )
+        warnings.warn(_unsolved(report, start.step + len(parts[0]) - 1), stacklevel=4)
     first = resumed[1] if resumed is not None and start.step > 0 else None
     saved = saver.saved_of(status) if saver is not None else None
     return _as_run(tables, mode0, parts, mode_source, status, first, saved, last)
+
+
+def _check(tables: Tables, step: float) -> None:
+    """Raise InputError for a step without length, and for a model with transitions or laws that are not supported."""
+    if not (np.isfinite(step) and step > 0.0):
+        raise InputError(
+            "method 'moreau_jean' needs the length of its steps", found=f"step = {step}", remedy="step=..."
+        )
+    if np.any(tables.transitions[:, TransitionColumn.STOP] == 3):
+        raise InputError("method 'moreau_jean' does not support kinks of held rows", remedy="use method='dopri5'")
+    if np.any(tables.transitions[:, TransitionColumn.STOP] != 2):
+        raise InputError("method 'moreau_jean' does not support user-defined transitions", remedy="use method='dopri5'")
+    _check_laws(tables)
+
+
+def _too_long(report: Floats, time: float, step: float, longest: float, contact_names: Sequence[str]) -> InputError:
+    """Return the error for a step (s) that is too long at a time (s)."""
+    contact = int(report[TimeSteppingReport.PASSED]) - 1
+    what = (
+        "is too long for a compliant contact" if contact < 0 else
+        f"is so long that contact {contact_names[contact]!r} is passed through"
+    )  # fmt: skip
+    return InputError(
+        f"the step of method 'moreau_jean' {what} at t = {time:.6g} s",
+        found=f"step = {step:.6g} s",
+        allowed=f"at most {longest:.3g} s",
+        remedy="a shorter step, or method='dopri5' or 'radau'",
+    )
+
+
+def _unsolved(report: Floats, count: int) -> str:
+    """Return the warning of contact problems that were not solved, of so many."""
+    return (
+        f"{int(report[TimeSteppingReport.UNSOLVED])} of {count} contact problems were not "
+        f"solved, the first at t = {report[TimeSteppingReport.FIRST_UNSOLVED]:.6g} s: after {MOST_SWEEPS} sweeps a "
+        f"speed still changed by {report[TimeSteppingReport.WORST_UNSOLVED]:.1e} of the largest"
+    )
 
 
 @dataclass
