@@ -69,7 +69,8 @@ class Rows:
         """Rows that begin an interval: the first of a run, and the later of two rows at one time; shape (n,)."""
         begins = np.ones(len(self.t), dtype=np.bool_)
         begins[1:] = self.t[1:] == self.t[:-1]
-        begins[self.begin[:-1]] = True
+        if len(self.begin) > 2:
+            begins[self.begin[:-1]] = True
         return begins
 
     def runs_of(self, rows: IntArray) -> IntArray:

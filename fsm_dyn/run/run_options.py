@@ -171,7 +171,10 @@ class RunOptions:
 
     def resolved(self, numerics: Numerics) -> RunOptions:
         """Return the options with the tolerances of a run's numerics in the place of those that are not given."""
-        return dataclasses.replace(self, rtol=numerics.rtol, atol=numerics.atol if self.atol is None else self.atol)
+        found = object.__new__(RunOptions)  # these values are checked: `replace` would do that again
+        atol = numerics.atol if self.atol is None else self.atol
+        found.__dict__.update(self.__dict__, rtol=numerics.rtol, atol=atol)
+        return found
 
     @cached_property
     def unstored(self) -> str:

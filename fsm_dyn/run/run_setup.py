@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, TypeVar
 
@@ -197,7 +197,9 @@ class RunSetups(ExecutablePool):
         if options.inputs or options.parameters or options.initial:
             return self._new_setup(options)
         usual = self.remember(("usual", options.scenario, options.until), lambda: self._new_setup(options))
-        return replace(usual, options=options)
+        return RunSetup(
+            usual.graph, options, usual.numbers, usual.vector, usual.inputs, usual.end, usual.drive, usual.start
+        )
 
     def _new_setup(self, options: RunOptions) -> RunSetup:
         graph, automaton = self.graph, self.graph.automaton

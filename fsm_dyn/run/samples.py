@@ -746,7 +746,7 @@ class RecordedSamples:
     def all(self) -> Samples:
         """All rows."""
         rows = self.rows
-        return Samples(self.model, rows.t, rows.x, rows.mode, self._context(np.arange(len(rows.t)), rows.held))
+        return Samples(self.model, rows.t, rows.x, rows.mode, self._context(None, rows.held))
 
     def at(self, numbers: IntArray) -> Samples:
         """Return some rows, by their numbers, shape (m,)."""
@@ -766,7 +766,9 @@ class RecordedSamples:
         held[inside, : 3 * len(self.model.layout.w)] = self.inputs(times[inside])
         return Samples(self.model, times, x, rows.mode[first], self._context(first, held))
 
-    def _context(self, numbers: IntArray, held: FloatArray) -> FloatArray:
+    def _context(self, numbers: IntArray | None, held: FloatArray) -> FloatArray:
+        """Return the context of some rows, or of all."""
         if self.vectors is None:
             return kernel_context(self.model, held)
-        return np.hstack([self.vectors[self.rows.runs_of(numbers)], held])
+        run = self.rows.runs_of(np.arange(len(self.rows.t)) if numbers is None else numbers)
+        return np.hstack([self.vectors[run], held])
