@@ -112,7 +112,7 @@ def page(entries: list[Entry], pages: dict[str, str]) -> str:
     parts = [
         "# All models",
         "",
-        f"The {len(entries)} models of the package, each at some instants of a run, in the colours of its modes. Open",
+        f"The {len(entries)} models of the package, each at some instants of a run, with its modes. Open",
         "the number of modes to see their graph. Made by `make gallery` from the models themselves.",
         "",
         '<div class="models">',
