@@ -174,9 +174,9 @@ class Links:
 # different numbers of operations; the best one depends on the mechanism and on the chosen speeds. So the ways below are
 # tried and the cheapest is kept:
 #
-# - each body by itself, its partial velocities kept in parts, as they come; - each body by itself, its partial
-# velocities resolved in one frame (long spatial chains); - by links (:mod:`fsm_dyn.derive.kane`), the masses beyond
-# each link taken together (long planar chains).
+# - each body separately, its partial velocities kept in parts, as they come;
+# - each body separately, its partial velocities resolved in one frame (long spatial chains);
+# - by links, the masses beyond each link taken together (long planar chains).
 
 
 @dataclass

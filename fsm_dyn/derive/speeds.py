@@ -331,7 +331,7 @@ def _quotients(
 
 
 def _divisor(quotients: Sequence[Polynomial]) -> Monomial:
-    """Return the monomial for a division that leaves no negative exponents."""
+    """Return the least monomial whose product with the quotients has no negative exponents."""
     lowest: dict[int, int] = {}
     for quotient in quotients:
         for monomial in quotient:
