@@ -18,7 +18,7 @@ from fsm_dyn.runtime.abi import OPERAND_BITS, EnclosedOperation
 
 _CODES: Final = {op: int(EnclosedOperation[op.upper()]) for op in (*OPERATIONS, "norm")}
 _LONGEST_NORM: Final = 3
-_COUNTS: Final = 6
+_COUNTS: Final = 7
 _NO_SQUARE: Final = 1e-99  # m²: keeps the derivatives of a vanishing distance finite
 
 
@@ -28,20 +28,31 @@ class EnclosureCode(NamedTuple):
     Attributes
     ----------
     words : int64 array
-        Six counts (moving arguments, fixed ones, parameters among these, constants, operations on fixed values, other
-        operations), the numbers of the arguments, the instructions.
+        Seven counts (moving arguments, fixed ones, parameters among these, constants, operations on fixed values,
+        other operations, terms), the numbers of the arguments, the instructions, the values of the terms.
     numbers : float64 array
         The constants.
     outputs : int64 array
         For each entry of the output the number of its value.
     unknowns : int
-        Of the equations solved for forces; their terms follow the instructions.
+        Of the equations in the terms, solved for forces.
     """
 
     words: NDArray[np.int64]
     numbers: NDArray[np.float64]
     outputs: NDArray[np.int64]
     unknowns: int = 0
+
+    def with_terms(self, terms: NDArray[np.int64], unknowns: int) -> EnclosureCode:
+        """Return the code with the values from which so many unknowns are solved for."""
+        words = np.concatenate([self.words, terms])
+        words[_COUNTS - 1] = len(terms)
+        return self._replace(words=words, unknowns=unknowns)
+
+    @property
+    def terms(self) -> int:
+        """Number of terms from which forces are solved for."""
+        return int(self.words[_COUNTS - 1])
 
     @property
     def moving(self) -> int:
@@ -106,7 +117,7 @@ def enclosure_code(program: Program, output: str | None = None) -> EnclosureCode
         return None
     code = [_word(instructions[index], number) for part in parts[3:] for index in part]
     count = [len(part) for part in parts]
-    counts = [count[0], count[1], sum(i in parameters for i in fixed), *count[2:]]
+    counts = [count[0], count[1], sum(i in parameters for i in fixed), *count[2:], 0]
     return EnclosureCode(
         np.array([*counts, *parts[0], *parts[1], *code], np.int64),
         np.array([program.constants[i - n] for i in parts[2]], np.float64),

@@ -411,8 +411,7 @@ def online_enclosure(system: UnconstrainedSystem) -> OnlineEnclosure | None:
             code = enclosure_code(Program.from_nodes(system.layout, guards), "guards")
         elif len(system.rows):
             n, rows = len(system.layout.u), len(system.rows)
-            words = np.concatenate([code.words, code.outputs[len(found) :]])
-            code = code._replace(words=words, unknowns=n + min(n, rows))
+            code = code.with_terms(code.outputs[len(found) :], n + min(n, rows))
     return None if code is None else OnlineEnclosure(code, dict(zip(found, code.outputs.tolist(), strict=False)))
 
 

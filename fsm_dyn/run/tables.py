@@ -100,6 +100,7 @@ def guard_enclosures(
         at += 1 + len(code.words)
         constants += len(code.numbers)
         kept += 2 + code.fixed + 3 * code.moving + guards * (code.moving + 2)
+        kept += 2 + 2 * code.moving + 2 * code.terms if code.terms else 0
     absent = [np.full(count, _ABSENT, np.int64) for count in counts]
     outputs = [none if code is None else code.outputs for code, none in zip(codes, absent, strict=True)]
     return GuardEnclosures(
@@ -118,7 +119,7 @@ def guard_enclosures(
 
 def solved_values(unknowns: int, guards: int) -> int:
     """Return how many jets the solution of so many equations for the guards on forces takes (force_enclosure.c)."""
-    return guards + 2 * unknowns + unknowns**2 // 3 + 1 if unknowns else 0
+    return guards + 2 * unknowns + 2 * unknowns**2 if unknowns else 0
 
 
 def _is(code: EnclosureCode | None, other: EnclosureCode) -> bool:

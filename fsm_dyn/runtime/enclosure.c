@@ -613,57 +613,42 @@ static inline void run_instruction(int64_t word, const struct fsm_jet *jets, str
     }
 }
 
-/* Return the program whose words begin at `code`, the first being where its numbers begin in `constants`. */
-FSM_LOCAL struct fsm_enclosure fsm_enclosure_at(const int64_t *code, const double *constants)
-{
-    struct fsm_enclosure p = {code[1], code[2], code[3], code[4], code[5], code[6], code + 7, NULL, constants + code[0]};
-    p.code = p.arguments + p.moving + p.fixed;
-    return p;
-}
-
-/* Return how many values a program has. */
-FSM_LOCAL int64_t fsm_enclosure_size(const struct fsm_enclosure *p)
-{
-    return p->moving + p->fixed + p->constants + p->fixed_operations + p->operations;
-}
-
 static struct fsm_jet jet_of_number(double value)
 {
     return (struct fsm_jet){{value, value}, ZERO, ZERO};
+}
+
+static void put_fixed(const struct fsm_enclosure *p, struct fsm_jet *jets)
+{
+    struct fsm_jet *next = jets + p->moving + p->fixed;
+    for (int64_t i = 0; i < p->constants; i++) {
+        *next++ = jet_of_number(p->numbers[i]);
+    }
+    for (int64_t i = 0; i < p->fixed_operations; i++, next++) {
+        run_instruction(p->code[i], jets, next);
+        next->rate = next->second = ZERO;
+    }
 }
 
 /* Write what does not change in a mode: fixed arguments, from the context `c` that follows a state of length `n_x`,
    constants, and operations on these. */
 FSM_LOCAL void fsm_enclose_fixed(const struct fsm_enclosure *p, const double *c, int64_t n_x, struct fsm_jet *jets)
 {
-    struct fsm_jet *next = jets + p->moving;
     for (int64_t i = p->moving; i < p->moving + p->fixed; i++) {
-        *next++ = jet_of_number(c[p->arguments[i] - 1 - n_x]);
+        jets[i] = jet_of_number(c[p->arguments[i] - 1 - n_x]);
     }
-    for (int64_t i = 0; i < p->constants; i++) {
-        *next++ = jet_of_number(p->numbers[i]);
-    }
-    for (int64_t i = 0; i < p->fixed_operations; i++) {
-        run_instruction(p->code[i], jets, next);
-        next->rate = next->second = ZERO;
-        next++;
-    }
+    put_fixed(p, jets);
 }
 
-/* Mark the operations on whose results those marked in `needed` (operations,) depend. */
-FSM_LOCAL void fsm_mark_needed(const struct fsm_enclosure *p, int8_t *needed)
+/* The same for any values between -1 and 1 of the fixed arguments `begin` up to (not including) `end`. */
+FSM_LOCAL void fsm_enclose_any(const struct fsm_enclosure *p, int64_t begin, int64_t end, struct fsm_jet *jets)
 {
-    const int64_t mask = (1 << FSM_OPERAND_BITS) - 1, first = fsm_enclosure_size(p) - p->operations;
-    const int64_t *code = p->code + p->fixed_operations;
-    for (int64_t i = p->operations - 1; i >= 0; i--) {
-        if (needed[i] != 0) {
-            for (int64_t operands = code[i] >> 8; operands > 0; operands >>= FSM_OPERAND_BITS) {
-                if ((operands & mask) >= first) {
-                    needed[(operands & mask) - first] = 1;
-                }
-            }
+    for (int64_t i = p->moving; i < p->moving + p->fixed; i++) {
+        if (p->arguments[i] >= begin && p->arguments[i] < end) {
+            jets[i].value = symmetric(1.0);
         }
     }
+    put_fixed(p, jets);
 }
 
 /* Narrow a jet by that of the middle: a value or a rate differs from it by no more than its own rate does times `reach`. */
@@ -757,10 +742,42 @@ FSM_LOCAL void fsm_enclose(const struct fsm_enclosure *p, const int8_t *needed, 
     }
 }
 
-/* fsm_enclose does as much to every operation. */
+/* Evaluate the values alone of the operations that are `needed`, at a point: rates become zero. */
+FSM_LOCAL void fsm_enclose_values(const struct fsm_enclosure *p, const int8_t *needed, struct fsm_jet *jets)
+{
+    const int64_t *code = p->code + p->fixed_operations, mask = (1 << FSM_OPERAND_BITS) - 1;
+    struct fsm_jet *out = jets + fsm_enclosure_size(p) - p->operations;
+    struct wave wave = {-1, 0.0, 0.0, 0.0};
+    for (int64_t i = 0; i < p->operations; i++, out++) {
+        if (needed != NULL && needed[i] == 0) {
+            continue;
+        }
+        const struct fsm_jet *x = jets + ((code[i] >> 8) & mask), *y = jets + ((code[i] >> (8 + FSM_OPERAND_BITS)) & mask);
+        int64_t op = code[i] & 255;
+        if (op == FSM_OP_ADD) {
+            out->value = i_add(x->value, y->value);
+        } else if (op == FSM_OP_SUB) {
+            out->value = i_sub(x->value, y->value);
+        } else if (op == FSM_OP_MUL && x != y) {
+            put_product(x->value.low, x->value.high, y->value.low, y->value.high, &out->value);
+        } else if (op == FSM_OP_SIN || op == FSM_OP_COS) {
+            struct fsm_jet same;
+            run_wave(code[i], &wave, jets, jets, out, &same);
+        } else {
+            run_instruction(code[i], jets, out);
+        }
+        out->rate = out->second = ZERO;
+    }
+}
+
 FSM_LOCAL void fsm_narrow(struct fsm_jet *jet, const struct fsm_jet *middle, double reach)
 {
     narrow(jet, middle, reach);
+}
+
+FSM_LOCAL struct fsm_interval fsm_less_product(struct fsm_interval a, struct fsm_interval x, struct fsm_interval y)
+{
+    return i_sub(a, i_mul(x, y));
 }
 
 FSM_LOCAL struct fsm_jet fsm_jet_product(const struct fsm_jet *x, const struct fsm_jet *y)

@@ -22,9 +22,10 @@ struct fsm_jet {
    Values are numbered: moving arguments, fixed arguments, the parameters first, constants, operations on these two, other
    operations. */
 struct fsm_enclosure {
-    int64_t moving, fixed, parameters, constants, fixed_operations, operations;
+    int64_t moving, fixed, parameters, constants, fixed_operations, operations, n_terms;
     const int64_t *arguments; // (moving + fixed,): numbers of arguments: 0 the time, then the state, then the context
     const int64_t *code;      // (fixed_operations + operations,)
+    const int64_t *terms;     // (n_terms,): numbers of the values from which forces are solved for
     const double *numbers;    // (constants,)
 };
 
@@ -71,14 +72,22 @@ static inline struct fsm_interval fsm_hull(struct fsm_interval a, struct fsm_int
     return (struct fsm_interval){a.low < b.low ? a.low : b.low, a.high > b.high ? a.high : b.high};
 }
 
-/* enclosure.c */
+/* enclosure_code.c */
 FSM_LOCAL struct fsm_enclosure fsm_enclosure_at(const int64_t *code, const double *constants);
 FSM_LOCAL int64_t fsm_enclosure_size(const struct fsm_enclosure *program);
-FSM_LOCAL void fsm_enclose_fixed(const struct fsm_enclosure *program, const double *c, int64_t n_x, struct fsm_jet *jets);
 FSM_LOCAL void fsm_mark_needed(const struct fsm_enclosure *program, int8_t *needed);
+FSM_LOCAL double fsm_cone(double ga, double gb, struct fsm_interval rate, double w);
+FSM_LOCAL double fsm_parabola(double ga, double sa, double gb, double sb, double w, double bend);
+FSM_LOCAL double fsm_chord(double ga, double gb, double w, double bend);
+
+/* enclosure.c */
+FSM_LOCAL void fsm_enclose_fixed(const struct fsm_enclosure *program, const double *c, int64_t n_x, struct fsm_jet *jets);
+FSM_LOCAL void fsm_enclose_any(const struct fsm_enclosure *program, int64_t begin, int64_t end, struct fsm_jet *jets);
 FSM_LOCAL void fsm_enclose(const struct fsm_enclosure *program, const int8_t *needed, struct fsm_jet *jets,
                            struct fsm_jet *middle, double reach);
+FSM_LOCAL void fsm_enclose_values(const struct fsm_enclosure *program, const int8_t *needed, struct fsm_jet *jets);
 FSM_LOCAL void fsm_narrow(struct fsm_jet *jet, const struct fsm_jet *middle, double reach);
+FSM_LOCAL struct fsm_interval fsm_less_product(struct fsm_interval a, struct fsm_interval x, struct fsm_interval y);
 FSM_LOCAL struct fsm_jet fsm_jet_product(const struct fsm_jet *x, const struct fsm_jet *y);
 FSM_LOCAL struct fsm_jet fsm_jet_sum(const struct fsm_jet *x, const struct fsm_jet *y, double sign);
 FSM_LOCAL struct fsm_jet fsm_jet_absolute(const struct fsm_jet *x);

@@ -14,6 +14,9 @@
 #include "online_mode.h"
 #include "stepping.h"
 
+#define FSM_TERMS_WIDE   8.0 // times what a region extends, by which the one for bounds of terms does
+#define FSM_TERMS_MISSED 4.0 // steps enclosed after which that is chosen anew
+
 static const struct fsm_jet UNBOUNDED = {{-INFINITY, INFINITY}, {-INFINITY, INFINITY}, {-INFINITY, INFINITY}};
 static const struct fsm_jet NOTHING = {{0.0, 0.0}, {0.0, 0.0}, {0.0, 0.0}};
 
@@ -26,8 +29,10 @@ struct balance {
     const struct fsm_jet *values;
     int64_t *rows, *slides;
     int64_t n;
-    double *inverse, *rest; // (n, n): Y, bounds of |E|
-    double *sides;          // (4, n): work
+    struct fsm_jet *matrix;  // (n, n): K
+    double *middle, *radius; // (n, n): of its values
+    double *inverse, *rest;  // (n, n): Y, bounds of |E|
+    double *sides;           // (4, n): work
     struct fsm_jet *right, *solution;
 };
 
@@ -39,12 +44,6 @@ static const struct fsm_jet *term_at(const struct balance *b, int64_t place)
 static const struct fsm_jet *entry_of_row(const struct balance *b, int64_t row, int64_t j)
 {
     return term_at(b, row * b->tables->sizes->n_u + j);
-}
-
-/* Return how many terms forces are solved from. */
-FSM_LOCAL int64_t fsm_count_of_terms(const struct fsm_sizes *s)
-{
-    return (s->n_rows + s->n_u + 1) * s->n_u + s->n_rows + 3 * s->n_contacts;
 }
 
 /* Where f begins among the terms; gamma, and what contacts have, follow. */
@@ -226,35 +225,38 @@ static bool invert(double *a, int64_t n, double *order)
     return true;
 }
 
-/* Write an approximate inverse of K and bounds of what is left of the unit matrix; false where there is none. */
+/* Write K, an approximate inverse and bounds of what is left of the unit matrix; false where there is no inverse. */
 static bool factor_balance(const struct balance *b)
 {
     int64_t n = b->n;
-    double rounding = (double)(n + 8) * FSM_EPS, radius;
+    double rounding = (double)(n + 8) * FSM_EPS;
     for (int64_t i = 0; i < n * n; i++) {
-        b->inverse[i] = middle_of(entry_of_balance(b, i / n, i % n).value, &radius);
+        b->matrix[i] = entry_of_balance(b, i / n, i % n);
+        b->inverse[i] = b->middle[i] = middle_of(b->matrix[i].value, &b->radius[i]);
         b->rest[i] = i / n == i % n ? 1.0 : 0.0;
-        if (!(radius < FSM_INFINITY)) {
+        if (!(b->radius[i] < FSM_INFINITY)) {
             return false;
         }
+        b->radius[i] += rounding * fabs(b->middle[i]);
     }
     if (!invert(b->inverse, n, b->sides)) {
         return false;
     }
-    for (int64_t j = 0; j < n; j++) { // a column of K at a time
-        double *sizes = b->sides, *middles = sizes + n;
-        for (int64_t k = 0; k < n; k++) {
-            middles[k] = middle_of(entry_of_balance(b, k, j).value, &radius);
-            sizes[k] = radius + rounding * fabs(middles[k]);
+    for (int64_t i = 0; i < n; i++) {
+        double *totals = b->rest + i * n, *offs = b->sides;
+        for (int64_t j = 0; j < n; j++) {
+            offs[j] = FSM_EPS;
         }
-        for (int64_t i = 0; i < n; i++) {
-            const double *row = b->inverse + i * n;
-            double total = i == j ? 1.0 : 0.0, off = FSM_EPS;
-            for (int64_t k = 0; k < n; k++) {
-                total -= row[k] * middles[k];
-                off += fabs(row[k]) * sizes[k];
+        for (int64_t k = 0; k < n; k++) {
+            double entry = b->inverse[i * n + k], size = fabs(entry);
+            const double *middles = b->middle + k * n, *radii = b->radius + k * n;
+            for (int64_t j = 0; j < n && size > 0.0; j++) {
+                totals[j] -= entry * middles[j];
+                offs[j] += size * radii[j];
             }
-            b->rest[i * n + j] = (fabs(total) + off) * (1.0 + rounding);
+        }
+        for (int64_t j = 0; j < n; j++) {
+            totals[j] = (fabs(totals[j]) + offs[j]) * (1.0 + rounding);
         }
     }
     return true;
@@ -297,7 +299,7 @@ static struct fsm_interval *part_of(struct fsm_jet *jet, int64_t rate)
 static bool solve_rate(const struct balance *b, int64_t rate)
 {
     int64_t n = b->n;
-    double *about = b->sides, *left = about + n, *error = left + n, *again = error + n, radius, matrix_radius;
+    double *about = b->sides, *left = about + n, *error = left + n, *again = error + n, radius;
     double rounding = (double)(n + 8) * FSM_EPS;
     for (int64_t i = 0; i < n; i++) {
         about[i] = 0.0;
@@ -315,9 +317,8 @@ static bool solve_rate(const struct balance *b, int64_t rate)
         double total = middle_of(*part_of(b->right + i, rate), &radius);
         double off = radius + rounding * fabs(total);
         for (int64_t j = 0; j < n; j++) {
-            double entry = middle_of(entry_of_balance(b, i, j).value, &matrix_radius);
-            total -= entry * about[j];
-            off += (matrix_radius + rounding * fabs(entry)) * fabs(about[j]);
+            total -= b->middle[i * n + j] * about[j];
+            off += b->radius[i * n + j] * fabs(about[j]);
         }
         left[i] = (fabs(total) + off) * (1.0 + rounding);
     }
@@ -337,16 +338,26 @@ static bool solve_rate(const struct balance *b, int64_t rate)
     return true;
 }
 
+static bool is_constant(struct fsm_interval a)
+{
+    return a.low == 0.0 && a.high == 0.0;
+}
+
 /* Take what the solution and its rate do in the equation of the next rate to the right-hand side. */
 static void shift_right(const struct balance *b, int64_t rate)
 {
     for (int64_t i = 0; i < b->n; i++) {
+        struct fsm_interval *right = part_of(b->right + i, rate);
         for (int64_t j = 0; j < b->n; j++) {
-            struct fsm_jet entry = entry_of_balance(b, i, j);
-            if (!is_nothing(&entry)) {
-                struct fsm_jet product = fsm_jet_product(&entry, b->solution + j);
-                struct fsm_jet total = fsm_jet_sum(b->right + i, &product, -1.0);
-                *part_of(b->right + i, rate) = *part_of(&total, rate);
+            struct fsm_jet *entry = b->matrix + i * b->n + j;
+            const struct fsm_jet *z = b->solution + j;
+            struct fsm_interval change = *part_of(entry, rate);
+            if (!is_constant(change)) {
+                *right = fsm_less_product(*right, change, z->value);
+            }
+            if (rate == 2 && !is_constant(entry->rate)) {
+                struct fsm_interval twice = {2.0 * entry->rate.low, 2.0 * entry->rate.high};
+                *right = fsm_less_product(*right, twice, z->rate);
             }
         }
     }
@@ -417,39 +428,89 @@ static struct fsm_jet jet_of_law(const struct balance *b, int64_t code, int64_t 
     return fsm_jet_sum(&bound, &first, -1.0);
 }
 
+/* The equations of the present mode, without values; false where its forces are of a kind that is not enclosed. */
+static bool take_balance(const struct fsm_run *run, const struct fsm_enclosure *program, struct balance *b)
+{
+    const struct fsm_tables *tables = run->tables;
+    const struct fsm_sizes *s = tables->sizes;
+    b->tables = tables;
+    b->states = tables->mode_states.at + run->state->counters->mode * s->n_contacts;
+    b->sigma = run->state->c.at + fsm_sigma_at(s);
+    b->terms = program->terms;
+    b->rows = run->work->proof_numbers.at + FSM_PROOF_LISTS(s);
+    b->slides = b->rows + s->n_rows;
+    return list_balance(b);
+}
+
+static void mark_term(int64_t value, int64_t first, int8_t *needed)
+{
+    if (value >= first) {
+        needed[value - first] = 1;
+    }
+}
+
+static void mark_terms_of(const struct balance *b, int64_t row, int64_t first, int8_t *needed)
+{
+    int64_t U = b->tables->sizes->n_u;
+    for (int64_t i = 0; i < U && row >= 0; i++) {
+        mark_term(b->terms[row * U + i], first, needed);
+    }
+}
+
+/* Mark the operations (operations,) that give the terms of the present mode. */
+FSM_LOCAL void fsm_mark_terms(const struct fsm_run *run, const struct fsm_enclosure *program, int8_t *needed)
+{
+    struct balance b = {0};
+    bool listed = take_balance(run, program, &b);
+    const struct fsm_sizes *s = run->tables->sizes;
+    int64_t first = fsm_enclosure_size(program) - program->operations, loads = place_of_loads(s), gamma = loads + s->n_u;
+    for (int64_t i = s->n_rows * s->n_u; i < gamma && listed; i++) {
+        mark_term(b.terms[i], first, needed);
+    }
+    for (int64_t i = 0; i < b.n - s->n_u && listed; i++) {
+        mark_terms_of(&b, b.rows[i], first, needed);
+        mark_term(b.terms[gamma + b.rows[i]], first, needed);
+    }
+    for (int64_t k = 0; k < s->n_contacts && listed; k++) {
+        if (b.states[k] == FSM_CONTACT_FREE) {
+            continue;
+        }
+        mark_terms_of(&b, AT(b.tables->contact_rows, k, 0), first, needed);
+        mark_terms_of(&b, AT(b.tables->contact_rows, k, 1), first, needed);
+        for (int64_t part = ELASTIC; part <= STATIC; part++) {
+            mark_term(b.terms[gamma + s->n_rows + part * s->n_contacts + k], first, needed);
+        }
+    }
+}
+
 /* Write the jets of the mode's guards on forces behind the values of the program, over a piece and in its middle, `reach`
    (s) from its ends.
 
    `codes` (n_g,): below -1 where a guard is one on a force; `jets`, `middle`: the values of the program, with room for the
-   guards, twice n jets and n^2 / 3 more (guard_enclosures.py). */
+   guards, twice n jets and 2 n^2 more (run/tables.py); `middle` NULL: nothing is narrowed. */
 FSM_LOCAL void fsm_enclose_forces(const struct fsm_run *run, const struct fsm_enclosure *program, const int64_t *codes,
                                   struct fsm_jet *jets, struct fsm_jet *middle, double reach)
 {
     const struct fsm_tables *tables = run->tables;
     const struct fsm_sizes *s = tables->sizes;
-    int64_t mode = run->state->counters->mode, n_g = fsm_guard_count(tables, mode);
+    int64_t mode = run->state->counters->mode, n_g = fsm_guard_count(tables, mode), sides = middle == NULL ? 1 : 2;
     int64_t size = fsm_enclosure_size(program), most = s->n_u + fsm_least(s->n_u, s->n_rows);
-    struct balance b = {.tables = tables,
-                        .states = tables->mode_states.at + mode * s->n_contacts,
-                        .sigma = run->state->c.at + fsm_sigma_at(s),
-                        .terms = program->code + program->fixed_operations + program->operations,
-                        .rows = run->work->proof_numbers.at + FSM_PROOF_LISTS(s),
-                        .slides = run->work->proof_numbers.at + FSM_PROOF_LISTS(s) + s->n_rows};
-    bool listed = list_balance(&b);
-    double *room = (double *)(jets + size + n_g + 2 * most);
-    b.inverse = room;
-    b.rest = room + most * most;
-    b.sides = (double *)(middle + size + n_g + 2 * most);
-    for (int64_t side = 0; side < 2; side++) {
+    struct balance b = {0};
+    bool listed = take_balance(run, program, &b);
+    b.matrix = jets + size + n_g + 2 * most;
+    b.middle = (double *)(b.matrix + most * most);
+    b.radius = b.middle + most * most;
+    b.inverse = b.radius + most * most;
+    b.rest = b.inverse + most * most;
+    b.sides = b.rest + most * most;
+    for (int64_t side = 0; side < sides && listed; side++) {
         struct fsm_jet *own = side == 0 ? jets : middle;
         b.values = own;
         b.right = own + size + n_g;
         b.solution = b.right + most;
-        if (listed) {
-            solve_balance(&b);
-        }
+        solve_balance(&b);
     }
-    for (int64_t i = 0; i < b.n && listed; i++) {
+    for (int64_t i = 0; i < b.n && listed && middle != NULL; i++) {
         fsm_narrow(jets + size + n_g + most + i, middle + size + n_g + most + i, reach);
     }
     for (int64_t j = 0; j < n_g; j++) {
@@ -457,12 +518,82 @@ FSM_LOCAL void fsm_enclose_forces(const struct fsm_run *run, const struct fsm_en
             continue;
         }
         int64_t k = tables->guard_contact.at[tables->mode_guard_start.at[mode] + j];
-        for (int64_t side = 0; side < 2; side++) {
+        for (int64_t side = 0; side < sides; side++) {
             struct fsm_jet *own = side == 0 ? jets : middle;
             b.values = own;
             b.solution = own + size + n_g + most;
             own[size + j] = listed ? jet_of_law(&b, codes[j], k) : UNBOUNDED;
         }
-        fsm_narrow(jets + size + j, middle + size + j, reach);
+        if (middle != NULL) {
+            fsm_narrow(jets + size + j, middle + size + j, reach);
+        }
     }
+}
+
+/* Whether terms are bounded over a large region that holds [low, high] (moving,). */
+static bool holds(const struct fsm_term_bounds *t, const double *low, const double *high, int64_t n)
+{
+    bool inside = t->known[0] != 0.0 && t->known[1] < FSM_TERMS_MISSED;
+    for (int64_t k = 0; k < n && inside; k++) {
+        inside = low[k] >= t->low[k] && high[k] <= t->high[k];
+    }
+    return inside;
+}
+
+/* Bound rates of all terms over a large region about [low, high], at speeds that cross it in unit time, for slips in any
+   direction: contacts begin to slide often. */
+static void bound_terms(const struct fsm_run *run, const struct fsm_enclosure *p, const struct fsm_term_bounds *t,
+                        const double *low, const double *high, struct fsm_jet *jets)
+{
+    const struct fsm_sizes *s = run->tables->sizes;
+    int64_t n = run->state->x.n, ways = 1 + n + fsm_sigma_at(s);
+    for (int64_t k = 0; k < p->moving; k++) {
+        double extent = high[k] - low[k];
+        t->low[k] = low[k] - (p->arguments[k] == 0 ? 0.0 : FSM_TERMS_WIDE * extent);
+        t->high[k] = high[k] + FSM_TERMS_WIDE * extent;
+        double width = t->high[k] - t->low[k];
+        jets[k] = (struct fsm_jet){{t->low[k], t->high[k]}, {-width, width}, {0.0, 0.0}};
+    }
+    fsm_enclose_any(p, ways, ways + s->n_contacts, jets);
+    fsm_enclose(p, NULL, jets, NULL, 0.0);
+    fsm_enclose_fixed(p, run->state->c.at, n, jets);
+    for (int64_t i = 0; i < p->n_terms; i++) {
+        const struct fsm_jet *jet = jets + p->terms[i];
+        t->rate[i] = fsm_larger(-jet->rate.low, jet->rate.high);
+        t->second[i] = fsm_larger(-jet->second.low, jet->second.high);
+    }
+    t->known[0] = 1.0;
+    t->known[1] = 0.0;
+}
+
+/* Write the jets of the mode's guards on forces over the region [low, high] (moving,), along lines that cross it in unit
+   time, as far as bounds of the terms over a larger region give them: no program is evaluated but in its middle.
+
+   `needed` (operations,): those of the mode's terms. */
+FSM_LOCAL void fsm_bound_forces(const struct fsm_run *run, const struct fsm_enclosure *p, const struct fsm_term_bounds *t,
+                                const int64_t *codes, const int8_t *needed, const double *low, const double *high,
+                                struct fsm_jet *jets)
+{
+    int64_t first = fsm_enclosure_size(p) - p->operations;
+    if (!holds(t, low, high, p->moving)) {
+        bound_terms(run, p, t, low, high, jets);
+    }
+    double part = 0.0;
+    for (int64_t k = 0; k < p->moving; k++) {
+        double m = 0.5 * (low[k] + high[k]), extent = high[k] - low[k];
+        jets[k] = (struct fsm_jet){{m, m}, {0.0, 0.0}, {0.0, 0.0}};
+        part = extent > 0.0 ? fsm_larger(part, extent / (t->high[k] - t->low[k])) : part;
+    }
+    part *= 1.0 + 16.0 * FSM_EPS;
+    fsm_enclose_values(p, needed, jets);
+    for (int64_t i = 0; i < p->n_terms && part > 0.0; i++) {
+        struct fsm_jet *jet = jets + p->terms[i];
+        if (p->terms[i] >= first && is_constant(jet->rate)) { // once, where several terms are one value
+            double rate = part * t->rate[i], second = part * part * t->second[i];
+            jet->value = (struct fsm_interval){jet->value.low - 0.5 * rate, jet->value.high + 0.5 * rate};
+            jet->rate = (struct fsm_interval){-rate, rate};
+            jet->second = (struct fsm_interval){-second, second};
+        }
+    }
+    fsm_enclose_forces(run, p, codes, jets, NULL, 0.0);
 }

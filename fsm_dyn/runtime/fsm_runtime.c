@@ -15,6 +15,7 @@
 #include "candidate_enumeration.c"
 #include "complementarity.c"
 #include "contact_solver.c"
+#include "enclosure_code.c"
 #include "enclosure.c"
 #include "input_enclosure.c"
 #include "force_enclosure.c"

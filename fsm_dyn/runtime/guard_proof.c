@@ -16,9 +16,10 @@
 #include "stepping.h"
 
 #define FSM_PROOF_NEAREST   4      // steps that the region of some steps reaches ahead at least,
-#define FSM_PROOF_FARTHEST  64     // at most,
-#define FSM_PROOF_FIRST     8      // and in a mode just entered
-#define FSM_PROOF_OFTEN     2      // enclosures of steps in a region after which a smaller one is chosen
+#define FSM_PROOF_FARTHEST  256    // at most,
+#define FSM_PROOF_FIRST     64     // and in a mode just entered
+#define FSM_PROOF_OFTEN     6      // enclosures of steps in a region after which a smaller one is chosen
+#define FSM_PROOF_SETTLED   4      // regions in a mode embedded online before the large one is chosen
 #define FSM_PROOF_WIDE      64.0   // times what it extends, by which the large one does
 #define FSM_PROOF_FAST      4.0    // times the present speeds, for which changes of slopes are bounded
 #define FSM_PROOF_MISSED    16     // enclosures of steps after which the large region is chosen anew
@@ -29,9 +30,10 @@
 #define FSM_PROOF_RESTING   10.0   // tolerances within which a guard rests at zero
 #define FSM_PROVED    2.0    // a fraction beyond the step
 
-/* Integers in `work->proof_numbers`; then three lists of guards: armed ones that may be near zero, waiting ones, others.
+/* Integers in `work->proof_numbers`; then lists of guards: armed ones that may be near zero, waiting ones, others, and
+   of these the ones that are left.  REGIONS: how many were chosen in the mode.
    FORCES: whether guards on forces that no program gives are among those needed. */
-enum { LOADED, REGION, CHECKED, AHEAD, ENCLOSED, FORCES, NEAR_ARMED, NEAR_WAITING, LISTS };
+enum { LOADED, REGION, CHECKED, AHEAD, ENCLOSED, FORCES, REGIONS, NEAR_ARMED, NEAR_WAITING, LISTS };
 
 /* What is kept of the mode's guards, and room for the present step. */
 struct proof {
@@ -47,6 +49,7 @@ struct proof {
     double *owner;                            // number of the mode, counted from 1, of which the rest is known
     double *known;                            // 0: nothing is known in the mode; else 1 and the enclosures of steps since
     double *fixed;                            // (fixed,): values of the fixed arguments for which it is known
+    struct fsm_term_bounds terms;             // of forces that are solved for, in all modes
     double *wide_low, *wide_high, *pace;      // (moving,): the large region, and the speeds there
     double *steep, *down, *up;                // (guards, moving), (guards,): bounds of slopes, of -g'' and of g''
     int64_t *numbers;
@@ -79,7 +82,13 @@ static struct proof proof_of(const struct fsm_run *run)
     p.owner = (double *)(p.middle + tables->sizes->max_values) + tables->enclosure_room.at[mode];
     p.known = p.owner + 1;
     p.fixed = p.known + 1;
-    p.wide_low = p.fixed + p.program.fixed;
+    double *next = p.fixed + p.program.fixed;
+    if (p.program.n_terms > 0) {
+        p.terms = (struct fsm_term_bounds){next, next + 2, next + 2 + n, next + 2 + 2 * n,
+                                           next + 2 + 2 * n + p.program.n_terms};
+        next = p.terms.second + p.program.n_terms;
+    }
+    p.wide_low = next;
     p.wide_high = p.wide_low + n;
     p.pace = p.wide_high + n;
     p.steep = p.pace + n;
@@ -211,27 +220,6 @@ static void enclose_piece(const struct fsm_run *run, const struct proof *p, cons
     enclose(run, p, needed, 0.5 * (b - a) * h * (1.0 + 4.0 * FSM_EPS));
 }
 
-/* The lower bound on a piece of length `w` (s) with values `ga gb` at its ends and rates within `rate`. */
-static double cone(double ga, double gb, struct fsm_interval rate, double w)
-{
-    if (rate.low >= 0.0) {
-        return ga;
-    }
-    if (rate.high <= 0.0) {
-        return gb;
-    }
-    double least = (rate.high * ga - rate.low * gb + rate.low * rate.high * w) / (rate.high - rate.low);
-    return least == least ? fsm_smaller(least, fsm_smaller(ga, gb)) : -FSM_INFINITY;
-}
-
-/* The lower bound on a piece of length `w` (s) with values `ga gb` and slopes `sa sb` at its ends, where slopes fall by no
-   more than `bend` (per s^2): each half lies above a parabola, which is lowest at one of its ends. */
-static double parabola(double ga, double sa, double gb, double sb, double w, double bend)
-{
-    double r = 0.5 * w, fall = bend <= 0.0 ? 0.0 : 0.5 * bend * r * r;
-    return fsm_smaller(fsm_smaller(ga, ga + sa * r - fall), fsm_smaller(gb, gb - sb * r - fall));
-}
-
 /* A guard in the trial step: values and slopes at its start, middle and end; `sign` -1: it waits to rise. */
 struct watched {
     int64_t j, output;
@@ -292,15 +280,17 @@ static bool is_proved(const struct piece *z, const struct fsm_jet *jet, const st
     double w = 0.5 * (z->b - z->a) * h;
     if (waiting) {
         struct fsm_interval rate = {-jet->rate.high, -jet->rate.low};
-        double m = -middle->value.high, bend = jet->second.high;
-        return -jet->value.high > -tolerance || cone(-z->ga, -z->gb, rate, 2.0 * w) > -tolerance ||
-               (parabola(-z->ga, -z->sa, m, -middle->rate.low, w, bend) > -tolerance &&
-                parabola(m, -middle->rate.high, -z->gb, -z->sb, w, bend) > -tolerance);
+        double m = -middle->value.high, bend = jet->second.high, rise = -jet->second.low;
+        return -jet->value.high > -tolerance || fsm_cone(-z->ga, -z->gb, rate, 2.0 * w) > -tolerance ||
+               (fsm_chord(-z->ga, m, w, rise) > -tolerance && fsm_chord(m, -z->gb, w, rise) > -tolerance) ||
+               (fsm_parabola(-z->ga, -z->sa, m, -middle->rate.low, w, bend) > -tolerance &&
+                fsm_parabola(m, -middle->rate.high, -z->gb, -z->sb, w, bend) > -tolerance);
     }
-    double m = middle->value.low, bend = -jet->second.low;
-    return jet->value.low > -tolerance || cone(z->ga, z->gb, jet->rate, 2.0 * w) > -tolerance ||
-           (parabola(z->ga, z->sa, m, middle->rate.high, w, bend) > -tolerance &&
-            parabola(m, middle->rate.low, z->gb, z->sb, w, bend) > -tolerance);
+    double m = middle->value.low, bend = -jet->second.low, rise = jet->second.high;
+    return jet->value.low > -tolerance || fsm_cone(z->ga, z->gb, jet->rate, 2.0 * w) > -tolerance ||
+           (fsm_chord(z->ga, m, w, rise) > -tolerance && fsm_chord(m, z->gb, w, rise) > -tolerance) ||
+           (fsm_parabola(z->ga, z->sa, m, middle->rate.high, w, bend) > -tolerance &&
+            fsm_parabola(m, middle->rate.low, z->gb, z->sb, w, bend) > -tolerance);
 }
 
 /* Look through the step for where a guard fires unseen, left to right, halving what is not proved.
@@ -372,12 +362,8 @@ static int8_t *needed_for(const struct fsm_run *run, const struct proof *p, cons
         }
         p->numbers[FORCES] = output < -1 ? 1 : p->numbers[FORCES];
     }
-    const int64_t *terms = p->program.code + p->program.fixed_operations + p->program.operations;
-    int64_t n_terms = p->numbers[FORCES] != 0 ? fsm_count_of_terms(run->tables->sizes) : 0;
-    for (int64_t i = 0; i < n_terms; i++) {
-        if (terms[i] >= first) {
-            needed[terms[i] - first] = 1;
-        }
+    if (p->numbers[FORCES] != 0) {
+        fsm_mark_terms(run, &p->program, needed);
     }
     fsm_mark_needed(&p->program, needed);
     return needed;
@@ -389,19 +375,25 @@ static void load_fixed(const struct fsm_run *run, const struct proof *p)
     const struct fsm_enclosure *e = &p->program;
     int64_t mode = run->state->counters->mode, n = run->state->x.n;
     const double *c = run->state->c.at;
-    bool same = p->known[0] != 0.0 && p->owner[0] == (double)(mode + 1);
-    int64_t begin = p->numbers[CHECKED] == mode + 1 ? e->parameters : 0;
-    for (int64_t i = begin; i < e->fixed && same; i++) {
-        same = p->fixed[i] == c[e->arguments[e->moving + i] - 1 - n];
+    int64_t ways = fsm_sigma_at(run->tables->sizes), n_ways = run->tables->sizes->n_contacts;
+    bool owned = p->owner[0] == (double)(mode + 1), same = owned, turned = p->owner[0] != 0.0;
+    int64_t begin = p->numbers[CHECKED] == mode + 1 && owned ? e->parameters : 0;
+    for (int64_t i = begin; i < e->fixed; i++) {
+        int64_t place = e->arguments[e->moving + i] - 1 - n;
+        if (p->fixed[i] != c[place]) {
+            same = false;
+            turned = turned && place >= ways && place < ways + n_ways;
+            p->fixed[i] = c[place];
+        }
     }
     p->numbers[CHECKED] = mode + 1;
     if (same && p->numbers[LOADED] == mode + 1) {
         return;
     }
+    if (e->n_terms > 0 && !turned) { // their bounds hold for slips in any direction, and in all modes
+        p->terms.known[0] = 0.0;
+    }
     if (!same) {
-        for (int64_t i = 0; i < e->fixed; i++) {
-            p->fixed[i] = c[e->arguments[e->moving + i] - 1 - n];
-        }
         p->known[0] = 0.0;
         p->owner[0] = (double)(mode + 1);
     }
@@ -411,7 +403,7 @@ static void load_fixed(const struct fsm_run *run, const struct proof *p)
         p->middle[i] = p->jets[i];
     }
     p->numbers[LOADED] = mode + 1;
-    p->numbers[REGION] = 0;
+    p->numbers[REGION] = p->numbers[REGIONS] = 0;
 }
 
 static double size_of(struct fsm_interval a)
@@ -489,6 +481,26 @@ static void bound_locally(const struct fsm_run *run, const struct proof *p, cons
     enclose(run, p, needed_for(run, p, guards, count), 1.0);
 }
 
+/* Bound the forces among the guards listed by what is known of their terms; return how many guards are left. */
+static int64_t bound_forces(const struct fsm_run *run, const struct proof *p, int64_t *guards, int64_t count)
+{
+    int64_t left = 0, size = fsm_enclosure_size(&p->program);
+    const int8_t *needed = needed_for(run, p, guards, count);
+    if (p->numbers[FORCES] == 0) {
+        return count;
+    }
+    fsm_bound_forces(run, &p->program, &p->terms, p->outputs, needed, p->region_low, p->region_high, p->jets);
+    for (int64_t i = 0; i < count; i++) {
+        const struct fsm_jet *jet = p->jets + size + guards[i];
+        if (p->outputs[guards[i]] < -1 && size_of(jet->rate) < FSM_INFINITY) {
+            p->middle[size + guards[i]] = *jet;
+        } else {
+            guards[left++] = guards[i];
+        }
+    }
+    return left;
+}
+
 /* Choose how many steps ahead the next region reaches: more where none of the present one had to be enclosed. */
 static double steps_ahead(const struct fsm_run *run, const struct proof *p)
 {
@@ -519,7 +531,8 @@ static void choose_region(const struct fsm_run *run, const struct proof *p, doub
         p->reach[k] = p->region_high[k] - p->region_low[k];
         inside = inside && p->region_low[k] >= p->wide_low[k] && p->region_high[k] <= p->wide_high[k];
     }
-    if (!inside) {
+    bool settled = p->program.n_terms == 0 || p->numbers[REGIONS]++ >= FSM_PROOF_SETTLED;
+    if (!inside && settled) {
         bound_derivatives(run, p);
     }
     int64_t *armed = p->numbers + LISTS, *waiting = armed + most, *local = waiting + most, locals = 0;
@@ -530,7 +543,7 @@ static void choose_region(const struct fsm_run *run, const struct proof *p, doub
         }
         double change = 0.0;
         const double *steep = p->steep + j * n;
-        bool bounded = p->down[j] < FSM_INFINITY;
+        bool bounded = settled && p->down[j] < FSM_INFINITY;
         for (int64_t k = 0; k < n && bounded; k++) {
             change += p->reach[k] > 0.0 && steep[k] > 0.0 ? steep[k] * p->reach[k] : 0.0;
         }
@@ -546,8 +559,13 @@ static void choose_region(const struct fsm_run *run, const struct proof *p, doub
             waiting[p->numbers[NEAR_WAITING]++] = j;
         }
     }
-    if (locals > 0) {
-        bound_locally(run, p, local, locals);
+    int64_t *left = local + most;
+    for (int64_t i = 0; i < locals; i++) {
+        left[i] = local[i];
+    }
+    int64_t lefts = bound_forces(run, p, left, locals);
+    if (lefts > 0) {
+        bound_locally(run, p, left, lefts);
     }
     for (int64_t i = 0; i < locals; i++) {
         int64_t j = local[i];
@@ -598,16 +616,16 @@ struct ratios {
     double pace, reach, bend;
 };
 
-/* Bound how fast a guard's slope falls, or rises where it waits, in the step (per s^2). */
-static double bend_of(const struct proof *p, const struct watched *w, const struct ratios *ratios)
+/* Bound how fast a guard's slope falls, or rises where `rises`, in the step (per s^2). */
+static double bend_of(const struct proof *p, const struct watched *w, const struct ratios *ratios, bool rises)
 {
     int64_t n = p->program.moving;
     if (p->local[w->j] >= 0.0) {
-        double bend = w->waiting ? p->local_up[w->j] : p->local_down[w->j];
+        double bend = rises ? p->local_up[w->j] : p->local_down[w->j];
         return (bend > 0.0 ? ratios->reach * ratios->reach * bend : 0.0) +
                (p->local[w->j] > 0.0 ? ratios->bend * p->local[w->j] : 0.0);
     }
-    double bend = w->waiting ? p->up[w->j] : p->down[w->j];
+    double bend = rises ? p->up[w->j] : p->down[w->j];
     bend = bend > 0.0 ? ratios->pace * ratios->pace * bend : 0.0;
     const double *steep = p->steep + w->j * n;
     for (int64_t k = 0; k < n; k++) {
@@ -616,13 +634,36 @@ static double bend_of(const struct proof *p, const struct watched *w, const stru
     return bend;
 }
 
-/* Whether a guard is proved on both halves of the step by its values and slopes, its slope falling by `bend` at most. */
-static bool is_bowl(const struct watched *w, double bend, double h)
+/* Bound how fast a guard changes in the step (per s). */
+static double rate_of(const struct proof *p, const struct watched *w, const struct ratios *ratios)
 {
-    double sign = w->waiting ? -1.0 : 1.0;
-    const double *g = w->g, *s = w->s;
-    return !w->differenced && parabola(sign * g[0], sign * s[0], sign * g[1], sign * s[1], 0.5 * h, bend) > -w->tolerance &&
-           parabola(sign * g[1], sign * s[1], sign * g[2], sign * s[2], 0.5 * h, bend) > -w->tolerance;
+    if (p->local[w->j] >= 0.0) {
+        return p->local[w->j] > 0.0 ? ratios->reach * p->local[w->j] : 0.0;
+    }
+    double rate = 0.0;
+    const double *steep = p->steep + w->j * p->program.moving;
+    for (int64_t k = 0; k < p->program.moving; k++) {
+        rate += p->speed[k] > 0.0 && steep[k] > 0.0 ? steep[k] * p->speed[k] : 0.0;
+    }
+    return rate;
+}
+
+/* Whether a guard is proved on both halves of the step by its values, and slopes where these are known, with what is known
+   of their changes. */
+static bool is_bowl(const struct proof *p, const struct watched *w, const struct ratios *ratios, double h)
+{
+    double sign = w->waiting ? -1.0 : 1.0, least = -w->tolerance, half = 0.5 * h;
+    double g[3] = {sign * w->g[0], sign * w->g[1], sign * w->g[2]};
+    double s[3] = {sign * w->s[0], sign * w->s[1], sign * w->s[2]};
+    if (!w->differenced) {
+        double bend = bend_of(p, w, ratios, w->waiting);
+        if (fsm_parabola(g[0], s[0], g[1], s[1], half, bend) > least && fsm_parabola(g[1], s[1], g[2], s[2], half, bend) > least) {
+            return true;
+        }
+    }
+    double fall = half * rate_of(p, w, ratios), bend = bend_of(p, w, ratios, !w->waiting);
+    return (0.5 * (g[0] + g[1] - fall) > least || fsm_chord(g[0], g[1], half, bend) > least) &&
+           (0.5 * (g[1] + g[2] - fall) > least || fsm_chord(g[1], g[2], half, bend) > least);
 }
 
 /* List the near guards that what is kept does not prove in the step; return how many. */
@@ -643,7 +684,7 @@ static int64_t list_pending(const struct fsm_run *run, const struct proof *p, do
                 ratios.bend = largest_ratio(p->bend, p->reach, n);
             }
             struct watched w = watched_guard(run, p, near[i]);
-            if (!is_bowl(&w, bend_of(p, &w, &ratios), h) && !rests(run, &w, h)) {
+            if (!is_bowl(p, &w, &ratios, h) && !rests(run, &w, h)) {
                 pending[count++] = near[i];
             }
         }
@@ -654,7 +695,13 @@ static int64_t list_pending(const struct fsm_run *run, const struct proof *p, do
 /* Prove the guards listed by enclosures of the step; return the fraction of it to take instead, FSM_PROVED where all are. */
 static double prove_pending(const struct fsm_run *run, const struct proof *p, double h, int64_t *pending, int64_t count)
 {
-    p->known[0] += (double)count;
+    for (int64_t i = 0; i < count; i++) {
+        if (p->outputs[pending[i]] < -1) {
+            p->terms.known[1]++;
+        } else if (p->known[0] > 0.0) {
+            p->known[0]++;
+        }
+    }
     p->numbers[ENCLOSED]++;
     enclose_piece(run, p, needed_for(run, p, pending, count), h, 0.0, 1.0);
     int64_t left = 0;

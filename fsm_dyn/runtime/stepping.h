@@ -154,15 +154,25 @@ FSM_LOCAL double fsm_longest_flight(const struct fsm_run *run, double h);
 /* input_enclosure.c */
 FSM_LOCAL struct fsm_jet fsm_enclose_input(const struct fsm_run *run, int64_t place, double begin, double end);
 
+/* Bounds of the rates of terms over a large region [low, high] (moving,), at speeds that cross it in unit time. */
+struct fsm_term_bounds {
+    double *known; // (2,): 1 where there are some, steps enclosed since
+    double *low, *high;
+    double *rate, *second; // (n_terms,)
+};
+
 /* force_enclosure.c */
-FSM_LOCAL int64_t fsm_count_of_terms(const struct fsm_sizes *sizes);
+FSM_LOCAL void fsm_mark_terms(const struct fsm_run *run, const struct fsm_enclosure *program, int8_t *needed);
 FSM_LOCAL void fsm_enclose_forces(const struct fsm_run *run, const struct fsm_enclosure *program, const int64_t *codes,
                                   struct fsm_jet *jets, struct fsm_jet *middle, double reach);
+FSM_LOCAL void fsm_bound_forces(const struct fsm_run *run, const struct fsm_enclosure *program,
+                                const struct fsm_term_bounds *bounds, const int64_t *codes, const int8_t *needed,
+                                const double *low, const double *high, struct fsm_jet *jets);
 
 /* guard_proof.c: its room, as numbers and as integers */
 #define FSM_PROOF_ROOM(sizes) \
     (12 * (sizes)->max_moving + 3 * (sizes)->max_guards + 12 * (sizes)->max_values + (sizes)->proof_words + 1)
-#define FSM_PROOF_LISTS(sizes) (8 + 3 * (sizes)->max_guards) // integers before the rows that a mode holds
+#define FSM_PROOF_LISTS(sizes) (9 + 4 * (sizes)->max_guards) // integers before the rows that a mode holds
 #define FSM_PROOF_NUMBERS(sizes) (FSM_PROOF_LISTS(sizes) + 2 * (sizes)->n_rows)
 FSM_LOCAL double fsm_prove_step(const struct fsm_run *run, double h);
 FSM_LOCAL bool fsm_proves_unevaluated(const struct fsm_run *run, double h, const int8_t *left_out);

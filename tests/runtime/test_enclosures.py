@@ -31,6 +31,12 @@ void enclose(const int64_t *code, const double *numbers, const double *c, struct
     }
     fsm_enclose(&p, NULL, jets, middle, reach);
 }
+void enclose_values(const int64_t *code, const double *numbers, const double *c, struct fsm_jet *jets)
+{
+    struct fsm_enclosure p = fsm_enclosure_at(code, numbers);
+    fsm_enclose_fixed(&p, c, 3, jets);
+    fsm_enclose_values(&p, NULL, jets);
+}
 """
 
 
@@ -40,12 +46,12 @@ def enclose(tmp_path_factory):
     source, built = folder / "enclose.c", folder / "enclose.so"
     source.write_text(_WRAPPER, encoding="utf-8")
     runtime = Path(library.__file__).parent
-    files = [runtime / name for name in ("enclosure.c", "elementary.c")]
+    files = [runtime / name for name in ("enclosure.c", "enclosure_code.c", "elementary.c")]
     options = ["-std=c99", "-O2", "-ffp-contract=off", "-fPIC", "-shared", "-DFSM_ALL_VISIBLE", f"-I{runtime}"]
     subprocess.run(["cc", *options, source, *files, "-o", built, "-lm"], check=True)
-    function = ctypes.CDLL(str(built)).enclose
-    function.restype = None
-    return function
+    found = ctypes.CDLL(str(built))
+    found.enclose.restype = found.enclose_values.restype = None
+    return found
 
 
 def random_program(rng):
@@ -106,7 +112,7 @@ def test_values_and_rates_lie_within(enclose, narrowed):
         )
         words = np.concatenate([[0], code.words]).astype(np.int64)
         context, numbers = np.array([p]), np.array(code.numbers)
-        enclose(
+        enclose.enclose(
             *(ctypes.c_void_p(array.ctypes.data) for array in (words, numbers, context, jets)),
             ctypes.c_void_p(middle.ctypes.data if narrowed else None), ctypes.c_double(0.5 * length),
         )  # fmt: skip
@@ -129,3 +135,23 @@ def test_values_and_rates_lie_within(enclose, narrowed):
         _holds((lower, upper), bends, loose, about)
         bounded += bool(np.isfinite([low, high, least, most]).all())
     assert bounded > SEEDS // 3
+
+
+def test_values_at_a_point_lie_within(enclose):
+    """The evaluation of values alone, from which bounds of terms begin."""
+    seen = 0
+    for seed in range(SEEDS):
+        rng = np.random.default_rng(seed)
+        program = random_program(rng)
+        code = enclosure_code(program)
+        point, context = np.append(0.7, rng.normal(size=3)), np.array([rng.normal()])
+        jets = np.zeros((code.values, JET_NUMBERS))
+        jets[: code.moving, :2] = point[code.arguments[: code.moving], None]
+        words, numbers = np.concatenate([[0], code.words]).astype(np.int64), np.array(code.numbers)
+        enclose.enclose_values(*(ctypes.c_void_p(a.ctypes.data) for a in (words, numbers, context, jets)))
+        y = program.evaluate(point[0], point[None, 1:], context[None])["guards"].ravel()[-1]
+        low, high = jets[code.outputs[-1], :2]
+        if np.isfinite(y):
+            assert low - 1e-12 * (1.0 + abs(y)) <= y <= high + 1e-12 * (1.0 + abs(y)), f"seed {seed}"
+            seen += bool(np.isfinite([low, high]).all())
+    assert seen > SEEDS // 3
