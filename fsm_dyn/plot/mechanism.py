@@ -14,7 +14,7 @@ from matplotlib.path import Path as MatplotlibPath
 from matplotlib.transforms import Bbox
 
 from fsm_dyn.core.arrays import FloatArray
-from fsm_dyn.draw import palette, symbols
+from fsm_dyn.draw import palette, symbol_lines
 from fsm_dyn.draw.svg import FAINT, FORCE, GROUND, INK
 from fsm_dyn.plot.scene_projection import View
 from fsm_dyn.plot.style import text_width
@@ -253,7 +253,7 @@ class _InstantDrawing:
     def _ground(self, symbol: Symbol, points: FloatArray) -> None:
         self._plot(points, "ground", palette.STEEL, _GROUND, f"ground:{symbol.name}", solid_capstyle="butt")
         if self._view.planar:
-            self._strokes(symbols.hatching(points, symbol.side, self._unit), "ground")
+            self._strokes(symbol_lines.hatching(points, symbol.side, self._unit), "ground")
 
     def _strokes(self, strokes: FloatArray, layer: str) -> None:
         self._axes.add_collection(
@@ -271,35 +271,35 @@ class _InstantDrawing:
 
     def _link(self, symbol: Symbol, points: FloatArray) -> None:
         fill, edge = self._edge(symbol.owner)
-        self._fill(symbols.hull(points), "bar", fill, edge, 1.6 * _OUTLINE, gid=f"link:{symbol.owner}")
+        self._fill(symbol_lines.hull(points), "bar", fill, edge, 1.6 * _OUTLINE, gid=f"link:{symbol.owner}")
 
     def _spring(self, symbol: Symbol, points: FloatArray) -> None:
-        line = symbols.zigzag(points[0], points[1], self._unit, symbol.side)
+        line = symbol_lines.zigzag(points[0], points[1], self._unit, symbol.side)
         self._plot(line, "spring", palette.SPRING, _SPRING, f"spring:{symbol.name}", solid_joinstyle="miter")
 
     def _damper(self, symbol: Symbol, points: FloatArray) -> None:
-        for line in symbols.dashpot(points[0], points[1], self._unit, symbol.side):
+        for line in symbol_lines.dashpot(points[0], points[1], self._unit, symbol.side):
             self._plot(line, "spring", palette.SPRING, _SPRING, f"damper:{symbol.name}")
 
     def _spiral(self, symbol: Symbol, points: FloatArray) -> None:
-        line = symbols.spiral(points[0], points[1], points[2], self._unit)
+        line = symbol_lines.spiral(points[0], points[1], points[2], self._unit)
         self._plot(line, "spring", palette.SPRING, _SPRING, f"spring:{symbol.name}")
 
     def _cord(self, symbol: Symbol, points: FloatArray) -> None:
         open_now = self._view.open_contacts[self._i] if self._view.open_contacts else frozenset()
-        line = symbols.cord(points[0], points[1], self._unit, taut=symbol.name not in open_now)
+        line = symbol_lines.cord(points[0], points[1], self._unit, taut=symbol.name not in open_now)
         self._plot(line, "spring", palette.SPRING, 1.6 * _SPRING, f"cord:{symbol.name}")
 
     def _support(self, symbol: Symbol, points: FloatArray) -> None:
-        triangle, base = symbols.support(points[0], self._unit)
+        triangle, base = symbol_lines.support(points[0], self._unit)
         self._fill(triangle, "support", "#FFFFFF", palette.STEEL, _OUTLINE)
         self._plot(base, "support", palette.STEEL, _OUTLINE)
-        self._strokes(symbols.hatching(base, -1.0, 0.7 * self._unit), "support")
+        self._strokes(symbol_lines.hatching(base, -1.0, 0.7 * self._unit), "support")
         self._pivot(symbol, points)
 
     def _pivot(self, symbol: Symbol, points: FloatArray) -> None:
-        self._disk(points[0], symbols.RING * self._unit, "pivot", "#FFFFFF", INK, _OUTLINE)
-        self._disk(points[0], symbols.DOT * self._unit, "pivot", INK, INK, 0.0)
+        self._disk(points[0], symbol_lines.RING * self._unit, "pivot", "#FFFFFF", INK, _OUTLINE)
+        self._disk(points[0], symbol_lines.DOT * self._unit, "pivot", INK, INK, 0.0)
 
     # -- Contacts ------------------------------------------------------------------------------------------------
 
@@ -328,4 +328,4 @@ class _InstantDrawing:
         if len(self._view.brakes):
             for place, sticks in zip(self._view.brakes[self._i], self._view.sticking[self._i], strict=True):
                 colour = FORCE if sticks else FAINT
-                self._plot(symbols.shoe(place + self._offset, self._unit), "pivot", colour, 2.2, "brake")
+                self._plot(symbol_lines.shoe(place + self._offset, self._unit), "pivot", colour, 2.2, "brake")

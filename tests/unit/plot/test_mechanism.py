@@ -8,7 +8,7 @@ from matplotlib.path import Path
 
 import fsm_dyn
 from fsm_dyn import plot
-from fsm_dyn.draw import palette, symbols
+from fsm_dyn.draw import palette, symbol_lines
 from fsm_dyn.draw.phase_fills import FILLS, phase_fills
 from fsm_dyn.language import loader, models
 from fsm_dyn.language.elements import SpringLoad
@@ -178,13 +178,13 @@ def test_an_input_is_an_arrow_along_its_force_and_no_arrow_at_zero():
 
 
 def test_a_spring_has_six_teeth_and_a_spiral_winds_with_the_bodies():
-    line = symbols.zigzag(np.zeros(2), np.array([100.0, 0.0]), 1.0)
-    assert np.count_nonzero(np.diff(np.sign(line[2:-2, 1]))) == 2 * symbols.TEETH - 1
+    line = symbol_lines.zigzag(np.zeros(2), np.array([100.0, 0.0]), 1.0)
+    assert np.count_nonzero(np.diff(np.sign(line[2:-2, 1]))) == 2 * symbol_lines.TEETH - 1
     assert np.ptp(line[:, 1]) <= 3.2
     centre, up = np.zeros(2), np.array([0.0, 1.0])
     for turn in (-0.5, 0.0, 0.5):
         outer = np.array([-np.sin(turn), np.cos(turn)])
-        end = symbols.spiral(centre, up, outer, 1.0)[-1]
+        end = symbol_lines.spiral(centre, up, outer, 1.0)[-1]
         assert np.arctan2(-end[0], end[1]) == pytest.approx(turn)
 
 

@@ -1,4 +1,4 @@
-// Symbols of a mechanism between its anchors, m: bars, springs, dampers, pivots, grounds; as fsm_dyn/draw/symbols.py.
+// Symbols of a mechanism between its anchors, m: bars, springs, dampers, pivots, grounds; as fsm_dyn/draw/symbol_lines.py.
 
 import { svg } from "./dom.js";
 
