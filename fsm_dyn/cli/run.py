@@ -612,6 +612,10 @@ def explain_command(
         print_json({**found.as_data(), "outcome": trajectory.outcome.name, "outcome_details": list(ends)})
     else:
         typer.echo(str(found))
+        if trajectory.model.contacts:
+            visit = trajectory.visits.at(found.time)
+            kind = "phase" if trajectory.visits.are_phases else "short name"
+            typer.echo(f"\n{kind}: {visit.name}, since {visit.begin:.6f} s ({visit.cause})")
         if found.time == trajectory.t[-1]:
             typer.echo("\nthe run ends here: " + "\n  ".join(trajectory.describe_outcome()))
 

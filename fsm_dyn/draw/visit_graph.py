@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 from fsm_dyn.draw.palette import TEXT
 from fsm_dyn.draw.phase_fills import PhaseFill
@@ -253,7 +253,7 @@ def _edge(edge: VisitEdge) -> Iterator[str]:
 
 
 def _box(box: VisitBox) -> str:
-    place = {"x": box.left, "y": box.top, "width": box.width, "height": box.height, "rx": 7}
+    place: dict[str, Any] = {"x": box.left, "y": box.top, "width": box.width, "height": box.height, "rx": 7}
     texture = [element("rect", **place, fill=f"url(#visit-{box.fill.texture})")] if box.fill.texture else []
     size = min(_NAME, _NAME * (box.width - 8.0) / max(width_of(box.name, _NAME, bold=True), 1e-9))
     middle = box.left + 0.5 * box.width

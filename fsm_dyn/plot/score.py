@@ -26,7 +26,7 @@ from fsm_dyn.run.contact_forces import Forces, Kinematics, contact_at
 from fsm_dyn.run.record import scene_of
 from fsm_dyn.run.score_data import Lane, Score
 from fsm_dyn.run.trajectory import Trajectory
-from fsm_dyn.run.visits import Visit, clock, span
+from fsm_dyn.run.visits import START, Visit, clock, span
 
 # Inches, from the top of the figure downwards.
 WIDTH: Final = 15.5
@@ -43,6 +43,7 @@ _SAMPLES: Final = 60  # instants for the box of the drawing
 _POSES: Final = 12  # of a travelling mechanism
 _TRAVELS: Final = 0.5  # it is smaller than this part of its way
 _MARGIN: Final = 0.05
+_UNITS: Final = 75.0  # of symbols, across a close-up at least
 _ARROW: Final = 0.7  # of half the side of a close-up: the longest force
 _HINTING: Final = 1.05  # letters on a screen are as much wider than their outlines
 _OPEN, _CLOSED, _SLIDES = "#C9CED4", "#3B4650", "#C7D3DF"
@@ -439,12 +440,12 @@ class _Pictures:
         axes.set_facecolor("#FCFCFD")
         low, high = self.close_box(number)
         set_box(axes, low, high)
-        draw_scene(axes, self._with_short_arrows(1 + number, 0.5 * float((high - low)[0])), 1 + number, lines=0.9)
+        draw_scene(axes, self._for_close_up(1 + number, 0.5 * float((high - low)[0])), 1 + number, lines=0.9)
         for artist in (*axes.patches, *axes.lines, *axes.collections, *axes.texts):
             artist.set_clip_on(True)
 
-    def _with_short_arrows(self, instant: int, half: float) -> View:
-        """Return the view with arrows of an instant that are no longer than a part of a close-up."""
+    def _for_close_up(self, instant: int, half: float) -> View:
+        """Return the view for a close-up: arrows of its instant and symbols in its size."""
         arrows = self.view.arrows.copy()
         vectors = arrows[instant, :, 1] - arrows[instant, :, 0]
         longest = float(np.nanmax(np.linalg.norm(vectors, axis=-1), initial=0.0))
@@ -452,7 +453,8 @@ class _Pictures:
             arrows = np.full_like(arrows, np.nan)
             arrows[instant, :, 0] = self.view.arrows[instant, :, 0]
             arrows[instant, :, 1] = arrows[instant, :, 0] + vectors * (_ARROW * half / longest)
-        return replace(self.view, arrows=arrows)
+        unit = min(self.view.unit, 2.0 * half / _UNITS)
+        return replace(self.view, arrows=arrows, scene=replace(self.view.scene, unit=unit))
 
     def close_box(self, number: int) -> tuple[FloatArray, FloatArray]:
         """Return the corners of the close-up of a visit, m."""
@@ -465,7 +467,7 @@ class _Pictures:
             return _square(0.5 * (low + high), max(0.8 * float((high - low).max()), 1e-9))
         if self.travels:
             low, high = self._boxes[1 + number]
-            return _square(0.5 * (low + high), 0.75 * float((high - low).max()))
+            return _square(0.5 * (low + high), 0.85 * float((high - low).max()))
         if 2.0 * half >= size.max():
             return _square(0.5 * (self.low + self.high), 0.5 * float(size.max()))
         centre = self._place(number)
@@ -482,6 +484,9 @@ class _Pictures:
     def _place(self, number: int) -> FloatArray:
         """Return the place of the cause of a visit, in the plane of the figure, m, shape (2,)."""
         visit = self.columns[number]
+        if visit.cause == START and self._bodies:
+            self._last = self._boxes[1 + number].mean(axis=0)
+            return self._last
         place = self._contact_place(visit.contact, visit.begin) if visit.contact >= 0 else None
         if place is None and visit.contact >= 0:
             body = self.run.reading.words.sentence(visit.contact).body

@@ -10,7 +10,7 @@ import numpy as np
 
 from fsm_dyn.run.samples import Samples
 from fsm_dyn.run.transitions import REASONS, Transition, guard_name
-from fsm_dyn.run.words import OPEN, STICK, Words, plain, slides
+from fsm_dyn.run.words import ENGAGED, OPEN, STICK, Words, plain, slides, state_word
 from fsm_dyn.runtime.abi import Event, Reason
 
 BURST: Final = 20e-6  # s: of transitions nearer to each other the first is the cause
@@ -105,8 +105,7 @@ class Sentences:
         # the impulse of a contact that takes over from another has the number of the other
         bare = bool(item.impulse) and not any(self._has_impact(item, number) for number in fired)
         for number in order:
-            contact = self.model.contacts[number]
-            old, new = contact.states[before[number]], contact.states[after[number]]
+            old, new = (state_word(self.model, number, int(codes[number])) for codes in (before, after))
             closes = bare and fired.get(number) is Event.CLOSES
             impact = self._has_impact(item, number) or (closes and old == new == OPEN)
             if old == new and not (impact and number in fired):
@@ -129,6 +128,8 @@ class Sentences:
     def _verb(old: str, new: str, event: Event | None, impact: bool) -> str:
         if old == OPEN and new == OPEN:
             return "bounces on"
+        if ENGAGED in (old, new):
+            return "engages" if new == ENGAGED else "releases"
         if old == OPEN:
             return "strikes" if impact else "meets"
         if new == OPEN:
@@ -261,7 +262,7 @@ class Sentences:
     def _rebounds(self, number: int, contact: int) -> bool:
         """Whether a contact is open after its impact."""
         states = self._states[self.transitions[number].target]
-        return self.model.contacts[contact].states[states[contact]] == OPEN
+        return state_word(self.model, contact, int(states[contact])) == OPEN
 
     def _bounces(self, numbers: tuple[int, ...]) -> str:
         """Return impacts of one contact as a sentence."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from fsm_dyn.core.arrays import BoolArray, FloatArray
 from fsm_dyn.language import expressions
+from fsm_dyn.language.contact_law import FREE
 from fsm_dyn.language.contacts import Contact, FeatureContact, GapContact
 from fsm_dyn.language.expression_tree import free_names
 from fsm_dyn.language.model import Mechanism
@@ -289,6 +290,7 @@ def plain(name: str) -> str:
 
 OPEN: Final = "open"
 STICK: Final = "stick"
+ENGAGED: Final = "engaged"
 _SLIDES: Final = ("slide", "slide_opposite")
 
 
@@ -306,7 +308,7 @@ class EntryStates:
         self.names = tuple(words.entries)
         #: By entry, the state in each mode: of a sticking pair, else of the first one not open.
         self.states = {
-            entry: tuple(_state([model.contacts[k].states[chart.states[k]] for k in numbers]) for chart in model.charts)
+            entry: tuple(_state([state_word(model, k, chart.states[k]) for k in numbers]) for chart in model.charts)
             for entry, numbers in words.entries.items()
         }
 
@@ -318,7 +320,12 @@ class EntryStates:
         """Return the numbers of an entry's pairs not open in a mode."""
         model = self.words.model
         states = model.charts[mode].states
-        return tuple(k for k in self.words.entries[entry] if model.contacts[k].states[states[k]] != OPEN)
+        return tuple(k for k in self.words.entries[entry] if state_word(model, k, states[k]) != OPEN)
+
+
+def state_word(model: RunModel, contact: int, code: int) -> str:
+    """Return the state of a contact by its code; a released lock is open."""
+    return OPEN if code == FREE else model.contacts[contact].states[code]
 
 
 def _state(states: Sequence[str]) -> str:
