@@ -382,7 +382,7 @@ class _Pictures:
         middle_point = 0.5 * (low + high)
         self.low, self.high = middle_point - 0.5 * size - margin, middle_point + 0.5 * size + margin
         self._boxes = everything
-        self._last = middle_point
+        self._last: FloatArray = middle_point
 
     @property
     def _bodies(self) -> tuple[str, ...]:
@@ -485,7 +485,7 @@ class _Pictures:
         """Return the place of the cause of a visit, in the plane of the figure, m, shape (2,)."""
         visit = self.columns[number]
         if visit.cause == START and self._bodies:
-            self._last = self._boxes[1 + number].mean(axis=0)
+            self._last = np.asarray(self._boxes[1 + number].mean(axis=0))
             return self._last
         place = self._contact_place(visit.contact, visit.begin) if visit.contact >= 0 else None
         if place is None and visit.contact >= 0:
@@ -496,7 +496,8 @@ class _Pictures:
             sizes = np.linalg.norm(self.view.arrows[1 + number, :, 1] - self.view.arrows[1 + number, :, 0], axis=-1)
             if len(sizes) and np.isfinite(sizes).any():
                 place = self.view.arrows[1 + number, int(np.nanargmax(sizes)), 0]
-        self._last = self._last if place is None or not np.isfinite(place).all() else place
+        if place is not None and np.isfinite(place).all():
+            self._last = np.asarray(place)
         return self._last
 
     def _contact_place(self, contact: int, time: float) -> FloatArray | None:
