@@ -145,9 +145,9 @@ class ContactLocation:
     """Location of a contact force or torque.
 
     ``kind`` is ``"force"``: on the point ``one``, against ``other`` (None: N); or ``"torque"``: on the frame ``one``
-    against the frame ``other``, drawn at the point ``at``.  ``spins`` are the frames of the two bodies (None: N) where
+    against the frame ``other``, drawn at the point ``at``.  ``spins`` are the frames of the two bodies (None: N) if
     the contact point travels over them.  ``back`` is how far behind ``one``, against the normal, the bodies touch (m).
-    ``features`` are those of the two bodies, where they determine the point.
+    ``features`` are those of the two bodies, if they determine the point.
     """
 
     contact: int
@@ -392,7 +392,7 @@ def with_surface_offsets(
     scene : Scene
         The outlines.
     locations : Iterable[ContactLocation]
-        Where contacts act.
+        Points of contact forces.
     x : ndarray, shape (n_x,)
         A state, SI.
     c : ndarray, shape (n_c,)

@@ -51,13 +51,13 @@ class StoredContinuation(msgspec.Struct):
 
 @dataclass(frozen=True)
 class Continuation:
-    """From where and how a run continues.
+    """State and options of a continued run.
 
     Attributes
     ----------
     settings : StoredOptions
     compiler : str
-        Version of what derived the equations.
+        Version of the deriving program.
     digest : str
         Of the model, the parameters and the settings (:func:`run_digest`).
     state : SavedState
@@ -103,7 +103,7 @@ def continuation_of(
     rows: int,
     transitions: int,
 ) -> Continuation:
-    """Return what a file holds.
+    """Return the content of a file.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def continuation_of(
 
 
 def check_continuation(continuation: Continuation, digest: str, compiler: str) -> None:
-    """Check that a run is continued with what it was run with.
+    """Check that a run is continued with its own options.
 
     Raises
     ------

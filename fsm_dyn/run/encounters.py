@@ -166,7 +166,7 @@ class Encounter:
 def encounters(
     model: RunModel, rows: Samples, transitions: Sequence[Transition], near: float = 0.0
 ) -> tuple[Encounter, ...]:
-    """Return what became of all pairs of shapes of a run, those that touched first, in this order, then the nearest.
+    """Return the encounters of all pairs of shapes of a run: those that touched, in order of time, then the nearest.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ def _touches(model: RunModel, rows: Samples, transitions: Sequence[Transition], 
 
 
 def _gaps(model: RunModel, rows: Samples, names: Sequence[str]) -> FloatArray:
-    """Return the gap of each pair in each row, shape (n_rows, n_pairs), m; infinite where no feature faces another."""
+    """Return the gap of each pair in each row, shape (n_rows, n_pairs), m; infinite if no feature faces another."""
     numbers = {contact.name: k for k, contact in enumerate(model.contacts)}
     members = [[numbers[name] for name in model.contact_entries[pair]] for pair in names]
     states = np.array([chart.states for chart in model.charts])

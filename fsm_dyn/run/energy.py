@@ -15,8 +15,8 @@ from fsm_dyn.run.samples import SampleBetween, Samples
 
 # -- Energy balance of a run (docs/theory.md, "The energy balance") ------------------------------------------
 
-# Of Gauss and Legendre.  Five are exact to degree nine: a power is a product of two quartics in time, so what the
-# quadrature leaves out is below what the quartics leave out.
+# Of Gauss and Legendre.  Five are exact to degree nine: a power is a product of two quartics in time, so the error of
+# the quadrature is below the error of the quartics.
 POINTS: Final = 5
 _STEPS_AT_ONCE = 4096
 _DISSIPATIVE = frozenset({"tangent", "tangent2", "friction"})
@@ -24,7 +24,7 @@ _DISSIPATIVE = frozenset({"tangent", "tangent2", "friction"})
 
 @dataclass(frozen=True)
 class EnergyBalance:
-    """Energies at every row of a run and what passed in and out up to there; all arrays of shape (n,), J.
+    """Energies at every row of a run and the energy exchanged up to there; all arrays of shape (n,), J.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class EnergyBalance:
     transitions : ndarray
         Sum of the energy changes at transitions: impacts (negative) and user-defined resets (either sign).
     drive : ndarray
-        Work done by what moves points and frames by time or inputs; zero where all rest while all speeds are zero.
+        Work of the drives of points and frames by time or inputs; zero if all rest while all speeds are zero.
     """
 
     kinetic: FloatArray
@@ -293,7 +293,7 @@ def _is_finite(record: RunRecord) -> bool:
 def is_open(residual: FloatArray, balance: EnergyBalance, stored: float) -> bool:
     """Whether more is unexplained than the limit, and than the rounding of the energies.
 
-    Where a mechanism rests on compliant contacts nothing is exchanged, and the scale is the energy ``stored`` there, J.
+    A mechanism at rest on compliant contacts exchanges nothing, and the scale is the energy ``stored`` there, J.
     """
     least = LIMIT * max(balance.exchanged, stored) + _ROUNDING * float(np.abs(balance.total).max()) + _TINIEST
     return float(np.abs(residual).max()) > least
@@ -316,7 +316,7 @@ def rates_are_contradicted(
     Parameters
     ----------
     first_row : ndarray of int, shape (runs + 1,)
-        Where each run begins among the rows, and the end.
+        First row of each run, and the end.
     t : ndarray, shape (n,)
         s
     u, u_dot, u_mid : ndarray, shape (n, n_u)

@@ -40,8 +40,8 @@ def program_memory(programs: ModePrograms) -> int:
 class DerivedModes:
     """Modes by their contact states, of which those that were used longest ago are dropped.
 
-    A mode that was dropped is derived again where a run needs it.  It has the same programs then, as modes are derived
-    for the model's own start: what is kept decides how long a run takes, and nothing else.
+    A dropped mode is derived again when a run needs it.  It has the same programs then, as modes are derived for the
+    model's own start: what is kept decides how long a run takes, and nothing else.
 
     Parameters
     ----------
@@ -95,12 +95,12 @@ class KnownCharts:
 
 @dataclass  # not frozen: to fill one that is takes six times as long
 class SavedState:
-    """Where a run can be continued.
+    """State from which a run can be continued.
 
     Attributes
     ----------
     words : uint64 array
-        What the runtime saved (``runtime/saved_state.h``).
+        Saved by the runtime (``runtime/saved_state.h``).
     rows, transitions, passages : int
         How many were recorded before; those after it are made again.
     charts : KnownCharts
@@ -129,7 +129,7 @@ class FirstRow:
 
 
 def check(result: int) -> None:
-    """Raise InputError where a state was not restored.
+    """Raise InputError if a state was not restored.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ class ModeChart:
     """One entry of the mode tables: a mode (by its number) in one chart, and the addresses of its kernels.
 
     ``allowance``, ``core``, ``guard_kernels``: see :class:`fsm_dyn.runtime.layouts.Tables`.  ``code`` keeps the
-    kernels in memory, where nothing else does.
+    kernels in memory, if nothing else does.
     """
 
     mode: int
@@ -180,7 +180,7 @@ class ModeChart:
     allowance: int = NEVER
     code: object = None
     core: int = 0
-    guard_kernels: tuple[int, ...] = ()  # of the guards, 0 where the core has one; empty where there is no core
+    guard_kernels: tuple[int, ...] = ()  # of the guards, 0 for those in the core; empty without a core
 
 
 class Executable:
@@ -364,7 +364,7 @@ class Executable:
         self.tables = self._build()
 
     def _with_core(self, chart: ModeChart) -> ModeChart:
-        """Return a chart with the kernels that steps take which leave guards out, where there are any."""
+        """Return a chart with the kernels for steps without some guards, if there are any."""
         parts = None if self._far is None else self._far.compiled(chart.programs)
         if parts is None:
             return chart
@@ -375,7 +375,7 @@ class Executable:
         return guard_enclosures([self._enclosure(chart.programs) for chart in self.charts], counts)
 
     def _enclosure(self, programs: RunnableMode) -> EnclosureCode | None:
-        """Return what encloses the guards of a mode, None where nothing does."""
+        """Return the enclosure of the guards of a mode, or None."""
         return programs.enclosure if isinstance(programs, ModePrograms) else None
 
     def _build(self) -> Tables:
@@ -522,7 +522,7 @@ class Executable:
         return table
 
     def _transition_states(self) -> npt.NDArray[np.int8]:
-        """Contact states that each transition's target asks for, -1 where it leaves them open."""
+        """Contact states required by each transition's target, -1: any."""
         automaton = self.automaton
         table = np.full((len(automaton.user_transitions), len(automaton.contacts)), -1, np.int8)
         patterns = {pattern.name: pattern.states for pattern in automaton.patterns}

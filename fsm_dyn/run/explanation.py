@@ -31,11 +31,11 @@ ROUNDING: Final = 1e-12  # fraction of the numbers compared below which a differ
 
 @dataclass(frozen=True)
 class ContactReport:
-    """A contact at an instant, SI units; None where it has no such thing.
+    """A contact at an instant, SI units; None if it has no such quantity.
 
-    ``gap``, ``slip`` (speed), ``normal`` and ``friction`` forces, and the ``limit`` of the friction force: static where
-    it sticks, kinetic where it slides.  ``indeterminate`` tells that other contacts or constraints could take its
-    forces over: those given are then the smallest that the contact laws admit, or, where it is not ``admissible``, the
+    ``gap``, ``slip`` (speed), ``normal`` and ``friction`` forces, and the ``limit`` of the friction force: static if
+    it sticks, kinetic if it slides.  ``indeterminate`` tells that other contacts or constraints could take its forces
+    over: those given are then the smallest that the contact laws admit, or, where it is not ``admissible``, the
     smallest.
     """
 
@@ -68,7 +68,7 @@ class Explanation:
     Attributes
     ----------
     model, mode, label : str
-        Names of the model and the mode, and what the mode is called where people read it.
+        Names of the model and the mode, and the label of the mode.
     time : float
         s
     preceding : tuple of Transition
@@ -423,7 +423,7 @@ def _frequent_samples(rows: Samples) -> Iterator[str]:
 
 
 def _non_finite(rows: Samples) -> Iterator[str]:
-    """Yield what is not finite in the last row, each with its location in the model file.
+    """Yield the nonfinite quantities of the last row, each with its location in the model file.
 
     Inputs, else points, else constraints and contacts, else loads without a potential: each can make the later ones so.
     """

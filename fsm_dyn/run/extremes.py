@@ -42,7 +42,7 @@ def quartic(theta: FloatArray, h: FloatArray, x0: FloatArray, d0: FloatArray, xm
     s = theta[:, None]
     step = h[:, None]
     r = 1.0 - s
-    with np.errstate(invalid="ignore", over="ignore"):  # rates where a run fails may be infinite
+    with np.errstate(invalid="ignore", over="ignore"):  # rates at the failure of a run may be infinite
         cubic = r * r * ((1.0 + 2.0 * s) * x0 + s * step * d0) + s * s * ((1.0 + 2.0 * r) * x1 - r * step * d1)
         middle_of_cubic = 0.5 * (x0 + x1) + 0.125 * step * (d0 - d1)
         return cubic + 16.0 * (s * r) ** 2 * (xm - middle_of_cubic)
@@ -213,7 +213,7 @@ class Steps:
     count : int
         Number of runs.
     whole : ndarray of int, shape (runs + 1,), optional
-        Where these are all steps of the runs, and every row belongs to one: first row of each run, and their number.
+        If these are all steps of the runs, and every row belongs to one: first row of each run, and their number.
     """
 
     first: IntArray
@@ -260,8 +260,7 @@ def largest_of_runs(
     between : callable
         Gives the quantity, shape (m,), at times of shape (m,) within the steps that begin at the rows, shape (m,).
     bound : ndarray, shape (n,), optional
-        What the quantity does not exceed in the step that begins at each row: steps in which that is below a row's
-        value are passed over.
+        Upper bound of the quantity in the step from each row: steps with a bound below a row's value are skipped.
 
     Returns
     -------
@@ -365,7 +364,7 @@ def _best(values: FloatArray, grid: FloatArray, steps: Steps) -> tuple[FloatArra
 
 
 def _largest_by_run(values: FloatArray, steps: Steps) -> FloatArray:
-    """Return the largest of the values of each run, minus infinity where it has none."""
+    """Return the largest of the values of each run, minus infinity without any."""
     found = np.full(steps.count, -np.inf)
     if len(steps):
         found[steps.run[steps.begin]] = np.maximum.reduceat(values, steps.begin)

@@ -193,7 +193,7 @@ def refused(name: str) -> InputError:
 
 
 def number(state: Mapping[str, Any], name: str) -> float | None:
-    """Return a finite number or None; raise InputError where it is neither."""
+    """Return a finite number or None; raise InputError if it is neither."""
     value = state.get(name)
     if value is not None and not (isinstance(value, int | float) and np.isfinite(value)):
         raise refused(name)
@@ -238,11 +238,11 @@ def _factors(state: Mapping[str, Any], name: str, n: int) -> tuple[NDArray[Any],
 # -- Step lengths of scipy's implicit solvers, selected and limited from outside -----------------------------
 
 _NODES: Final = (0.1550510257216822, 0.6449489742783178, 1.0)  # of Radau's method, as parts of a step
-_CLOSEST: Final = 1e-5  # what is left of the rows at a node, at least
-_ROUNDING: Final = 2.0 * np.finfo(float).eps  # of a step of unit turn, times the cube of what is left of the rows
+_CLOSEST: Final = 1e-5  # least remainder of the rows at a node
+_ROUNDING: Final = 2.0 * np.finfo(float).eps  # of a step of unit turn, times the cube of the remainder of the rows
 _SHARE: Final = 3.0  # times rounding: the least absolute tolerance
 _ASIDE: Final = 30.0  # times rounding, by which the iteration starts aside
-SHORT: Final = 1e-6  # first step where nothing tells its length, in the mechanism's own unit of time
+SHORT: Final = 1e-6  # first step without an estimate of its length, in the mechanism's own unit of time
 
 
 def limit_step(solver: Any, length: float, clear: float, longest: float) -> float:
@@ -275,14 +275,14 @@ def limit_step(solver: Any, length: float, clear: float, longest: float) -> floa
 
 
 def newton_tolerance(rtol: float) -> float:
-    """Return what scipy's solvers ask of their simplified Newton iteration, in units of the tolerance."""
+    """Return the accuracy of the simplified Newton iteration in scipy's solvers, in units of the tolerance."""
     return float(max(10 * np.finfo(float).eps / rtol, min(0.03, rtol**0.5)))
 
 
 def rounding_of_step(rank: Floats, h: float) -> float:
-    """Return what rounding near a change point may do to the state in a step of Radau's method, in units of the state.
+    """Return the possible effect of rounding near a change point on a step of Radau's method, in units of the state.
 
-    Rounding enters accelerations divided by the cube of what is left of the rows at the nearest node.
+    Rounding enters accelerations divided by the cube of the remainder of the rows at the nearest node.
 
     Parameters
     ----------
@@ -303,17 +303,17 @@ def rounding_of_step(rank: Floats, h: float) -> float:
 def ease_step(solver: Any, by: Floats) -> None:
     """Let the next step of Radau's method converge as far as rounding allows.
 
-    The simplified Newton iteration stops where its moves no longer shrink fast enough. Where they are rounding from the
+    The simplified Newton iteration stops if its moves no longer shrink fast enough. If they are rounding from the
     second on, it would stop at any length of the step. So its start, the last step continued, is moved aside by more
-    than rounding, and what is asked for is no less than rounding. Where rounding is larger than a tenth of the
-    tolerance, it takes the place of the tolerance.
+    than rounding, and the requested accuracy is no less than rounding. If rounding is larger than a tenth of the
+    tolerance, it replaces the tolerance.
 
     Parameters
     ----------
     solver : scipy.integrate.Radau
         About to take a step, with the tolerances of the run.
     by : float64 array, shape (n,)
-        What rounding may do to the state.
+        Effect of rounding on the state.
     """
     solver.atol = np.maximum(solver.atol, _SHARE * by)
     solver.newton_tol = max(solver.newton_tol, float(np.max(by / (solver.atol + solver.rtol * np.abs(solver.y)))))
@@ -350,7 +350,7 @@ def first_step(
     derivative : callable
         x_dot at a time (s) and a state, shape (n,).
     span : (float, float)
-        Where the step begins, and where it has to end at the latest (s).
+        Start of the step, and its latest end (s).
     x : float64 array, shape (n,)
     accuracy : (float, float64 array of shape (n,))
         Relative and absolute tolerance.
@@ -382,7 +382,7 @@ def _mean(values: Floats) -> float:
 # follows the steps of an explicit method: guards are watched and located by the same functions and rules, and all
 # that happens at a transition is done there.
 
-# what ``implicit_step`` is asked to do
+# request to ``implicit_step``
 
 _DIFFERENCE: Final = 6e-6  # of a state, by which it is differenced
 _FARTHEST: Final = 1e-3  # in the unit of the state: differences go no farther
@@ -428,7 +428,7 @@ class _Stiff:
         self.pack()
 
     def pack(self) -> None:
-        """Look up the addresses of all that the run works on; to be called again where memory moved."""
+        """Look up the addresses of all that the run works on; to be called again after memory has moved."""
         self.follows = self.loop.run(self.drive.packed, self.dense_packed, self.options_packed)
         self.advances = self.loop.run(self.drive.packed, self.method_packed, self.options_packed)
 
@@ -653,7 +653,7 @@ class _Stiff:
         return self.go_along(target)
 
     def ease(self, unlimited: float) -> None:
-        """Give the solver the tolerances of its next step; ``unlimited``: what :func:`limit_step` returned (s)."""
+        """Give the solver the tolerances of its next step; ``unlimited``: the result of :func:`limit_step` (s)."""
         solver, rank = self.solver, self.loop.state.rank
         self.unlimited = unlimited
         solver.rtol, solver.atol = self.accuracy()
@@ -670,8 +670,8 @@ class _Stiff:
     def go_along(self, target: float) -> int:
         """Accept the dense output of the solver's step as far as no event is in doubt; return a status.
 
-        The compiled loop looks for events as it does with every method.  Where the step is too long to tell whether a
-        guard falls through zero in it, only a part is accepted, and the next call continues from there.
+        The compiled loop looks for events as it does with every method.  If the step is too long to tell whether a
+        guard falls through zero in it, only a part is accepted, and the next call continues from its end.
         """
         state, n_q = self.loop.state, int(self.loop.tables.sizes[Sizes.N_Q])
         status = self.serve(ImplicitService.FOLLOW, float(self.solver.t), target)

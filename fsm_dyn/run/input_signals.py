@@ -114,9 +114,9 @@ def linear(points: ArrayLike) -> PiecewiseCubic:
 def sampled(points: ArrayLike, decides: bool = False) -> PiecewiseCubic:
     """Return an input known at instants, as a device gives it: straight between them, constant outside.
 
-    A step ends at every sample.  Contact states are decided again there only where ``decides`` says so: a continuous
-    input that moves no constraint changes no force abruptly.  Rows of time, value, rate and second rate make cubics
-    between which the second rate is continuous; then nothing has to be decided in any case.
+    A step ends at every sample.  Contact states are decided again there only if ``decides`` is set: a continuous input
+    that moves no constraint changes no force abruptly.  Rows of time, value, rate and second rate make cubics between
+    which the second rate is continuous; then nothing has to be decided in any case.
     """
     table = np.asarray(points, dtype=np.float64)
     times, values = _checked_points(table[:, :2] if table.ndim == 2 else table, "sampled")
@@ -126,7 +126,7 @@ def sampled(points: ArrayLike, decides: bool = False) -> PiecewiseCubic:
         return replace(linear(points), decides=decides)
     if table.shape[1] != 4 or not np.all(np.isfinite(table)):
         raise InputError("sampled: rows are time and value, or time, value, rate and second rate")
-    # constant at the end, with the last rate: what holds there is the limit from the left
+    # constant at the end, with the last rate: the value there is the limit from the left
     third = np.append((table[1:, 3] - table[:-1, 3]) / (6.0 * np.diff(times)), 0.0)
     pieces = PiecewiseCubic(
         times, np.column_stack([values, table[:, 2], 0.5 * table[:, 3], third]), np.ones(len(times), bool)
@@ -166,7 +166,7 @@ class KernelSource:
     keep : object
         Whatever keeps the machine code alive.
     program : Program
-        What the machine code was made from.
+        Source of the machine code.
     """
 
     address: int
@@ -184,7 +184,7 @@ class InputSignals:
     names : tuple of str
         Inputs in the order of the context.
     arrays : InputTables
-        What the compiled loop reads.
+        Tables read by the compiled loop.
     sources : tuple of KernelSource
         The kernels, in the order of the arrays.
     until : float
@@ -216,7 +216,7 @@ class InputSignals:
         return self._segment(int(np.searchsorted(self.arrays.start, t, side="left")))
 
     def _segment(self, end: int) -> int:
-        """Return the last segment before number ``end`` at whose begin steps end, 0 where there is none."""
+        """Return the last segment before number ``end`` at whose begin steps end, 0 without one."""
         numbers = np.arange(1, end)
         hard = numbers[self.arrays.next_hard[: len(numbers)] == numbers]
         return int(hard[-1]) if len(hard) else 0
@@ -410,8 +410,8 @@ def from_callable(
 def tabulate(function: Callable[[float], float], span: tuple[float, float], tolerance: float = 1e-9) -> PiecewiseCubic:
     """Return cubic pieces that follow a function over a span of time.
 
-    Intervals are halved until a cubic through four points is right at three more.  Where that never happens,
-    because the function jumps, the pieces become very short and steps end at them.
+    Intervals are halved until a cubic through four points is right at three more.  If this never happens, because the
+    function jumps, the pieces become very short and steps end at them.
     """
     t0, t1 = span
     if not t1 > t0:

@@ -50,7 +50,7 @@ class Tableau:
         Weights ``d``, over the same, of the quartic part of the dense output
         ``Hermite cubic + theta^2 (1 - theta)^2 h sum d_i k_i``; empty: the cubic alone.
     source : str
-        Where the coefficients come from.
+        Reference for the coefficients.
     """
 
     name: str

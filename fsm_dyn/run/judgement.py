@@ -46,7 +46,7 @@ from fsm_dyn.runtime.abi import Status
 #
 # Errors of the quantities of a run, as far as its tolerances determine them: within them a margin is no verdict.
 
-_PROBE: Final = 1e3  # how many times its error a state is moved, to find what that changes
+_PROBE: Final = 1e3  # displacement of a state to find its effect, in units of its error
 _ROUNDING: Final = 8.0 * np.finfo(np.float64).eps
 
 
@@ -71,7 +71,7 @@ def state_errors(numerics: Numerics, x: FloatArray, n_q: int) -> FloatArray:
 def derived_errors(
     rows_at: Callable[[IntArray], Samples], rows: IntArray, sizes: FloatArray, quantity: Callable[[Samples], FloatArray]
 ) -> FloatArray:
-    """Return the errors of what the state determines: those of all states, times what they change in it; (n,).
+    """Return the errors of quantities determined by the state: those of all states, times their effects; (n,).
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class Judgement:
         Undecided: the run ended or failed before it could be judged.
     margin : float
         How far the run is from the other verdict: positive if met, negative if violated, in ``unit``; of an undecided
-        requirement that of the run so far.  Infinite where nothing came near, nan where there is none.
+        requirement that of the run so far.  Infinite if nothing came near, nan if there is none.
     unit : str
         Of the margin: that of the quantity, ``"s"`` for times and modes, ``"1"`` for counts.
     time : float or None
@@ -189,7 +189,7 @@ class Judge:
     def __init__(
         self, runs: JudgedRuns, phase: IntArray | None = None, visits: list[list[PhaseVisit]] | None = None
     ) -> None:
-        self._phase = phase  # number of the phase after each row, where rows are at all ends of phases
+        self._phase = phase  # number of the phase after each row, if all ends of phases have rows
         self._visits = visits
         self.runs, self.samples, self.complete = runs, runs.samples, runs.complete
         self.model, self.rows = runs.samples.model, runs.samples.rows
@@ -231,7 +231,7 @@ class Judge:
     # -- Phases ------------------------------------------------------------------------------------------------
 
     def _names_phase(self, requirement: Requirement) -> bool:
-        """Whether a phase is named, by a bare name only where no mode has it."""
+        """Whether a phase is named, by a bare name only if no mode has it."""
         modes = {pattern.name for pattern in self.model.patterns}
         return bool(self.model.phases) and any(
             isinstance(item, PhaseCondition | PhaseEvent)
@@ -374,7 +374,7 @@ class Judge:
 
     @cached_property
     def _numerics(self) -> Numerics | None:
-        """Tolerances and units of the runs; None where the model is not known."""
+        """Tolerances and units of the runs; None if the model is not known."""
         model = self.model
         if model.numerics is None and model.automaton is not None:
             return numerics_of(model.automaton, model.values)
@@ -480,10 +480,10 @@ class Judge:
         return None if other else names.index(quantity.name)
 
     def _bound(self, number: int, sign: float, magnitude: bool) -> FloatArray:
-        """Return what a coordinate or speed, or its magnitude, times a sign does not exceed after each row."""
+        """Return an upper bound, after each row, of a coordinate or speed, or its magnitude, times a sign."""
         runs = self.rows
         bounds = np.empty((2, len(runs.t)))
-        with np.errstate(invalid="ignore", over="ignore"):  # from row to row, also where no step is between
+        with np.errstate(invalid="ignore", over="ignore"):  # from row to row, also without a step between
             for begin in range(0, len(runs.t) - 1, _BLOCK):
                 rows = slice(begin, begin + _BLOCK + 1)
                 t = runs.t[rows]
@@ -564,7 +564,7 @@ def judge(samples: RecordedSamples, record: RunRecord, chains: bool = True) -> d
 def _judgement(
     requirement: Requirement, found: Findings, model: RunModel, record: RunRecord, chains: bool
 ) -> Judgement:
-    """Return what was found of the only run."""
+    """Return the judgement of the only run."""
     verdict, margin, time = VERDICTS[found.verdicts[0]], float(found.margins[0]), float(found.times[0])
     decided = not math.isnan(time)
     chain = tuple(item for item in record.transitions if item.time <= time) if decided and chains else ()

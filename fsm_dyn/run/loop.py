@@ -229,7 +229,7 @@ def _drive_loop(
     progress: Callable[[float], None] | None,
     saver: Saver | None,
 ) -> int:
-    """Call the compiled loop until the run has ended, and provide what it requests; return how the run ended."""
+    """Call the compiled loop until the run has ended, and provide its requests; return how the run ended."""
     counts, chunk = options.counts, _FIRST_CHUNK
     run = handle()
     try:
@@ -290,7 +290,7 @@ _CHUNK: Final = 100_000  # steps after which a run returns, so that it can be in
 
 @dataclass(frozen=True)
 class Starts:
-    """Where runs begin: states (n, n_q + n_u), contexts (n, n_c), and contact states of their modes."""
+    """Starts of runs: states (n, n_q + n_u), contexts (n, n_c), and contact states of their modes."""
 
     x: Floats
     c: Floats

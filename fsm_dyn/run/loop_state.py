@@ -104,13 +104,13 @@ class RunArrays(Rows):
     mode_end, c_end
         Mode and context at the end.
     rank : float64 array
-        What was known last of the rank of the rows held (``State.rank``).
+        Last estimate of the rank of the active rows (``State.rank``).
     passages : float64 array
         Passages through change points as the loop wrote them, a row each (``PASSAGE_TIME`` ... of the state).
     time_stepping : bool
         Whether steps end with the speeds without impulses if contact states change.
     saved : SavedState, optional
-        From where the run can be continued, if it was to be and can.
+        State to continue from, if requested and possible.
     """
 
     records: Floats = field(repr=False)
@@ -194,7 +194,7 @@ def order_of(mode: Integers, changes: Integers, mode_end: int, fixed: int) -> tu
 
 
 def renumbered(raw: RunArrays, fixed: int, order: tuple[int, ...] | None = None) -> tuple[RunArrays, tuple[int, ...]]:
-    """Number the modes of a run by what happened in it alone.
+    """Number the modes of a run independently of other runs.
 
     An executable numbers modes in the order in which its runs reached them, earlier runs too.
 
@@ -203,7 +203,7 @@ def renumbered(raw: RunArrays, fixed: int, order: tuple[int, ...] | None = None)
     fixed : int
         How many modes were there before any run; they keep their numbers.
     order : tuple of int, optional
-        The modes by new number, where the run is a part of a longer one (:func:`order_of`).
+        The modes by new number, if the run is a part of a longer one (:func:`order_of`).
 
     Returns
     -------
@@ -243,7 +243,7 @@ _MOST_PACKED: Final = 8
 class ModeProvider(Protocol):
     """Gives modes and charts that were not derived in advance.
 
-    Both return tables in which what was there keeps its number.
+    Both return tables with all present numbers kept.
     """
 
     def provide_mode(self, states: NDArray[np.int8], t: float, x: Floats, c: Floats) -> Tables:
@@ -258,7 +258,7 @@ class ModeProvider(Protocol):
 
 @dataclass
 class LoopState:
-    """What one run holds between calls of the compiled loop."""
+    """Data of one run between calls of the compiled loop."""
 
     workspace: Workspace
     tables: Tables
@@ -309,7 +309,7 @@ class Workspace:
         return None
 
     def give_back(self, loop: LoopState) -> None:
-        """Keep what a finished run has used, and of what earlier ones have used the latest, up to a bound of rows.
+        """Keep the memory of a finished run, and the latest of earlier ones, up to a bound of rows.
 
         A run that derives modes ends with other tables: what the run before has used is then of no use any more.
         """
@@ -357,7 +357,7 @@ def enter_next_window(loop: LoopState, signals: InputSignals) -> InputSignals:
 
 
 def provide_requested(loop: LoopState, status: int, mode_source: ModeProvider | None) -> int | None:
-    """Provide what the compiled loop requests; return how the run ends where that cannot be had."""
+    """Provide a request of the compiled loop; return the outcome of the run if this is impossible."""
     if status == Status.BUFFER_FULL and loop.work.top[ArenaTop.OVERFLOWN] != 0:
         loop.work, loop.work_packed = st.new_work(loop.tables, loop.stages, int(loop.tables.sizes[Sizes.N_CONTACTS]))
     elif status == Status.BUFFER_FULL:
@@ -421,7 +421,7 @@ def _own_kernels(loop: LoopState, mode_source: ModeProvider | None) -> None:
 
 
 def _entry_chart(loop: LoopState, mode_source: ModeProvider | None) -> None:
-    """Ask for a chart that is good where the pending transition leads."""
+    """Ask for a chart that is good after the pending transition."""
     if mode_source is None:
         return
     t, x, c = float(loop.state.clock[Clock.TIME]), loop.work.x_mid.copy(), loop.work.c_after.copy()
@@ -441,7 +441,7 @@ def _take_tables(loop: LoopState, tables: Tables) -> None:
 
 
 def _grow_buffers(loop: LoopState) -> None:
-    """Double the room for what is nearly full."""
+    """Double the room of nearly full arrays."""
     old = loop.buffers
     rows, records = int(loop.state.counters[Counters.ROWS]), int(loop.state.counters[Counters.TRANSITIONS])
     more_rows = len(old.modes) * (2 if rows + ROWS_PER_TURN > len(old.modes) else 1)
@@ -457,7 +457,7 @@ def _grow_buffers(loop: LoopState) -> None:
 
 
 def finish(loop: LoopState, status: int, saved: SavedState | None = None) -> RunArrays:
-    """Cut what was recorded out of the buffers; ``saved``: from where the run can be continued."""
+    """Cut the recording out of the buffers; ``saved``: state to continue the run from."""
     state = loop.state
     counters = state.counters.tolist()
     drift_energy, drift_residual = state.drift.tolist()
@@ -544,7 +544,7 @@ class Saver:
         self._saved = saved
 
     def saved_of(self, outcome: int) -> SavedState | None:
-        """Return the state from which a run that ended so can be continued; None where it cannot."""
+        """Return the state from which a run that ended so can be continued; None if it cannot."""
         return self._saved if outcome in CONTINUABLE else None
 
 
@@ -564,7 +564,7 @@ def restore(
     handle : callable
         Gives the addresses of all that the run works on, as they are now.
     saved, first, saver
-        What was saved, and of which model and settings.
+        The saved words, and their model and settings.
     modes : ModeProvider, optional
         Asked for modes of the saved state that the tables lack.
 

@@ -43,7 +43,7 @@ Parts = tuple[Floats, Floats, Floats, Codes, Floats, Floats, Floats, Floats]
 CHUNK = 2000  # steps between heartbeat
 
 
-# what the runtime reports of a run
+# report of the runtime about a run
 
 
 def run_moreau_jean(
@@ -61,8 +61,8 @@ def run_moreau_jean(
 ) -> RunArrays:
     """Run from time zero with steps of the same length; the run ends with the first that leaves ``bounds``.
 
-    The mode of a row follows from the impulses of its step; where contact states change, two rows at the end of the
-    step hold the speeds without and with the impulses of the contacts, and a transition is recorded.
+    The mode of a row follows from the impulses of its step; if contact states change, two rows at the end of the step
+    hold the speeds without and with the impulses of the contacts, and a transition is recorded.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def _unsolved(report: Floats, count: int) -> str:
 
 @dataclass
 class _Beginning:
-    """Where a run begins: after step number ``step`` of it, in segment ``segment`` of the inputs."""
+    """Start of a run: after step number ``step`` of it, in segment ``segment`` of the inputs."""
 
     x: Floats
     c: Floats
@@ -184,7 +184,7 @@ def _start(tables: Tables, x0: Floats, c0: Floats, mode0: int, drive: InputSigna
 def _restored(
     tables: Tables, n_x: int, drive: InputSignals, resumed: tuple[SavedState, FirstRow], saver: Saver | None
 ) -> _Beginning:
-    """Return where a run continues; raise InputError where its saved state is refused."""
+    """Return the start of a continued run; raise InputError if its saved state is refused."""
     s, digest = tables.sizes, saver.digest if saver is not None else 0
     arrays = _arrays(tables, n_x, 1)
     sides, report = np.zeros(int(s[Sizes.N_CONTACTS]), np.int8), np.zeros(TimeSteppingReport.COUNT)
@@ -271,8 +271,8 @@ def _longest_step(
 ) -> float:  # fmt: skip
     """Return a step with which the run is not refused, and at most a tenth shorter than one with which it is.
 
-    Too long a step goes too deep, so the limit it meets is not that of the motion: lengths are tried out.  Where bodies
-    pass through each other (``passes``) a longer step may meet them by chance: there the limit met is taken.
+    Too long a step goes too deep, so the limit it meets is not that of the motion: lengths are tried out.  If bodies
+    pass through each other (``passes``) a longer step may meet them by chance: then the limit met is taken.
     """
 
     def refused(length: float) -> float:
@@ -301,7 +301,7 @@ def _rounded_down(value: float) -> float:
 
 
 def _check_laws(tables: Tables) -> None:
-    """Raise InputError where the model's impacts follow another law, and so lead to other motions."""
+    """Raise InputError if the model's impacts follow another law, and so lead to other motions."""
     if tables.sizes[Sizes.SEQUENTIAL]:
         raise InputError(
             "method 'moreau_jean' takes all impacts of a step at once, and this model's are sequential",
@@ -324,10 +324,10 @@ def _as_run(
     saved: SavedState | None,
     last: int,
 ) -> RunArrays:
-    """Number the modes reached, double the rows where they change, and record the changes.
+    """Number the modes reached, double the rows at their changes, and record the changes.
 
-    ``first``: the row before the first step, where one led there; ``saved``: the state after row ``last``, if the run
-    can be continued.
+    ``first``: the row before the first step, if one led there; ``saved``: the state after row ``last``, if the run can
+    be continued.
     """
     times, x, c, codes, free, middle, impulses, _ = parts
     tables, modes = _numbers(tables, mode0, codes, times, x, c, mode_source)

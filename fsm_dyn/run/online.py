@@ -58,7 +58,7 @@ _SHARED: Final = (
 
 
 def limits_of(tables: Tables) -> Floats:
-    """Return what :attr:`Online.limits` are with the tolerances of these tables."""
+    """Return :attr:`Online.limits` with the tolerances of these tables."""
     given = tables.tolerances
     limits = np.zeros(OnlineLimits.COUNT)
     limits[OnlineLimits.FLOOR], limits[OnlineLimits.KEPT] = (
@@ -96,7 +96,7 @@ class _Plan(NamedTuple):
 
 
 class Contexts:
-    """Makes contexts for the modes of one automaton; what they have in common is described once.
+    """Makes contexts for the modes of one automaton; their common parts are described once.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ class Contexts:
 
 
 def room_lengths(sizes: Integers, guards: int) -> list[int]:
-    """Lengths of what the workspace holds, in the order of the constants above."""
+    """Lengths of the arrays in the workspace, in the order of the constants above."""
     n_q, U, K, R, C, W = (
         int(sizes[i])
         for i in (
@@ -342,7 +342,7 @@ class OnlineKernels:
         self.context.limits[:] = limits_of(tables)
 
     def forget(self) -> None:
-        """Let a chart be chosen where the mode is evaluated next."""
+        """Let a chart be chosen at the next evaluation of the mode."""
         self.context.chart[OnlineChoice.CHOSEN] = 0
 
 
@@ -396,7 +396,7 @@ class OnlineEnclosure:
 
 
 def online_enclosure(system: UnconstrainedSystem) -> OnlineEnclosure | None:
-    """Return the enclosure of the guards of modes embedded online; None where there are none, or too many operations.
+    """Return the enclosure of the guards of modes embedded online; None if there are none, or too many operations.
 
     Parameters
     ----------

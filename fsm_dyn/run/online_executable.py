@@ -76,7 +76,7 @@ class OnlineExecutable(Executable):
                 kernels.use(self.tables)
 
     def provide_mode(self, states: npt.NDArray[np.int8], t: float, x: Array, c: Array) -> Tables:
-        """Append the mode with these contact states; raise RunError where the model does not list it."""
+        """Append the mode with these contact states; raise RunError if the model does not list it."""
         codes = self.check_listed(states, t)
         self._sets.append(codes)
         self._append_online(codes, len(self._sets) - 1)
@@ -108,7 +108,7 @@ class OnlineExecutable(Executable):
 
     @cached_property
     def guard_enclosure(self) -> OnlineEnclosure | None:
-        """What encloses the guards of modes embedded online."""
+        """Enclosures of the guards of modes embedded online."""
         return online_enclosure(self.automaton.system)
 
     def _enclosure(self, programs: RunnableMode) -> EnclosureCode | None:
@@ -233,7 +233,7 @@ class EarnedExecutable(OnlineExecutable):
 def own_programs(automaton: Automaton, states: tuple[int, ...], home: tuple[Array, Array]) -> ModePrograms | None:
     """Return the programs of a mode for kernels of its own, derived for a state and context.
 
-    None where it runs online alone: its contacts share forces, it cannot be derived, or has other guards then.
+    None if it runs online alone: its contacts share forces, it cannot be derived, or has other guards then.
     """
     x, c = home
     if indeterminate_rows(automaton, states, (0.0, automaton.touching(states, 0.0, x, c), c)):
@@ -249,10 +249,10 @@ def own_programs(automaton: Automaton, states: tuple[int, ...], home: tuple[Arra
 def usual_allowance(automaton: Automaton) -> int:
     """Return after how many evaluations in a run a mode embedded online is derived, from the size of the model alone.
 
-    Instructions of the modes that the graph has tell what deriving another one takes; instructions of the terms, rows
-    and speeds, what an evaluation online takes beyond one by kernels.  The coefficients were fitted to 19 models of 7
-    to 2043 instructions and 1 to 24 speeds, and give the ratio of both within a factor of 3.  Stated ranges count for
-    nothing, so that a motion within them is that of the model without them, to the last bit.
+    Instructions of the modes of the graph give the cost of deriving another one; instructions of the terms, rows and
+    speeds give the additional cost of an evaluation online.  The coefficients were fitted to 19 models of 7 to 2043
+    instructions and 1 to 24 speeds, and give the ratio of both within a factor of 3.  Stated ranges count for nothing,
+    so that a motion within them is that of the model without them, to the last bit.
     """
     transitions = automaton.mechanism.transitions
     lengths = []

@@ -24,15 +24,15 @@ class Outcome:
     Attributes
     ----------
     code : int
-        What the compiled loop returns.
+        Return value of the compiled loop.
     name : str
         Short name, fit for a log or a table.
     sentence : str
-        What happened, in one sentence.
+        The outcome in one sentence.
     remedy : str
-        What the user can do about it; empty where nothing is wrong.
+        Advice to the user; empty if nothing is wrong.
     failed : bool
-        Whether the run could not do what was asked.
+        Whether the run could not be completed.
     """
 
     code: int
@@ -91,7 +91,7 @@ _BROKEN: Final[dict[int, str]] = {
     Violation.SHARE_LEFT_OUT: "{0}: would carry a share of the load",
 }
 _WHOLE: Final = 2.0**53  # up to here every whole number is a double
-_MANY: Final = 1024  # base of the numbers of contacts, where they are not bits
+_MANY: Final = 1024  # base of the numbers of contacts, if they are not bits
 CHOSEN: Final[dict[int, str]] = {
     ChosenBy.NO_CANDIDATES: "no contact to decide on",
     ChosenBy.UNIQUE: "only consistent candidate",

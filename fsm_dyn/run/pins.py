@@ -109,12 +109,12 @@ class Pins(Mapping[str, "Pin"]):
 
     @property
     def without_place(self) -> tuple[str, ...]:
-        """Rows, gaps and loads written in coordinates, which name no place: what they do is in the drives."""
+        """Rows, gaps and loads written in coordinates, which name no place: their effect is in the drives."""
         return (*self.programs.placeless_rows, *self.programs.placeless_loads)
 
     @cached_property
     def table(self) -> Mapping[str, FloatArray]:
-        """What the program gives at all rows: ``wrench``, ``place``, ``freedom``."""
+        """Outputs of the program at all rows: ``wrench``, ``place``, ``freedom``."""
         samples = self.samples
         x = np.hstack([samples.x, samples.u_dot, samples.multiplier_table])
         found = self.programs.program.evaluate(samples.t, x, samples.context)
@@ -135,7 +135,7 @@ class Pins(Mapping[str, "Pin"]):
         return found
 
     def _shared(self, chosen: IntArray, rows: list[int]) -> BoolArray:
-        """Return which components change where multipliers without effect on the motion are added."""
+        """Return which components change if multipliers without effect on the motion are added."""
         samples, model = self.samples, self.samples.model
         t, x, context = samples.t[chosen], samples.x[chosen], samples.context[chosen]
         A = model.terms.evaluate(t, x, context, {"A": rows})["A"]
@@ -154,7 +154,7 @@ class Pins(Mapping[str, "Pin"]):
 
 
 class Pin:
-    """What the parent exerts on the child in one connection, at some rows of a run.
+    """Load of the parent on the child in one connection, at some rows of a run.
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ class Pin:
 
     @property
     def constraint(self) -> FloatArray:
-        """Force and torque without the drive, shape (n, 6): what the connection itself bears."""
+        """Force and torque without the drive, shape (n, 6): the load of the connection itself."""
         s, w = self.twists, self._own
         if s.shape[1] == 0:
             return w
@@ -239,7 +239,7 @@ class Pin:
         on : str, optional
             The segment that the force acts on: the child, or the parent, on which the opposite acts.
         about : str, optional
-            The point that the torque is about; the place of the connection where not given.
+            The point that the torque is about; the place of the connection if not given.
 
         Raises
         ------
@@ -292,8 +292,8 @@ class PinImpulses:
     def __call__(self, transition: Transition) -> Mapping[str, FloatArray]:
         """Return impulse and its moment in every connection, shape (6,) each, N·s and N·m·s.
 
-        A reset is no impulse.  A transition that ends infinitely many impacts gives
-        their sum, with what finite forces transmit meanwhile.
+        A reset is no impulse.  A transition that ends infinitely many impacts gives their sum, with the impulse of
+        finite forces meanwhile.
         """
         model, samples = self._rows.model, self._before(transition)
         programs = programs_of(model)

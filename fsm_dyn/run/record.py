@@ -86,11 +86,11 @@ class RunModel:
     units : mapping of str to str
         Unit of a coordinate, speed, input or output, for labels; missing ones are left out.
     meanings : mapping of str to str
-        What a coordinate is, in a word, if the model gives it.
+        Meaning of a coordinate, in a word, if the model gives it.
     automaton : Automaton, optional
         The compiled mechanism; figures locate contact forces with it.
     make_scene : callable, optional
-        Returns what to draw of the motion; called when ``scene`` is first used.
+        Returns the scene of the motion; called when ``scene`` is first used.
     """
 
     name: str
@@ -124,7 +124,7 @@ class RunModel:
 
     @cached_property
     def scene(self) -> Scene | None:
-        """What to draw of the motion, if anything."""
+        """The scene of the motion, if any."""
         return None if self.make_scene is None else self.make_scene()
 
     @cached_property
@@ -158,7 +158,7 @@ class RunRecord(Rows):
     change_points : tuple of ChangePoint
         Passages through change points, in order.
     targets : ndarray of int, shape (m,), optional
-        Mode index after each transition; None where these are known as text alone.
+        Mode index after each transition; None if these are known as text alone.
     warnings : tuple of str
         Defects of a run that ended as asked: an energy balance that does not close.
     time_stepping : bool
@@ -239,7 +239,7 @@ def run_model(
     values: Mapping[str, ParameterValue],
     numerics: Numerics | None = None,
 ) -> RunModel:
-    """Return what reading a run of ``automaton`` needs.
+    """Return the data for reading a run of ``automaton``.
 
     Parameters
     ----------
@@ -301,7 +301,7 @@ def with_parameters(
 
 
 def _places(mechanism: Mechanism) -> dict[str, Location]:
-    """Return the places of what can become infinite or not a number, each by its kind and name."""
+    """Return the places of quantities that can become infinite or not a number, each by its kind and name."""
     kinds: dict[str, Iterable[Any]] = {
         "input": mechanism.inputs.values(),
         "point": mechanism.points.values(),
@@ -324,7 +324,7 @@ def _contact_entries(mechanism: Mechanism) -> dict[str, tuple[str, ...]]:
 def scene_of(
     automaton: Automaton, parameters: FloatArray, values: Mapping[str, ParameterValue], *, solids: bool = True
 ) -> Scene:
-    """Return what there is to draw of a mechanism; arguments as of :func:`run_model`.
+    """Return the scene of a mechanism; arguments as of :func:`run_model`.
 
     ``solids``: with the outlines of spheres and disks.
     """
@@ -341,7 +341,7 @@ def scene_of(
 def record_of(
     automaton: Automaton, names: Sequence[str], raw: RunArrays, inputs: InputFunction, labels: Labels | None = None
 ) -> RunRecord:
-    """Return what the stepper left of a run, with its transitions as text.
+    """Return the record of a run by the stepper, with its transitions as text.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # -- Saved runs: JSON with the model's text and the recorded rows --------------------------------------------
 #
 # No pickle: an untrusted file is checked, its model is read like any model file, and nothing in it is executed.
-# Between the rows inputs are cubics through their recorded values and rates, exact where they are constant or linear.
+# Between the rows inputs are cubics through their recorded values and rates, exact if they are constant or linear.
 
 FORMAT: Final = "fsm_dyn run 1"
 LARGEST_FILE = 2**30
@@ -93,7 +93,7 @@ class _StoredRun(msgspec.Struct):
 class SavedRun:
     """A run as it was read: the model's text, its parameters (n_p,), contact states by mode index, and the rows.
 
-    ``continuation``: what it can be continued from, or why it cannot.
+    ``continuation``: the state to continue from, or the reason for its absence.
     """
 
     text: str
@@ -127,7 +127,7 @@ class SavedRun:
 
 
 def run_bytes(model: RunModel, record: RunRecord, continuation: StoredContinuation | str) -> bytes:
-    """Return the content of the file of a run, with what it can be continued from or why it cannot.
+    """Return the content of the file of a run, with the state to continue from or the reason for its absence.
 
     Raises
     ------
@@ -221,7 +221,7 @@ def _number(value: Number) -> float:
 
 
 def _array(values: list[float] | list[Number] | Table) -> FloatArray:
-    return np.array(values, dtype=np.float64)  # what is None is not a number
+    return np.array(values, dtype=np.float64)  # None is not a number
 
 
 # -- Export of a run as text and as data sets ----------------------------------------------------------------
@@ -299,7 +299,7 @@ def increasing(times: FloatArray) -> FloatArray:
 
 
 def _described(name: str, rows: Samples) -> str:
-    """Return what a column is; the unit of a multiplier is that of the force (N) or torque (N m) of its row."""
+    """Return the kind of a column; the unit of a multiplier is that of the force (N) or torque (N m) of its row."""
     layout, model = rows.model.layout, rows.model
     if name.startswith("lambda."):
         return f"multiplier of {name.removeprefix('lambda.')}, N or N m"

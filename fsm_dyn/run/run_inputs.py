@@ -39,7 +39,7 @@ InputValue: TypeAlias = (
 
 @dataclass(frozen=True)
 class _Context:
-    """What turning one input into a source needs."""
+    """Data for turning one input into a source."""
 
     layout: Layout
     parameters: Mapping[str, ParameterValue]
@@ -102,7 +102,7 @@ def resolve_inputs(
 
 
 def input_parameters(automaton: Automaton, given: Mapping[str, InputValue]) -> frozenset[str] | None:
-    """Return the parameters on which the inputs of a run depend, None where that may be any of them.
+    """Return the parameters on which the inputs of a run depend, None if these may be any.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def input_parameters(automaton: Automaton, given: Mapping[str, InputValue]) -> f
     try:
         return schedule_parameters(automaton, [*own, *given.values()])
     except ExpressionError:
-        return None  # refused where it is evaluated
+        return None  # refused at its evaluation
 
 
 def schedule_parameters(automaton: Automaton, given: Sequence[object]) -> frozenset[str]:

@@ -60,8 +60,8 @@ class RunOptions:
         have cost about as much as deriving it will; ``inf``: never.  Or this by the names of modes; no other is
         derived then.
     tolerances : Tolerances or mapping, optional
-        What counts as zero, and the accuracy of the integration; what is not given is the model's own (``numerics`` in
-        its file) or follows from the mechanism's own units.
+        Tolerances of zero, and the accuracy of the integration; missing ones are the model's own (``numerics`` in its
+        file) or follow from the mechanism's own units.
     atol : float or sequence of float, optional
         Absolute tolerance of a step's error, that of the tolerances; or one per coordinate and speed.
     step : float or str, optional
@@ -268,7 +268,7 @@ def _method_with(method: str, step: float) -> str:
 
 
 def _storable(value: Any) -> StoredInput | None:
-    """Return an input of a run as it can be stored, None where it cannot: it is a Python function."""
+    """Return an input of a run in its stored form, None for a Python function, which cannot be stored."""
     if isinstance(value, Mapping):
         parts = {key: _rows(part) for key, part in value.items()}
         return None if any(part is None for part in parts.values()) else parts  # type: ignore[return-value]

@@ -82,7 +82,7 @@ class ExecutablePool:
         Parameters
         ----------
         executable : Executable
-            What :meth:`take` returned.
+            Returned by :meth:`take`.
         strategy : str
             With which it was taken.
         derive_after : Allowance, optional
@@ -99,13 +99,13 @@ class ExecutablePool:
     def memory(self) -> int:
         """Memory of modes that are kept for the next runs, bytes.
 
-        At most 64 MiB of those that runs have derived, and 64 MiB a way of running, of which eight are kept.  What is
-        dropped is made again by the run that needs it, which gives the same to the last bit.
+        At most 64 MiB of those that runs have derived, and 64 MiB a way of running, of which eight are kept.  A
+        dropped one is made again by the run that needs it, the same to the last bit.
         """
         return self._modes.memory + sum(executable.memory for idle in self._executables.values() for executable in idle)
 
     def remember(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return what was made for ``key`` before, or make it now; kept are those that were used last.
+        """Return the object made for ``key`` before, or make it now; kept are those that were used last.
 
         Parameters
         ----------
@@ -117,7 +117,7 @@ class ExecutablePool:
         Returns
         -------
         object
-            What ``make`` returned, now or before.
+            Result of ``make``, now or before.
         """
         found: T | None = self._memory.pop(key, None)
         if found is None:
@@ -190,7 +190,7 @@ class RunSetup(Run):
 
 
 class RunSetups(ExecutablePool):
-    """Executables of a graph, and what its runs are given."""
+    """Executables of a graph, and resolved arguments of its runs."""
 
     def setup(self, options: RunOptions) -> RunSetup:
         """Return the parameters, inputs and start of a run, worked out before if an earlier run had the same."""
@@ -247,7 +247,7 @@ class RunSetups(ExecutablePool):
 
         if key is None:
             return make()
-        items = key[1:]  # what is given, without the parameters
+        items = key[1:]  # the arguments, without the parameters
         needed = self.remember(("parameters of", *items), lambda: (input_parameters(self.graph.automaton, inputs),))[0]
         read = {name: value for name, value in numbers.items() if needed is None or name in needed}
         return self.remember(("drive", parameter_vector(read).tobytes(), *items, span), make)
@@ -278,7 +278,7 @@ class RunSetups(ExecutablePool):
 
 
 def inputs_key(vector: Array, inputs: Mapping[str, InputValue]) -> tuple[Hashable, ...] | None:
-    """Return all that the inputs of a run depend on; None where a callable or a list is among them.
+    """Return all that the inputs of a run depend on; None if a callable or a list is among them.
 
     Parameters
     ----------

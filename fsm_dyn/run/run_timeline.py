@@ -18,7 +18,7 @@ from fsm_dyn.run.scene import NEWTONIAN, ORIGIN, Scene, SceneShape
 
 # -- A run as a timeline: its modes, transitions and columns, dense enough for smooth lines ------------------
 
-_POINTS = 600  # over a run, where steps are longer
+_POINTS = 600  # over a run, if steps are longer
 
 
 def timeline_of(
@@ -32,7 +32,7 @@ def timeline_of(
     record : RunRecord
         Of the run.
     rows : Samples, optional
-        Where the columns are read.
+        Rows to read the columns from.
     groups : iterable of (str, sequence of str)
         The columns: a unit and their names, for each strip.
     """
@@ -58,7 +58,7 @@ def columns_by_unit(model: RunModel, kinds: Iterable[Sequence[str]]) -> list[tup
 
 
 def dense_rows(rows: Samples, sample: Callable[[FloatArray], Samples]) -> Samples:
-    """Return the rows of a run with points of the dense output between them; ``sample`` gives what is between rows."""
+    """Return the rows of a run with points of the dense output between them; ``sample`` returns states between rows."""
     t = rows.t
     pieces = np.minimum(np.ceil(np.diff(t) / max((t[-1] - t[0]) / _POINTS, 1e-300)).astype(int), _POINTS)
     long = np.flatnonzero(pieces > 1)
@@ -128,7 +128,7 @@ class Placed:
 
 
 def place_scene(scene: Scene, samples: Samples) -> Placed:
-    """Return where everything of ``scene`` is at the times of ``samples``.
+    """Return the positions of all parts of ``scene`` at the times of ``samples``.
 
     Raises
     ------

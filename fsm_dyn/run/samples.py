@@ -45,7 +45,7 @@ class _Programs:
 
 
 def drive_program(automaton: Automaton) -> Program | None:
-    """Return the power of the drives as a program, None where everything rests while all speeds are zero.
+    """Return the power of the drives as a program, None if everything rests while all speeds are zero.
 
     With ``u_dot = 0`` it is ``rest`` (W), and each acceleration adds its entry of ``momentum``, shape (n_u,), times it:
     the momentum that the driven motion alone gives along the speed.
@@ -107,7 +107,7 @@ def _flow(
 
 # -- Minimum-norm multipliers of redundant contacts, subject to the contact laws -----------------------------
 #
-# Where constraint rows are redundant the programs of a mode give the forces ``λ`` of least norm, and these may lie
+# If constraint rows are redundant the programs of a mode give the forces ``λ`` of least norm, and these may lie
 # outside the friction cones although others with the same effect do not. Reported is
 #
 #     min |λ|²  subject to  λ_n >= 0,  |λ_t| <= μ_s λ_n (stick),  λ_t = -μ_k σ λ_n (slide),
@@ -115,14 +115,14 @@ def _flow(
 # the limit of equal springs in all rows, on ``λ + N s`` with ``N`` an orthonormal basis of the forces without effect
 # (docs/theory.md, "Shares of redundant contacts"). That is a least distance problem in ``s``; it is solved as a
 # non-negative least squares problem (C. L. Lawson and R. J. Hanson, *Solving Least Squares Problems*, 1974, chapter
-# 23). In space the cones are approached by tangent planes. Where no shares are admissible the forces of least norm
+# 23). In space the cones are approached by tangent planes. If no shares are admissible the forces of least norm
 # remain, which is reported.
 
 DEPENDENT: Final = 1e-9  # singular value of unit rows that is zero
 KEPT: Final = 4e-9  # violation of a law, as a fraction of the largest force, that counts as none: guards have a fourth
 NEARLY: Final = 1e-7  # the same of shares found where hardly any are admissible
 PLANES: Final = 60  # tangent planes of a cone, at most
-HARDLY: Final = 1e-10  # length of the residual of the least squares problem where no shares are admissible
+HARDLY: Final = 1e-10  # length of the residual of the least squares problem if no shares are admissible
 
 
 @dataclass(frozen=True)
@@ -307,7 +307,7 @@ def reported_forces(
     forces : ndarray, shape (n, n_rows)
         Of all forces of the same effect the smallest admissible ones.
     admissible : ndarray of bool, shape (n,)
-        False where none are: there the forces are those given.
+        False if none are: then the forces are those given.
     """
     result, admissible = forces.copy(), np.ones(len(forces), dtype=np.bool_)
     closed = [k for k, code in enumerate(states) if code]
@@ -371,7 +371,7 @@ def admissible_forces(at: States, forces: FloatArray, size: FloatArray) -> tuple
 def smallest_admissible(
     forces: FloatArray, free: FloatArray, laws: Sequence[ShareLaw], size: float
 ) -> FloatArray | None:
-    """Solve ``min |λ|`` over ``λ = forces + free s`` that satisfies the contact laws; None where there is none.
+    """Solve ``min |λ|`` over ``λ = forces + free s`` that satisfies the contact laws; None without one.
 
     Parameters
     ----------
@@ -506,7 +506,7 @@ class Samples:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What the mode of each row is called where people read it; a handover changes the mode, not its label."""
+        """Label of the mode of each row; a handover changes the mode, not its label."""
         return tuple(self.model.labels[i] for i in self.mode)
 
     @cached_property
@@ -523,7 +523,7 @@ class Samples:
 
     @cached_property
     def multiplier_table(self) -> FloatArray:
-        """Multipliers of all rows, shape (n, n_rows), in the sense of M u̇ = f + Σ Aᵀ λ; zero where not active.
+        """Multipliers of all rows, shape (n, n_rows), in the sense of M u̇ = f + Σ Aᵀ λ; zero if not active.
 
         Of the forces of redundant rows the smallest that the contact laws admit (:mod:`fsm_dyn.run.samples`).
         """
@@ -531,7 +531,7 @@ class Samples:
 
     @property
     def admissible(self) -> BoolArray:
-        """Whether the forces of redundant contacts keep the contact laws, shape (n,); where none do, the smallest."""
+        """Whether the forces of redundant contacts keep the contact laws, shape (n,); if none do, the smallest."""
         return self._forces[1]
 
     @cached_property
@@ -581,7 +581,7 @@ class Samples:
 
     @cached_property
     def report(self) -> Mapping[str, FloatArray]:
-        """What the model's report program gives, evaluated once over all rows."""
+        """Outputs of the model's report program, evaluated once over all rows."""
         out = self.model.report.evaluate(self.t, self.x, self.context)
         return {name: np.broadcast_to(value, (len(self), *np.shape(value)[1:])) for name, value in out.items()}
 
@@ -628,7 +628,7 @@ class Samples:
 
     @cached_property
     def drive_powers(self) -> FloatArray:
-        """Power of what moves points and frames by time or inputs, shape (n,), W."""
+        """Power of the drives of points and frames by time or inputs, shape (n,), W."""
         automaton = self.model.automaton
         program = None if automaton is None else drive_program(automaton)
         if program is None:

@@ -132,7 +132,7 @@ def _unpickled(data: bytes) -> Trajectory:
 
 
 def _pickled(run: Trajectory) -> tuple[Callable[[bytes], Trajectory], tuple[bytes]]:
-    """Pickle a run as the data of its file: its model is compiled, or found in the cache, where it is read."""
+    """Pickle a run as the data of its file: its model is compiled, or found in the cache, on reading."""
     return _unpickled, (run.to_bytes(),)
 
 

@@ -73,10 +73,10 @@ class Before:
 
 @dataclass  # not frozen, as Run
 class Numbered:
-    """A run whose modes are numbered by what happened in it alone.
+    """A run with modes numbered independently of other runs.
 
-    ``order``: by new number the number in the machine; ``continuation``: gives what it can be continued from, if it can
-    be; ``state``, ``kept``: where it was continued, and what went before, if it is to be the whole.
+    ``order``: by new number the number in the machine; ``continuation``: returns the state to continue from, if any;
+    ``state``, ``kept``: where it was continued, and what went before, if it is to be the whole.
     """
 
     raw: RunArrays
@@ -86,7 +86,7 @@ class Numbered:
     kept: RunRecord | None = None
 
     def joined(self, record: RunRecord) -> RunRecord:
-        """Return the record of this run behind what went before."""
+        """Return the record of this run after the one before."""
         if self.state is None or self.kept is None:
             return record
         return joined(self.kept, record, self.state.rows, self.state.transitions, self.state.passages)
@@ -150,7 +150,7 @@ def _continuation(
 
 # -- Shared objects of the runs of a graph -------------------------------------------------------------------
 #
-# What runs of a graph share: kernels in memory, modes derived on the way, starts, inputs and workspace.
+# Shared by runs of a graph: kernels in memory, modes derived on the way, starts, inputs and workspace.
 
 
 class _Alone:
@@ -175,7 +175,7 @@ class Simulator(RunSetups):
     """Runs a mode graph, as often as is wanted.
 
     Everything that running takes is held here and not by the graph: kernels in memory, modes that runs have derived,
-    inputs and starts worked out before, workspace and buffers.  What a run gives depends on the graph and the
+    inputs and starts worked out before, workspace and buffers.  The result of a run depends on the graph and the
     arguments of :meth:`run` alone, to the last bit, not on the runs before it.
 
     A simulator runs in one thread at a time; each thread has its own.  Simulators of one graph share nothing
@@ -208,7 +208,7 @@ class Simulator(RunSetups):
 
     @takes_options(RunOptions)
     def run(self, options: RunOptions) -> Trajectory:
-        """Run the graph from its start; arguments, result and what is raised are those of :func:`fsm_dyn.simulate`.
+        """Run the graph from its start; arguments, result and exceptions are those of :func:`fsm_dyn.simulate`.
 
         Raises
         ------
@@ -329,7 +329,7 @@ class Simulator(RunSetups):
     def _warn_of_excluded(
         geometry: GeometricFeasibility, model: RunModel, names: tuple[str, ...], visited: set[int]
     ) -> None:
-        """Warn where a run has met a mode that an assessment of the graph proves impossible."""
+        """Warn if a run has reached a mode that an assessment of the graph proves infeasible."""
         for number in sorted(visited):
             name, chart = names[number], model.charts[number]
             states = {contact.name: code for contact, code in zip(model.contacts, chart.states, strict=True)}
@@ -361,7 +361,7 @@ class Resume:
 
     @cached_property
     def continuation(self) -> Continuation:
-        """What the run is continued from."""
+        """State to continue the run from."""
         return self.make()
 
     def __call__(self, before: Trajectory, whole: bool, **options: Any) -> Trajectory:
@@ -370,12 +370,12 @@ class Resume:
         return simulator_of(self.run.graph).resume(self.run, begin, replace(self.run.options, **options))
 
     def stored(self) -> StoredContinuation:
-        """Return what a saved run keeps."""
+        """Return the data of a saved run."""
         return self.continuation.stored()
 
 
 def _checked(trajectory: Trajectory, on_failure: str) -> Trajectory:
-    """Return a run; warn of its warnings, raise RunError where it failed and that was asked for."""
+    """Return a run; warn of its warnings, raise RunError if it failed and this was requested."""
     warn_of_energy(trajectory.model.name, trajectory.warnings)
     if trajectory.outcome.failed and on_failure == "raise":
         first, *rest = trajectory.describe_outcome()

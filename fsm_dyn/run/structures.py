@@ -118,7 +118,7 @@ class Bundle:
         return self.cls(*[views[dtype][place] for dtype, place in places]), Packed(base + 8 * at, block, ())
 
     def _plan(self, lengths: tuple[int, ...]) -> _Plan:
-        """Where a block of :meth:`allocate` holds its arrays: worked out once for every choice of lengths."""
+        """Positions of arrays in a block of :meth:`allocate`: computed once for every choice of lengths."""
         if lengths not in self._plans:
             places: list[tuple[np.dtype[Any], slice]] = []
             table: list[int] = []

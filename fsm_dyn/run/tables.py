@@ -48,7 +48,7 @@ def context_length(sizes: NDArray[np.int64] | Sequence[int]) -> int:
 
 
 def nonzero_columns(entries: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return where each row's columns begin, and the columns, of a matrix's entries that can differ from zero."""
+    """Return the starts of each row's columns, and the columns, of a matrix's entries that can differ from zero."""
     begin = np.concatenate([[0], np.cumsum(entries.sum(axis=1))]).astype(np.int64)
     return begin, np.nonzero(entries)[1].astype(np.int64)
 
@@ -77,7 +77,7 @@ def guard_enclosures(
     Parameters
     ----------
     codes : sequence of EnclosureCode or None
-        Of the guards of each mode, None where they have none.  Modes of the same words share what is kept of them.
+        Of the guards of each mode, None without guards.  Modes of the same words share what is kept of them.
     counts : sequence of int
         Number of each mode's guards.
     shared : EnclosureCode, optional
@@ -139,7 +139,7 @@ _NEWTONIAN = "N"
 
 
 class FarParts(NamedTuple):
-    """Addresses of a mode's core and of its guards' kernels, 0 where the core has one; what keeps them in memory."""
+    """Addresses of a mode's core and of its guards' kernels, 0 for guards in the core; the owner of their memory."""
 
     core: int
     guards: tuple[int, ...]
@@ -194,7 +194,7 @@ class FarGuards:
 
 
 def far_guards(automaton: Automaton) -> FarGuards | None:
-    """Return what of an automaton may be left out of steps; None where that would save nothing."""
+    """Return the parts of an automaton that may be left out of steps; None if this would save nothing."""
     fixed = _fixed_points(automaton)
     contacts: set[int] = set()
     origins: dict[str, None] = {}
@@ -221,9 +221,9 @@ def far_tables(
     ----------
     far : FarGuards, optional
     cores : sequence of int
-        Address of each mode's core, 0 where it has none.
+        Address of each mode's core, 0: none.
     kernels : sequence of tuple of int
-        Addresses of each mode's guards' kernels, none where it has no core.
+        Addresses of each mode's guards' kernels, none without a core.
     counts : sequence of int
         Number of each mode's guards.
     """
@@ -245,7 +245,7 @@ def _fixed_points(automaton: Automaton) -> set[str]:
 
 
 def _round_origins(automaton: Automaton, features: Iterable[Feature], fixed: set[str]) -> list[str]:
-    """Return the centres of the round shapes of a contact; none where its gap may change faster than they move."""
+    """Return the centres of the round shapes of a contact; none if its gap may change faster than they move."""
     found = []
     for feature in features:
         shape = automaton.mechanism.shapes.get(feature.shape)

@@ -41,7 +41,7 @@ class _Choice(NamedTuple):
     jump : Program
         Of ``jump``, which is constant between switches.
     bounds : Program
-        Of ``margin`` and ``rate``: the choice switches where the first is zero, or whole if it ``counts``.  The values
+        Of ``margin`` and ``rate``: the choice switches when the first is zero, or whole if it ``counts``.  The values
         of choices within it are memory.
     inner : tuple of int
         Numbers of these choices.
@@ -62,7 +62,7 @@ def choices(program: Program) -> tuple[_Choice, ...]:
     graph, symbols, outputs = program.graph()
     clock, constant = symbols["t"], {symbols[name] for name in program.layout.p}
     timed: dict[Node, bool] = {}  # nodes of t and parameters alone: whether t is among them
-    smooth: dict[Node, Node] = {}  # the same nodes with symbols for what jumps
+    smooth: dict[Node, Node] = {}  # the same nodes with symbols for jumping choices
     found: list[tuple[Node, Node, bool]] = []
     for node in reachable([node for array in outputs.values() for node in array.ravel()]):
         if not node.operands:
@@ -98,7 +98,7 @@ def _jumps(node: Node, operands: Sequence[Node]) -> tuple[list[Node], Node]:
 
 
 def _chosen(op: str, marks: Sequence[Node], operands: Sequence[Node]) -> Node:
-    """Return a choice in terms of what jumps in it and of smooth operands."""
+    """Return a choice in terms of its jumping quantity and of smooth operands."""
     a, b, first = operands[0], operands[-1], marks[0]
     match op:
         case "min":
@@ -152,7 +152,7 @@ class _TooManyPartsError(Exception):
 
 
 def _at(choice: _Choice, parameters: Floats, times: Floats) -> Floats:
-    """Return what jumps at instants (s)."""
+    """Return the jumping quantities at instants (s)."""
     with np.errstate(all="ignore"):
         return np.broadcast_to(choice.jump.evaluate(times, np.zeros(0), parameters)["jump"], times.shape)
 
@@ -182,7 +182,7 @@ def _brackets(choice: _Choice, parameters: Floats, parts: _Parts, most: int) -> 
         first, last = _at(choice, parameters, parts.low), _at(choice, parameters, parts.high)
         alone = steady & (abs(first - last) <= 1.0) & ~np.isnan(first - last)
         told = decided | alone | (parts.high - parts.low <= np.maximum(_FINEST, 8.0 * np.spacing(parts.high)))
-        one = told & (first != last)  # where margins are decided too, if they exist at one end alone
+        one = told & (first != last)  # limit for margins that exist at one end alone
         found.append((parts.low[one], parts.high[one]))
         parts = parts.of(~told).halves()
     return np.concatenate([low for low, _ in found]), np.concatenate([high for _, high in found]), looked_at
@@ -263,7 +263,7 @@ def switch_blocks(programs: Sequence[Program], parameters: Floats, until: float)
 
 
 class SwitchWindows:
-    """The switches of programs over time, window by window: what a run needs of them at a time.
+    """The switches of programs over time, window by window, as needed by a run.
 
     Windows overlap in one switch: the last of one is the first of the next.  Where that is depends on the programs and
     parameters alone.

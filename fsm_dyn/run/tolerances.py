@@ -32,7 +32,7 @@ from fsm_dyn.runtime.abi import GuardQuantity, ToleranceTable, fields_of
 
 
 def _entry(value: float, text: str, unit: str = "") -> Any:
-    """A field: its value in the mechanism's own units, what it means, and its unit where that varies."""
+    """A field: its value in the mechanism's own units, its meaning, and its unit if this varies."""
     return field(default=None, metadata={"value": value, "text": text, "unit": unit})
 
 
@@ -42,7 +42,7 @@ class Tolerances:
 
     An entry that is None takes the model's own (``numerics`` in its file), or its default: the number in the table, in
     the mechanism's own units of length, mass and time.  Those are 1 m, 1 kg and 1 s for all that is neither a thousand
-    times as large nor as small as usual; see the page on tolerances.  Where a row or state is an angle instead of a
+    times as large nor as small as usual; see the page on tolerances.  If a row or state is an angle instead of a
     length, the tolerance over the mechanism's length holds for it.
 
     Parameters
@@ -82,7 +82,7 @@ class Tolerances:
     redundancy : float
         A row of which less than this fraction is independent of the others is redundant.
     length_scale, mass_scale, time_scale : float
-        The mechanism's own units, m, kg, s; found from its numbers where not given.
+        The mechanism's own units, m, kg, s; found from its numbers if not given.
     """
 
     rtol: float | None = _entry(1e-9, "relative error of a step")
@@ -171,7 +171,7 @@ class Tolerances:
 
     @property
     def scales(self) -> Scales:
-        """The mechanism's own units; SI where not known."""
+        """The mechanism's own units; SI if not known."""
         return Scales(self.length_scale or 1.0, self.mass_scale or 1.0, self.time_scale or 1.0)
 
     def as_array(self) -> NDArray[np.float64]:
@@ -258,7 +258,7 @@ def numerics_of(
     values : mapping
         All parameters, SI.
     given : Tolerances
-        What is given for this run; the rest is that of the model's file, or follows from the mechanism's own units.
+        Given for this run; the rest is that of the model's file, or follows from the mechanism's own units.
 
     Raises
     ------

@@ -53,23 +53,23 @@ class Resumes(Protocol):
         """Return the run, or its continuation, with these options in the place of its own."""
 
     def stored(self) -> StoredContinuation:
-        """Return what a file holds so that the run can be continued from it."""
+        """Return the content of a file to continue the run from."""
 
 
 class Trajectory:
     """A run: states, modes, forces and the transitions with their reasons.
 
-    Rows stand where the stepper put them: one per accepted step, two at a transition (before and after), the last
-    exactly at the end of the run.  Forces, outputs and energies are computed from the rows when first asked for.
+    Rows are those of the stepper: one per accepted step, two at a transition (before and after), the last exactly at
+    the end of the run.  Forces, outputs and energies are computed from the rows when first asked for.
 
     Parameters
     ----------
     model : RunModel
         Names and programs of the model.
     record : RunRecord
-        What the stepper left.
+        Record of the stepper.
     resume : Resumes, optional
-        What continues the run; without it, ``final`` tells why it cannot be continued.
+        Continuation of the run; without it, ``final`` tells why it cannot be continued.
     final : str
     """
 
@@ -130,7 +130,7 @@ class Trajectory:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What the mode of each row is called where people read it: modes that handovers lead between share it."""
+        """Label of the mode of each row: modes that handovers lead between share it."""
         return self.rows.labels
 
     @property
@@ -140,12 +140,12 @@ class Trajectory:
 
     @property
     def admissible(self) -> BoolArray:
-        """Whether the forces of redundant contacts keep the contact laws, shape (n,); where none do, the smallest."""
+        """Whether the forces of redundant contacts keep the contact laws, shape (n,); if none do, the smallest."""
         return self.rows.admissible
 
     @property
     def indeterminate(self) -> Mapping[str, BoolArray]:
-        """Where the forces of :attr:`multipliers` are not determined, shape (n,) by name.
+        """Masks of rows with undetermined :attr:`multipliers`, shape (n,) by name.
 
         There contacts or constraints are redundant; of all forces with the same effect the smallest are given that the
         contact laws admit, see :attr:`admissible`.
@@ -206,7 +206,7 @@ class Trajectory:
 
     @property
     def change_points(self) -> tuple[ChangePoint, ...]:
-        """Passages through change points, where constraints lose rank for an instant, in order of time."""
+        """Passages through change points, at which constraints lose rank for an instant, in order of time."""
         return self.record.change_points
 
     @cached_property
@@ -295,7 +295,7 @@ class Trajectory:
         InputError
             The run cannot be continued, or ends later.
         RunError
-            The run could not continue; its ``trajectory`` holds what was recorded.
+            The run could not continue; its ``trajectory`` holds the recorded part.
         """
         if self._resume is None:
             raise InputError("this run cannot be continued", found=self._final, remedy="run it again")
@@ -397,7 +397,7 @@ class Trajectory:
         return target
 
     def to_bytes(self) -> bytes:
-        """Return what :meth:`save` writes.
+        """Return the content written by :meth:`save`.
 
         Raises
         ------
@@ -488,7 +488,7 @@ _MOST_STRIPS = 4
 
 
 def run_svg(model: RunModel, record: RunRecord, rows: Samples, sample: Sample) -> str:
-    """Return the picture of a run over time: its modes, coordinates, speeds; ``sample`` gives what is between rows."""
+    """Return the picture of a run over time: its modes, coordinates, speeds; ``sample`` returns states between rows."""
     groups = columns_by_unit(model, (model.layout.q, model.layout.u))[:_MOST_STRIPS]
     return timeline_svg(timeline_of(model, record, dense_rows(rows, sample), groups))
 

@@ -34,7 +34,7 @@ _HEADINGS = ("time, s", "from", "to", "cause")
 
 @dataclass(frozen=True, repr=False)
 class Transition:
-    """One transition: a change of mode, or a feature transition (handover) within what is read as one mode.
+    """One transition: a change of mode, or a feature transition (handover) within one mode of the labels.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Transition:
     consistent_count : int
         How many combinations of contact states agreed with the forces; above 1 the documented preference chose.
     guard_value, slope : float
-        Value and rate of the guard that fired, just before; nan where none did.
+        Value and rate of the guard that fired, just before; nan if none did.
     selection : tuple of str
         How the candidate was selected, then each candidate examined, with the contact law it violates.
     fired : tuple of (str, float, float)
@@ -183,7 +183,7 @@ class Transitions(tuple[Transition, ...]):
 
 
 def transition_fields(transitions: Sequence[Transition]) -> dict[str, tuple[NDArray[Any], str, str]]:
-    """Return columns of transitions by name: values, unit (empty: none), what they are."""
+    """Return columns of transitions by name: values, unit (empty: none), meaning."""
     numbers = {"time": ("s", "time of the transition"), "energy_before": ("J", "energy before the transition"),
                "energy_after": ("J", "energy after the transition")}  # fmt: skip
     texts = {"source": "mode before", "target": "mode after", "cause": "cause of the transition"}
@@ -214,7 +214,7 @@ def _numbers(values: FloatArray) -> str:
 
 States: TypeAlias = Sequence[Sequence[int]] | NDArray[np.int8]  # contact states of the modes by number
 
-#: What begins the cause of a transition that no guard caused, by its reason.
+#: First words of the cause of a transition without a guard, by its reason.
 REASONS: Final[Mapping[int, str]] = {
     Reason.START: "start",
     Reason.INPUT_JUMP: "input jump",
@@ -276,7 +276,7 @@ def fired(automaton: Automaton, found: TransitionArrays, number: int) -> tuple[t
 
 
 def guard_name(automaton: Automaton, event: Event, subject: int) -> str:
-    """Return what a guard is called, by its event and the number of its contact or user-defined transition."""
+    """Return the name of a guard, by its event and the number of its contact or user-defined transition."""
     if event is Event.TRANSITION:
         return automaton.user_transitions[subject].name
     return _announced(automaton.contacts[subject], event)
@@ -334,7 +334,7 @@ def _written(automaton: Automaton, index: int) -> str:
 
 
 def _moved(automaton: Automaton, labels: Labels, contact: int, event: Event, before: int, after: int) -> str:
-    """Return what a contact whose guard fired did; one guard can have several outcomes."""
+    """Return the act of a contact with a fired guard; one guard can have several outcomes."""
     law, name = automaton.contacts[contact].contact_law, automaton.contacts[contact].name
     if event is Event.CLOSES and after == FREE and law.has_gap:
         return f"{name} {labels.impact_words(contact)}"
@@ -423,8 +423,8 @@ class ChangePoint:
     lost : int
         How many of them become dependent.
     error : float
-        Estimated error of the step over the change point in units of its tolerance: above 1 where rounding does not
-        allow less; 0 where the method gives no estimate.
+        Estimated error of the step over the change point in units of its tolerance: above 1 if rounding does not allow
+        less; 0 if the method gives no estimate.
     """
 
     time: float
