@@ -501,7 +501,7 @@ class _Stiff:
             self.save(before_end=True)
 
     def state(self) -> dict[str, Any]:
-        """Return what is known beside the loop's state; ``bound``: where the solver ends, None for the run's end."""
+        """Return the solver's own state; ``bound``: where the solver ends, None for the run's end."""
         until = self.until
         return {
             "first_step": self.first_step, "since": self.since, "unlimited": self.unlimited,
@@ -511,7 +511,7 @@ class _Stiff:
         }  # fmt: skip
 
     def restore(self, state: Mapping[str, Any], target: float) -> None:
-        """Go on from what :meth:`state` gave, towards ``target`` (s); the loop's own state is restored after this.
+        """Continue from a :meth:`state`, towards ``target`` (s); the loop's own state is restored after this.
 
         Raises
         ------

@@ -82,7 +82,7 @@ def choices(program: Program) -> tuple[_Choice, ...]:
 
 
 def _jumps(node: Node, operands: Sequence[Node]) -> tuple[list[Node], Node]:
-    """Return what jumps where the value or the slope of a choice does, and its margin in terms of smooth operands."""
+    """Return the jumping quantity of a choice, by value or slope, and its margin in terms of smooth operands."""
     zero = node.graph.zero
     a, b = operands[0], operands[-1]
     match node.op:
@@ -182,7 +182,7 @@ def _brackets(choice: _Choice, parameters: Floats, parts: _Parts, most: int) -> 
         first, last = _at(choice, parameters, parts.low), _at(choice, parameters, parts.high)
         alone = steady & (abs(first - last) <= 1.0) & ~np.isnan(first - last)
         told = decided | alone | (parts.high - parts.low <= np.maximum(_FINEST, 8.0 * np.spacing(parts.high)))
-        one = told & (first != last)  # limit for margins that exist at one end alone
+        one = told & (first != last)  # also for margins that exist at one end alone
         found.append((parts.low[one], parts.high[one]))
         parts = parts.of(~told).halves()
     return np.concatenate([low for low, _ in found]), np.concatenate([high for _, high in found]), looked_at
