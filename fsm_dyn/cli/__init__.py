@@ -1,7 +1,7 @@
 """The command line ``fsm-dyn``.
 
-Commands import what they need when they run: ``fsm-dyn --help`` should answer at once, and SymPy and
-Matplotlib together take seconds to import.
+Commands import their dependencies when they run: ``fsm-dyn --help`` should answer at once, and SymPy and Matplotlib
+together take seconds to import.
 """
 
 import os

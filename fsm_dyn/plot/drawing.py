@@ -401,7 +401,7 @@ def to_dot(diagram: Diagram) -> str:
 
 
 def mermaid_quoted(text: str) -> str:
-    """Return ``text`` as a quoted Mermaid label that shows as written; what Mermaid or HTML read becomes a code."""
+    """Return ``text`` as a quoted Mermaid label that shows as written; characters of their syntax become codes."""
     escaped = "".join(char if char.isalnum() or char in " .,:+-*/=_→" else f"#{ord(char)};" for char in text)
     return f'"{escaped}"'
 
@@ -495,7 +495,7 @@ def draw(
         See :func:`fsm_dyn.plot.drawing.diagram` for the attributes it reads.
     path : str or Path
     kind : str, optional
-        One of :data:`FORMATS`; by default what the suffix says.
+        One of :data:`FORMATS`; by default the suffix.
     trajectory : Trajectory, optional
         A run whose visits and transitions are counted in the picture.
     graphviz : bool, optional

@@ -161,7 +161,7 @@ class ContactLocation:
 
 
 def locate_contacts(kinematics: Kinematics, x: FloatArray, c: FloatArray) -> tuple[ContactLocation, ...]:
-    """Return the locations of the contacts that have one."""
+    """Return the locations of contacts, if known."""
     automaton = kinematics.automaton
     samples = [at for at in (kinematics.configuration(there, c) for there in neighbours(kinematics, x)) if at.finite]
     if not samples:
@@ -444,7 +444,7 @@ WIDTH: Final = 9  # numbers per contact in a display frame: active, location (2)
 
 
 class Forces:
-    """Forces of the contacts that have a location.
+    """Forces of contacts with a location.
 
     Parameters
     ----------

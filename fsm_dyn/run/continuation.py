@@ -163,7 +163,7 @@ def check_continuation(continuation: Continuation, digest: str, compiler: str) -
 
 
 def run_digest(model: str, parameters: FloatArray, settings: StoredOptions, compiler: str) -> str:
-    """Return a digest of all that the steps of a run depend on, in hexadecimal digits.
+    """Return a digest of all dependencies of the steps of a run, in hexadecimal digits.
 
     Parameters
     ----------

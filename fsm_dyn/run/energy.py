@@ -141,7 +141,7 @@ def _work_in_steps(
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Return the work of every load and row, the heat of compliant contacts, and the work of drives.
 
-    In the steps that end at the rows ``ends``.
+    In the steps ending at the rows ``ends``.
     """
     h = rows.t[ends] - rows.t[ends - 1]
     places, parts = np.polynomial.legendre.leggauss(points)  # on (-1, 1)

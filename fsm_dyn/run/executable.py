@@ -104,7 +104,7 @@ class SavedState:
     rows, transitions, passages : int
         How many were recorded before; those after it are made again.
     charts : KnownCharts
-        Charts that the run had asked for.
+        Charts requested by the run.
     charted : int
         Number of steps made when a chart was asked for last.
     solver : mapping, optional
@@ -196,7 +196,7 @@ class Executable:
     modes : sequence of DerivedMode, optional
         The modes to compile beforehand; by default all that the automaton has.
     known : DerivedModes, optional
-        Modes that other executables of this automaton have derived; those derived here are added.
+        Modes derived by other executables of this automaton; those derived here are added.
     """
 
     def __init__(
@@ -262,7 +262,7 @@ class Executable:
         return KnownCharts(tuple(self._places), tuple((states[mode], pivot) for mode, pivot in self._in_vain.items()))
 
     def restore_charts(self, known: KnownCharts) -> None:
-        """Have the charts that a run had asked for, and no others.
+        """Have the charts requested by a run, and no others.
 
         Raises
         ------
@@ -292,7 +292,7 @@ class Executable:
 
     @property
     def memory(self) -> int:
-        """Memory of the modes that were reached since the executable was made, bytes."""
+        """Memory of the modes reached since the executable was made, bytes."""
         return sum(program_memory(mode.programs) for mode in self.automaton.modes[self._given :])
 
     def online_modes(self) -> npt.NDArray[np.int64]:
@@ -438,7 +438,7 @@ class Executable:
         )
 
     def _tables_of_the_model(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the entries of the tables that no further mode changes."""
+        """Return the entries of the tables independent of further modes."""
         automaton = self.automaton
         contacts, n_contacts = automaton.contacts, len(automaton.contacts)
         return {

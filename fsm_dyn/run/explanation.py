@@ -298,7 +298,7 @@ def _nearest(contacts: Sequence[ContactReport]) -> list[ContactReport]:
 
 
 def _transition_lines(item: Transition) -> list[str]:
-    """Return a transition with the guards that fired, the candidates examined and the selection."""
+    """Return a transition with the fired guards, the candidates examined and the selection."""
     lines = [f"{item.time:.6f} s  {item.change}  {item.cause}"]
     if item.is_handover:
         lines.append("  a handover: other features carry the same contact, the mode stays")
@@ -374,7 +374,7 @@ def describe_outcome(rows: Samples, transitions: Sequence[Transition], record: R
 
 
 def _numbers(rows: Samples, transitions: Sequence[Transition], code: int) -> Iterator[str]:
-    """Yield the residuals that belong to an outcome."""
+    """Yield the residuals of an outcome."""
     if code == Status.CHATTERING:
         for item in transitions[-MOST:]:
             yield f"t = {item.time:.12g} s: {item.change}: {item.cause}"

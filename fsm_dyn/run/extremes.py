@@ -106,7 +106,7 @@ def state_within(t: FloatArray, x: FloatArray, x_dot: FloatArray, x_mid: FloatAr
 
 
 def locate(t: FloatArray, times: FloatArray) -> tuple[np.ndarray, np.ndarray]:
-    """Return for every time the row at or before it, and the row that ends its step.
+    """Return for every time the row at or before it, and the last row of its step.
 
     At a transition the later of the two rows is taken: a trajectory is continuous from the right.  On the last row
     both indices are that row.

@@ -55,7 +55,7 @@ Floats = NDArray[np.float64]
 
 
 def dense_method(n: int) -> MethodArrays:
-    """Return the arrays of a method that is followed along its dense output, for states of length ``n``."""
+    """Return the arrays of a method followed along its dense output, for states of length ``n``."""
     counts = np.array([1, 1, 0, 1], dtype=np.int64)
     return MethodArrays(
         np.zeros(1),
@@ -146,7 +146,7 @@ def capture(solver: Any) -> dict[str, Any]:
 
 
 def restore_solver(solver: Any, state: Mapping[str, Any]) -> None:
-    """Give a solver that is about to start, of the same class, a state.
+    """Give a new solver of the same class a state.
 
     Raises
     ------
@@ -188,7 +188,7 @@ def _copy(value: Any) -> Floats | None:
 
 
 def refused(name: str) -> InputError:
-    """Return the error for a state that is damaged."""
+    """Return the error for a damaged state."""
     return InputError("the run cannot be continued", found=f"the solver's '{name}' is damaged", remedy="run it again")
 
 
