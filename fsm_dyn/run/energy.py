@@ -238,10 +238,10 @@ def _by_owner(
 #
 # Whether the energy balance of a run closes: a warning if it does not (docs/theory.md, "The energy balance").
 
-LIMIT: Final = 0.01  # share of the energy exchanged that may remain unexplained
+LIMIT: Final = 0.01  # largest unexplained share of the energy exchanged
 _WEIGHT_OF_ONE_POINT: Final = 2.0  # of a residual with one point per step, so that its quadrature decides nothing
-_UNEXPLAINED: Final = 0.01  # part of a speed that its rates may leave unexplained, summed over the steps of a run
-_ROUNDING: Final = 1e-10  # part of the energies that their rounding adds up to
+_UNEXPLAINED: Final = 0.01  # largest part of a speed unexplained by its rates, summed over the steps of a run
+_ROUNDING: Final = 1e-10  # part of the energies for the sum of their rounding
 _TINIEST: Final = 1e-30  # J
 
 
