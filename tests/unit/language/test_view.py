@@ -43,3 +43,15 @@ def test_a_frame_that_is_not_there_is_refused():
 def test_a_frame_changes_what_the_model_says_and_its_absence_does_not():
     other = TEXT.replace("{frame: side, line", "{line")
     assert load("coin", text=TEXT).digest != load("coin", text=other).digest
+
+
+@pytest.mark.parametrize(
+    ("cords", "match"),
+    [("{toot: [O, O]}", "toot"), ("{brake: [O, X]}", "X"), ("{brake: [O]}", "too few points")],
+)
+def test_a_cord_joins_points_of_the_model_for_a_contact(cords, match):
+    text = TEXT + "contacts: {brake: {dry_friction: {speed: q_dot, static: 1 N*m, kinetic: 1 N*m}}}\n"
+    brake = text.replace("view:\n", "view:\n  cords: {brake: [O, O]}\n")
+    assert load("coin", text=brake).view["cords"][0].points == ("O", "O")
+    with pytest.raises(ModelError, match=match):
+        load("coin", text=text.replace("view:\n", f"view:\n  cords: {cords}\n"))
