@@ -4,8 +4,6 @@ Positions, velocities and accelerations of the bodies are found here, joint by j
 of the derivation is used but the motion of the coordinates.
 """
 
-import os
-
 import numpy as np
 import pytest
 
@@ -14,7 +12,7 @@ from fsm_dyn.derive.derivation import derive
 from fsm_dyn.derive.pin_programs import pin_programs
 from fsm_dyn.programs.program import Program
 
-FEW = 16 if "FSM_DYN_PINS" not in os.environ else int(os.environ["FSM_DYN_PINS"])
+FEW, MANY = 16, 1000
 GRAVITY = np.array([0.7, -9.81, 2.0])
 AXES = {"x": 0, "y": 1, "z": 2}
 
@@ -191,3 +189,10 @@ def test_every_body_obeys_newton_and_euler(seed):
     for b in bodies:  # nothing drives the joints: a hinge gives no moment about its axis, a guide no force along it
         _, w, _ = pins[f"j{b.name}"]
         assert abs((w[:3] if b.slides else w[3:]) @ b.line) < 1e-10 * size
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_every_body_of_many_mechanisms_obeys_newton_and_euler():
+    left = {seed: balances(seed)[:2] for seed in range(FEW, MANY)}
+    assert [seed for seed, (rest, size) in left.items() if not rest < 1e-10 * size] == []
