@@ -23,7 +23,6 @@ from fsm_dyn.derive.derivation import flow_of
 from fsm_dyn.derive.features import Primitive, Shapes
 from fsm_dyn.derive.kane import Kane, Loads
 from fsm_dyn.derive.kinematics import NEWTONIAN, ORIGIN, Frames, Points, Space, Triple, Vector, apply, cross, inner
-from fsm_dyn.derive.pin_programs import PinInfo, PinPrograms
 from fsm_dyn.derive.segments import RigidSegment, Segmentation, TreeConnection
 from fsm_dyn.derive.speeds import Speeds, natural_motion, solve_speeds
 from fsm_dyn.derive.symbols import MechanismSymbols, build_system, inertias
@@ -37,6 +36,7 @@ from fsm_dyn.language.model import Mechanism, Point
 from fsm_dyn.language.shapes import SegmentShape, Shape
 from fsm_dyn.programs import functions
 from fsm_dyn.programs.graph import Node
+from fsm_dyn.programs.pin_programs import PinInfo, PinPrograms
 from fsm_dyn.programs.program import Program
 from fsm_dyn.programs.traversal import substitute, support, tangent
 

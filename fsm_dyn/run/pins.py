@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -10,14 +11,17 @@ import numpy as np
 
 from fsm_dyn.core.arrays import BoolArray, FloatArray, IntArray
 from fsm_dyn.core.errors import InputError, UnknownColumnError, did_you_mean
-from fsm_dyn.derive.pin_programs import PinInfo, PinPrograms, pin_programs
+from fsm_dyn.programs.kernels import ObjectCache, sources_of
+from fsm_dyn.programs.pin_programs import FORMAT, PinInfo, PinPrograms
 
 if TYPE_CHECKING:
+    from fsm_dyn.language.model import Mechanism
     from fsm_dyn.run.record import RunModel
     from fsm_dyn.run.samples import Samples
     from fsm_dyn.run.transitions import Transition
 
 NEWTONIAN: Final = "N"
+DERIVING: Final = ("programs", "language", "derive")
 _DEPENDENT: Final = 1e-9  # singular value of unit rows that is zero
 _NOTHING: Final = 1e-9  # part of the largest, below which a component does not depend on how redundant rows share
 
@@ -33,6 +37,34 @@ def programs_of(model: RunModel) -> PinPrograms:
     if model.automaton is None:
         raise InputError("forces in connections need the model of the run", found="a run without its model")
     return pin_programs(model.automaton.mechanism, [(row.owner, row.role) for row in model.rows])
+
+
+def pin_programs(mechanism: Mechanism, rows: Sequence[tuple[str, str]], cache: bool = True) -> PinPrograms:
+    """Return the programs of the forces in all connections, derived or from the cache.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+    rows : sequence of (str, str)
+        Name and role of every constraint row, in order.
+    cache : bool
+        Whether they may be read from and kept in the user's cache directory.
+    """
+    objects = ObjectCache.default()
+    key = hashlib.sha256(f"{FORMAT}|{sources_of(*DERIVING)}|{mechanism.digest}".encode()).hexdigest()
+    payload = objects.load(key) if cache else None
+    if payload is not None:
+        try:
+            return PinPrograms.from_bytes(payload)
+        except InputError:
+            pass
+    # SymPy is imported for derivations only
+    from fsm_dyn.derive.pin_forces import derive_pins
+
+    found = derive_pins(mechanism, rows)
+    if cache:
+        objects.store(key, found.to_bytes())
+    return found
 
 
 class Pins(Mapping[str, "Pin"]):

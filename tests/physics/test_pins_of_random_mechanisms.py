@@ -9,8 +9,8 @@ import pytest
 
 import fsm_dyn
 from fsm_dyn.derive.derivation import derive
-from fsm_dyn.derive.pin_programs import pin_programs
 from fsm_dyn.programs.program import Program
+from fsm_dyn.run.pins import pin_programs
 
 FEW, MANY = 16, 1000
 GRAVITY = np.array([0.7, -9.81, 2.0])

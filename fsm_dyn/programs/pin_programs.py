@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
-from fsm_dyn.core.errors import InputError
 from fsm_dyn.core.files import decode, encode
-from fsm_dyn.language.model import Mechanism
-from fsm_dyn.programs.kernels import ObjectCache, sources_of
 from fsm_dyn.programs.program import Program, StoredProgram
 
-DERIVING: Final = ("programs", "language", "derive")
-_FORMAT: Final = "fsm_dyn pins 1"
+FORMAT: Final = "fsm_dyn pins 1"
 
 
 class PinInfo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -86,7 +81,7 @@ class PinPrograms:
         """Return the stored form."""
         return encode(
             {
-                "format": _FORMAT,
+                "format": FORMAT,
                 "pins": [msgspec.to_builtins(pin) for pin in self.pins],
                 "programs": [p.to_data() for p in (self.program, self.impulse, self.share)],
                 "placeless": [list(self.placeless_rows), list(self.placeless_loads)],
@@ -106,31 +101,3 @@ class _StoredPins(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pins: tuple[PinInfo, ...]
     programs: tuple[StoredProgram, StoredProgram, StoredProgram]
     placeless: tuple[tuple[str, ...], tuple[str, ...]]
-
-
-def pin_programs(mechanism: Mechanism, rows: Sequence[tuple[str, str]], cache: bool = True) -> PinPrograms:
-    """Return the programs of the forces in all connections, derived or from the cache.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-    rows : sequence of (str, str)
-        Name and role of every constraint row, in order.
-    cache : bool
-        Whether they may be read from and kept in the user's cache directory.
-    """
-    objects = ObjectCache.default()
-    key = hashlib.sha256(f"{_FORMAT}|{sources_of(*DERIVING)}|{mechanism.digest}".encode()).hexdigest()
-    payload = objects.load(key) if cache else None
-    if payload is not None:
-        try:
-            return PinPrograms.from_bytes(payload)
-        except InputError:
-            pass
-    # SymPy is imported for derivations only
-    from fsm_dyn.derive.pin_forces import derive_pins
-
-    found = derive_pins(mechanism, rows)
-    if cache:
-        objects.store(key, found.to_bytes())
-    return found
