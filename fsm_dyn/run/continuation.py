@@ -55,7 +55,7 @@ class Continuation:
 
     Attributes
     ----------
-    settings : StoredOptions
+    settings : msgspec.Struct
     compiler : str
         Version of the deriving program.
     digest : str
