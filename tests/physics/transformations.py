@@ -16,7 +16,7 @@ import yaml
 from fsm_dyn.automaton.compilation import load
 
 MODELS = Path(__file__).parents[2] / "yaml_models"
-LEFT_OUT = ("modes", "outputs", "requirements", "view", "scenarios", "drives", "variants", "ports")
+LEFT_OUT = ("modes", "outputs", "requirements", "names", "phases", "view", "scenarios", "drives", "variants", "ports")
 
 
 def mapping(name):
