@@ -4,19 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
 from fsm_dyn.draw.svg import table
 
 if TYPE_CHECKING:
-    from fsm_dyn.run.trajectory import Trajectory
-    from fsm_dyn.run.transitions import Transition
+    from fsm_dyn.core.arrays import FloatArray
+    from fsm_dyn.run.extremes import Extremes
+    from fsm_dyn.run.pins import Pins
+    from fsm_dyn.run.transitions import Transition, Transitions
 
 UNITS: Final = {"force": "N", "torque": "N*m", "impulse": "N*s"}
 _HEADINGS: Final = ("connection", "kind", "quantity", "peak", "unit", "time, s", "mode", "since")
 _SMALL: Final = 1e-9  # part of the largest load of the run below which one is left out
+
+
+class LoadedRun(Protocol):
+    """A run with its connections; :class:`fsm_dyn.run.trajectory.Trajectory`."""
+
+    @property
+    def t(self) -> FloatArray:
+        """Times (s)."""
+        ...
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Labels of the modes."""
+        ...
+
+    @property
+    def transitions(self) -> Transitions:
+        """Transitions in order."""
+        ...
+
+    @property
+    def pins(self) -> Pins:
+        """Connections."""
+        ...
+
+    def extremes(self, name: str) -> Extremes:
+        """Return the extremes of a column."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -49,14 +79,14 @@ class PeakLoad:
     cause: str
 
 
-def peak_loads(run: Trajectory) -> tuple[PeakLoad, ...]:
+def peak_loads(run: LoadedRun) -> tuple[PeakLoad, ...]:
     """Return the largest force, torque and impulse in every connection of a run, the largest force first.
 
     Forces and torques are those of finite motion, between the rows too; a rigid impact is in the impulses alone.
 
     Parameters
     ----------
-    run : Trajectory
+    run : LoadedRun
 
     Returns
     -------
@@ -70,7 +100,7 @@ def peak_loads(run: Trajectory) -> tuple[PeakLoad, ...]:
     return tuple(sorted(kept, key=lambda item: (order.index(item.quantity), -item.value)))
 
 
-def _of_motion(run: Trajectory) -> Iterator[PeakLoad]:
+def _of_motion(run: LoadedRun) -> Iterator[PeakLoad]:
     transitions = run.transitions
     for name, pin in run.pins.items():
         for quantity in ("force", "torque"):
@@ -84,7 +114,7 @@ def _of_motion(run: Trajectory) -> Iterator[PeakLoad]:
             )  # fmt: skip
 
 
-def _of_impacts(run: Trajectory) -> Iterator[PeakLoad]:
+def _of_impacts(run: LoadedRun) -> Iterator[PeakLoad]:
     impacts = [item for item in run.transitions if item.impulse]
     for name, pin in run.pins.items():
         if impacts:

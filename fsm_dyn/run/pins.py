@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 
@@ -17,13 +17,66 @@ from fsm_dyn.programs.pin_programs import FORMAT, PinInfo, PinPrograms
 if TYPE_CHECKING:
     from fsm_dyn.language.model import Mechanism
     from fsm_dyn.run.record import RunModel
-    from fsm_dyn.run.samples import Samples
     from fsm_dyn.run.transitions import Transition
 
 NEWTONIAN: Final = "N"
 DERIVING: Final = ("programs", "language", "derive")
 _DEPENDENT: Final = 1e-9  # singular value of unit rows that is zero
 _NOTHING: Final = 1e-9  # part of the largest, below which a component does not depend on how redundant rows share
+
+
+class PinRows(Protocol):
+    """Rows of a run; :class:`fsm_dyn.run.samples.Samples`."""
+
+    @property
+    def model(self) -> RunModel:
+        """The model."""
+        ...
+
+    @property
+    def t(self) -> FloatArray:
+        """Times (s)."""
+        ...
+
+    @property
+    def x(self) -> FloatArray:
+        """Coordinates and speeds."""
+        ...
+
+    @property
+    def q(self) -> FloatArray:
+        """Coordinates."""
+        ...
+
+    @property
+    def u(self) -> FloatArray:
+        """Speeds."""
+        ...
+
+    @property
+    def u_dot(self) -> FloatArray:
+        """Rates of the speeds."""
+        ...
+
+    @property
+    def mode(self) -> IntArray:
+        """Mode index."""
+        ...
+
+    @property
+    def context(self) -> FloatArray:
+        """Context of the programs."""
+        ...
+
+    @property
+    def multiplier_table(self) -> FloatArray:
+        """Multipliers of all rows."""
+        ...
+
+    def __len__(self) -> int: ...
+    def only(self, rows: IntArray, /) -> PinRows:
+        """Return some of the rows."""
+        ...
 
 
 def programs_of(model: RunModel) -> PinPrograms:
@@ -74,10 +127,10 @@ class Pins(Mapping[str, "Pin"]):
 
     Parameters
     ----------
-    samples : Samples
+    samples : PinRows
     """
 
-    def __init__(self, samples: Samples) -> None:
+    def __init__(self, samples: PinRows) -> None:
         self.samples = samples
         self.programs = programs_of(samples.model)
         self._numbers = {pin.name: i for i, pin in enumerate(self.programs.pins)}
@@ -295,7 +348,7 @@ class Pin:
         return np.hstack([force, torque])
 
 
-def _geometry(samples: Samples, kind: str, name: str) -> FloatArray:
+def _geometry(samples: PinRows, kind: str, name: str) -> FloatArray:
     """Return the position of a point (n, 3), or the matrix of a frame (n, 3, 3), in N, at some rows of a run."""
     automaton = samples.model.automaton
     assert automaton is not None  # else there were no programs
@@ -314,11 +367,11 @@ class PinImpulses:
 
     Parameters
     ----------
-    rows : Samples
+    rows : PinRows
         All rows of the run.
     """
 
-    def __init__(self, rows: Samples) -> None:
+    def __init__(self, rows: PinRows) -> None:
         self._rows = rows
 
     def __call__(self, transition: Transition) -> Mapping[str, FloatArray]:
@@ -344,7 +397,7 @@ class PinImpulses:
             total = total + found["pushed"].reshape(-1, len(programs.pins), 6)[written]
         return {pin.name: total[i] for i, pin in enumerate(programs.pins)}
 
-    def _before(self, transition: Transition) -> Samples:
+    def _before(self, transition: Transition) -> PinRows:
         """Return the row just before a transition."""
         rows = self._rows
         near = np.flatnonzero(rows.t == transition.time)
