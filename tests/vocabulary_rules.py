@@ -366,8 +366,7 @@ OLD_MODULES = {
 VAGUE_NAMES_LEFT = {
     "live/recording.py: tell",  # of a file, as in io
     "runtime/layouts.py: wanted",
-    "run/record.py: held",
+    "run/rows.py: held",
     "run/run_files.py: held",
-    "run/loop_state.py: held",
     "language/form.py: given",
 }

@@ -86,7 +86,7 @@ _EVENTS: Final[dict[str, type[msgspec.Struct]]] = {
 _COMMANDS: Final[dict[str, type[msgspec.Struct]]] = {"set": _Set, "scrub": _Scrub, "speed": _Speed}
 
 
-class Rows:
+class MappedRows:
     """Rows of a recording, read from the mapped file on access.
 
     Parameters
@@ -150,7 +150,7 @@ class Recording:
     graph : str
         The saved automaton.
     columns : TickColumns
-    table : Rows
+    table : MappedRows
         One row per tick.
     records : float64 array
         One per transition, the number of its tick in front.
@@ -162,7 +162,7 @@ class Recording:
     settings: LiveSettings
     graph: str
     columns: TickColumns
-    table: Rows
+    table: MappedRows
     records: NDArray[np.float64]
     events: list[dict[str, Any]] = field(default_factory=list)
     complete: bool = False
@@ -295,8 +295,8 @@ def _read(data: mmap.mmap) -> Recording:
         raise InputError(f"the file is not {_WHAT}")
     if columns.device != settings.axes:
         raise InputError("the recording is inconsistent", found="the number of axes")
-    table = Rows(data, parts["rows"], columns.width)
-    records = Rows(data, parts["transitions"], settings.record).whole()
+    table = MappedRows(data, parts["rows"], columns.width)
+    records = MappedRows(data, parts["transitions"], settings.record).whole()
     events = [_event(data[at : at + length]) for at, length in parts["events"]]
     return Recording(settings, graph, columns, table, records, events, complete)
 

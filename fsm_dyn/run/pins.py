@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 
 NEWTONIAN: Final = "N"
 DERIVING: Final = ("programs", "language", "derive")
+# Columns of a connection: attribute, component (None: the magnitude), unit.
+_QUANTITIES: Final = {
+    "force": ("force", None, "N"),
+    "torque": ("torque", None, "N m"),
+    **{f"force_{axis}": ("force", i, "N") for i, axis in enumerate("xyz")},
+    **{f"torque_{axis}": ("torque", i, "N m") for i, axis in enumerate("xyz")},
+}
 _DEPENDENT: Final = 1e-9  # singular value of unit rows that is zero
 _NOTHING: Final = 1e-9  # part of the largest, below which a component does not depend on how redundant rows share
 
@@ -158,12 +165,20 @@ class Pins(Mapping[str, "Pin"]):
     def columns(self) -> Iterator[tuple[str, FloatArray]]:
         """Yield every column by name: magnitudes and components of force and torque, and the drives."""
         for name, pin in self.items():
-            yield f"pin.{name}.force", pin.magnitude
-            for part, vector in (("force", pin.force), ("torque", pin.torque)):
-                for i, axis in enumerate("xyz"):
-                    yield f"pin.{name}.{part}_{axis}", vector[:, i]
+            for quantity in _QUANTITIES:
+                if quantity != "torque":
+                    yield f"pin.{name}.{quantity}", pin.quantity(quantity)
             if len(pin.info.freedoms) == 1:
                 yield f"pin.{name}.drive", pin.drive
+
+    def units(self) -> dict[str, str]:
+        """Return the units of all columns by their names."""
+        found = {}
+        for name, pin in self.items():
+            found |= {f"pin.{name}.{quantity}": unit for quantity, (_, _, unit) in _QUANTITIES.items()}
+            if len(pin.info.freedoms) == 1:
+                found[f"pin.{name}.drive"] = "N m" if pin.twists[:1, 0, 3:].any() else "N"
+        return found
 
     def column(self, name: str) -> FloatArray:
         """Return one of these columns, ``pin.<name>.<quantity>``; ``torque`` is the magnitude of a torque.
@@ -175,21 +190,14 @@ class Pins(Mapping[str, "Pin"]):
         """
         pin_name, _, quantity = name.removeprefix("pin.").rpartition(".")
         pin = self[pin_name]
-        match quantity.split("_"):
-            case ["force"]:
-                return pin.magnitude
-            case ["torque"]:
-                size: FloatArray = np.linalg.norm(pin.torque, axis=1)
-                return size
-            case ["drive"] if len(pin.info.freedoms) == 1:
-                return pin.drive
-            case [("force" | "torque") as part, ("x" | "y" | "z") as axis]:
-                vector = pin.force if part == "force" else pin.torque
-                return vector[:, "xyz".index(axis)]
+        if quantity == "drive" and len(pin.info.freedoms) == 1:
+            return pin.drive
+        if quantity in _QUANTITIES:
+            return pin.quantity(quantity)
         raise UnknownColumnError(
             f"the connection {pin_name!r} has no {quantity!r}",
             found=name,
-            allowed="force, force_x, force_y, force_z, torque, torque_x, torque_y, torque_z, drive",
+            allowed=", ".join((*_QUANTITIES, "drive")),
         )
 
     @property
@@ -277,8 +285,14 @@ class Pin:
     @property
     def magnitude(self) -> FloatArray:
         """Magnitude of the force, shape (n,), N."""
-        found: FloatArray = np.linalg.norm(self.force, axis=1)
-        return found
+        return self.quantity("force")
+
+    def quantity(self, name: str) -> FloatArray:
+        """Return the magnitude of force or torque, or a component (``force_x``) in N, shape (n,), N or N·m."""
+        part, axis, _ = _QUANTITIES[name]
+        vector: FloatArray = getattr(self, part)
+        size: FloatArray = np.linalg.norm(vector, axis=1) if axis is None else vector[:, axis]
+        return size
 
     @property
     def determined(self) -> BoolArray:

@@ -314,8 +314,6 @@ def _described(name: str, rows: Samples) -> str:
 
 
 def _unit(name: str, units: Mapping[str, str]) -> str:
-    if name.startswith("pin.") and not name.endswith(".drive"):
-        return "N" if name.rsplit(".", 1)[1].startswith("force") else "N m"
     return "J" if name.startswith("energy.") else units.get(name, "")
 
 
@@ -325,7 +323,8 @@ def to_pandas(rows: Samples, pins: bool = False) -> pandas.DataFrame:
     frame: pandas.DataFrame = module.DataFrame(
         {"mode": rows.modes, **dict(_columns(rows, pins))}, index=module.Index(rows.t, name="time")
     )
-    units = ((name, _unit(name, rows.model.units)) for name in frame.columns)
+    known = {**rows.model.units, **(rows.pins.units() if pins else {})}
+    units = ((name, _unit(name, known)) for name in frame.columns)
     frame.attrs["units"] = {name: unit for name, unit in units if unit}
     return frame
 
