@@ -76,6 +76,7 @@ _SHORT = {
     "check": "Compile a model; list contents, infeasible modes, tolerances.",
     "verify": "Compare independent derivations of a model's equations.",
     "equations": "Write the equations of a mode: HTML, LaTeX, SymPy, NumPy, C.",
+    "run": "Simulate a model; list the phases or modes that it visits.",
     "study": "Run a model over a grid, or over a sample of its tolerances.",
     "fit": "Find the parameters that reproduce a measured motion.",
     "explain": "Explain the mode at a time: transitions, forces, guards.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeVar
 
-from fsm_dyn.core.errors import Location, ModelError, PhaseWarning, did_you_mean, warn_caller
+from fsm_dyn.core.errors import NOWHERE, Location, ModelError, PhaseWarning, did_you_mean, warn_caller
 from fsm_dyn.language.check_expressions import parameter_scope, scopes_and_dimensions
 from fsm_dyn.language.contacts import Contact, GapContact
 from fsm_dyn.language.dimensions import FORCE, LENGTH, POWER, TIME, Declaration, Scope, declarations, expression_type
@@ -254,6 +254,9 @@ def _check_conjunction(
     where: Location,
 ) -> None:
     for condition in conjunction:
+        compared = isinstance(condition, QuantityComparison)
+        place = where_of(condition.quantity.name if compared else condition.name)
+        where = where if place is NOWHERE else place
         if isinstance(condition, QuantityComparison):
             _quantity(mechanism, condition.quantity, what, where)
             _constant(condition.bound, scope, what, dimension_of(mechanism, condition.quantity, dimensions))

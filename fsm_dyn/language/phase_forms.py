@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Final, TypeAlias
 
 from pydantic import Field, PlainValidator, WithJsonSchema
 
-from fsm_dyn.core.errors import ModelError
+from fsm_dyn.core.errors import Location, ModelError
 from fsm_dyn.language.form import Expression, Form, as_items, as_section, expression, free_text, one_of, validated
 from fsm_dyn.language.form import name as reference
 from fsm_dyn.language.phases import (
@@ -20,7 +21,7 @@ from fsm_dyn.language.phases import (
     RunPhase,
     formula_name,
 )
-from fsm_dyn.language.requirement import read_condition
+from fsm_dyn.language.requirement import QuantityComparison, StateCondition, read_condition
 from fsm_dyn.language.yaml import LocatedList, LocatedMapping, LocatedStr, Tree
 
 # -- Leaves: short texts, conditions, lists of names ---------------------------------------------------------
@@ -42,7 +43,19 @@ def _conditions(tree: Tree) -> tuple[Conjunction, ...]:
     items = tree if isinstance(tree, LocatedList) else [tree]
     if not items:
         raise ModelError("the list is empty", tree.where, allowed="at least one condition")
-    return tuple(read_condition(expression(item)) for item in items)
+    return tuple(_located(read_condition(text), text.where) for text in map(expression, items))
+
+
+def _located(conjunction: Conjunction, where: Location) -> Conjunction:
+    """Return conditions whose names have their place, for the messages of later checks."""
+
+    def named(condition: QuantityComparison | StateCondition) -> QuantityComparison | StateCondition:
+        if isinstance(condition, StateCondition):
+            return replace(condition, name=LocatedStr(condition.name, where))
+        quantity = replace(condition.quantity, name=LocatedStr(condition.quantity.name, where))
+        return replace(condition, quantity=quantity)
+
+    return tuple(map(named, conjunction))
 
 
 def _names(tree: Tree) -> tuple[str, ...]:
@@ -160,7 +173,8 @@ def _phases(tree: Tree) -> dict[str, RunPhase]:
         for other in phase.after:
             if other not in found:
                 raise ModelError(
-                    f"phase {phase.name!r} is after one that does not exist", _place(other, phase), found=str(other),
+                    f"phase {str(phase.name)!r} begins after {str(other)!r}, which does not exist",
+                    _place(other, phase), found=str(other),
                     allowed=", ".join(found),
                 )  # fmt: skip
     return found

@@ -200,7 +200,8 @@ def transition_fields(transitions: Sequence[Transition]) -> dict[str, tuple[NDAr
 def counted(transitions: Sequence[Transition]) -> str:
     """Return how many changes of mode there are, and apart from them how many handovers: ``3 transitions``."""
     handovers = sum(item.is_handover for item in transitions)
-    text = f"{len(transitions) - handovers} transitions"
+    changes = len(transitions) - handovers
+    text = f"{changes} transition{'s' if changes != 1 else ''}"
     return f"{text}, {handovers} handover{'s' if handovers != 1 else ''}" if handovers else text
 
 

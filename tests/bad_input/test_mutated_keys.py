@@ -18,7 +18,7 @@ from fsm_dyn.language.dimensions import texts_of
 from fsm_dyn.language.expression_tree import free_names
 from fsm_dyn.language.expressions import parse
 from fsm_dyn.language.model import Mechanism
-from fsm_dyn.language.yaml import LocatedList, LocatedMapping, LocatedStr, Tree, compose
+from fsm_dyn.language.yaml import LocatedList, LocatedMapping, LocatedStr, Tree, compose, scalars
 
 ROOT = Path(__file__).parents[2]
 MODELS = [*sorted((ROOT / "yaml_models").glob("*.yaml")), *sorted((ROOT / "tests/unit/language/models").glob("*.yaml"))]
@@ -40,6 +40,7 @@ DECLARING = {
         "joints",
         "scenarios",
         "requirements",
+        "phases",
     ),
 }
 
@@ -106,9 +107,23 @@ def used_names(mechanism: Mechanism, tree: Tree) -> set[str]:
     for requirement in mechanism.requirements.values():
         used |= set(re.findall(r"\w+", requirement.formula))
     assert isinstance(tree, LocatedMapping)
+    used |= _words_of_phases(tree, ("when", "until", "focus"))
     schedule = tree.get(LocatedStr("schedule"))
     used |= set(schedule) if isinstance(schedule, LocatedMapping) else set()
     return {str(name) for name in used if name is not None}
+
+
+def _words_of_phases(tree: Tree, keys: tuple[str, ...]) -> set[str | None]:
+    """Words under these keys of phases, and the things with a name for people."""
+    assert isinstance(tree, LocatedMapping)
+    phases, names = tree.get(LocatedStr("phases")), tree.get(LocatedStr("names"))
+    found: set[str | None] = set(names) if isinstance(names, LocatedMapping) and "after" not in keys else set()
+    for phase in phases.values() if isinstance(phases, LocatedMapping) else ():
+        assert isinstance(phase, LocatedMapping)
+        for key in keys:
+            for scalar in scalars(phase.get(LocatedStr(key), LocatedList([], phase.where))):
+                found |= {scalar.text} if key == "after" else set(re.findall(r"\w+", scalar.text))
+    return found
 
 
 def _of_all(contact: Contact, tree: Tree) -> bool:
@@ -137,10 +152,13 @@ def derived(key: Key, mechanism: Mechanism) -> set[str]:
         joint = mechanism.joints[name]
         names |= {*joint.coordinates, *joint.rows, *(f"{coordinate}_dot" for coordinate in joint.coordinates)}
         names |= {f"{name}_w{axis}" for axis in "xyz"}
-    if key.path[0] not in ("use", "contacts"):
+    if key.path[0] not in ("use", "contacts", "shapes"):
         return names | _default_speed(name, mechanism)
-    for section in (mechanism.parameters, mechanism.points, mechanism.inputs, mechanism.shapes, mechanism.contacts):
-        names |= {str(own) for own in section if own.startswith(f"{name}_")}
+    entries = {contact.entry for contact in mechanism.contacts.values()}
+    for section in (
+        mechanism.parameters, mechanism.points, mechanism.inputs, mechanism.shapes, mechanism.contacts, entries,
+    ):  # fmt: skip
+        names |= {str(own) for own in section if f"_{name}_" in f"_{own}_"}
     return names
 
 
@@ -157,7 +175,7 @@ def test_every_key(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     tree = compose(text, path.name)
     mechanism = loader.load(path)
-    used = used_names(mechanism, tree)
+    used, after = used_names(mechanism, tree), _words_of_phases(tree, ("after",))
     keys = list(keys_of(tree))
     assert len(keys) > 20
     overridden = {other.path[2:] for other in keys if in_variant(other)}
@@ -165,11 +183,16 @@ def test_every_key(path: Path) -> None:
         changed = misspelled(text, key.word)
         if in_variant(key) or key.path in overridden:
             check_addition(changed)
+        elif key.path[0] == "phases" and key.declares:  # a phase may have the name of a mode
+            check_declaration(key, changed, {str(key.word)}, {str(word) for word in after})
         elif key.declares:
             check_declaration(key, changed, derived(key, mechanism), used)
         else:
             with pytest.raises(ModelError) as caught:
                 loader.load(path.name, text=changed)
+            if key.path == ("view", "cords"):  # any key of `view` may be a body; its outlines are read first
+                assert caught.value.where.line == key.word.where.line
+                continue
             assert caught.value.where == key.word.where, f"{key.path}: {caught.value}"
             assert f"{key.word}xq" in str(caught.value)
 

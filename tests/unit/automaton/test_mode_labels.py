@@ -299,7 +299,7 @@ def test_a_handover_is_an_event_and_no_change_of_mode(run):
     assert str(first) == f"{first.time:.6f} s  c1/c2: face1 flat on t1/t2, slide  {first.cause}"
     assert counted(run.transitions) == f"0 transitions, {len(run.transitions)} handovers"
     assert counted(run.transitions) in repr(run)
-    assert described(run).count("(handover)") == run._repr_html_().count("(handover)") == len(run.transitions)
+    assert described(run, None).count("(handover)") == run._repr_html_().count("(handover)") == len(run.transitions)
 
 
 def test_a_handover_as_it_is_explained(run):

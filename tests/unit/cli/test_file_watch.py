@@ -27,11 +27,11 @@ def test_watch_runs_again_after_a_save_and_ends_with_ctrl_c(tmp_path):
                 lines.append(line)
 
         try:
-            until("impacts and rebounds")
+            until("bounces")
             path.write_text(text.replace("coordinates", "cordinates"))
             until("did you mean 'coordinates'")
             path.write_text(text.replace("0.8", "0.7"))
-            until("impacts and rebounds")
+            until("bounces")
             process.send_signal(signal.SIGINT)
             until("stopped watching")
             assert process.wait(10) == 0
