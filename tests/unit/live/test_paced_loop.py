@@ -144,9 +144,9 @@ def test_a_read_that_fails_is_a_fault(start, tmp_path, monkeypatch):
 
 
 def test_where_it_is_used(monkeypatch):
-    assert wants_compiled({"period": 1e-4}, Driver)
-    assert not wants_compiled({"period": 1e-3}, Driver), "Python does it, and can be looked into"
-    assert not wants_compiled({"period": 1e-4}, object)
+    assert wants_compiled(LiveSettings(period=1e-4), Driver)
+    assert not wants_compiled(LiveSettings(period=1e-3), Driver), "Python does it, and can be looked into"
+    assert not wants_compiled(LiveSettings(period=1e-4), object)
     assert Driver({**HAND, "fault": "nan"}).compiled() is None
     monkeypatch.setattr(library, "has_pacing", lambda: False)
-    assert not wants_compiled({"period": 1e-4}, Driver), "the system cannot sleep until a deadline"
+    assert not wants_compiled(LiveSettings(period=1e-4), Driver), "the system cannot sleep until a deadline"
