@@ -66,6 +66,14 @@ def test_a_model_moves_as_its_image(plain, way):
 
 
 def test_none_is_missing():
-    shown = {"compass_gait", "magnetic_latch", "rattleback", "rolling_coin", "rolling_disk", "sliding_rod"}
+    shown = {
+        "bevel_gears",
+        "compass_gait",
+        "magnetic_latch",
+        "rattleback",
+        "rolling_coin",
+        "rolling_disk",
+        "sliding_rod",
+    }
     others = {"gripper_finger", *shown}  # a component, and shapes that are only shown
     assert {path.stem for path in MODELS.glob("*.yaml") if "\nshapes:" in path.read_text()} == {*RUNS, *others}
