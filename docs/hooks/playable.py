@@ -6,6 +6,7 @@ from pathlib import Path
 import fsm_dyn
 from fsm_dyn.exports.export import prepared
 from fsm_dyn.exports.html import RUNTIME_SCRIPT, for_page, page, runtime_script
+from fsm_dyn.run.run_options import RunOptions
 
 FOLDER = "play"
 CATALOGUE = "gallery/models.md"
@@ -27,5 +28,5 @@ def on_post_build(config):
     for name in fsm_dyn.language.models.names():
         compiled = fsm_dyn.compile(name)
         graph, parameters = for_page(compiled, None)
-        run, own_ports = prepared(graph, parameters=parameters), bool(compiled.automaton.mechanism.ports)
+        run, own_ports = prepared(graph, RunOptions(parameters=parameters)), bool(compiled.automaton.mechanism.ports)
         (folder / f"{name}.html").write_bytes(page(run, graph, own_ports, shared=True))
