@@ -75,6 +75,7 @@ _SHORT = {
     "new": "Write a commented starter file.",
     "check": "Compile a model; list contents, infeasible modes, tolerances.",
     "verify": "Compare independent derivations of a model's equations.",
+    "graph": "Draw what a run visits, or with --all the mode graph.",
     "equations": "Write the equations of a mode: HTML, LaTeX, SymPy, NumPy, C.",
     "run": "Simulate a model; list the phases or modes that it visits.",
     "study": "Run a model over a grid, or over a sample of its tolerances.",
