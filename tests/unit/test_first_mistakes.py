@@ -45,7 +45,7 @@ def changed(before, after):
 @pytest.mark.parametrize(
     ("before", "after", "words"),
     [
-        ("block: {", "floor: {", ["8:3", "'floor' is reserved", "a function of the language"]),
+        ("k: 2 N}", "floor: 2 N}", ["3:23", "'floor' is reserved", "a function of the language"]),
         ("mass: m", 'mass: "m', ["8:28", "the quote that opens here does not close"]),
         ("mass: m", "mass: 0 kg", ["8:28", "no mass of block"]),
         ("x*N.x}", "30 deg*N.x}", ["6:20", "is an angle where a length is expected", "allowed: m"]),

@@ -5,12 +5,13 @@ import pytest
 import fsm_dyn
 from fsm_dyn.live.device_map import DeviceMap
 from fsm_dyn.live.launch import coupled_graph, watching_times
+from fsm_dyn.live.live_settings import LiveSettings
 from fsm_dyn.runtime.abi import TickNumbers
 from tests.unit.live.stalling import PERIOD, Stalled, stalling_wall
 
 RAMP = 200  # ticks
 RELEASE = 0.012  # s
-WATCHDOG = watching_times({"release": RELEASE, "watchdog_timeout": 0.1, "period": PERIOD})
+WATCHDOG = watching_times(LiveSettings(release=RELEASE, watchdog_timeout=0.1, period=PERIOD))
 ZERO = (
     WATCHDOG["zero_after"] + WATCHDOG["period"]
 )  # s at most without a tick until the watchdog process has sent a force of zero
