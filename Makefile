@@ -68,6 +68,7 @@ wasm: $(VENV)/.installed-run  ## build the shipped runtime for pages again, as W
 pictures: $(VENV)/.installed-run  ## draw the pictures of the documentation and count the gallery's modes again
 	$(BIN)/fsm-dyn run shopping_cart --figure --motion --out docs/pictures
 	$(BIN)/fsm-dyn graph shopping_cart --out docs/pictures/shopping_cart_modes.svg
+	$(BIN)/fsm-dyn run latch_door --plot score --out docs/pictures
 	$(BIN)/fsm-dyn run gripper --until 2.5 --motion --out docs/pictures
 	$(BIN)/python mechanisms/piano_action.py docs/pictures
 	$(BIN)/python mechanisms/escapements.py docs/pictures
