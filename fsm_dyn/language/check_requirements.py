@@ -254,8 +254,7 @@ def _check_conjunction(
     where: Location,
 ) -> None:
     for condition in conjunction:
-        compared = isinstance(condition, QuantityComparison)
-        place = where_of(condition.quantity.name if compared else condition.name)
+        place = where_of(condition.quantity.name if isinstance(condition, QuantityComparison) else condition.name)
         where = where if place is NOWHERE else place
         if isinstance(condition, QuantityComparison):
             _quantity(mechanism, condition.quantity, what, where)

@@ -173,7 +173,7 @@ class Pins(Mapping[str, "Pin"]):
 
     def units(self) -> dict[str, str]:
         """Return the units of all columns by their names."""
-        found = {}
+        found: dict[str, str] = {}
         for name, pin in self.items():
             found |= {f"pin.{name}.{quantity}": unit for quantity, (_, _, unit) in _QUANTITIES.items()}
             if len(pin.info.freedoms) == 1:
