@@ -582,15 +582,37 @@ def _carry_out(
 _SAME_INSTANT = 1e-6  # s; `run` prints times to 1e-6: one read off its table means the transition listed there
 
 
+RunOrModel = Annotated[
+    str, typer.Argument(help="A saved run (.run.json), or a model to run now: a name, a file, a saved automaton.")
+]
+UntilOfModel = Annotated[
+    float | None, run_option("until", help="End of the run, s, of a model.", parser=duration, metavar="TIME")
+]
+
+
+def _of_model(
+    until: float | None,
+    scenario: str | None,
+    parameters: list[str] | None,
+    inputs: list[str] | None,
+    initial: list[str] | None,
+) -> dict[str, Any]:
+    """Return the options of a run of a model that were given, by name."""
+    found = {
+        "until": until,
+        "scenario": scenario,
+        "parameters": assignments("--set", parameters),
+        "inputs": assignments("--input", inputs),
+        "initial": assignments("--initial", initial),
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
 @handle_errors
 def explain_command(
-    run: Annotated[
-        str, typer.Argument(help="A saved run (.run.json), or a model to run now: a name, a file, a saved automaton.")
-    ],
+    run: RunOrModel,
     at: Annotated[float | None, typer.Option("--at", help="Time, s; default: the end of the run.")] = None,
-    until: Annotated[
-        float | None, run_option("until", help="End of the run, s, of a model.", parser=duration, metavar="TIME")
-    ] = None,
+    until: UntilOfModel = None,
     set_: Set = None,
     scenario: ScenarioOption = None,
     input_: Input = None,
@@ -598,14 +620,8 @@ def explain_command(
     as_json: Json = False,
 ) -> None:
     """Explain the mode at a given time: preceding transitions, contact forces, guards."""
-    given: dict[str, Any] = {
-        "until": until,
-        "scenario": scenario,
-        "parameters": assignments("--set", set_),
-        "inputs": assignments("--input", input_),
-        "initial": assignments("--initial", initial),
-    }
-    trajectory = _trajectory(run, at, {key: value for key, value in given.items() if value is not None}, as_json)
+    given = _of_model(until, scenario, set_, input_, initial)
+    trajectory = _trajectory(run, at, given, as_json)
     found = trajectory.explain(_instant(trajectory, at))
     if as_json:
         ends = trajectory.describe_outcome() if found.time == trajectory.t[-1] else ()
@@ -622,10 +638,8 @@ def explain_command(
 
 @handle_errors
 def loads_command(
-    run: Annotated[
-        str, typer.Argument(help="A saved run (.run.json), or a model to run now: a name, a file, a saved automaton.")
-    ],
-    until: Annotated[float | None, run_option("until", help="End of the run, s, of a model.", min=0.0)] = None,
+    run: RunOrModel,
+    until: UntilOfModel = None,
     set_: Set = None,
     scenario: ScenarioOption = None,
     input_: Input = None,
@@ -633,17 +647,11 @@ def loads_command(
     as_json: Json = False,
 ) -> None:
     """List the largest force, torque and impulse in every connection: time, mode and cause."""
-    given: dict[str, Any] = {
-        "until": until,
-        "scenario": scenario,
-        "parameters": assignments("--set", set_),
-        "inputs": assignments("--input", input_),
-        "initial": assignments("--initial", initial),
-    }
+    given = _of_model(until, scenario, set_, input_, initial)
     # NumPy takes a moment to import.
     from fsm_dyn.run.pin_peaks import loads_table
 
-    trajectory = _trajectory(run, None, {key: value for key, value in given.items() if value is not None}, as_json)
+    trajectory = _trajectory(run, None, given, as_json)
     peaks, pins = trajectory.peak_loads(), trajectory.pins
     shared = [name for name, pin in pins.items() if not pin.determined.all()]
     if as_json:

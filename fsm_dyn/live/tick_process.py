@@ -206,7 +206,7 @@ class TickProcess:
             self._arrived = self._receiver.arrived
         self._last_tick = -1  # of the end of the run, once requested
         # older name in drivers
-        self._diagnostics = getattr(self.device, "diagnostics", None) or getattr(self.device, "told", None)
+        self._diagnostics = getattr(self.device, "diagnostics", None)
         self._last_diagnostics: dict[str, Any] = {}
         self._look_at_driver = _TELLING if self._diagnostics else sys.maxsize
 
