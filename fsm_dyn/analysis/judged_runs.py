@@ -17,7 +17,7 @@ from fsm_dyn.analysis.study_variables import INITIAL, run_arguments
 from fsm_dyn.automaton.initial_state import InitialState, deduced_from, find_free_starts, is_free
 from fsm_dyn.automaton.initial_values import parameter_vector
 from fsm_dyn.automaton.labels import Labels
-from fsm_dyn.core.arrays import FloatArray
+from fsm_dyn.core.arrays import BoolArray, FloatArray
 from fsm_dyn.core.errors import EnergyWarning, FsmDynError, InputError, RunError
 from fsm_dyn.derive.elimination import Array
 from fsm_dyn.language.contacts import FeatureContact
@@ -31,15 +31,15 @@ from fsm_dyn.run.energy import rates_are_contradicted
 from fsm_dyn.run.executable import Executable
 from fsm_dyn.run.extremes import extremes_of_runs, locate
 from fsm_dyn.run.integrators import METHODS
-from fsm_dyn.run.judgement import COMPLETE, VERDICTS, Judge, JudgedRuns, Verdict
+from fsm_dyn.run.judgement import VERDICTS, Judge, Verdict
 from fsm_dyn.run.loop import NeedsItself, RecordedRuns, Starts, run_batch
 from fsm_dyn.run.loop_state import TransitionArrays, read_transitions
-from fsm_dyn.run.outcomes import OUTCOMES
+from fsm_dyn.run.outcomes import COMPLETE, OUTCOMES
 from fsm_dyn.run.record import RunModel, modes_visited, run_model
+from fsm_dyn.run.run import Runs
 from fsm_dyn.run.run_inputs import input_parameters, scenario_schedules
 from fsm_dyn.run.run_options import RunOptions
 from fsm_dyn.run.run_setup import RunSetup
-from fsm_dyn.run.samples import RecordedSamples
 from fsm_dyn.run.simulator import Simulator
 from fsm_dyn.run.trajectory import Trajectory
 from fsm_dyn.run.transitions import guard_name
@@ -300,7 +300,7 @@ def runs_together(
     simulator: Simulator,
     options: Mapping[str, Any],
     cases: Sequence[Mapping[str, Any]],
-    read: Callable[[RecordedTogether], Iterable[Result]],
+    read: Callable[[RunsTogether], Iterable[Result]],
 ) -> list[tuple[int, Result]]:
     """Run the cases of a study that share one call; return pairs of case number and result.
 
@@ -367,7 +367,7 @@ def _curves_of(run: Trajectory, outputs: Sequence[str], times: Array) -> dict[st
 def _made_together(
     preparation: RunPreparation,
     cases: Sequence[Mapping[str, Any]],
-    read: Callable[[RecordedTogether], Iterable[Result]],
+    read: Callable[[RunsTogether], Iterable[Result]],
 ) -> list[tuple[int, Result]]:
     """Run the cases that share one call; return pairs of case number and result."""
     prepared = preparation.of(cases)
@@ -388,14 +388,14 @@ def _made_together(
                 if alone == MOST_ALONE:
                     break
                 continue
-            results = read(RecordedTogether(preparation, prepared, executable, part))
+            results = read(RunsTogether(preparation, prepared, executable, part))
             found += zip((prepared.numbers[k] for k in part.numbers), results, strict=True)
     finally:
         simulator.give_back(executable, strategy)
     return found
 
 
-class RecordedTogether:
+class RunsTogether(Runs):
     """Runs as they were recorded together, for judging and for the rows of a study.
 
     Parameters
@@ -410,13 +410,12 @@ class RecordedTogether:
     def __init__(
         self, preparation: RunPreparation, prepared: PreparedRuns, executable: Executable, runs: RecordedRuns
     ) -> None:
+        model, setup = _model_of(preparation, executable), preparation.setup
+        vectors = prepared.starts.c[runs.numbers.start : runs.numbers.stop, model.layout.p_slice]
+        super().__init__(model, runs, lambda times: setup.drive(times, setup.start.context), vectors)
         self.preparation, self.executable, self.runs = preparation, executable, runs
         self.automaton = executable.automaton
         self.values = prepared.values[runs.numbers.start : runs.numbers.stop]
-        self.model = _model_of(preparation, executable)
-        setup = preparation.setup
-        vectors = prepared.starts.c[runs.numbers.start : runs.numbers.stop, self.model.layout.p_slice]
-        self.samples = RecordedSamples(self.model, runs, lambda times: setup.drive(times, setup.start.context), vectors)
 
     def judged(self, requirements: Sequence[str], outputs: Sequence[str], times: Array) -> list[JudgedRun | None]:
         """Return each run, judged, with extremes of outputs and their curves over ``times``.
@@ -429,11 +428,7 @@ class RecordedTogether:
             alone = rates_are_contradicted(
                 runs.begin, runs.t, runs.x[:, speeds], runs.x_dot[:, speeds], runs.x_mid[:, speeds]
             ).tolist()
-        judge = Judge(
-            JudgedRuns(
-                self.samples, (runs.statuses[:, None] == COMPLETE).any(axis=1), self._number, self._event_times
-            )
-        )  # fmt: skip
+        judge = Judge(self)
         known = {item.name: item for item in model.requirements}
         found = {name: judge.judge(known[name]) for name in requirements}
         verdicts = {name: [VERDICTS[k] for k in item.verdicts.tolist()] for name, item in found.items()}
@@ -469,7 +464,7 @@ class RecordedTogether:
         if not len(chosen):
             return found
         first = [a + locate(t[a:b], times[part])[0] for (a, b), part in zip(bounds, within, strict=True)]
-        samples = self.samples.between(chosen, np.concatenate(first))
+        samples = self.between(chosen, np.concatenate(first))
         for name in outputs:
             column, begin = samples[name], 0
             for curves, part in zip(found, within, strict=True):
@@ -482,20 +477,27 @@ class RecordedTogether:
     def _extremes(self, name: str) -> list[tuple[float, float, float]]:
         """Return least, greatest and final value of a quantity in each run."""
         states = self.model.layout.x
-        column = self.runs.x[:, states.index(name)] if name in states else self.samples.all.outputs[name]
+        column = self.runs.x[:, states.index(name)] if name in states else self.all.outputs[name]
         begin = self.runs.begin
         minimum, maximum, *_ = extremes_of_runs(
-            self.runs.t, column, begin, lambda times, first: self.samples.between(times, first)[name]
+            self.runs.t, column, begin, lambda times, first: self.between(times, first)[name]
         )
         parts = minimum, maximum, column[begin[1:] - 1]
         return list(zip(*(part.tolist() for part in parts), strict=True))
 
-    def _number(self, text: Text) -> Array:
+    @property
+    def complete(self) -> BoolArray:
+        """Flags of the runs that reached their end, shape (runs,)."""
+        return np.asarray((self.runs.statuses[:, None] == COMPLETE).any(axis=1))
+
+    def number(self, text: Text) -> Array:
+        """Return an expression of parameters in each run, shape (runs,), SI."""
         if self.preparation.varied.affected & names_in(text.text):
             return np.array([evaluate_expression(text, values) for values in self.values])
         return np.full(len(self.values), evaluate_expression(text, self.preparation.setup.numbers))
 
-    def _event_times(self, event: ContactEvent) -> list[FloatArray]:
+    def event_times(self, event: ContactEvent) -> list[FloatArray]:
+        """Return the times of an event of a contact in each run, s."""
         automaton, found = self.automaton, self._transitions
         states = self.executable.tables.mode_states
         chosen = self.model.contact_entries.get(event.contact, (event.contact,))

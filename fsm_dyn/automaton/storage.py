@@ -178,27 +178,9 @@ def _faults(automaton: Automaton) -> Iterator[str]:
         if item
     ):
         yield "a program has other arguments"
-    terms = {
-        "q_dot": (n_q,), "W": (n_q, n), "M": (n, n), "f": (n,), "A": (n_rows, n), "b": (n_rows,),
-        "gamma": (n_rows,), "residual": (n_rows,), "static": (n_contacts,), "kinetic": (n_contacts,),
-        "restitution": (n_contacts,), "closes_if": (n_contacts,), "elastic": (n_contacts,), "energies": (2,),
-        "reach": (n_contacts,), "reach_rate": (n_contacts,), "margin_slope": (n_contacts,), "aspect": (n_contacts,),
-        "firm": (n_contacts,),
-        "when": (len(mechanism.transitions),),
-    }  # fmt: skip
-    if pattern is not None:
-        terms["tree"] = (pattern.size,)
-        if not (pattern.holds_together and pattern.n == n and len(pattern.rows) == n_rows):
-            yield "the pattern of the tree"
-    report = {
-        "kinetic_energy": (), "potential_energy": (), "load_powers": (len(automaton.load_names),),
-        "outputs": (len(mechanism.outputs),), "restoring": (n_contacts,), "stored": (n_contacts,),
-    }  # fmt: skip
-    points, frames, curves = len(automaton.point_names), len(automaton.frame_names), len(automaton.curve_parameters)
-    geometry = {
-        "points": (points, 3), "frames": (frames, 3, 3), "measure": (curves,), "slope": (curves,), "bend": (curves,)
-    }  # fmt: skip
-    for name, wanted in (("terms", terms), ("report", report), ("geometry", geometry)):
+    if pattern is not None and not (pattern.holds_together and pattern.n == n and len(pattern.rows) == n_rows):
+        yield "the pattern of the tree"
+    for name, wanted in _output_shapes(automaton).items():
         if list(getattr(automaton, name).outputs.items()) != list(wanted.items()):
             yield f"the outputs of {name}"
     if not {*mechanism.points} <= {*automaton.point_names} or not {*mechanism.frames} <= {*automaton.frame_names}:
@@ -229,6 +211,32 @@ def _faults(automaton: Automaton) -> Iterator[str]:
         if mode.states in seen or not _mode_fits(automaton, mode, n_rows, n):
             yield f"the mode '{mode.name[:80]}'"
         seen.add(mode.states)
+
+
+def _output_shapes(automaton: Automaton) -> dict[str, dict[str, tuple[int, ...]]]:
+    """Return the shapes of the outputs of the programs that all modes share, by program."""
+    mechanism, layout, pattern = automaton.mechanism, automaton.terms.layout, automaton.pattern
+    n, n_rows, n_contacts = len(layout.u) + automaton.n_kinematic, len(automaton.rows), len(automaton.contacts)
+    n_q = len(layout.q)
+    points, frames, curves = len(automaton.point_names), len(automaton.frame_names), len(automaton.curve_parameters)
+    return {
+        "terms": {
+            "q_dot": (n_q,), "W": (n_q, n), "M": (n, n), "f": (n,), "A": (n_rows, n), "b": (n_rows,),
+            "gamma": (n_rows,), "residual": (n_rows,), "static": (n_contacts,), "kinetic": (n_contacts,),
+            "restitution": (n_contacts,), "closes_if": (n_contacts,), "elastic": (n_contacts,), "energies": (2,),
+            "reach": (n_contacts,), "reach_rate": (n_contacts,), "margin_slope": (n_contacts,),
+            "aspect": (n_contacts,), "firm": (n_contacts,), "when": (len(mechanism.transitions),),
+            **({} if pattern is None else {"tree": (pattern.size,)}),
+        },
+        "report": {
+            "kinetic_energy": (), "potential_energy": (), "load_powers": (len(automaton.load_names),),
+            "outputs": (len(mechanism.outputs),), "restoring": (n_contacts,), "stored": (n_contacts,),
+        },
+        "geometry": {
+            "points": (points, 3), "frames": (frames, 3, 3), "measure": (curves,), "slope": (curves,),
+            "bend": (curves,),
+        },
+    }  # fmt: skip
 
 
 def _contact_fits(mechanism: Mechanism, automaton: Automaton, k: int, contact: ContactInfo, name: str) -> bool:

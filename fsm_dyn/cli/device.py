@@ -13,8 +13,6 @@ import typer
 from fsm_dyn.cli import options as timing
 from fsm_dyn.cli.console import handle_errors, print_json, print_status, progress_message
 from fsm_dyn.cli.live import (
-    PagePort,
-    Passivity,
     announce_address,
     driver_options,
     hold_and_report,
@@ -150,74 +148,78 @@ _AXES = typer.Option(
     help="Device axis for each port axis (from 0; -1: none), e.g. -1,0; default: those along which contacts close.",
 )
 Axes = Annotated[str | None, _AXES]
+DeviceModel = Annotated[str | None, typer.Argument(help="A shipped model's name or a model file.")]
+Drivers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--driver",
+        help="hapkit and others, see --list-drivers, or your own: FILE.py, module:Class; twice for two devices, "
+        "each at another port.",
+    ),
+]
+ListDrivers = Annotated[
+    bool, typer.Option("--list-drivers", help="List drivers, their requirements and the serial ports found.")
+]
+CheckedDriver = Annotated[
+    str | None,
+    typer.Option(
+        "--check",
+        metavar="DRIVER",
+        help="Check a device without a model: zero force, direction of each axis, a soft spring, unplugging.",
+    ),
+]
+CheckReport = Annotated[
+    Path | None, typer.Option("--report", help="File to which --check writes its report, Markdown.")
+]
+Emulate = Annotated[bool, typer.Option("--emulate", help="Start the emulator of the driver instead of using hardware.")]
+DeviceOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option",
+        metavar="NAME=VALUE",
+        help="An option of the driver, or with --emulate of its emulator; repeat. Of two devices: 1.NAME, 2.NAME.",
+    ),
+]
+Ports = Annotated[
+    list[str] | None, typer.Option("--port", help="Port that is coupled to the device; default: the first.")
+]
+EmulatedWatchdogTimeout = Annotated[
+    float | None,
+    typer.Option(
+        "--watchdog-timeout",
+        help="Heartbeat timeout of the watchdog process, s (0.1; 0.5 with --emulate).",
+    ),
+]
+RunDuration = Annotated[float | None, typer.Option("--duration", help="Duration, s, of a run without a page.", min=0.0)]
 
 
 @handle_errors
 def device_command(
-    model: Annotated[str | None, typer.Argument(help="A shipped model's name or a model file.")] = None,
-    driver: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--driver",
-            help="hapkit and others, see --list-drivers, or your own: FILE.py, module:Class; twice for two devices, "
-            "each at another port.",
-        ),
-    ] = None,
-    list_: Annotated[
-        bool, typer.Option("--list-drivers", help="List drivers, their requirements and the serial ports found.")
-    ] = False,
-    check: Annotated[
-        str | None,
-        typer.Option(
-            "--check",
-            metavar="DRIVER",
-            help="Check a device without a model: zero force, direction of each axis, a soft spring, unplugging.",
-        ),
-    ] = None,
-    check_report: Annotated[
-        Path | None, typer.Option("--report", help="File to which --check writes its report, Markdown.")
-    ] = None,
-    emulate: Annotated[
-        bool, typer.Option("--emulate", help="Start the emulator of the driver instead of using hardware.")
-    ] = False,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--option",
-            metavar="NAME=VALUE",
-            help="An option of the driver, or with --emulate of its emulator; repeat. Of two devices: 1.NAME, 2.NAME.",
-        ),
-    ] = None,
-    port: Annotated[
-        list[str] | None, typer.Option("--port", help="Port that is coupled to the device; default: the first.")
-    ] = None,
+    model: DeviceModel = None,
+    driver: Drivers = None,
+    list_: ListDrivers = False,
+    check: CheckedDriver = None,
+    check_report: CheckReport = None,
+    emulate: Emulate = False,
+    option: DeviceOptions = None,
+    port: Ports = None,
     axes: Annotated[list[str] | None, _AXES] = None,
     scale: Scales = None,
-    force: Annotated[float, typer.Option("--max-force", help="Largest force of the device, N.")] = 8.0,
+    force: timing.Force = 8.0,
     slew: timing.Slew = 2000.0,
     ramp: timing.Ramp = timing.RAMP,
-    period: Annotated[float, typer.Option("--period", help="Length of a tick, s.")] = 1e-3,
+    period: timing.Period = 1e-3,
     substeps: timing.Substeps = None,
-    watchdog_timeout: Annotated[
-        float | None,
-        typer.Option(
-            "--watchdog-timeout",
-            help="Heartbeat timeout of the watchdog process, s (0.1; 0.5 with --emulate).",
-        ),
-    ] = None,
+    watchdog_timeout: EmulatedWatchdogTimeout = None,
     release_after: timing.ReleaseAfter = timing.RELEASE_AFTER,
     stall_timeout: timing.EmulatedStallTimeout = None,
     owner_timeout: timing.OwnerTimeout = timing.OWNER_TIMEOUT,
     lag_limit: timing.LagLimit = timing.LAG_LIMIT,
-    seconds: Annotated[
-        float | None, typer.Option("--duration", help="Duration, s, of a run without a page.", min=0.0)
-    ] = None,
-    no_browser: Annotated[
-        bool, typer.Option("--no-browser", help="Print the viewer URL; do not open a browser.")
-    ] = False,
-    page_port: PagePort = 0,
-    record: Annotated[Path | None, typer.Option("--record", help="Record the run to a new MCAP file.")] = None,
-    passivity: Passivity = "off",
+    seconds: RunDuration = None,
+    no_browser: timing.NoBrowser = False,
+    page_port: timing.PagePort = 0,
+    record: timing.Record = None,
+    passivity: timing.Passivity = "off",
     set_: Set = None,
     initial: Initial = None,
     as_json: Json = False,
@@ -233,14 +235,8 @@ def device_command(
     if check is not None:
         _check(check, driver_options(option), emulate, min(force, CHECK_FORCE), check_report, as_json)
         return
-    if model is None or not driver:
-        raise InputError(
-            "a model and --driver are needed", remedy="fsm-dyn device virtual_wall --driver hapkit --emulate"
-        )
-    if record is not None and record.exists():
-        raise InputError(f"cannot record to '{record}'", found="it exists", remedy="name a new file")
+    model, driver = _required(model, driver, record)
     ticks = timing.ticks("--duration", seconds, period)
-    limits = {"force": force, "slew": slew, "ramp": ramp}
     if stall_timeout is None:
         stall_timeout = EMULATED_TIMEOUT if emulate else timing.STALL_TIMEOUT
     waiting = {
@@ -250,22 +246,49 @@ def device_command(
     devices = device_arguments(
         driver, driver_options(option), port or [], [numbers(text) for text in axes or []], [*map(ratios, scale or [])]
     )
-    coupling = _CouplingOptions(limits, period, substeps, watchdog_timeout, waiting, record, passivity)
+    limits = {"force": force, "slew": slew, "ramp": ramp}
+    start = assignments("--initial", initial) or {}
+    coupling = _CouplingOptions(limits, period, substeps, watchdog_timeout, waiting, record, passivity, start)
     parameters = assignments("--set", set_) or {}
-    if len(devices) > 1:
-        if seconds is None:
-            raise InputError("the page shows one device", found=", ".join(driver), remedy="--duration runs without it")
+    if len(devices) == 1:
+        page = None if seconds is not None else (page_port, no_browser)
+        _hold_one(model, devices[0], emulate, coupling, parameters, ticks, page, as_json)
+    elif seconds is None:
+        raise InputError("the page shows one device", found=", ".join(driver), remedy="--duration runs without it")
+    else:
         _hold_several(model, devices, emulate, coupling, parameters, ticks, as_json)
-        return
-    device = devices[0]
+
+
+def _required(model: str | None, driver: list[str] | None, record: Path | None) -> tuple[str, list[str]]:
+    """Return model and drivers; raise InputError without them, or if the recording exists."""
+    if model is None or not driver:
+        raise InputError(
+            "a model and --driver are needed", remedy="fsm-dyn device virtual_wall --driver hapkit --emulate"
+        )
+    if record is not None and record.exists():
+        raise InputError(f"cannot record to '{record}'", found="it exists", remedy="name a new file")
+    return model, driver
+
+
+def _hold_one(
+    model: str,
+    device: DeviceArguments,
+    emulate: bool,
+    coupling: _CouplingOptions,
+    parameters: dict[str, Any],
+    ticks: int,
+    page: tuple[int, bool] | None,
+    as_json: bool,
+) -> None:
+    """Couple one device; ``page``: its TCP port, and whether without a browser; None: ``ticks`` without a page."""
     with asked_to_end() as asked, emulated(device.driver, device.options, emulate) as (options, emulation):
         with asked.at_once():
             graph, held, changed, by = _coupled(model, device, options, emulation, coupling, parameters, as_json)
-        if seconds is None:
-            _on_page(graph, model, by, coupling, parameters, page_port, no_browser, as_json)
+        if page is not None:
+            _on_page(graph, model, by, coupling, parameters, *page, as_json)
         else:
             settings = coupling.settings(by, by.mapping, ticks)
-            hold_and_report(asked, held, device.driver, options, settings, changed, record, as_json, emulate)
+            hold_and_report(asked, held, device.driver, options, settings, changed, coupling.record, as_json, emulate)
 
 
 @dataclass(frozen=True)
@@ -279,6 +302,7 @@ class _CouplingOptions:
     waiting: dict[str, float]
     record: Path | None
     passivity: str
+    initial: dict[str, Any]
 
     def settings(self, by: Any, maps: Any, ticks: int) -> Any:
         """Return the settings of a run without a page."""
@@ -287,7 +311,7 @@ class _CouplingOptions:
 
         return LiveSettings(
             period=self.period, substeps=self.substeps, device_map=maps, limits=by.limits, **by.timeouts(self.period),
-            ticks=ticks, passivity=self.passivity,
+            ticks=ticks, passivity=self.passivity, initial=self.initial,
         )  # fmt: skip
 
 
@@ -384,8 +408,9 @@ def _on_page(
         from fsm_dyn.page.server import serve
 
     options = LiveOptions(
-        coupling.period, coupling.substeps, False, parameters, coupling.record, device=by, passivity=coupling.passivity
-    )
+        coupling.period, coupling.substeps, False, parameters, coupling.record, initial=coupling.initial, device=by,
+        passivity=coupling.passivity,
+    )  # fmt: skip
     reports = serve(graph, options, page_port, None, announce_address(model, no_browser, as_json))
     print_reports(model, reports, as_json)
 

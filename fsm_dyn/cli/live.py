@@ -28,32 +28,28 @@ if TYPE_CHECKING:
 
 _SHOWN = 30
 
-Passivity = Annotated[
-    str,
-    typer.Option(
-        "--passivity",
-        metavar="off|observe|control",
-        help="Passivity observer (`observe`) or observer and controller (`control`).",
-    ),
+Driver = Annotated[str, typer.Option("--driver", help="scripted, replay, pointer, or your own: FILE.py, module:Class.")]
+LiveDuration = Annotated[float | None, typer.Option("--duration", help="Duration, s; default: until Ctrl-C.", min=0.0)]
+DriverOptions = Annotated[
+    list[str] | None, typer.Option("--option", metavar="NAME=VALUE", help="An option of the driver; repeat.")
+]
+Port = Annotated[str, typer.Option("--port", help="Port that is coupled to the device; default: the first.")]
+Derive = Annotated[
+    bool | None,
+    typer.Option("--derive/--no-derive", help="Derive modes that are reached in another process; default if paced."),
 ]
 
 
 @handle_errors
 def live_command(
     model: Model,
-    driver: Annotated[
-        str, typer.Option("--driver", help="scripted, replay, pointer, or your own: FILE.py, module:Class.")
-    ] = "scripted",
-    seconds: Annotated[
-        float | None, typer.Option("--duration", help="Duration, s; default: until Ctrl-C.", min=0.0)
-    ] = None,
-    option: Annotated[
-        list[str] | None, typer.Option("--option", metavar="NAME=VALUE", help="An option of the driver; repeat.")
-    ] = None,
-    port: Annotated[str, typer.Option("--port", help="Port that is coupled to the device; default: the first.")] = "",
+    driver: Driver = "scripted",
+    seconds: LiveDuration = None,
+    option: DriverOptions = None,
+    port: Port = "",
     scale: Scale = "1",
-    force: Annotated[float, typer.Option("--max-force", help="Largest force of the device, N.")] = 8.0,
-    period: Annotated[float, typer.Option("--period", help="Length of a tick, s.")] = 1e-3,
+    force: timing.Force = 8.0,
+    period: timing.Period = 1e-3,
     substeps: timing.Substeps = None,
     slew: timing.Slew = 2000.0,
     ramp: timing.Ramp = timing.RAMP,
@@ -64,14 +60,9 @@ def live_command(
     lag_limit: timing.LagLimit = timing.LAG_LIMIT,
     schedule: Annotated[bool, typer.Option("--schedule", help="Apply the schedules of the model's inputs.")] = False,
     no_pacing: Annotated[bool, typer.Option("--no-pacing", help="Do not pace ticks by the wall clock.")] = False,
-    record: Annotated[Path | None, typer.Option("--record", help="Record the run to a new MCAP file.")] = None,
-    passivity: Passivity = "off",
-    derive: Annotated[
-        bool | None,
-        typer.Option(
-            "--derive/--no-derive", help="Derive modes that are reached in another process; default if paced."
-        ),
-    ] = None,
+    record: timing.Record = None,
+    passivity: timing.Passivity = "off",
+    derive: Derive = None,
     set_: Set = None,
     as_json: Json = False,
 ) -> None:
@@ -79,8 +70,7 @@ def live_command(
     with asked_to_end() as asked:
         with asked.at_once():
             # The runtime comes with these.
-            from fsm_dyn.devices.scripted import Driver, usual_motion
-            from fsm_dyn.live.device_map import DeviceMap, Limits, coupled_ports
+            from fsm_dyn.live.device_map import DeviceMap, Limits
             from fsm_dyn.live.live_settings import LiveSettings
 
             parameters = assignments("--set", set_) or {}
@@ -88,14 +78,7 @@ def live_command(
                 graph, parameters = _coupled(ready_graph(model, None, True), parameters)
             options = driver_options(option)
             if driver == "scripted":
-                ports = {item.name: item for item in coupled_ports(graph.automaton.mechanism)}
-                held_axes = ports.get(port, next(iter(ports.values()))).axes
-                options.setdefault("axes", len(held_axes))
-                axes = Driver.describe(options).axes
-                options.setdefault("turns", [i for i, axis in enumerate(held_axes[:axes]) if axis.is_rotational])
-                options.setdefault("motion", usual_motion(axes))
-                options.setdefault("period", period)
-                options.setdefault("stop", "watchdog")  # simulated operator: no device stop required
+                _fill_scripted(options, graph, port, period)
             settings = LiveSettings(
                 period=period,
                 substeps=substeps,
@@ -113,6 +96,21 @@ def live_command(
                 derive=derive,
             )
         hold_and_report(asked, graph, driver, options, settings, parameters, record, as_json)
+
+
+def _fill_scripted(options: dict[str, Any], graph: Any, port: str, period: float) -> None:
+    """Set the missing options of the scripted driver: the axes of the port, and the usual motion along them."""
+    from fsm_dyn.devices import scripted
+    from fsm_dyn.live.device_map import coupled_ports
+
+    ports = {item.name: item for item in coupled_ports(graph.automaton.mechanism)}
+    held_axes = ports.get(port, next(iter(ports.values()))).axes
+    options.setdefault("axes", len(held_axes))
+    axes = scripted.Driver.describe(options).axes
+    options.setdefault("turns", [i for i, axis in enumerate(held_axes[:axes]) if axis.is_rotational])
+    options.setdefault("motion", scripted.usual_motion(axes))
+    options.setdefault("period", period)
+    options.setdefault("stop", "watchdog")  # simulated operator: no device stop required
 
 
 def _coupled(graph: Any, parameters: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -252,44 +250,43 @@ def _told(name: str, report: RunReport, transitions: list[dict[str, Any]]) -> st
 
 # -- The command ``view``: a mechanism on a page in the browser ----------------------------------------------
 
-PagePort = Annotated[int, typer.Option("--page-port", help="TCP port of the page; 0: any free port.", min=0, max=65535)]
+Viewed = Annotated[
+    str | None,
+    typer.Argument(
+        help="A shipped model's name, a model file, a saved automaton (.json); or a recorded run: "
+        "a recording (.mcap), a saved run (.run.json); default: a page of all shipped models."
+    ),
+]
+Watch = Annotated[
+    bool | None,
+    typer.Option(
+        "--watch/--no-watch",
+        help="Restart when the model file is saved; default: if MODEL is the path of a model file.",
+    ),
+]
+UseSchedule = Annotated[
+    bool | None,
+    typer.Option(
+        "--schedule/--no-schedule",
+        help="Apply the schedules of the model's inputs; default: if the model declares no port.",
+    ),
+]
+Report = Annotated[
+    Path | None,
+    typer.Option("--html", help="Of a recorded run: write a self-contained HTML report instead of serving the page."),
+]
 
 
 @handle_errors
 def view_command(
-    model: Annotated[
-        str | None,
-        typer.Argument(
-            help="A shipped model's name, a model file, a saved automaton (.json); or a recorded run: "
-            "a recording (.mcap), a saved run (.run.json); default: a page of all shipped models."
-        ),
-    ] = None,
-    page_port: PagePort = 0,
-    no_browser: Annotated[
-        bool, typer.Option("--no-browser", help="Print the viewer URL; do not open a browser.")
-    ] = False,
-    watch: Annotated[
-        bool | None,
-        typer.Option(
-            "--watch/--no-watch",
-            help="Restart when the model file is saved; default: if MODEL is the path of a model file.",
-        ),
-    ] = None,
-    record: Annotated[Path | None, typer.Option("--record", help="Record the run to a new MCAP file.")] = None,
-    schedule: Annotated[
-        bool | None,
-        typer.Option(
-            "--schedule/--no-schedule",
-            help="Apply the schedules of the model's inputs; default: if the model declares no port.",
-        ),
-    ] = None,
-    html: Annotated[
-        Path | None,
-        typer.Option(
-            "--html", help="Of a recorded run: write a self-contained HTML report instead of serving the page."
-        ),
-    ] = None,
-    period: Annotated[float, typer.Option("--period", help="Length of a tick, s.")] = 1e-3,
+    model: Viewed = None,
+    page_port: timing.PagePort = 0,
+    no_browser: timing.NoBrowser = False,
+    watch: Watch = None,
+    record: timing.Record = None,
+    schedule: UseSchedule = None,
+    html: Report = None,
+    period: timing.Period = 1e-3,
     substeps: timing.Substeps = None,
     set_: Set = None,
     scenario: ScenarioOption = None,
@@ -305,19 +302,19 @@ def view_command(
         from fsm_dyn.page.server import WatchedFile, serve, serve_catalogue
 
     opened = announce_address(model or "shipped models", no_browser, as_json)
+    live = (watch, record, set_, scenario, initial)  # options of a live run of a model
     if model is None:
-        if watch or record is not None or set_ or html is not None or scenario is not None or initial:
-            raise InputError("this option needs a model", remedy="fsm-dyn view MODEL ...")
+        _refuse((*live, html), "this option needs a model", remedy="fsm-dyn view MODEL ...")
         chosen = LiveOptions(period=period, substeps=substeps, schedule=schedule)
         with asked_to_end():
             reports = serve_catalogue(lambda name: ready_graph(name, None, True), chosen, page_port, opened)
         print_reports("shipped models", reports, as_json)
         return
     if is_recorded_run(model):
-        if watch or record is not None or set_ or schedule is not None or scenario is not None or initial:
-            raise InputError(
-                "a recorded run takes no options of a live run", found=model, remedy="omit the other options"
-            )
+        _refuse(
+            (*live, None if schedule is None else "--schedule"),
+            "a recorded run takes no options of a live run", found=model, remedy="omit the other options",
+        )  # fmt: skip
         _play_back(model, html, page_port, opened, as_json)
         return
     if record is not None:
@@ -339,13 +336,24 @@ def view_command(
     )
     with asked_to_end() as asked:
         with asked.at_once():
-            try:
-                graph: Any = _graph(model, scenario, as_json)
-            except FsmDynError as error:
-                if watched is None or by_itself:
-                    raise
-                graph = error  # shown on the page until the file is valid
+            graph = _graph_or_error(model, scenario, as_json, watched is not None and not by_itself)
         print_reports(model, serve(graph, live_options, page_port, watched, opened), as_json)
+
+
+def _refuse(options: Sequence[Any], sentence: str, found: str = "", remedy: str = "") -> None:
+    """Raise InputError with a sentence if an option has a value."""
+    if any(option not in (None, False, []) for option in options):
+        raise InputError(sentence, found=found, remedy=remedy)
+
+
+def _graph_or_error(model: str, scenario: str | None, as_json: bool, shown: bool) -> Any:
+    """Return the graph of a model; with ``shown`` the error of an invalid file, which the page shows until it is."""
+    try:
+        return _graph(model, scenario, as_json)
+    except FsmDynError as error:
+        if not shown:
+            raise
+        return error
 
 
 def _play_back(model: str, html: Path | None, page_port: int, opened: Callable[[str], None], as_json: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -173,21 +174,13 @@ def check_command(
     counts |= {"modes": len(graph.modes), "edges": graph.edge_count, "infeasible": len(graph.infeasible)}
     explored = None if reach is None else _explored(graph, reach, 1, as_json)
     if as_json:
-        print_json(
-            {
-                "model": graph.name,
-                "counts": counts,
-                **({} if found is None else {"geometry": asdict(found)}),
-                **({} if verified is None else {"verified_boxes": verified}),
-                **({} if explored is None else {"exploration": explored.to_data()}),
-                "modes": _modes(graph),
-                "self_locking": locking,
-                "infeasible": graph.infeasible,
-                "unreachable": graph.unreachable if graph.automaton.fully_enumerated else None,
-                "terminal_modes": graph.terminal_modes if graph.automaton.fully_enumerated else None,
-                "tolerances": {name: {"value": v, "unit": unit} for name, v, unit, _ in tolerances},
-            }
-        )
+        known = {
+            "geometry": None if found is None else asdict(found),
+            "verified_boxes": verified,
+            "exploration": None if explored is None else explored.to_data(),
+        }
+        listed = {name: {"value": value, "unit": unit} for name, value, unit, _ in tolerances}
+        print_json(_check_data(graph, counts, known, locking, listed))
         return
     typer.echo(f"{graph.name}: {mechanism.summary}\n")
     typer.echo(table(("item", "count"), [(kind, str(number)) for kind, number in counts.items() if number]))
@@ -201,6 +194,27 @@ def check_command(
         _print_exploration(explored)
     rows = [(name, f"{value:g}", unit, text) for name, value, unit, text in tolerances]
     typer.echo("\n" + table(("tolerance", "value", "unit", "meaning"), rows))
+
+
+def _check_data(
+    graph: ModeGraph,
+    counts: Mapping[str, int],
+    known: Mapping[str, Any],
+    locking: list[str],
+    tolerances: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the result of ``check`` for JSON; ``known``: results on demand, None of those not requested."""
+    return {
+        "model": graph.name,
+        "counts": counts,
+        **{name: value for name, value in known.items() if value is not None},
+        "modes": _modes(graph),
+        "self_locking": locking,
+        "infeasible": graph.infeasible,
+        "unreachable": graph.unreachable if graph.automaton.fully_enumerated else None,
+        "terminal_modes": graph.terminal_modes if graph.automaton.fully_enumerated else None,
+        "tolerances": tolerances,
+    }
 
 
 def _print_findings(graph: ModeGraph, locking: list[str]) -> None:

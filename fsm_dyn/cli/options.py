@@ -206,6 +206,20 @@ Substeps = Annotated[
     typer.Option("--substeps", help="Integration steps per tick; default: as the ports of the model need, or one."),
 ]
 
+Period = Annotated[float, typer.Option("--period", help="Length of a tick, s.")]
+Force = Annotated[float, typer.Option("--max-force", help="Largest force of the device, N.")]
+Record = Annotated[Path | None, typer.Option("--record", help="Record the run to a new MCAP file.")]
+NoBrowser = Annotated[bool, typer.Option("--no-browser", help="Print the viewer URL; do not open a browser.")]
+PagePort = Annotated[int, typer.Option("--page-port", help="TCP port of the page; 0: any free port.", min=0, max=65535)]
+Passivity = Annotated[
+    str,
+    typer.Option(
+        "--passivity",
+        metavar="off|observe|control",
+        help="Passivity observer (`observe`) or observer and controller (`control`).",
+    ),
+]
+
 SHORTEST_PERIOD, LONGEST_PERIOD = 1e-5, 0.1  # s, of a tick
 RELEASE_AFTER = 0.012  # s
 STALL_TIMEOUT = 0.1

@@ -393,18 +393,44 @@ METHOD: Final = declared("method")
 STRATEGY: Final = declared("strategy")
 
 
+RunModelArgument = Annotated[
+    str | None, typer.Argument(help="A shipped model's name, a model file, or a saved automaton (.json).")
+]
+ResumedFile = Annotated[
+    str | None,
+    typer.Option(
+        "--resume", metavar="FILE", help="Continue a saved run (.run.json) to --until, with its own settings."
+    ),
+]
+RestOnly = Annotated[bool, typer.Option("--rest", help="With --resume: without the rows of the saved run.")]
+RunFolder = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", help="Folder for files; without further options a CSV, the run and the figures."),
+]
+Plots = Annotated[
+    list[str] | None, typer.Option("--plot", help=f"Draw one of: {', '.join(PLOTS)}. Repeat it for more.")
+]
+SaveRun = Annotated[bool, typer.Option("--save-run", help="Write the run as NAME.run.json, which `explain` reads.")]
+HtmlReport = Annotated[Path | None, typer.Option("--html", help="Write a self-contained HTML report with playback.")]
+AnimationFile = Annotated[
+    Path | None, typer.Option("--animation", help="Write an animation: FILE.gif, or with ffmpeg FILE.mp4 or FILE.webm.")
+]
+AnimationSpeed = Annotated[
+    float | None,
+    typer.Option("--animation-speed", help="Seconds of the run per second of the animation: 0.1 is slow motion."),
+]
+Watching = Annotated[bool, typer.Option("--watch", help="Run again when the file is saved; Ctrl-C ends it.")]
+AllTransitions = Annotated[bool, typer.Option("--all", help="List all transitions in place of the visits.")]
+FullNames = Annotated[
+    bool, typer.Option("--full", help="List modes by their names, with every contact that is not open.")
+]
+
+
 @handle_errors
 def run_command(
-    model: Annotated[
-        str | None, typer.Argument(help="A shipped model's name, a model file, or a saved automaton (.json).")
-    ] = None,
-    resume: Annotated[
-        str | None,
-        typer.Option(
-            "--resume", metavar="FILE", help="Continue a saved run (.run.json) to --until, with its own settings."
-        ),
-    ] = None,
-    rest: Annotated[bool, typer.Option("--rest", help="With --resume: without the rows of the saved run.")] = False,
+    model: RunModelArgument = None,
+    resume: ResumedFile = None,
+    rest: RestOnly = False,
     until: Until = None,
     method: Annotated[str, run_option("method")] = METHOD.default,
     strategy: Annotated[str, run_option("strategy")] = STRATEGY.default,
@@ -416,41 +442,19 @@ def run_command(
     scenario: ScenarioOption = None,
     input_: Input = None,
     initial: Initial = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help="Folder for files; without further options a CSV, the run and the figures."),
-    ] = None,
+    out: RunFolder = None,
     csv: Annotated[bool, typer.Option("--csv", help="Write every column as CSV.")] = False,
     netcdf: Annotated[bool, typer.Option("--netcdf", help="Write NetCDF (the extra 'analysis').")] = False,
     figure: Annotated[bool, typer.Option("--figure", help="Draw the score, and the states over time.")] = False,
     motion: Annotated[bool, typer.Option("--motion", help="Draw the mechanism at several times.")] = False,
-    plot: Annotated[
-        list[str] | None, typer.Option("--plot", help=f"Draw one of: {', '.join(PLOTS)}. Repeat it for more.")
-    ] = None,
-    save_run: Annotated[
-        bool, typer.Option("--save-run", help="Write the run as NAME.run.json, which `explain` reads.")
-    ] = False,
-    html: Annotated[
-        Path | None,
-        typer.Option("--html", help="Write a self-contained HTML report with playback."),
-    ] = None,
-    animation: Annotated[
-        Path | None,
-        typer.Option("--animation", help="Write an animation: FILE.gif, or with ffmpeg FILE.mp4 or FILE.webm."),
-    ] = None,
-    animation_speed: Annotated[
-        float | None,
-        typer.Option("--animation-speed", help="Seconds of the run per second of the animation: 0.1 is slow motion."),
-    ] = None,
-    watching: Annotated[
-        bool, typer.Option("--watch", help="Run again when the file is saved; Ctrl-C ends it.")
-    ] = False,
-    all_transitions: Annotated[
-        bool, typer.Option("--all", help="List all transitions in place of the visits.")
-    ] = False,
-    full_names: Annotated[
-        bool, typer.Option("--full", help="List modes by their names, with every contact that is not open.")
-    ] = False,
+    plot: Plots = None,
+    save_run: SaveRun = False,
+    html: HtmlReport = None,
+    animation: AnimationFile = None,
+    animation_speed: AnimationSpeed = None,
+    watching: Watching = False,
+    all_transitions: AllTransitions = False,
+    full_names: FullNames = False,
     as_json: Json = False,
 ) -> None:
     """Simulate a model and list the phases or modes it visits, with their causes."""

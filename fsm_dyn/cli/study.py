@@ -95,54 +95,62 @@ def print_worst_case(
 _GRID: Final = "grid"
 _RUNS: Final = 256
 
+Vary = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--vary",
+        metavar="NAME=FIRST..LAST:COUNT",
+        help="A range, let_off=0.5..3mm:6, or values one by one, variant=[none, felt]; a parameter, initial.NAME, "
+        "input.NAME, amplitude.NAME, scenario or variant; in a sample or search a distribution of numbers, "
+        "initial.y='1 m +- 5 cm'; repeat.",
+    ),
+]
+Sample = Annotated[
+    str,
+    typer.Option("--sample", help="grid: every combination; random, lhs or sobol: a sample of the tolerances."),
+]
+Worst = Annotated[
+    str | None, typer.Option("--worst", metavar="REQUIREMENT", help="Search for the run that violates it most.")
+]
+RunCount = Annotated[int | None, typer.Option("--runs", help=f"Runs of a sample or search; default: {_RUNS}.", min=1)]
+Seed = Annotated[int | None, typer.Option("--seed", help="Of a sample or search: the same seed gives the same runs.")]
+EndOfRuns = Annotated[
+    float | None,
+    run_option("until", help="End of each run, s; default: that of `run`.", parser=duration, metavar="TIME"),
+]
+Quantities = Annotated[
+    list[str] | None, typer.Option("--quantity", help="An output, coordinate or speed to evaluate; repeat.")
+]
+Jobs = Annotated[int | None, typer.Option("--jobs", help="Processes; by default one per core.", min=1)]
+Scheduler = Annotated[
+    str | None,
+    typer.Option("--scheduler", metavar="ADDRESS", help="Runs on a cluster of dask: tcp://HOST:PORT."),
+]
+LedgerFile = Annotated[
+    Path | None,
+    typer.Option("--ledger", metavar="FILE", help="Results as they come: the same command again continues."),
+]
+StudyFolder = Annotated[Path | None, typer.Option("--out", "-o", help="Folder for a CSV file and the figures.")]
+
 
 @handle_errors
 def study_command(
     model: Model,
-    vary: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--vary",
-            metavar="NAME=FIRST..LAST:COUNT",
-            help="A range, let_off=0.5..3mm:6, or values one by one, variant=[none, felt]; a parameter, initial.NAME, "
-            "input.NAME, amplitude.NAME, scenario or variant; in a sample or search a distribution of numbers, "
-            "initial.y='1 m +- 5 cm'; repeat.",
-        ),
-    ] = None,
-    sample: Annotated[
-        str,
-        typer.Option("--sample", help="grid: every combination; random, lhs or sobol: a sample of the tolerances."),
-    ] = _GRID,
-    worst: Annotated[
-        str | None, typer.Option("--worst", metavar="REQUIREMENT", help="Search for the run that violates it most.")
-    ] = None,
-    runs: Annotated[
-        int | None, typer.Option("--runs", help=f"Runs of a sample or search; default: {_RUNS}.", min=1)
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option("--seed", help="Of a sample or search: the same seed gives the same runs.")
-    ] = None,
+    vary: Vary = None,
+    sample: Sample = _GRID,
+    worst: Worst = None,
+    runs: RunCount = None,
+    seed: Seed = None,
     scenario: ScenarioOption = None,
-    until: Annotated[
-        float | None,
-        run_option("until", help="End of each run, s; default: that of `run`.", parser=duration, metavar="TIME"),
-    ] = None,
-    quantity: Annotated[
-        list[str] | None, typer.Option("--quantity", help="An output, coordinate or speed to evaluate; repeat.")
-    ] = None,
-    jobs: Annotated[int | None, typer.Option("--jobs", help="Processes; by default one per core.", min=1)] = None,
-    scheduler: Annotated[
-        str | None,
-        typer.Option("--scheduler", metavar="ADDRESS", help="Runs on a cluster of dask: tcp://HOST:PORT."),
-    ] = None,
-    ledger: Annotated[
-        Path | None,
-        typer.Option("--ledger", metavar="FILE", help="Results as they come: the same command again continues."),
-    ] = None,
+    until: EndOfRuns = None,
+    quantity: Quantities = None,
+    jobs: Jobs = None,
+    scheduler: Scheduler = None,
+    ledger: LedgerFile = None,
     set_: Set = None,
     input_: Input = None,
     initial: Initial = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder for a CSV file and the figures.")] = None,
+    out: StudyFolder = None,
     as_json: Json = False,
 ) -> None:
     """Run a model over a grid of values, or over a sample of its tolerances, on all cores."""

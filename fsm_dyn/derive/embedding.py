@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,8 @@ from fsm_dyn.programs import functions
 from fsm_dyn.programs.graph import Node
 from fsm_dyn.programs.program import Program
 from fsm_dyn.programs.traversal import substitute
+
+Nodes: TypeAlias = Sequence[Node]
 
 # -- Indeterminate multipliers of a mode with redundant constraint rows --------------------------------------
 #
@@ -443,14 +445,7 @@ def embed(
         pivots += _scaled_pivots(system, H, M, transposed)
     drift = [_sum([M[i][j] * c[j] for j in dependent], zero) for i in range(n_u)]
     force = [f[i] - drift[i] for i in range(n_u)]
-    tied = [[j for j in range(n_u) if not M[i][j].is_zero] for i in range(n_u)]
-    moved = [[i for i in range(n_u) if not S[i][a].is_zero] for a in range(len(independent))]
-    MT = [[_sum([M[i][j] * T[j][k] for j in tied[i]], zero) for k in range(len(independent))] for i in range(n_u)]
-    reduced_mass = [
-        [_sum([S[i][a] * MT[i][k] for i in moved[a]], zero) for k in range(len(independent))]
-        for a in range(len(independent))
-    ]
-    reduced_force = [_sum([S[i][a] * force[i] for i in range(n_u)], zero) for a in range(len(independent))]
+    reduced_mass, reduced_force = _reduced_equations(M, force, T, S, zero)
     if active.sliding:
         weights = [_weight(M[i][i]) for i in independent]
         guide = _reduced_numbers(numbers, partner, samples["M"], scale, factors, independent)
@@ -459,11 +454,7 @@ def embed(
         solution, mass_pivots = solve_symmetric(reduced_mass, reduced_force)
         mass_pivots = _mass_pivots(reduced_mass, mass_pivots)
 
-    accelerations = [zero] * n_u
-    for k, i in enumerate(independent):
-        accelerations[i] = solution[k]
-    for j in dependent:
-        accelerations[j] = _sum([T[j][k] * solution[k] for k in range(len(independent))], c[j])
+    accelerations = _all_accelerations(solution, T, c, independent, dependent)
     values = _row_multipliers(system, active, transposed, accelerations, zero)
     multipliers, left_open = all_multipliers(system, active, transposed, values, accelerations, samples, shares)
 
@@ -483,6 +474,28 @@ def embed(
         open_forces=left_open,
         static=samples["static"][0],
     )
+
+
+def _reduced_equations(
+    M: Sequence[Nodes], force: Nodes, T: Sequence[Nodes], S: Sequence[Nodes], zero: Node
+) -> tuple[list[list[Node]], list[Node]]:
+    """Return mass matrix and force along the free motion: ``S^T M T`` and ``S^T`` times the force."""
+    n_u, n_free = len(M), len(T[0]) if T else 0
+    tied = [[j for j in range(n_u) if not M[i][j].is_zero] for i in range(n_u)]
+    moved = [[i for i in range(n_u) if not S[i][a].is_zero] for a in range(n_free)]
+    MT = [[_sum([M[i][j] * T[j][k] for j in tied[i]], zero) for k in range(n_free)] for i in range(n_u)]
+    mass = [[_sum([S[i][a] * MT[i][k] for i in moved[a]], zero) for k in range(n_free)] for a in range(n_free)]
+    return mass, [_sum([S[i][a] * force[i] for i in range(n_u)], zero) for a in range(n_free)]
+
+
+def _all_accelerations(
+    solution: Nodes, T: Sequence[Nodes], c: Mapping[int, Node], independent: Sequence[int], dependent: Sequence[int]
+) -> list[Node]:
+    """Return the rates of all speeds from those of the independent ones."""
+    found = {i: solution[k] for k, i in enumerate(independent)}
+    for j in dependent:
+        found[j] = _sum([T[j][k] * solution[k] for k in range(len(independent))], c[j])
+    return [found[j] for j in range(len(found))]
 
 
 @dataclass(frozen=True)

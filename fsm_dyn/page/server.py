@@ -270,39 +270,46 @@ def make_app(
         finally:
             pages.discard(socket)
 
-    async def listed(request: Request) -> Response:
+    routes = [
+        Route("/{token}/", file, methods=["GET"]),
+        *_catalogue_routes(catalogue, check),
+        Route("/{token}/{name:path}", file, methods=["GET"]),
+        WebSocketRoute("/{token}/live", live),
+    ]
+    return HostCheck(Starlette(routes=routes), hosts)
+
+
+def _catalogue_routes(catalogue: Catalogue | None, check: Callable[[str], None]) -> list[Route]:
+    """Return the routes of the models that pages may start; ``check`` raises for a wrong token."""
+
+    def offered(request: Request) -> Catalogue:
         check(request.path_params["token"])
-        return JSONResponse(await asyncio.to_thread(offered().entries))
+        if catalogue is None:
+            raise HTTPException(404)
+        return catalogue
+
+    async def listed(request: Request) -> Response:
+        return JSONResponse(await asyncio.to_thread(offered(request).entries))
 
     async def picture(request: Request) -> Response:
-        check(request.path_params["token"])
-        path = offered().picture(request.path_params["model"])
+        path = offered(request).picture(request.path_params["model"])
         if path is None:
             raise HTTPException(404)
         return FileResponse(path, media_type="image/png")
 
     async def start(request: Request) -> Response:
-        check(request.path_params["token"])
+        models = offered(request)
         if request.headers.get("origin") != f"http://{request.headers['host']}":
             raise HTTPException(403)
-        if not await offered().start(request.path_params["model"]):
+        if not await models.start(request.path_params["model"]):
             raise HTTPException(404)
         return Response(status_code=204)
 
-    def offered() -> Catalogue:
-        if catalogue is None:
-            raise HTTPException(404)
-        return catalogue
-
-    routes = [
-        Route("/{token}/", file, methods=["GET"]),
+    return [
         Route("/{token}/catalogue", listed, methods=["GET"]),
         Route("/{token}/pictures/{model}", picture, methods=["GET"]),
         Route("/{token}/start/{model}", start, methods=["POST"]),
-        Route("/{token}/{name:path}", file, methods=["GET"]),
-        WebSocketRoute("/{token}/live", live),
     ]
-    return HostCheck(Starlette(routes=routes), hosts)
 
 
 class HostCheck:

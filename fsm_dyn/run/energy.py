@@ -11,6 +11,7 @@ import numpy as np
 from fsm_dyn.core.arrays import BoolArray, FloatArray, IntArray
 from fsm_dyn.programs.program import Only
 from fsm_dyn.run.record import RunModel, RunRecord
+from fsm_dyn.run.run import Run
 from fsm_dyn.run.samples import SampleBetween, Samples
 
 # -- Energy balance of a run (docs/theory.md, "The energy balance") ------------------------------------------
@@ -245,7 +246,7 @@ _ROUNDING: Final = 1e-10  # part of the energies for the sum of their rounding
 _TINIEST: Final = 1e-30  # J
 
 
-def energy_warnings(rows: Samples, record: RunRecord, between: SampleBetween, fixed_steps: bool) -> tuple[str, ...]:
+def energy_warnings(run: Run, fixed_steps: bool) -> tuple[str, ...]:
     """Return a sentence if the energy balance of a run does not close, none if it does.
 
     The balance itself takes longer than most runs.  With an error control it can be open only if the states of a step
@@ -254,8 +255,7 @@ def energy_warnings(rows: Samples, record: RunRecord, between: SampleBetween, fi
 
     Parameters
     ----------
-    rows, record, between
-        The run: its recorded rows, all that was recorded, and samples within its steps.
+    run : Run
     fixed_steps : bool
         Whether the run had no error control.
 
@@ -263,11 +263,12 @@ def energy_warnings(rows: Samples, record: RunRecord, between: SampleBetween, fi
     -------
     tuple of str
     """
+    rows, record = run.all, run.record
     if len(rows) < 2 or not _is_finite(record):
         return ()
 
     def without_shares(times: FloatArray, first: IntArray) -> Samples:
-        found = between(times, first)  # how redundant forces are shared changes no work
+        found = run.between(times, first)  # how redundant forces are shared changes no work
         return replace(found, model=replace(found.model, indeterminate=()))
 
     with np.errstate(all="ignore"):  # energies may overflow for finite states: such a balance is not open

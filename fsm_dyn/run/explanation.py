@@ -16,7 +16,8 @@ from fsm_dyn.draw.svg import table
 from fsm_dyn.language.memory import sample_counts
 from fsm_dyn.language.values import named_values
 from fsm_dyn.run import outcomes
-from fsm_dyn.run.record import RunModel, RunRecord
+from fsm_dyn.run.record import RunModel
+from fsm_dyn.run.run import Run
 from fsm_dyn.run.samples import Samples
 from fsm_dyn.run.tolerances import Tolerances
 from fsm_dyn.run.transitions import ChangePoint, Transition
@@ -341,24 +342,21 @@ WEIGHTLESS: Final = 1e-12  # eigenvalue of the scaled mass matrix up to which a 
 _GAP: Final = Tolerances().scaled().gap or 0.0
 
 
-def describe_outcome(rows: Samples, transitions: Sequence[Transition], record: RunRecord) -> tuple[str, ...]:
+def describe_outcome(run: Run) -> tuple[str, ...]:
     """Return the outcome of a run as lines of text; of a failed run with state, candidates, residuals and remedy.
 
     Parameters
     ----------
-    rows : Samples
-        Of the run; the last is described.
-    transitions : Sequence[Transition]
-        Of the run, in order.
-    record : RunRecord
-        The run as recorded.
+    run : Run
+        Its last row is described.
     """
+    rows, record = run.all, run.record
     outcome, layout = record.outcome, rows.model.layout
     head = f"{outcome.name} at t = {rows.t[-1]:.9g} s in mode '{rows.labels[-1]}'"
     if not outcome.failed:
         return (head, *record.tried)
     state = ", ".join(f"{name} = {value:.6g}" for name, value in zip(layout.x, rows.x[-1], strict=True))
-    lines = [head, outcome.sentence, f"state: {state}", *_numbers(rows, transitions, outcome.code)]
+    lines = [head, outcome.sentence, f"state: {state}", *_numbers(rows, record.transitions, outcome.code)]
     word = "by" if outcome.code in outcomes.AT_CHANGE_POINTS else "tried"
     lines += [f"{word}: {text}" for text in record.tried]
     remedy = outcome.remedy

@@ -12,7 +12,6 @@ import numpy as np
 
 from fsm_dyn.core.arrays import BoolArray, FloatArray, IntArray
 from fsm_dyn.language.contact_law import FREE
-from fsm_dyn.language.evaluate import evaluate_expression
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.phases import phase_named
 from fsm_dyn.language.requirement import (
@@ -32,15 +31,13 @@ from fsm_dyn.language.requirement import (
     StateCondition,
     conditions_of,
 )
-from fsm_dyn.run.encounters import event_times
 from fsm_dyn.run.extremes import Steps, largest_of_runs, quartic_bounds, state_within
 from fsm_dyn.run.phase_rows import with_phase_rows
 from fsm_dyn.run.phase_visits import PhaseVisit, judged_visits
-from fsm_dyn.run.record import RunModel, RunRecord
+from fsm_dyn.run.run import Run, Runs
 from fsm_dyn.run.samples import RecordedSamples, Samples
 from fsm_dyn.run.tolerances import Numerics, numerics_of
 from fsm_dyn.run.transitions import Transition
-from fsm_dyn.runtime.abi import Status
 
 # -- Errors of the quantities of a run -----------------------------------------------------------------------
 #
@@ -98,7 +95,6 @@ def derived_errors(
 
 Verdict = Literal["met", "violated", "undecided"]
 VERDICTS: Final[tuple[Verdict, ...]] = "met", "violated", "undecided"
-COMPLETE: Final = (Status.DONE, Status.STOPPED)  # outcomes of runs that are judged to their end
 _BLOCK: Final = 4096  # rows whose intermediate results fit into a processor's cache
 _MET, _VIOLATED, _UNDECIDED = range(3)
 _COMPARED: Final = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
@@ -138,28 +134,6 @@ class Judgement:
 
 
 @dataclass(frozen=True)
-class JudgedRuns:
-    """Runs that are judged together.
-
-    Attributes
-    ----------
-    samples : RecordedSamples
-        Their rows; the parameters of a run are given by ``number`` and the samples.
-    complete : ndarray of bool, shape (runs,)
-        Which runs reached their end.
-    number : callable
-        Value of an expression of parameters in each run, shape (runs,), SI.
-    event_times : callable
-        Times of an event of a contact in each run, s.
-    """
-
-    samples: RecordedSamples
-    complete: BoolArray
-    number: Callable[[Text], FloatArray]
-    event_times: Callable[[ContactEvent], Sequence[FloatArray]]
-
-
-@dataclass(frozen=True)
 class Findings:
     """A requirement judged over several runs.
 
@@ -183,16 +157,21 @@ class Judge:
 
     Parameters
     ----------
-    runs : JudgedRuns
+    runs : Runs
+    cut : RecordedSamples, optional
+        Their rows with further ones at all ends of phases; ``phase``: number of the phase after each.
     """
 
     def __init__(
-        self, runs: JudgedRuns, phase: IntArray | None = None, visits: list[list[PhaseVisit]] | None = None
+        self,
+        runs: Runs,
+        cut: RecordedSamples | None = None,
+        phase: IntArray | None = None,
+        visits: list[list[PhaseVisit]] | None = None,
     ) -> None:
-        self._phase = phase  # number of the phase after each row, if all ends of phases have rows
-        self._visits = visits
-        self.runs, self.samples, self.complete = runs, runs.samples, runs.complete
-        self.model, self.rows = runs.samples.model, runs.samples.rows
+        self._phase, self._visits = phase, visits
+        self.runs, self.samples, self.complete = runs, cut or runs, runs.complete
+        self.model, self.rows = runs.model, self.samples.rows
         rows = self.rows
         self.count = len(rows.begin) - 1
         self.last_rows = rows.begin[1:] - 1
@@ -251,7 +230,7 @@ class Judge:
     def _with_phases(self) -> Judge:
         """The same runs with rows at all ends of phases."""
         samples, phase = with_phase_rows(self.samples, self.visits)
-        return Judge(replace(self.runs, samples=samples), phase, self.visits)
+        return Judge(self.runs, samples, phase, self.visits)
 
     def _event_times(self, event: Event) -> Sequence[FloatArray]:
         """Return the times of an event of a contact or phase in each run, s."""
@@ -524,31 +503,12 @@ class Judge:
         return np.abs(column) if quantity.magnitude else column
 
 
-def judged_run(samples: RecordedSamples, record: RunRecord) -> JudgedRuns:
-    """Return a run as one of several that are judged together; arguments as of :func:`judge`."""
-    model = samples.model
-
-    def times(event: ContactEvent) -> list[FloatArray]:
-        contacts = model.contact_entries.get(event.contact, (event.contact,))
-        return [event_times(model, record.transitions, contacts, event.word)]
-
-    return JudgedRuns(
-        samples,
-        complete=np.array([record.outcome.code in COMPLETE]),
-        number=lambda text: np.array([evaluate_expression(text, model.values)]),
-        event_times=times,
-    )
-
-
-def judge(samples: RecordedSamples, record: RunRecord, chains: bool = True) -> dict[str, Judgement]:
+def judge(run: Run, chains: bool = True) -> dict[str, Judgement]:
     """Return the model's requirements, judged over a run, by name.
 
     Parameters
     ----------
-    samples : RecordedSamples
-        Of the run.
-    record : RunRecord
-        The run as recorded.
+    run : Run
     chains : bool
         Whether judgements have the chains of transitions.
 
@@ -556,19 +516,16 @@ def judge(samples: RecordedSamples, record: RunRecord, chains: bool = True) -> d
     -------
     dict of str to Judgement
     """
-    model = samples.model
-    judging = Judge(judged_run(samples, record))
-    return {item.name: _judgement(item, judging.judge(item), model, record, chains) for item in model.requirements}
+    judging = Judge(run)
+    return {item.name: _judgement(item, judging.judge(item), run, chains) for item in run.model.requirements}
 
 
-def _judgement(
-    requirement: Requirement, found: Findings, model: RunModel, record: RunRecord, chains: bool
-) -> Judgement:
+def _judgement(requirement: Requirement, found: Findings, run: Run, chains: bool) -> Judgement:
     """Return the judgement of the only run."""
     verdict, margin, time = VERDICTS[found.verdicts[0]], float(found.margins[0]), float(found.times[0])
     decided = not math.isnan(time)
-    chain = tuple(item for item in record.transitions if item.time <= time) if decided and chains else ()
-    unit = model.requirement_units[requirement.name]
+    chain = tuple(item for item in run.record.transitions if item.time <= time) if decided and chains else ()
+    unit = run.model.requirement_units[requirement.name]
     return Judgement(
         requirement.name, requirement.formula, verdict, margin, unit, time if decided else None, chain
     )  # fmt: skip

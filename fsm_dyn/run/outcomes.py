@@ -55,6 +55,7 @@ _NOT_FAILED: Final = (
     Status.STOPPED,
     Status.LEFT_RANGE,
 )
+COMPLETE: Final = (Status.DONE, Status.STOPPED)  # outcomes of runs that are judged to their end
 UNDECIDED: Final = (
     Status.INCONSISTENT,
     Status.NON_UNIQUE_STATE,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -42,7 +41,7 @@ def with_phase_rows(
         part = slice(rows.begin[run], rows.begin[run + 1])
         begins, numbers = (np.array(column) for column in zip(*((v.begin, v.phase) for v in own), strict=True))
         phase[part] = numbers[np.maximum(np.searchsorted(begins, rows.t[part], side="right") - 1, 0)]
-    return replace(samples, rows=rows), phase
+    return RecordedSamples(samples.model, rows, samples.inputs, samples.vectors), phase
 
 
 def _cuts(rows: Rows, visits: Sequence[Sequence[PhaseVisit]]) -> tuple[FloatArray, IntArray]:

@@ -154,7 +154,7 @@ def _executable_key(strategy: str, derive_after: Allowance) -> tuple[str, Hashab
 
 
 @dataclass  # not frozen: to fill one that is takes six times as long
-class Run:
+class RunArguments:
     """Resolved arguments of a run apart from its initial state: options, parameters by name and as a vector, inputs."""
 
     graph: ModeGraph
@@ -181,7 +181,7 @@ class Run:
 
 
 @dataclass
-class RunSetup(Run):
+class RunSetup(RunArguments):
     """Resolved arguments of a run with its usual end (s), its input signals and its initial state."""
 
     end: float

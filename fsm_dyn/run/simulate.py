@@ -19,7 +19,7 @@ from fsm_dyn.run.record import RunRecord, run_model
 from fsm_dyn.run.run_files import SavedRun, parse_run, read_run
 from fsm_dyn.run.run_inputs import scenario_schedules
 from fsm_dyn.run.run_options import RunOptions, takes_options
-from fsm_dyn.run.run_setup import Run
+from fsm_dyn.run.run_setup import RunArguments
 from fsm_dyn.run.simulator import Resume, simulator_of
 from fsm_dyn.run.tolerances import Tolerances, numerics_of
 from fsm_dyn.run.trajectory import Trajectory
@@ -115,7 +115,7 @@ def _opened(saved: SavedRun, path: str) -> Trajectory:
     except InputError as error:  # by a method that is not registered here
         return Trajectory(model, record, final=str(error).splitlines()[0])
     named = {} if options.scenario is None else scenario_schedules(automaton, options.scenario)
-    run = Run(graph, options, values, saved.parameters, {**named, **(options.inputs or {})})
+    run = RunArguments(graph, options, values, saved.parameters, {**named, **(options.inputs or {})})
     return Trajectory(model, record, Resume(run, lambda: continuation))
 
 

@@ -31,7 +31,7 @@ from fsm_dyn.run.loop_state import RunArrays, Saver, Workspace, order_of, renumb
 from fsm_dyn.run.moreau_jean import run_moreau_jean
 from fsm_dyn.run.record import RunModel, RunRecord, joined, record_of, run_model, with_parameters
 from fsm_dyn.run.run_options import TIME_STEPPING, RunOptions, takes_options
-from fsm_dyn.run.run_setup import Run, RunSetups, inputs_key
+from fsm_dyn.run.run_setup import RunArguments, RunSetups, inputs_key
 from fsm_dyn.run.trajectory import Trajectory
 from fsm_dyn.runtime.abi import RecordColumn
 
@@ -71,7 +71,7 @@ class Before:
         return continuation.state, FirstRow(np.concatenate(parts), self.numbers[record.mode[row]])
 
 
-@dataclass  # not frozen, as Run
+@dataclass  # not frozen, as RunArguments
 class Numbered:
     """A run with modes numbered independently of other runs.
 
@@ -92,12 +92,12 @@ class Numbered:
         return joined(self.kept, record, self.state.rows, self.state.transitions, self.state.passages)
 
 
-def numbered(run: Run, raw: RunArrays, states: Sequence[tuple[int, ...]], before: Before | None) -> Numbered:
+def numbered(run: RunArguments, raw: RunArrays, states: Sequence[tuple[int, ...]], before: Before | None) -> Numbered:
     """Number the modes of a run, with those of what went before where the result is the whole.
 
     Parameters
     ----------
-    run : Run
+    run : RunArguments
     raw : RunArrays
         With the numbers of the machine.
     states : sequence
@@ -141,7 +141,11 @@ def _indices(order: Sequence[int]) -> IntArray:
 
 
 def _continuation(
-    run: Run, saved: SavedState, states: Sequence[tuple[int, ...]], order: Sequence[int], changes: npt.NDArray[Any]
+    run: RunArguments,
+    saved: SavedState,
+    states: Sequence[tuple[int, ...]],
+    order: Sequence[int],
+    changes: npt.NDArray[Any],
 ) -> Continuation:
     names = tuple((states[number], states[:number].count(states[number])) for number in order)
     indices = _indices(order)[changes[: saved.transitions].astype(np.int64)]
@@ -225,7 +229,7 @@ class Simulator(RunSetups):
             trajectory = self._carry_out(run, bounded, run.drive, run.start)
         return _checked(trajectory, options.on_failure)
 
-    def resume(self, run: Run, before: Before, options: RunOptions) -> Trajectory:
+    def resume(self, run: RunArguments, before: Before, options: RunOptions) -> Trajectory:
         """Continue a run with options; result and errors are those of ``Trajectory.resume``."""
         check_continuation(before.continuation, run.digest, run_version())
         until = options.until or 0.0
@@ -269,7 +273,7 @@ class Simulator(RunSetups):
     # -- parts of a run ----------------------------------------------------------------------------------------
 
     def _carry_out(
-        self, run: Run, options: RunOptions, drive: InputSignals, start: InitialState | Before
+        self, run: RunArguments, options: RunOptions, drive: InputSignals, start: InitialState | Before
     ) -> Trajectory:
         """Run from an initial state, or continue a run."""
         executable = self.take(options.strategy, options.derive_after)
@@ -283,7 +287,7 @@ class Simulator(RunSetups):
     def _integrate(
         self,
         executable: Executable,
-        run: Run,
+        run: RunArguments,
         options: RunOptions,
         drive: InputSignals,
         start: InitialState | Before,
@@ -308,7 +312,7 @@ class Simulator(RunSetups):
         )  # fmt: skip
 
     def _trajectory(
-        self, executable: Executable, raw: RunArrays, run: Run, drive: InputSignals, before: Before | None
+        self, executable: Executable, raw: RunArrays, run: RunArguments, drive: InputSignals, before: Before | None
     ) -> Trajectory:
         """Return a run as its user meets it."""
         context = raw.c_end
@@ -339,7 +343,7 @@ class Simulator(RunSetups):
                 warnings.warn(f"the run met '{name}', which the geometry excludes: {reason}", stacklevel=5)
 
     def _model(
-        self, automaton: Automaton, names: tuple[str, ...], charts: tuple[RunnableMode, ...], run: Run
+        self, automaton: Automaton, names: tuple[str, ...], charts: tuple[RunnableMode, ...], run: RunArguments
     ) -> RunModel:
         key = names, tuple(map(id, charts))
         given = run.options.specified
@@ -356,7 +360,7 @@ class Simulator(RunSetups):
 class Resume:
     """Continues a run, with the simulator that the thread keeps for its graph; ``make`` gives what from."""
 
-    run: Run
+    run: RunArguments
     make: Callable[[], Continuation]
 
     @cached_property

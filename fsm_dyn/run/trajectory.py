@@ -23,15 +23,16 @@ from fsm_dyn.run.continuation import StoredContinuation
 from fsm_dyn.run.encounters import Encounter, encounters
 from fsm_dyn.run.energy import EnergyBalance, energy_balance, energy_warnings
 from fsm_dyn.run.explanation import Explanation, describe_outcome, explain
-from fsm_dyn.run.extremes import Extremes, extremes, locate
+from fsm_dyn.run.extremes import Extremes, extremes
 from fsm_dyn.run.judgement import Judgement, judge
 from fsm_dyn.run.pin_peaks import PeakLoad, peak_loads
 from fsm_dyn.run.pins import PinImpulses, Pins
 from fsm_dyn.run.record import RunModel, RunRecord
+from fsm_dyn.run.run import Run
 from fsm_dyn.run.run_files import run_bytes
 from fsm_dyn.run.run_options import MOST_STEPS
 from fsm_dyn.run.run_timeline import columns_by_unit, dense_rows, timeline_of
-from fsm_dyn.run.samples import RecordedSamples, Samples, State
+from fsm_dyn.run.samples import Samples, State
 from fsm_dyn.run.transitions import ChangePoint, Transitions, counted
 from fsm_dyn.run.visits import RunReading, Visits
 from fsm_dyn.runtime.abi import Status
@@ -78,7 +79,7 @@ class Trajectory:
     ) -> None:
         self.model = model
         self.record = record
-        self.samples = RecordedSamples(model, record, record.inputs)
+        self.run = Run(model, record)
         self.outcome = record.named_outcome
         self._resume = resume
         self._final = final
@@ -86,7 +87,7 @@ class Trajectory:
     @property
     def rows(self) -> Samples:
         """The recorded rows as samples."""
-        return self.samples.all
+        return self.run.all
 
     def __len__(self) -> int:
         return len(self.record.t)
@@ -106,7 +107,7 @@ class Trajectory:
         # for notebooks only
 
         visits = self.visits if self.model.contacts else None
-        return run_html(self.model, self.record, self.rows, self.sample, self.describe_outcome, visits)
+        return run_html(self.run, self.describe_outcome, visits)
 
     @property
     def t(self) -> FloatArray:
@@ -202,7 +203,7 @@ class Trajectory:
 
     def check_energy(self, fixed_steps: bool) -> None:
         """Find the warnings of a run that was just made; ``fixed_steps`` if nothing controlled its error."""
-        self.record.warnings = energy_warnings(self.rows, self.record, self.samples.between, fixed_steps)
+        self.record.warnings = energy_warnings(self.run, fixed_steps)
 
     @property
     def change_points(self) -> tuple[ChangePoint, ...]:
@@ -213,7 +214,7 @@ class Trajectory:
     def energy(self) -> EnergyBalance:
         """Kinetic and potential energy, work of the loads, heat of friction, changes at transitions."""
         middles = self.record.x_mid if self.record.time_stepping else None
-        return energy_balance(self.rows, self.record.starts, self.samples.between, middles=middles)
+        return energy_balance(self.rows, self.record.starts, self.run.between, middles=middles)
 
     @overload
     def at(self, time: float) -> State: ...
@@ -249,15 +250,7 @@ class Trajectory:
         InputError
             If a time lies outside the run.
         """
-        wanted = np.atleast_1d(np.asarray(times, dtype=np.float64))
-        outside = wanted[~((wanted >= self.t[0]) & (wanted <= self.t[-1]))]
-        if wanted.ndim != 1 or len(outside):
-            raise InputError(
-                "the run was asked for a time that it does not cover",
-                found=", ".join(f"{value:g} s" for value in outside.ravel()[:3]) or f"shape {wanted.shape}",
-                allowed=f"{self.t[0]:g} s to {self.t[-1]:g} s, one axis",
-            )
-        return self.samples.between(wanted, locate(self.t, wanted)[0])
+        return self.run.sample(times)
 
     def resume(
         self,
@@ -318,7 +311,7 @@ class Trajectory:
     @cached_property
     def reading(self) -> RunReading:
         """The run as people read it: visits, what happened, words of contacts."""
-        return RunReading(self.samples, self.record, self.sample)
+        return RunReading(self.run)
 
     @property
     def visits(self) -> Visits:
@@ -353,7 +346,7 @@ class Trajectory:
         InputError
             No quantity has this name.
         """
-        return extremes(self.t, self[name], lambda times, first: self.samples.between(times, first)[name])
+        return extremes(self.t, self[name], lambda times, first: self.run.between(times, first)[name])
 
     def peak_loads(self) -> tuple[PeakLoad, ...]:
         """Return the largest force, torque and impulse in every connection, with time, mode and cause."""
@@ -367,11 +360,11 @@ class Trajectory:
         chains : bool
             With the transitions that led to each deciding time; without them, judging takes less time.
         """
-        return judge(self.samples, self.record, chains)
+        return judge(self.run, chains)
 
     def describe_outcome(self) -> tuple[str, ...]:
         """Return outcome and warnings as text; of a failed run with state, candidates, residuals and remedy."""
-        lines = describe_outcome(self.rows, self.transitions, self.record)
+        lines = describe_outcome(self.run)
         return (*lines, *(f"warning: {text}" for text in self.warnings))
 
     def save(self, path: str | Path) -> Path:
@@ -481,31 +474,22 @@ class Trajectory:
 
 # -- Notebook representation of a run: summary, timeline, table of transitions -------------------------------
 
-Sample = Callable[[FloatArray], Samples]  # of Trajectory
-
 MOST_ROWS = 20  # transitions in the table
 _MOST_STRIPS = 4
 
 
-def run_svg(model: RunModel, record: RunRecord, rows: Samples, sample: Sample) -> str:
-    """Return the picture of a run over time: its modes, coordinates, speeds; ``sample`` returns states between rows."""
-    groups = columns_by_unit(model, (model.layout.q, model.layout.u))[:_MOST_STRIPS]
-    return timeline_svg(timeline_of(model, record, dense_rows(rows, sample), groups))
+def run_svg(run: Run) -> str:
+    """Return the picture of a run over time: its modes, coordinates, speeds."""
+    groups = columns_by_unit(run.model, (run.model.layout.q, run.model.layout.u))[:_MOST_STRIPS]
+    return timeline_svg(timeline_of(run.model, run.record, dense_rows(run.all, run.sample), groups))
 
 
-def run_html(
-    model: RunModel,
-    record: RunRecord,
-    rows: Samples,
-    sample: Sample,
-    ending: Callable[[], tuple[str, ...]],
-    visits: Visits | None = None,
-) -> str:
+def run_html(run: Run, ending: Callable[[], tuple[str, ...]], visits: Visits | None = None) -> str:
     """Return a run as a notebook shows it; whatever the model's text says stays text.
 
     ``ending`` tells the end of a run that failed, line by line.
     """
-    transitions = record.transitions
+    model, record, transitions = run.model, run.record, run.record.transitions
     told = (
         f"{record.t[0]:g} s to {record.t[-1]:g} s, {len(record.t)} rows, {counted(transitions)}; {record.outcome.name}"
     )
@@ -513,7 +497,7 @@ def run_html(
     parts = [head]
     if visits is not None:
         parts += [visit_graph_svg(visits.diagram(), f"Graph of this run of {model.name}"), visits._repr_html_()]
-    parts.append(run_svg(model, record, rows, sample))
+    parts.append(run_svg(run))
     if record.outcome.failed:
         parts.append(element("pre", escaped("\n".join(ending()))))
     if transitions:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, overload
@@ -17,10 +17,9 @@ from fsm_dyn.draw.svg import html_table, table
 from fsm_dyn.draw.visit_graph import Stay, VisitDiagram, visit_diagram
 from fsm_dyn.language.requirement import MeasuredQuantity, QuantityComparison
 from fsm_dyn.run.causes import Happening, Sentences
-from fsm_dyn.run.judgement import Judge, judged_run
+from fsm_dyn.run.judgement import Judge
 from fsm_dyn.run.phase_visits import NO_PHASE, PhaseVisit, default_shortest, judged_visits, merged
-from fsm_dyn.run.record import RunRecord
-from fsm_dyn.run.samples import RecordedSamples, Samples
+from fsm_dyn.run.run import Run
 from fsm_dyn.run.short_names import NOTHING, short_names
 from fsm_dyn.run.transitions import REASONS, Transition, counted
 from fsm_dyn.run.words import EntryStates, Words, plain
@@ -148,22 +147,17 @@ class RunReading:
 
     Parameters
     ----------
-    samples : RecordedSamples
-        Of the run.
-    record : RunRecord
-    sample : callable
-        Returns the state at times of the run.
+    run : Run
     """
 
-    def __init__(self, samples: RecordedSamples, record: RunRecord, sample: Callable[[FloatArray], Samples]) -> None:
-        self.model, self.rows, self.record = samples.model, samples.all, record
+    def __init__(self, run: Run) -> None:
+        self.run, self.model, self.rows, self.record = run, run.model, run.all, run.record
         self.words = Words(self.rows)
         self.states = EntryStates(self.words)
-        self._samples, self._sample = samples, sample
 
     @cached_property
     def _judge(self) -> Judge:
-        return Judge(judged_run(self._samples, self.record))
+        return Judge(self.run)
 
     @property
     def transitions(self) -> Sequence[Transition]:
@@ -308,7 +302,7 @@ class RunReading:
         t = self.rows.t
         apart = _NEAR * min(visit.end - visit.begin, before.end - before.begin)
         times = np.clip([visit.begin - apart, visit.begin, visit.begin + apart], t[0], t[-1])
-        samples = self._sample(times)
+        samples = self.run.sample(times)
         best: tuple[float, str] | None = None
         for condition in compared:
             values = self._judge.column(samples, condition.quantity) - float(self._judge.number(condition.bound)[0])

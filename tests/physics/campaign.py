@@ -352,7 +352,7 @@ def places(run, count):
         rows = begin[first : first + max(1, AT_ONCE // count)]
         times = run.t[rows, None] + theta * (run.t[rows + 1] - run.t[rows])[:, None]
         times[:, -1] = run.t[rows + 1]
-        yield run.samples.between(times.ravel(), np.repeat(rows, count))
+        yield run.run.between(times.ravel(), np.repeat(rows, count))
 
 
 def impacts(checked, run):

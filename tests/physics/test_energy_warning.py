@@ -68,7 +68,7 @@ def test_states_that_their_rates_do_not_explain_are_found():
     row = len(record.t) // 2
     record.x[row:, run.model.layout.u_slice] *= 0.9  # as if a step had lost a tenth of all speeds
     record.x_dot[row:, run.model.layout.q_slice] *= 0.9
-    del run.samples.all
+    del run.run.all
     run.check_energy(False)
     assert f"between t = {record.t[row - 1]:.6g} s and {record.t[row]:.6g} s" in run.warnings[0]
 
@@ -78,7 +78,7 @@ def test_states_that_their_rates_do_not_explain_are_found():
 def test_a_run_that_ends_where_values_are_not_finite_has_no_balance(table, fixed_steps):
     run = fsm_dyn.simulate(fsm_dyn.compile("four_bar"), 0.1)
     getattr(run.record, table)[-2:] = np.inf
-    del run.samples.all
+    del run.run.all
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         run.check_energy(fixed_steps)
