@@ -148,6 +148,7 @@ ONE_MEANING = {
     "pantograph": "a device: driver, emulator",
     "passivity": "passivity of a coupled model: conditions, the command",
     "replay": "a recording played again: the run, the motion of its device",
+    "run": "a run: what was recorded of it, the command",
     "study": "a study: runs, figure, command",
     "udp": "a device: driver, emulator",
 }

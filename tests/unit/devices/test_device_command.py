@@ -36,6 +36,7 @@ def test_the_drivers_that_ship():
         (("virtual_wall", "--driver", "hapkit", "--option", "mas=1"), "no option 'mas'"),
         (("virtual_wall", "--driver", "hapkit", "--emulate", "--option", "mas=1"), "no option 'mas'"),
         (("virtual_wall", "--driver", "hapkit", "--axes", "up", "--duration", "1"), "--axes takes numbers"),
+        (("virtual_wall", "--driver", "hapkit", "--emulate", "--duration", "0.1", "--initial", "a=1"), "'a' is no"),
     ],
 )
 def test_what_it_refuses(words, told):
