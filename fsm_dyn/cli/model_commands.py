@@ -174,11 +174,7 @@ def check_command(
     counts |= {"modes": len(graph.modes), "edges": graph.edge_count, "infeasible": len(graph.infeasible)}
     explored = None if reach is None else _explored(graph, reach, 1, as_json)
     if as_json:
-        known = {
-            "geometry": None if found is None else asdict(found),
-            "verified_boxes": verified,
-            "exploration": None if explored is None else explored.to_data(),
-        }
+        known = _demanded(found, verified, explored)
         listed = {name: {"value": value, "unit": unit} for name, value, unit, _ in tolerances}
         print_json(_check_data(graph, counts, known, locking, listed))
         return
@@ -196,6 +192,18 @@ def check_command(
     typer.echo("\n" + table(("tolerance", "value", "unit", "meaning"), rows))
 
 
+def _demanded(
+    geometry: GeometricFeasibility | None, verified: int | None, explored: Exploration | None
+) -> dict[str, Any]:
+    """Return the results that ``check`` has on demand, for JSON."""
+    found = {
+        "geometry": None if geometry is None else asdict(geometry),
+        "verified_boxes": verified,
+        "exploration": None if explored is None else explored.to_data(),
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
 def _check_data(
     graph: ModeGraph,
     counts: Mapping[str, int],
@@ -203,11 +211,11 @@ def _check_data(
     locking: list[str],
     tolerances: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the result of ``check`` for JSON; ``known``: results on demand, None of those not requested."""
+    """Return the result of ``check`` for JSON; ``known``: results on demand."""
     return {
         "model": graph.name,
         "counts": counts,
-        **{name: value for name, value in known.items() if value is not None},
+        **known,
         "modes": _modes(graph),
         "self_locking": locking,
         "infeasible": graph.infeasible,

@@ -235,9 +235,7 @@ def derive(mechanism: Mechanism) -> Terms:
     rows = ConstraintRowBuilder(system, speeds, free, system.algebra(free, names), flow, meetings)
     constraints = rows.constraints()
     contact_rows, contacts = rows.contacts(len(constraints))
-    potential = zero
-    for part in (*loads.potential, *(contact.stored for contact in contacts if contact.stored is not None)):
-        potential = potential + part
+    potential = sum((*loads.potential, *(item.stored for item in contacts if item.stored is not None)), start=zero)
     f = [a + b for a, b in zip(loads.f, inertia.f, strict=True)]
     every_row = (*constraints, *contact_rows)
     q_dot = (*speeds.q_dot, *(follower.rate for follower in followers))

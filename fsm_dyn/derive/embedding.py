@@ -430,9 +430,7 @@ def embed(
     e = factors.solve([-system.nodes["b"][r] for r in active.rows])
     c = factors.solve([-system.nodes["gamma"][r] for r in active.rows])
     u = [system.symbols[name] for name in system.layout.u]
-    speeds = list(u)
-    for j in dependent:
-        speeds[j] = _sum([T[j][k] * u[i] for k, i in enumerate(independent)], e[j])
+    speeds = _all_rates([u[i] for i in independent], T, e, independent, dependent)
 
     # both A_D and G_D are divided by, so both influence the chart and its pivots
     transposed, S, pivots, shares = factors, T, held.pivots, None
@@ -444,17 +442,13 @@ def embed(
         S = free_motion_basis(transposed, n_u, independent, zero)
         pivots += _scaled_pivots(system, H, M, transposed)
     drift = [_sum([M[i][j] * c[j] for j in dependent], zero) for i in range(n_u)]
-    force = [f[i] - drift[i] for i in range(n_u)]
-    reduced_mass, reduced_force = _reduced_equations(M, force, T, S, zero)
+    reduced_mass, reduced_force = _reduced_equations(M, [f[i] - drift[i] for i in range(n_u)], T, S, zero)
+    guide = None
     if active.sliding:
-        weights = [_weight(M[i][i]) for i in independent]
         guide = _reduced_numbers(numbers, partner, samples["M"], scale, factors, independent)
-        solution, mass_pivots = _solve_general(reduced_mass, reduced_force, guide, weights)
-    else:
-        solution, mass_pivots = solve_symmetric(reduced_mass, reduced_force)
-        mass_pivots = _mass_pivots(reduced_mass, mass_pivots)
+    solution, mass_pivots = _solve_reduced(reduced_mass, reduced_force, guide, [M[i][i] for i in independent])
 
-    accelerations = _all_accelerations(solution, T, c, independent, dependent)
+    accelerations = _all_rates(solution, T, c, independent, dependent)
     values = _row_multipliers(system, active, transposed, accelerations, zero)
     multipliers, left_open = all_multipliers(system, active, transposed, values, accelerations, samples, shares)
 
@@ -488,10 +482,23 @@ def _reduced_equations(
     return mass, [_sum([S[i][a] * force[i] for i in range(n_u)], zero) for a in range(n_free)]
 
 
-def _all_accelerations(
+def _solve_reduced(
+    mass: list[list[Node]], force: list[Node], guide: Array | None, diagonal: Nodes
+) -> tuple[list[Node], list[Node]]:
+    """Return the rates of the independent speeds and the pivots; with sliding the mass matrix is not symmetric.
+
+    ``guide``: its values at samples, by which pivots are chosen then; ``diagonal``: that of the unreduced one.
+    """
+    if guide is not None:
+        return _solve_general(mass, force, guide, [_weight(node) for node in diagonal])
+    solution, pivots = solve_symmetric(mass, force)
+    return solution, _mass_pivots(mass, pivots)
+
+
+def _all_rates(
     solution: Nodes, T: Sequence[Nodes], c: Mapping[int, Node], independent: Sequence[int], dependent: Sequence[int]
 ) -> list[Node]:
-    """Return the rates of all speeds from those of the independent ones."""
+    """Return all speeds, or their rates, from the independent ones and the rest of the dependent ones."""
     found = {i: solution[k] for k, i in enumerate(independent)}
     for j in dependent:
         found[j] = _sum([T[j][k] * solution[k] for k in range(len(independent))], c[j])
