@@ -83,6 +83,12 @@ class Quantities:
         self._evaluator = evaluator
 
     @property
+    def row_places(self) -> dict[int, int]:
+        """The index in ``all`` of the force of each constraint row that has one."""
+        first = len(self._state) + len(self._inputs)
+        return {row: first + k for k, row in enumerate(self._rows)}
+
+    @property
     def sources(self) -> dict[str, list[int]]:
         """Indices of the values of ``all``: numbers of states, inputs, rows and outputs."""
         return {
@@ -285,6 +291,7 @@ class FrameEncoder:
         c: Floats,
         row: Floats | None = None,
         samples: Sequence[Floats] = (),
+        ghost: Floats | Sequence[float] = (),
     ) -> Floats:
         """Encode one row as numbers.
 
@@ -299,16 +306,18 @@ class FrameEncoder:
             Row of the live run, for the port handles.
         samples : sequence of ndarray
             For the strip charts: time, mode, all quantities.
+        ghost : ndarray
+            Placements of the drawing of another run.
 
         Returns
         -------
         ndarray
             Head: number of the run, tick, time, mode, phase, fault, transitions, samples, the number of the guards'
             list, guards.  Then the picture, the handles, the forces, (value, slope) of each guard, the placements of
-            outlines and solids of a spatial mechanism, and the samples.
+            outlines and solids of a spatial mechanism, the ghost, and the samples.
         """
         with np.errstate(all="ignore"):  # of a state far off, undrawable points are NaN on the page
-            return self._numbers(head, states, x, c, row, samples)
+            return self._numbers(head, states, x, c, row, [np.asarray(ghost, dtype=np.float64)], samples)
 
     def _numbers(
         self,
@@ -317,6 +326,7 @@ class FrameEncoder:
         x: Floats,
         c: Floats,
         row: Floats | None,
+        ghost: Sequence[Floats],
         samples: Sequence[Floats],
     ) -> Floats:
         """Return the numbers of :meth:`frame`."""
@@ -337,6 +347,7 @@ class FrameEncoder:
             self.forces.drawn(x, c, states, full["multipliers"]),
             np.stack([full["guards"], full["slopes"]], axis=-1).ravel(),
             self._in_space(points, frames),
+            *ghost,
             *samples,
         ]  # fmt: skip
         return np.concatenate(parts)

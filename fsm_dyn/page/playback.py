@@ -29,6 +29,7 @@ from fsm_dyn.page.broadcast import Listener, error_payload, package_error
 from fsm_dyn.page.frames import FrameEncoder
 from fsm_dyn.page.live_view import entry
 from fsm_dyn.page.row_evaluation import MODE, TIME, Floats
+from fsm_dyn.page.story import in_words, instants, story_payload, visit_times
 from fsm_dyn.run.loop_state import read_transitions
 from fsm_dyn.run.record import transition_of
 from fsm_dyn.run.trajectory import Trajectory
@@ -77,6 +78,8 @@ class RecordedRun:
         ``clock`` of every transition.
     transition : callable
         Returns the transition with a number.
+    trajectory : Trajectory, optional
+        The run, if it was made offline: the page tells its story.
     """
 
     encoder: FrameEncoder
@@ -89,6 +92,7 @@ class RecordedRun:
     changes: Integers
     when: Floats
     transition: Callable[[int], Transition]
+    trajectory: Trajectory | None = None
 
     def number(self, clock: float, *, after: bool = False) -> int:
         """Return the number of the last row not after a time of the clock, s, at least 0.
@@ -209,17 +213,24 @@ def from_trajectory(trajectory: Trajectory, source: str = "", graph: ModeGraph |
     charts: Sequence[Any] = model.charts
     states = tuple(dict.fromkeys(tuple(chart.states) for chart in charts))
     lookup = np.array([states.index(tuple(chart.states)) for chart in charts], dtype=np.int64)
-    mode = lookup[record.mode]
+    between = trajectory.sample(instants(trajectory))
+    order = np.argsort(np.concatenate([rows.t, between.t]), kind="stable")
+
+    def with_instants(own: Any, further: Any) -> Any:
+        return np.concatenate([own, further])[order]
+
+    t, mode = with_instants(rows.t, between.t), lookup[with_instants(record.mode, between.mode)]
+    x, context = with_instants(rows.x, between.x), with_instants(rows.context, between.context)
     transitions = trajectory.transitions
     named = {name: lookup[k] for k, name in enumerate(model.modes)}
-    changes = np.array([[named[x.source], named[x.target]] for x in transitions], dtype=np.int64).reshape(-1, 2)
+    changes = np.array([[named[i.source], named[i.target]] for i in transitions], dtype=np.int64).reshape(-1, 2)
 
     def at(number: int) -> Instant:
-        return Instant(states[mode[number]], rows.x[number], np.array(rows.context[number]))
+        return Instant(states[mode[number]], x[number], np.array(context[number]))
 
-    when = np.array([x.time for x in transitions])
+    when = np.array([item.time for item in transitions])
     return RecordedRun(
-        encoder, source, record.t, record.t, mode, states, at, changes, when, lambda number: transitions[number]
+        encoder, source, t, t, mode, states, at, changes, when, lambda number: in_words(trajectory, number), trajectory
     )
 
 
@@ -239,10 +250,12 @@ class PlaybackFrames:
     run : RecordedRun
     number : int
         Number of the run, which the page compares with that of frames.
+    before : RecordedRun, optional
+        Run of the same mechanism that the page shows behind it, at the same time.
     """
 
-    def __init__(self, run: RecordedRun, number: int = 1) -> None:
-        self.run, self.number = run, number
+    def __init__(self, run: RecordedRun, number: int = 1, before: RecordedRun | None = None) -> None:
+        self.run, self.number, self.before = run, number, before
         for states in run.states:
             run.encoder.evaluator.number(states)
         self._payload: dict[str, Any] | None = None
@@ -269,6 +282,8 @@ class PlaybackFrames:
                     "when": packed(run.when),
                     "bands": self._bands(),
                 },
+                "ghost": None if self.before is None else self.before.encoder.picture.payload(),
+                "story": self._story(),
             }
         return self._payload
 
@@ -283,7 +298,22 @@ class PlaybackFrames:
         head = (self.number, number, float(run.t[number]), PAUSED, 0, made)
         values = run.encoder.values(instant.states, instant.x, instant.c)
         sample = np.concatenate([[clock, run.encoder.evaluator.number(instant.states)], values])
-        return run.encoder.frame(head, instant.states, instant.x, instant.c, instant.row, [sample])
+        ghost = () if self.before is None else self._ghost(self.before, clock)
+        return run.encoder.frame(head, instant.states, instant.x, instant.c, instant.row, [sample], ghost)
+
+    @staticmethod
+    def _ghost(before: RecordedRun, clock: float) -> Floats:
+        """Return the placements of the drawing of the run before, at a time of the clock or its end, s."""
+        instant, encoder = before.at(before.number(clock)), before.encoder
+        with np.errstate(all="ignore"):
+            return encoder.picture.placed(*encoder.evaluator.points(instant.x, instant.c))
+
+    def _story(self) -> dict[str, Any] | None:
+        trajectory, before = self.run.trajectory, self.before
+        if trajectory is None:
+            return None
+        places = self.run.encoder.quantities.row_places
+        return story_payload(trajectory, places, None if before is None else before.trajectory)
 
     def readers(self) -> int:
         """Return the number of guard lists so far."""
@@ -344,11 +374,14 @@ class PlaybackFrames:
     def chosen(self, count: int, low: float = -np.inf, high: float = np.inf) -> Integers:
         """Return the numbers of about ``count`` rows between two times of the clock, s.
 
-        They are evenly spaced over the clock, on both sides of transitions, and one beyond either end.
+        They are evenly spaced over the clock, and as many over each visit of a story, on both sides of transitions, and
+        one beyond either end.
         """
         run = self.run
         first, last = run.number(low), run.number(high, after=True)
         even = np.linspace(run.clock[first], run.clock[last], max(2, count // 2))
+        if run.trajectory is not None:
+            even = np.concatenate([even[::2], visit_times(run.trajectory, max(2, count // 4))])
         numbers = np.searchsorted(run.clock, even, side="right") - 1
         jumps = first + np.flatnonzero(np.diff(run.mode[first : last + 1]))
         jumps = jumps[:: max(1, -(-4 * len(jumps) // count))]

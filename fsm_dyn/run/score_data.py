@@ -64,10 +64,12 @@ class Score:
     reading : RunReading
     nearest : float
         Least distance of separate marks, as a fraction of a column.
+    most : int
+        Most columns.
     """
 
-    def __init__(self, reading: RunReading, nearest: float = 0.1) -> None:
-        self.reading, self.visits, self._nearest = reading, reading.visits, nearest
+    def __init__(self, reading: RunReading, nearest: float = 0.1, most: int = MOST_COLUMNS) -> None:
+        self.reading, self.visits, self._nearest, self._most = reading, reading.visits, nearest, most
         self.begin, self.end = float(reading.rows.t[0]), float(reading.rows.t[-1])
 
     @cached_property
@@ -78,10 +80,10 @@ class Score:
     @cached_property
     def columns(self) -> tuple[Visit, ...]:
         """The visits at full width: the second round of a cycle, or the first ones."""
-        if len(self.visits) > MOST_COLUMNS and self.cycle is not None and self.cycle[1] <= MOST_COLUMNS:
+        if len(self.visits) > self._most and self.cycle is not None and self.cycle[1] <= self._most:
             first, length, _ = self.cycle
             return self.visits[first + length : first + 2 * length]
-        return self.visits[:MOST_COLUMNS]
+        return self.visits[: self._most]
 
     @property
     def note(self) -> str:

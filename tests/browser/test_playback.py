@@ -21,18 +21,20 @@ def check_playback(page, trajectory):
     """Check playback of the cart's run from any source."""
     page.wait("fsmDyn.last && fsmDyn.playback.run && document.querySelectorAll('#entries summary').length > 0")
     assert page.evaluate("fsmDyn.last.t") == 0.0
+    page.keyboard.press("2")
     page.expect("#playback").to_be_visible()
     entries = page.entries()
-    assert [entry[3] for entry in entries] == [x.cause for x in trajectory.transitions]
+    told = trajectory.reading.sentences
+    assert [entry[3] for entry in entries] == [told.cause(k) for k in range(len(trajectory.transitions))]
 
     # a click in the log
     x = trajectory.transitions[1]
     page.locator("#entries summary").nth(len(entries) - 2).click()
     page.wait(f"Math.abs(fsmDyn.last.t - {x.time}) < 0.01")
     page.wait(f"document.querySelector('#map').dataset.active === '{x.target}'")
-    page.expect("#mode").to_have_text(x.target)
+    page.expect("#mode").to_have_text(trajectory.visits.at(x.time).name)
     assert "now" in page.locator("#entries li").nth(len(entries) - 2).get_attribute("class")
-    page.expect("#time").to_have_text(f"{page.evaluate('fsmDyn.last.t'):.3f} s")
+    page.expect("#time").to_have_text(f"{page.evaluate('fsmDyn.last.t'):.4f} s")
     page.keyboard.press("Escape")
 
     # dragged along the strip
@@ -74,6 +76,7 @@ def test_a_report_opens_from_disk_alone(saved, new_page, tmp_path):
     page = new_page(path.as_uri())
     check_playback(page.open(), trajectory)
     assert page.requests == [path.as_uri()], "it asks for nothing else"
+    page.keyboard.press("2")
     page.keyboard.press("v")
     page.locator("#quantities label", has_text="total energy").locator("input").check()
     page.keyboard.press("Escape")
@@ -84,7 +87,11 @@ def test_keyboard_operation_of_all_controls(saved, new_page, tmp_path):
     trajectory, _ = saved
     page = new_page(write_report(trajectory, tmp_path / "report.html").as_uri()).open()
     page.wait("fsmDyn.last && document.querySelectorAll('#entries summary').length > 0")
-    assert {"run", "speed", "playback-bands", "choose", "map", "entries", "enlarge", "help"} <= set(tabbed(page))
+    assert {"previous", "run", "following", "speed", "tab-story", "roll-scroll", "help"} <= set(tabbed(page))
+    page.keyboard.press("3")
+    assert {"playback-bands", "map", "enlarge", "tab-guards"} <= set(tabbed(page))
+    page.keyboard.press("2")
+    assert {"run", "speed", "playback-bands", "choose", "entries", "help"} <= set(tabbed(page))
     focus = "document.querySelector('#{}').focus()"
 
     page.evaluate(focus.format("run"))
@@ -101,6 +108,7 @@ def test_keyboard_operation_of_all_controls(saved, new_page, tmp_path):
     page.wait(f"fsmDyn.playback.clock > {before}")
     assert page.locator("#playback-bands").get_attribute("aria-valuemax") == "4.500"
 
+    page.keyboard.press("3")
     page.evaluate(focus.format("map"))
     page.keyboard.press("ArrowRight")
     page.expect("#detail").to_have_text(re.compile("^" + re.escape("rolling caster_axis slide")))
@@ -108,6 +116,7 @@ def test_keyboard_operation_of_all_controls(saved, new_page, tmp_path):
     page.expect("#detail").to_have_text(re.compile("^" + re.escape("sticking")))
     page.keyboard.press("Escape")
 
+    page.keyboard.press("2")
     page.keyboard.press("l")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")

@@ -18,7 +18,11 @@ import { ModeGraph } from "./mode_graph.js";
 import { Mechanism } from "./mechanism.js";
 import { Playing } from "./playing.js";
 import { ParameterPanel } from "./parameter_panel.js";
+import { Roll } from "./roll.js";
+import { RunGraph } from "./run_graph.js";
 import { Sound } from "./sound.js";
+import { Story } from "./story.js";
+import { Tabs } from "./tabs.js";
 import { Scene3D } from "./scene3d.js";
 import { TickTiming } from "./tick_timing.js";
 
@@ -35,6 +39,10 @@ class App {
     this.map = new ModeGraph();
     this.guardBars = new GuardBars();
     this.playback = new Playback(send);
+    this.story = new Story(this.playback);
+    this.roll = new Roll(this.playback, this.story);
+    this.runGraph = new RunGraph(this.playback, this.story);
+    this.tabs = new Tabs((tab) => (this.playback.pace = tab === "story" ? (clock) => this.story.pace(clock) : null));
     this.space = new Scene3D(this.mechanism);
     this.charts = new Charts(this.playback, send);
     this.log = new EventLog(this.playback, send);
@@ -45,10 +53,10 @@ class App {
     this.setup = new ParameterPanel(send);
     this.device = new Device(send);
     this.animation = new Animation(this.playback);
-    this.controls = new Controls(send, this.dragging, this.playback);
+    this.controls = new Controls(send, this.dragging, this.playback, this.story);
     this.keys = new Keys(this);
     this.panels = [
-      this.mechanism, this.space, this.playback, this.dragging, this.map, this.guardBars, this.charts, this.log, this.banner, this.timing,
+      this.mechanism, this.space, this.playback, this.story, this.tabs, this.roll, this.runGraph, this.dragging, this.map, this.guardBars, this.charts, this.log, this.banner, this.timing,
       this.controls, this.setup, this.device, this.playing, this.sound, this.animation,
     ];
     const holder = document.getElementById("playback-data") ?? document.getElementById("machine-data");

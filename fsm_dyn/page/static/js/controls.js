@@ -3,8 +3,10 @@
 import { $, el, setText } from "./dom.js";
 
 export class Controls {
-  constructor(send, dragging, playback) {
+  constructor(send, dragging, playback, story) {
     Object.assign(this, { send, dragging, playback, phase: "" });
+    $("previous").onclick = () => story.previous();
+    $("following").onclick = () => story.next();
     dragging.onport = (port) => ($("port").value = port);
     $("run").onclick = () => this.run();
     $("step").onclick = () => this.step();

@@ -25,6 +25,7 @@ export class Frame {
     this.guards = take(2 * this.guardCount);
     const { picture } = model;
     this.space = take(picture.planar ? 0 : 6 + PLACED * (picture.shapes.length + picture.solids.length));
+    this.ghost = take(model.ghost ? 6 * model.ghost.shapes.length + 2 * model.ghost.anchors : 0);
     this.width = 2 + model.quantities.length;
     this.samples = take(this.count * this.width);
   }

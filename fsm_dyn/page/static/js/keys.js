@@ -1,11 +1,13 @@
 // Keyboard commands and their list.
 
 import { $, el } from "./dom.js";
+import { TABS } from "./tabs.js";
 
 const TABLE = [
   ["Space", "run or pause"],
   ["S", "one tick"],
-  ["N  B", "next transition; in playback also previous (B)"],
+  ["N  B", "next transition, in a story next visit; in playback also previous (B)"],
+  ["1  2  3  4", "story, charts, guards, parameters of a finished run"],
   ["R", "reset to the start"],
   ["C", "clear a fault"],
   ["−  +  0", "slower, faster, real time"],
@@ -51,7 +53,7 @@ export class Keys {
     if (field && (key === " " || key === "Enter" || key.startsWith("Arrow"))) return;
     if (event.target.closest?.("button") && (key === " " || key === "Enter")) return;
     if (field && event.target.type === "number") return;
-    if (event.target.closest?.("#entries, #map") && key.startsWith("Arrow")) return;
+    if (event.target.closest?.("#entries, #map, #story-list") && key.startsWith("Arrow")) return;
     const { controls, dragging, mechanism, map, charts, playing } = this.app;
     if (this.app.model && playing.key(key, down, event.repeat)) {
       event.preventDefault();
@@ -62,15 +64,16 @@ export class Keys {
       return;
     }
     if (!down) return;
-    const { playback } = this.app, recorded = playback.run;
+    const { playback, tabs } = this.app, recorded = playback.run;
     const actions = {
+      ...(tabs.chosen && Object.fromEntries(TABS.map((name, k) => [k + 1, () => tabs.choose(name)]))),
       ...(recorded && {
-        b: () => playback.next(-1), ArrowLeft: () => playback.by(-1), ArrowRight: () => playback.by(1),
+        b: () => (tabs.chosen === "story" ? $("previous").click() : playback.next(-1)), ArrowLeft: () => playback.by(-1), ArrowRight: () => playback.by(1),
         ArrowUp: () => playback.step(-1), ArrowDown: () => playback.step(1), Home: () => playback.seek(playback.from), End: () => playback.seek(playback.to),
       }),
       " ": () => controls.run(),
       s: () => controls.step(),
-      n: () => $("next").click(),
+      n: () => $(tabs.chosen === "story" ? "following" : "next").click(),
       r: () => $("reset").click(),
       c: () => recorded || controls.send({ do: "clear" }),
       "-": () => controls.faster(0.5),

@@ -24,8 +24,9 @@ export class Mechanism {
     this.grounds = model.picture.grounds.map((ground) => this.ground(ground));
     this.shapes = model.picture.shapes.map((shape) => this.shape(shape));
     this.symbols = new Symbols(model.picture);
+    this.ghost = model.ghost ? this.ghostOf(model.ghost) : null;
     const layer = (behind) => this.shapes.filter((_, i) => model.picture.shapes[i].behind === behind);
-    this.world.append(...this.grounds, ...layer(true), ...this.symbols.behind, ...layer(false), ...this.symbols.ahead);
+    this.world.append(...this.grounds, ...(this.ghost ? [this.ghost.group] : []), ...layer(true), ...this.symbols.behind, ...layer(false), ...this.symbols.ahead);
     this.labels = model.picture.shapes.filter((shape) => shape.text).map((shape) => this.label(shape));
     this.arrows = new Arrows(model.forces);
     this.springs = model.ports.map(() => svg("path", { class: "spring" }));
@@ -48,6 +49,13 @@ export class Mechanism {
     path.style.setProperty("--fill", shape.fill);
     path.style.setProperty("--edge-of", shape.edge);
     return path;
+  }
+
+  // Drawing of another run, behind this one.
+  ghostOf(picture) {
+    const group = svg("g", { class: "ghost" }), shapes = picture.shapes.map((shape) => this.shape(shape)), symbols = new Symbols(picture);
+    group.append(...symbols.behind, ...shapes, ...symbols.ahead);
+    return { group, shapes, symbols };
   }
 
   // Ground plane: a face with its inner side hatched.
@@ -89,6 +97,10 @@ export class Mechanism {
       const m = frame.shapes.subarray(6 * i, 6 * i + 6);
       this.shapes[i].setAttribute("transform", `matrix(${m.join(" ")})`);
     }
+    if (this.ghost) {
+      this.ghost.shapes.forEach((shape, i) => shape.setAttribute("transform", `matrix(${frame.ghost.subarray(6 * i, 6 * i + 6).join(" ")})`));
+      this.ghost.symbols.draw(frame.ghost.subarray(6 * this.ghost.shapes.length));
+    }
     this.symbols.draw(frame.anchors, this.about.graph.modes[frame.mode]?.states);
     for (const text of this.labels) {
       const [x, y] = view.screen(frame.shapes[6 * text.of + 4], frame.shapes[6 * text.of + 5]);
@@ -117,10 +129,11 @@ export class Mechanism {
   }
 
   drawState(frame) {
-    if (this.shown.mode !== frame.mode || this.shown.width !== this.view.width) {
+    if (!this.about.story && (this.shown.mode !== frame.mode || this.shown.width !== this.view.width)) {
       this.shown.mode = frame.mode;
       this.shown.width = this.view.width;
       const mode = this.about.graph.modes[frame.mode];
+      $("mode").classList.remove("phase");
       $("mode").style.setProperty("--mode", this.colour(frame.mode));
       setName($("mode"), mode?.name ?? "…", mode?.full);
     }
@@ -129,7 +142,7 @@ export class Mechanism {
       setText($("phase"), PHASES[frame.phase]);
       document.body.dataset.phase = PHASES[frame.phase];
     }
-    setText($("time"), `${frame.t.toFixed(3)} s`);
+    setText($("time"), `${frame.t.toFixed(this.about.story ? 4 : 3)} s`);
   }
 
   // Bounding box of all finite outlines, m.

@@ -250,8 +250,8 @@ export class ModeGraph {
 
   // Layered layout in the direction with the larger zoom.
   arrange() {
-    const { clientWidth: width, clientHeight: height } = this.box;
-    if (!width || !height) return;
+    const { clientWidth, clientHeight } = this.box, hidden = !clientWidth || !clientHeight;
+    const [width, height] = hidden ? [600, 400] : [clientWidth, clientHeight]; // arranged again when it is shown
     this.cy.resize();
     let best = null;
     const pruned = this.cy.nodes(".pruned"), nodes = this.cy.nodes().not(pruned);
@@ -269,6 +269,7 @@ export class ModeGraph {
     }
     this.loops(best.down);
     this.cy.nodes().positions((n, i) => best.positions[i]);
+    if (hidden) return;
     this.cy.fit(undefined, MARGIN);
     this.follows = this.cy.zoom() < SMALLEST;
     if (!this.follows && this.cy.zoom() <= LARGEST) return;

@@ -8,7 +8,7 @@ const TICKS = 2000; // most marks of transitions
 
 export class Playback {
   constructor(send) {
-    Object.assign(this, { send, run: null, playing: false, rate: 1, waits: false });
+    Object.assign(this, { send, run: null, playing: false, rate: 1, waits: false, pace: null });
     this.box = $("playback");
     this.canvas = $("playback-bands");
     this.canvas.addEventListener("pointerdown", (event) => {
@@ -30,7 +30,10 @@ export class Playback {
     if (!this.run) return;
     [this.from, this.to] = this.run.span;
     this.when = doubles(this.run.when);
-    this.bands = { begins: doubles(this.run.bands.begins), modes: wholes(this.run.bands.modes) };
+    const { story } = model;
+    this.bands = story
+      ? { begins: story.begins, colours: story.names.map((name) => story.fills[story.named[name]][0]) }
+      : { begins: doubles(this.run.bands.begins), colours: Array.from(wholes(this.run.bands.modes), (mode) => model.graph.modes[mode]?.colour ?? "#bbb") };
     this.clock = this.from;
     this.row = 0;
     setText($("playback-span"), `${short(this.from)} s`);
@@ -46,7 +49,7 @@ export class Playback {
     for (let i = 0, drawn = -1; i < bands.begins.length; i++) { // bands narrower than a point are merged into the first
       const begin = x(bands.begins[i]), end = i + 1 < bands.begins.length ? x(bands.begins[i + 1]) : width;
       if (end < drawn) continue;
-      pen.fillStyle = this.about.graph.modes[bands.modes[i]]?.colour ?? "#bbb";
+      pen.fillStyle = bands.colours[i];
       pen.fillRect(begin, 0, Math.max(0.6, end - begin), height);
       drawn = begin + 0.6;
     }
@@ -111,7 +114,8 @@ export class Playback {
     if (!this.run) return;
     const now = performance.now();
     if (this.playing) {
-      const next = this.clock + ((now - this.before) / 1000) * this.rate;
+      const passed = ((now - this.before) / 1000) * this.rate, pace = this.pace?.(this.clock);
+      const next = pace ? Math.min(this.clock + passed * pace.rate, Math.max(pace.until, this.clock + 1e-12)) : this.clock + passed;
       this.seek(next);
       if (next >= this.to) this.play(false);
     }

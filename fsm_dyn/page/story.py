@@ -1,0 +1,169 @@
+"""Story of a finished run for the page: its visits with their causes, lanes of contacts, and the graph of the run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from fsm_dyn.core.arrays import FloatArray
+from fsm_dyn.draw.visit_graph import VisitDiagram, dwell
+from fsm_dyn.run.score_data import Lane, Score, Segment
+from fsm_dyn.run.trajectory import Trajectory
+from fsm_dyn.run.transitions import Transition
+from fsm_dyn.run.visits import Visit, Visits, clock, span
+
+MOST_COLUMNS: Final = 40  # visits with a column, which the page scrolls; of more one cycle, or the first ones
+_NEAREST: Final = 0.12  # of a column, between two marks
+_HEIGHTS: Final = 48  # most points of a lane in one column
+_INSTANTS: Final = 1200  # in the visits, shown beside the rows of a run
+_EVEN: Final = 600  # in the run
+
+
+def story_payload(
+    trajectory: Trajectory, places: Mapping[int, int], before: Trajectory | None = None
+) -> dict[str, Any]:
+    """Return the payload of the story of a run.
+
+    Parameters
+    ----------
+    trajectory : Trajectory
+    places : mapping of int to int
+        Index of the force of each constraint row among the quantities of a display frame.
+    before : Trajectory, optional
+        Run that it is compared with: each visit gets the time at which the visit of the same name and number began
+        there, s.
+
+    Returns
+    -------
+    dict
+        ``visits`` are those with a column, from number ``first`` of all; ``begins``, ``names`` all; times in s.
+        Positions in lanes are fractions of a column.
+    """
+    score = Score(trajectory.reading, nearest=_NEAREST, most=MOST_COLUMNS)
+    visits = score.visits
+    first = next(k for k, visit in enumerate(visits) if visit is score.columns[0])
+    numbers = {name: k for k, name in enumerate(visits.names)}
+    earlier = {} if before is None else _numbered(before.visits)
+    own = list(_numbered(visits))
+    return {
+        "headline": trajectory.reading.headline,
+        "note": score.note,
+        "phases": visits.are_phases,
+        "fills": {name: [fill.colour, fill.texture, fill.mark] for name, fill in visits.fills.items()},
+        "first": first,
+        "begins": [visit.begin for visit in visits],
+        "names": [numbers[visit.name] for visit in visits],
+        "named": list(visits.names),
+        "end": score.end,
+        "shown_end": score.shown_end,
+        "visits": [
+            {**_visit(visit), "before": earlier.get(own[first + k])} for k, visit in enumerate(score.columns)
+        ],
+        "lanes": [{**_lane(lane, score.columns), "forces": _forces(trajectory, lane, places)} for lane in score.lanes],
+        "always": list(score.always),
+        "graph": _graph(visits.diagram()),
+        "narrow": _graph(visits.diagram(narrow=True)),
+    }  # fmt: skip
+
+
+def _numbered(visits: Visits) -> dict[tuple[str, int], float]:
+    """Return the begin of each visit by its name and its number among those of the name."""
+    counts: Counter[str] = Counter()
+    found = {}
+    for visit in visits:
+        found[visit.name, counts[visit.name]] = visit.begin
+        counts[visit.name] += 1
+    return found
+
+
+def _visit(visit: Visit) -> dict[str, Any]:
+    return {
+        "name": visit.name,
+        "begin": visit.begin,
+        "end": visit.end,
+        "clock": clock(visit.begin),
+        "span": span(visit.duration),
+        "cause": visit.cause,
+        "text": visit.text,
+    }
+
+
+def _lane(lane: Lane, columns: Sequence[Visit]) -> dict[str, Any]:
+    segments, marks = [], []
+    for k, visit in enumerate(columns):
+        for segment in lane.segments[k]:
+            x, heights = _reduced(segment, visit)
+            segments.append({"column": k, "slides": segment.is_sliding, "x": x, "heights": heights})
+        marks += [[k, _rounded(_share(mark.time, visit)), mark.count] for mark in lane.marks[k]]
+    return {"name": lane.name, "segments": segments, "marks": marks}
+
+
+def _forces(trajectory: Trajectory, lane: Lane, places: Mapping[int, int]) -> list[int]:
+    """Return the indices of the normal forces of a lane, of friction alone those of friction."""
+    contacts = [trajectory.model.contacts[k] for entry in lane.entries for k in trajectory.reading.words.entries[entry]]
+    rows = [contact.normal_row if contact.normal_row >= 0 else contact.tangent_row for contact in contacts]
+    return [places[row] for row in rows if row in places]
+
+
+def _reduced(segment: Segment, visit: Visit) -> tuple[list[float], list[float]]:
+    """Return positions and heights of a segment; of many the largest height of each stretch."""
+    times, heights = segment.times, segment.heights
+    if len(times) > _HEIGHTS:
+        edges = np.linspace(times[0], times[-1], _HEIGHTS - 1)
+        starts = np.unique(np.searchsorted(times, edges[:-1]))
+        heights = np.maximum.reduceat(heights, starts)
+        times = times[starts]
+        times, heights = np.append(times, segment.end), np.append(heights, heights[-1])
+    return [_rounded(x) for x in _share(times, visit).tolist()], np.round(heights, 3).tolist()
+
+
+def _share(time: Any, visit: Visit) -> Any:
+    return np.clip((time - visit.begin) / max(visit.duration, 1e-300), 0.0, 1.0)
+
+
+def _rounded(x: float) -> float:
+    return round(float(x), 5)
+
+
+def _graph(diagram: VisitDiagram) -> dict[str, Any]:
+    """Return boxes and edges of the graph of a run, px."""
+    return {
+        "width": diagram.width,
+        "height": diagram.height,
+        "boxes": [
+            {
+                "name": box.name, "left": box.left, "top": box.top, "width": box.width, "height": box.height,
+                "text": dwell(box), "fill": [box.fill.colour, box.fill.texture],
+            }
+            for box in diagram.boxes
+        ],
+        "edges": [
+            {
+                "title": f"{edge.source} → {edge.target}" + (f": {'; '.join(edge.causes)}" if edge.causes else ""),
+                "course": edge.course, "pill": edge.pill, "size": edge.pill_size, "words": edge.words,
+            }
+            for edge in diagram.edges
+        ],
+    }  # fmt: skip
+
+
+def in_words(trajectory: Trajectory, number: int) -> Transition:
+    """Return a transition of a run with its cause as a sentence."""
+    return replace(trajectory.transitions[number], cause=trajectory.reading.sentences.cause(number))
+
+
+def visit_times(trajectory: Trajectory, count: int) -> FloatArray:
+    """Return about ``count`` times, s, equally many in each visit with a column, of which the first is its begin."""
+    columns = Score(trajectory.reading, most=MOST_COLUMNS).columns
+    each = max(2, count // len(columns))
+    return np.concatenate([np.linspace(visit.begin, visit.end, each, endpoint=False) for visit in columns])
+
+
+def instants(trajectory: Trajectory) -> FloatArray:
+    """Return times between the rows of a run at which the page shows it too, s: many in each visit, however short."""
+    even = np.linspace(float(trajectory.t[0]), float(trajectory.t[-1]), _EVEN)
+    return np.setdiff1d(np.concatenate([visit_times(trajectory, _INSTANTS), even]), trajectory.t)

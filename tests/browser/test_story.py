@@ -1,0 +1,132 @@
+"""The story of a finished run on its page: what happened, the roll, the graph, the pace, a run before."""
+
+import pytest
+
+import fsm_dyn
+from fsm_dyn.page.report import write_report
+from tests.browser.test_widths import CLEAN, OUTSIDE, OVERLAPS, SPILLED
+
+pytestmark = pytest.mark.browser
+
+WIDTHS = {360: 740, 390: 844, 640: 800, 800: 600, 1280: 800, 1920: 1080}
+ROWS = """[...document.querySelectorAll("#story-list .visit")].map((row) =>
+    [".when", "strong", "small", ".long"].map((part) => row.querySelector(part).textContent))"""
+SCROLLED = """[document.documentElement.scrollWidth - innerWidth,
+    document.querySelector("main").scrollWidth - document.querySelector("main").clientWidth]"""
+COLUMNS = "[...document.querySelectorAll('#roll .column > rect:first-of-type')].map((one) => one.getAttribute('width'))"
+FORCES = """[...document.querySelectorAll(".lane-name")].filter((row) => row.querySelector(".force"))
+    .map((row) => [row.querySelector(".what").textContent, row.querySelector(".force").textContent])"""
+SMALL = """[...document.querySelectorAll("header button, #story-list button")]
+    .filter((one) => one.checkVisibility() && one.getBoundingClientRect().height < 35.5)
+    .map((one) => one.id || one.textContent)"""
+PANELS = "[...document.querySelectorAll('main > .panel')].filter((one) => one.checkVisibility()).map((one) => one.id)"
+
+
+@pytest.fixture(scope="module")
+def latch(tmp_path_factory):
+    run = fsm_dyn.simulate(fsm_dyn.compile("latch_door"))
+    return run, write_report(run, tmp_path_factory.mktemp("story") / "latch.html")
+
+
+@pytest.fixture
+def page(latch, new_page):
+    page = new_page(latch[1].as_uri()).open()
+    page.wait("fsmDyn.last && document.querySelectorAll('#roll-scroll svg').length === 1")
+    return page
+
+
+def test_rows_are_the_visits_and_a_click_goes_there(latch, page):
+    run, _ = latch
+    cells = [(f"{time} s", *rest) for time, *rest in run.visits.cells()]
+    assert [tuple(row) for row in page.evaluate(ROWS)] == cells
+    for number in (3, 1):
+        visit = run.visits[number]
+        page.locator("#story-list .visit").nth(number).click()
+        page.expect("#mode").to_have_text(visit.name)
+        page.expect("#say").to_have_text(visit.text or visit.cause)
+        page.wait(f"Math.abs(fsmDyn.last.t - {visit.begin}) < 2e-3")
+        assert page.evaluate("document.querySelectorAll('#story-list .on').length") == 1
+        assert page.evaluate("document.querySelector('.run-box.on').dataset.name") == visit.name
+    page.keyboard.press("n")
+    page.expect("#mode").to_have_text(run.visits[2].name)
+    page.keyboard.press("b")
+    page.expect("#mode").to_have_text(run.visits[1].name)
+    assert page.complaints == []
+
+
+def test_columns_are_equally_wide_and_the_playhead_is_in_the_present_one(latch, page):
+    run, _ = latch
+    widths = page.evaluate(COLUMNS)
+    assert len(widths) == len(run.visits)
+    assert len(set(widths)) == 1
+    visit = run.visits[4]
+    page.evaluate(f"fsmDyn.playback.seek({0.5 * (visit.begin + visit.end)})")
+    page.wait(f"Math.abs(fsmDyn.playback.clock - {0.5 * (visit.begin + visit.end)}) < 1e-9")
+    page.wait_for_timeout(200)
+    x = page.evaluate("+document.querySelector('#roll .playhead').getAttribute('d').match(/^M([\\d.]+)/)[1]")
+    column = page.evaluate("fsmDyn.roll.column")
+    assert x / column == pytest.approx(4.5, abs=0.05)
+
+
+def test_forces_at_the_playhead(latch, page):
+    run, _ = latch
+    words, time = run.reading.words, 0.5
+    force = {
+        words.entry(entry): float(run.reading.normal_force(entry)[run.t.searchsorted(time)]) for entry in words.entries
+    }
+    page.evaluate(f"fsmDyn.playback.seek({time})")
+    page.wait("Math.abs(fsmDyn.last.t - 0.5) < 1e-2")
+    page.wait_for_timeout(100)
+    shown = page.evaluate(FORCES)
+    assert len(shown) >= 3
+    for name, text in shown:
+        assert (float(text.split()[0]) if text else 0.0) == pytest.approx(force[name], rel=0.01, abs=1e-3), name
+
+
+def test_a_visit_plays_in_the_same_time_however_short(latch, page):
+    """The nine milliseconds of the snap take 1.6 s, as any visit."""
+    run, _ = latch
+    snap = run.visits[2]
+    page.locator("#story-list .visit").nth(2).click()
+    page.wait(f"fsmDyn.playback.clock >= {snap.begin}")
+    page.click("#run")
+    page.wait_for_timeout(500)
+    page.click("#run")
+    clock = page.evaluate("fsmDyn.playback.clock")
+    assert snap.begin < clock < snap.end
+    assert page.text("#slowed").startswith("slowed 1")
+
+
+def test_a_story_fits_from_telephone_to_wall(page):
+    found = {}
+    for width, height in WIDTHS.items():
+        page.set_viewport_size({"width": width, "height": height})
+        page.wait_for_timeout(400)
+        stage = page.locator("#mechanism").bounding_box()
+        checks = {
+            "overlaps": page.evaluate(OVERLAPS),
+            "outside": page.evaluate(OUTSIDE),
+            "spilled": page.evaluate(SPILLED),
+        }
+        found[width] = (
+            checks,
+            max(page.evaluate(SCROLLED)) <= 0,
+            stage["height"] >= 200,
+            page.locator("#roll svg").count(),
+        )
+        if width <= 390:
+            small = page.evaluate(SMALL)
+            assert small == []
+    assert found == dict.fromkeys(WIDTHS, (CLEAN, True, True, 1))
+    assert page.complaints == []
+
+
+def test_tabs_show_their_panels(page):
+    panels = {
+        "story": {"mechanism", "story", "roll", "run-graph"}, "charts": {"mechanism", "charts", "log"},
+        "guards": {"mechanism", "guards", "graph"},
+    }  # fmt: skip
+    for key, (tab, expected) in enumerate(panels.items(), start=1):
+        page.keyboard.press(str(key))
+        assert page.get_attribute(f"#tab-{tab}", "aria-selected") == "true"
+        assert set(page.evaluate(PANELS)) == expected
