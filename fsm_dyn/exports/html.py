@@ -115,6 +115,7 @@ def _payload(
     return {
         "kind": "model", "number": 1, **payload,
         "forces": [],  # they take partial velocities, which are not in the page
+        "pushes": [],  # they take the texts of loads
         "guards": [guard_texts(run.automaton, guards[codes]) for codes in states],
         "port": ports[0]["name"] if ports else "",
         "speed": 1.0,

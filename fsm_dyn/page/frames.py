@@ -22,6 +22,8 @@ from fsm_dyn.page.ports import PortHandles
 from fsm_dyn.page.row_evaluation import Floats, RowEvaluator
 from fsm_dyn.page.scene_drawing import Picture, find_grounds, find_solids
 from fsm_dyn.run.contact_forces import ContactLocation, Forces
+from fsm_dyn.run.input_pushes import InputPushes
+from fsm_dyn.run.samples import Samples
 from fsm_dyn.run.scene import NEWTONIAN
 from fsm_dyn.runtime.abi import Event
 
@@ -226,14 +228,28 @@ class FrameEncoder:
         Initial state and context.
     coupled : bool
         Whether the model has couplers, whose port handles are drawn.
+    travel : Samples, optional
+        Of a finished run.
     """
 
-    def __init__(self, graph: ModeGraph, columns: TickColumns, x: Floats, c: Floats, *, coupled: bool = True) -> None:
+    def __init__(
+        self,
+        graph: ModeGraph,
+        columns: TickColumns,
+        x: Floats,
+        c: Floats,
+        *,
+        coupled: bool = True,
+        travel: Samples | None = None,
+    ) -> None:
         self.graph = graph
         self._outgoing: Outgoing = {}
         self.evaluator = RowEvaluator(graph, columns)
-        self.picture = Picture.of(graph, self.evaluator, x, c)
+        self.picture = Picture.of(graph, self.evaluator, x, c, travel)
         self.forces = Forces(self.evaluator, self.picture.scene, self.picture.flat, x, c)
+        self.pushes = InputPushes(
+            self.picture.scene, graph.automaton.mechanism, self.evaluator.layout.w, graph.values
+        )
         self.grounds = find_grounds(self.evaluator, self.picture, self.forces.locations, x, c)
         self.port_handles = PortHandles(graph, self.evaluator, self.picture, columns, x, c) if coupled else None
         self.quantities = Quantities(graph, self.evaluator, self.forces.locations)
@@ -256,6 +272,7 @@ class FrameEncoder:
             "pitches": self._pitches(),
             "ports": self.port_handles.payload() if self.port_handles is not None else [],
             "forces": self._forces(),
+            "pushes": [symbol.name for symbol in self.pushes.symbols],
             "quantities": [vars(q) for q in self.quantities.all],
             "graph": self.mode_map(),
             "guards": self.guards(),
@@ -313,7 +330,7 @@ class FrameEncoder:
         -------
         ndarray
             Head: number of the run, tick, time, mode, phase, fault, transitions, samples, the number of the guards'
-            list, guards.  Then the picture, the handles, the forces, (value, slope) of each guard, the placements of
+            list, guards.  Then the picture, arrows of inputs, the handles, the forces, (value, slope) of each guard, the placements of
             outlines and solids of a spatial mechanism, the ghost, and the samples.
         """
         with np.errstate(all="ignore"):  # of a state far off, undrawable points are NaN on the page
@@ -334,6 +351,7 @@ class FrameEncoder:
         reader, full = evaluator.full(states, x, c)
         points, frames = evaluator.points(x, c)
         number, tick, t, *rest = head
+        picture = self.picture.placed(points, frames)
         parts = [
             np.array(
                 [
@@ -342,7 +360,8 @@ class FrameEncoder:
                 ],
                 dtype=np.float64,
             ),
-            self.picture.placed(points, frames),
+            picture,
+            self._pushed(t, c, frames, picture),
             np.zeros(0) if handles is None or row is None else handles.drawn(row, x, c, points, frames),
             self.forces.drawn(x, c, states, full["multipliers"]),
             np.stack([full["guards"], full["slopes"]], axis=-1).ravel(),
@@ -351,6 +370,15 @@ class FrameEncoder:
             *samples,
         ]  # fmt: skip
         return np.concatenate(parts)
+
+    def _pushed(self, t: float, c: Floats, frames: Floats, picture: Floats) -> Floats:
+        """Return head, m, and force, N, of the arrow of each input, in the picture."""
+        pushes, scene = self.pushes, self.picture.scene
+        if not pushes.symbols:
+            return np.zeros(0)
+        anchors = picture[6 * len(scene.shapes) :].reshape(-1, 2)
+        forces = pushes.forces(t, c[self.evaluator.layout.w_slice], frames)
+        return pushes.arrows(forces, anchors, self.picture.flat).ravel()
 
     def _in_space(self, points: Floats, frames: Floats) -> Floats:
         """Return view directions, then axes and origin of every outline and solid; empty for a planar model."""

@@ -41,6 +41,7 @@ Integers = NDArray[np.int64]
 States = tuple[int, ...]
 
 _TICK = FIXED.index("tick")
+TRAVEL: Final = 200  # states of a run, from which its drawing is found
 
 
 @dataclass(frozen=True)
@@ -208,8 +209,9 @@ def from_trajectory(trajectory: Trajectory, source: str = "", graph: ModeGraph |
     layout = graph.automaton.terms.layout
     rows = trajectory.rows
     encoder = FrameEncoder(
-        graph, TickColumns(layout.w, layout.x, 0, ()), rows.x[0], np.array(rows.context[0]), coupled=False
-    )
+        graph, TickColumns(layout.w, layout.x, 0, ()), rows.x[0], np.array(rows.context[0]), coupled=False,
+        travel=trajectory.sample(np.linspace(rows.t[0], rows.t[-1], TRAVEL)),
+    )  # fmt: skip
     charts: Sequence[Any] = model.charts
     states = tuple(dict.fromkeys(tuple(chart.states) for chart in charts))
     lookup = np.array([states.index(tuple(chart.states)) for chart in charts], dtype=np.int64)

@@ -16,6 +16,7 @@ from fsm_dyn.language.shapes import BoxShape
 from fsm_dyn.page.row_evaluation import Floats, RowEvaluator
 from fsm_dyn.run.contact_forces import ContactLocation, contact_at, neighbours
 from fsm_dyn.run.record import scene_of
+from fsm_dyn.run.samples import Samples
 from fsm_dyn.run.scene import NEWTONIAN, ORIGIN, Scene, SceneShape, vector_of
 from fsm_dyn.run.scene_inference import with_symbols
 
@@ -52,20 +53,36 @@ class Picture:
         Projection from N to the page: x to the right, y up.
     body_frames : tuple of (str, str)
         Names of bodies with their frames.
+    has_travel : bool
+        Whether its springs and grounds are as long as the travel of a run tells.
     """
 
     scene: Scene
     flat: Floats
     body_frames: tuple[tuple[str, str], ...] = ()
+    has_travel: bool = False
 
     @classmethod
-    def of(cls, graph: ModeGraph, evaluator: RowEvaluator, x: Floats, c: Floats) -> Picture:
-        """Return the picture of a graph; ``x`` and ``c`` are its initial state and context."""
+    def of(
+        cls, graph: ModeGraph, evaluator: RowEvaluator, x: Floats, c: Floats, travel: Samples | None = None
+    ) -> Picture:
+        """Return the picture of a graph.
+
+        Parameters
+        ----------
+        graph : ModeGraph
+        evaluator : RowEvaluator
+        x, c : ndarray, shapes (n_x,) and (n_c,)
+            Initial state and context.
+        travel : Samples, optional
+            Of a finished run, whose travel tells how long springs and grounds are.
+        """
         scene = scene_of(graph.automaton, graph.parameters, graph.values, solids=False)
-        scene = with_symbols(scene, graph.automaton, graph.values, np.zeros(1), x[None], c[None])
+        seen = (np.zeros(1), x[None], c[None]) if travel is None else (travel.t, travel.x, travel.context)
+        scene = with_symbols(scene, graph.automaton, graph.values, *seen)
         bodies = graph.automaton.mechanism.bodies.values()
         flat = PLANAR if _is_planar(evaluator, x, c) else seen_from(AZIMUTH, ELEVATION)
-        return cls(scene, flat, tuple((body.name, body.frame or NEWTONIAN) for body in bodies))
+        return cls(scene, flat, tuple((body.name, body.frame or NEWTONIAN) for body in bodies), travel is not None)
 
     @property
     def planar(self) -> bool:
@@ -237,6 +254,7 @@ def _triple(vector: Floats) -> tuple[float, float, float]:
 
 SAME: Final = 1e-5
 SHORT: Final = 0.18  # of the mechanism's size: half length of a stop
+_ON_LINE: Final = 0.5  # units: distance of a symbol on the same line
 BEHIND: Final = 0.02  # of the mechanism's size: depth of a part behind a plane that is no ground for it
 
 
@@ -281,7 +299,9 @@ def find_grounds(
             continue
         if contact.contact_law.has_gap and not contact.bounded_face:
             ground = _ground(evaluator, location, contact, parts, x, c)
-            if ground is not None and not any(_same(ground, other) for other in found):
+            if ground is None or any(_same(ground, other) for other in found):
+                continue
+            if not _is_drawn(ground, picture.scene, whole=picture.has_travel):
                 found.append(ground)
     return tuple(found)
 
@@ -315,6 +335,23 @@ def _ground(
     if not (stops or behind) and (in_plane or len(evaluator.layout.q) == 1):
         return Ground(height * normal, normal)
     return Ground(points[point] - (normal @ points[point] - height) * normal, normal, SHORT * size)
+
+
+def _is_drawn(ground: Ground, scene: Scene, *, whole: bool) -> bool:
+    """Return whether a symbol of the scene is on the line of a ground; one without ends needs the ``whole`` travel."""
+    if not (ground.half or whole):
+        return False
+    for symbol in scene.symbols:
+        ends = [scene.anchors[k] for k in symbol.anchors]
+        if symbol.kind != "ground" or len(ends) != 2 or any(end.origin != ORIGIN for end in ends):
+            continue
+        one, other = (end.offset[:2] - ground.at for end in ends)
+        if max(abs(ground.normal @ one), abs(ground.normal @ other)) < SAME + _ON_LINE * scene.unit:
+            along = np.array([ground.normal[1], -ground.normal[0]])
+            low, high = sorted((float(along @ one), float(along @ other)))
+            if low <= ground.half and high >= -ground.half:
+                return True
+    return False
 
 
 def _same(one: Ground, other: Ground) -> bool:

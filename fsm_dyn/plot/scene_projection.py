@@ -12,14 +12,12 @@ from matplotlib.axes import Axes
 
 from fsm_dyn.core.arrays import BoolArray, FloatArray
 from fsm_dyn.core.errors import InputError
-from fsm_dyn.language import expressions
-from fsm_dyn.language.elements import ForceLoad, LawLoad, Load
-from fsm_dyn.language.expression_tree import free_names
 from fsm_dyn.run.contact_forces import WIDTH, Forces, Kinematics
-from fsm_dyn.run.record import RunModel, scene_of
+from fsm_dyn.run.input_pushes import LEAST, LONGER, SHORTEST, InputPushes
+from fsm_dyn.run.record import scene_of
 from fsm_dyn.run.run_timeline import Placed, place_scene
 from fsm_dyn.run.samples import Samples
-from fsm_dyn.run.scene import NEWTONIAN, ORIGIN, Scene, SceneShape, vector_of
+from fsm_dyn.run.scene import ORIGIN, Scene, SceneShape
 from fsm_dyn.run.scene_inference import with_symbols
 from fsm_dyn.run.trajectory import Trajectory
 
@@ -174,49 +172,37 @@ def project(trajectory: Trajectory, scene: Scene, times: FloatArray) -> View:
     )
 
 
-_INPUT = (5.0, 8.0)  # units: the shortest arrow of an input, and the rest of the longest
-_NO_INPUT = 0.02  # of the largest value: smaller ones have no arrow
 _INPUT_STATES = 100  # of a run, for the largest value
 
 
 def _pushes(trajectory: Trajectory, placed: Placed, samples: Samples, flat: FloatArray) -> FloatArray:
     """Return tails and heads of the forces of inputs in the plane of the figure, m, shape (n, k, 2, 2)."""
     scene, model = placed.scene, trajectory.model
-    symbols = [symbol for symbol in scene.symbols if symbol.kind == "input"]
-    if not symbols or model.automaton is None:
+    if model.automaton is None:
         return np.full((len(samples), 0, 2, 2), np.nan)
+    pushes = InputPushes(scene, model.automaton.mechanism, model.layout.w, model.values)
+    if not pushes.symbols:
+        return np.full((len(samples), 0, 2, 2), np.nan)
+
+    def forces(own: Samples, rotations: FloatArray) -> list[list[FloatArray]]:
+        inputs = own.context[:, model.layout.w_slice]
+        return [pushes.forces(float(t), w, r) for t, w, r in zip(own.t, inputs, rotations, strict=True)]
+
     every = trajectory.sample(np.linspace(trajectory.t[0], trajectory.t[-1], _INPUT_STATES))
-    whole = place_scene(scene, every)
-    loads = {load.name: load for load in model.automaton.mechanism.loads}
-    anchors, found = placed.anchors() @ flat.T, []
-    for symbol in symbols:
-        load = loads[symbol.name]
-        values = _input_values(load, placed, samples, model)
-        largest = max(float(np.linalg.norm(_input_values(load, whole, every, model), axis=1).max()), 1e-300)
-        ends = anchors[:, list(symbol.anchors)]
-        along = values @ flat.T if values.shape[1] == 3 else values * (ends[:, -1] - ends[:, 0])
-        size = np.linalg.norm(along, axis=1, keepdims=True)
-        share = np.minimum(np.linalg.norm(values, axis=1, keepdims=True) / largest, 1.0)
-        least, more = _INPUT
-        length = np.where(share < _NO_INPUT, np.nan, (least + more * share) * scene.unit)
-        head = np.where(values[:, :1] < 0.0, ends[:, -1], ends[:, 0])
-        tail = head - along / np.where(size > 0.0, size, np.nan) * length
-        found.append(np.stack([tail, head + 0.0 * tail], axis=1))
-    return np.stack(found, axis=1)
-
-
-def _input_values(load: Load, placed: Placed, samples: Samples, model: RunModel) -> FloatArray:
-    """Return the vectors (n, 3) of a force, N, or the values (n, 1) of a law; zero if they depend on the state."""
-    assert isinstance(load, ForceLoad | LawLoad)
-    inputs, width = model.layout.w, 3 if isinstance(load, ForceLoad) else 1
-    out = np.zeros((len(samples), width))
-    if not free_names(expressions.parse(load.value)) <= {*model.values, *inputs, "t", NEWTONIAN, *placed.scene.frames}:
-        return out
-    for i, row in enumerate(samples.context[:, model.layout.w_slice]):
-        values = {**model.values, **dict(zip(inputs, row.tolist(), strict=True)), "t": float(samples.t[i])}
-        turns = dict(zip(placed.scene.frames, placed.rotations[i], strict=True))
-        out[i] = vector_of(load.value, values, turns)
-    return out
+    whole = forces(every, place_scene(scene, every).rotations)
+    largest = np.array([[np.linalg.norm(force) for force in row] for row in whole]).max(axis=0)
+    found = np.array(
+        [
+            pushes.arrows(own, anchors, flat)
+            for own, anchors in zip(forces(samples, placed.rotations), placed.anchors() @ flat.T, strict=True)
+        ]
+    )
+    head, along = found[..., :2], found[..., 2:]
+    size = np.linalg.norm(along, axis=-1, keepdims=True)
+    share = np.minimum(size / np.maximum(largest, 1e-300)[None, :, None], 1.0)
+    length = np.where(share < LEAST, np.nan, (SHORTEST + LONGER * share) * scene.unit)
+    tail = head - along / np.where(size > 0.0, size, np.nan) * length
+    return np.stack([tail, head + 0.0 * tail], axis=2)
 
 
 def _open_contacts(trajectory: Trajectory, samples: Samples) -> tuple[frozenset[str], ...]:

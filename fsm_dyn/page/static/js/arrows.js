@@ -1,14 +1,16 @@
 // Contact forces as arrows in their friction cones, friction torques as arcs within their limits.
 
 import { svg } from "./dom.js";
-import { FORCE } from "./frames.js";
+import { FORCE, PUSH } from "./frames.js";
 
 const LENGTH = 90; // px of the largest recent force
 const RADIUS = 30; // px of an arc
+const SHOE = (35 * Math.PI) / 180; // rad, begin of the arc of a shoe
 const DECAY = 0.998; // of that largest force, per frame
 
 export class Arrows {
-  constructor(forces) {
+  constructor(forces, unit) {
+    this.unit = unit;
     this.kinds = forces.map((force) => force.kind);
     this.element = svg("g", { class: "forces" });
     this.largest = 0;
@@ -18,12 +20,13 @@ export class Arrows {
       const title = svg("title");
       title.textContent = contact;
       group.append(part.cone, part.shaft, part.head, part.dot, title);
+      if (kind === "torque") this.element.append((part.shoe = svg("path", { class: "shoe" })));
       this.element.append(group);
       return part;
     });
   }
 
-  draw(numbers, view) {
+  draw(numbers, view, states) {
     let most = 0;
     for (let k = 0; k < this.parts.length; k++) {
       const at = FORCE * k;
@@ -37,9 +40,17 @@ export class Arrows {
       if (!on) continue;
       const [px, py] = view.screen(x, y);
       part.dot.setAttribute("transform", `translate(${px} ${py})`);
+      if (part.shoe) this.brake(part.shoe, px, py, view, states?.[part.group.dataset.contact] === "stick");
       if (this.kinds[k] === "torque") this.torque(part, px, py, rest[0], rest[4]);
       else this.force(part, px, py, rest);
     }
+  }
+
+  // Shoe of dry friction above a pivot, as in fsm_dyn/draw/symbol_lines.py.
+  brake(shoe, px, py, view, sticks) {
+    const r = 2 * this.unit * view.scale, [dx, dy] = [r * Math.cos(SHOE), r * Math.sin(SHOE)];
+    shoe.setAttribute("d", `M${px + dx} ${py - dy}A${r} ${r} 0 0 0 ${px - dx} ${py - dy}`);
+    shoe.classList.toggle("sticks", sticks);
   }
 
   force(part, px, py, [nx, ny, tx, ty, cx, cy]) {
@@ -66,6 +77,34 @@ export class Arrows {
     part.shaft.setAttribute("d", `M${px} ${py - RADIUS}A${RADIUS} ${RADIUS} 0 0 ${share > 0 ? 0 : 1} ${ex} ${ey}`);
     const along = angle + (share > 0 ? -Math.PI / 2 : Math.PI / 2);
     head(part.head, ex, ey, Math.cos(along), Math.sin(along), Math.min(9, Math.abs(share) * 40));
+  }
+}
+
+const [SHORTEST, LONGER, LEAST] = [5, 8, 0.02]; // units of the scene, as fsm_dyn/run/input_pushes.py; of the largest force
+
+// Forces of inputs: arrows that end where they act, as long as their share of the largest one so far.
+export class Pushes {
+  constructor(names, unit) {
+    Object.assign(this, { unit, largest: names.map(() => 0), element: svg("g", { class: "pushes" }) });
+    this.parts = names.map((name) => {
+      const part = { group: svg("g", { "data-input": name }), shaft: svg("path", { class: "shaft" }), head: svg("path", { class: "head" }) }, title = svg("title");
+      title.textContent = name;
+      part.group.append(part.shaft, part.head, title);
+      this.element.append(part.group);
+      return part;
+    });
+  }
+
+  draw(numbers, view) {
+    this.parts.forEach((part, k) => {
+      const [x, y, fx, fy] = numbers.subarray(PUSH * k, PUSH * k + PUSH), force = Math.hypot(fx, fy);
+      if (force > this.largest[k]) this.largest[k] = force;
+      const share = force / (this.largest[k] || 1);
+      part.group.classList.toggle("on", share >= LEAST);
+      if (!(share >= LEAST)) return;
+      const length = (SHORTEST + LONGER * share) * this.unit * view.scale, [px, py] = view.screen(x, y);
+      arrow(part, px - (fx / force) * length, py + (fy / force) * length, px, py);
+    });
   }
 }
 

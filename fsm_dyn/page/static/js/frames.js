@@ -5,6 +5,7 @@ import { LivePhase } from "./abi.js";
 const HEAD = 10;
 export const HANDLE = 5;
 export const FORCE = 9;
+export const PUSH = 4;
 export const PLACED = 12;
 
 export class Frame {
@@ -20,6 +21,7 @@ export class Frame {
     };
     this.shapes = take(6 * model.picture.shapes.length);
     this.anchors = take(2 * model.picture.anchors);
+    this.pushes = take(PUSH * model.pushes.length);
     this.handles = take(HANDLE * model.ports.length);
     this.forces = take(FORCE * model.forces.length);
     this.guards = take(2 * this.guardCount);

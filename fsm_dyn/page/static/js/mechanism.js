@@ -1,7 +1,7 @@
 // Mechanism: outlines with their placements, symbols, contact forces, port handles and couplers.
 
 import { $, setName, setText, svg } from "./dom.js";
-import { Arrows } from "./arrows.js";
+import { Arrows, Pushes } from "./arrows.js";
 import { HANDLE, PHASES, PLACED } from "./frames.js";
 import { Symbols } from "./symbols.js";
 import { Viewport } from "./viewport.js";
@@ -28,7 +28,8 @@ export class Mechanism {
     const layer = (behind) => this.shapes.filter((_, i) => model.picture.shapes[i].behind === behind);
     this.world.append(...this.grounds, ...(this.ghost ? [this.ghost.group] : []), ...layer(true), ...this.symbols.behind, ...layer(false), ...this.symbols.ahead);
     this.labels = model.picture.shapes.filter((shape) => shape.text).map((shape) => this.label(shape));
-    this.arrows = new Arrows(model.forces);
+    this.arrows = new Arrows(model.forces, model.picture.unit);
+    this.pushes = new Pushes(model.pushes, model.picture.unit);
     this.springs = model.ports.map(() => svg("path", { class: "spring" }));
     this.targets = model.ports.map(() => svg("circle", { class: "target", r: 4 }));
     this.handles = model.ports.map(({ name }) => {
@@ -38,7 +39,7 @@ export class Mechanism {
       group.append(svg("circle", { r: 17, class: "reach" }), svg("circle", { r: 6.5, class: "knob" }), title);
       return group;
     });
-    this.overlay.append(this.arrows.element, ...this.springs, ...this.targets, ...this.labels, ...this.handles);
+    this.overlay.append(this.pushes.element, this.arrows.element, ...this.springs, ...this.targets, ...this.labels, ...this.handles);
     for (const layer of [this.world, this.overlay]) layer.setAttribute("visibility", "hidden"); // no places before a frame
   }
 
@@ -58,13 +59,18 @@ export class Mechanism {
     return { group, shapes, symbols };
   }
 
-  // Ground plane: a face with its inner side hatched.
+  // Ground plane: a face with its inner side hatched; a piece of it, a stop, by strokes.
   ground({ at, normal, half }) {
     const along = [normal[1], -normal[0]];
     const end = (s, depth = 0) =>
       `${at[0] + along[0] * s - normal[0] * depth} ${at[1] + along[1] * s - normal[1] * depth}`;
     const group = svg("g", { class: "ground" });
-    const depth = half ? 0.5 * half : 50;
+    if (half) {
+      const count = 12, depth = half / 6, strokes = Array.from({ length: count }, (_, i) => half * ((2 * i + 1) / count - 1));
+      group.append(svg("path", { class: "strokes", d: strokes.map((s) => `M${end(s)}L${end(s - 0.75 * depth, depth)}`).join("") }), svg("path", { class: "stop", d: `M${end(-half)}L${end(half)}` }));
+      return group;
+    }
+    const depth = 50;
     group.append(
       svg("path", { class: "earth", d: `M${end(-(half || 50))}L${end(half || 50)}L${end(half || 50, depth)}L${end(-(half || 50), depth)}Z` }),
       svg("path", { class: "face", d: `M${end(-(half || 50))}L${end(half || 50)}` }),
@@ -107,7 +113,8 @@ export class Mechanism {
       text.setAttribute("x", x + 8);
       text.setAttribute("y", y - 8);
     }
-    this.arrows.draw(frame.forces, view);
+    this.pushes.draw(frame.pushes, view);
+    this.arrows.draw(frame.forces, view, this.about.graph.modes[frame.mode]?.states);
     this.drawHandles(frame);
     this.drawState(frame);
   }

@@ -40,8 +40,8 @@ export class ReportSource {
 
   // Project the outlines of a display frame for the present view direction.
   turn(frame) {
-    const { picture, ports, forces } = this.model, outlines = picture.shapes.length;
-    const space = HEAD + 6 * outlines + 2 * picture.anchors + 5 * ports.length + 9 * forces.length + 2 * frame[9];
+    const { picture, pushes, ports, forces } = this.model, outlines = picture.shapes.length;
+    const space = HEAD + 6 * outlines + 2 * picture.anchors + 4 * pushes.length + 5 * ports.length + 9 * forces.length + 2 * frame[9];
     const along = (axis, at) => axis[0] * frame[at] + axis[1] * frame[at + 3] + axis[2] * frame[at + 6];
     this.view.forEach((axis, k) => {
       frame.set(axis, space + 3 * k);

@@ -6,6 +6,7 @@ const WIDE = 560; // px, from which lanes have their names beside them
 const NAMES = 186, COLUMN = 92, NARROW = 78; // px: of names, least of a column
 const HEAD = 40, LANE = 22, TALL = 38, FAN = 26, BAR = 10, GAP = 2; // px
 const SIDE = 10; // px, padding
+const DIGIT = 6.2; // px, of a count
 const LETTER = 0.62; // of the size of a letter, its width
 const FORCE_UNITS = { torque: "N·m" };
 
@@ -76,10 +77,11 @@ export class Roll {
       const side = (sign) => places.map((at, i) => `${at.toFixed(1)} ${(y + (sign * high * heights[i]) / 2).toFixed(1)}`);
       group.append(svg("path", { class: slides ? "slides" : "closed", d: `M${[...side(-1), ...side(1).reverse()].join("L")}Z` }));
     }
-    for (const [column, share, count] of lane.marks) {
-      const x = this.x(column, share), top = y - high / 2 - 2;
+    const places = lane.marks.map(([column, share]) => this.x(column, share));
+    for (const [k, [, , count]] of lane.marks.entries()) {
+      const x = places[k], top = y - high / 2 - 2;
       group.append(svg("path", { class: "impact", d: `M${x - 4} ${top - 2}h8l-4 6z` }));
-      if (count > 1 && x + 6 + 7 * `${count}×`.length < this.width) {
+      if (count > 1 && x + 6 + DIGIT * `${count}×`.length < (places[k + 1] ?? this.width)) {
         const text = svg("text", { class: "count", x: x + 5.5, y: top + 4 });
         text.textContent = `${count}×`;
         group.append(text);
