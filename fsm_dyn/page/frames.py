@@ -247,9 +247,7 @@ class FrameEncoder:
         self.evaluator = RowEvaluator(graph, columns)
         self.picture = Picture.of(graph, self.evaluator, x, c, travel)
         self.forces = Forces(self.evaluator, self.picture.scene, self.picture.flat, x, c)
-        self.pushes = InputPushes(
-            self.picture.scene, graph.automaton.mechanism, self.evaluator.layout.w, graph.values
-        )
+        self.pushes = InputPushes(self.picture.scene, graph.automaton.mechanism, self.evaluator.layout.w, graph.values)
         self.grounds = find_grounds(self.evaluator, self.picture, self.forces.locations, x, c)
         self.port_handles = PortHandles(graph, self.evaluator, self.picture, columns, x, c) if coupled else None
         self.quantities = Quantities(graph, self.evaluator, self.forces.locations)
@@ -330,8 +328,8 @@ class FrameEncoder:
         -------
         ndarray
             Head: number of the run, tick, time, mode, phase, fault, transitions, samples, the number of the guards'
-            list, guards.  Then the picture, arrows of inputs, the handles, the forces, (value, slope) of each guard, the placements of
-            outlines and solids of a spatial mechanism, the ghost, and the samples.
+            list, guards.  Then the picture, arrows of inputs, the handles, the forces, (value, slope) of each guard,
+            the placements of outlines and solids of a spatial mechanism, the ghost, and the samples.
         """
         with np.errstate(all="ignore"):  # of a state far off, undrawable points are NaN on the page
             return self._numbers(head, states, x, c, row, [np.asarray(ghost, dtype=np.float64)], samples)

@@ -80,7 +80,7 @@ class RecordedRun:
     transition : callable
         Returns the transition with a number.
     trajectory : Trajectory, optional
-        The run, if it was made offline: the page tells its story.
+        The run, if it was made offline: the page shows its visits.
     """
 
     encoder: FrameEncoder
@@ -376,7 +376,7 @@ class PlaybackFrames:
     def chosen(self, count: int, low: float = -np.inf, high: float = np.inf) -> Integers:
         """Return the numbers of about ``count`` rows between two times of the clock, s.
 
-        They are evenly spaced over the clock, and as many over each visit of a story, on both sides of transitions, and
+        They are evenly spaced over the clock, and as many over all visits, on both sides of transitions, and
         one beyond either end.
         """
         run = self.run

@@ -1,4 +1,4 @@
-"""Story of a finished run for the page: its visits with their causes, lanes of contacts, and the graph of the run."""
+"""Visits of a finished run for the page, with their causes, lanes of contacts, and the graph of the run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _EVEN: Final = 600  # in the run
 def story_payload(
     trajectory: Trajectory, places: Mapping[int, int], before: Trajectory | None = None
 ) -> dict[str, Any]:
-    """Return the payload of the story of a run.
+    """Return the payload of the visits of a run.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def _forces(trajectory: Trajectory, lane: Lane, places: Mapping[int, int]) -> li
 
 
 def _reduced(segment: Segment, visit: Visit) -> tuple[list[float], list[float]]:
-    """Return positions and heights of a segment; of many the largest height of each stretch."""
+    """Return positions and heights of a segment; of many the largest height of each part."""
     times, heights = segment.times, segment.heights
     if len(times) > _HEIGHTS:
         edges = np.linspace(times[0], times[-1], _HEIGHTS - 1)

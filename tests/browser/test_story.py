@@ -1,4 +1,4 @@
-"""The story of a finished run on its page: what happened, the roll, the graph, the pace, a run before."""
+"""Visits of a finished run on its page: what happened, the roll, the graph, the pace, a run before."""
 
 import pytest
 

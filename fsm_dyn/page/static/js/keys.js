@@ -6,7 +6,7 @@ import { TABS } from "./tabs.js";
 const TABLE = [
   ["Space", "run or pause"],
   ["S", "one tick"],
-  ["N  B", "next transition, in a story next visit; in playback also previous (B)"],
+  ["N  B", "next transition, in the tab Story next visit; in playback also previous (B)"],
   ["1  2  3  4", "story, charts, guards, parameters of a finished run"],
   ["R", "reset to the start"],
   ["C", "clear a fault"],

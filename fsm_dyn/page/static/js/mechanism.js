@@ -59,15 +59,15 @@ export class Mechanism {
     return { group, shapes, symbols };
   }
 
-  // Ground plane: a face with its inner side hatched; a piece of it, a stop, by strokes.
+  // Ground plane: a face with its inner side hatched; a piece of it, a stop, hatched.
   ground({ at, normal, half }) {
     const along = [normal[1], -normal[0]];
     const end = (s, depth = 0) =>
       `${at[0] + along[0] * s - normal[0] * depth} ${at[1] + along[1] * s - normal[1] * depth}`;
     const group = svg("g", { class: "ground" });
     if (half) {
-      const count = 12, depth = half / 6, strokes = Array.from({ length: count }, (_, i) => half * ((2 * i + 1) / count - 1));
-      group.append(svg("path", { class: "strokes", d: strokes.map((s) => `M${end(s)}L${end(s - 0.75 * depth, depth)}`).join("") }), svg("path", { class: "stop", d: `M${end(-half)}L${end(half)}` }));
+      const count = 12, depth = half / 6, feet = Array.from({ length: count }, (_, i) => half * ((2 * i + 1) / count - 1));
+      group.append(svg("path", { class: "hatch", d: feet.map((s) => `M${end(s)}L${end(s - 0.75 * depth, depth)}`).join("") }), svg("path", { class: "stop", d: `M${end(-half)}L${end(half)}` }));
       return group;
     }
     const depth = 50;

@@ -1,4 +1,4 @@
-// Roll of a story: a column for each visit, all equally wide, a lane for each contact that changes; time to scale below.
+// Roll of a run: a column for each visit, all equally wide, a lane for each contact that changes; time to scale below.
 
 import { $, el, setText, short, svg } from "./dom.js";
 

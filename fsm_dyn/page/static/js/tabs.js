@@ -1,4 +1,4 @@
-// Tabs of a page with a story: which panels are beside and below the mechanism.
+// Tabs of the page of a finished run: which panels are beside and below the mechanism.
 
 import { $ } from "./dom.js";
 
