@@ -368,5 +368,4 @@ VAGUE_NAMES_LEFT = {
     "runtime/layouts.py: wanted",
     "run/rows.py: held",
     "run/run_files.py: held",
-    "language/form.py: given",
 }

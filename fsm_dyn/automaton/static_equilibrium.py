@@ -15,7 +15,7 @@ from fsm_dyn.core.errors import ModelError
 from fsm_dyn.derive.assembly import PrescribedValues
 from fsm_dyn.derive.elimination import least_squares, norm, product
 from fsm_dyn.language.contact_law import FREE, HELD, SLIDING
-from fsm_dyn.language.dimensions import ENERGY
+from fsm_dyn.language.units import ENERGY
 from fsm_dyn.programs import functions
 from fsm_dyn.programs.graph import Node
 from fsm_dyn.programs.layout import Layout

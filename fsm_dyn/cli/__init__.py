@@ -4,7 +4,6 @@ Commands import their dependencies when they run: ``fsm-dyn --help`` should answ
 together take seconds to import.
 """
 
-import os
 import signal
 
 
@@ -16,8 +15,6 @@ def main() -> None:
     """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    # pydantic would read the metadata of every installed distribution in search of plugins, of which none is wanted
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     from fsm_dyn.cli import app
 
     app.main()

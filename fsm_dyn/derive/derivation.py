@@ -29,7 +29,8 @@ from fsm_dyn.language.memory import (
     parts_of,
     without_negations,
 )
-from fsm_dyn.language.model import Controller, Mechanism, TransitionSpec
+from fsm_dyn.language.model import Mechanism, TransitionSpec
+from fsm_dyn.language.ports import Controller
 from fsm_dyn.programs import functions
 from fsm_dyn.programs.functions import maximum, minimum
 from fsm_dyn.programs.graph import ExpressionGraph, Node

@@ -116,7 +116,7 @@ class DisplacedGeometry:
         system = self.system
         space = Space(system.graph, self._frames(), system.reducer)
         offsets = self._offsets(space)
-        places = {name: Point(name, origin, Text("")) for name, (origin, _) in offsets.items()}
+        places = {name: Point(name=name, origin=origin, at=Text("")) for name, (origin, _) in offsets.items()}
         points = Points(space, places, lambda point: offsets[point.name][1])
         for name in places:
             points.chain(name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -211,14 +212,14 @@ def _carried_by(joint: Joint, displacement: Text, mechanism: Mechanism, geometry
         if frame not in family or point in following or not motions.is_of_child(point):
             return point
         name = f"{point}_of_{joint.child}"
-        places[name] = _moved(Point(name, point, Text("0*N.x"), joint.where), displacement)
+        places[name] = _moved(Point(name=name, origin=point, at=Text("0*N.x"), where=joint.where), displacement)
         return name
 
     bodies = {
         name: replace(
             body,
             center=of_child(body.frame, body.center),
-            about=None if body.about is None else of_child(body.frame, body.about),
+            tensor=body.tensor and body.tensor.taken_about(partial(of_child, body.frame)),
         )
         for name, body in mechanism.bodies.items()
         if body.center in known

@@ -12,7 +12,7 @@ from typing import Final
 from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.language.evaluate import ParameterValue
-from fsm_dyn.language.model import NUMERICS
+from fsm_dyn.language.numerics import NUMERICS
 from fsm_dyn.language.scales import Scales
 from fsm_dyn.run.tolerances import Numerics, Tolerances, numerics_of
 

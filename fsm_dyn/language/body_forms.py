@@ -1,33 +1,32 @@
-"""Forms of parameters, coordinates, frames, points, bodies, constraints, shapes, views and loads."""
+"""Forms of parameters, coordinates, frames, constraints, shapes, views and loads."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import Annotated, Any, ClassVar, Final, TypeAlias
-
-from pydantic import Field, PlainValidator, WithJsonSchema
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Final
 
 from fsm_dyn.core.errors import ModelError, did_you_mean
 from fsm_dyn.language.expression_tree import Text
-from fsm_dyn.language.form import (
-    Expression,
-    Expressions,
-    Flag,
-    Form,
-    FreeText,
-    NewName,
-    Pair,
-    Reference,
-    as_items,
-    as_section,
-    expression,
-    free_text,
+from fsm_dyn.language.form import as_items, as_section, expression, free_text, name, unit_text
+from fsm_dyn.language.form import key as new_key
+from fsm_dyn.language.keyed import KeyedMapping
+from fsm_dyn.language.keys import (
+    FLAG,
+    NEW_NAME,
+    PAIR,
+    UNIT,
+    VALUE,
+    expressions,
     key,
-    name,
-    section_of,
-    validated,
+    leaf,
+    list_of,
+    part,
+    reference,
+    reference_to,
+    whole_number,
 )
+from fsm_dyn.language.keys import expression as expression_key
 from fsm_dyn.language.model import Coordinate, Parameter, ParameterTolerance
 from fsm_dyn.language.shapes import (
     CORDS,
@@ -55,16 +54,21 @@ def _pair(tree: Tree) -> tuple[Text, Text]:
     return expression(items[0]), expression(items[1])
 
 
-class ToleranceForm(Form):
+_LIMITS: Final = leaf(_pair, list_of(VALUE, 2, 2), "two limits", example=["-0.5 mm", "1 mm"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToleranceForm(KeyedMapping):
     """A parameter with its tolerance."""
 
     what: ClassVar[str] = "a parameter with a tolerance"
+    example: ClassVar[str] = "high: {value: 0.5 m, tolerance: [-0.5 mm, 1 mm]}"
 
-    value: Expression | None = None
-    tolerance: Annotated[tuple[Text, Text] | None, PlainValidator(_pair)] = None
-    normal: Expression | None = None
-    sigma: Expression | None = None
-    uniform: Annotated[tuple[Text, Text] | None, PlainValidator(_pair)] = None
+    value: Text | None = expression_key("the value, with `tolerance`", None)
+    tolerance: tuple[Text, Text] | None = key(_LIMITS, "limits of the deviation, uniform between them", None)
+    normal: Text | None = expression_key("the value, with `sigma`", None)
+    sigma: Text | None = expression_key("standard deviation of a normal distribution", None)
+    uniform: tuple[Text, Text] | None = key(_LIMITS, "limits of the value, which is their middle", None)
 
 
 def toleranced(tree: Tree) -> tuple[Text, ParameterTolerance | None]:
@@ -76,7 +80,7 @@ def toleranced(tree: Tree) -> tuple[Text, ParameterTolerance | None]:
         The text or mapping of the tolerance is invalid; with its place.
     """
     if isinstance(tree, LocatedMapping):
-        return _of_form(validated(ToleranceForm, tree))
+        return _of_form(ToleranceForm.read(tree))
     text = expression(tree)
     sign = next((sign for sign in SIGNS if sign in text.text), None)
     if sign is None:
@@ -102,7 +106,7 @@ def without_tolerance(tree: Tree) -> Text:
 
 
 def _of_form(form: ToleranceForm) -> tuple[Text, ParameterTolerance]:
-    keys = set(form.given())
+    keys = set(form.written_keys())
     if form.value is not None and form.tolerance is not None and len(keys) == 2:
         return form.value, ParameterTolerance(*form.tolerance)
     if form.normal is not None and form.sigma is not None and len(keys) == 2:
@@ -114,28 +118,23 @@ def _of_form(form: ToleranceForm) -> tuple[Text, ParameterTolerance]:
         return Text(f"(({low}) + ({high}))/2", low.where), ParameterTolerance(*limits)
     raise ModelError(
         "these keys make no tolerance",
-        form.where,
-        found=", ".join(form.given()) or "no keys",
+        form.key(""),
+        found=", ".join(form.written_keys()) or "no keys",
         allowed="{value, tolerance}, {normal, sigma} or {uniform}",
     )
 
 
-# -- Forms of parameters, coordinates, frames, points, bodies and constraints --------------------------------
+# -- Sections of parameters and coordinates ------------------------------------------------------------------
 
 MAX_ELEMENTS = 100
-
-
-def unit_text(tree: Tree) -> str:
-    """Return the text of a unit, empty for none; whether it is a unit is checked with the dimensions."""
-    if isinstance(tree, Scalar) and (tree.value is None or isinstance(tree.value, str) or tree.value == 1):
-        return LocatedStr(tree.text, tree.where)
-    raise ModelError("a unit is wanted", tree.where, found=describe(tree), allowed="m, rad, N, N*m, ... or 1")
+_PARAMETERS_LINE: Final = "parameters: {m: 2 kg, l: 0.3 m}"
+_COORDINATES_LINE: Final = "coordinates: {x: m, q: rad}"
 
 
 def _parameters(tree: Tree) -> dict[str, Parameter]:
     from_section: dict[str, Parameter] = {}
-    for word, value in as_section(tree, "parameters").items():
-        name = key(word)
+    for word, value in as_section(tree, "parameters", _PARAMETERS_LINE).items():
+        name = new_key(word)
         if isinstance(value, LocatedList):
             if not 1 <= len(value) <= MAX_ELEMENTS:
                 raise ModelError("a vector has 1 to 100 elements", value.where, found=describe(value))
@@ -149,31 +148,20 @@ def _parameters(tree: Tree) -> dict[str, Parameter]:
 
 def _coordinates(tree: Tree) -> dict[str, Coordinate]:
     if isinstance(tree, LocatedList):
-        words = [key(_word(item)) for item in tree]
+        words = [new_key(_word(item)) for item in tree]
         for at, word in enumerate(words):
             if word in words[:at]:
                 raise ModelError(f"coordinate {str(word)!r} is defined twice", word.where)
-        return {word: Coordinate(word, where=word.where) for word in words}
-    return {key(word): _coordinate(word, entry) for word, entry in as_section(tree, "coordinates").items()}
+        return {word: Coordinate(name=word, where=word.where) for word in words}
+    section = as_section(tree, "coordinates", _COORDINATES_LINE)
+    return {new_key(word): _coordinate(word, entry) for word, entry in section.items()}
 
 
 def _coordinate(name: LocatedStr, tree: Tree) -> Coordinate:
     """Return a coordinate from its unit, or from its unit, meaning and range."""
-    if not isinstance(tree, LocatedMapping):
-        return Coordinate(name, unit_text(tree), where=name.where)
-    form = validated(CoordinateForm, tree)
-    return Coordinate(name, form.unit, form.range or (), name.where, form.meaning)
-
-
-def coordinate_range(tree: Tree) -> tuple[Text | None, Text | None]:
-    """Return the bounds ``[lower, upper]`` of a coordinate; None for ``-inf`` and ``inf``."""
-    if not isinstance(tree, LocatedList) or len(tree) != 2:
-        raise ModelError(
-            "a range has a lower and an upper bound", tree.where, found=describe(tree),
-            allowed="such as [0 mm, 60 mm], or [0, inf] where one side is open",
-        )  # fmt: skip
-    lower, upper = (expression(item) for item in tree)
-    return None if lower.text == "-inf" else lower, None if upper.text == "inf" else upper
+    if isinstance(tree, LocatedMapping):
+        return Coordinate.read(tree, name)
+    return Coordinate(name=name, unit=unit_text(tree), where=name.where)
 
 
 def _word(tree: Tree) -> LocatedStr:
@@ -182,58 +170,28 @@ def _word(tree: Tree) -> LocatedStr:
     raise ModelError("a name is wanted", tree.where, found=describe(tree))
 
 
-_EXPRESSION: dict[str, Any] = {"type": ["string", "number"]}
-_RANGE: dict[str, Any] = {"type": "array", "items": _EXPRESSION, "minItems": 2, "maxItems": 2}
-_TOLERANCED: list[dict[str, Any]] = [
-    {"type": "object", "properties": keys, "required": list(keys), "additionalProperties": False}
-    for keys in (
-        {"value": _EXPRESSION, "tolerance": _RANGE},
-        {"normal": _EXPRESSION, "sigma": _EXPRESSION},
-        {"uniform": _RANGE},
-    )
-]
-_UNIT: dict[str, Any] = {"type": ["string", "null", "integer"], "description": "unit"}
-
-Parameters: TypeAlias = Annotated[
-    Mapping[str, Parameter],
-    PlainValidator(_parameters),
-    WithJsonSchema(
-        {
-            "type": "object",
-            "additionalProperties": {
-                "anyOf": [_EXPRESSION, {"type": "array", "items": _EXPRESSION, "minItems": 1}, *_TOLERANCED]
-            },
-        }
-    ),
-]
-CoordinateRange: TypeAlias = Annotated[
-    tuple[Text | None, Text | None],
-    PlainValidator(coordinate_range),
-    WithJsonSchema(
-        {"type": "array", "items": _EXPRESSION, "minItems": 2, "maxItems": 2, "description": "lower and upper bound"}
-    ),
-]
-_RANGED: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "unit": _UNIT,
-        "meaning": {"type": "string"},
-        "range": {"type": "array", "items": _EXPRESSION, "minItems": 2, "maxItems": 2},
+PARAMETERS: Final = leaf(
+    _parameters,
+    {
+        "type": "object",
+        "additionalProperties": {"anyOf": [VALUE, list_of(VALUE, 1), reference_to(ToleranceForm)]},
     },
-    "additionalProperties": False,
-}
-Coordinates: TypeAlias = Annotated[
-    Mapping[str, Coordinate],
-    PlainValidator(_coordinates),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "object", "additionalProperties": {"anyOf": [_UNIT, _RANGED]}},
-                {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
-            ]
-        }
-    ),
-]
+    "value, vector, or [value with a tolerance](#parameters), by name", mappings=(ToleranceForm,),
+    line=_PARAMETERS_LINE,
+)  # fmt: skip
+COORDINATES: Final = leaf(
+    _coordinates,
+    {
+        "anyOf": [
+            {"type": "object", "additionalProperties": {"anyOf": [UNIT.schema(), reference_to(Coordinate)]}},
+            {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
+        ]
+    },
+    "unit, or keys, by name; or a list", mappings=(Coordinate,), line=_COORDINATES_LINE,
+)  # fmt: skip
+
+
+# -- Parts of a model: frames, bodies, constraints -----------------------------------------------------------
 
 
 def _axes(tree: Tree) -> LocatedStr:
@@ -242,87 +200,55 @@ def _axes(tree: Tree) -> LocatedStr:
     raise ModelError("a sequence of axes is wanted", tree.where, found=describe(tree), allowed="such as zxz, xyz, zx")
 
 
-Axes: TypeAlias = Annotated[str, PlainValidator(_axes), WithJsonSchema({"type": "string", "pattern": "^[xyz]{1,3}$"})]
+AXES: Final = leaf(
+    _axes, {"type": "string", "pattern": "^[xyz]{1,3}$"}, "axes, such as `zxz`", holds="words", example="zxz"
+)
 
 
-class CoordinateForm(Form):
-    """A coordinate with its unit, a word for its meaning, and the bounds of its range."""
-
-    what: ClassVar[str] = "a coordinate"
-
-    unit: Annotated[str, PlainValidator(unit_text)] = ""
-    meaning: FreeText = ""
-    range: CoordinateRange | None = None
+def _rotation(tree: Tree) -> dict[str, Text]:
+    return {name(word): expression(value) for word, value in as_section(tree, "rotate", "rotate: {z: q}").items()}
 
 
-class FrameForm(Form):
+ROTATION: Final = leaf(
+    _rotation, {"type": "object", "additionalProperties": VALUE}, "axis and angle", holds="values", example={"z": "q"}
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrameForm(KeyedMapping):
     """A frame: one rotation, a sequence of rotations, or Euler parameters."""
 
     what: ClassVar[str] = "a frame"
+    example: ClassVar[str] = "B: {parent: N, rotate: {z: q}}"
 
-    parent: Reference = "N"
-    rotate: Annotated[dict[Reference, Expression], section_of("rotate")] | None = None
-    body: Axes | None = None
-    space: Axes | None = None
-    angles: Expressions | None = None
-    euler_parameters: NewName | None = None
-
-
-class PointForm(Form):
-    """A point."""
-
-    what: ClassVar[str] = "a point"
-
-    origin: Reference = Field(alias="from")
-    at: Expression
+    parent: str = reference("a frame", "frame that it turns against", "N")
+    rotate: dict[str, Text] | None = key(ROTATION, "one rotation, about an axis of the parent", None)
+    body: str | None = key(AXES, "rotations about axes of the frame itself, one after the other", None)
+    space: str | None = key(AXES, "rotations about axes of the parent, one after the other", None)
+    angles: tuple[Text, ...] | None = expressions(
+        "of the rotations of `body` or `space`", None, example=["q", "30 deg"]
+    )
+    euler_parameters: str | None = key(NEW_NAME, "name of four Euler parameters", None, example="e")
 
 
-class InertiaForm(Form):
-    """An inertia tensor in the body's frame."""
-
-    what: ClassVar[str] = "an inertia"
-
-    xx: Expression | None = None
-    yy: Expression | None = None
-    zz: Expression | None = None
-    xy: Expression | None = None
-    yz: Expression | None = None
-    xz: Expression | None = None
-    about: Reference | None = None
-
-    def entries(self) -> dict[str, Text]:
-        """Return the written entries, in the order xx yy zz xy yz xz."""
-        found = {name: getattr(self, name) for name in ("xx", "yy", "zz", "xy", "yz", "xz")}
-        return {name: value for name, value in found.items() if value is not None}
-
-
-class BodyForm(Form):
-    """A rigid body or a particle."""
-
-    what: ClassVar[str] = "a body"
-    hints: ClassVar[Mapping[str, str]] = {"centre": "the key is 'center'"}
-
-    frame: Reference | None = None
-    center: Reference
-    mass: Expression
-    inertia: InertiaForm | None = None
-
-
-class ConstraintForm(Form):
+@dataclass(frozen=True, kw_only=True)
+class ConstraintForm(KeyedMapping):
     """An always active row."""
 
     what: ClassVar[str] = "a constraint"
+    example: ClassVar[str] = "wheel: {velocity: rate(x) - r*rate(q)}"
 
-    velocity: Expression | None = None
-    position: Expression | None = None
-    acceleration: Expression | None = None
-    of: Expression | None = None
-    kinematic: Flag = False
+    velocity: Text | None = expression_key("expression of speeds that stays zero", None, example="rate(x) - r*rate(q)")
+    position: Text | None = expression_key("expression of coordinates that stays zero", None, example="x - r*q")
+    acceleration: Text | None = expression_key("rate of the speed `of`", None, example="2 m/s^2")
+    of: Text | None = expression_key("speed whose rate is given", None, example="rate(x)")
+    kinematic: bool = key(FLAG, "whether the row completes the definition of the speeds", False)
 
 
 # -- The section ``view``: simple shapes to draw a body with, in its frame, from its centre ------------------
 
 FRAME = "frame"
+_VIEW_LINE = "view: {ball: {circle: {radius: 3 cm}}}"
 MAX_POINTS = 10_000
 
 
@@ -410,7 +336,7 @@ SHAPES: Final[Mapping[str, Callable[[Tree], DrawnOutline]]] = {
 def _shapes(tree: Tree) -> tuple[DrawnOutline, ...]:
     shapes: list[DrawnOutline] = []
     for item in tree if isinstance(tree, LocatedList) else [tree]:
-        section = as_section(item, "a shape")
+        section = as_section(item, "a shape", "circle: {radius: 3 cm}")
         given = section.get(LocatedStr(FRAME))
         frame = None if given is None else name(given)
         for word, value in section.items():
@@ -422,7 +348,7 @@ def _shapes(tree: Tree) -> tuple[DrawnOutline, ...]:
 
 
 def _view(tree: Tree) -> dict[str, tuple[DrawnOutline, ...]]:
-    section = as_section(tree, "view")
+    section = as_section(tree, "view", _VIEW_LINE)
     return {name(word): _cords(value) if word == CORDS else _shapes(value) for word, value in section.items()}
 
 
@@ -439,7 +365,7 @@ def _cords(tree: Tree) -> tuple[DrawnOutline, ...]:
     return tuple(cords)
 
 
-_POINT: dict[str, Any] = {"type": "array", "items": {"type": ["string", "number"]}, "minItems": 2, "maxItems": 3}
+_POINT: dict[str, Any] = {"type": "array", "items": VALUE, "minItems": 2, "maxItems": 3}
 _SHAPE: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -452,29 +378,27 @@ _SHAPE: dict[str, Any] = {
     "additionalProperties": False,
 }
 
-ViewField: TypeAlias = Annotated[
-    Mapping[str, tuple[DrawnOutline, ...]],
-    PlainValidator(_view),
-    WithJsonSchema(
-        {
-            "type": "object",
-            "properties": {
-                CORDS: {
-                    "type": "object",
-                    "additionalProperties": {"type": "array", "items": {"type": "string"}, "minItems": 2},
-                }
-            },
-            "additionalProperties": {"anyOf": [_SHAPE, {"type": "array", "items": _SHAPE}]},
+VIEW: Final = leaf(
+    _view,
+    {
+        "type": "object",
+        "properties": {
+            CORDS: {
+                "type": "object",
+                "additionalProperties": {"type": "array", "items": {"type": "string"}, "minItems": 2},
+            }
         },
-    ),
-]
+        "additionalProperties": {"anyOf": [_SHAPE, {"type": "array", "items": _SHAPE}]},
+    },
+    "outlines by body", line=_VIEW_LINE,
+)  # fmt: skip
 
 
 # -- Forms of the section ``shapes``: outlines for contacts --------------------------------------------------
 
 MOST_COPIES = 1000
 
-_PAIR: dict[str, Any] = {"type": "array", "items": {"type": ["string", "number"]}, "minItems": 2, "maxItems": 2}
+_PAIR: Final = list_of(VALUE, 2, 2)
 
 
 def _corners(tree: Tree) -> tuple[tuple[Text, ...], ...]:
@@ -506,234 +430,269 @@ def _angles(tree: Tree) -> tuple[Text, Text]:
     return expression(items[0]), expression(items[1])
 
 
-def _count(tree: Tree) -> int:
-    value = tree.value if isinstance(tree, Scalar) else None
-    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_COPIES:
-        return value
-    raise ModelError("a number of copies is wanted", tree.where, found=describe(tree), allowed=f"1 to {MOST_COPIES}")
+CORNERS: Final = leaf(_corners, list_of(_PAIR, 2), "points", example=[["0 m", "0 m"], ["1 m", "0 m"]])
+_SIZE: Final = leaf(_size, list_of(VALUE, 3, 3), "three lengths", example=["30 cm", "20 cm", "10 cm"])
+_ANGLES: Final = leaf(_angles, _PAIR, "two angles", example=["0 deg", "90 deg"])
+_COUNT: Final = whole_number(1, MOST_COPIES, "a number of copies is wanted")
+_CENTRE_HINTS: Final[Mapping[str, str]] = {"centre": "the key is 'center'", "from": "the key is 'center'"}
 
 
-Corners: TypeAlias = Annotated[
-    tuple[tuple[Text, ...], ...],
-    PlainValidator(_corners),
-    WithJsonSchema({"type": "array", "items": _PAIR, "minItems": 2}),
-]
-Size: TypeAlias = Annotated[
-    tuple[Text, Text, Text],
-    PlainValidator(_size),
-    WithJsonSchema({**_PAIR, "minItems": 3, "maxItems": 3}),
-]
-Angles: TypeAlias = Annotated[tuple[Text, Text], PlainValidator(_angles), WithJsonSchema(_PAIR)]
-Count: TypeAlias = Annotated[
-    int, PlainValidator(_count), WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MOST_COPIES})
-]
+@dataclass(frozen=True, kw_only=True)
+class OutlineForm(KeyedMapping):
+    """A rigid outline; ``placed_by`` is the field with its point."""
+
+    placed_by: ClassVar[str] = "origin"
+
+    frame: str = reference("a frame", "that it turns with", "N")
 
 
-class LineForm(Form):
+@dataclass(frozen=True, kw_only=True)
+class OutlineFromForm(OutlineForm):
+    """An outline given from a point."""
+
+    origin: str | None = reference(
+        "a point", "that it moves with", None, name="from", usual="centre of the first body on its frame"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CentredForm(OutlineForm):
+    """An outline about a point."""
+
+    placed_by: ClassVar[str] = "center"
+    hints: ClassVar[Mapping[str, str]] = _CENTRE_HINTS
+
+    center: str | None = reference("a point", "its centre", None, usual="centre of the first body on its frame")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundForm(CentredForm):
+    """An outline with a radius."""
+
+    radius: Text = expression_key("its radius", example="3 cm")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LineForm(OutlineFromForm):
     """A line without ends."""
 
     what: ClassVar[str] = "a line"
+    example: ClassVar[str] = "line: {along: N.x}"
 
-    frame: Reference = "N"
-    origin: Reference | None = Field(default=None, alias="from")
-    along: Expression
+    along: Text = expression_key("vector along it", type="vector")
 
 
-class SegmentForm(Form):
+@dataclass(frozen=True, kw_only=True)
+class SegmentForm(OutlineFromForm):
     """A straight face with two ends."""
 
     what: ClassVar[str] = "a segment"
+    example: ClassVar[str] = "segment: {points: [[0, 0], [1 m, 0]]}"
     hints: ClassVar[Mapping[str, str]] = {"side": "`side` stands beside `segment`: {segment: {...}, side: N.y}"}
 
-    frame: Reference = "N"
-    origin: Reference | None = Field(default=None, alias="from")
-    points: Corners | None = None
-    ends: Pair | None = None
+    points: tuple[tuple[Text, ...], ...] | None = key(CORNERS, "its two ends, in the frame", None)
+    ends: tuple[str, str] | None = key(PAIR, "its two ends, points of the model", None)
 
 
-class CircleForm(Form):
-    """A whole circle."""
+@dataclass(frozen=True, kw_only=True)
+class CircleForm(RoundForm):
+    """A whole circle; of radius 0 a point."""
 
     what: ClassVar[str] = "a circle"
-    hints: ClassVar[Mapping[str, str]] = {"centre": "the key is 'center'", "from": "the key is 'center'"}
-
-    frame: Reference = "N"
-    center: Reference | None = None
-    radius: Expression
+    example: ClassVar[str] = "circle: {frame: B, center: P, radius: 3 cm}"
 
 
-class ArcForm(Form):
+@dataclass(frozen=True, kw_only=True)
+class ArcForm(RoundForm):
     """A part of a circle, against the clock from the first angle to the second."""
 
     what: ClassVar[str] = "an arc"
-    hints: ClassVar[Mapping[str, str]] = {"centre": "the key is 'center'", "from": "the key is 'center'"}
+    example: ClassVar[str] = "arc: {frame: B, center: P, radius: 3 cm, angles: [0, 90 deg]}"
 
-    frame: Reference = "N"
-    center: Reference | None = None
-    radius: Expression
-    angles: Angles
+    angles: tuple[Text, Text] = key(_ANGLES, "from the x axis of the frame, first and last")
 
 
-class PolygonForm(Form):
+@dataclass(frozen=True, kw_only=True)
+class PolygonForm(OutlineFromForm):
     """A closed chain of faces."""
 
     what: ClassVar[str] = "a polygon"
+    example: ClassVar[str] = "polygon: {frame: B, points: [[0, 0], [1 m, 0], [0, 1 m]]}"
 
-    frame: Reference = "N"
-    origin: Reference | None = Field(default=None, alias="from")
-    points: Corners
+    points: tuple[tuple[Text, ...], ...] = key(CORNERS, "its corners, in either sense")
 
 
-class CurveForm(Form):
+@dataclass(frozen=True, kw_only=True)
+class CurveForm(OutlineFromForm):
     """A smooth closed outline."""
 
     what: ClassVar[str] = "a curve"
+    example: ClassVar[str] = "curve: {frame: B, r: r + 2 cm*cos(2*phi)}"
 
-    frame: Reference = "N"
-    origin: Reference | None = Field(default=None, alias="from")
-    r: Expression | None = None
-    x: Expression | None = None
-    y: Expression | None = None
-    points: Corners | None = None
+    r: Text | None = expression_key("radius, a function of the angle `phi`", None, example="0.1 m + 2 cm*cos(2*phi)")
+    x: Text | None = expression_key("function of `s`, from 0 to 2 pi", None, example="0.2 m*cos(s)")
+    y: Text | None = expression_key("function of `s`", None, example="0.1 m*sin(s)")
+    points: tuple[tuple[Text, ...], ...] | None = key(CORNERS, "points of a periodic spline, at least three", None)
 
 
-class SphereForm(Form):
+@dataclass(frozen=True, kw_only=True)
+class SphereForm(RoundForm):
     """A sphere."""
 
     what: ClassVar[str] = "a sphere"
-    hints: ClassVar[Mapping[str, str]] = {"centre": "the key is 'center'", "from": "the key is 'center'"}
-
-    frame: Reference = "N"
-    center: Reference | None = None
-    radius: Expression
+    example: ClassVar[str] = "sphere: {frame: B, center: P, radius: 3 cm}"
 
 
-class PlaneForm(Form):
+@dataclass(frozen=True, kw_only=True)
+class PlaneForm(OutlineFromForm):
     """A plane without ends."""
 
     what: ClassVar[str] = "a plane"
-
-    frame: Reference = "N"
-    origin: Reference | None = Field(default=None, alias="from")
+    example: ClassVar[str] = "plane: {frame: N, from: O}"
 
 
-class DiskForm(Form):
+@dataclass(frozen=True, kw_only=True)
+class DiskForm(CentredForm):
     """A thin disk, touched at its rim."""
 
     what: ClassVar[str] = "a disk"
-    hints: ClassVar[Mapping[str, str]] = {"centre": "the key is 'center'", "from": "the key is 'center'"}
+    example: ClassVar[str] = "disk: {frame: B, center: P, axis: B.z, radius: 3 cm}"
 
-    frame: Reference = "N"
-    center: Reference | None = None
-    axis: Expression
-    radius: Expression
+    axis: Text = expression_key("vector across it", type="vector", example="B.z")
+    radius: Text = expression_key("of its rim", example="3 cm")
 
 
-class BoxForm(Form):
+@dataclass(frozen=True, kw_only=True)
+class BoxForm(CentredForm):
     """A box, whose edges are along the axes of its frame."""
 
     what: ClassVar[str] = "a box"
-    hints: ClassVar[Mapping[str, str]] = {"centre": "the key is 'center'", "from": "the key is 'center'"}
+    example: ClassVar[str] = "box: {frame: B, center: P, size: [30 cm, 20 cm, 10 cm]}"
 
-    frame: Reference = "N"
-    center: Reference | None = None
-    size: Size
+    size: tuple[Text, Text, Text] = key(_SIZE, "along x, y and z of the frame")
 
 
-class RepeatForm(Form):
+@dataclass(frozen=True, kw_only=True)
+class RepeatForm(KeyedMapping):
     """Copies turned about a point."""
 
     what: ClassVar[str] = "a repetition"
+    example: ClassVar[str] = "repeat: {count: 8, about: P}"
 
-    count: Count
-    about: Reference
-    angle: Expression | None = None
+    count: int = key(_COUNT, "number of copies")
+    about: str = reference("a point", "of the shape's frame, about which the copies are turned")
+    angle: Text | None = expression_key("from one copy to the next", None, usual="evenly over a whole turn",
+                                        example="10 deg")  # fmt: skip
 
 
-class GeometryForm(Form):
+@dataclass(frozen=True, kw_only=True)
+class GeometryForm(KeyedMapping):
     """A shape: one outline, its free side, its copies."""
 
     what: ClassVar[str] = "a shape"
-    line: LineForm | None = None
-    segment: SegmentForm | None = None
-    circle: CircleForm | None = None
-    arc: ArcForm | None = None
-    polygon: PolygonForm | None = None
-    curve: CurveForm | None = None
-    sphere: SphereForm | None = None
-    plane: PlaneForm | None = None
-    disk: DiskForm | None = None
-    box: BoxForm | None = None
-    side: Expression | None = None
-    repeat: RepeatForm | None = None
+    example: ClassVar[str] = "ground: {line: {along: N.x}, side: N.y}"
+
+    line: LineForm | None = part(LineForm, "a line without ends")
+    segment: SegmentForm | None = part(SegmentForm, "a straight face with two ends")
+    circle: CircleForm | None = part(CircleForm, "a whole circle")
+    arc: ArcForm | None = part(ArcForm, "a part of a circle")
+    polygon: PolygonForm | None = part(PolygonForm, "a closed chain of faces")
+    curve: CurveForm | None = part(CurveForm, "a smooth closed outline")
+    sphere: SphereForm | None = part(SphereForm, "a sphere")
+    plane: PlaneForm | None = part(PlaneForm, "a plane without ends")
+    disk: DiskForm | None = part(DiskForm, "a thin disk")
+    box: BoxForm | None = part(BoxForm, "a box")
+    side: Text | None = expression_key(
+        "free side: a vector, of round outlines and polygons `inside` or `outside`", None, type="vector", example="N.y"
+    )
+    repeat: RepeatForm | None = part(RepeatForm, "copies turned about a point")
 
 
 # -- Forms of loads ------------------------------------------------------------------------------------------
 
 
-class SpringForm(Form):
+@dataclass(frozen=True, kw_only=True)
+class LengthForm(KeyedMapping):
+    """A length between two points, or a coordinate."""
+
+    between: tuple[str, str] | None = key(PAIR, "along the line between two points", None)
+    coordinate: Text | None = expression_key("on an expression of coordinates", None, example="q")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpringForm(LengthForm):
     """A spring between two points or on a coordinate; ``damping`` acts on the rate of its length."""
 
     what: ClassVar[str] = "a spring"
+    example: ClassVar[str] = "spring: {between: [O, P], stiffness: 200 N/m, free: 0.1 m}"
 
-    between: Pair | None = None
-    coordinate: Expression | None = None
-    stiffness: Expression
-    free: Expression | None = None
-    damping: Expression | None = None
+    stiffness: Text = expression_key("force per length, or per unit of the coordinate", example="200 N/m")
+    free: Text | None = expression_key("length without force", None, usual="0", example="0.1 m")
+    damping: Text | None = expression_key("force per speed", None, usual="0", example="3 N*s/m")
 
 
-class DamperForm(Form):
+@dataclass(frozen=True, kw_only=True)
+class DamperForm(LengthForm):
     """A damper between two points or on a coordinate."""
 
     what: ClassVar[str] = "a damper"
+    example: ClassVar[str] = "damper: {coordinate: x, damping: 3 N*s/m}"
 
-    between: Pair | None = None
-    coordinate: Expression | None = None
-    damping: Expression
+    damping: Text = expression_key("force per speed", example="3 N*s/m")
 
 
-class TorsionSpringForm(Form):
+@dataclass(frozen=True, kw_only=True)
+class TorsionSpringForm(KeyedMapping):
     """A spring on an angle."""
 
     what: ClassVar[str] = "a torsion spring"
+    example: ClassVar[str] = "torsion_spring: {coordinate: q, stiffness: 0.2 N*m/rad}"
 
-    coordinate: Expression
-    stiffness: Expression
-    free: Expression | None = None
-    damping: Expression | None = None
+    coordinate: Text = expression_key("angle, an expression of coordinates", example="q")
+    stiffness: Text = expression_key("torque per angle", example="0.2 N*m/rad")
+    free: Text | None = expression_key("angle without torque", None, usual="0", example="10 deg")
+    damping: Text | None = expression_key("torque per angular speed", None, usual="0", example="0.1 N*m*s")
 
 
-class ImpulseForm(Form):
+@dataclass(frozen=True, kw_only=True)
+class ImpulseForm(LengthForm):
     """An impulse of a transition: ``linear`` at a point, ``angular`` on a body, or ``along`` a length or coordinate."""
 
     what: ClassVar[str] = "an impulse"
+    example: ClassVar[str] = "{linear: 0.2 N*s*N.x, at: P}"
+    first: ClassVar[tuple[str, ...]] = ("linear", "at", "angular", "on", "reaction", "along")
 
-    linear: Expression | None = None
-    at: Reference | None = None
-    angular: Expression | None = None
-    on: Reference | None = None
-    reaction: Reference | None = None
-    along: Expression | None = None
-    between: Pair | None = None
-    coordinate: Expression | None = None
+    linear: Text | None = expression_key("vector, N s", None, type="vector", example="0.2 N*s*N.x")
+    at: str | None = reference("a point", "struck by `linear`", None)
+    angular: Text | None = expression_key("vector, N m s", None, type="vector", example="0.1 N*m*s*N.z")
+    on: str | None = reference("a body", "struck by `angular`", None)
+    reaction: str | None = reference("a body", "that gets the opposite of `angular`", None)
+    along: Text | None = expression_key("impulse on a length or coordinate; positive enlarges it", None,
+                                        example="0.1 N*s")  # fmt: skip
 
 
-class LoadForm(Form):
+@dataclass(frozen=True, kw_only=True)
+class LoadForm(LengthForm):
     """A load; the given key is its kind."""
 
     what: ClassVar[str] = "a load"
+    example: ClassVar[str] = "{force: push*N.x, at: P}"
+    first: ClassVar[tuple[str, ...]] = (
+        "name", "force", "at", "torque", "on", "reaction", "gravity", "spring", "damper", "torsion_spring", "law",
+    )  # fmt: skip
 
-    name: NewName | None = None
-    force: Expression | None = None
-    at: Reference | None = None
-    torque: Expression | None = None
-    on: Reference | None = None
-    reaction: Reference | None = None
-    gravity: Expression | None = None
-    spring: SpringForm | None = None
-    damper: DamperForm | None = None
-    torsion_spring: TorsionSpringForm | None = None
-    law: Expression | None = None
-    between: Pair | None = None
-    coordinate: Expression | None = None
+    name: str | None = key(NEW_NAME, "for its work in the energy balance", None, example="shove")
+    force: Text | None = expression_key("vector, N, at the point `at`", None, type="vector", example="3 N*N.x")
+    at: str | None = reference("a point", "of application of `force`", None)
+    torque: Text | None = expression_key("vector, N m, on the body `on`", None, type="vector", example="2 N*m*N.z")
+    on: str | None = reference("a body", "acted on by `torque`, or alone by `gravity`", None)
+    reaction: str | None = reference("a body", "that gets the opposite of `torque`", None)
+    gravity: Text | None = expression_key(
+        "vector, acceleration of all bodies or of `on`", None, type="vector", example="-9.81 m/s^2*N.y"
+    )
+    spring: SpringForm | None = part(SpringForm, "between points or on a coordinate")
+    damper: DamperForm | None = part(DamperForm, "between points or on a coordinate")
+    torsion_spring: TorsionSpringForm | None = part(TorsionSpringForm, "on an angle")
+    law: Text | None = expression_key(
+        "force along `between` or on `coordinate`; positive enlarges it", None, example="-2 N*s/m*rate(x)"
+    )

@@ -8,14 +8,12 @@ from dataclasses import replace
 from typing import Final, TypeVar
 
 from fsm_dyn.core.errors import ModelError, did_you_mean
-from fsm_dyn.language.body_forms import BodyForm, ConstraintForm
+from fsm_dyn.language.body_forms import ConstraintForm
 from fsm_dyn.language.build_contacts import contact_entries, contacts_of, shapes_of
 from fsm_dyn.language.build_loads import (
-    controllers_of,
     frame_of,
     free_name,
     loads_of,
-    port_of,
     range_transitions,
     transitions_of,
 )
@@ -37,11 +35,12 @@ from fsm_dyn.language.elements import (
     VelocityConstraint,
 )
 from fsm_dyn.language.expression_tree import Text
-from fsm_dyn.language.form import exactly_one, only_with
 from fsm_dyn.language.joint_expansion import refuse_whole_turns
 from fsm_dyn.language.joint_kinds import joints_of
+from fsm_dyn.language.keyed import exactly_one, keys_of, only_with
 from fsm_dyn.language.mechanism_form import MechanismForm
-from fsm_dyn.language.model import Body, Coordinate, Mechanism, Parameter, Point, Port
+from fsm_dyn.language.model import Coordinate, Mechanism, ModelSettings, Parameter
+from fsm_dyn.language.ports import Port
 from fsm_dyn.language.rewriting import reattached, substituted, substituted_points, with_accelerations, with_kinks
 from fsm_dyn.language.shapes import Shape
 from fsm_dyn.language.yaml import LocatedStr, where_of
@@ -203,7 +202,9 @@ class _Couplers:
     def _displacement(self, port: Port, axis: PortAxis, rate: str) -> str:
         """Add the displacement along an axis as a coordinate, which makes the coupler conserve power."""
         name, length = axis.displacement, "rad" if axis.is_rotational else "m"
-        self._put(self.coordinates, port, name, Coordinate(name, length if self._units else "1", where=port.where))
+        self._put(
+            self.coordinates, port, name, Coordinate(name=name, unit=length if self._units else "1", where=port.where)
+        )
         if not self._own_speeds:
             self._put(self.speeds, port, f"{name}_dot", Text(f"rate({name})", port.where))
         row = Text(f"rate({name}) - {rate}", port.where)
@@ -318,13 +319,11 @@ def build(form: MechanismForm, default_name: str) -> Mechanism:
     shapes = shapes_of(form)
     mechanism = Mechanism(
         name=form.name or default_name,
-        summary=form.summary,
-        source=form.source,
         parameters=form.parameters,
         coordinates=form.coordinates,
         frames=frames,
-        points={name: Point(name, p.origin, p.at, where_of(name)) for name, p in form.points.items()},
-        bodies={name: _body(name, body) for name, body in form.bodies.items()},
+        points=form.points,
+        bodies=form.bodies,
         speeds=dict(form.speeds) or _default_speeds(form.coordinates, frames.values()),
         constraints={name: _constraint(name, entry) for name, entry in form.constraints.items()},
         shapes=shapes,
@@ -335,13 +334,10 @@ def build(form: MechanismForm, default_name: str) -> Mechanism:
         modes=form.modes.modes,
         only_listed=form.modes.only_listed,
         memory=form.memory,
-        controllers=controllers_of(form.controllers),
+        controllers=form.controllers,
         transitions=transitions_of(form.transitions),
-        impacts=form.impacts,
-        on_inconsistent=form.on_inconsistent,
-        on_nonunique=form.on_nonunique,
-        numerics=form.numerics,
-        ports={name: port_of(name, port) for name, port in form.ports.items()},
+        numerics=form.numerics.values_given(),
+        ports=form.ports,
         initial=form.initial,
         outputs=form.outputs,
         requirements=form.requirements,
@@ -349,7 +345,8 @@ def build(form: MechanismForm, default_name: str) -> Mechanism:
         phases=form.phases,
         view=form.view,
         variants=tuple(form.variants),
-        where=form.where,
+        where=form.key(""),
+        **{attribute: getattr(form, attribute) for attribute, _ in keys_of(ModelSettings).values()},
     )
     if form.port_coupling != "none":
         expanded = _with_joints(mechanism, form) if form.joints else mechanism
@@ -392,18 +389,6 @@ def _joined(written: Mapping[str, T], made: Mapping[str, T]) -> dict[str, T]:
                 f"a joint makes {str(name)!r}, which already exists", where_of(name), remedy="rename the joint"
             )
     return {**written, **made}
-
-
-def _body(name: str, form: BodyForm) -> Body:
-    if form.inertia is not None and form.frame is None:
-        raise ModelError(
-            f"body {str(name)!r} has an inertia but no frame",
-            form.key("inertia"),
-            remedy="add `frame: ...`; without one it is a particle",
-        )
-    entries = form.inertia.entries() if form.inertia is not None else {}
-    about = form.inertia.about if form.inertia is not None else None
-    return Body(name, form.center, form.mass, form.frame, entries, about, where_of(name))
 
 
 def _default_speeds(coordinates: Mapping[str, Coordinate], frames: Iterable[Frame]) -> dict[str, Text]:

@@ -9,16 +9,16 @@ from itertools import combinations, product
 from typing import Any
 
 from fsm_dyn.core.errors import ExpressionError, InputError, Location, ModelError, did_you_mean
-from fsm_dyn.language.body_forms import BodyForm, CurveForm, GeometryForm, PolygonForm, RepeatForm, SegmentForm
+from fsm_dyn.language.body_forms import CurveForm, GeometryForm, PolygonForm, RepeatForm, SegmentForm
 from fsm_dyn.language.check_values import curve_sense, polygon_sense
-from fsm_dyn.language.contact_forms import ENTRIES, ComplianceForm, ContactForm, Friction, JointStopForm
+from fsm_dyn.language.contact_forms import ENTRIES, ContactForm, Friction, JointStopForm
 from fsm_dyn.language.contacts import Compliance, Contact, FeatureContact, GapContact, LawContact
 from fsm_dyn.language.curves import curve_pieces
 from fsm_dyn.language.evaluate import ParameterValue, evaluate_parameters
 from fsm_dyn.language.expression_tree import Text, is_name
-from fsm_dyn.language.form import Form, exactly_one, only_with
+from fsm_dyn.language.keyed import HasKeys, exactly_one, only_with
 from fsm_dyn.language.mechanism_form import MechanismForm
-from fsm_dyn.language.model import Mechanism
+from fsm_dyn.language.model import Body, Mechanism
 from fsm_dyn.language.shapes import (
     ArcShape,
     BoxShape,
@@ -66,7 +66,7 @@ def shapes_of(form: MechanismForm) -> dict[str, Shape]:
 
 
 def _shape(
-    name: str, form: GeometryForm, bodies: Mapping[str, BodyForm], values: Mapping[str, ParameterValue] | None
+    name: str, form: GeometryForm, bodies: Mapping[str, Body], values: Mapping[str, ParameterValue] | None
 ) -> Shape:
     exactly_one(form, SHAPE_KINDS)
     where, repeat = where_of(name), None if form.repeat is None else _repeat(form.repeat)
@@ -106,7 +106,7 @@ def _shape(
 
 
 def _segment(
-    name: str, form: GeometryForm, segment: SegmentForm, bodies: Mapping[str, BodyForm], repeat: Repeat | None
+    name: str, form: GeometryForm, segment: SegmentForm, bodies: Mapping[str, Body], repeat: Repeat | None
 ) -> SegmentShape:
     given = exactly_one(segment, ("points", "ends"))
     if segment.points is not None and len(segment.points) != 2:
@@ -123,7 +123,7 @@ def _segment(
     )  # fmt: skip
 
 
-def _spatial(name: str, form: GeometryForm, bodies: Mapping[str, BodyForm]) -> Shape:
+def _spatial(name: str, form: GeometryForm, bodies: Mapping[str, Body]) -> Shape:
     where = where_of(name)
     if form.repeat is not None:
         raise ModelError("shapes in space are not repeated", form.key("repeat"), remedy="write them one by one")
@@ -152,7 +152,7 @@ def _curve(
     name: str,
     form: GeometryForm,
     curve: CurveForm,
-    bodies: Mapping[str, BodyForm],
+    bodies: Mapping[str, Body],
     repeat: Repeat | None,
     values: Mapping[str, ParameterValue] | None,
 ) -> CurveShape:
@@ -205,7 +205,7 @@ def _repeat(form: RepeatForm) -> Repeat:
     return Repeat(form.count, form.about, form.angle)
 
 
-def _origin(name: str, frame: str, given: str | None, bodies: Mapping[str, BodyForm]) -> str:
+def _origin(name: str, frame: str, given: str | None, bodies: Mapping[str, Body]) -> str:
     """Return the origin of a shape: the given point, or the centre of the first body on its frame."""
     if given is not None:
         return given
@@ -396,9 +396,8 @@ def contacts_of(name: str, form: ContactForm, shapes: Mapping[str, Shape]) -> li
 
 def _surfaces(name: str, form: ContactForm) -> dict[str, Any]:
     """Return the properties of a pair of surfaces, without gap and friction."""
-    compliant = form.compliant
     return {
-        "compliance": None if compliant is None else compliance_of(f"contact {str(name)!r}", form, compliant),
+        "compliance": compliance_of(f"contact {str(name)!r}", form, form.compliance),
         "restitution": form.restitution,
         "restitution_law": form.restitution_law,
         "closes_if": form.closes_if,
@@ -406,27 +405,27 @@ def _surfaces(name: str, form: ContactForm) -> dict[str, Any]:
     }
 
 
-def compliance_of(what: str, form: Form, compliant: ComplianceForm) -> Compliance:
-    """Return the compliance of `form`.
+def compliance_of(what: str, form: HasKeys, compliance: Compliance | None) -> Compliance | None:
+    """Return the compliance of `form`, if it has one.
 
     Raises
     ------
     ModelError
         It has a restitution too.
     """
-    for key in RESTITUTION:
-        if key in form.given():
+    for key in RESTITUTION if compliance is not None else ():
+        if key in form.written_keys():
             raise ModelError(
                 f"{what} is compliant and has the key {key!r}",
                 form.key(key),
                 remedy="remove it; energy is lost by `dissipation` under `compliant`",
             )
-    return Compliance(compliant.stiffness, compliant.exponent, compliant.dissipation)
+    return compliance
 
 
 def _properties(form: ContactForm) -> tuple[str, ...]:
     always = ("compliant", "closes_if", "sound_frequency")
-    return always if form.compliant is not None else (*RESTITUTION, *always)
+    return always if form.compliance is not None else (*RESTITUTION, *always)
 
 
 def _by_entry(name: str, form: ContactForm, key: str) -> Contact:
@@ -434,7 +433,7 @@ def _by_entry(name: str, form: ContactForm, key: str) -> Contact:
     entry = form.entry(key)
     if entry is None:
         raise ModelError(f"contact {name!r} has no content", where_of(name), allowed=", ".join(CONTACT_KINDS))
-    given = set(entry.given())
+    given = set(entry.written_keys())
     laws = [law for law in ENTRIES[key] if law.entry and {option.key for option in law.entry.needs} <= given]
     law = max(laws, key=lambda law: len(law.entry.needs) if law.entry else 0)
     assert law.entry is not None
@@ -535,9 +534,7 @@ def contact_entries(form: MechanismForm, shapes: Mapping[str, Shape]) -> dict[st
             if not pairs:
                 raise ModelError(f"no two shapes of contact {str(name)!r} can touch", entry.key("between"))
             written = {
-                LocatedStr("_".join(pair), where_of(name)): entry.model_copy(
-                    update={"between": tuple((shape,) for shape in pair)}
-                )
+                LocatedStr("_".join(pair), where_of(name)): replace(entry, between=tuple((shape,) for shape in pair))
                 for pair in pairs
                 if frozenset(pair) not in listed
             }
@@ -552,7 +549,7 @@ def with_pairs_written_out(form: MechanismForm) -> MechanismForm:
     """Return the form of a component with the contacts of its shapes, before those of other components join them."""
     if all(entry.between is None or entry.pair is not None for entry in form.contacts.values()):
         return form
-    return form.model_copy(update={"contacts": contact_entries(form, shapes_of(form))})
+    return replace(form, contacts=contact_entries(form, shapes_of(form)))
 
 
 def _pairs(

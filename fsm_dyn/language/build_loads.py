@@ -1,13 +1,13 @@
-"""Frames, loads, controllers and transitions from their forms: valid combinations of keys, names, defaults."""
+"""Frames, loads and transitions from their forms: valid combinations of keys, names, defaults."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from fsm_dyn.core.errors import ModelError
 from fsm_dyn.language.body_forms import DamperForm, FrameForm, ImpulseForm, LoadForm, SpringForm
-from fsm_dyn.language.contact_forms import ControllerForm, PortForm, TransitionForm
+from fsm_dyn.language.contact_forms import TransitionForm
 from fsm_dyn.language.elements import (
     BodyFrame,
     DamperLoad,
@@ -26,8 +26,8 @@ from fsm_dyn.language.elements import (
 )
 from fsm_dyn.language.expression_tree import Boolean, Compare, Node, Text, Unary
 from fsm_dyn.language.expressions import parse
-from fsm_dyn.language.form import exactly_one, only_with
-from fsm_dyn.language.model import Controller, ControllerQuantity, Coordinate, Port, TransitionSpec
+from fsm_dyn.language.keyed import exactly_one, only_with
+from fsm_dyn.language.model import Coordinate, TransitionSpec
 from fsm_dyn.language.yaml import where_of
 
 # -- Loads: valid combinations of keys, and a name for each --------------------------------------------------
@@ -43,7 +43,7 @@ _COMPANIONS: dict[str, tuple[str, ...]] = {
 }
 
 
-def loads_of(forms: list[LoadForm]) -> tuple[Load, ...]:
+def loads_of(forms: Sequence[LoadForm]) -> tuple[Load, ...]:
     """Return the loads with unique names: the given one, or one made from its point, frame or coordinate of action."""
     written = [form.name for form in forms if form.name is not None]
     for at, name in enumerate(written):
@@ -60,7 +60,7 @@ _OF_IMPULSES: dict[str, tuple[str, ...]] = {
 }
 
 
-def impulses_of(forms: list[ImpulseForm], transition: str) -> tuple[Load, ...]:
+def impulses_of(forms: Sequence[ImpulseForm], transition: str) -> tuple[Load, ...]:
     """Return the impulses of a transition as loads whose values are time integrals; ``transition``: its name."""
     found: list[Load] = []
     for number, form in enumerate(forms, 1):
@@ -193,40 +193,10 @@ def _sequence(name: str, form: FrameForm, kind: str) -> Frame:
     return made(name=name, parent=form.parent, rotations=rotations, where=where_of(name))
 
 
-# -- Sampled controllers as data -----------------------------------------------------------------------------
+# -- Transitions: valid combinations of keys, and a name for each ---------------------------------------------
 
 
-def controllers_of(forms: Mapping[str, ControllerForm]) -> dict[str, Controller]:
-    """Return the controllers.
-
-    Parameters
-    ----------
-    forms : Mapping[str, ControllerForm]
-        Entries by name.
-
-    Raises
-    ------
-    ModelError
-        One has no output.
-    """
-    return {name: _controller(name, form) for name, form in forms.items()}
-
-
-def _controller(name: str, form: ControllerForm) -> Controller:
-    if not form.outputs:
-        raise ModelError(f"controller {str(name)!r} has no output", form.key("outputs"), remedy="name one at least")
-    inputs = [ControllerQuantity(n, item.value, quantum=item.quantum) for n, item in form.inputs.items()]
-    memory = [ControllerQuantity(n, item.update, item.unit, item.start) for n, item in form.memory.items()]
-    outputs = [
-        ControllerQuantity(n, item.value, item.unit, item.start, item.quantum) for n, item in form.outputs.items()
-    ]
-    return Controller(name, form.period, form.delay, tuple(inputs), tuple(memory), tuple(outputs), where_of(name))
-
-
-# -- Transitions and ports: valid combinations of keys, and a name for each transition -----------------------
-
-
-def transitions_of(forms: list[TransitionForm]) -> tuple[TransitionSpec, ...]:
+def transitions_of(forms: Sequence[TransitionForm]) -> tuple[TransitionSpec, ...]:
     """Return the transitions with unique names."""
     taken: set[str] = set()
     found: list[TransitionSpec] = []
@@ -243,9 +213,9 @@ def transitions_of(forms: list[TransitionForm]) -> tuple[TransitionSpec, ...]:
 
 def _transition(form: TransitionForm, taken: set[str]) -> TransitionSpec:
     exactly_one(form, ("when", "on"))
-    if form.on is not None and "crossing" in form.given():
+    if form.on is not None and "crossing" in form.written_keys():
         raise ModelError("'crossing' does not go with 'on'", form.key("crossing"), remedy="it belongs to `when`")
-    if form.when is not None and "crossing" in form.given() and _is_comparison(parse(form.when)):
+    if form.when is not None and "crossing" in form.written_keys() and _is_comparison(parse(form.when)):
         raise ModelError(
             "a comparison already has a direction of crossing",
             form.key("crossing"),
@@ -261,7 +231,7 @@ def _transition(form: TransitionForm, taken: set[str]) -> TransitionSpec:
     if form.target is None and not (form.stop or form.reset or form.set or form.impulse):
         raise ModelError(
             "a transition without an effect",
-            form.where,
+            form.key(""),
             allowed="to, stop, reset, set, impulse",
             remedy="add `to: <mode>`, `reset`, `set`, `impulse` or `stop: true`",
         )
@@ -275,10 +245,10 @@ def _transition(form: TransitionForm, taken: set[str]) -> TransitionSpec:
         on=form.on,
         reset=form.reset or {},
         set=form.set or {},
-        impulses=impulses_of(form.impulse or [], name),
+        impulses=impulses_of(form.impulse or (), name),
         stop=form.stop,
         because=form.because,
-        where=form.where,
+        where=form.key(""),
     )
 
 
@@ -316,40 +286,3 @@ def range_transitions(coordinates: Mapping[str, Coordinate]) -> tuple[Transition
                     )
                 )  # fmt: skip
     return tuple(found)
-
-
-def port_of(name: str, form: PortForm) -> Port:
-    """Return the port `name`."""
-    kind = exactly_one(form, ("point", "coordinate"))
-    own = ("kinematic",) if kind == "coordinate" else ("body", "axes", "rotation")
-    only_with(form, kind, (*own, "stiffness", "damping", "press", "step"))
-    if kind == "point":
-        for key in ("body", "axes"):
-            if key not in form.given():
-                raise ModelError(
-                    f"port {str(name)!r} lacks the key {key!r}", form.where, allowed="point, body, axes, rotation"
-                )
-    axes = form.axes or ()
-    if len(axes) > 3:
-        raise ModelError(f"port {str(name)!r} has {len(axes)} axes", form.key("axes"), allowed="1 to 3")
-    _check_coupler(name, form)
-    return Port(
-        name, form.point, form.body, axes, form.rotation, form.coordinate, form.kinematic, form.stiffness, form.damping,
-        form.press or (), form.step, where_of(name),
-    )  # fmt: skip
-
-
-def _check_coupler(name: str, form: PortForm) -> None:
-    """Refuse keys without effect for a port without a coupler, and a `press` that is not from one place to another."""
-    if form.kinematic is not None:
-        for key in ("stiffness", "damping", "press"):
-            if key in form.given():
-                raise ModelError(
-                    f"port {str(name)!r} is kinematic: no coupler holds it", form.key(key), found=key,
-                    remedy=f"remove {key}, or kinematic",
-                )  # fmt: skip
-    if form.press is not None and len(form.press) != 2:
-        raise ModelError(
-            f"`press` of port {str(name)!r} has {len(form.press)} places", form.key("press"),
-            allowed="2: where a hand is that has let up, and one that presses, from where the model begins",
-        )  # fmt: skip

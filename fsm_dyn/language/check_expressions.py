@@ -6,16 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from fsm_dyn.core.errors import ModelError
-from fsm_dyn.language.contacts import Compliance, Contact, FeatureContact, SurfaceContact
+from fsm_dyn.language.check_keys import UnitCheck
 from fsm_dyn.language.dimensions import (
-    ACCELERATION,
-    ENERGY,
-    FORCE,
-    INERTIA,
-    LENGTH,
-    MASS,
-    POWER,
-    TIME,
     Declaration,
     DimensionedValue,
     Scope,
@@ -45,9 +37,20 @@ from fsm_dyn.language.elements import (
 from fsm_dyn.language.expression_tree import Axis, Compare, Text, free_names, walk
 from fsm_dyn.language.expressions import parse
 from fsm_dyn.language.memory import is_condition, is_steady, parts_of, without_negations
-from fsm_dyn.language.model import NUMERICS, PARAMETER, POLAR, ControllerQuantity, Mechanism, Port, TransitionSpec
+from fsm_dyn.language.model import PARAMETER, POLAR, Mechanism, TransitionSpec
+from fsm_dyn.language.numerics import NUMERICS
 from fsm_dyn.language.shapes import CurveShape, Shape
-from fsm_dyn.language.units import DIMENSIONLESS, Dimension, divide, multiply, power
+from fsm_dyn.language.units import (
+    ACCELERATION,
+    DIMENSIONLESS,
+    ENERGY,
+    FORCE,
+    LENGTH,
+    TIME,
+    Dimension,
+    divide,
+    multiply,
+)
 
 # -- Loads: scopes and units of each kind --------------------------------------------------------------------
 
@@ -198,29 +201,6 @@ def with_controllers(scopes: Scopes, mechanism: Mechanism) -> ControllerScopes:
     return ControllerScopes(replace(scopes, logic=logic), dimensions)
 
 
-def check_controllers(mechanism: Mechanism, scopes: Scopes, dimensions: Mapping[str, Dimension]) -> None:
-    """Check periods, starts, quanta, and the new values of memory and outputs.
-
-    Raises
-    ------
-    ModelError
-        At the first invalid expression.
-    """
-    for name, controller in mechanism.controllers.items():
-        expression_type(controller.period, scopes.constant, f"the period of controller {name!r}", [TIME])
-        for item in controller.quantities:
-            _constants(item, scopes, dimensions[item.name])
-        for item in (*controller.memory, *controller.outputs):
-            what = f"{item.name!r} of controller {name!r}"
-            expression_type(item.value, scopes.logic, what, [dimensions[item.name]])
-
-
-def _constants(item: ControllerQuantity, scopes: Scopes, dimension: Dimension) -> None:
-    for text, word in ((item.start, "start"), (item.quantum, "quantum")):
-        if text is not None:
-            expression_type(text, scopes.constant, f"the {word} of {item.name!r}", [dimension])
-
-
 # -- Every expression of a model, section by section, in its scope and with the unit it must have ------------
 
 
@@ -257,16 +237,16 @@ def check_expressions(mechanism: Mechanism, known: Mapping[str, Declaration], un
     for shape in mechanism.shapes.values():
         _shape(shape, scopes)
     for contact in mechanism.contacts.values():
-        _contact(contact, replace(scopes, configuration=held))
-    check_controllers(mechanism, scopes, named.controllers)
+        UnitCheck(contact, replace(scopes, configuration=held), {}).check()
+    for controller in mechanism.controllers.values():
+        UnitCheck(controller, scopes, named.controllers).check()
     check_loads(mechanism, scopes)
-    for name, coordinate in mechanism.coordinates.items():
-        for text in filter(None, coordinate.range):
-            expression_type(text, constant, f"a bound of {name!r}", [coordinates[name]])
+    for coordinate in mechanism.coordinates.values():
+        UnitCheck(coordinate, scopes, coordinates).check()
     for transition in mechanism.transitions:
         _transition(transition, mechanism, scopes, {**coordinates, **speeds})
     for port in mechanism.ports.values():
-        _port(port, scopes, constant, coordinates)
+        UnitCheck(port, scopes, coordinates).check()
     for name, text in (*mechanism.initial.values.items(), *mechanism.initial.guess.items()):
         wanted = {**coordinates, **speeds}[name]
         expression_type(text, constant, f"the initial value of {name!r}", [wanted])
@@ -393,12 +373,8 @@ def _geometry(mechanism: Mechanism, scopes: Scopes) -> None:
     for name, frame in mechanism.frames.items():
         for angle in frame.angles:
             expression_type(angle, scopes.angle, f"an angle of frame {name!r}", [DIMENSIONLESS])
-    for name, point in mechanism.points.items():
-        expression_type(point.at, scopes.configuration, f"the position of {name!r}", [LENGTH], "vector")
-    for name, body in mechanism.bodies.items():
-        expression_type(body.mass, scopes.constant, f"the mass of {name!r}", [MASS])
-        for entry, text in body.inertia.items():
-            expression_type(text, scopes.constant, f"the inertia {entry} of {name!r}", [INERTIA])
+    for entry in (*mechanism.points.values(), *mechanism.bodies.values()):
+        UnitCheck(entry, scopes, {}).check()
 
 
 def _shape(shape: Shape, scopes: Scopes) -> None:
@@ -413,66 +389,6 @@ def _shape(shape: Shape, scopes: Scopes) -> None:
             expression_type(text, with_scalar(scopes.constant, name), f"the formula of {what}", [LENGTH])
     for word, vector in shape.vectors:
         expression_type(vector, scopes.axes, f"the {word} of {what}", kind="vector")
-
-
-def _contact(contact: Contact, scopes: Scopes) -> None:
-    name = contact.name
-    gap = slip = None
-    if contact.gap is not None:
-        what = f"the {contact.contact_law.normal_noun} {name!r}"
-        wanted = [LENGTH, DIMENSIONLESS] if contact.contact_law.has_gap else None
-        # memory is constant between transitions: a gap may jump with it, a held row may not
-        may_jump = contact.contact_law.has_gap and not contact.bilateral
-        gap = expression_type(contact.gap, scopes.gap if may_jump else scopes.configuration, what, wanted).dimension
-    if contact.slip is not None:
-        slip = expression_type(contact.slip, scopes.state, f"the slip of {name!r}").dimension
-    if isinstance(contact, SurfaceContact) and contact.across is not None:
-        expression_type(contact.across, scopes.state, f"the second slip of {name!r}", None if slip is None else [slip])
-    # A coefficient turns the force along the gap into one along the slip; on a speed alone it is the force.
-    force: list[Dimension] | None = None
-    law = contact.contact_law
-    if law.friction_only or law.force_limit:
-        rate = slip if slip is not None else divide(gap, TIME) if gap is not None else None
-        force = None if rate is None else [divide(divide(LENGTH, TIME) if law.loaded else POWER, rate)]
-    elif gap is not None and slip is not None:
-        force = [divide(divide(gap, TIME), slip)]
-    elif isinstance(contact, FeatureContact):
-        force = [DIMENSIONLESS]
-    for word, text in (("static", contact.static), ("kinetic", contact.kinetic)):
-        if text is not None:
-            noun = law.bound_noun if law.force_limit else f"{word} friction"
-            expression_type(text, scopes.logic, f"the {noun} of {name!r}", force)
-    if isinstance(contact, SurfaceContact):
-        _surfaces(contact, LENGTH if isinstance(contact, FeatureContact) else gap, scopes)
-
-
-def _surfaces(contact: SurfaceContact, gap: Dimension | None, scopes: Scopes) -> None:
-    name = contact.name
-    if contact.restitution is not None:
-        expression_type(contact.restitution, scopes.logic, f"the restitution of {name!r}", [DIMENSIONLESS])
-    if contact.sound_frequency is not None:
-        expression_type(
-            contact.sound_frequency, scopes.constant, f"the sound frequency of {name!r}", [divide(DIMENSIONLESS, TIME)]
-        )
-    if contact.compliance is not None:
-        _compliance(name, contact.compliance, gap, scopes)
-    if contact.closes_if is not None:
-        expression_type(contact.closes_if, scopes.logic, f"`closes_if` of {name!r}", kind="condition")
-
-
-def _compliance(name: str, compliance: Compliance, gap: Dimension | None, scopes: Scopes) -> None:
-    """Check a force law: the unit of its stiffness follows from the gap's unit and from the exponent."""
-    exponent: float | None = 1.0
-    if compliance.exponent is not None:
-        found = expression_type(compliance.exponent, scopes.constant, f"the exponent of {name!r}", [DIMENSIONLESS])
-        exponent = found.value
-    stiffness = dissipation = None
-    if gap is not None and exponent is not None:
-        stiffness = [divide(divide(divide(POWER, gap), power(gap, exponent)), power(TIME, -1.0))]
-        dissipation = [divide(TIME, gap)]
-    expression_type(compliance.stiffness, scopes.constant, f"the stiffness of {name!r}", stiffness)
-    if compliance.dissipation is not None:
-        expression_type(compliance.dissipation, scopes.constant, f"the dissipation of {name!r}", dissipation)
 
 
 def _transition(
@@ -505,23 +421,3 @@ def _trigger(when: Text, mechanism: Mechanism, scopes: Scopes) -> None:
                 allowed="< <= > >=, and == != of memory",
                 remedy="write a > b or a < b",
             )
-
-
-def _port(port: Port, scopes: Scopes, constant: Scope, coordinates: Mapping[str, Dimension]) -> None:
-    for axis in port.axes:
-        expression_type(axis, scopes.configuration, f"an axis of port {port.name!r}", [DIMENSIONLESS], "vector")
-    if port.rotation is not None:
-        expression_type(
-            port.rotation, scopes.configuration, f"the rotation of port {port.name!r}", [DIMENSIONLESS], "vector"
-        )
-    if port.kinematic is not None:
-        expression_type(port.kinematic, constant, f"the bandwidth of port {port.name!r}", [divide(DIMENSIONLESS, TIME)])
-    way = LENGTH if port.coordinate is None else coordinates[port.coordinate]
-    stiffness = divide(divide(multiply(POWER, TIME), way), way)
-    for text, what, dimension in (
-        (port.stiffness, "stiffness", stiffness), (port.damping, "damping", multiply(stiffness, TIME)),
-        (port.step, "step", TIME),
-        *((text, "press", way) for text in port.press),
-    ):  # fmt: skip
-        if text is not None:
-            expression_type(text, constant, f"the {what} of port {port.name!r}", [dimension])

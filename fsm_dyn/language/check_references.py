@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from fsm_dyn.core.errors import Location, ModelError, did_you_mean
 from fsm_dyn.language.check_expressions import check_expressions
+from fsm_dyn.language.check_keys import check_references
 from fsm_dyn.language.check_requirements import check_requirements, check_words, contacts_named
 from fsm_dyn.language.check_values import check_numbers
 from fsm_dyn.language.contacts import Contact, FeatureContact, GapContact
@@ -50,15 +51,12 @@ class References:
         for frame in m.frames.values():
             self._frame(frame.parent)
         for point in m.points.values():
-            self._point(point.origin)
+            check_references(point, self._reference)
         for joint in m.joints.values():
             for end in joint.at:
                 self._point(end)
         for body in m.bodies.values():
-            self._point(body.center)
-            self._optional_point(body.about)
-            if body.frame is not None:
-                self._frame(body.frame)
+            check_references(body, self._reference)
         for shape in m.shapes.values():
             self._shape(shape)
         for contact in m.contacts.values():
@@ -70,7 +68,8 @@ class References:
         self._modes()
         for transition in m.transitions:
             self._transition(transition)
-        self._ports()
+        for port in m.ports.values():
+            check_references(port, self._reference)
         self._initial()
         for name, outlines in m.view.items():
             if name != CORDS:
@@ -83,16 +82,19 @@ class References:
                 if outline.frame is not None:
                     self._one_of(outline.frame, "a frame", self.frames)
 
+    def _reference(self, name: str, role: str) -> None:
+        allowed: dict[str, Mapping[str, object] | list[str]] = {
+            "a point": self.points, "a frame": self.frames, "a body": self.mechanism.bodies,
+            "a coordinate": list(self.mechanism.coordinates),
+        }  # fmt: skip
+        self._one_of(name, role, allowed[role])
+
     def _one_of(self, name: str, wanted: str, allowed: Mapping[str, object] | list[str]) -> None:
         if name not in allowed:
             raise unknown(name, wanted, allowed, self.known)
 
     def _point(self, name: str) -> None:
         self._one_of(name, "a point", self.points)
-
-    def _optional_point(self, name: str | None) -> None:
-        if name is not None:
-            self._point(name)
 
     def _frame(self, name: str) -> None:
         self._one_of(name, "a frame", self.frames)
@@ -222,14 +224,6 @@ class References:
                 found=f"{name} {event}",
                 allowed=", ".join(f"{name} {word}" for word in possible) or "a lock changes only by transitions",
             )
-
-    def _ports(self) -> None:
-        for port in self.mechanism.ports.values():
-            self._optional_point(port.point)
-            if port.body is not None:
-                self._one_of(port.body, "a body", self.mechanism.bodies)
-            if port.coordinate is not None:
-                self._one_of(port.coordinate, "a coordinate", list(self.mechanism.coordinates))
 
     def _initial(self) -> None:
         initial = self.mechanism.initial

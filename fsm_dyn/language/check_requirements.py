@@ -8,7 +8,7 @@ from typing import TypeVar
 from fsm_dyn.core.errors import NOWHERE, Location, ModelError, PhaseWarning, did_you_mean, warn_caller
 from fsm_dyn.language.check_expressions import parameter_scope, scopes_and_dimensions
 from fsm_dyn.language.contacts import Contact, GapContact
-from fsm_dyn.language.dimensions import FORCE, LENGTH, POWER, TIME, Declaration, Scope, declarations, expression_type
+from fsm_dyn.language.dimensions import Declaration, Scope, declarations, expression_type
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.model import Mechanism
 from fsm_dyn.language.phases import Conjunction, RunPhase, phase_named, unreachable
@@ -29,7 +29,17 @@ from fsm_dyn.language.requirement import (
     StateCondition,
     conditions_of,
 )
-from fsm_dyn.language.units import DIMENSIONLESS, Dimension, dimension_text, divide, multiply
+from fsm_dyn.language.units import (
+    DIMENSIONLESS,
+    FORCE,
+    LENGTH,
+    POWER,
+    TIME,
+    Dimension,
+    dimension_text,
+    divide,
+    multiply,
+)
 from fsm_dyn.language.yaml import where_of
 
 # -- Requirements --------------------------------------------------------------------------------------------

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from fsm_dyn.core.errors import InputError, ModelError
-from fsm_dyn.language.contacts import Contact, GapContact, SurfaceContact
+from fsm_dyn.language.check_keys import check_bounds
+from fsm_dyn.language.contacts import Contact, GapContact
 from fsm_dyn.language.curves import curve_pieces, formula_at
 from fsm_dyn.language.dimensions import texts_of
 from fsm_dyn.language.elements import HelicalJoint, Schedule
@@ -32,8 +33,6 @@ from fsm_dyn.language.shapes import (
 
 Numbers = Mapping[str, float | Sequence[float]]
 
-LOWEST, HIGHEST = 20.0, 20e3  # Hz: audible range
-
 
 def check_numbers(mechanism: Mechanism, values: Numbers | None = None) -> None:
     """Evaluate the expressions of parameters alone and refuse impossible values.
@@ -53,18 +52,20 @@ def check_numbers(mechanism: Mechanism, values: Numbers | None = None) -> None:
     if values is None:
         values = evaluate_parameters(mechanism, {})
     deviations(mechanism, values)
-    for name, body in mechanism.bodies.items():
-        _not_negative(body.mass, values, f"the mass of {name!r}")
-        for entry in ("xx", "yy", "zz"):
-            if entry in body.inertia:
-                _not_negative(body.inertia[entry], values, f"the inertia {entry} of {name!r}")
+
+    def value_of(text: Text, what: object) -> float | None:
+        return _value(text, values, what)
+
+    for body in mechanism.bodies.values():
+        check_bounds(body, value_of)
     for joint in mechanism.joints.values():
         for word, text in joint.positive_numbers:
             _positive(text, values, f"the {word} of {joint.name!r}")
     for shape in mechanism.shapes.values():
         _shape(shape, values)
     for contact in mechanism.contacts.values():
-        _contact(contact, values)
+        check_bounds(contact, value_of)
+        _friction(contact, values)
     _stops(mechanism, values)
     for coordinate in mechanism.coordinates.values():
         _range(coordinate, values)
@@ -81,21 +82,14 @@ def check_numbers(mechanism: Mechanism, values: Numbers | None = None) -> None:
         _value(text, values, f"the initial value of {name!r}")
     for name, text in mechanism.numerics.items():
         _positive(text, values, f"the tolerance {name!r}")
-    for controller in mechanism.controllers.values():
-        _positive(controller.period, values, f"the period of controller {controller.name!r}")
-        for item in controller.quantities:
-            _value(item.start, values, f"the start of {item.name!r}")
-            if item.quantum is not None:
-                _positive(item.quantum, values, f"the quantum of {item.name!r}")
-    for port in mechanism.ports.values():
-        if port.step is not None:
-            _positive(port.step, values, f"the step of port {port.name!r}")
+    for entry in (*mechanism.controllers.values(), *mechanism.ports.values()):
+        check_bounds(entry, value_of)
     for name, shapes in mechanism.view.items():
         for text in texts_of(shapes):
             _value(text, values, f"a length in the view of {name!r}")
 
 
-def _value(text: Text | None, values: Numbers, what: str) -> float | None:
+def _value(text: Text | None, values: Numbers, what: object) -> float | None:
     """Return the value of an expression of parameters; None if there is none or it depends on more."""
     if text is None:
         return None
@@ -160,58 +154,15 @@ def _shape(shape: Shape, values: Numbers) -> None:
             )
 
 
-def _contact(contact: Contact, values: Numbers) -> None:
-    bound = contact.contact_law.bound_noun
-    static = _value(contact.static, values, f"the {bound} of {contact.name!r}")
+def _friction(contact: Contact, values: Numbers) -> None:
+    static = _value(contact.static, values, f"the {contact.contact_law.bound_noun} of {contact.name!r}")
     kinetic = _value(contact.kinetic, values, f"the kinetic friction of {contact.name!r}")
-    for text, value, word in ((contact.static, static, bound), (contact.kinetic, kinetic, "kinetic friction")):
-        if text is not None and value is not None and value < 0:
-            raise ModelError(f"the {word} of {contact.name!r} is negative", text.where, found=text.text)
     if static is not None and kinetic is not None and static < kinetic and contact.kinetic is not None:
         raise ModelError(
             f"contact {contact.name!r} has a kinetic friction above the static one",
             contact.kinetic.where,
             found=f"static {static:g}, kinetic {kinetic:g}",
             allowed="kinetic <= static",
-        )
-    if isinstance(contact, SurfaceContact):
-        _surfaces(contact, values)
-        _compliance(contact, values)
-
-
-def _surfaces(contact: SurfaceContact, values: Numbers) -> None:
-    frequency = _value(contact.sound_frequency, values, f"the sound frequency of {contact.name!r}")
-    if frequency is not None and contact.sound_frequency is not None and not LOWEST <= frequency <= HIGHEST:
-        raise ModelError(
-            f"the sound frequency of {contact.name!r} is outside the audible range",
-            contact.sound_frequency.where,
-            found=f"{frequency:g} Hz",
-            allowed=f"{LOWEST:g} to {HIGHEST:g} Hz",
-        )
-    restitution = _value(contact.restitution, values, f"the restitution of {contact.name!r}")
-    if restitution is not None and contact.restitution is not None and not 0 <= restitution <= 1:
-        raise ModelError(
-            f"the restitution of {contact.name!r} is impossible",
-            contact.restitution.where,
-            found=f"{restitution:g}",
-            allowed="0 to 1",
-        )
-
-
-def _compliance(contact: SurfaceContact, values: Numbers) -> None:
-    law = contact.compliance
-    if law is None:
-        return
-    for text, word in ((law.stiffness, "stiffness"), (law.dissipation, "dissipation")):
-        if text is not None:
-            _not_negative(text, values, f"the {word} of {contact.name!r}")
-    exponent = _value(law.exponent, values, f"the exponent of {contact.name!r}")
-    if law.exponent is not None and exponent is not None and not exponent >= 1.0:
-        raise ModelError(
-            f"the exponent of {contact.name!r} is below 1",
-            law.exponent.where,
-            found=f"{exponent:g}",
-            allowed="1 or more: the force begins at zero with a finite slope",
         )
 
 

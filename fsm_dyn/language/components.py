@@ -8,33 +8,17 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel
-
 from fsm_dyn.core.errors import InputError, Location, ModelError, did_you_mean
 from fsm_dyn.language import models
-from fsm_dyn.language.body_forms import (
-    SIGNS,
-    ArcForm,
-    BoxForm,
-    CircleForm,
-    CurveForm,
-    DiskForm,
-    FrameForm,
-    LineForm,
-    PlaneForm,
-    PolygonForm,
-    SegmentForm,
-    SphereForm,
-)
+from fsm_dyn.language.body_forms import SIGNS, OutlineForm
 from fsm_dyn.language.build_contacts import with_pairs_written_out
 from fsm_dyn.language.build_loads import frame_of
-from fsm_dyn.language.contact_forms import ControllerMemoryForm, ControllerOutputForm, TransitionForm
 from fsm_dyn.language.elements import EulerFrame, Input
 from fsm_dyn.language.expression_tree import Text, Token, read_quantity, tokenise
 from fsm_dyn.language.joint_expansion import JointExpansion
 from fsm_dyn.language.joint_kinds import joints_of
+from fsm_dyn.language.keyed import KeyedMapping, renamed
 from fsm_dyn.language.mechanism_form import MechanismForm, PlaceForm, UseForm, form_of
-from fsm_dyn.language.model import Coordinate
 from fsm_dyn.language.rewriting import made_names
 from fsm_dyn.language.yaml import LocatedList, LocatedMapping, LocatedStr, Scalar, Tree, compose, read_file, where_of
 
@@ -161,7 +145,7 @@ def load_component(name: str, form: UseForm, origin: Origin) -> tuple[Tree, Orig
     """
     form.check()
     if len(origin.files) >= DEEPEST:
-        raise ModelError(f"component {name!r} lies too deep", form.where, allowed=f"{DEEPEST} levels of components")
+        raise ModelError(f"component {name!r} lies too deep", form.key(""), allowed=f"{DEEPEST} levels of components")
     if form.model is not None:
         return form.model, Origin(None, (*origin.files, f"<{name}>"))
     text = str(form.file)
@@ -229,16 +213,6 @@ def inlined(tree: Tree, name: str, component: Tree) -> Tree:
 T = TypeVar("T")
 
 FRAME, ORIGIN = "N", "O"
-# Words of the forms other than names of the model: units, letters of axes.
-_KEPT: Mapping[type, frozenset[str]] = {
-    Coordinate: frozenset({"unit"}),
-    Input: frozenset({"unit"}),
-    ControllerMemoryForm: frozenset({"unit"}),
-    ControllerOutputForm: frozenset({"unit"}),
-    FrameForm: frozenset({"body", "space", "rotate"}),
-}
-_CENTRED = (CircleForm, ArcForm, SphereForm, DiskForm, BoxForm)
-_OUTLINES = (*_CENTRED, LineForm, SegmentForm, PolygonForm, CurveForm, PlaneForm)
 _MOTION = re.compile(r"\b(vel|omega|pos) ?\( ?(\w+) ?(?:, ?(\w+) ?)?\)")
 
 
@@ -262,13 +236,12 @@ class Renaming:
             changed = self._text(value)
         elif isinstance(value, LocatedStr):
             changed = LocatedStr(self.names.get(value, value), value.where)
-        elif isinstance(value, BaseModel):
+        elif isinstance(value, KeyedMapping):
             changed = self._form(value)
+        elif isinstance(value, Input):
+            changed = replace(value, name=self.apply(value.name), schedule=self.apply(value.schedule))
         elif is_dataclass(value) and not isinstance(value, type):
-            kept = _KEPT.get(type(value), frozenset())
-            changed = replace(
-                value, **{f.name: self.apply(getattr(value, f.name)) for f in fields(value) if f.name not in kept}
-            )
+            changed = replace(value, **{f.name: self.apply(getattr(value, f.name)) for f in fields(value)})
         elif isinstance(value, Mapping):
             changed = {self.apply(key): self.apply(item) for key, item in value.items()}
         elif isinstance(value, tuple):
@@ -277,25 +250,15 @@ class Renaming:
             changed = [self.apply(item) for item in value]
         return changed  # type: ignore[no-any-return]
 
-    def _form(self, form: BaseModel) -> BaseModel:
-        kept = _KEPT.get(type(form), frozenset())
-        update: dict[str, Any] = {}
-        for key in type(form).model_fields:
-            value = getattr(form, key)
-            if key == "on" and isinstance(form, TransitionForm) and value is not None:
-                update[key] = (self._contact(value[0]), value[1])
-            elif key in kept:
-                # letters of axes are keys there, but the angles are expressions
-                update[key] = {k: self.apply(v) for k, v in value.items()} if isinstance(value, dict) else value
-            elif value == FRAME and key in ("frame", "parent", "carrier"):
-                update[key] = LocatedStr(self.frame)  # defaults too
-            else:
-                update[key] = self.apply(value)
-        if isinstance(form, _OUTLINES) and form.frame == FRAME and not getattr(form, "ends", None):
-            at = "center" if isinstance(form, _CENTRED) else "origin"
-            if update[at] is None:  # a fixed outline moves to the component's origin
-                update[at] = LocatedStr(self.names[ORIGIN])
-        return form.model_copy(update=update)
+    def _form(self, form: KeyedMapping) -> KeyedMapping:
+        changed = renamed(form, self.apply, self.frame, self._event)
+        fixed = isinstance(form, OutlineForm) and form.frame == FRAME and not getattr(form, "ends", None)
+        if isinstance(form, OutlineForm) and fixed and changed[form.placed_by] is None:
+            changed[form.placed_by] = LocatedStr(self.names[ORIGIN])  # it moves to the component's origin
+        return replace(form, **changed)
+
+    def _event(self, event: tuple[str, str]) -> tuple[str, str]:
+        return self._contact(event[0]), event[1]
 
     def _contact(self, name: str) -> LocatedStr:
         """Return the new name of a contact, or of one of the pairs of an entry of `contacts`."""
@@ -371,7 +334,7 @@ def _joined(tree: Tree, origin: Origin, count: list[int]) -> tuple[MechanismForm
     for name, use in form.use.items():
         count[0] += 1
         if count[0] > MOST:
-            raise ModelError("too many components", use.where, allowed=f"{MOST} in all")
+            raise ModelError("too many components", use.key(""), allowed=f"{MOST} in all")
         component_tree, place = load_component(name, use, origin)
         component, component_tree = _joined(component_tree, place, count)
         tree = inlined(tree, name, component_tree)
@@ -392,26 +355,26 @@ def _with_component(form: MechanismForm, name: str, use: UseForm, component: Mec
             theirs = _given(theirs, name, use)
         taken = next((key for key in theirs if key in own), None)
         if taken is not None:
-            raise ModelError(f"component {name!r} brings {str(taken)!r}, which already exists", use.where)
+            raise ModelError(f"component {name!r} brings {str(taken)!r}, which already exists", use.key(""))
         update[section] = {**own, **theirs}
     update["speeds"] = _speeds(form, component, renaming)
     # the gravity of the whole model acts on the bodies of its components
     loads = [load for load in component.loads if load.gravity is None or load.on is not None]
-    update["loads"] = [*form.loads, *renaming.apply(loads)]
-    update["transitions"] = [*form.transitions, *renaming.apply(list(component.transitions))]
+    update["loads"] = (*form.loads, *renaming.apply(loads))
+    update["transitions"] = (*form.transitions, *renaming.apply(component.transitions))
     values = {**renaming.apply(component.initial.values), **form.initial.values}
     guess = {**renaming.apply(component.initial.guess), **form.initial.guess}
     update["initial"] = replace(
         form.initial, values=values, guess={key: text for key, text in guess.items() if key not in values}
     )
-    return form.model_copy(update=update)
+    return replace(form, **update)
 
 
 def declared(form: MechanismForm) -> list[str]:
     """Return every declared name of a form, derived ones included."""
     names: list[str] = [name for section in _DECLARING for name in getattr(form, section)]
     for controller in form.controllers.values():
-        names += [*controller.inputs, *controller.memory, *controller.outputs]
+        names += [quantity.name for quantity in controller.quantities]
     names += [str(load.name) for load in form.loads if load.name]
     names += [str(transition.name) for transition in form.transitions if transition.name]
     for frame in form.frames.values():
@@ -488,7 +451,7 @@ def _given(parameters: Mapping[str, Any], name: str, use: UseForm) -> dict[str, 
 
 
 def _place_of(word: str, use: UseForm) -> Location:
-    return word.where if isinstance(word, LocatedStr) else use.where
+    return word.where if isinstance(word, LocatedStr) else use.key("")
 
 
 def _speeds(form: MechanismForm, component: MechanismForm, renaming: Renaming) -> dict[str, Text]:

@@ -1,18 +1,16 @@
-"""Forms of contacts, inputs, modes, transitions, ports and sampled controllers."""
+"""Forms of contacts, inputs, modes and transitions."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
-
-from pydantic import Field, PlainValidator, WithJsonSchema, create_model
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 
 from fsm_dyn.core.errors import ModelError, did_you_mean
-from fsm_dyn.language.body_forms import ImpulseForm, unit_text
-from fsm_dyn.language.contact_law import Entry
+from fsm_dyn.language.body_forms import ImpulseForm
 from fsm_dyn.language.contact_law import Law as ContactLaw
+from fsm_dyn.language.contacts import SurfaceProperties
 from fsm_dyn.language.elements import (
     ConstantSchedule,
     ExpressionSchedule,
@@ -22,29 +20,29 @@ from fsm_dyn.language.elements import (
     StepsSchedule,
 )
 from fsm_dyn.language.expression_tree import Text
-from fsm_dyn.language.form import (
-    Assignment,
-    Crossing,
-    Expression,
-    Expressions,
-    Flag,
-    Form,
-    FreeText,
-    Key,
-    Law,
-    NewName,
-    OneOrTwo,
-    Reference,
-    as_items,
-    as_section,
-    expression,
-    flag,
-    items_of,
+from fsm_dyn.language.form import as_items, as_section, assignment, expression, flag, name, unit_text
+from fsm_dyn.language.form import key as new_key
+from fsm_dyn.language.keyed import KeyedMapping
+from fsm_dyn.language.keys import (
+    EXPRESSION,
+    FLAG,
+    NEW_NAME,
+    ONE_OR_TWO,
+    TEXT,
+    VALUE,
+    Kind,
     key,
-    name,
-    section_of,
-    validated,
+    leaf,
+    list_of,
+    listing,
+    one_of,
+    part,
+    reference,
+    reference_to,
+    section,
+    whole,
 )
+from fsm_dyn.language.keys import expression as expression_key
 from fsm_dyn.language.laws import LAWS
 from fsm_dyn.language.model import DiscreteVariable, Initial, ModePattern
 from fsm_dyn.language.yaml import LocatedList, LocatedMapping, LocatedStr, Scalar, Tree, describe, where_of
@@ -52,11 +50,15 @@ from fsm_dyn.language.yaml import LocatedList, LocatedMapping, LocatedStr, Scala
 # -- Forms of contacts ---------------------------------------------------------------------------------------
 
 
-class _CoefficientsForm(Form):
-    what: ClassVar[str] = "friction"
+@dataclass(frozen=True, kw_only=True)
+class CoefficientsForm(KeyedMapping):
+    """Both coefficients of friction."""
 
-    static: Expression
-    kinetic: Expression
+    what: ClassVar[str] = "friction"
+    example: ClassVar[str] = "friction: {static: 0.5, kinetic: 0.4}"
+
+    static: Text = expression_key("of a contact that sticks", example=0.5)
+    kinetic: Text = expression_key("of a contact that slides, at most the static one", example=0.4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,35 +72,25 @@ class Friction:
 
 def _friction(tree: Tree) -> Friction:
     if isinstance(tree, LocatedMapping):
-        form = validated(_CoefficientsForm, tree)
-        return Friction(form.static, form.kinetic)
+        both = CoefficientsForm.read(tree)
+        return Friction(both.static, both.kinetic)
     if isinstance(tree, Scalar) and (tree.text == "inf" or tree.value == float("inf")):
         return Friction(infinite=True)
-    both = expression(tree)
-    return Friction(both, both)
+    one = expression(tree)
+    return Friction(one, one)
 
 
-FrictionField: TypeAlias = Annotated[
-    Friction,
-    PlainValidator(_friction),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"const": "inf", "description": "sticks whenever closed"},
-                {"type": ["string", "number"], "description": "static and kinetic coefficient"},
-                {
-                    "type": "object",
-                    "properties": {
-                        "static": {"type": ["string", "number"]},
-                        "kinetic": {"type": ["string", "number"]},
-                    },
-                    "required": ["static", "kinetic"],
-                    "additionalProperties": False,
-                },
-            ]
-        }
-    ),
-]
+FRICTION: Final = leaf(
+    _friction,
+    {
+        "anyOf": [
+            {"const": "inf", "description": "sticks whenever closed"},
+            {**VALUE, "description": "static and kinetic coefficient"},
+            reference_to(CoefficientsForm),
+        ]
+    },
+    "coefficient, `{static, kinetic}`, or `inf`", mappings=(CoefficientsForm,), example=0.5,
+)  # fmt: skip
 
 
 def _shape_groups(tree: Tree) -> tuple[tuple[str, ...], ...]:
@@ -124,94 +116,93 @@ def _shape_group(tree: Tree) -> tuple[str, ...]:
     return tuple(name(item) for item in tree)
 
 
-ShapeGroups: TypeAlias = Annotated[
-    tuple[tuple[str, ...], ...],
-    PlainValidator(_shape_groups),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"const": "all", "description": "each of the shapes with each other"},
-                {
-                    "type": "array",
-                    "items": {
-                        "anyOf": [
-                            {"type": "string"},
-                            {
-                                "type": "array",
-                                "items": {"type": "string"},
-                                "minItems": 1,
-                                "description": "a group: its shapes with those of the others, not with each other",
-                            },
-                        ]
-                    },
-                    "minItems": 2,
-                },
-            ]
-        }
-    ),
-]
+_GROUP: Final = {
+    **list_of({"type": "string"}, 1), "description": "a group: its shapes with those of the others, not with each other"
+}  # fmt: skip
+SHAPE_GROUPS: Final = leaf(
+    _shape_groups,
+    {
+        "anyOf": [
+            {"const": "all", "description": "each of the shapes with each other"},
+            list_of({"anyOf": [{"type": "string"}, _GROUP]}, 2),
+        ]
+    },
+    "names of shapes", example=["ball", "ground"],
+)  # fmt: skip
 
 
-class JointStopForm(Form):
+@dataclass(frozen=True, kw_only=True)
+class JointStopForm(KeyedMapping):
     """Limits of a coordinate."""
 
     what: ClassVar[str] = "a joint stop"
+    example: ClassVar[str] = "joint_stop: {coordinate: q, lower: 0, upper: 90 deg}"
 
-    coordinate: Expression
-    lower: Expression | None = None
-    upper: Expression | None = None
-
-
-class ComplianceForm(Form):
-    """The force of a compliant contact."""
-
-    what: ClassVar[str] = "a compliance"
-    hints: ClassVar[Mapping[str, str]] = {"damping": "the key is 'dissipation'", "loss": "the key is 'dissipation'"}
-
-    stiffness: Expression
-    exponent: Expression | None = None
-    dissipation: Expression | None = None
+    coordinate: Text = expression_key("limited expression of coordinates", example="q")
+    lower: Text | None = expression_key("its lower limit", None, example="0 deg")
+    upper: Text | None = expression_key("its upper limit", None, example="90 deg")
 
 
-def _entry_form(entries: Sequence[Entry]) -> type[Form]:
-    """Return the form of a key shared by these entries: an option is required if all of them need it."""
-    always = set.intersection(*({option.key for option in entry.needs} for entry in entries))
-    keys = dict.fromkeys(option.key for entry in entries for option in entry.options)
-    fields: dict[str, Any] = {key: (Expression, ...) if key in always else (Expression | None, None) for key in keys}
-    name = "".join(part.capitalize() for part in entries[0].key.split("_")) + "Form"
-    made = create_model(name, __base__=Form, __doc__=entries[-1].summary, **fields)
-    made.what = entries[0].what
-    return made
+_OPTIONS: Final[Mapping[str, str]] = {
+    "gap": "an expression of coordinates", "slip": "an expression of speeds", "static": "largest force at rest",
+    "kinetic": "force while it slides",
+}  # fmt: skip
 
-
+#: Laws with an entry of their own, by its key.
 ENTRIES: Mapping[str, tuple[ContactLaw, ...]] = {
-    key: tuple(law for law in LAWS if law.entry is not None and law.entry.key == key)
-    for key in dict.fromkeys(law.entry.key for law in LAWS if law.entry is not None)
+    word: tuple(law for law in LAWS if law.entry is not None and law.entry.key == word)
+    for word in dict.fromkeys(law.entry.key for law in LAWS if law.entry is not None)
 }
 
 
-class _ContactForm(Form):
+def _law_key(laws: Sequence[ContactLaw]) -> Any:
+    """Return the key that laws share; an option is required if all of them need it."""
+    entries = [law.entry for law in laws if law.entry is not None]
+    always = set.intersection(*({option.key for option in entry.needs} for entry in entries))
+    options = {option.key: option.field for entry in entries for option in entry.options}
+    fields = {
+        word: expression_key(_OPTIONS[field]) if word in always else expression_key(_OPTIONS[field], None)
+        for word, field in options.items()
+    }
+    word, summary = entries[0].key, entries[-1].summary
+    words = {"what": entries[0].what, "example": entries[0].example, "__doc__": summary}
+    return part(_keyed(f"{word.title().replace('_', '')}Form", KeyedMapping, words, fields), summary)
+
+
+def _keyed(name: str, base: type[KeyedMapping], attributes: Mapping[str, Any], fields: Mapping[str, Any]) -> Any:
+    """Return a class of mappings with further keys."""
+    annotations = dict.fromkeys(fields, "Any")
+    made = type(name, (base,), {**attributes, **fields, "__annotations__": annotations, "__module__": __name__})
+    return dataclass(frozen=True, kw_only=True)(made)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ContactForm(SurfaceProperties):
     """A contact: between shapes, by its gap, a joint stop, or a law with its own entry."""
 
     what: ClassVar[str] = "a contact"
+    example: ClassVar[str] = "stop: {gap: 0.3 m - x}"
     hints: ClassVar[Mapping[str, str]] = {
         "repeat": "a shape is repeated: `repeat` stands with it under `shapes`",
         "pitch": "the key is 'sound_frequency'",
     }
+    first: ClassVar[tuple[str, ...]] = (
+        "between", "point", "on", "gap", "slip", "friction", "restitution", "restitution_law", "closes_if",
+        "sound_frequency", "bilateral", "compliant", "joint_stop",
+    )  # fmt: skip
 
-    between: ShapeGroups | None = None
-    point: Reference | None = None
-    on: Reference | None = None
-    gap: Expression | None = None
-    slip: OneOrTwo | None = None
-    friction: FrictionField | None = None
-    restitution: Expression | None = None
-    restitution_law: Law = "newton"
-    closes_if: Expression | None = None
-    sound_frequency: Expression | None = None
-    bilateral: Flag = False
-    compliant: ComplianceForm | None = None
-    joint_stop: JointStopForm | None = None
+    between: tuple[tuple[str, ...], ...] | None = key(
+        SHAPE_GROUPS, "two shapes, more of them, groups of them, or `all`", None
+    )
+    point: str | None = reference("a point", "that touches the shape `on`", None)
+    on: str | None = reference("a shape", "touched by `point`", None)
+    gap: Text | None = expression_key("distance, positive while the contact is open", None, example="0.3 m - x")
+    slip: tuple[Text, ...] | None = key(
+        ONE_OR_TWO, "sliding speed; in space two, across each other", None, example="dot(vel(P), N.x)"
+    )
+    friction: Friction | None = key(FRICTION, "of the surfaces", None)
+    bilateral: bool = key(FLAG, "a slot: it never opens, and its force may have either sign", False)
+    joint_stop: JointStopForm | None = part(JointStopForm, "limits of a coordinate, a contact each")
 
     @property
     def pair(self) -> tuple[str, str] | None:
@@ -221,23 +212,30 @@ class _ContactForm(Form):
                 return first, second
         return None
 
-    def entry(self, key: str) -> Form | None:
+    def entry(self, key: str) -> KeyedMapping | None:
         """Return the written entry of a law; None if its key is missing."""
-        form: Form | None = getattr(self, key)
+        form: KeyedMapping | None = getattr(self, key)
         return form
 
 
 if TYPE_CHECKING:
     ContactForm: TypeAlias = _ContactForm
 else:
-    ContactForm = create_model(
-        "ContactForm", __base__=_ContactForm, __doc__=_ContactForm.__doc__,
-        **{key: (_entry_form([law.entry for law in laws]) | None, None) for key, laws in ENTRIES.items()},
+    ContactForm = _keyed(
+        "ContactForm", _ContactForm, {"__doc__": _ContactForm.__doc__},
+        {word: _law_key(laws) for word, laws in ENTRIES.items()},
     )  # fmt: skip
 
 
 # -- Forms of inputs, modes, discrete variables, transitions and ports ---------------------------------------
 
+_LINES: Final[Mapping[str, str]] = {
+    "inputs": "inputs: {push: N}",
+    "modes": "modes: {locked: {bolt: stick}}",
+    "a mode": "locked: {bolt: stick}",
+    "initial": "initial: {x: 0.1 m}",
+    "memory": "memory: {count: 0}",
+}
 MAX_BREAKPOINTS = 10_000
 MAX_MEMORY = 2**31 - 1
 
@@ -311,12 +309,12 @@ def _input(word: LocatedStr, tree: Tree) -> Input:
 
 def _inputs(tree: Tree) -> dict[str, Input]:
     if isinstance(tree, LocatedList):
-        words = [key(name(item)) for item in tree]
+        words = [new_key(name(item)) for item in tree]
         for at, word in enumerate(words):
             if word in words[:at]:
                 raise ModelError(f"input {str(word)!r} is defined twice", word.where)
         return {word: Input(word, where=word.where) for word in words}
-    return {key(word): _input(word, value) for word, value in as_section(tree, "inputs").items()}
+    return {new_key(word): _input(word, value) for word, value in as_section(tree, "inputs", _LINES["inputs"]).items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,7 +328,7 @@ class Modes:
 def _modes(tree: Tree) -> Modes:
     found: dict[str, ModePattern] = {}
     only_listed = False
-    for word, value in as_section(tree, "modes").items():
+    for word, value in as_section(tree, "modes", _LINES["modes"]).items():
         if word == "only_listed":
             only_listed = flag(value)
             continue
@@ -342,28 +340,30 @@ def _modes(tree: Tree) -> Modes:
                 allowed="{contact: state, ...}",
                 remedy=did_you_mean(word, ["only_listed"]),
             )
-        states: dict[str, str] = {name(contact): name(state) for contact, state in as_section(value, "a mode").items()}
-        found[key(word)] = ModePattern(word, states, word.where)
+        states: dict[str, str] = {
+            name(contact): name(state) for contact, state in as_section(value, "a mode", _LINES["a mode"]).items()
+        }
+        found[new_key(word)] = ModePattern(word, states, word.where)
     if only_listed and not found:
-        word = next(word for word in as_section(tree, "modes") if word == "only_listed")
+        word = next(word for word in as_section(tree, "modes", _LINES["modes"]) if word == "only_listed")
         raise ModelError("`only_listed` without a list of modes", word.where, remedy="list the modes")
     return Modes(found, only_listed)
 
 
 def _memory(tree: Tree) -> dict[str, DiscreteVariable]:
     found: dict[str, DiscreteVariable] = {}
-    for word, value in as_section(tree, "memory").items():
+    for word, value in as_section(tree, "memory", _LINES["memory"]).items():
         initial = value.value if isinstance(value, Scalar) else None
         if not isinstance(initial, int):  # a bool is an int
             raise ModelError("an integer or a boolean is wanted", value.where, found=describe(value))
         if abs(initial) > MAX_MEMORY:
             raise ModelError("the integer is too large", value.where, found=describe(value), allowed=str(MAX_MEMORY))
-        found[key(word)] = DiscreteVariable(word, int(initial), isinstance(initial, bool), word.where)
+        found[new_key(word)] = DiscreteVariable(word, int(initial), isinstance(initial, bool), word.where)
     return found
 
 
 def _initial(tree: Tree) -> Initial:
-    section = as_section(tree, "initial")
+    section = as_section(tree, "initial", _LINES["initial"])
     values: dict[str, Text] = {}
     guess: dict[str, Text] = {}
     mode: str | None = None
@@ -427,191 +427,96 @@ def _event(tree: Tree) -> Event:
     return LocatedStr(parts[0], tree.where), word
 
 
-_VALUE: dict[str, Any] = {"type": ["string", "number"]}
-_TABLE: dict[str, Any] = {"type": "array", "items": {"type": "array", "items": _VALUE, "minItems": 2, "maxItems": 2}}
+_TABLE: Final = {"type": "array", "items": list_of(VALUE, 2, 2)}
 
 
 def _schedules(more: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the schemas of the four kinds of schedule, each with further keys."""
-    kinds = {"linear": _TABLE, "steps": _TABLE, "expression": _VALUE, "constant": _VALUE}
+    kinds = {"linear": _TABLE, "steps": _TABLE, "expression": VALUE, "constant": VALUE}
     return [
         {"type": "object", "properties": {word: form, **more}, "required": [word], "additionalProperties": False}
         for word, form in kinds.items()
     ]
 
 
-ScheduleField: TypeAlias = Annotated[
-    Schedule, PlainValidator(schedule), WithJsonSchema({"anyOf": [_VALUE, *_schedules({})]})
-]
-Inputs: TypeAlias = Annotated[
-    Mapping[str, Input],
-    PlainValidator(_inputs),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "array", "items": {"type": "string"}},
-                {
-                    "type": "object",
-                    "additionalProperties": {
-                        "anyOf": [{"type": ["string", "number", "null"]}, *_schedules({"unit": {"type": "string"}})]
-                    },
+SCHEDULE: Final = leaf(
+    schedule, {"anyOf": [VALUE, *_schedules({})]}, "value, `{linear}`, `{steps}` or `{expression}`", example="3 N"
+)
+INPUTS: Final = leaf(
+    _inputs,
+    {
+        "anyOf": [
+            {"type": "array", "items": {"type": "string"}},
+            {
+                "type": "object",
+                "additionalProperties": {
+                    "anyOf": [{"type": ["string", "number", "null"]}, *_schedules({"unit": {"type": "string"}})]
                 },
-            ]
-        }
-    ),
-]
-ModesField: TypeAlias = Annotated[
-    Modes,
-    PlainValidator(_modes),
-    WithJsonSchema(
-        {
-            "type": "object",
-            "properties": {"only_listed": {"type": "boolean"}},
-            "additionalProperties": {"type": "object", "additionalProperties": {"type": "string"}},
-        }
-    ),
-]
-MemoryField: TypeAlias = Annotated[
-    Mapping[str, DiscreteVariable],
-    PlainValidator(_memory),
-    WithJsonSchema({"type": "object", "additionalProperties": {"type": ["integer", "boolean"]}}),
-]
-InitialField: TypeAlias = Annotated[
-    Initial,
-    PlainValidator(_initial),
-    WithJsonSchema(
-        {
-            "type": "object",
-            "properties": {
-                "mode": {"type": "string"},
-                "settle": {"type": "boolean"},
-                "guess": {"type": "object", "additionalProperties": _VALUE},
             },
-            "additionalProperties": _VALUE,
+        ]
+    },
+    "unit, or schedule, by name; or a list", line=_LINES["inputs"],
+)  # fmt: skip
+MODES: Final = leaf(
+    _modes,
+    {
+        "type": "object",
+        "properties": {"only_listed": {"type": "boolean"}},
+        "additionalProperties": {"type": "object", "additionalProperties": {"type": "string"}},
+    },
+    "states by contact, by name", line=_LINES["modes"],
+)  # fmt: skip
+MEMORY: Final = leaf(
+    _memory,
+    {"type": "object", "additionalProperties": {"type": ["integer", "boolean"]}},
+    "whole number or boolean, by name", line=_LINES["memory"],
+)  # fmt: skip
+INITIAL: Final = leaf(
+    _initial,
+    {
+        "type": "object",
+        "properties": {
+            "mode": {"type": "string"},
+            "settle": {"type": "boolean"},
+            "guess": {"type": "object", "additionalProperties": VALUE},
         },
-    ),
-]
+        "additionalProperties": VALUE,
+    },
+    "values, `mode`, `guess`, `settle`", line=_LINES["initial"],
+)  # fmt: skip
+
+# -- Forms of transitions ------------------------------------------------------------------------------------
+
+_SOURCE: Final = leaf(_source, {"type": "string"}, 'name of a mode, or `"*"`', example="*")
+_EVENT: Final = leaf(_event, {"type": "string"}, "contact and event", holds="event", example="stop closes")
+_ASSIGNMENT: Final = leaf(assignment, {"type": ["string", "number", "boolean"]}, "expression")
 
 
-class TransitionForm(Form):
+def _assignments(value: Kind, what: str) -> Kind:
+    return section(value, what, name=name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransitionForm(KeyedMapping):
     """A user-defined transition."""
 
     what: ClassVar[str] = "a transition"
+    example: ClassVar[str] = "{from: locked, to: free, on: bolt slides}"
 
-    name: NewName | None = None
-    source: Annotated[str, PlainValidator(_source), WithJsonSchema({"type": "string"})] = Field(alias="from")
-    target: Reference | None = Field(default=None, alias="to")
-    when: Expression | None = None
-    crossing: Crossing = "rising"
-    on: Annotated[Event, PlainValidator(_event), WithJsonSchema({"type": "string"})] | None = None
-    reset: Annotated[dict[Reference, Expression], section_of("reset")] | None = None
-    set: Annotated[dict[Reference, Assignment], section_of("set")] | None = None
-    impulse: Annotated[list[ImpulseForm], items_of("impulse")] | None = None
-    stop: Flag = False
-    because: FreeText = ""
-
-
-class PortForm(Form):
-    """A coupling point for a device."""
-
-    what: ClassVar[str] = "a port"
-    hints: ClassVar[Mapping[str, str]] = {"twist": "the key is 'rotation'"}
-
-    point: Reference | None = None
-    body: Reference | None = None
-    axes: Expressions | None = None
-    rotation: Expression | None = None
-    coordinate: Reference | None = None
-    kinematic: Expression | None = None
-    stiffness: Expression | None = None
-    damping: Expression | None = None
-    press: Expressions | None = None
-    step: Expression | None = None
-
-
-# -- Forms of sampled controllers ----------------------------------------------------------------------------
-
-MOST_DELAY = 100
-
-
-def _delay(tree: Tree) -> int:
-    value = tree.value if isinstance(tree, Scalar) else None
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_DELAY:
-        return value
-    raise ModelError(
-        "a delay is a whole number of samples",
-        tree.where,
-        found=describe(tree),
-        allowed=f"0 to {MOST_DELAY}",
-        remedy="a delay of parts of a period is a controller with a shorter period",
+    name: str | None = key(NEW_NAME, "for the log", None, example="tap")
+    source: str = key(_SOURCE, "mode or pattern of modes that it leaves", name="from")
+    target: str | None = reference("a mode", "mode or pattern of modes that it enters", None, name="to")
+    when: Text | None = expression_key("condition, or expression that crosses zero", None, example="x > 1 m")
+    crossing: Literal["rising", "falling", "both"] = key(
+        one_of("rising", "falling", "both"), "direction of the expression `when`", "rising"
     )
-
-
-Unit: TypeAlias = Annotated[str, PlainValidator(unit_text), WithJsonSchema({"type": ["string", "number", "null"]})]
-
-
-class SampledInputForm(Form):
-    """An input sampled by a controller."""
-
-    what: ClassVar[str] = "an input of a controller"
-
-    value: Expression
-    quantum: Expression | None = None
-
-
-class ControllerMemoryForm(Form):
-    """A number kept by a controller from sample to sample."""
-
-    what: ClassVar[str] = "a memory of a controller"
-
-    unit: Unit = ""
-    start: Expression | None = None
-    update: Expression
-
-
-class ControllerOutputForm(Form):
-    """A number computed by a controller at its samples, constant between them."""
-
-    what: ClassVar[str] = "an output of a controller"
-
-    unit: Unit = ""
-    start: Expression | None = None
-    value: Expression
-    quantum: Expression | None = None
-
-
-def _sampled_input(tree: Tree) -> SampledInputForm:
-    if not isinstance(tree, LocatedMapping):
-        tree = LocatedMapping({LocatedStr("value", tree.where): tree}, tree.where)
-    return validated(SampledInputForm, tree)
-
-
-_INPUT = {
-    "anyOf": [
-        _VALUE,
-        {
-            "type": "object",
-            "properties": {"value": _VALUE, "quantum": _VALUE},
-            "required": ["value"],
-            "additionalProperties": False,
-        },
-    ]
-}
-SampledInput: TypeAlias = Annotated[SampledInputForm, PlainValidator(_sampled_input), WithJsonSchema(_INPUT)]
-Delay: TypeAlias = Annotated[
-    int, PlainValidator(_delay), WithJsonSchema({"type": "integer", "minimum": 0, "maximum": MOST_DELAY})
-]
-
-
-class ControllerForm(Form):
-    """A sampled controller."""
-
-    what: ClassVar[str] = "a controller"
-
-    period: Expression
-    delay: Delay = 0
-    inputs: Annotated[dict[Key, SampledInput], section_of("the inputs of a controller")] = Field(default_factory=dict)
-    memory: Annotated[dict[Key, ControllerMemoryForm], section_of("the memory of a controller")] = Field(
-        default_factory=dict
+    on: tuple[str, str] | None = key(_EVENT, "what happens to a contact", None)
+    reset: dict[str, Text] | None = key(
+        _assignments(EXPRESSION, "reset"), "new values of coordinates and speeds", None, example={"v": "-0.5*v"}
     )
-    outputs: Annotated[dict[Key, ControllerOutputForm], section_of("the outputs of a controller")]
+    set: dict[str, Text] | None = key(
+        _assignments(_ASSIGNMENT, "set"), "new values of memory", None, example={"count": "count + 1"}
+    )
+    impulse: tuple[ImpulseForm, ...] | None = key(listing(whole(ImpulseForm), "impulse"), "impulses, at once", None)
+    stop: bool = key(FLAG, "whether it ends the run", False)
+    because: str = key(TEXT, "reason reported by a run", "")

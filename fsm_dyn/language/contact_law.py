@@ -114,6 +114,8 @@ class Entry:
         Alternatives: exactly one is given.
     summary : str
         For the JSON Schema.
+    example : str
+        A line of a file.
     """
 
     key: str
@@ -121,6 +123,7 @@ class Entry:
     summary: str
     needs: tuple[Option, ...] = ()
     one_of: tuple[Option, ...] = ()
+    example: str = ""
 
     @property
     def options(self) -> tuple[Option, ...]:

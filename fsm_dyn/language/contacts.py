@@ -3,39 +3,128 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from functools import partial
+from typing import ClassVar, Final, Literal
 
-from fsm_dyn.core.errors import NOWHERE, Location
 from fsm_dyn.language.contact_law import Law
 from fsm_dyn.language.expression_tree import Text
+from fsm_dyn.language.keyed import KeyedMapping, NamedEntry
+from fsm_dyn.language.keys import NOT_NEGATIVE, Bounds, KnownUnits, expression, key, one_of, part
 from fsm_dyn.language.laws import law_of
 from fsm_dyn.language.shapes import Feature
+from fsm_dyn.language.units import DIMENSIONLESS, LENGTH, POWER, TIME, Dimension, divide, power
+
+_SHARE: Final = Bounds(0.0, 1.0, "is impossible", "0 to 1", found="{:g}")
+_AUDIBLE: Final = Bounds(20.0, 20e3, "is outside the audible range", "20 to 20000 Hz", found="{:g} Hz")
+_FROM_ONE: Final = Bounds(
+    1.0, float("inf"), "is below 1", "1 or more: the force begins at zero with a finite slope", found="{:g}"
+)
 
 
-@dataclass(frozen=True, slots=True)
-class Compliance:
+def _stiffness(compliance: Compliance, found: KnownUnits) -> list[Dimension] | None:
+    """The unit of a stiffness follows from the gap's unit, a length between shapes, and from the exponent."""
+    gap, exponent = found.dimension("gap", LENGTH), found.type("exponent")
+    order = 1.0 if exponent is None else exponent.value
+    if gap is None or order is None:
+        return None
+    return [divide(divide(divide(POWER, gap), power(gap, order)), power(TIME, -1.0))]
+
+
+def _dissipation(compliance: Compliance, found: KnownUnits) -> list[Dimension] | None:
+    gap = found.dimension("gap", LENGTH)
+    return None if _stiffness(compliance, found) is None or gap is None else [divide(TIME, gap)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compliance(KeyedMapping):
     """Force of a contact at penetration δ: ``stiffness δ**exponent (1 + dissipation δ')`` (Hunt and Crossley 1975)."""
 
-    stiffness: Text
-    exponent: Text | None = None  # None: 1
-    dissipation: Text | None = None  # None: 0
+    what: ClassVar[str] = "a compliance"
+    example: ClassVar[str] = "compliant: {stiffness: 2e4 N/m, dissipation: 0.1 s/m}"
+    hints: ClassVar[Mapping[str, str]] = {"damping": "the key is 'dissipation'", "loss": "the key is 'dissipation'"}
+
+    stiffness: Text = expression(
+        "force per penetration to the power of the exponent", unit=_stiffness, bounds=NOT_NEGATIVE, example="2e4 N/m"
+    )
+    exponent: Text | None = expression(
+        "power of the penetration", None, unit=DIMENSIONLESS, bounds=_FROM_ONE, at_once=True, usual="1", example=1.5
+    )
+    dissipation: Text | None = expression(
+        "increase of the force per speed of approach", None, unit=_dissipation, bounds=NOT_NEGATIVE, usual="0",
+        example="0.1 s/m",
+    )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contact(ABC):
-    """A switching constraint, by the expressions of its rows and bounds.
+RESTITUTION_LAW: Final = one_of("newton", "poisson")
 
-    ``gap`` is an expression of coordinates, ``slip`` of speeds; ``static`` and ``kinetic`` bound a force.  The law
-    defines their meaning.
-    """
 
-    name: str
-    gap: Text | None = None
-    slip: Text | None = None
-    static: Text | None = None
-    kinetic: Text | None = None
-    where: Location = NOWHERE
+@dataclass(frozen=True, kw_only=True)
+class SurfaceProperties(KeyedMapping):
+    """Keys of a pair of surfaces, however it is given."""
+
+    restitution: Text | None = expression(
+        "share of the approach speed, or of the impulse, returned by an impact", None, unit=DIMENSIONLESS,
+        scope="logic", bounds=_SHARE, usual="0", example=0.3,
+    )  # fmt: skip
+    restitution_law: Literal["newton", "poisson"] = key(
+        RESTITUTION_LAW, "restitution of the speed, or of the impulse", "newton"
+    )
+    closes_if: Text | None = expression(
+        "condition for closing; a closed contact stays closed until its force vanishes", None, scope="logic",
+        type="condition", noun="`closes_if` of {of}",
+    )  # fmt: skip
+    compliance: Compliance | None = part(
+        Compliance, "it yields, with this force, in place of restitution", name="compliant"
+    )
+    sound_frequency: Text | None = expression(
+        "of the tone of its impacts on the page", None, unit=divide(DIMENSIONLESS, TIME), bounds=_AUDIBLE,
+        example="220 Hz",
+    )  # fmt: skip
+
+
+def _gap(contact: Contact, found: KnownUnits) -> list[Dimension] | None:
+    return [LENGTH, DIMENSIONLESS] if contact.contact_law.has_gap else None
+
+
+def _gap_scope(contact: Contact) -> str:
+    """Memory is constant between transitions: a gap may jump with it, a held row may not."""
+    return "gap" if contact.contact_law.has_gap and not contact.bilateral else "configuration"
+
+
+def _second_slip(contact: Contact, found: KnownUnits) -> list[Dimension] | None:
+    slip = found.dimension("slip")
+    return None if slip is None else [slip]
+
+
+def _bound(contact: Contact, found: KnownUnits) -> list[Dimension] | None:
+    """A coefficient turns the force along the gap into one along the slip; on a speed alone it is the force."""
+    law, gap, slip = contact.contact_law, found.dimension("gap"), found.dimension("slip")
+    if law.friction_only or law.force_limit:
+        rate = slip if slip is not None else None if gap is None else divide(gap, TIME)
+        return None if rate is None else [divide(divide(LENGTH, TIME) if law.loaded else POWER, rate)]
+    if gap is not None and slip is not None:
+        return [divide(divide(gap, TIME), slip)]
+    return [DIMENSIONLESS] if isinstance(contact, FeatureContact) else None
+
+
+_bound_key: Final = partial(expression, default=None, unit=_bound, scope="logic", bounds=NOT_NEGATIVE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contact(NamedEntry, ABC):
+    """A switching constraint, by the expressions of its rows and bounds, of which the law defines the meaning."""
+
+    what: ClassVar[str] = "a contact as data"
+    digested: ClassVar[tuple[str, ...]] = ("name", "gap", "slip", "static", "kinetic")
+
+    gap: Text | None = expression(
+        "of coordinates", None, unit=_gap, scope=_gap_scope, noun="the {entry.contact_law.normal_noun} {of}"
+    )
+    slip: Text | None = expression("of speeds", None, scope="state")
+    static: Text | None = _bound_key("bound of a force", noun="the {entry.contact_law.bound_noun} of {of}")
+    kinetic: Text | None = _bound_key("bound of a force", noun="the kinetic friction of {of}")
 
     @property
     @abstractmethod
@@ -84,7 +173,7 @@ class Contact(ABC):
         return ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class LawContact(Contact):
     """A contact with an entry of its law.
 
@@ -94,6 +183,8 @@ class LawContact(Contact):
     values.
     """
 
+    digested: ClassVar[tuple[str, ...]] = (*Contact.digested, "law")
+
     law: str
 
     @property
@@ -102,12 +193,14 @@ class LawContact(Contact):
         return self.law
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class BearingContact(Contact):
     """Friction on the speed ``slip`` of a joint.
 
     ``static`` and ``kinetic`` are coefficients of the resultant of the forces of the constraints ``loaded_by``.
     """
+
+    digested: ClassVar[tuple[str, ...]] = (*Contact.digested, "loaded_by")
 
     loaded_by: tuple[str, ...]
 
@@ -117,21 +210,25 @@ class BearingContact(Contact):
         return "bearing"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SurfaceContact(Contact):
+@dataclass(frozen=True, kw_only=True)
+class SurfaceContact(Contact, SurfaceProperties):
     """Two surfaces: ``gap`` ≥ 0, with friction along ``slip``, in space along ``across`` too.
 
     Without a ``compliance`` it is rigid; else its force under compression follows the compliance, friction a part of
     it.
     """
 
-    across: Text | None = None
+    first: ClassVar[tuple[str, ...]] = ("gap", "slip", "across", "static", "kinetic", "restitution", "restitution_law",
+                                        "sound_frequency", "compliant", "closes_if")  # fmt: skip
+    digested: ClassVar[tuple[str, ...]] = (
+        *Contact.digested, "across", "infinite_friction", "restitution", "restitution_law", "closes_if", "compliance",
+        "sound_frequency",
+    )  # fmt: skip
+
+    across: Text | None = expression(
+        "of speeds", None, unit=_second_slip, scope="state", noun="the second slip of {of}"
+    )
     infinite_friction: bool = False
-    restitution: Text | None = None
-    restitution_law: Literal["newton", "poisson"] = "newton"
-    closes_if: Text | None = None
-    compliance: Compliance | None = None
-    sound_frequency: Text | None = None
 
     @property
     def kind(self) -> str:
@@ -139,7 +236,7 @@ class SurfaceContact(Contact):
         return "gap" if self.compliance is None else "compliant"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class GapContact(SurfaceContact):
     """Two surfaces given by their gap; a ``bilateral`` one is a slot, always closed.
 
@@ -148,17 +245,21 @@ class GapContact(SurfaceContact):
     its ``limit``, lower or upper; a backlash has two as well.
     """
 
+    digested: ClassVar[tuple[str, ...]] = (*SurfaceContact.digested, "bilateral", "stop", "limit")
+
     bilateral: bool = False
     stop: str = ""
     limit: Literal["", "lower", "upper"] = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class FeatureContact(SurfaceContact):
     """Two ``features`` of shapes, the source of gap and slip.
 
     ``limited``: a face of them ends.
     """
+
+    digested: ClassVar[tuple[str, ...]] = (*SurfaceContact.digested, "features", "limited", "entry")
 
     features: tuple[Feature, Feature]
     limited: bool = False

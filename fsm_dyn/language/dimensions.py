@@ -436,15 +436,6 @@ def _value(op: str, left: DimensionedValue, right: DimensionedValue) -> float | 
 
 # -- Check of one expression: folding, kind and dimension, errors with their location ------------------------
 
-LENGTH = dimension(m=1)
-MASS = dimension(kg=1)
-TIME = dimension(s=1)
-FORCE = dimension(m=1, kg=1, s=-2)
-ENERGY = dimension(m=2, kg=1, s=-2)
-POWER = dimension(m=2, kg=1, s=-3)
-INERTIA = dimension(m=2, kg=1)
-ACCELERATION = dimension(m=1, s=-2)
-
 
 def expression_type(
     text: Text, scope: Scope, what: str, wanted: Iterable[Dimension] | None = None, kind: Kind = "scalar"

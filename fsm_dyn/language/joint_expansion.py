@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any, ClassVar, Final, Generic, Literal, TypeVar
 
 from fsm_dyn.core.errors import ModelError, did_you_mean
-from fsm_dyn.language.body_forms import CoordinateRange
 from fsm_dyn.language.build_contacts import compliance_of, two_limits
 from fsm_dyn.language.contact_forms import Friction
 from fsm_dyn.language.contacts import BearingContact, Contact, GapContact
@@ -175,8 +174,8 @@ def backlash_contacts(name: str, form: BacklashForm, travel: str) -> dict[str, C
     lower = replace(_contact(name, form, f"{q} + {half}"), limit="lower")
     upper = replace(_contact(name, form, f"{half} - {q}"), limit="upper")
     found = two_limits(name, [lower, upper])
-    if form.compliant is not None:
-        compliance = compliance_of(f"the backlash of {str(name)!r}", form, form.compliant)
+    compliance = compliance_of(f"the backlash of {str(name)!r}", form, form.compliance)
+    if compliance is not None:
         found = [replace(contact, compliance=compliance) for contact in found]
     return {contact.name: contact for contact in found}
 
@@ -496,7 +495,7 @@ class PlacedExpander(JointExpander[PlacedT]):
         made.frames[form.child] = frame
         (at,) = form.at
         origin = LocatedStr(f"{form.child}_origin", where_of(form.child))
-        made.points[origin] = Point(origin, at, Text(offset or "0*N.x", self.where), self.where)
+        made.points[origin] = Point(name=origin, origin=at, at=Text(offset or "0*N.x", self.where), where=self.where)
         if getattr(form, "rates", True):
             made.speeds |= self.speeds
         names = (*self.coordinates, *frame.euler_names)
@@ -526,15 +525,17 @@ class PlacedExpander(JointExpander[PlacedT]):
             )
         return axes[0]
 
-    def coordinate(self, suffix: str, unit: str, stated: CoordinateRange | None = None) -> str:
+    def coordinate(self, suffix: str, unit: str, stated: tuple[Text | None, ...] | None = None) -> str:
         """Add a coordinate ``<joint><suffix>`` with its rate as a speed, and return its name."""
         name = LocatedStr(f"{self.name}{suffix}", self.where)
-        self.made.coordinates[name] = Coordinate(name, unit if self.made.units else "", stated or (), self.where)
+        self.made.coordinates[name] = Coordinate(
+            name=name, unit=unit if self.made.units else "", range=stated or (), where=self.where
+        )
         self.coordinates.append(name)
         self.speeds[LocatedStr(f"{name}_dot", self.where)] = Text(f"rate({name})", self.where)
         return name
 
-    def slide(self, axis: AxisForm, suffix: str, stated: CoordinateRange | None = None) -> str:
+    def slide(self, axis: AxisForm, suffix: str, stated: tuple[Text | None, ...] | None = None) -> str:
         """Add a coordinate along an axis, and return the vector of the slide."""
         return f"{'-' if axis.sign < 0 else ''}{self.coordinate(suffix, 'm', stated)}*{axis.frame}.{axis.letter}"
 

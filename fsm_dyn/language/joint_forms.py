@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, TypeAlias
-
-from pydantic import BeforeValidator, PlainValidator, WithJsonSchema
+from typing import ClassVar, Final, Literal
 
 from fsm_dyn.core.errors import NOWHERE, Location, ModelError
-from fsm_dyn.language.body_forms import Axes, CoordinateRange
-from fsm_dyn.language.contact_forms import ComplianceForm, FrictionField
-from fsm_dyn.language.form import Expression, Expressions, Flag, Form, Law, Reference, name
-from fsm_dyn.language.yaml import LocatedList, LocatedMapping, LocatedStr, Scalar, Tree, describe
+from fsm_dyn.language.body_forms import AXES
+from fsm_dyn.language.contact_forms import FRICTION, Friction
+from fsm_dyn.language.contacts import RESTITUTION_LAW, Compliance
+from fsm_dyn.language.expression_tree import Text
+from fsm_dyn.language.form import name
+from fsm_dyn.language.keyed import KeyedMapping
+from fsm_dyn.language.keys import FLAG, NAME, Schema, expression, expressions, key, leaf, part, reference
+from fsm_dyn.language.model import RANGE
+from fsm_dyn.language.yaml import LocatedList, LocatedStr, Scalar, Tree, describe
 
 _AXIS = re.compile(r"\s*(-?)\s*([A-Za-z][A-Za-z0-9_]*)\.([xyz])\s*")
 _CYCLE = "xyzxyz"
@@ -67,195 +70,228 @@ def _one_or_two_names(tree: Tree) -> tuple[str, ...]:
     return (name(tree),)
 
 
-_AXIS_SCHEMA: dict[str, Any] = {"type": "string", "description": "a unit vector of a frame, such as B.z"}
-_NAME: dict[str, Any] = {"type": "string"}
+_AXIS_SCHEMA: Final[Schema] = {"type": "string", "description": "a unit vector of a frame, such as B.z"}
 
 
-def _pairs(item: dict[str, Any]) -> WithJsonSchema:
-    return WithJsonSchema({"anyOf": [item, {"type": "array", "items": item, "minItems": 2, "maxItems": 2}]})
+def _one_or_two(item: Schema) -> Schema:
+    return {"anyOf": [item, {"type": "array", "items": item, "minItems": 2, "maxItems": 2}]}
 
 
-OneAxis: TypeAlias = Annotated[AxisForm, PlainValidator(_axis), WithJsonSchema(_AXIS_SCHEMA)]
-OneOrTwoAxes: TypeAlias = Annotated[tuple[AxisForm, ...], PlainValidator(_one_or_two_axes), _pairs(_AXIS_SCHEMA)]
-OneOrTwoNames: TypeAlias = Annotated[tuple[str, ...], PlainValidator(_one_or_two_names), _pairs(_NAME)]
+AXIS: Final = leaf(_axis, _AXIS_SCHEMA, "unit vector of a frame", example="B.z")
+ONE_OR_TWO_AXES: Final = leaf(_one_or_two_axes, _one_or_two(_AXIS_SCHEMA), "unit vector, or one of each", example="B.z")
+POINTS: Final = leaf(_one_or_two_names, _one_or_two(NAME), "point, or `[P, Q]`", example="P")
 
 
-class PlayForm(Form):
+@dataclass(frozen=True, kw_only=True)
+class PlayForm(KeyedMapping):
     """A play, from one contact to the other, alone or as ``value`` of a mapping with the restitution of both."""
 
-    value: Expression
-    restitution: Expression | None = None
-    restitution_law: Law = "newton"
-    sound_frequency: Expression | None = None
+    short: ClassVar[str] = "value"
 
-    @classmethod
-    def __get_pydantic_json_schema__(cls, core_schema: Any, handler: Any) -> dict[str, Any]:
-        """Return the schema of the mapping or of the value alone."""
-        return {
-            "anyOf": [{"type": ["string", "number"], "description": "expression, with units"}, handler(core_schema)]
-        }
+    value: Text = expression("the whole play", example="0.5 deg")
+    restitution: Text | None = expression("of both contacts", None, usual="0", example="0.2")
+    restitution_law: Literal["newton", "poisson"] = key(RESTITUTION_LAW, "of the impacts", "newton")
+    sound_frequency: Text | None = expression("of the tone of impacts", None, example="220 Hz")
 
 
+@dataclass(frozen=True, kw_only=True)
 class BacklashForm(PlayForm):
-    """Contacts at both ends of the motion of one coordinate."""
+    """Contacts at both ends of the motion of one coordinate; the value may stand alone."""
 
     what: ClassVar[str] = "a backlash"
-    compliant: ComplianceForm | None = None
+    example: ClassVar[str] = "backlash: {value: 0.5 deg, restitution: 0.2}"
+
+    compliance: Compliance | None = part(Compliance, "of both contacts, in place of restitution", name="compliant")
 
 
+@dataclass(frozen=True, kw_only=True)
 class ClearanceForm(PlayForm):
-    """A contact of a pin with its hole; ``value``: difference of their diameters, ``radius``: of the pin."""
+    """A contact of a pin with its hole; ``value``: difference of their diameters; it may stand alone."""
 
     what: ClassVar[str] = "a clearance"
-    friction: FrictionField | None = None
-    radius: Expression | None = None
+    example: ClassVar[str] = "clearance: {value: 20 um, friction: 0.1, radius: 4 mm}"
+
+    friction: Friction | None = key(FRICTION, "of the pin in the hole, with `radius`", None)
+    radius: Text | None = expression("of the pin", None, example="4 mm")
 
 
-def _with_value(tree: Tree) -> Tree:
-    return LocatedMapping({LocatedStr("value", tree.where): tree}, tree.where) if isinstance(tree, Scalar) else tree
-
-
-Backlash: TypeAlias = Annotated[BacklashForm, BeforeValidator(_with_value)]
-Clearance: TypeAlias = Annotated[ClearanceForm, BeforeValidator(_with_value)]
-
-
-class EndsForm(Form):
+@dataclass(frozen=True, kw_only=True)
+class EndsForm(KeyedMapping):
     """Keys of all joints: the joined frames."""
 
-    parent: Reference = "N"
-    child: Reference
+    parent: str = reference("a frame", "frame on one side", "N")
+    child: str = reference("a frame", "frame on the other side, made by a joint at one point", example="arm")
 
 
+@dataclass(frozen=True, kw_only=True)
 class PlacedForm(EndsForm):
     """A joint at one point, with a new child in a tree; at two points it closes a loop."""
 
-    at: OneOrTwoNames
+    at: tuple[str, ...] = key(POINTS, "point of the parent; two, of parent and child, close a loop")
 
 
+@dataclass(frozen=True, kw_only=True)
 class MovableForm(PlacedForm):
-    """A joint with coordinates in a tree; ``rates: false`` leaves the speeds to ``speeds``."""
+    """A joint with coordinates in a tree."""
 
-    rates: Flag = True
+    rates: bool = key(FLAG, "`false` leaves its speeds to `speeds`", True)
 
 
+@dataclass(frozen=True, kw_only=True)
 class RangedForm(MovableForm):
     """A joint with one coordinate, possibly with a range and a backlash."""
 
-    range: CoordinateRange | None = None
-    backlash: Backlash | None = None
+    range: tuple[Text | None, Text | None] | None = key(RANGE, "stated bounds of the coordinate", None)
+    backlash: BacklashForm | None = part(BacklashForm, "play of the coordinate")
 
 
+@dataclass(frozen=True, kw_only=True)
 class RubbingForm(RangedForm):
     """A joint with optional friction in proportion to its reaction."""
 
-    friction: FrictionField | None = None
+    friction: Friction | None = key(FRICTION, "in proportion to the reaction", None)
 
 
+@dataclass(frozen=True, kw_only=True)
 class TurningForm(RubbingForm):
     """A joint whose friction acts at a radius."""
 
-    radius: Expression | None = None
+    radius: Text | None = expression("at which the friction acts", None, example="5 mm")
 
 
+@dataclass(frozen=True, kw_only=True)
 class RevoluteForm(TurningForm):
     """A hinge about an axis; with ``friction`` a journal bearing of a radius."""
 
     what: ClassVar[str] = "a revolute joint"
-    axis: OneOrTwoAxes
-    clearance: Clearance | None = None
+    example: ClassVar[str] = "revolute: {child: B, at: [O, P], axis: N.z}"
+
+    axis: tuple[AxisForm, ...] = key(ONE_OR_TWO_AXES, "of the hinge; two: in parent and child")
+    clearance: ClearanceForm | None = part(ClearanceForm, "play of the pin in its hole")
 
 
+@dataclass(frozen=True, kw_only=True)
 class PrismaticForm(RubbingForm):
     """A guide along an axis of the parent."""
 
     what: ClassVar[str] = "a prismatic joint"
-    axis: OneAxis
+    example: ClassVar[str] = "prismatic: {child: B, at: [O, P], axis: N.x}"
+
+    axis: AxisForm = key(AXIS, "of the parent, along which the child slides")
 
 
+@dataclass(frozen=True, kw_only=True)
 class HelicalForm(TurningForm):
     """A screw along and about an axis of the parent, with an advance of ``lead`` per turn; its thread has a radius."""
 
     what: ClassVar[str] = "a helical joint"
-    axis: OneAxis
-    lead: Expression
+    example: ClassVar[str] = "helical: {child: B, at: P, axis: N.z, lead: 4 mm, radius: 8 mm, friction: 0.2}"
+
+    axis: AxisForm = key(AXIS, "of the parent")
+    lead: Text = expression("advance in a turn, right-handed", example="4 mm")
 
 
+@dataclass(frozen=True, kw_only=True)
 class CylindricalForm(MovableForm):
     """A guide along an axis and a hinge about it."""
 
     what: ClassVar[str] = "a cylindrical joint"
-    axis: OneOrTwoAxes
+    example: ClassVar[str] = "cylindrical: {child: B, at: P, axis: N.x}"
+
+    axis: tuple[AxisForm, ...] = key(ONE_OR_TWO_AXES, "of both")
 
 
+@dataclass(frozen=True, kw_only=True)
 class UniversalForm(MovableForm):
     """Two hinges at right angles: the first axis is fixed in the parent, the second in the child."""
 
     what: ClassVar[str] = "a universal joint"
-    axis: OneOrTwoAxes
+    example: ClassVar[str] = "universal: {child: B, at: P, axis: [N.x, B.y]}"
+
+    axis: tuple[AxisForm, ...] = key(ONE_OR_TWO_AXES, "of parent and child", example=["N.x", "B.y"])
 
 
+@dataclass(frozen=True, kw_only=True)
 class BallForm(MovableForm):
     """A ball in its socket; turned by Euler parameters, or by angles about body-fixed axes."""
 
     what: ClassVar[str] = "a ball joint"
-    angles: Axes | None = None
+    example: ClassVar[str] = "ball: {child: B, at: P, angles: xyz}"
+
+    angles: str | None = key(AXES, "three axes of the child", None, usual="Euler parameters", example="xyz")
 
 
+@dataclass(frozen=True, kw_only=True)
 class PlanarForm(MovableForm):
     """A body sliding and turning on a plane across ``axis``."""
 
     what: ClassVar[str] = "a planar joint"
-    axis: OneOrTwoAxes
+    example: ClassVar[str] = "planar: {child: B, at: P, axis: N.z}"
+
+    axis: tuple[AxisForm, ...] = key(ONE_OR_TWO_AXES, "across the plane")
 
 
+@dataclass(frozen=True, kw_only=True)
 class WeldForm(PlacedForm):
     """No motion at all."""
 
     what: ClassVar[str] = "a weld"
+    example: ClassVar[str] = "weld: {child: B, at: P}"
 
 
+@dataclass(frozen=True, kw_only=True)
 class PinSliderForm(MovableForm):
     """A pin of the child in a slot of the parent along ``axis``, turning about ``pin``."""
 
     what: ClassVar[str] = "a pin-slider joint"
-    axis: OneAxis
-    pin: OneOrTwoAxes
+    example: ClassVar[str] = "pin_slider: {child: B, at: P, axis: N.x, pin: N.z}"
+
+    axis: AxisForm = key(AXIS, "of the slot, in the parent")
+    pin: tuple[AxisForm, ...] = key(ONE_OR_TWO_AXES, "of the pin")
 
 
+@dataclass(frozen=True, kw_only=True)
 class GearForm(EndsForm):
     """Two bodies with a fixed ratio of turns about a carrier: child about ``axis[1]`` to parent about ``axis[0]``."""
 
     what: ClassVar[str] = "a gear pair"
-    carrier: Reference = "N"
-    axis: OneOrTwoAxes
-    ratio: Expression
-    backlash: Backlash | None = None
+    example: ClassVar[str] = "gear: {parent: A, child: B, axis: [A.z, B.z], ratio: -2}"
+
+    carrier: str = reference("a frame", "against which both turn", "N")
+    axis: tuple[AxisForm, ...] = key(ONE_OR_TWO_AXES, "of parent and child", example=["A.z", "B.z"])
+    ratio: Text = expression("turns of the child in one of the parent", example=-2)
+    backlash: BacklashForm | None = part(BacklashForm, "play of the flanks; it replaces the row")
 
 
+@dataclass(frozen=True, kw_only=True)
 class RollingForm(EndsForm):
     """No slip at a point: both bodies have one velocity there, along each of the vectors ``along``."""
 
     what: ClassVar[str] = "a rolling joint"
-    at: Reference
-    along: Expressions | None = None
+    example: ClassVar[str] = "rolling: {parent: N, child: B, at: P, along: N.x}"
+
+    at: str = reference("a point", "of contact")
+    along: tuple[Text, ...] | None = expressions("vectors, up to three", None, usual="all axes", type="vector")
 
 
-class JointForm(Form):
+@dataclass(frozen=True, kw_only=True)
+class JointForm(KeyedMapping):
     """A joint; the given key is its kind."""
 
     what: ClassVar[str] = "a joint"
+    example: ClassVar[str] = "hinge: {revolute: {child: B, at: [O, P], axis: N.z}}"
 
-    revolute: RevoluteForm | None = None
-    prismatic: PrismaticForm | None = None
-    helical: HelicalForm | None = None
-    cylindrical: CylindricalForm | None = None
-    universal: UniversalForm | None = None
-    ball: BallForm | None = None
-    planar: PlanarForm | None = None
-    weld: WeldForm | None = None
-    pin_slider: PinSliderForm | None = None
-    gear: GearForm | None = None
-    rolling: RollingForm | None = None
+    revolute: RevoluteForm | None = part(RevoluteForm, "a hinge")
+    prismatic: PrismaticForm | None = part(PrismaticForm, "a guide")
+    helical: HelicalForm | None = part(HelicalForm, "a screw")
+    cylindrical: CylindricalForm | None = part(CylindricalForm, "a guide and a hinge on one axis")
+    universal: UniversalForm | None = part(UniversalForm, "two hinges at right angles")
+    ball: BallForm | None = part(BallForm, "a ball in its socket")
+    planar: PlanarForm | None = part(PlanarForm, "a body on a plane")
+    weld: WeldForm | None = part(WeldForm, "no motion")
+    pin_slider: PinSliderForm | None = part(PinSliderForm, "a pin in a slot")
+    gear: GearForm | None = part(GearForm, "turns in a ratio")
+    rolling: RollingForm | None = part(RollingForm, "no slip at a point")
 
 
 def both_axes(form: EndsForm, axes: tuple[AxisForm, ...]) -> tuple[AxisForm, AxisForm]:

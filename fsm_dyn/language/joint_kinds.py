@@ -12,7 +12,6 @@ from fsm_dyn.language import elements as data
 from fsm_dyn.language.contacts import Contact
 from fsm_dyn.language.elements import EulerFrame, Frame, PositionConstraint, SimpleFrame, VelocityConstraint
 from fsm_dyn.language.expression_tree import Text
-from fsm_dyn.language.form import exactly_one
 from fsm_dyn.language.joint_expansion import (
     NEWTONIAN,
     JointExpander,
@@ -49,6 +48,7 @@ from fsm_dyn.language.joint_forms import (
     WeldForm,
     both_axes,
 )
+from fsm_dyn.language.keyed import exactly_one
 from fsm_dyn.language.rewriting import free, own_point, resolved, substituted
 from fsm_dyn.language.yaml import LocatedStr
 

@@ -181,7 +181,13 @@ LOCK: Final = Law(
     normal="switched",
     states=lambda frictional, infinite: ("released", "engaged"),
     normal_noun="position of lock",
-    entry=Entry("lock", "a lock", "A row that transitions engage and release.", one_of=(POSITION, VELOCITY)),
+    entry=Entry(
+        "lock",
+        "a lock",
+        "A row that transitions engage and release.",
+        one_of=(POSITION, VELOCITY),
+        example="lock: {position: x, holds_to: 5 N}",
+    ),
 )
 
 
@@ -233,6 +239,7 @@ ONE_WAY: Final = Law(
     entry=Entry(
         "one_way", "a one-way clutch", "A speed that cannot become negative.",
         one_of=(Option("coordinate", "gap"), Option("velocity", "slip")),
+        example="one_way: {coordinate: q}",
     ),
 )  # fmt: skip
 
@@ -251,6 +258,7 @@ DRY_FRICTION: Final = Law(
         "dry friction",
         "Dry friction on a speed.",
         needs=(Option("speed", "slip"), Option("static", "static"), Option("kinetic", "kinetic")),
+        example="dry_friction: {speed: rate(x), static: 3 N, kinetic: 2 N}",
     ),
 )
 

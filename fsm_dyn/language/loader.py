@@ -19,6 +19,7 @@ from fsm_dyn.language.components import Origin, merge_components, overlaid
 from fsm_dyn.language.contact_forms import SCHEDULE_KEYS
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.joint_expansion import turns_uncounted
+from fsm_dyn.language.keyed import UNWRITTEN, KeyedMapping, Written, keys_of
 from fsm_dyn.language.model import Mechanism
 from fsm_dyn.language.yaml import (
     LocatedMapping,
@@ -39,7 +40,7 @@ T = TypeVar("T")
 
 # Mappings with names of the language or look-ups as keys: their order has no meaning.
 _UNORDERED = frozenset({"inertia", "states", "reset", "set", "values", "guess", "view", "ports", "numerics"})
-_LEFT_OUT = frozenset({"where", "digest", "text", "variants", "coupled_ports", "names", "phases"})
+_LEFT_OUT = frozenset({"where", "written", "digest", "text", "variants", "coupled_ports", "names", "phases"})
 
 
 def with_digest(mechanism: Mechanism) -> Mechanism:
@@ -76,11 +77,21 @@ def _canonical(value: Any, field: str) -> Any:
     if isinstance(value, tuple | list):
         return [_canonical(item, "") for item in value]
     if is_dataclass(value) and not isinstance(value, type):
-        said = [(item.name, getattr(value, item.name)) for item in fields(value) if item.name not in _LEFT_OUT]
+        said = [(name, getattr(value, name)) for name in _digested(value)]
         if hasattr(value, "kind"):  # classes of one family may have the same fields
             said.insert(0, ("kind", value.kind))
         return [[name, _canonical(item, name)] for name, item in said]
     return str(value) if isinstance(value, str) else value
+
+
+def _digested(value: Any) -> list[str]:
+    """Return the fields of data in the order of the digest: keys younger than the first digests follow, if given."""
+    names = [*getattr(value, "digested", ())]
+    if not isinstance(value, KeyedMapping):
+        return names or [item.name for item in fields(value) if item.name not in _LEFT_OUT]
+    later = [attribute for attribute, key in keys_of(type(value)).values() if key.later]
+    names = names or [item.name for item in fields(value) if item.name not in (*_LEFT_OUT, *later)]
+    return names + [name for name in later if getattr(value, name) not in (None, (), "", False)]
 
 
 def plain(value: T) -> T:
@@ -94,6 +105,8 @@ def plain(value: T) -> T:
         result = {plain(key): plain(item) for key, item in value.items()}
     elif isinstance(value, tuple):
         result = tuple(plain(item) for item in value)
+    elif isinstance(value, Written):
+        result = UNWRITTEN
     elif is_dataclass(value) and not isinstance(value, type):
         result = replace(value, **{f.name: plain(getattr(value, f.name)) for f in fields(value)})
     return result  # type: ignore[no-any-return]

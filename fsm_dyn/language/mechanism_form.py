@@ -1,81 +1,84 @@
-"""The form of a whole file, with components, variants, tolerances and requirements."""
+"""The form of a whole file, with components, variants and requirements."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, Literal
 
-from pydantic import Field, PlainValidator, WithJsonSchema
-
-from fsm_dyn.core.errors import ModelError, did_you_mean
+from fsm_dyn.core.errors import ModelError
 from fsm_dyn.language.body_forms import (
-    BodyForm,
+    COORDINATES,
+    PARAMETERS,
+    VIEW,
     ConstraintForm,
-    Coordinates,
     FrameForm,
     GeometryForm,
     LoadForm,
-    Parameters,
-    PointForm,
-    ViewField,
 )
 from fsm_dyn.language.contact_forms import (
+    INITIAL,
+    INPUTS,
+    MEMORY,
+    MODES,
+    SCHEDULE,
     ContactForm,
-    ControllerForm,
-    InitialField,
-    Inputs,
-    MemoryField,
     Modes,
-    ModesField,
-    PortForm,
-    ScheduleField,
     TransitionForm,
 )
-from fsm_dyn.language.elements import Input
+from fsm_dyn.language.elements import Input, Schedule
 from fsm_dyn.language.expression_tree import Text
-from fsm_dyn.language.form import (
-    ContactKey,
-    Expression,
-    Form,
-    FreeText,
-    Impacts,
-    JointCoordinates,
-    Key,
-    OnInconsistent,
-    OnNonunique,
-    PortCoupling,
-    Reference,
-    as_section,
-    exactly_one,
-    expression,
-    items_of,
-    key,
-    name,
-    section_of,
-    validated,
-)
+from fsm_dyn.language.form import as_section, contact_key, expression, name
+from fsm_dyn.language.form import key as new_key
 from fsm_dyn.language.joint_forms import JointForm
-from fsm_dyn.language.model import NUMERICS, Coordinate, DiscreteVariable, Initial, Parameter
-from fsm_dyn.language.phase_forms import NamesField, PhasesField
+from fsm_dyn.language.keyed import KeyedMapping, exactly_one
+from fsm_dyn.language.keys import (
+    EXPRESSION,
+    TEXT,
+    VALUE,
+    Kind,
+    key,
+    leaf,
+    list_of,
+    listing,
+    one_of,
+    reference,
+    reference_to,
+    section,
+    whole,
+)
+from fsm_dyn.language.keys import expression as expression_key
+from fsm_dyn.language.model import (
+    Body,
+    Coordinate,
+    DiscreteVariable,
+    Initial,
+    ModelSettings,
+    Parameter,
+    Point,
+)
+from fsm_dyn.language.numerics import ModelTolerances
+from fsm_dyn.language.phase_forms import NAMES, PHASES
 from fsm_dyn.language.phases import PartName, RunPhase
+from fsm_dyn.language.ports import Controller, Port
 from fsm_dyn.language.requirement import Requirement, read_formula
 from fsm_dyn.language.shapes import DrawnOutline
-from fsm_dyn.language.yaml import LocatedList, LocatedMapping, LocatedStr, Scalar, Tree, describe
+from fsm_dyn.language.yaml import LocatedList, LocatedMapping, Scalar, Tree, describe
 
 # -- Forms of the sections with other texts: ``use`` and ``variants`` ----------------------------------------
 
 MOST_VARIANTS = 30
 
-_EXPRESSION: dict[str, Any] = {"type": ["string", "number"]}
 
-
-class PlaceForm(Form):
+@dataclass(frozen=True, kw_only=True)
+class PlaceForm(KeyedMapping):
     """Place of attachment of a component."""
 
     what: ClassVar[str] = "a place to attach to"
+    example: ClassVar[str] = "attach: {frame: B, point: P}"
 
-    frame: Reference = "N"
-    point: Reference = "O"
+    frame: str = reference("a frame", "frame in place of its `N`", "N")
+    point: str = reference("a point", "point in place of its `O`", "O")
 
 
 def _given(tree: Tree) -> dict[str, tuple[Text, ...]]:
@@ -87,7 +90,7 @@ def _given(tree: Tree) -> dict[str, tuple[Text, ...]]:
 
 
 def _place(tree: Tree) -> PlaceForm | str:
-    return validated(PlaceForm, tree) if isinstance(tree, LocatedMapping) else name(tree)
+    return PlaceForm.read(tree) if isinstance(tree, LocatedMapping) else name(tree)
 
 
 def _model(tree: Tree) -> LocatedMapping:
@@ -96,41 +99,29 @@ def _model(tree: Tree) -> LocatedMapping:
     raise ModelError("a whole model is wanted", tree.where, found=describe(tree), allowed="a mapping, as in a file")
 
 
-Given: TypeAlias = Annotated[
-    dict[str, tuple[Text, ...]],
-    PlainValidator(_given),
-    WithJsonSchema(
-        {"type": "object", "additionalProperties": {"anyOf": [_EXPRESSION, {"type": "array", "items": _EXPRESSION}]}}
-    ),
-]
-Attach: TypeAlias = Annotated[
-    PlaceForm | str,
-    PlainValidator(_place),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "string", "description": "a body"},
-                {
-                    "type": "object",
-                    "properties": {"frame": {"type": "string"}, "point": {"type": "string"}},
-                    "additionalProperties": False,
-                },
-            ]
-        }
-    ),
-]
-Inline: TypeAlias = Annotated[LocatedMapping, PlainValidator(_model), WithJsonSchema({"type": "object"})]
+_GIVEN: Final = leaf(
+    _given, {"type": "object", "additionalProperties": {"anyOf": [VALUE, list_of(VALUE, 0)]}}, "values by parameter",
+    example={"length": "40 mm"},
+)  # fmt: skip
+_ATTACH: Final = leaf(
+    _place, {"anyOf": [{"type": "string", "description": "a body"}, reference_to(PlaceForm)]},
+    "body, or `{frame, point}`", mappings=(PlaceForm,), example="box",
+)  # fmt: skip
+_INLINE: Final = leaf(_model, {"type": "object"}, "a whole model", holds="words",
+                     example={"fsm_dyn": 1, "bodies": {"ball": {"center": "O", "mass": "1 kg"}}})  # fmt: skip
 
 
-class UseForm(Form):
+@dataclass(frozen=True, kw_only=True)
+class UseForm(KeyedMapping):
     """A component: another model, as a part of this one."""
 
     what: ClassVar[str] = "a component"
+    example: ClassVar[str] = "lever: {file: lever.yaml}"
 
-    file: FreeText | None = None
-    model: Inline | None = None
-    values: Given = Field(default_factory=dict, alias="with")
-    attach: Attach = "N"
+    file: str | None = key(TEXT, "a shipped model, or a file in the same folder", None, example="lever.yaml")
+    model: LocatedMapping | None = key(_INLINE, "the component itself, as in a file", None)
+    values: dict[str, tuple[Text, ...]] = key(_GIVEN, "its parameters", factory=dict, name="with")
+    attach: PlaceForm | str = key(_ATTACH, "what its `N` and `O` are fixed to", "N")
 
     def check(self) -> None:
         """Refuse a component without a model, or with two.
@@ -151,108 +142,57 @@ def _variants(tree: Tree) -> dict[str, LocatedMapping]:
         for inner in overlay:
             if inner in ("fsm_dyn", "variants"):
                 raise ModelError(f"a variant cannot change {str(inner)!r}", inner.where)
-        found[key(word)] = overlay
+        found[new_key(word)] = overlay
     if len(found) > MOST_VARIANTS:
         raise ModelError("too many variants", section.where, found=str(len(found)), allowed=str(MOST_VARIANTS))
     return found
 
 
-VariantsField: TypeAlias = Annotated[
-    dict[str, LocatedMapping],
-    PlainValidator(_variants),
-    WithJsonSchema({"type": "object", "additionalProperties": {"type": "object"}}),
-]
-
-
-# -- The form of the section ``numerics``: tolerances by name ------------------------------------------------
-
-_VALUE: dict[str, Any] = {"type": ["string", "number"], "description": "a positive expression of parameters"}
-
-
-def numerics(tree: Tree) -> dict[str, Text]:
-    """Return the tolerances of a file by name.
-
-    Parameters
-    ----------
-    tree : Tree
-        The section.
-    """
-    section = as_section(tree, "numerics")
-    for word in section:
-        if word not in NUMERICS:
-            raise _unknown(word)
-    return {str(word): expression(value) for word, value in section.items()}
-
-
-def _unknown(name: LocatedStr) -> ModelError:
-    return ModelError(
-        f"there is no tolerance {str(name)!r}",
-        name.where,
-        found=name,
-        allowed=", ".join(NUMERICS),
-        remedy=did_you_mean(str(name), NUMERICS),
-    )
-
-
-NumericsField: TypeAlias = Annotated[
-    dict[str, Text],
-    PlainValidator(numerics),
-    WithJsonSchema({"type": "object", "properties": dict.fromkeys(NUMERICS, _VALUE), "additionalProperties": False}),
-]
-
+_VARIANTS: Final = leaf(
+    _variants, {"type": "object", "additionalProperties": {"type": "object"}}, "differing sections by name",
+    holds="words", line="variants: {long: {parameters: {l: 0.6 m}}}",
+)  # fmt: skip
 
 # -- Form of the requirements: a formula, or ``{formula:, text:}`` -------------------------------------------
 
+_FORMULA: Final = {
+    "type": "string",
+    "description": "never ..., always ..., eventually ..., peak(...) < ..., count(...) <= ...",
+}
+_REQUIREMENTS_LINE: Final = "requirements: {rests: eventually x >= 0.3 m before 2 s}"
 
-class RequirementForm(Form):
+
+@dataclass(frozen=True, kw_only=True)
+class RequirementForm(KeyedMapping):
     """A requirement with a text for people to read."""
 
     what: ClassVar[str] = "a requirement"
+    example: ClassVar[str] = "rests: {formula: eventually x >= 0.3 m before 2 s, text: It arrives.}"
 
-    formula: Expression
-    text: FreeText = ""
+    formula: Text = expression_key("on a run", example="eventually x >= 0.3 m before 2 s")
+    text: str = key(TEXT, "for people to read", "")
 
 
 def _requirements(tree: Tree) -> dict[str, Requirement]:
     found: dict[str, Requirement] = {}
-    for word, entry in as_section(tree, "requirements").items():
+    for word, entry in as_section(tree, "requirements", _REQUIREMENTS_LINE).items():
         summary = ""
         if isinstance(entry, LocatedMapping):
-            form = validated(RequirementForm, entry)
+            form = RequirementForm.read(entry, word)
             formula, summary = form.formula, form.text
         else:
             formula = expression(entry)
-        name = key(word)
+        name = new_key(word)
         written = " ".join(formula.text.split())
         found[name] = Requirement(name, written, read_formula(formula), summary, formula.where)
     return found
 
 
-_FORMULA = {
-    "type": "string",
-    "description": "never ..., always ..., eventually ..., peak(...) < ..., count(...) <= ...",
-}
-
-RequirementsField: TypeAlias = Annotated[
-    Mapping[str, Requirement],
-    PlainValidator(_requirements),
-    WithJsonSchema(
-        {
-            "type": "object",
-            "additionalProperties": {
-                "anyOf": [
-                    _FORMULA,
-                    {
-                        "type": "object",
-                        "properties": {"formula": _FORMULA, "text": {"type": "string"}},
-                        "required": ["formula"],
-                        "additionalProperties": False,
-                    },
-                ]
-            },
-        }
-    ),
-]
+_REQUIREMENTS: Final = leaf(
+    _requirements,
+    {"type": "object", "additionalProperties": {"anyOf": [_FORMULA, reference_to(RequirementForm)]}},
+    "formula by name", mappings=(RequirementForm,), line=_REQUIREMENTS_LINE,
+)  # fmt: skip
 
 
 # -- The form of a whole file, and the way from a composed tree to it ----------------------------------------
@@ -285,19 +225,31 @@ def _title(tree: Tree) -> str:
     )
 
 
-Format: TypeAlias = Annotated[Literal[1], PlainValidator(_format), WithJsonSchema({"const": FORMAT})]
-Title: TypeAlias = Annotated[
-    str, PlainValidator(_title), WithJsonSchema({"type": "string", "pattern": "^[A-Za-z][A-Za-z0-9_-]*$"})
-]
+_FORMAT: Final = leaf(_format, {"const": FORMAT}, "`1`", example=FORMAT)
+_TITLE: Final = leaf(
+    _title, {"type": "string", "pattern": "^[A-Za-z][A-Za-z0-9_-]*$"}, "word", holds="words", example="box"
+)
 
 
-Scenario: TypeAlias = Annotated[dict[Reference, ScheduleField], section_of("a scenario")]
+def _named(cls: Any, what: str, line: str) -> Kind:
+    return section(whole(cls), what, line)
 
 
-class MechanismForm(Form):
+_SCHEDULES: Final = section(SCHEDULE, "schedule", "schedule: {push: 3 N}", name)
+_SCENARIO: Final = section(SCHEDULE, "a scenario", "schedule: {push: 3 N}", name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MechanismForm(ModelSettings):
     """A mechanism for fsm_dyn, format 1."""
 
     what: ClassVar[str] = "a model"
+    first: ClassVar[tuple[str, ...]] = (
+        "fsm_dyn", "name", "summary", "source", "parameters", "coordinates", "frames", "points", "bodies", "joints",
+        "joint_coordinates", "speeds", "constraints", "shapes", "contacts", "inputs", "schedule", "scenarios", "loads",
+        "modes", "memory", "controllers", "transitions", "impacts", "on_inconsistent", "on_nonunique", "numerics",
+        "ports", "port_coupling", "initial", "outputs", "requirements", "names", "phases", "view", "use", "variants",
+    )  # fmt: skip
     hints: ClassVar[Mapping[str, str]] = {
         "drives": "the key is 'scenarios'",
         "drawing": "the key is 'view'",
@@ -309,47 +261,75 @@ class MechanismForm(Form):
         "mode": "the initial mode stands inside `initial`, the list of modes in `modes`",
     }
 
-    fsm_dyn: Format
-    name: Title | None = None
-    summary: FreeText = ""
-    source: FreeText = ""
-    parameters: Parameters = Field(default_factory=dict)
-    coordinates: Coordinates = Field(default_factory=dict)
-    frames: Annotated[dict[Key, FrameForm], section_of("frames")] = Field(default_factory=dict)
-    points: Annotated[dict[Key, PointForm], section_of("points")] = Field(default_factory=dict)
-    bodies: Annotated[dict[Key, BodyForm], section_of("bodies")]
-    joints: Annotated[dict[Key, JointForm], section_of("joints")] = Field(default_factory=dict)
-    joint_coordinates: JointCoordinates = "relative"
-    speeds: Annotated[dict[Key, Expression], section_of("speeds")] = Field(default_factory=dict)
-    constraints: Annotated[dict[Key, ConstraintForm], section_of("constraints")] = Field(default_factory=dict)
-    shapes: Annotated[dict[Key, GeometryForm], section_of("shapes")] = Field(default_factory=dict)
-    contacts: Annotated[dict[ContactKey, ContactForm], section_of("contacts")] = Field(default_factory=dict)
-    inputs: Inputs = Field(default_factory=dict)
-    schedule: Annotated[dict[Reference, ScheduleField], section_of("schedule")] = Field(default_factory=dict)
-    scenarios: Annotated[dict[Key, Scenario], section_of("scenarios")] = Field(default_factory=dict)
-    loads: Annotated[list[LoadForm], items_of("loads")] = Field(default_factory=list)
-    modes: ModesField = Modes({})
-    memory: MemoryField = Field(default_factory=dict)
-    controllers: Annotated[dict[Key, ControllerForm], section_of("controllers")] = Field(default_factory=dict)
-    transitions: Annotated[list[TransitionForm], items_of("transitions")] = Field(default_factory=list)
-    impacts: Impacts = "simultaneous"
-    on_inconsistent: OnInconsistent = "stop"
-    on_nonunique: OnNonunique = "stop"
-    numerics: NumericsField = Field(default_factory=dict)
-    ports: Annotated[dict[Key, PortForm], section_of("ports")] = Field(default_factory=dict)
-    port_coupling: PortCoupling = "none"
-    initial: InitialField = Initial()
-    outputs: Annotated[dict[Key, Expression], section_of("outputs")] = Field(default_factory=dict)
-    requirements: RequirementsField = Field(default_factory=dict)
-    names: NamesField = Field(default_factory=dict)
-    phases: PhasesField = Field(default_factory=dict)
-    view: ViewField = Field(default_factory=dict)
-    use: Annotated[dict[Key, UseForm], section_of("use")] = Field(default_factory=dict)
-    variants: VariantsField = Field(default_factory=dict)
-
-
-# Names used only in annotations, resolved by pydantic at the creation of the classes.
-_RESOLVED = (Coordinate, Input, DiscreteVariable, Parameter, DrawnOutline, PartName, RunPhase, Requirement, Text)
+    fsm_dyn: Literal[1] = key(_FORMAT, "format of the file")
+    name: str | None = key(_TITLE, "of the model", None, usual="that of the file")
+    parameters: Mapping[str, Parameter] = key(PARAMETERS, "constants", factory=dict)
+    coordinates: Mapping[str, Coordinate] = key(COORDINATES, "variables of the configuration", factory=dict)
+    frames: dict[str, FrameForm] = key(
+        _named(FrameForm, "frames", "frames: {B: {rotate: {z: q}}}"), "what turns", factory=dict
+    )
+    points: dict[str, Point] = key(_named(Point, "points", "points: {P: {from: O, at: x*N.x}}"), "places", factory=dict)
+    bodies: dict[str, Body] = key(_named(Body, "bodies", "bodies: {ball: {center: P, mass: 1 kg}}"), "what has mass")
+    joints: dict[str, JointForm] = key(
+        _named(JointForm, "joints", "joints: {hinge: {revolute: {child: B, at: [O, P], axis: N.z}}}"),
+        "connections of frames", factory=dict,
+    )  # fmt: skip
+    joint_coordinates: Literal["relative", "absolute"] = key(
+        one_of("relative", "absolute"), "coordinates of joints, or of their children, moving freely", "relative"
+    )
+    speeds: dict[str, Text] = key(
+        section(EXPRESSION, "speeds", "speeds: {v: rate(x)}"), "generalized speeds", factory=dict,
+        usual="the rates of all coordinates",
+    )  # fmt: skip
+    constraints: dict[str, ConstraintForm] = key(
+        _named(ConstraintForm, "constraints", "constraints: {wheel: {velocity: rate(x) - r*rate(q)}}"),
+        "always active rows", factory=dict,
+    )  # fmt: skip
+    shapes: dict[str, GeometryForm] = key(
+        _named(GeometryForm, "shapes", "shapes: {ground: {line: {along: N.x}, side: N.y}}"), "outlines for contacts",
+        factory=dict,
+    )  # fmt: skip
+    contacts: dict[str, ContactForm] = key(
+        section(whole(ContactForm), "contacts", "contacts: {stop: {gap: 0.3 m - x}}", contact_key),
+        "constraints and forces that come and go", factory=dict,
+    )  # fmt: skip
+    inputs: Mapping[str, Input] = key(INPUTS, "quantities given from outside", factory=dict)
+    schedule: dict[str, Schedule] = key(_SCHEDULES, "values of inputs over time", factory=dict)
+    scenarios: dict[str, dict[str, Schedule]] = key(
+        section(_SCENARIO, "scenarios", "scenarios: {nudge: {push: 3 N}}"), "named schedules of some inputs",
+        factory=dict,
+    )  # fmt: skip
+    loads: tuple[LoadForm, ...] = key(
+        listing(whole(LoadForm), "loads"), "forces and torques besides those of contacts and constraints", ()
+    )
+    modes: Modes = key(MODES, "names for patterns of contact states", Modes({}))
+    memory: Mapping[str, DiscreteVariable] = key(MEMORY, "values changed by transitions alone", factory=dict)
+    controllers: dict[str, Controller] = key(
+        _named(
+            Controller, "controllers",
+            "controllers: {servo: {period: 1 ms, outputs: {push: {unit: N, value: -k*x}}}}",
+        ), "sampled controllers", factory=dict,
+    )  # fmt: skip
+    transitions: tuple[TransitionForm, ...] = key(
+        listing(whole(TransitionForm), "transitions"), "in addition to those of contacts", ()
+    )
+    numerics: ModelTolerances = key(whole(ModelTolerances), "tolerances of its runs", ModelTolerances())
+    ports: dict[str, Port] = key(_named(Port, "ports", "ports: {hand: {coordinate: x}}"), "places for devices",
+                                 factory=dict)  # fmt: skip
+    port_coupling: Literal["none", "impedance", "admittance"] = key(
+        one_of("none", "impedance", "admittance"), "couplers of ports as parts of the model", "none"
+    )
+    initial: Initial = key(INITIAL, "start of a run", Initial())
+    outputs: dict[str, Text] = key(
+        section(EXPRESSION, "outputs", "outputs: {height: x + 0.1 m}"), "extra columns of a run", factory=dict
+    )
+    requirements: Mapping[str, Requirement] = key(_REQUIREMENTS, "on runs", factory=dict)
+    names: Mapping[str, PartName] = key(NAMES, "words for contacts, shapes and bodies", factory=dict)
+    phases: Mapping[str, RunPhase] = key(PHASES, "of runs: the first true one applies", factory=dict)
+    view: Mapping[str, tuple[DrawnOutline, ...]] = key(VIEW, "drawings of bodies", factory=dict)
+    use: dict[str, UseForm] = key(_named(UseForm, "use", "use: {lever: {file: lever.yaml}}"), "components",
+                                  factory=dict)  # fmt: skip
+    variants: dict[str, LocatedMapping] = key(_VARIANTS, "of the model, by their differences", factory=dict)
 
 
 def form_of(tree: Tree) -> MechanismForm:
@@ -369,4 +349,4 @@ def form_of(tree: Tree) -> MechanismForm:
     ModelError
         With the exact place of the first invalid key or value.
     """
-    return validated(MechanismForm, tree)
+    return MechanismForm.read(tree)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Final, Literal
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import ClassVar, Final, Literal, Self
 
 import numpy as np
 
@@ -13,10 +14,16 @@ from fsm_dyn.core.errors import NOWHERE, InputError, Location, ModelError
 from fsm_dyn.language.contacts import Contact
 from fsm_dyn.language.elements import Constraint, CoupledPort, Frame, Input, Joint, Load, Schedule
 from fsm_dyn.language.expression_tree import Text
+from fsm_dyn.language.form import expression
+from fsm_dyn.language.keyed import KeyedMapping, NamedEntry
+from fsm_dyn.language.keys import NOT_NEGATIVE, TEXT, UNIT, VALUE, key, leaf, list_of, one_of, part, reference
+from fsm_dyn.language.keys import expression as expression_key
 from fsm_dyn.language.phases import PartName, RunPhase
+from fsm_dyn.language.ports import Controller, Port
 from fsm_dyn.language.requirement import Requirement
 from fsm_dyn.language.shapes import DrawnOutline, Shape
-from fsm_dyn.language.units import DIMENSIONLESS, Dimension, dimension
+from fsm_dyn.language.units import INERTIA, LENGTH, MASS
+from fsm_dyn.language.yaml import LocatedList, Tree, describe
 
 # -- Parameters of a model, with the tolerances for studies --------------------------------------------------
 
@@ -58,45 +65,125 @@ class Parameter:
 POLAR, PARAMETER = "phi", "s"  # arguments of the formula of a curve
 
 
-@dataclass(frozen=True, slots=True)
-class Coordinate:
-    """A configuration variable; ``unit`` is the text given in the file (empty: none).
+def _range(tree: Tree) -> tuple[Text | None, Text | None]:
+    """Return the bounds ``[lower, upper]`` of a coordinate; None for ``-inf`` and ``inf``."""
+    if not isinstance(tree, LocatedList) or len(tree) != 2:
+        raise ModelError(
+            "a range has a lower and an upper bound", tree.where, found=describe(tree),
+            allowed="such as [0 mm, 60 mm], or [0, inf] where one side is open",
+        )  # fmt: skip
+    lower, upper = (expression(item) for item in tree)
+    return None if lower.text == "-inf" else lower, None if upper.text == "inf" else upper
 
-    ``range`` holds the stated bounds, lower before upper, None for no bound; empty without a statement. ``meaning`` is
-    a word for the quantity, next to its name; empty without a statement.
+
+RANGE: Final = leaf(_range, list_of(VALUE, 2, 2), "`[lower, upper]`", example=["0 mm", "60 mm"], expressions=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Coordinate(NamedEntry):
+    """A configuration variable.
+
+    ``range`` holds the stated bounds, lower before upper, None for no bound; empty without a statement.
     """
 
-    name: str
-    unit: str = ""
-    range: tuple[Text | None, ...] = ()
-    where: Location = NOWHERE
-    meaning: str = ""
+    what: ClassVar[str] = "a coordinate"
+    example: ClassVar[str] = "q: {unit: rad, range: [0, 90 deg]}"
+    first: ClassVar[tuple[str, ...]] = ("unit", "meaning", "range")
+
+    unit: str = key(UNIT, "an SI unit", "", example="m")
+    range: tuple[Text | None, ...] = key(
+        RANGE, "stated bounds, where runs end", (), unit=lambda coordinate, found: [found.named[coordinate.name]],
+        noun="a bound of {of}",
+    )  # fmt: skip
+    meaning: str = key(TEXT, "a word for the quantity, in figures and exported columns", "", example="carriage")
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
-    """A point: its position from ``origin`` (another point, ``"O"`` for the Newtonian origin)."""
+@dataclass(frozen=True, kw_only=True)
+class Point(NamedEntry):
+    """A point: its position from another point or the Newtonian origin ``O``."""
 
-    name: str
-    origin: str
-    at: Text
-    where: Location = NOWHERE
+    what: ClassVar[str] = "a point"
+    example: ClassVar[str] = "P: {from: O, at: x*N.x}"
+
+    origin: str = reference("a point", "point that it is given from", name="from", example="O")
+    at: Text = expression_key(
+        "vector from there", unit=LENGTH, scope="configuration", type="vector", noun="the position of {of}",
+        example="x*N.x",
+    )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
-    """A rigid body, or a particle when ``frame`` is None.
+_ENTRIES: Final = ("xx", "yy", "zz", "xy", "yz", "xz")
+_moment: Final = partial(
+    expression_key, "entry of the tensor", None, unit=INERTIA, noun="the inertia {key} of {of}", usual="0",
+    example="0.01 kg*m^2",
+)  # fmt: skip
 
-    ``inertia`` maps ``xx yy zz xy yz xz`` to expressions, resolved in ``frame``, about ``about`` or the centre.
-    """
 
-    name: str
-    center: str
-    mass: Text
-    frame: str | None = None
-    inertia: Mapping[str, Text] = field(default_factory=dict)
-    about: str | None = None
-    where: Location = NOWHERE
+@dataclass(frozen=True, kw_only=True)
+class InertiaTensor(KeyedMapping):
+    """An inertia tensor in the body's frame."""
+
+    what: ClassVar[str] = "an inertia"
+    example: ClassVar[str] = "inertia: {zz: 0.01 kg*m^2}"
+
+    xx: Text | None = _moment(bounds=NOT_NEGATIVE)
+    yy: Text | None = _moment(bounds=NOT_NEGATIVE)
+    zz: Text | None = _moment(bounds=NOT_NEGATIVE)
+    xy: Text | None = _moment()
+    yz: Text | None = _moment()
+    xz: Text | None = _moment()
+    about: str | None = reference("a point", "point that it is taken about", None, usual="the centre")
+
+    @property
+    def entries(self) -> dict[str, Text]:
+        """The given entries, in the order xx yy zz xy yz xz."""
+        found = {name: getattr(self, name) for name in _ENTRIES}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def taken_about(self, point: Callable[[str], str]) -> Self:
+        """Return the tensor about another name of its point, if it has one."""
+        return self if self.about is None else replace(self, about=point(self.about))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Body(NamedEntry):
+    """A rigid body, or a particle when ``frame`` is None."""
+
+    what: ClassVar[str] = "a body"
+    example: ClassVar[str] = "ball: {center: P, mass: 1 kg}"
+    hints: ClassVar[Mapping[str, str]] = {"centre": "the key is 'center'"}
+    first: ClassVar[tuple[str, ...]] = ("frame", "center", "mass", "inertia")
+    digested: ClassVar[tuple[str, ...]] = ("name", "center", "mass", "frame", "inertia", "about")
+
+    center: str = reference("a point", "its mass centre")
+    mass: Text = expression_key("its mass", unit=MASS, bounds=NOT_NEGATIVE)
+    frame: str | None = reference("a frame", "frame that it turns with; without one it is a particle", None)
+    tensor: InertiaTensor | None = part(InertiaTensor, "of a body with a frame", name="inertia")
+
+    @property
+    def inertia(self) -> Mapping[str, Text]:
+        """The given entries of the tensor: ``xx yy zz xy yz xz``, in its frame, about ``about`` or the centre."""
+        return {} if self.tensor is None else self.tensor.entries
+
+    @property
+    def about(self) -> str | None:
+        """The point that the inertia is taken about; None: the centre."""
+        return None if self.tensor is None else self.tensor.about
+
+    def checked(self) -> Self:
+        """Return the body if it has a frame for its inertia.
+
+        Raises
+        ------
+        ModelError
+            It has none.
+        """
+        if self.tensor is not None and self.frame is None:
+            raise ModelError(
+                f"body {str(self.name)!r} has an inertia but no frame", self.key("inertia"),
+                remedy="add `frame: ...`; without one it is a particle",
+            )  # fmt: skip
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,41 +203,6 @@ class DiscreteVariable:
     initial: int
     is_boolean: bool = False
     where: Location = NOWHERE
-
-
-@dataclass(frozen=True, slots=True)
-class ControllerQuantity:
-    """An input, a memory or an output of a controller, with its new value at a sample.
-
-    ``start``: before the first sample, 0 if not given.  ``quantum``: it is rounded to whole multiples of this.
-    """
-
-    name: str
-    value: Text
-    unit: str = ""
-    start: Text | None = None
-    quantum: Text | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Controller:
-    """A sampled controller: every ``period`` it reads inputs, updates memory and computes outputs, constant between.
-
-    ``delay``: number of samples before an output takes its computed value.
-    """
-
-    name: str
-    period: Text
-    delay: int
-    inputs: tuple[ControllerQuantity, ...]
-    memory: tuple[ControllerQuantity, ...]
-    outputs: tuple[ControllerQuantity, ...]
-    where: Location = NOWHERE
-
-    @property
-    def quantities(self) -> tuple[ControllerQuantity, ...]:
-        """Inputs, memory and outputs."""
-        return (*self.inputs, *self.memory, *self.outputs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,30 +232,6 @@ class TransitionSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Port:
-    """A coupling point for a device: a point of a body along axes, with or without rotation, or a coordinate.
-
-    ``kinematic``: the device prescribes the coordinate; the bandwidth (Hz) of the filter its motion goes through.
-    ``stiffness``, ``damping``: of the coupler along each of the axes or of the coordinate; not of the rotation.
-    ``press``: two places of the hand along the first axis, relative to the model's start: with the key up, and with the
-    key pressed. ``step``: longest step of a run coupled to a device, a time.
-    """
-
-    name: str
-    point: str | None = None
-    body: str | None = None
-    axes: tuple[Text, ...] = ()
-    rotation: Text | None = None
-    coordinate: str | None = None
-    kinematic: Text | None = None
-    stiffness: Text | None = None
-    damping: Text | None = None
-    press: tuple[Text, ...] = ()
-    step: Text | None = None
-    where: Location = NOWHERE
-
-
-@dataclass(frozen=True, slots=True)
 class Initial:
     """Start of a run: a mode (or None: deduced), values of coordinates and speeds, ``settle``.
 
@@ -217,13 +245,35 @@ class Initial:
     where: Location = NOWHERE
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Mechanism:
+@dataclass(frozen=True, kw_only=True)
+class ModelSettings(KeyedMapping):
+    """Keys of the top level with one value, the same in the file and in the model."""
+
+    summary: str = key(TEXT, "what it is", "")
+    source: str = key(TEXT, "where it comes from", "")
+    impacts: Literal["simultaneous", "sequential"] = key(
+        one_of("simultaneous", "sequential"), "order of impacts in one instant", "simultaneous"
+    )
+    on_inconsistent: Literal["stop", "impact"] = key(
+        one_of("stop", "impact"), "what follows if no motion satisfies all contact laws", "stop"
+    )
+    on_nonunique: Literal["stop", "prefer_previous"] = key(
+        one_of("stop", "prefer_previous"), "what follows if several motions satisfy all contact laws", "stop"
+    )
+
+
+@dataclass(frozen=True, repr=False)
+class Mechanism(ModelSettings):
     """A whole model file, checked for form and cross references."""
 
+    digested: ClassVar[tuple[str, ...]] = (
+        "name", "summary", "source", "parameters", "coordinates", "frames", "points", "bodies", "joints",
+        "speeds", "constraints", "shapes", "contacts", "inputs", "scenarios", "loads", "modes", "only_listed",
+        "memory", "controllers", "transitions", "impacts", "on_inconsistent", "on_nonunique", "numerics",
+        "ports", "initial", "outputs", "requirements", "view", "uses_units",
+    )  # fmt: skip
+
     name: str
-    summary: str = ""
-    source: str = ""
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     coordinates: Mapping[str, Coordinate] = field(default_factory=dict)
     frames: Mapping[str, Frame] = field(default_factory=dict)
@@ -242,9 +292,6 @@ class Mechanism:
     memory: Mapping[str, DiscreteVariable] = field(default_factory=dict)
     controllers: Mapping[str, Controller] = field(default_factory=dict)
     transitions: tuple[TransitionSpec, ...] = ()
-    impacts: Literal["simultaneous", "sequential"] = "simultaneous"
-    on_inconsistent: Literal["stop", "impact"] = "stop"
-    on_nonunique: Literal["stop", "prefer_previous"] = "stop"
     numerics: Mapping[str, Text] = field(default_factory=dict)  # tolerances of its runs
     ports: Mapping[str, Port] = field(default_factory=dict)
     coupled_ports: tuple[CoupledPort, ...] = ()  # if their couplers are parts of the mechanism
@@ -317,34 +364,3 @@ def placed(mechanism: Mechanism) -> Iterator[None]:
             found=str(error),
             remedy="look for a division by zero and for numbers beyond all measure",
         ) from error
-
-
-# -- The names of tolerances in a model file, and their dimensions -------------------------------------------
-
-_LENGTH, _TIME = dimension(m=1), dimension(s=1)
-_SPEED, _ACCELERATION = dimension(m=1, s=-1), dimension(m=1, s=-2)
-
-#: Dimension of each tolerance. Their meaning: ``fsm_dyn.Tolerances``.
-NUMERICS: Final[Mapping[str, Dimension]] = {
-    "rtol": DIMENSIONLESS,
-    "atol": DIMENSIONLESS,
-    "gap": _LENGTH,
-    "speed": _SPEED,
-    "acceleration": DIMENSIONLESS,
-    "multiplier": DIMENSIONLESS,
-    "energy": DIMENSIONLESS,
-    "pivot": DIMENSIONLESS,
-    "hysteresis": DIMENSIONLESS,
-    "time": _TIME,
-    "coincidence": _TIME,
-    "graze": DIMENSIONLESS,
-    "projection": _LENGTH,
-    "drift": _LENGTH,
-    "impact": DIMENSIONLESS,
-    "slip": _SPEED,
-    "least_acceleration": _ACCELERATION,
-    "redundancy": DIMENSIONLESS,
-    "length_scale": _LENGTH,
-    "mass_scale": dimension(kg=1),
-    "time_scale": _TIME,
-}

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Annotated, Any, ClassVar, Final, TypeAlias
-
-from pydantic import Field, PlainValidator, WithJsonSchema
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Final
 
 from fsm_dyn.core.errors import Location, ModelError
-from fsm_dyn.language.form import Expression, Form, as_items, as_section, expression, free_text, one_of, validated
+from fsm_dyn.language.expression_tree import Text
+from fsm_dyn.language.form import as_items, as_section, expression, free_text
 from fsm_dyn.language.form import name as reference
+from fsm_dyn.language.keyed import KeyedMapping
+from fsm_dyn.language.keys import Schema, key, leaf, list_of, one_of, reference_to
+from fsm_dyn.language.keys import expression as expression_key
 from fsm_dyn.language.phases import (
     COLOURS,
     LONGEST_NAME,
@@ -23,6 +24,9 @@ from fsm_dyn.language.phases import (
 )
 from fsm_dyn.language.requirement import QuantityComparison, StateCondition, read_condition
 from fsm_dyn.language.yaml import LocatedList, LocatedMapping, LocatedStr, Tree
+
+_NAMES_LINE: Final = "names: {stop: cart on stop}"
+_PHASES_LINE: Final = "phases: {rest: {when: stop is closed}, motion: {when: otherwise}}"
 
 # -- Leaves: short texts, conditions, lists of names ---------------------------------------------------------
 
@@ -68,96 +72,84 @@ def _references(tree: Tree) -> tuple[str, ...]:
     return tuple(reference(item) for item in items)
 
 
-_CONDITION: Final[dict[str, Any]] = {"type": "string", "description": "QUANTITY < VALUE, CONTACT is STATE, MODE; and"}
-_NAME: Final[dict[str, Any]] = {"type": "string", "maxLength": LONGEST_NAME}
+_CONDITION: Final = {"type": "string", "description": "QUANTITY < VALUE, CONTACT is STATE, MODE; and"}
+_NAME: Final = {"type": "string", "maxLength": LONGEST_NAME}
 
 
-def _one_or_more(schema: dict[str, Any]) -> WithJsonSchema:
-    return WithJsonSchema({"anyOf": [schema, {"type": "array", "items": schema, "minItems": 1}]})
+def _one_or_more(schema: Schema) -> Schema:
+    return {"anyOf": [schema, list_of(schema, 1)]}
 
 
-Conditions: TypeAlias = Annotated[tuple[Conjunction, ...], PlainValidator(_conditions), _one_or_more(_CONDITION)]
-PhaseNames: TypeAlias = Annotated[tuple[str, ...], PlainValidator(_names), _one_or_more({"type": "string"})]
-BodyNames: TypeAlias = Annotated[tuple[str, ...], PlainValidator(_references), _one_or_more({"type": "string"})]
-ShortName: TypeAlias = Annotated[
-    str, PlainValidator(lambda tree: _short(tree, LONGEST_NAME, "a name")), WithJsonSchema(_NAME)
-]
-ShortText: TypeAlias = Annotated[
-    str,
-    PlainValidator(lambda tree: _short(tree, LONGEST_TEXT, "the text of a phase")),
-    WithJsonSchema({"type": "string", "maxLength": LONGEST_TEXT}),
-]
-Colour: TypeAlias = Annotated[str, PlainValidator(one_of(*COLOURS)), WithJsonSchema({"enum": list(COLOURS)})]
+CONDITIONS: Final = leaf(_conditions, _one_or_more(_CONDITION), "condition, or several", example="stop is closed")
+PHASE_NAMES: Final = leaf(_names, _one_or_more({"type": "string"}), "names of phases", holds="words", example="rest")
+BODY_NAMES: Final = leaf(_references, _one_or_more({"type": "string"}), "names of bodies", example="box")
+SHORT_NAME: Final = leaf(
+    lambda tree: _short(tree, LONGEST_NAME, "a name"), _NAME, "short text", holds="words", example="cart on stop"
+)
+SHORT_TEXT: Final = leaf(
+    lambda tree: _short(tree, LONGEST_TEXT, "the text of a phase"), {"type": "string", "maxLength": LONGEST_TEXT},
+    "text of one line", holds="words", example="The cart rests on its stop.",
+)  # fmt: skip
 
 
 # -- The section ``names`` -----------------------------------------------------------------------------------
 
 
-class PartNameForm(Form):
+@dataclass(frozen=True, kw_only=True)
+class PartNameForm(KeyedMapping):
     """Words for a contact, with the subject and the object of sentences about it."""
 
     what: ClassVar[str] = "the words for a part"
+    example: ClassVar[str] = "stop: {is: cart on stop, subject: cart, object: stop}"
 
-    text: ShortName = Field("", alias="is")
-    subject: ShortName = ""
-    object: ShortName = ""
+    text: str = key(SHORT_NAME, "the part, in labels", "", name="is")
+    subject: str = key(SHORT_NAME, "what touches, in sentences", "", example="cart")
+    object: str = key(SHORT_NAME, "what is touched", "", example="stop")
 
 
 def _part_names(tree: Tree) -> dict[str, PartName]:
     found: dict[str, PartName] = {}
-    for word, entry in as_section(tree, "names").items():
+    for word, entry in as_section(tree, "names", _NAMES_LINE).items():
         part = reference(word)
         if isinstance(entry, LocatedMapping):
-            form = validated(PartNameForm, entry)
+            form = PartNameForm.read(entry, word)
             found[part] = PartName(form.text, form.subject, form.object, word.where)
         else:
             found[part] = PartName(_short(entry, LONGEST_NAME, "a name"), where=word.where)
     return found
 
 
-NamesField: TypeAlias = Annotated[
-    Mapping[str, PartName],
-    PlainValidator(_part_names),
-    WithJsonSchema(
-        {
-            "type": "object",
-            "additionalProperties": {
-                "anyOf": [
-                    _NAME,
-                    {
-                        "type": "object",
-                        "properties": {"is": _NAME, "subject": _NAME, "object": _NAME},
-                        "additionalProperties": False,
-                    },
-                ]
-            },
-        }
-    ),
-]
+NAMES: Final = leaf(
+    _part_names,
+    {"type": "object", "additionalProperties": {"anyOf": [_NAME, reference_to(PartNameForm)]}},
+    "words by part", holds="words", mappings=(PartNameForm,), line=_NAMES_LINE,
+)  # fmt: skip
 
 
 # -- The section ``phases`` ----------------------------------------------------------------------------------
 
 
-class PhaseForm(Form):
+@dataclass(frozen=True, kw_only=True)
+class PhaseForm(KeyedMapping):
     """A phase of runs."""
 
     what: ClassVar[str] = "a phase"
+    example: ClassVar[str] = "rest: {when: stop is closed, colour: grey}"
 
-    when: Conditions
-    after: PhaseNames = ()
-    until: Conditions = ()
-    shortest: Expression | None = None
-    colour: Colour = ""
-    text: ShortText = ""
-    focus: BodyNames = ()
+    when: tuple[Conjunction, ...] = key(CONDITIONS, "true while the phase may apply")
+    after: tuple[str, ...] = key(PHASE_NAMES, "phases directly after which it begins", ())
+    until: tuple[Conjunction, ...] = key(CONDITIONS, "ends it", (), example="x > 1 m")
+    shortest: Text | None = expression_key("shorter visits are a part of the visit before", None, example="20 ms")
+    colour: str = key(one_of(*COLOURS), "of its spans in figures", "")
+    text: str = key(SHORT_TEXT, "for people to read", "")
+    focus: tuple[str, ...] = key(BODY_NAMES, "bodies of a close-up", ())
 
 
 def _phases(tree: Tree) -> dict[str, RunPhase]:
     found: dict[str, RunPhase] = {}
-    for word, entry in as_section(tree, "phases").items():
+    for word, entry in as_section(tree, "phases", _PHASES_LINE).items():
         name = _phase_name(word)
-        form = validated(PhaseForm, entry)
+        form = PhaseForm.read(entry, word)
         if any(not conjunction for conjunction in form.until):
             raise ModelError("`until: otherwise` ends a phase at once", form.key("until"), remedy="omit `until`")
         twin = next((other for other in found if formula_name(other) == formula_name(name)), None)
@@ -194,30 +186,8 @@ def _phase_name(word: LocatedStr) -> LocatedStr:
     return word
 
 
-_CONDITIONS: Final[dict[str, Any]] = {
-    "anyOf": [_CONDITION, {"type": "array", "items": _CONDITION, "minItems": 1}],
-}
-
-PhasesField: TypeAlias = Annotated[
-    Mapping[str, RunPhase],
-    PlainValidator(_phases),
-    WithJsonSchema(
-        {
-            "type": "object",
-            "additionalProperties": {
-                "type": "object",
-                "properties": {
-                    "when": _CONDITIONS,
-                    "after": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
-                    "until": _CONDITIONS,
-                    "shortest": {"type": ["string", "number"], "description": "a time, an expression"},
-                    "colour": {"enum": list(COLOURS)},
-                    "text": {"type": "string", "maxLength": LONGEST_TEXT},
-                    "focus": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
-                },
-                "required": ["when"],
-                "additionalProperties": False,
-            },
-        }
-    ),
-]
+PHASES: Final = leaf(
+    _phases,
+    {"type": "object", "additionalProperties": reference_to(PhaseForm)},
+    "[a phase](#phases) by name", mappings=(PhaseForm,), line=_PHASES_LINE,
+)  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 from fsm_dyn.core.errors import NOWHERE, Location, ModelError
@@ -59,13 +60,13 @@ def free(child: str, plane: bool, units: bool) -> FreeBody:
 
     along = "xy" if plane else "xyz"
     metre = "m" if units else ""
-    coordinates: dict[str, Coordinate] = {word(c): Coordinate(word(c), metre, where=where) for c in along}
+    coordinates: dict[str, Coordinate] = {word(c): Coordinate(name=word(c), unit=metre, where=where) for c in along}
     speeds: dict[str, Text] = {word(f"{c}_dot"): Text(f"rate({word(c)})", where) for c in along}
     at = Text(" + ".join(f"{word(c)}*N.{c}" for c in along), where)
-    origin = Point(word("origin"), "O", at, where)
+    origin = Point(name=word("origin"), origin="O", at=at, where=where)
     if plane:
         turn = word("turn")
-        coordinates[turn] = Coordinate(turn, "rad" if units else "", where=where)
+        coordinates[turn] = Coordinate(name=turn, unit="rad" if units else "", where=where)
         speeds[word("turn_dot")] = Text(f"rate({turn})", where)
         return FreeBody(
             SimpleFrame(name=child, parent=NEWTONIAN, rotations=(("z", Text(turn, where)),), where=where),
@@ -102,8 +103,9 @@ def reattached(mechanism: Mechanism, joints: Mapping[str, Joint]) -> Mechanism:
                 points[name] = replace(point, origin=own_point(joints, joint.child, point.origin))
         for name, body in bodies.items():
             if body.frame in family:
-                about = None if body.about is None else own_point(joints, joint.child, body.about)
-                bodies[name] = replace(body, center=own_point(joints, joint.child, body.center), about=about)
+                own = partial(own_point, joints, joint.child)
+                tensor = body.tensor and body.tensor.taken_about(own)
+                bodies[name] = replace(body, center=own(body.center), tensor=tensor)
     return replace(mechanism, points=points, bodies=bodies)
 
 
@@ -238,7 +240,7 @@ def with_accelerations(mechanism: Mechanism) -> Mechanism:
                 )  # fmt: skip
         dimension = expression_type(row.expression, scope, f"constraint {name!r}").dimension
         unit = "" if not units or dimension in (None, DIMENSIONLESS) else dimension_text(dimension)
-        coordinates[integral] = Coordinate(integral, unit, where=row.where)
+        coordinates[integral] = Coordinate(name=integral, unit=unit, where=row.where)
         held = Text(f"({row.expression.text}) - {integral}", row.expression.where)
         constraints[name] = VelocityConstraint(name=row.name, expression=held, where=row.where)
         definition = Text(f"rate({integral}) - ({row.acceleration.text})", row.acceleration.where)

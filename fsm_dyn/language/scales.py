@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm_dyn.language.check_expressions import check_expressions, scopes_and_dimensions
-from fsm_dyn.language.dimensions import LENGTH, TIME, QuantityAlgebra, Scope, declarations, expression_type, texts_of
+from fsm_dyn.language.dimensions import QuantityAlgebra, Scope, declarations, expression_type, texts_of
 from fsm_dyn.language.elements import PositionConstraint
 from fsm_dyn.language.evaluate import ParameterValue, evaluate_expression
 from fsm_dyn.language.expression_tree import Compare, Number, Text, fold, free_names, walk
 from fsm_dyn.language.expressions import parse
 from fsm_dyn.language.memory import is_condition
 from fsm_dyn.language.model import Mechanism
-from fsm_dyn.language.units import DIMENSIONLESS, Dimension, divide, multiply
+from fsm_dyn.language.units import DIMENSIONLESS, LENGTH, TIME, Dimension, divide, multiply
 
 Array = NDArray[np.float64]
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from fsm_dyn.core.errors import InputError
 from fsm_dyn.language.expression_tree import is_name
+from fsm_dyn.language.keyed import KeyedMapping, keys_of
 from fsm_dyn.language.mechanism_form import FORMAT, MechanismForm
 
 # -- The JSON Schema of model files, for checks in editors ---------------------------------------------------
@@ -17,28 +18,24 @@ def json_schema() -> dict[str, Any]:
     It knows the keys and the forms of values; expressions and references are checked by
     `load` only.
     """
-    schema = MechanismForm.model_json_schema(by_alias=True)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"fsm_dyn model, format {FORMAT}",
-        **{key: _simplified(value) for key, value in schema.items() if key != "title"},
+        **MechanismForm.schema(),
+        "$defs": {cls.__name__: cls.schema() for cls in mapping_classes(MechanismForm)},
     }
 
 
-def _simplified(schema: Any) -> Any:
-    """Return a schema without the markers of optional keys: "or null", "default null"."""
-    if isinstance(schema, list):
-        return [_simplified(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    kept = {key: _simplified(value) for key, value in schema.items() if not (key == "title" and isinstance(value, str))}
-    if "patternProperties" in kept:
-        kept["additionalProperties"] = False  # keys must match the pattern of names
-    if kept.get("default", ...) is None:
-        del kept["default"]
-        options = [option for option in kept.pop("anyOf", []) if option != {"type": "null"}]
-        kept |= options[0] if len(options) == 1 else {"anyOf": options} if options else {}
-    return kept
+def mapping_classes(cls: type[KeyedMapping]) -> list[type[KeyedMapping]]:
+    """Return the classes of all mappings in a mapping, each once."""
+    found: dict[type[KeyedMapping], None] = {}
+    pending = [cls]
+    while pending:
+        for _, key in keys_of(pending.pop()).values():
+            new = [inner for inner in key.kind.mappings if inner not in found]
+            found |= dict.fromkeys(new)
+            pending += new
+    return list(found)
 
 
 # -- A commented first model, for ``fsm-dyn new`` ------------------------------------------------------------

@@ -24,6 +24,12 @@ def dimension(m: float = 0, kg: float = 0, s: float = 0, ampere: float = 0, kelv
     return (float(m), float(kg), float(s), float(ampere), float(kelvin), 0.0, 0.0)
 
 
+LENGTH, MASS, TIME = dimension(m=1), dimension(kg=1), dimension(s=1)
+SPEED, ACCELERATION = dimension(m=1, s=-1), dimension(m=1, s=-2)
+FORCE, ENERGY, POWER = dimension(m=1, kg=1, s=-2), dimension(m=2, kg=1, s=-2), dimension(m=2, kg=1, s=-3)
+INERTIA = dimension(m=2, kg=1)
+
+
 def multiply(left: Dimension, right: Dimension) -> Dimension:
     """Return the dimension of a product."""
     return _rounded(a + b for a, b in zip(left, right, strict=True))

@@ -16,12 +16,13 @@ from fsm_dyn.automaton.hybrid_automaton import Automaton
 from fsm_dyn.core.errors import InputError, did_you_mean
 from fsm_dyn.derive.guards import Guard
 from fsm_dyn.derive.unconstrained_system import ContactInfo
-from fsm_dyn.language.dimensions import ENERGY, LENGTH, TIME, Scope
+from fsm_dyn.language.dimensions import Scope
 from fsm_dyn.language.evaluate import ParameterValue, evaluate_expression
 from fsm_dyn.language.expression_tree import Text
-from fsm_dyn.language.model import NUMERICS
+from fsm_dyn.language.keyed import keys_of
+from fsm_dyn.language.numerics import NUMERICS, ModelTolerances
 from fsm_dyn.language.scales import SI, Measures, Scales, measures, units_of
-from fsm_dyn.language.units import DIMENSIONLESS, Dimension, dimension_text, divide, power
+from fsm_dyn.language.units import DIMENSIONLESS, ENERGY, LENGTH, TIME, Dimension, dimension_text, divide, power
 from fsm_dyn.language.values import check_unit
 from fsm_dyn.runtime.abi import GuardQuantity, ToleranceTable, fields_of
 
@@ -31,9 +32,13 @@ from fsm_dyn.runtime.abi import GuardQuantity, ToleranceTable, fields_of
 # the array of :meth:`Tolerances.as_array`, in the order of ``struct fsm_tolerances``.
 
 
-def _entry(value: float, text: str, unit: str = "") -> Any:
-    """A field: its value in the mechanism's own units, its meaning, and its unit if this varies."""
-    return field(default=None, metadata={"value": value, "text": text, "unit": unit})
+def _entry(name: str) -> Any:
+    """A field: its value in the mechanism's own units, its meaning, and its unit if this varies; from the language."""
+    key = keys_of(ModelTolerances)[name][1]
+    return field(
+        default=None,
+        metadata={"value": float(key.usual), "text": key.doc, "unit": ModelTolerances.varying.get(name, "")},
+    )
 
 
 @dataclass(frozen=True)
@@ -85,27 +90,27 @@ class Tolerances:
         The mechanism's own units, m, kg, s; found from its numbers if not given.
     """
 
-    rtol: float | None = _entry(1e-9, "relative error of a step")
-    atol: float | None = _entry(1e-11, "absolute error of a step", "unit of the state")
-    gap: float | None = _entry(1e-9, "a contact whose gap is within this is closed; Zeno sequences end")
-    speed: float | None = _entry(1e-9, "a normal or slip speed within this is zero")
-    acceleration: float | None = _entry(1e-9, "a contact law on accelerations violated by less is kept")
-    multiplier: float | None = _entry(1e-9, "a force within this fraction of the largest one is zero")
-    energy: float | None = _entry(1e-15, "fraction of its work by which an impact may raise the energy")
-    pivot: float | None = _entry(1e-6, "smallest scaled pivot before other independent speeds are taken")
-    hysteresis: float | None = _entry(10.0, "they are left when it falls so many times below its best")
-    time: float | None = _entry(1e-14, "accuracy to which the instant of an event is located")
-    coincidence: float | None = _entry(1e-11, "guards that reach zero within this are resolved together")
-    graze: float | None = _entry(1e-12, "a guard that falls below zero by less has not fired", "unit of the guard")
-    projection: float | None = _entry(1e-12, "residual of configuration rows that asks for a projection")
-    drift: float | None = _entry(1e-5, "residual after a projection that is a failure")
-    impact: float | None = _entry(1e-9, "a contact law of an impact violated by less is kept")
-    slip: float | None = _entry(1e-7, "slip speed in space from which friction follows its direction")
-    least_acceleration: float | None = _entry(1e-3, "acceleration distinguished from rounding")
-    redundancy: float | None = _entry(1e-6, "independent fraction below which a row is redundant")
-    length_scale: float | None = _entry(1.0, "the mechanism's own unit of length")
-    mass_scale: float | None = _entry(1.0, "the mechanism's own unit of mass")
-    time_scale: float | None = _entry(1.0, "the mechanism's own unit of time")
+    rtol: float | None = _entry("rtol")
+    atol: float | None = _entry("atol")
+    gap: float | None = _entry("gap")
+    speed: float | None = _entry("speed")
+    acceleration: float | None = _entry("acceleration")
+    multiplier: float | None = _entry("multiplier")
+    energy: float | None = _entry("energy")
+    pivot: float | None = _entry("pivot")
+    hysteresis: float | None = _entry("hysteresis")
+    time: float | None = _entry("time")
+    coincidence: float | None = _entry("coincidence")
+    graze: float | None = _entry("graze")
+    projection: float | None = _entry("projection")
+    drift: float | None = _entry("drift")
+    impact: float | None = _entry("impact")
+    slip: float | None = _entry("slip")
+    least_acceleration: float | None = _entry("least_acceleration")
+    redundancy: float | None = _entry("redundancy")
+    length_scale: float | None = _entry("length_scale")
+    mass_scale: float | None = _entry("mass_scale")
+    time_scale: float | None = _entry("time_scale")
 
     def __post_init__(self) -> None:
         for item in fields(self):

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from fsm_dyn.core.errors import ExpressionError, InputError, ModelError
 from fsm_dyn.language.expression_tree import FUNCTIONS, fold, free_names
 from fsm_dyn.language.expressions import FloatAlgebra, parse
-from fsm_dyn.language.form import Form
+from fsm_dyn.language.keyed import keys_of
 from fsm_dyn.language.loader import load
+from fsm_dyn.language.mechanism_form import MechanismForm
+from fsm_dyn.language.schema import mapping_classes
 from fsm_dyn.language.yaml import LocatedList, LocatedMapping, Tree, compose
 
 ROOT = Path(__file__).parents[2]
@@ -32,12 +34,8 @@ quick = settings(
 )
 
 
-def every_form(form: type[Form] = Form) -> list[type[Form]]:
-    return [form, *(sub for child in form.__subclasses__() for sub in every_form(child))]
-
-
 KEYS = sorted(
-    {key for form in every_form() for key in (*form.allowed_keys(), *form.later)}
+    {key for cls in (MechanismForm, *mapping_classes(MechanismForm)) for key in keys_of(cls)}
     | {"z", "static", "kinetic", "linear", "steps", "expression", "mode", "settle", "polygon", "circle", "text", "line"}
     | {"x", "q", "B", "P", "m", "ball", "N", "O", "t", "*", "_", "a.b", "", "e0", "only_listed"}
 )

@@ -17,7 +17,7 @@ REPEATS = 9
 
 READY = """
 import json, time
-import sympy, llvmlite, pydantic, networkx, scipy
+import sympy, llvmlite, networkx, scipy
 import fsm_dyn
 from fsm_dyn.automaton import compilation
 from fsm_dyn.derive import derivation

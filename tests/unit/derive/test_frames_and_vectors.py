@@ -123,16 +123,16 @@ def test_frames_in_a_circle():
 def test_positions_go_through_the_common_ancestor(space):
     algebra = NodeAlgebra(space.graph, {"k": space.graph.symbol("k")}, space)
     given = {
-        "P": Point("P", "O", Text("k*A.x")),
-        "Q": Point("Q", "P", Text("2*B.y")),
-        "R": Point("R", "P", Text("3*C.z + B.y")),
+        "P": Point(name="P", origin="O", at=Text("k*A.x")),
+        "Q": Point(name="Q", origin="P", at=Text("2*B.y")),
+        "R": Point(name="R", origin="P", at=Text("3*C.z + B.y")),
     }
     points = Points(space, given, lambda point: algebra.vector(point.at))
     assert {part for part, _ in points.position("R", "Q")} == {"B", "C"}
     assert points.position("Q", "Q").is_zero
     with pytest.raises(ModelError, match="no point 'X'"):
         points.position("X")
-    circle = {"P": Point("P", "Q", Text("A.x")), "Q": Point("Q", "P", Text("A.x"))}
+    circle = {"P": Point(name="P", origin="Q", at=Text("A.x")), "Q": Point(name="Q", origin="P", at=Text("A.x"))}
     with pytest.raises(ModelError, match="in a circle"):
         Points(space, circle, lambda point: algebra.vector(point.at)).chain("P")
 

@@ -1,56 +1,34 @@
 """The example in an error about a missing mapping is valid in the language."""
 
-import importlib
-import pkgutil
-
 import pytest
 
-from fsm_dyn import language as forms
 from fsm_dyn.core.errors import ModelError
-from fsm_dyn.language.form import EXAMPLES, Form, validated
+from fsm_dyn.language.keyed import keys_of
 from fsm_dyn.language.loader import load
 from fsm_dyn.language.mechanism_form import MechanismForm
-from fsm_dyn.language.yaml import compose
+from fsm_dyn.language.schema import mapping_classes
+from fsm_dyn.language.yaml import LocatedStr, compose
 
-for module in pkgutil.iter_modules(forms.__path__):
-    importlib.import_module(f"{forms.__name__}.{module.name}")
-
-
-def forms_of(form=Form):
-    for child in form.__subclasses__():
-        yield child
-        yield from forms_of(child)
+CLASSES = mapping_classes(MechanismForm)
+LINES = {name: key.kind.line for name, (_, key) in keys_of(MechanismForm).items() if key.kind.line}
 
 
-FORMS = {form.what: form for form in forms_of()}
-SECTIONS = [what for what in EXAMPLES if what in MechanismForm.allowed_keys()]
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+def test_an_example_fits_its_mapping(cls):
+    tree = compose(cls.example, "example.yaml")
+    ((word, value),) = tree.items() if len(tree) == 1 else [(LocatedStr("one"), tree)]
+    cls.read(value, word)
 
 
-@pytest.mark.parametrize("what", [what for what in EXAMPLES if what in FORMS])
-def test_an_example_fits_its_form(what):
-    tree = compose(EXAMPLES[what], "example.yaml")
-    (value,) = tree.values() if len(tree) == 1 else [tree]
-    validated(FORMS[what], value)
+@pytest.mark.parametrize("name", LINES)
+def test_an_example_fits_its_section(name):
+    rest = "" if name == "bodies" else "bodies: {b: {center: O, mass: 1}}\n"
+    MechanismForm.read(compose(f"fsm_dyn: 1\n{rest}{LINES[name]}\n", "example.yaml"))
 
 
-@pytest.mark.parametrize("what", SECTIONS)
-def test_an_example_fits_its_section(what):
-    rest = "" if what == "bodies" else "bodies: {b: {center: O, mass: 1}}\n"
-    validated(MechanismForm, compose(f"fsm_dyn: 1\n{rest}{EXAMPLES[what]}\n", "example.yaml"))
-
-
-def test_every_form_of_the_language_has_an_example():
-    alike = (
-        "cylindrical joint",
-        "universal joint",
-        "ball joint",
-        "planar joint",
-        "weld",
-        "pin-slider joint",
-        "gear pair",
-    )
-    left = {what for what in FORMS if what not in EXAMPLES and not what.endswith((*alike, "rolling joint"))}
-    assert left <= {"this", "a model", "a place to attach to"}
+def test_every_section_of_names_has_an_example():
+    sections = {name for name, (_, key) in keys_of(MechanismForm).items() if "by name" in key.kind.word}
+    assert sections <= set(LINES)
 
 
 @pytest.mark.parametrize(

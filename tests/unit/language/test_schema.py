@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from fsm_dyn.language.schema import json_schema, starter
+from fsm_dyn.language.mechanism_form import MechanismForm
+from fsm_dyn.language.schema import json_schema, mapping_classes, starter
 from fsm_dyn.language.yaml import LocatedList, LocatedMapping, Tree, compose
 
 ROOT = Path(__file__).parents[3]
@@ -29,7 +30,7 @@ def accepts(schema: Any, value: Any) -> bool:
     """Judge by the few words of JSON Schema in use here; an unknown word fails the test."""
     known = {"type", "properties", "additionalProperties", "required", "items", "minItems", "maxItems", "uniqueItems"}
     known |= {"anyOf", "$ref", "enum", "const", "pattern", "maxLength", "default", "description", "patternProperties"}
-    known |= {"minimum", "maximum"}
+    known |= {"minimum", "maximum", "examples"}
     assert set(schema) <= known | {"$schema", "title", "$defs"}, schema
     if "$ref" in schema:
         return accepts(SCHEMA["$defs"][schema["$ref"].removeprefix("#/$defs/")], value)
@@ -111,3 +112,11 @@ def test_is_json_and_has_every_section() -> None:
     assert SCHEMA["required"] == ["fsm_dyn", "bodies"]
     assert {"use", "variants"} <= set(SCHEMA["properties"])
     assert "from" in SCHEMA["$defs"]["TransitionForm"]["properties"]
+
+
+def test_every_key_is_described_and_has_an_example_that_fits() -> None:
+    for cls in (MechanismForm, *mapping_classes(MechanismForm)):
+        schema = cls.schema()
+        for name, key in (schema.get("anyOf") or [schema])[-1]["properties"].items():
+            assert key["description"], (cls, name)
+            assert all(accepts({k: v for k, v in key.items() if k != "examples"}, item) for item in key["examples"])

@@ -57,8 +57,8 @@ def test_shapes_come_from_the_view_and_other_bodies_get_a_dot():
     mechanism = Mechanism(
         name="m",
         bodies={
-            "box": Body("box", "P", Text("1"), frame="B"),
-            "bead": Body("bead", "Q", Text("1")),
+            "box": Body(name="box", center="P", mass=Text("1"), frame="B"),
+            "bead": Body(name="bead", center="Q", mass=Text("1")),
         },
         view={"box": (PolygonOutline(points=corners), CircleOutline(radius=Text("r")))},
     )
