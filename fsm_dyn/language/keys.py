@@ -312,7 +312,7 @@ def part(cls: MappingClass, doc: str, default: Any = None, **more: Any) -> Any:
 
 
 def with_short_form(tree: Tree, short: str) -> Tree:
-    """Return a mapping; anything else is the value of the key `short`."""
-    if short and not isinstance(tree, LocatedMapping):
+    """Return a mapping or list; a scalar is the value of the key `short`."""
+    if short and isinstance(tree, Scalar):
         return LocatedMapping({LocatedStr(short, tree.where): tree}, tree.where)
     return tree
