@@ -60,7 +60,7 @@ WRONG = {
     "phases: {a: {when: moving}}": (1, 20, "there is no mode 'moving'"),
     "phases: {a: {when: phase == b}}": (1, 20, "names no phase"),
     "phases: {a: {wen: x > 3 m}}": (1, 14, "did you mean 'when'?"),
-    "phases: {a: {after: b}}": (1, 13, "lacks the key 'when'"),
+    "phases: {a: {after: b}}": (1, 10, "a lacks the key 'when'"),
     "phases: {a: {when: x > 3 m, colour: pink}}": (1, 37, "grey, blue, orange"),
     "phases: {a: {when: x > 3 m, after: b}}": (1, 36, "begins after 'b', which does not exist"),
     "phases: {a: {when: x > 3 m, shortest: 1 m}}": (1, 39, "is in m"),
@@ -123,7 +123,10 @@ def test_formulas_of_requirements_name_phases():
 
 
 def test_the_schema_has_both_sections():
-    properties = json_schema()["properties"]
-    phase = properties["phases"]["additionalProperties"]
-    assert set(phase["properties"]) == {"when", "after", "until", "shortest", "colour", "text", "focus"}
-    assert "is" in properties["names"]["additionalProperties"]["anyOf"][1]["properties"]
+    schema = json_schema()
+    properties, parts = schema["properties"], schema["$defs"]
+    assert properties["phases"]["additionalProperties"] == {"$ref": "#/$defs/PhaseForm"}
+    keys = parts["PhaseForm"]["properties"]
+    assert set(keys) == {"when", "after", "until", "shortest", "colour", "text", "focus"}
+    assert properties["names"]["additionalProperties"]["anyOf"][1] == {"$ref": "#/$defs/PartNameForm"}
+    assert "is" in parts["PartNameForm"]["properties"]
