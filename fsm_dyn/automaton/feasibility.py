@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Final, Literal
+from dataclasses import asdict, dataclass, field, fields, make_dataclass
+from typing import Any, Final, Literal, get_type_hints
 
 import numpy as np
 
@@ -331,35 +332,27 @@ class GeometricFeasibility:
 
     def to_bytes(self) -> bytes:
         """Return it as JSON."""
-        large = ("combinations", "remaining", "possible", "undecided")
-        return encode(asdict(self) | {name: str(getattr(self, name)) for name in large})
+        return encode(asdict(self) | {name: str(getattr(self, name)) for name in _LARGE})
 
     @classmethod
     def from_bytes(cls, data: bytes) -> GeometricFeasibility:
         """Return it from JSON; raise InputError for other data."""
-        stored = decode(data, _StoredAssessment, "a geometric assessment")
-        numbers = (int(stored.possible), int(stored.undecided))
-        return cls(
-            stored.verdicts, int(stored.combinations), int(stored.remaining), stored.modes, *numbers,
-            stored.contacts, stored.states, stored.configurations, stored.held_contacts, stored.boxes,
-        )  # fmt: skip
+        stored = vars(decode(data, _stored_assessment(), "a geometric assessment"))
+        return cls(**stored | {name: int(stored[name]) for name in _LARGE})
 
 
-@dataclass(frozen=True)
-class _StoredAssessment:
-    """The assessment as JSON has it: the numbers of combinations may be too large for its integers."""
+#: numbers of combinations, which may be too large for the integers of JSON and are texts there
+_LARGE: Final = ("combinations", "remaining", "possible", "undecided")
 
-    verdicts: tuple[ContactVerdict, ...]
-    combinations: str
-    remaining: str
-    modes: dict[str, ContactVerdict]
-    possible: str
-    undecided: str
-    contacts: tuple[str, ...]
-    states: dict[str, int]
-    configurations: tuple[dict[str, float], ...]
-    held_contacts: tuple[ContactVerdict, ...]
-    boxes: int
+
+@functools.cache
+def _stored_assessment() -> type[Any]:
+    """Return the type of the assessment as JSON has it, every field required."""
+    types = get_type_hints(GeometricFeasibility)
+    return make_dataclass(
+        "StoredAssessment",
+        [(item.name, str if item.name in _LARGE else types[item.name]) for item in fields(GeometricFeasibility)],
+    )
 
 
 def assess_geometry(

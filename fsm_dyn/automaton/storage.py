@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
 
 from fsm_dyn.automaton.hybrid_automaton import Automaton, DerivedMode
 from fsm_dyn.core.errors import NOWHERE, InputError, Location
-from fsm_dyn.core.files import convert, decode, encode, write_file
+from fsm_dyn.core.files import convert, decode, encode, stored_type, write_file
 from fsm_dyn.derive.guards import Guard
 from fsm_dyn.derive.mode_programs import ModePrograms
-from fsm_dyn.derive.unconstrained_system import ContactInfo, RowInfo, TreePattern, UserTransitionInfo
+from fsm_dyn.derive.unconstrained_system import ContactInfo
 from fsm_dyn.language.contacts import BearingContact, FeatureContact, SurfaceContact
 from fsm_dyn.language.loader import load as load_mechanism
 from fsm_dyn.language.memory import layout_of
@@ -44,38 +44,18 @@ def run_version() -> str:
     return f"{equations_version()[:16]}-{SOURCES[:16]}"
 
 
-class _StoredMode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    name: str
-    pattern: str
-    states: Numbers
-    chart: tuple[tuple[int, int], ...]
-    independent: Numbers
-    redundant: Numbers
-    indeterminate: Numbers
-    guards: tuple[Guard, ...]
-    rhs: StoredProgram
-    full: StoredProgram
-
-
-class _Stored(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    format: Literal["fsm_dyn automaton 1"]
-    digest: str
-    text: str
-    rows: tuple[RowInfo, ...]
-    contacts: tuple[ContactInfo, ...]
-    user_transitions: tuple[UserTransitionInfo, ...]
-    quaternions: Numbers
-    n_kinematic: int
-    terms: StoredProgram
-    report: StoredProgram
-    geometry: StoredProgram
-    names: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
-    resets: tuple[StoredProgram | None, ...]
-    modes: tuple[_StoredMode, ...]
-    infeasible: dict[str, str]
-    fully_enumerated: bool
-    pattern: TreePattern | None
-    sample: StoredProgram | None = None
+# The fields of an automaton in a file; one of a mode has its name and pattern beside its programs.
+if TYPE_CHECKING:
+    _StoredMode: TypeAlias = Any
+    _Stored: TypeAlias = Any
+else:
+    _StoredMode = stored_type(ModePrograms, {Program: StoredProgram}, name=str, pattern=str)
+    _NAMES = ("load_names", "point_names", "frame_names")
+    _Stored = stored_type(
+        Automaton, {Program: StoredProgram, DerivedMode: _StoredMode}, ("mechanism", *_NAMES),
+        format=Literal["fsm_dyn automaton 1"], digest=str, text=str,
+        names=tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]],
+    )  # fmt: skip
 
 
 def to_data(automaton: Automaton) -> dict[str, Any]:
@@ -154,8 +134,8 @@ def _automaton(stored: _Stored, mechanism: Mechanism | None, where: Location) ->
 
 def _mode(stored: _StoredMode) -> DerivedMode:
     programs = ModePrograms(
-        stored.states, stored.chart, stored.independent, stored.redundant, stored.guards,
-        Program.from_stored(stored.rhs), Program.from_stored(stored.full), stored.indeterminate,
+        stored.states, stored.chart, stored.independent, stored.redundant, stored.indeterminate, stored.guards,
+        Program.from_stored(stored.rhs), Program.from_stored(stored.full),
     )  # fmt: skip
     return DerivedMode(stored.name, stored.pattern, programs)
 

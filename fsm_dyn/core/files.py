@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import operator
 import os
 import secrets
 import stat
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
-from typing import Any, BinaryIO, Final, TypeVar, cast
+from types import UnionType
+from typing import Any, BinaryIO, Final, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -199,6 +202,38 @@ def convert(data: object, kind: type[T], what: str) -> T:
     """
     with _refused(what, NOWHERE, ""):
         return msgspec.convert(data, kind)
+
+
+def stored_type(
+    kind: type[Any], forms: Mapping[Any, Any], without: Sequence[str] = (), *, strict: bool = True, **further: Any
+) -> Any:
+    """Return the structure of a dataclass in a file: its fields, all required, then further ones by name and type.
+
+    Parameters
+    ----------
+    kind : type
+    forms : mapping
+        Types in a file that stand for others, also within containers.
+    without : sequence of str
+        Fields that a file does not have.
+    strict : bool
+        Whether other fields are refused.
+    **further : type
+    """
+    types = get_type_hints(kind)
+    own = [(item.name, _form(types[item.name], forms)) for item in fields(kind) if item.name not in without]
+    return msgspec.defstruct(kind.__name__, [*own, *further.items()], frozen=True, forbid_unknown_fields=strict)
+
+
+def _form(hint: Any, forms: Mapping[Any, Any]) -> Any:
+    """Return a type with those in it replaced that have another form in a file."""
+    parts = get_args(hint)
+    if hint in forms or not parts or get_origin(hint) is Literal:
+        return forms.get(hint, hint)
+    replaced = [_form(part, forms) for part in parts]
+    if get_origin(hint) is UnionType:
+        return functools.reduce(operator.or_, replaced)
+    return get_origin(hint)[tuple(replaced)]
 
 
 @contextmanager

@@ -63,10 +63,10 @@ class ModePrograms:
     chart: tuple[tuple[int, int], ...]
     independent: tuple[int, ...]
     redundant: tuple[int, ...]
+    indeterminate: tuple[int, ...]  # rows with exchangeable multipliers: the minimum-norm ones are reported
     guards: tuple[Guard, ...]
     rhs: Program
     full: Program
-    indeterminate: tuple[int, ...] = ()  # rows with exchangeable multipliers: the minimum-norm ones are reported
 
     @cached_property
     def enclosure(self) -> EnclosureCode | None:
@@ -123,10 +123,10 @@ def _derive_mode(
         embedded.chart,
         embedded.independent,
         embedded.redundant,
+        embedded.open_forces.rows,
         tuple(guard for guard, _ in pairs),
         Program.from_nodes(system.layout, {"x_dot": x_dot}),
         Program.from_nodes(system.layout, full),
-        embedded.open_forces.rows,
     )
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from msgspec import Meta
 
 from fsm_dyn.core.errors import InputError, did_you_mean
-from fsm_dyn.core.files import convert
+from fsm_dyn.core.files import convert, stored_type
 from fsm_dyn.programs.graph import CONSTANT, SYMBOL, ExpressionGraph, Node
 from fsm_dyn.programs.layout import Layout
 from fsm_dyn.programs.operations import OPERATIONS
@@ -142,19 +142,14 @@ class Output(NamedTuple):
     indices: Annotated[tuple[_Number, ...], Meta(max_length=MOST_OUTPUTS)]
 
 
-class _StoredLayout(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The names of a layout."""
-
-    q: _Names
-    u: _Names
-    p: _Names
-    w: _Names
-    contacts: _Names
-    memory: _Names
+if TYPE_CHECKING:
+    StoredLayout: TypeAlias = Any
+else:
+    StoredLayout = stored_type(Layout, {tuple[str, ...]: _Names})
 
 
 @functools.lru_cache(maxsize=4)  # all programs of an automaton have one
-def _layout(stored: _StoredLayout) -> Layout:
+def _layout(stored: StoredLayout) -> Layout:
     return Layout(**msgspec.structs.asdict(stored))
 
 
@@ -162,7 +157,7 @@ class StoredProgram(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A program as it is stored; an instruction is a list of an operation and the numbers of its operands."""
 
     format: Literal[1]
-    layout: _StoredLayout
+    layout: StoredLayout
     constants: Annotated[tuple[float, ...], Meta(max_length=MOST_VALUES)]
     instructions: Annotated[
         tuple[Annotated[tuple[str | _Number, ...], Meta(min_length=1)], ...], Meta(max_length=MOST_VALUES)

@@ -6,14 +6,14 @@ import csv
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args, get_type_hints
 
 import msgspec
 import numpy as np
 
 from fsm_dyn.core.arrays import FloatArray, InputFunction
 from fsm_dyn.core.errors import InputError, Location
-from fsm_dyn.core.files import decode, encode, opened, read_file, whole_file
+from fsm_dyn.core.files import decode, encode, opened, read_file, stored_type, whole_file
 from fsm_dyn.core.optional_libraries import optional_library
 from fsm_dyn.run.continuation import StoredContinuation
 from fsm_dyn.run.extremes import locate
@@ -40,32 +40,33 @@ Number = float | None  # null is not a number
 Table = list[list[Number]]
 
 
-class _StoredTransition(msgspec.Struct, kw_only=True):
-    time: float
-    source: str
-    target: str
-    cause: str
-    impulse: dict[str, list[Number]]
-    energy_before: Number
-    energy_after: Number
-    u_before: list[Number]
-    u_after: list[Number]
-    consistent_count: int
-    guard_value: Number
-    slope: Number
-    selection: tuple[str, ...]
-    fired: tuple[tuple[str, Number, Number], ...]
-    source_label: str
-    target_label: str
+if TYPE_CHECKING:
+    StoredTransition: TypeAlias = Any
+else:
+    StoredTransition = stored_type(
+        Transition, {float: Number, FloatArray: list[Number]}, without=("find_pin_impulse",), strict=False
+    )  # fmt: skip
 
-    def transition(self) -> Transition:
-        """Return it with arrays and numbers."""
-        own = msgspec.structs.asdict(self)
-        own |= {name: _number(own[name]) for name in ("energy_before", "energy_after", "guard_value", "slope")}
-        own |= {name: _array(own[name]) for name in ("u_before", "u_after")}
-        own["impulse"] = {name: _array(values) for name, values in self.impulse.items()}
-        own["fired"] = tuple((text, _number(value), _number(slope)) for text, value, slope in self.fired)
-        return Transition(**own)
+
+def _transition(stored: StoredTransition) -> Transition:
+    """Return a transition of a file with arrays and numbers."""
+    types = get_type_hints(Transition)
+    return Transition(**{name: _restored(types[name], getattr(stored, name)) for name in stored.__struct_fields__})
+
+
+def _restored(hint: Any, value: Any) -> Any:
+    """Return a value of a file as one of a type: null as the number nan, lists as arrays."""
+    parts = get_args(hint)
+    if hint is float:
+        return _number(value)
+    if hint == FloatArray:
+        return _array(value)
+    if isinstance(value, Mapping):
+        return {name: _restored(parts[1], item) for name, item in value.items()}
+    if isinstance(value, tuple):
+        each = [parts[0]] * len(value) if parts[-1] is Ellipsis else parts
+        return tuple(map(_restored, each, value))
+    return value
 
 
 class _StoredRun(msgspec.Struct):
@@ -75,7 +76,7 @@ class _StoredRun(msgspec.Struct):
     parameters: list[float]
     n_inputs: int
     modes: tuple[tuple[int, ...], ...]
-    transitions: list[_StoredTransition]
+    transitions: list[StoredTransition]
     t: list[float]
     x: Table
     x_dot: Table
@@ -178,7 +179,7 @@ def parse_run(text: bytes, where: Location) -> SavedRun:
         outcome = None
     if outcome is None or data.n_inputs < 0:
         raise InputError("the saved run is inconsistent or corrupt", where, remedy=_REMEDY)
-    transitions = tuple(item.transition() for item in data.transitions)
+    transitions = tuple(map(_transition, data.transitions))
     inputs = _between_rows(numbers["t"], numbers["held"], data.n_inputs)
     record = RunRecord(
         **numbers, mode=mode, read_transitions=lambda: transitions, inputs=inputs, outcome=outcome, tried=data.tried,
