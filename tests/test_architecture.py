@@ -323,10 +323,3 @@ def test_repeated_code_is_found_from_eight_lines_on(count, tmp_path):
     for name in ("one", "other"):
         (tmp_path / f"{name}.py").write_text(f"{name} = 1\n{lines}{name}_more = 2\n", encoding="utf-8")
     assert ("R0801" in repeated_code(tmp_path, "one.py", "other.py")) == (count == 8)
-
-
-@pytest.mark.timeout(1200)
-def test_no_code_of_the_package_is_repeated():
-    """That of the tests and of mechanisms is looked through by ``make lint`` alone."""
-    pytest.importorskip("pylint")
-    assert repeated_code(ROOT, PACKAGE) == ""

@@ -50,6 +50,7 @@ ENVIRONMENT = "FSM_DYN_CACHE"
 SUFFIX = ".kernel"
 TEMPORARY = ".part"
 LARGEST_SIZE = 256 * 2**20
+BOUND_SHARE = 64  # the cache of a process exceeds its largest size by at most one part in this many
 _PLACES = {  # of caches: the environment variable, and the folder in the home directory
     "win32": ("LOCALAPPDATA", "AppData/Local"), "darwin": ("", "Library/Caches"),
 }  # fmt: skip
@@ -172,6 +173,9 @@ def clear() -> int:
     return ObjectCache.default().clear()
 
 
+_added_since_bound: dict[Path, int] = {}  # bytes by directory, in this process
+
+
 @dataclass(frozen=True)
 class ObjectCache:
     """Object code by key in one directory.
@@ -214,16 +218,25 @@ class ObjectCache:
             write(self.directory / (key + SUFFIX), _header(key, payload) + payload)
         except OSError:
             return False
-        self._bound()
+        self._bound(len(payload))
         return True
 
     def clear(self) -> int:
         """Remove all files of this cache; return their number."""
         return sum(_remove(path) for _, _, path in _files(self.directory, (SUFFIX, TEMPORARY)))
 
-    def _bound(self) -> None:
-        """Remove the least recently used files until the size is within bounds, and files of dead processes."""
+    def _bound(self, added: int) -> None:
+        """Remove the least recently used files until the size is within bounds, and files of dead processes.
+
+        A look at all files takes longer than writing one: it is due at a process's first file, and then whenever
+        a share of the largest size has been added.
+        """
         assert self.directory is not None
+        added += _added_since_bound.get(self.directory, self.largest_size)
+        _added_since_bound[self.directory] = added
+        if added * BOUND_SHARE < self.largest_size:
+            return
+        _added_since_bound[self.directory] = 0
         remove_abandoned(self.directory)
         files = sorted(_files(self.directory, (SUFFIX,)))
         excess = sum(size for _, size, _ in files) - self.largest_size

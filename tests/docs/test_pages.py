@@ -101,20 +101,22 @@ def test_every_section_of_the_language_is_described():
         assert key in ("fsm_dyn", "name", "summary", "source") or f"`{key}`" in headings
 
 
-def built_site(folder):
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
     """Return the site that `make docs` has built, if it is newer than all that it is made of; else build it."""
     made = ROOT / "site" / "search" / "search_index.json"  # written last
     sources = [ROOT / "mkdocs.yml", *DOCS.rglob("*"), *(ROOT / "fsm_dyn").rglob("*.py")]
     if made.exists() and made.stat().st_mtime > max(path.stat().st_mtime for path in sources if path.is_file()):
         return made.parents[1]
+    folder = tmp_path_factory.mktemp("site")
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
     subprocess.run(build, cwd=ROOT, env=environment, check=True, capture_output=True, timeout=280)
     return folder
 
 
-def test_the_site_fetches_nothing_from_elsewhere(tmp_path):
-    pages = sorted(built_site(tmp_path).rglob("*.html"))
+def test_the_site_fetches_nothing_from_elsewhere(site):
+    pages = sorted(site.rglob("*.html"))
     assert len(pages) > 10
     fetched = re.compile(r"<(?:script|link|img|iframe)\b[^>]*?(?:src|href)=\"?(https?:)?//[^>]*")
     for page in pages:
@@ -124,8 +126,8 @@ def test_the_site_fetches_nothing_from_elsewhere(tmp_path):
 
 
 @pytest.mark.parametrize("page", sorted((DOCS / "tutorials").glob("*.md")), ids=lambda page: page.stem)
-def test_the_site_has_what_a_tutorial_prints_and_displays(page, tmp_path):
-    text = (built_site(tmp_path) / "tutorials" / f"{page.stem}.html").read_text(encoding="utf-8")
+def test_the_site_has_what_a_tutorial_prints_and_displays(page, site):
+    text = (site / "tutorials" / f"{page.stem}.html").read_text(encoding="utf-8")
     cells = blocks(page, "python")
     printed = sum("print(" in code for code in cells)
     assert printed > 0

@@ -14,10 +14,7 @@ from tests.exports.building import FLAGS, machine_object
 from tests.runtime.building import BUILT, COMPILER
 
 MODELS = ["virtual_wall", "latch", "shopping_cart", "piano_action_simple"]
-QUICK = {
-    ("latch", "m7", "double"), ("virtual_wall", "m7", "double"), ("shopping_cart", "m4", "float"),
-    ("piano_action_simple", "m7", "float"),
-}  # fmt: skip
+QUICK = {("latch", "m7", "double"), ("shopping_cart", "m4", "float")}
 CASES = [
     pytest.param(name, core, real, marks=() if (name, core, real) in QUICK else pytest.mark.long)
     for name in MODELS

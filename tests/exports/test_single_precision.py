@@ -203,22 +203,25 @@ def test_the_motion_is_that_of_doubles_with_the_same_tolerances(name, tmp_path):
     assert end.startswith(f"done at {np.float32(with_doubles.t[-1]):.17g} s")
 
 
-def test_memory_is_as_stated_and_nothing_is_read_outside(tmp_path):
-    if reason := sanitizers_work():
-        pytest.skip(reason)
+def test_memory_is_as_stated(tmp_path):
     _, folder = exported("shopping_cart", tmp_path, real="float")
     (folder / "bytes.c").write_text(
         '#include "shopping_cart.h"\n#include <stdio.h>\n'
         'int main(void) { printf("%ld", (long)fsm_machine_bytes(&shopping_cart_model)); return 0; }\n'
     )
-    (folder / "main.c").rename(folder / "example.c")
     (folder / "bytes.c").rename(folder / "main.c")
     found = subprocess.run([built(folder, "shopping_cart", *SINGLE)], capture_output=True, text=True, check=True).stdout
     stated = next(line for line in (folder / "shopping_cart.h").read_text().splitlines() if "_BYTES" in line)
     assert int(stated.split()[2]) == int(found)
     doubles = (exported("shopping_cart", tmp_path / "doubles")[1] / "shopping_cart.h").read_text()
     assert 0.5 < int(found) / int(doubles.split("_BYTES ")[1].split()[0]) < 0.85
-    (folder / "example.c").rename(folder / "main.c")
+
+
+@pytest.mark.long
+def test_nothing_is_read_outside_its_memory(tmp_path):
+    if reason := sanitizers_work():
+        pytest.skip(reason)
+    _, folder = exported("shopping_cart", tmp_path, real="float")
     transitions, _, _ = printed(built(folder, "shopping_cart", *SINGLE, *SANITIZE))
     assert len(transitions) == 5
 

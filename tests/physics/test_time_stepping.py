@@ -16,7 +16,7 @@ from tests.physics.variants import shipped
 TIGHT = {"rtol": 1e-11, "atol": 1e-13}
 HALVINGS = 5
 # an impact may fall anywhere in a step: errors are averaged over lengths spread by the golden ratio
-PHASES = 1.0 - 0.45 * ((np.arange(12) * 0.6180339887) % 1.0)
+PHASES = 1.0 - 0.45 * ((np.arange(6) * 0.6180339887) % 1.0)
 PLACES = 2000
 
 # model: end (s) before impacts that pile up, longest step (s), bound of the error at the end over the step

@@ -103,7 +103,7 @@ INSTANTS = [
 OTHERS = {
     "view": ("latch", "--no-browser"),
     "device": ("virtual_wall", "--driver", "hapkit", "--emulate", "--no-browser"),
-    "study": ("piano_action", "--scenario", "forte", "--vary", "let_off=0.5..3mm:40", "--until", "2", "--jobs", "2"),
+    "study": ("latch", "--vary", "preload=5..15mm:4000", "--until", "60", "--jobs", "2"),
     "compile": ("piano_action", "--jobs", "2"),
 }
 

@@ -189,7 +189,19 @@ def test_the_oldest_go_first(tmp_path):
     assert objects.load(KEY) is not None
 
 
-def test_what_dead_processes_left_is_removed(objects):
+def test_files_are_looked_at_when_a_share_of_the_largest_size_was_added(tmp_path, monkeypatch):
+    looks = []
+    monkeypatch.setattr(cache, "remove_abandoned", looks.append)
+    objects = ObjectCache(tmp_path / "kernels", largest_size=64 * 1000)
+    counts = []
+    for i in range(6):
+        assert objects.store(f"{i:064x}", bytes(400))
+        counts.append(len(looks))
+    assert counts == [1, 1, 1, 2, 2, 2]
+
+
+def test_what_dead_processes_left_is_removed(tmp_path):
+    objects = ObjectCache(tmp_path / "kernels", largest_size=0)
     objects.store(KEY, b"code")
     old, young = (objects.directory / f"{name}{cache.TEMPORARY}" for name in ("old", "young"))
     for path, age in ((old, 2 * cache.ABANDONED_AFTER), (young, 0)):

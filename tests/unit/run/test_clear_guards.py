@@ -89,7 +89,7 @@ def runs_of(library, scenes):
 def test_random_scenes_move_bit_for_bit_as_where_every_guard_is_looked_at():
     """Discs, boxes, mixtures with segments, balls and bricks in space, each pair of which may touch."""
     library = BUILT / "runtime_all_guards.so"
-    flags = ["-O2", "-DFSM_CLEAR=FSM_INFINITY"]
+    flags = ["-O1", "-DFSM_CLEAR=FSM_INFINITY"]
     compile_library([FOLDER / "fsm_runtime.c"], library, *flags)
     fixed, adaptive = {"until": 1.2, "method": "rk4", "step": 2e-3}, {"until": 1.2}
     ways = [{**adaptive, "strategy": "online"}, {**fixed, "strategy": "auto"}]
