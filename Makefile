@@ -13,7 +13,7 @@ SECONDS ?= 3
 ROUNDS ?= 7
 ORACLE_ARGS ?= --quick
 
-.PHONY: help demo live test ci-long test-firmware test-runtime test-browser lint format docs abi wasm pictures gallery bench bench-against oracle campaign reliability wheel clean
+.PHONY: help demo live test ci-long test-firmware test-runtime test-browser lint format docs abi wasm pictures gallery try-gallery bench bench-against oracle campaign reliability wheel clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):[^#]*## /  make \1\t/' | expand -t 22
@@ -93,6 +93,9 @@ pictures: $(VENV)/.installed-run  ## draw the pictures of the documentation and 
 
 gallery: $(VENV)/.installed-run  ## draw every shipped model and its mode graph again, and the page of all models
 	$(BIN)/python mechanisms/gallery.py docs
+
+try-gallery: $(VENV)/.installed-run  ## draw every shipped model into an empty folder: each comes to its picture
+	$(BIN)/python mechanisms/gallery.py "$$(mktemp -d)"
 
 live: $(VENV)/.installed-live  ## hold four models at 1 kHz for SECONDS each and tell how punctual that was
 	for model in shopping_cart latch bouncing_ball virtual_wall; do \
