@@ -31,6 +31,7 @@ Nodes: TypeAlias = Sequence[Node]
 # (docs/theory.md, "Shares that the motion depends on").
 
 NOTHING = 1e-9  # an entry of N below this is zero
+SIGN = 1e-6  # relative to the largest entry beside it: an entry of N so far beyond zero has changed its sign
 CHANGES_MOTION = 1e-4  # relative to the forces of rows: a larger resultant of redundant ones changes the motion
 MOST_LIMITS = 4096  # six contacts on one line take 111; a mode with more is refused, not truncated
 CLOSING_STEPS = 20
@@ -253,8 +254,11 @@ def minimum_norm(multipliers: Sequence[Node], forces: IndeterminateForces, zero:
     return result
 
 
-def determinate_limits(limits: Sequence[Limit], count: int) -> list[Limit]:
+def determinate_limits(limits: Sequence[Limit], count: int) -> tuple[list[Limit], list[Node]]:
     """Eliminate the ``count`` indeterminate multipliers from the laws.
+
+    Returns the remaining laws, and a node for every coefficient whose sign they depend on: 1 where it has the sign of
+    its number, else 0.  Two laws limit each other only with opposite signs, so elsewhere the mode has other limits.
 
     A law composed of more than j + 1 others after j eliminations follows from simpler ones (Chernikov), and so does one
     with both directions of a contact's friction.
@@ -264,8 +268,9 @@ def determinate_limits(limits: Sequence[Limit], count: int) -> list[Limit]:
     ModelError
         The redundant contacts have more than ``MOST_LIMITS`` limits.
     """
-    current = list(limits)
+    current, signs = list(limits), list[Node]()
     for j in range(count):
+        signs += _kept_signs(current, j)
         above = [limit for limit in current if limit.numbers[j] > NOTHING]
         below = [limit for limit in current if limit.numbers[j] < -NOTHING]
         current = [limit for limit in current if abs(limit.numbers[j]) <= NOTHING]
@@ -283,7 +288,19 @@ def determinate_limits(limits: Sequence[Limit], count: int) -> list[Limit]:
                 allowed=f"{MOST_LIMITS} limits",
                 remedy="simulate(..., strategy='online') needs no list; or omit redundant contacts",
             )
-    return current
+    return current, signs
+
+
+def _kept_signs(limits: Sequence[Limit], j: int) -> list[Node]:
+    """For each law, 1 where its coefficient of multiplier ``j`` has the sign of its number, else 0."""
+    allowed = SIGN * max((abs(limit.numbers[j]) for limit in limits), default=0.0)
+    signs = []
+    for limit in limits:
+        node, number = limit.open_part[j], limit.numbers[j]
+        if node.constant_value is None:
+            beyond = functions.absolute(node) if abs(number) <= NOTHING else -node if number > 0.0 else node
+            signs.append(functions.where(functions.compare("<=", beyond, allowed), 1.0, 0.0))
+    return signs
 
 
 def _combined(up: Limit, down: Limit, j: int, members: frozenset[tuple[int, int, float]]) -> Limit:

@@ -45,10 +45,13 @@ class Guard(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
 
 def contact_guards(
     system: UnconstrainedSystem, states: Sequence[int], embedded: EmbeddedMode
-) -> list[tuple[Guard, Node]]:
-    """The guards of a mode's contacts as nodes, in the order of the contacts and of the declarations of their laws."""
+) -> tuple[list[tuple[Guard, Node]], list[Node]]:
+    """The guards of a mode's contacts as nodes, in the order of the contacts and of the declarations of their laws.
+
+    Then the signs, as of :func:`~fsm_dyn.derive.embedding.determinate_limits`, with which these are all guards.
+    """
     guards: list[tuple[Guard, Node]] = []
-    forces = _force_guards(system, states, embedded)
+    forces, signs = _force_guards(system, states, embedded)
     for index, (contact, code) in enumerate(zip(system.contacts, states, strict=True)):
         for watched in contact.contact_law.guards_of(contact, code):
             if watched.quantity in _LIMITS:
@@ -60,7 +63,7 @@ def contact_guards(
                 name = contact.name if len(shared) == 1 else name_in_common([system.contacts[i].name for i in shared])
                 guard = Guard(watched.event, index, 0.0, f"{watched.text} of {name}", watched.quantity, watched.sign)
                 guards.append((guard, value if watched.sign > 0.0 else -value))
-    return guards
+    return guards, signs
 
 
 def _value(
@@ -170,18 +173,18 @@ def _laws(system: UnconstrainedSystem, states: Sequence[int], embedded: Embedded
 
 def _force_guards(
     system: UnconstrainedSystem, states: Sequence[int], embedded: EmbeddedMode
-) -> dict[int, list[tuple[Guard, Node]]]:
-    """Guards on multipliers by contact; a common limit of several contacts is guarded for each of them."""
-    laws = _laws(system, states, embedded)
+) -> tuple[dict[int, list[tuple[Guard, Node]]], list[Node]]:
+    """Guards on multipliers by contact, each common limit of several contacts for each of them, and signs."""
     found: dict[int, list[tuple[Guard, Node]]] = {}
-    for limit in determinate_limits(laws, len(embedded.open_forces.vectors)):
+    limits, signs = determinate_limits(_laws(system, states, embedded), len(embedded.open_forces.vectors))
+    for limit in limits:
         shared = " and ".join(sorted({system.contacts[contact].name for _, contact, _ in limit.members}))
         for event, contact, direction in sorted(limit.members):
             watched = _limit_of(system, contact, states[contact], Event(event))
             text = f"{watched.text} of {shared}" + (" together" if len(limit.members) > 1 else "")
             guard = Guard(watched.event, contact, direction, text, watched.quantity, direction or watched.sign)
             found.setdefault(contact, []).append((guard, limit.value))
-    return found
+    return found, signs
 
 
 def _limit_of(system: UnconstrainedSystem, index: int, code: int, event: Event) -> Watched:
@@ -263,5 +266,5 @@ def list_guards(system: UnconstrainedSystem, states: Sequence[int], leaving: Seq
         unsolved = EmbeddedMode(
             speeds, [], forces, [], (), (), (), [], [], IndeterminateForces(), np.ones(len(system.contacts))
         )
-        pairs = contact_guards(system, states, unsolved) + transition_guards(system, leaving)
+        pairs = contact_guards(system, states, unsolved)[0] + transition_guards(system, leaving)
         return tuple(guard for guard, _ in pairs)

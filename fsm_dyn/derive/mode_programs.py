@@ -103,7 +103,8 @@ def _derive_mode(
 ) -> ModePrograms:
     active = ActiveSet.of(system, states)
     embedded = embed_cheapest(system, active, samples, chart)
-    pairs = contact_guards(system, states, embedded) + transition_guards(system, leaving)
+    pairs, signs = contact_guards(system, states, embedded)
+    pairs += transition_guards(system, leaving)
     u = [system.symbols[name] for name in system.layout.u]
     replace = {u[j]: node for j, node in enumerate(embedded.speeds) if node is not u[j]}
     q_dot = substitute(list(system.nodes["q_dot"]), replace)
@@ -113,7 +114,7 @@ def _derive_mode(
     full = {
         "x_dot": x_dot,
         "u": np.array(embedded.speeds, dtype=object),
-        "pivot": np.array([smallest(system, embedded.pivots)], dtype=object),
+        "pivot": np.array([smallest(system, [*embedded.pivots, *substitute(signs, replace)])], dtype=object),
         "guards": np.array(values, dtype=object),
         "slopes": np.array(slopes, dtype=object),
         "multipliers": np.array(embedded.multipliers, dtype=object),

@@ -605,7 +605,7 @@ class _Stiff:
         if not state.clock[Clock.PIVOT] >= state.clock[Clock.PIVOT_ALARM] or has_earned_kernels(self.loop):
             self.solver = None
             status = self.serve(ImplicitService.CHART)
-            if status != Status.CONTINUE:
+            if status != Status.CONTINUE or state.counters[Counters.PHASE] == Phase.RESOLVING:
                 return status
         if target - t <= 16.0 * np.finfo(float).eps * max(abs(t), abs(target)):
             if target == self.until:

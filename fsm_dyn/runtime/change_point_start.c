@@ -37,6 +37,52 @@ FSM_LOCAL int64_t fsm_better_chart(const struct fsm_run *run)
     return best;
 }
 
+/* Whether two charts of a mode have the same guards: limits of shared forces depend on where a chart was derived. */
+static bool same_guards(const struct fsm_tables *tables, int64_t one, int64_t other)
+{
+    int64_t a = tables->mode_guard_start.at[one], b = tables->mode_guard_start.at[other];
+    int64_t count = fsm_guard_count(tables, one);
+    bool same = count == fsm_guard_count(tables, other);
+    for (int64_t j = 0; same && j < count; j++) {
+        same = tables->guard_event.at[a + j] == tables->guard_event.at[b + j] &&
+               tables->guard_contact.at[a + j] == tables->guard_contact.at[b + j] &&
+               tables->guard_direction.at[a + j] == tables->guard_direction.at[b + j];
+    }
+    return same;
+}
+
+/* Continue in chart `other` of the mode; its guards are armed anew if they are others, and may fire at once.
+
+   Returns FSM_CONTINUE or FSM_SINGULAR. */
+FSM_LOCAL enum fsm_status fsm_change_chart(const struct fsm_run *run, int64_t other)
+{
+    struct fsm_state *state = run->state;
+    int64_t before = state->counters->mode;
+    state->counters->mode = other;
+    state->clock->pivot_alarm = run->tables->tolerances->pivot;
+    if (!fsm_evaluate_here(run)) {
+        return FSM_SINGULAR;
+    }
+    if (!same_guards(run->tables, before, other)) {
+        state->counters->fired = 0;
+        if (fsm_arm(run, before) > 0) {
+            state->counters->phase = FSM_PHASE_RESOLVING;
+            state->counters->reason = FSM_REASON_EVENT;
+        }
+    }
+    return FSM_CONTINUE;
+}
+
+/* Whether `guard` is a limit of shared forces, at a state in which others than those of the chart limit them. */
+FSM_LOCAL bool fsm_is_void_limit(const struct fsm_run *run, int64_t guard)
+{
+    const struct fsm_tables *tables = run->tables;
+    int64_t mode = run->state->counters->mode;
+    int64_t event = tables->guard_event.at[tables->mode_guard_start.at[mode] + guard];
+    bool shared = (tables->mode_flags.at[mode] & FSM_MODE_REPEATS) != 0;
+    return shared && run->state->clock->pivot <= 0.0 && (event == FSM_EVENT_OPENS || event == FSM_EVENT_SLIDES);
+}
+
 /* Whether a mode embedded online has taken as many evaluations as kernels of its own would be worth. */
 FSM_LOCAL bool fsm_has_earned_kernels(const struct fsm_run *run, int64_t mode)
 {

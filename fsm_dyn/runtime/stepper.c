@@ -412,9 +412,7 @@ FSM_LOCAL enum fsm_status fsm_choose_chart(const struct fsm_run *run)
     if (other < 0) {
         return FSM_NEED_CHART;
     }
-    state->counters->mode = other;
-    state->clock->pivot_alarm = run->tables->tolerances->pivot;
-    return fsm_evaluate_here(run) ? FSM_CONTINUE : FSM_SINGULAR;
+    return fsm_change_chart(run, other);
 }
 
 /* Return the length of step to try first, up to `target` at most (s). */
@@ -665,7 +663,9 @@ static enum fsm_status accept_step(const struct fsm_run *run, double t_end, doub
     state->counters->steps++;
     if (lead >= 0) {
         fsm_rearm_conditions(run);
-        fsm_begin_event(run);
+        if (!fsm_is_void_limit(run, lead)) {
+            fsm_begin_event(run);
+        }
         return FSM_CONTINUE;
     }
     int64_t flags = run->tables->mode_flags.at[state->counters->mode];
@@ -719,7 +719,7 @@ static enum fsm_status take_step(const struct fsm_run *run)
     }
     if (!(state->clock->pivot >= state->clock->pivot_alarm) || fsm_has_earned_kernels(run, state->counters->mode)) {
         enum fsm_status status = fsm_choose_chart(run);
-        if (status != FSM_CONTINUE) {
+        if (status != FSM_CONTINUE || state->counters->phase == FSM_PHASE_RESOLVING) {
             return status;
         }
     }
