@@ -35,7 +35,7 @@ SHOWN: dict[str, dict[str, Any]] = {
     "geneva_drive": {"until": 0.45},
     "gripper": {"until": 2.5},
     "magnetic_latch": {"until": 0.6},
-    "piano_action": {"scenario": "forte", "until": 0.15},  # by kernels alone it ends as chattering at 0.17 s
+    "piano_action": {"scenario": "forte", "until": 0.5},
     "piano_action_simple": {"until": 0.5},
     "ratchet": {"until": 2.5},
     "planetary_gear": {"until": 0.9},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -31,7 +32,7 @@ Nodes: TypeAlias = Sequence[Node]
 # (docs/theory.md, "Shares that the motion depends on").
 
 NOTHING = 1e-9  # an entry of N below this is zero
-SIGN = 1e-6  # relative to the largest entry beside it: an entry of N so far beyond zero has changed its sign
+SIGN = 1e-6  # relative to the largest entry beside it, or 1: an entry of N so far beyond zero has changed its sign
 CHANGES_MOTION = 1e-4  # relative to the forces of rows: a larger resultant of redundant ones changes the motion
 MOST_LIMITS = 4096  # six contacts on one line take 111; a mode with more is refused, not truncated
 CLOSING_STEPS = 20
@@ -292,10 +293,14 @@ def determinate_limits(limits: Sequence[Limit], count: int) -> tuple[list[Limit]
 
 
 def _kept_signs(limits: Sequence[Limit], j: int) -> list[Node]:
-    """For each law, 1 where its coefficient of multiplier ``j`` has the sign of its number, else 0."""
-    allowed = SIGN * max((abs(limit.numbers[j]) for limit in limits), default=0.0)
+    """For each law, 1 where its coefficient of multiplier ``j`` has the sign of its number, else 0.
+
+    Infinite friction has no limit, and takes no part in the elimination.
+    """
+    finite = [limit for limit in limits if math.isfinite(limit.numbers[j])]
+    allowed = SIGN * max([1.0, *(abs(limit.numbers[j]) for limit in finite)])
     signs = []
-    for limit in limits:
+    for limit in finite:
         node, number = limit.open_part[j], limit.numbers[j]
         if node.constant_value is None:
             beyond = functions.absolute(node) if abs(number) <= NOTHING else -node if number > 0.0 else node

@@ -601,6 +601,10 @@ static enum fsm_status find_step(const struct fsm_run *run, double target, doubl
         if (!trial.accepted) {
             continue;
         }
+        if (trial.h > run->tables->tolerances->coincidence && fsm_limits_change(run, trial.t_end)) {
+            reject(run, &trial, 0.5);
+            continue;
+        }
         double h = trial.h;
         int64_t guard = locate_event(run, &trial);
         if (guard == FSM_INTERPOLANT_UNRELIABLE && trial.h > trial.least) {
