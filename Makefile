@@ -13,7 +13,7 @@ SECONDS ?= 3
 ROUNDS ?= 7
 ORACLE_ARGS ?= --quick
 
-.PHONY: help demo live test ci-long test-firmware test-runtime test-browser lint format docs abi wasm pictures gallery try-gallery bench bench-against oracle campaign reliability wheel clean
+.PHONY: help demo live test ci-long test-firmware test-runtime test-browser lint format docs abi language wasm pictures gallery try-gallery bench bench-against oracle campaign reliability wheel clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):[^#]*## /  make \1\t/' | expand -t 22
@@ -60,6 +60,9 @@ docs: $(VENV)/.installed-docs  ## build the documentation into ./site
 
 abi: $(VENV)/.installed-run  ## write abi.py, layouts.py and abi.js again from the headers of the runtime
 	$(BIN)/python -m fsm_dyn.runtime.abi_build
+
+language: $(VENV)/.installed-run  ## write the methods of Model and the tables of docs/language.md again from the keys
+	$(BIN)/python -m fsm_dyn.language.describe_keys docs/language.md
 
 wasm: $(VENV)/.installed-run  ## build the shipped runtime for pages again, as WebAssembly, by clang 14
 	bash .ci/get_compiler wasm

@@ -3,133 +3,22 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Mapping, Sequence
-from keyword import iskeyword
 from pathlib import Path
-from typing import Self, TypeAlias
+from typing import Self
 
-from fsm_dyn.core.errors import InputError, Location, ModelError
+from fsm_dyn.core.errors import ModelError
 from fsm_dyn.core.files import write_file
 from fsm_dyn.language import models
+from fsm_dyn.language.builder_methods import SectionMethods
 from fsm_dyn.language.components import Origin
 from fsm_dyn.language.loader import NO_FILE, from_tree
 from fsm_dyn.language.mechanism_form import FORMAT
 from fsm_dyn.language.model import Mechanism
-from fsm_dyn.language.yaml import (
-    LocatedList,
-    LocatedMapping,
-    LocatedStr,
-    Scalar,
-    Tree,
-    compose,
-    describe,
-    read_file,
-    tree_of,
-    with_entry,
-    with_item,
-    with_setting,
-)
-
-# -- A model under construction ------------------------------------------------------------------------------
-#
-# The tree of a model file and the file's text, side by side.
-
-Value: TypeAlias = str | float | bool | Sequence["Value"] | Mapping[str, "Value"] | None
-
-_REMEDY = "give all coordinates and inputs a unit or none; correct what a file has"
-_CALLED = (__name__, "fsm_dyn.language.builder")
+from fsm_dyn.language.written_model import Value, calling_line
+from fsm_dyn.language.yaml import LocatedMapping, compose, read_file
 
 
-class WrittenModel:
-    """Entries in tree and text, each with the place of its call."""
-
-    def _begin(self, tree: LocatedMapping, text: str, name: str, origin: Origin) -> None:
-        self._tree, self._text, self._name, self._origin = tree, text, name, origin
-        self._calls: dict[tuple[str, str], Location] = {}
-
-    def _set(self, key: str, value: Value, where: Location) -> None:
-        tree = _tree(value, where)
-        self._text = with_setting(self._text, key, tree) if self._text else f"{key}: {FORMAT}\n"
-        self._tree[LocatedStr(key, where)] = tree
-
-    def _add(self, section: str, name: str, value: Value, keys: Mapping[str, Value]) -> Self:
-        where = calling_line()
-        if keys and value is not None:
-            raise ModelError(f"{name!r} of {section} has a value and keys", where, found=", ".join(keys))
-        tree = _tree(without_underscores(keys) if value is None else value, where)
-        self._put(section, name, tree, where)
-        return self
-
-    def _add_all(self, section: str, values: Mapping[str, Value]) -> Self:
-        where = calling_line()
-        for name, value in values.items():
-            self._put(section, name, _tree(value, where), where)
-        return self
-
-    def _put(self, section: str, name: str, value: Tree, where: Location) -> None:
-        entries = self._tree.get(LocatedStr(section), LocatedMapping({}, where))
-        if not isinstance(entries, LocatedMapping):
-            raise ModelError(f"'{section}' is no mapping of names", where, found=describe(entries), remedy=_REMEDY)
-        first = self._calls.setdefault((section, name), where)
-        if first is not where:
-            raise ModelError(f"{name!r} of {section} is declared twice", where, found=f"first at {first}")
-        self._text = with_entry(self._text, section, name, value)
-        entries[LocatedStr(name, where)] = value
-        self._tree.setdefault(LocatedStr(section, where), entries)
-
-    def _declare(self, section: str, name: str, unit: Value, keys: Mapping[str, Value]) -> Self:
-        return self._add(section, name, unit, keys) if keys or unit is not None else self._append(section, name)
-
-    def _append(self, section: str, item: Value) -> Self:
-        where = calling_line()
-        items = self._tree.get(LocatedStr(section), LocatedList([], where))
-        if not isinstance(items, LocatedList):
-            raise ModelError(f"'{section}' is no list", where, found=describe(items), remedy=_REMEDY)
-        value = _tree(item, where)
-        self._text = with_item(self._text, section, value)
-        items.append(value)
-        self._tree.setdefault(LocatedStr(section, where), items)
-        return self
-
-
-def without_underscores(keys: Mapping[str, Value]) -> dict[str, Value]:
-    """Return keys as the language has them: Python reserves ``from``, so a call gives ``from_``."""
-    return {key[:-1] if key.endswith("_") and iskeyword(key[:-1]) else key: value for key, value in keys.items()}
-
-
-def _tree(value: Value, where: Location) -> Tree:
-    """Return a value as a tree whose parts all have one place."""
-    try:
-        return _placed(tree_of(value), where)
-    except InputError as error:
-        error.where = where
-        raise
-
-
-def _placed(tree: Tree, where: Location) -> Tree:
-    match tree:
-        case LocatedMapping():
-            entries = {LocatedStr(key, where): _placed(item, where) for key, item in tree.items()}
-            return LocatedMapping(entries, where)
-        case LocatedList():
-            return LocatedList([_placed(item, where) for item in tree], where)
-    return Scalar(tree.value, tree.text, where)
-
-
-def calling_line() -> Location:
-    """Return file, line and column of the current call from outside these modules."""
-    frame = sys._getframe(1)
-    while frame.f_globals.get("__name__") in _CALLED and frame.f_back is not None:
-        frame = frame.f_back
-    line, _, column, _ = list(frame.f_code.co_positions())[frame.f_lasti // 2]
-    return Location(frame.f_code.co_filename, line or frame.f_lineno, (column or 0) + 1)
-
-
-# -- A model made by calls, one method for each section of the language --------------------------------------
-
-
-class Model(WrittenModel):
+class Model(SectionMethods):
     """A model written in Python, entry by entry, in any order.
 
     A method adds one entry to the section of its name in the language; its keywords are the keys of this section, or
@@ -214,130 +103,6 @@ class Model(WrittenModel):
         """
         return from_tree(self._tree, self._name, self._text, variant, self._origin)
 
-    def settings(self, **values: Value) -> Self:
-        """Set keys of the top level with one value: ``summary``, ``impacts`` and the arguments of `Model`.
-
-        Parameters
-        ----------
-        **values
-            Values by key.
-
-        Returns
-        -------
-        Model
-            The model itself.
-        """
-        where = calling_line()
-        for key, value in values.items():
-            self._set(key, value, where)
-        return self
-
-    def parameter(self, name: str, value: Value = None, /, **keys: Value) -> Self:
-        """Add a parameter: ``"4 kg"``, an expression, or its keys.
-
-        Parameters
-        ----------
-        name : str
-            Of the entry.
-        value : Value, optional
-            A number, a text with a unit or an expression, or a list of them; without units of the model in SI.
-        **keys
-            Keys of the section ``parameters`` of the language (docs/language.md), with values in its units.
-
-        Returns
-        -------
-        Model
-            The model itself.
-        """
-        return self._add("parameters", name, value, keys)
-
-    def coordinate(self, name: str, unit: Value = None, /, **keys: Value) -> Self:
-        """Add a coordinate with its unit, or with keys: ``unit``, ``range``; with neither in a model without units.
-
-        Parameters
-        ----------
-        name : str
-            Of the entry.
-        unit : Value, optional
-            ``m`` or ``rad``, or another unit of their dimensions.
-        **keys
-            Keys of the section ``coordinates`` of the language (docs/language.md), with values in its units.
-
-        Returns
-        -------
-        Model
-            The model itself.
-        """
-        return self._declare("coordinates", name, unit, keys)
-
-    def frame(self, name: str, /, **keys: Value) -> Self:
-        """Add a frame.
-
-        Parameters
-        ----------
-        name : str
-            Of the entry.
-        **keys
-            Keys of the section ``frames`` of the language (docs/language.md), with values in its units.
-
-        Returns
-        -------
-        Model
-            The model itself.
-        """
-        return self._add("frames", name, None, keys)
-
-    def point(self, name: str, /, **keys: Value) -> Self:
-        """Add a point: ``from_``, ``at``.
-
-        Parameters
-        ----------
-        name : str
-            Of the entry.
-        **keys
-            Keys of the section ``points`` of the language (docs/language.md), with values in its units.
-
-        Returns
-        -------
-        Model
-            The model itself.
-        """
-        return self._add("points", name, None, keys)
-
-    def body(self, name: str, /, **keys: Value) -> Self:
-        """Add a body: ``frame``, ``center``, ``mass``, ``inertia``.
-
-        Parameters
-        ----------
-        name : str
-            Of the entry.
-        **keys
-            Keys of the section ``bodies`` of the language (docs/language.md), with values in its units.
-
-        Returns
-        -------
-        Model
-            The model itself.
-        """
-        return self._add("bodies", name, None, keys)
-
-    def joint(self, name: str, /, **keys: Value) -> Self:
-        """Add a joint.
-
-        Parameters
-        ----------
-        name : str
-            Of the entry.
-        **keys
-            Keys of the section ``joints`` of the language (docs/language.md), with values in its units.
-
-        Returns
-        -------
-        Model
-            The model itself.
-        """
-        return self._add("joints", name, None, keys)
-
     def speed(self, name: str, expression: Value) -> Self:
         """Add a generalized speed, defined by an expression linear in the rates of coordinates.
 
@@ -355,97 +120,6 @@ class Model(WrittenModel):
         """
         return self._add("speeds", name, expression, {})
 
-    def constraint(self, name: str, value: Value = None, /, **keys: Value) -> Self:
-        """Add a constraint.
-
-        Parameters
-        ----------
-        name : str
-            Of the entry.
-        value : Value, optional
-            The expression of position or velocity kept at zero.
-        **keys
-            Keys of the section ``constraints`` of the language (docs/language.md), with values in its units.
-
-        Returns
-        -------
-        Model
-            The model itself.
-        """
-        return self._add("constraints", name, value, keys)
-
-    def shape(self, name: str, /, **keys: Value) -> Self:
-        """Add a shape.
-
-        Parameters
-        ----------
-        name : str
-            Of the entry.
-        **keys
-            Keys of the section ``shapes`` of the language (docs/language.md), with values in its units.
-
-        Returns
-        -------
-        Model
-            The model itself.
-        """
-        return self._add("shapes", name, None, keys)
-
-    def contact(self, name: str, /, **keys: Value) -> Self:
-        """Add a contact: ``gap``, ``slip``, ``friction``, ``restitution``, or the keys of another law.
-
-        Parameters
-        ----------
-        name : str
-            Of the entry.
-        **keys
-            Keys of the section ``contacts`` of the language (docs/language.md), with values in its units.
-
-        Returns
-        -------
-        Model
-            The model itself.
-        """
-        return self._add("contacts", name, None, keys)
-
-    def input(self, name: str, unit: Value = None, /, **keys: Value) -> Self:
-        """Add an input with its unit, or with keys; with neither in a model without units.
-
-        Parameters
-        ----------
-        name : str
-            Of the entry.
-        unit : Value, optional
-            Of its values.
-        **keys
-            Keys of the section ``inputs`` of the language (docs/language.md), with values in its units.
-
-        Returns
-        -------
-        Model
-            The model itself.
-        """
-        return self._declare("inputs", name, unit, keys)
-
-    def schedule(self, name: str, value: Value = None, /, **keys: Value) -> Self:
-        """Add the schedule of an input: a constant, or ``linear``, ``steps``, ``expression``.
-
-        Parameters
-        ----------
-        name : str
-            Of the input.
-        value : Value, optional
-            A constant, with the unit of the input.
-        **keys
-            Keys of the section ``schedule`` of the language (docs/language.md), with values in its units.
-
-        Returns
-        -------
-        Model
-            The model itself.
-        """
-        return self._add("schedule", name, value, keys)
-
     def scenario(self, name: str, /, **schedules: Value) -> Self:
         """Add a scenario: schedules of inputs by their names.
 
@@ -462,21 +136,6 @@ class Model(WrittenModel):
             The model itself.
         """
         return self._add("scenarios", name, None, schedules)
-
-    def load(self, **keys: Value) -> Self:
-        """Add a load, at the end of the list.
-
-        Parameters
-        ----------
-        **keys
-            Keys of the section ``loads`` of the language (docs/language.md), with values in its units.
-
-        Returns
-        -------
-        Model
-            The model itself.
-        """
-        return self._append("loads", without_underscores(keys))
 
     def mode(self, name: str, /, **states: Value) -> Self:
         """Add a name for a pattern of contact states.
@@ -526,70 +185,6 @@ class Model(WrittenModel):
         """
         return self._add("memory", name, value, {})
 
-    def controller(self, name: str, /, **keys: Value) -> Self:
-        """Add a sampled controller: ``period``, ``delay``, ``inputs``, ``memory``, ``outputs``.
-
-        Parameters
-        ----------
-        name : str
-            Of the entry.
-        **keys
-            Keys of the section ``controllers`` of the language (docs/language.md), with values in its units.
-
-        Returns
-        -------
-        Model
-            The model itself.
-        """
-        return self._add("controllers", name, None, keys)
-
-    def transition(self, **keys: Value) -> Self:
-        """Add a user-defined transition, at the end of the list.
-
-        Parameters
-        ----------
-        **keys
-            Keys of the section ``transitions`` of the language (docs/language.md), with values in its units.
-
-        Returns
-        -------
-        Model
-            The model itself.
-        """
-        return self._append("transitions", without_underscores(keys))
-
-    def numerics(self, **values: Value) -> Self:
-        """Set tolerances of the model's runs.
-
-        Parameters
-        ----------
-        **values
-            Tolerances by name, with units or in SI.
-
-        Returns
-        -------
-        Model
-            The model itself.
-        """
-        return self._add_all("numerics", values)
-
-    def port(self, name: str, /, **keys: Value) -> Self:
-        """Add a port.
-
-        Parameters
-        ----------
-        name : str
-            Of the entry.
-        **keys
-            Keys of the section ``ports`` of the language (docs/language.md), with values in its units.
-
-        Returns
-        -------
-        Model
-            The model itself.
-        """
-        return self._add("ports", name, None, keys)
-
     def initial(self, **values: Value) -> Self:
         """Set initial values of coordinates and speeds, and ``mode``, ``guess``, ``settle``.
 
@@ -622,25 +217,6 @@ class Model(WrittenModel):
         """
         return self._add("outputs", name, expression, {})
 
-    def requirement(self, name: str, formula: Value = None, /, **keys: Value) -> Self:
-        """Add a requirement on a run.
-
-        Parameters
-        ----------
-        name : str
-            Of the entry.
-        formula : Value, optional
-            A text, as in docs/language.md.
-        **keys
-            Keys of the section ``requirements`` of the language (docs/language.md), with values in its units.
-
-        Returns
-        -------
-        Model
-            The model itself.
-        """
-        return self._add("requirements", name, formula, keys)
-
     def view(self, name: str, outlines: Value = None, /, **keys: Value) -> Self:
         """Add the outlines of a body: a list of them, or the keys of one.
 
@@ -659,23 +235,6 @@ class Model(WrittenModel):
             The model itself.
         """
         return self._add("view", name, outlines, keys)
-
-    def use(self, name: str, /, **keys: Value) -> Self:
-        """Add a component: ``file`` or ``model``, ``with_``, ``attach``.
-
-        Parameters
-        ----------
-        name : str
-            Of the entry.
-        **keys
-            Keys of the section ``use`` of the language (docs/language.md), with values in its units.
-
-        Returns
-        -------
-        Model
-            The model itself.
-        """
-        return self._add("use", name, None, keys)
 
     def variant(self, name: str, /, **sections: Value) -> Self:
         """Add a variant: its differing entries, by section.

@@ -22,13 +22,14 @@ from fsm_dyn.language.elements import (
 from fsm_dyn.language.expression_tree import Text
 from fsm_dyn.language.form import as_items, as_section, assignment, expression, flag, name, unit_text
 from fsm_dyn.language.form import key as new_key
-from fsm_dyn.language.keyed import KeyedMapping
+from fsm_dyn.language.keyed import KeyedMapping, keys_of
 from fsm_dyn.language.keys import (
     EXPRESSION,
     FLAG,
     NEW_NAME,
     ONE_OR_TWO,
     TEXT,
+    UNIT,
     VALUE,
     Kind,
     key,
@@ -143,10 +144,13 @@ class JointStopForm(KeyedMapping):
     upper: Text | None = expression_key("its upper limit", None, example="90 deg")
 
 
-_OPTIONS: Final[Mapping[str, str]] = {
-    "gap": "an expression of coordinates", "slip": "an expression of speeds", "static": "largest force at rest",
-    "kinetic": "force while it slides",
-}  # fmt: skip
+#: Meaning and example of an option, by the field of the contact.
+_OPTIONS: Final[Mapping[str, tuple[str, str]]] = {
+    "gap": ("an expression of coordinates", "x"),
+    "slip": ("an expression of speeds", "rate(x)"),
+    "static": ("largest force at rest", "3 N"),
+    "kinetic": ("force while it slides", "2 N"),
+}
 
 #: Laws with an entry of their own, by its key.
 ENTRIES: Mapping[str, tuple[ContactLaw, ...]] = {
@@ -159,13 +163,15 @@ def _law_key(laws: Sequence[ContactLaw]) -> Any:
     """Return the key that laws share; an option is required if all of them need it."""
     entries = [law.entry for law in laws if law.entry is not None]
     always = set.intersection(*({option.key for option in entry.needs} for entry in entries))
-    options = {option.key: option.field for entry in entries for option in entry.options}
+    options = {option.key: _OPTIONS[option.field] for entry in entries for option in entry.options}
     fields = {
-        word: expression_key(_OPTIONS[field]) if word in always else expression_key(_OPTIONS[field], None)
-        for word, field in options.items()
+        option: expression_key(doc, *(() if option in always else (None,)), example=example)
+        for option, (doc, example) in options.items()
     }
     word, summary = entries[0].key, entries[-1].summary
-    words = {"what": entries[0].what, "example": entries[0].example, "__doc__": summary}
+    shown = [option.key for option in (*entries[0].one_of[:1], *entries[0].needs)]
+    line = f"{word}: {{{', '.join(f'{option}: {options[option][1]}' for option in shown)}}}"
+    words = {"what": entries[0].what, "example": line, "__doc__": summary}
     return part(_keyed(f"{word.title().replace('_', '')}Form", KeyedMapping, words, fields), summary)
 
 
@@ -245,6 +251,9 @@ _EVENTS = tuple(
 )
 
 
+_TABLE: Final = {"type": "array", "items": list_of(VALUE, 2, 2)}
+
+
 def _points(tree: Tree, what: str) -> tuple[tuple[Text, Text], ...]:
     items = as_items(tree, what)
     if not 1 <= len(items) <= MAX_BREAKPOINTS:
@@ -257,7 +266,59 @@ def _points(tree: Tree, what: str) -> tuple[tuple[Text, Text], ...]:
     return tuple(points)
 
 
-SCHEDULE_KEYS = ("linear", "steps", "expression", "constant")
+def _table(what: str) -> Kind:
+    return leaf(lambda tree: _points(tree, what), _TABLE, "`[[time, value], ...]`",
+                example=[["0 s", "0 N"], ["1 s", "30 N"]])  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduleForm(KeyedMapping):
+    """Values of an input over time, by one key; a constant may stand alone."""
+
+    what: ClassVar[str] = "a schedule"
+    example: ClassVar[str] = "push: {steps: [[0 s, 0 N], [1 s, 30 N]]}"
+
+    linear: tuple[tuple[Text, Text], ...] | None = key(_table("linear"), "points to be joined by lines", None)
+    steps: tuple[tuple[Text, Text], ...] | None = key(_table("steps"), "values, each until the next time", None)
+    expression: Text | None = expression_key("of `t` and parameters", None, example="5 N*sin(2*pi*t/1 s)")
+    constant: Text | None = expression_key("the same at all times", None, example="3 N")
+
+    @property
+    def schedule(self) -> Schedule:
+        """The schedule of the given key.
+
+        Raises
+        ------
+        ModelError
+            There is none, or several.
+        """
+        given = [word for word in self.written_keys() if word in SCHEDULE_KEYS]
+        if len(given) != 1:
+            found = f"a mapping with {', '.join(self.written_keys()) or 'no keys'}"
+            raise ModelError("a schedule has one key", self.key(""), found=found, allowed=" or ".join(SCHEDULE_KEYS))
+        where = self.key(given[0])
+        if self.linear is not None:
+            return LinearSchedule(points=self.linear, where=where)
+        if self.steps is not None:
+            return StepsSchedule(points=self.steps, where=where)
+        if self.expression is not None:
+            return ExpressionSchedule(value=self.expression, where=where)
+        assert self.constant is not None
+        return ConstantSchedule(value=self.constant, where=where)
+
+
+SCHEDULE_KEYS: Final = (*keys_of(ScheduleForm),)
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputForm(ScheduleForm):
+    """An input: its unit, alone or with a schedule."""
+
+    what: ClassVar[str] = "an input"
+    example: ClassVar[str] = "push: {unit: N, steps: [[0 s, 0 N], [1 s, 30 N]]}"
+    first: ClassVar[tuple[str, ...]] = ("unit",)
+
+    unit: str = key(UNIT, "of its values", "")
 
 
 def schedule(tree: Tree) -> Schedule:
@@ -275,33 +336,14 @@ def schedule(tree: Tree) -> Schedule:
     """
     if not isinstance(tree, LocatedMapping):
         return ConstantSchedule(value=expression(tree), where=tree.where)
-    for word in tree:
-        if word not in SCHEDULE_KEYS:
-            raise ModelError(
-                f"a schedule has no key {str(word)!r}",
-                word.where,
-                found=word,
-                allowed=", ".join(SCHEDULE_KEYS),
-                remedy=did_you_mean(word, SCHEDULE_KEYS),
-            )
-    if len(tree) != 1:
-        raise ModelError("a schedule has one key", tree.where, found=describe(tree), allowed=" or ".join(SCHEDULE_KEYS))
-    ((word, value),) = tree.items()
-    match str(word):
-        case "linear":
-            return LinearSchedule(points=_points(value, "linear"), where=word.where)
-        case "steps":
-            return StepsSchedule(points=_points(value, "steps"), where=word.where)
-        case "expression":
-            return ExpressionSchedule(value=expression(value), where=word.where)
-    return ConstantSchedule(value=expression(value), where=word.where)
+    return ScheduleForm.read(tree).schedule
 
 
 def _input(word: LocatedStr, tree: Tree) -> Input:
     if isinstance(tree, LocatedMapping):
-        entries = LocatedMapping({k: v for k, v in tree.items() if k != "unit"}, tree.where)
-        unit = unit_text(tree[LocatedStr("unit")]) if "unit" in tree else ""
-        return Input(word, unit, schedule(entries) if entries else None, word.where)
+        form = InputForm.read(tree, word)
+        scheduled = any(key in form.written_keys() for key in SCHEDULE_KEYS)
+        return Input(word, form.unit, form.schedule if scheduled else None, word.where)
     if isinstance(tree, Scalar) and re.match(r"[-+.]?\d", tree.text) and tree.text != "1":
         return Input(word, "", schedule(tree), word.where)
     return Input(word, unit_text(tree), None, word.where)
@@ -427,21 +469,10 @@ def _event(tree: Tree) -> Event:
     return LocatedStr(parts[0], tree.where), word
 
 
-_TABLE: Final = {"type": "array", "items": list_of(VALUE, 2, 2)}
-
-
-def _schedules(more: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the schemas of the four kinds of schedule, each with further keys."""
-    kinds = {"linear": _TABLE, "steps": _TABLE, "expression": VALUE, "constant": VALUE}
-    return [
-        {"type": "object", "properties": {word: form, **more}, "required": [word], "additionalProperties": False}
-        for word, form in kinds.items()
-    ]
-
-
 SCHEDULE: Final = leaf(
-    schedule, {"anyOf": [VALUE, *_schedules({})]}, "value, `{linear}`, `{steps}` or `{expression}`", example="3 N"
-)
+    schedule, {"anyOf": [VALUE, reference_to(ScheduleForm)]}, "value, or [schedule](#inputs-and-schedule)",
+    mappings=(ScheduleForm,), example="3 N",
+)  # fmt: skip
 INPUTS: Final = leaf(
     _inputs,
     {
@@ -449,13 +480,11 @@ INPUTS: Final = leaf(
             {"type": "array", "items": {"type": "string"}},
             {
                 "type": "object",
-                "additionalProperties": {
-                    "anyOf": [{"type": ["string", "number", "null"]}, *_schedules({"unit": {"type": "string"}})]
-                },
+                "additionalProperties": {"anyOf": [UNIT.schema(), reference_to(InputForm)]},
             },
         ]
     },
-    "unit, or schedule, by name; or a list", line=_LINES["inputs"],
+    "unit, or schedule, by name; or a list", mappings=(InputForm,), line=_LINES["inputs"],
 )  # fmt: skip
 MODES: Final = leaf(
     _modes,

@@ -114,8 +114,6 @@ class Entry:
         Alternatives: exactly one is given.
     summary : str
         For the JSON Schema.
-    example : str
-        A line of a file.
     """
 
     key: str
@@ -123,7 +121,6 @@ class Entry:
     summary: str
     needs: tuple[Option, ...] = ()
     one_of: tuple[Option, ...] = ()
-    example: str = ""
 
     @property
     def options(self) -> tuple[Option, ...]:

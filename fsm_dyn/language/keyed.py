@@ -74,11 +74,6 @@ class KeyedMapping:
         return {name: getattr(self, keys_of(type(self))[name][0]) for name in self.written_keys()}
 
     @classmethod
-    def anchor(cls) -> str:
-        """Return the anchor of its table in the language page."""
-        return f"keys-{cls.what.replace(' ', '-')}"
-
-    @classmethod
     def read(cls, tree: Tree, at: LocatedStr | None = None, **more: Any) -> Self:
         """Return the data of a tree at the key `at`; ``more`` are fields that are no keys.
 

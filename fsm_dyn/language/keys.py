@@ -124,7 +124,7 @@ def reference_to(cls: MappingClass) -> Schema:
 
 def whole(cls: MappingClass) -> Kind:
     """Return the kind of a mapping with keys of its own."""
-    return Kind(cls.read, lambda: reference_to(cls), f"[{cls.what}](#{cls.anchor()})", mappings=(cls,))
+    return Kind(cls.read, lambda: reference_to(cls), cls.what, mappings=(cls,))
 
 
 def _entries_schema(entry: Schema) -> Schema:

@@ -186,7 +186,6 @@ LOCK: Final = Law(
         "a lock",
         "A row that transitions engage and release.",
         one_of=(POSITION, VELOCITY),
-        example="lock: {position: x, holds_to: 5 N}",
     ),
 )
 
@@ -239,7 +238,6 @@ ONE_WAY: Final = Law(
     entry=Entry(
         "one_way", "a one-way clutch", "A speed that cannot become negative.",
         one_of=(Option("coordinate", "gap"), Option("velocity", "slip")),
-        example="one_way: {coordinate: q}",
     ),
 )  # fmt: skip
 
@@ -258,7 +256,6 @@ DRY_FRICTION: Final = Law(
         "dry friction",
         "Dry friction on a speed.",
         needs=(Option("speed", "slip"), Option("static", "static"), Option("kinetic", "kinetic")),
-        example="dry_friction: {speed: rate(x), static: 3 N, kinetic: 2 N}",
     ),
 )
 

@@ -118,10 +118,19 @@ class UseForm(KeyedMapping):
     what: ClassVar[str] = "a component"
     example: ClassVar[str] = "lever: {file: lever.yaml}"
 
-    file: str | None = key(TEXT, "a shipped model, or a file in the same folder", None, example="lever.yaml")
-    model: LocatedMapping | None = key(_INLINE, "the component itself, as in a file", None)
-    values: dict[str, tuple[Text, ...]] = key(_GIVEN, "its parameters", factory=dict, name="with")
-    attach: PlaceForm | str = key(_ATTACH, "what its `N` and `O` are fixed to", "N")
+    file: str | None = key(
+        TEXT,
+        "name of a shipped model, or of a `.yaml` file in the same folder; a variant follows after a colon",
+        None,
+        example="lever.yaml",
+    )
+    model: LocatedMapping | None = key(_INLINE, "instead of `file`: the component itself, written out", None)
+    values: dict[str, tuple[Text, ...]] = key(
+        _GIVEN, "values of its parameters, from the parameters of this model", factory=dict, name="with"
+    )
+    attach: PlaceForm | str = key(
+        _ATTACH, "frame and point for its `N` and `O`: a body (its frame and centre), or both", "N"
+    )
 
     def check(self) -> None:
         """Refuse a component without a model, or with two.

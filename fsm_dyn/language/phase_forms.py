@@ -136,13 +136,20 @@ class PhaseForm(KeyedMapping):
     what: ClassVar[str] = "a phase"
     example: ClassVar[str] = "rest: {when: stop is closed, colour: grey}"
 
-    when: tuple[Conjunction, ...] = key(CONDITIONS, "true while the phase may apply")
-    after: tuple[str, ...] = key(PHASE_NAMES, "phases directly after which it begins", ())
-    until: tuple[Conjunction, ...] = key(CONDITIONS, "ends it", (), example="x > 1 m")
-    shortest: Text | None = expression_key("shorter visits are a part of the visit before", None, example="20 ms")
-    colour: str = key(one_of(*COLOURS), "of its spans in figures", "")
-    text: str = key(SHORT_TEXT, "for people to read", "")
-    focus: tuple[str, ...] = key(BODY_NAMES, "bodies of a close-up", ())
+    when: tuple[Conjunction, ...] = key(CONDITIONS, "conditions for the phase")
+    after: tuple[str, ...] = key(PHASE_NAMES, "it begins only directly after this phase, or one of a list", ())
+    until: tuple[Conjunction, ...] = key(
+        CONDITIONS, "once begun, the phase applies until this is true, if no earlier phase does", (), example="x > 1 m"
+    )
+    shortest: Text | None = expression_key(
+        "a visit of less time is merged into the one before",
+        None,
+        usual="the larger of 2 ms and a thousandth of the time up to the last change of mode",
+        example="20 ms",
+    )
+    colour: str = key(one_of(*COLOURS), "of its spans in the score", "")
+    text: str = key(SHORT_TEXT, "next to its name in the score, at most 32 characters", "")
+    focus: tuple[str, ...] = key(BODY_NAMES, "bodies in the close-ups of the score", ())
 
 
 def _phases(tree: Tree) -> dict[str, RunPhase]:

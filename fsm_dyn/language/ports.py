@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 from fsm_dyn.core.errors import ModelError
 from fsm_dyn.language.expression_tree import Text
-from fsm_dyn.language.keyed import NamedEntry, exactly_one, only_with
+from fsm_dyn.language.keyed import NamedEntry, exactly_one, keys_of, only_with
 from fsm_dyn.language.keys import (
     POSITIVE,
     UNIT,
@@ -84,8 +84,8 @@ class Port(NamedEntry):
             They do not.
         """
         kind = exactly_one(self, ("point", "coordinate"))
-        own = ("kinematic",) if kind == "coordinate" else ("body", "axes", "rotation")
-        only_with(self, kind, (*own, "stiffness", "damping", "press", "step"))
+        of_other = ("point", "body", "axes", "rotation") if kind == "coordinate" else ("coordinate", "kinematic")
+        only_with(self, kind, tuple(word for word in keys_of(Port) if word not in (kind, *of_other)))
         for word in ("body", "axes") if kind == "point" else ():
             if word not in self.written_keys():
                 allowed = "point, body, axes, rotation"

@@ -1,0 +1,52 @@
+"""What follows from the declared keys: the tables of the language page, and the methods of the builder."""
+
+import inspect
+import re
+from keyword import iskeyword
+from pathlib import Path
+
+import pytest
+
+import fsm_dyn
+from fsm_dyn.language.describe_keys import METHODS, METHODS_FILE, builder_methods, with_tables
+from fsm_dyn.language.keyed import keys_of
+from fsm_dyn.language.mechanism_form import MechanismForm
+from fsm_dyn.language.schema import mapping_classes
+
+PAGE = Path(__file__).parents[3] / "docs" / "language.md"
+
+
+def test_the_tables_of_the_page_are_those_of_the_keys():
+    text = PAGE.read_text(encoding="utf-8")
+    assert with_tables(text) == text, "run make language"
+
+
+def test_the_page_has_a_table_of_every_mapping():
+    marks = re.findall(r"<!-- keys: ([\w ]+) -->", PAGE.read_text(encoding="utf-8"))
+    shown = {name for mark in marks for name in mark.split()}
+    assert {cls.__name__ for cls in (MechanismForm, *mapping_classes(MechanismForm))} == shown
+
+
+def test_the_methods_of_the_builder_are_those_of_the_keys():
+    assert METHODS_FILE.read_text(encoding="utf-8") == builder_methods(), "run make language"
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+def test_a_method_of_the_builder_shows_its_keys(method):
+    function = getattr(fsm_dyn.Model, method.name)
+    keys = [f"{name}_" if iskeyword(name) else name for name in keys_of(method.cls)]
+    shown = [item.name for item in inspect.signature(function).parameters.values() if item.kind is item.KEYWORD_ONLY]
+    assert shown == keys
+    assert all(f"\n{name} : Value, optional\n" in inspect.getdoc(function) for name in keys)
+
+
+def test_every_key_has_a_meaning():
+    classes = (MechanismForm, *mapping_classes(MechanismForm))
+    assert [f"{cls.__name__}.{name}" for cls in classes for name, (_, key) in keys_of(cls).items() if not key.doc] == []
+
+
+def test_an_unknown_key_of_a_call_is_refused_with_its_place():
+    model = fsm_dyn.Model("ball").coordinate("y", "m").point("P", from_="O", at="y*N.y")
+    model.body("ball", center="P", mass="1 kg", inertai={"zz": "1 kg*m^2"})
+    with pytest.raises(fsm_dyn.ModelError, match=r"test_declared_keys\.py:\d+:\d+: a body has no key 'inertai'"):
+        model.mechanism()
